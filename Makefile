@@ -4,16 +4,19 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test test-deep test-rocksdb test-valkey test-c demo-valkey bench-valkey test-python bench-python check unit optional examples web shuttle faults history resident shuttle-long miri tsan asan fuzz \
-	aarch64 features msrv package flaky bench instructions clean
+	aarch64 features msrv package flaky bench instructions tables clean
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-# What the demo measures: small enough for a minute on two cores, real data, the evaluation's own shape.
-DEMO_DATA ?= packages
+# What the demo measures: small enough for a minute on two cores, real records under their own keys, loaded in random order.
+DEMO_DATA ?= characters
+DEMO_RECORDS ?= jsonl:/name
 DEMO_CODECS ?= none,lz4,zstd:1,deflate:1
 DEMO_WORKLOADS ?= read_only,read_write_8_2,write_only
-DEMO_KEYS ?= 20000
 DEMO_SECONDS ?= 1
+DEMO_MEMORY ?= 16M
+DEMO_ENGINES ?= leafpress,quick_cache
+DEMO_OPERATIONS ?= 1000000
 DEMO_OUT ?= leafpress-results/demo
 
 LEAFPRESS = target/release/leafpress
@@ -34,11 +37,17 @@ setup: ## install what a build needs: a C compiler, Rust
 build: setup ## build the release binary
 	cargo build --release -p leafpress-cli
 
-demo: build ## load real records into the compressed tree, measure, print the table, write the report
+demo: build ## load real records into the compressed tree and cache, measure, print the tables, write the reports
 	@echo
-	$(LEAFPRESS) eval --data $(DEMO_DATA) --codecs $(DEMO_CODECS) --workloads $(DEMO_WORKLOADS) \
-		--keys $(DEMO_KEYS) --seconds $(DEMO_SECONDS) --out $(DEMO_OUT)
-	@echo "The charts are in $(DEMO_OUT)/report.html: open it in a browser."
+	$(LEAFPRESS) eval --data $(DEMO_DATA) --records $(DEMO_RECORDS) --load-order random --codecs $(DEMO_CODECS) \
+		--workloads $(DEMO_WORKLOADS) --seconds $(DEMO_SECONDS) --out $(DEMO_OUT)/tree
+	@echo
+	$(LEAFPRESS) cache --data $(DEMO_DATA) --records $(DEMO_RECORDS) --memory $(DEMO_MEMORY) --working-set 32M \
+		--engines $(DEMO_ENGINES) --operations $(DEMO_OPERATIONS) --out $(DEMO_OUT)/cache
+	@echo "The charts are in report.html of $(DEMO_OUT)/tree and $(DEMO_OUT)/cache: open them in a browser."
+
+tables: build ## measure the tables of README.md and docs again, by the commands that stand above them, and write them there
+	@scripts/tables
 
 test: ## formatting, clippy, documentation, all tests, examples, a short model checker
 	@scripts/checks test

@@ -101,6 +101,24 @@ fn a_letter_stands_for_one_flag() {
     }
 }
 
+/// The rules name the letters that another program's options give a second meaning.
+#[test]
+fn letters_with_two_meanings_are_listed() {
+    let mut letters: BTreeMap<char, BTreeSet<String>> = BTreeMap::new();
+    for flag in of_leafpress() {
+        if let Some(short) = flag.short {
+            letters.entry(short).or_default().insert(flag.name);
+        }
+    }
+    letters.retain(|_, names| names.len() > 1);
+    let listed: Vec<_> = letters.keys().map(|letter| format!("`-{letter}`")).collect();
+    let (last, others) = listed.split_last().expect("some letters have two meanings");
+    let sentence = format!("{} and {last} have a second meaning there.", others.join(", "));
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/flags.md");
+    let document = std::fs::read_to_string(path).expect("docs/flags.md");
+    assert!(document.contains(&sentence), "docs/flags.md lacks: {sentence}");
+}
+
 #[test]
 fn a_flag_takes_the_same_everywhere() {
     let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

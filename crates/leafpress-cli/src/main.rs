@@ -5,6 +5,8 @@ mod bench;
 mod codecs;
 mod device;
 mod doctor;
+#[cfg(test)]
+mod documents;
 mod eval;
 #[cfg(test)]
 mod flags;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use leafpress::Error;
-use leafpress_lab::core::corpus::{Corpus, Cut, Source};
+use leafpress_lab::core::corpus::{Assignment, Corpus, Cut, Source};
 use leafpress_lab::core::keys::KeyBytes;
 use leafpress_lab::eval::LandingBytes;
 use leafpress_lab::eval::dataset::Dataset;
@@ -18,6 +18,7 @@ use leafpress_lab::{EvalConfig, LabError, RunSpec, Workload};
 /// Says what a map would say that was loaded and never written. A read copies the value, as any map's must.
 struct Echo {
     corpus: Arc<Corpus>,
+    assignment: Assignment,
     keys: KeyBytes,
     loaded: AtomicBool,
 }
@@ -32,7 +33,7 @@ impl Store for Echo {
             return Ok(false);
         };
         value.clear();
-        value.extend_from_slice(self.corpus.get(id % self.corpus.count()));
+        value.extend_from_slice(self.corpus.get(self.assignment.value(id, 0)));
         Ok(true)
     }
 
@@ -85,6 +86,7 @@ fn main() -> Result<(), LabError> {
                     let loaded = AtomicBool::new(false);
                     Ok(Box::new(Echo {
                         corpus: Arc::clone(&corpus),
+                        assignment: corpus.assignment(keys, data.pairing),
                         keys: KeyBytes::new(8),
                         loaded,
                     }))

@@ -95,7 +95,7 @@ fn what_is_out_of_bounds_is_told() {
     refused("a --device /mnt --page-bytes 1000", &["512"]);
     refused("a --device-us 1 --access zip", &["access", "zip"]);
     refused("a --device-us 1 --access hotset:0:80", &["access"]);
-    refused("a --device-us 1 --access zipfian:1.5", &["access"]);
+    refused("a --device-us 1 --access zipfian:0", &["access"]);
     refused("a --device-us 1 --codecs lz5", &["codecs", "lz5"]);
     refused("a --device-us 1 --workers 0", &["workers"]);
     refused("a --device-us 1 --hit-us -1", &["hit-us"]);

@@ -141,6 +141,7 @@ fn one(options: &Options, layout: Layout, files: Files, cancel: &Arc<AtomicBool>
         options: options.clone(),
         environment: bench::Environment::here(),
         sampled: None,
+        repeated_values: None,
         outcomes: Vec::new(),
     };
     say(&bar, &as_it_comes(text::head(&so_far.environment, options)));
@@ -182,6 +183,10 @@ fn one(options: &Options, layout: Layout, files: Files, cancel: &Arc<AtomicBool>
         weight.iter().for_each(|weight| weight.put_into(outcome));
     }
     let comparison = of_one(measured);
+    if !is_table {
+        // PiBench's layout is for programs.
+        comparison.cautions().iter().for_each(|caution| output::tell(caution));
+    }
     if repeated {
         printed = output::print(&match &comparison.lines[0].report {
             Some(report) if !is_table => text::whole(report),

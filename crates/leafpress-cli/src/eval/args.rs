@@ -91,7 +91,7 @@ pub struct EvalArgs {
     #[arg(long, help_heading = "Work")]
     seed: Option<u64>,
 
-    /// Shards of the tree [default: 8]
+    /// Shards of the tree [default: 1]
     #[arg(long, value_name = "N", help_heading = "Tree")]
     shards: Option<usize>,
     /// How keys are shared out to shards: hash or range [default: hash]

@@ -278,6 +278,7 @@ fn the_documents_sprint_sweep_sets_what_it_says() {
         background: vec![false, true],
         background_codec: Some("qpl".into()),
         latency_samples_per_thread: 4096,
+        shards: 8,
         iaa: true,
         zlib_accel: true,
         zlib_accel_so: Some("/x/libzlib_accel.so".into()),

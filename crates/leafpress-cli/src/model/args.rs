@@ -1,9 +1,11 @@
 //! The command line of `leafpress model`.
 
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use leafpress_lab::core::paths::behind;
 use leafpress_lab::model::{Access, CodecCosts, Junk, Method, Options, Replacement, TraceOptions};
 use leafpress_lab::{Bytes, LabError, model, pool};
 
@@ -19,7 +21,6 @@ pub struct ModelArgs {
         long = "data-bytes",
         alias = "data",
         value_name = "BYTES",
-        conflicts_with = "trace",
         allow_hyphen_values = true
     )]
     data: Option<Bytes>,
@@ -36,7 +37,7 @@ pub struct ModelArgs {
     #[arg(long, value_name = "BYTES", default_value = "8KiB", allow_hyphen_values = true)]
     page_bytes: Bytes,
     /// What an access wants: a part of a page, or a multiple of one [default: a page]
-    #[arg(long, value_name = "BYTES", conflicts_with = "trace", allow_hyphen_values = true)]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     access_bytes: Option<Bytes>,
     /// A codec: its ratio (raw over compressed) and microseconds to compress and decode a page; give one for each codec
     /// [default: lz4=2.13,2,1 and zstd=2.97,8,3, the thesis's]
@@ -94,15 +95,11 @@ pub struct ModelArgs {
         alias = "access",
         value_name = "LAW",
         help_heading = "Access",
-        conflicts_with = "trace",
         help = "How pages are asked for: uniform, X,Y (the hot X% of the pages get Y% of the accesses), zipfian[:THETA], \
-                self-similar[:H] [default: 20,80]"
+                self-similar[:H], or trace:FILE with a page number a line; the data is what is in it [default: 20,80]"
     )]
-    access: Option<String>,
-    /// A file of page numbers in the order in which they were asked for; the data is what is in it
-    #[arg(long, value_name = "FILE", help_heading = "Access")]
-    trace: Option<PathBuf>,
-    /// text (a decimal number a line) or u64le (8 bytes a number, little-endian) [default: text]
+    access: Option<OsString>,
+    /// How a trace of pages is written: text (a decimal number a line) or u64le (8 bytes a number, little-endian) [default: text]
     #[arg(long, value_name = "FORMAT", help_heading = "Access")]
     trace_format: Option<String>,
     /// Share of the pages whose accesses are looked at, as in 0.01, or auto: all in files up to 512 MiB [default: auto]
@@ -152,25 +149,28 @@ const AFTER_HELP: &str = "\
 Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. What is printed is computed, not measured: docs/model.md has the formulas.
 
   leafpress model --data-bytes 2TB --memory 64GiB --device-us 90 --distribution zipfian:0.99 --codec-costs lz4=2.1,14,2.2
-  leafpress model --trace pages.txt --memory 1GiB --out result
+  leafpress model --distribution trace:pages.txt --memory 1GiB --out result
   leafpress model --as-published --distribution 20,80
   leafpress model --tco --total-cost 1000000 --memory-gib-cost 40
   leafpress model --reproduce-thesis";
 
 impl ModelArgs {
+    fn trace_of_pages(&self) -> Option<&OsStr> {
+        behind(self.access.as_deref()?, "trace:")
+    }
+
     /// The file of page numbers that is to be read, and how.
     pub fn trace(&self) -> Result<Option<(PathBuf, TraceOptions)>, LabError> {
-        let Some(path) = &self.trace else {
+        let Some(path) = self.trace_of_pages() else {
             let given = [
                 ("trace-format", self.trace_format.is_some()),
                 ("trace-sample", self.trace_sample.is_some()),
                 ("skip-junk", self.skip_junk),
             ];
-            // clap would not say so beside what no trace goes with.
             return match given.into_iter().find(|(_, is_given)| *is_given) {
                 Some((option, _)) => Err(LabError::Option {
                     option,
-                    reason: "there is no trace: name one with --trace".into(),
+                    reason: "there is no trace: name one with --distribution trace:FILE".into(),
                 }),
                 None => Ok(None),
             };
@@ -180,7 +180,7 @@ impl ModelArgs {
             sampling: self.trace_sample.as_deref().unwrap_or("auto").parse()?,
             junk: if self.skip_junk { Junk::Skip } else { Junk::Refuse },
         };
-        Ok(Some((path.clone(), options)))
+        Ok(Some((PathBuf::from(path), options)))
     }
 
     /// What is asked of the model, checked but for the trace.
@@ -211,15 +211,29 @@ impl ModelArgs {
         options.hit_us = self.hit_us;
         options.background_pct = self.background_pct;
         options.workers = self.workers;
-        if let Some(access) = &self.access {
-            options.access = Access::parse(access)?;
+        match &self.access {
+            // It is read by now, or its options are checked before it is.
+            Some(_) if self.trace_of_pages().is_some() => {
+                let given = [
+                    ("data-bytes", self.data.is_some()),
+                    ("access-bytes", self.access_bytes.is_some()),
+                ];
+                if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+                    return Err(LabError::Option {
+                        option,
+                        reason: "it follows from the trace: leave it out".into(),
+                    });
+                }
+            }
+            Some(access) => options.access = Access::parse(&access.to_string_lossy())?,
+            None => {}
         }
-        options.replacement = match (&self.replacement, &self.trace) {
+        options.replacement = match (&self.replacement, self.trace_of_pages()) {
             (Some(kind), _) => kind.parse()?,
             (None, Some(_)) => Replacement::Lru,
             (None, None) => options.replacement,
         };
-        if self.trace.is_some() && options.replacement == Replacement::Clock {
+        if self.trace_of_pages().is_some() && options.replacement == Replacement::Clock {
             return Err(LabError::Option {
                 option: "replacement",
                 reason: "a trace tells an LRU cache's hits exactly and a clock's not: use lru, or ideal".into(),

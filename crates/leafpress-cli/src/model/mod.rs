@@ -90,8 +90,12 @@ fn failure(error: &LabError) -> Failure {
     match error {
         LabError::Cancelled => Failure::Interrupted("interrupted: the trace was not read to its end".into()),
         LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
-        LabError::Data { source_name, reason } => Failure::bad_input(format!("--trace {source_name}: {reason}")),
-        LabError::Io { path, source } => Failure::bad_input(format!("--trace {}: {source}", path.display())),
+        LabError::Data { source_name, reason } => {
+            Failure::bad_input(format!("--distribution trace:{source_name}: {reason}"))
+        }
+        LabError::Io { path, source } => {
+            Failure::bad_input(format!("--distribution trace:{}: {source}", path.display()))
+        }
         e => Failure::failed(e.to_string()),
     }
 }

@@ -22,10 +22,10 @@ pub struct PoolArgs {
     /// sample, synthetic:SHARE [default: the bundled sample `packages`]
     #[arg(short = 'p', long, value_name = "DATA")]
     data: Option<OsString>,
-    /// Take pages until there are so many bytes of them, as in 500M [default: all]
+    /// Take so many bytes of pages, spread over the whole file, as in 500M; of a directory the first files [default: all]
     #[arg(short = 'b', long, value_name = "BYTES")]
     bytes: Option<Bytes>,
-    /// Take so many pages [default: all]
+    /// Take so many pages, spread over the whole file; of a directory the first files [default: all]
     #[arg(short = 'n', long, value_name = "N")]
     pages: Option<u64>,
     /// Memory of the pool, all of it, as in 500M

@@ -81,7 +81,7 @@ fn what_is_no_number_is_told_with_its_range() {
         ("--seconds", "ten", "at most 2592000"),
         ("--latency_sampling", "all", "between 0 and 1"),
         ("--pool_size", "-1", "`-1` is no number of bytes"),
-        ("--skew", "-1", "less than 1"),
+        ("--skew", "-1", "at least 0"),
         ("-c", "300", "0, 1 or 2"),
         ("-x", "-1", "0, 1, 2 or 3"),
         ("-g", "on", "0 or 1"),

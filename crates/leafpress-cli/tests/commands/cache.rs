@@ -120,7 +120,7 @@ fn records_and_traces_are_run() {
             &["--trace", &path("tiny.csv")],
             "(csv): 900 requests, 0 of them writes, 90 keys",
         ),
-        (&["--cut", "fixed:32", "--ttl", "60"], "values chosen by hash of "),
+        (&["--cut", "fixed:32", "--ttl", "60"], "values from all over the "),
     ] {
         let data = path("dump.tsv");
         let output = leafpress()

@@ -435,3 +435,58 @@ fn long_data_is_sampled() {
     let page = std::fs::read_to_string(found.path("report.html")).expect("a page");
     assert!(page.contains("evenly spread over 520M"));
 }
+
+/// What the head of a file is like says nothing of the rest: the same bytes in another order have the same figures.
+#[test]
+fn values_come_from_the_whole_file() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let (zeros, mut random) = (vec![0_u8; 256 << 10], Vec::new());
+    let mut state = 1_u64;
+    while random.len() < 1792 << 10 {
+        // Knuth's MMIX.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        random.extend_from_slice(&(state >> 32).to_le_bytes()[..4]);
+    }
+    let held = |name: &str, parts: [&[u8]; 2]| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, parts.concat()).expect("written");
+        let data = path.to_str().expect("UTF-8");
+        let evaluation = Evaluation::run(&["--data", data, "--codecs", "lz4", "--workloads", "read_only"], &[]);
+        let text = stdout(&evaluation.output)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert!(text.contains("a sample of 250K, evenly spread over 2M"), "{text}");
+        assert!(!text.contains("each is stored"), "{text}");
+        let row = &evaluation.rows()[0];
+        let figure = |name: &str| row[name].parse::<f64>().expect("a number");
+        figure("bytes_held") / figure("user_bytes")
+    };
+    let first = held("zeros-first", [&zeros, &random]);
+    let last = held("zeros-last", [&random, &zeros]);
+    assert!(
+        (first / last - 1.0).abs() < 0.05,
+        "{first} with the zeros first, {last} with them last"
+    );
+    assert!(first > 0.8, "an eighth of the data is zeros: {first}");
+}
+
+/// Values that are repeated compress better than the data does.
+#[test]
+fn repeated_values_are_told() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("few");
+    std::fs::write(&path, [7; 12_800]).expect("written");
+    let data = path.to_str().expect("UTF-8");
+    let evaluation = Evaluation::run(&["--data", data, "--codecs", "lz4", "--workloads", "read_only"], &[]);
+    let told = "The data has 100 values for 2000 keys, so each is stored 20.0 times.";
+    let text = stdout(&evaluation.output)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(text.contains(told), "{text}");
+    let page = std::fs::read_to_string(evaluation.path("report.html")).expect("a page");
+    assert!(page.contains(told), "{page}");
+}

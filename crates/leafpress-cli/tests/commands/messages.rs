@@ -52,20 +52,20 @@ fn flags_without_what_they_are_about_are_refused() {
     for (arguments, words) in [
         (
             "model --data-bytes 20G --trace-format u64le",
-            ["--trace-format", "--trace"],
+            ["--trace-format", "trace:FILE"],
         ),
         (
             "model --data-bytes 20G --trace-sample 0.1",
-            ["--trace-sample", "--trace"],
+            ["--trace-sample", "trace:FILE"],
         ),
-        ("model --data-bytes 20G --skip-junk", ["--skip-junk", "--trace"]),
+        ("model --data-bytes 20G --skip-junk", ["--skip-junk", "trace:FILE"]),
         (
             "advise . --device-us 100 --data-bytes 1G -m 1M --trace-format x",
             ["--trace-format", "trace:FILE"],
         ),
         ("eval --keys 10 --iaa-codecs x", ["--iaa-codecs", "\"x\""]),
         ("eval --keys 10 --zlib-accel-codecs lz4", ["--zlib-accel-codecs", "lz4"]),
-        ("bench btreemap --skew 7", ["--skew", "less than 1"]),
+        ("bench btreemap --skew=-7", ["--skew", "at least 0"]),
     ] {
         let arguments: Vec<&str> = arguments.split(' ').collect();
         assert_bad_input(&run(&arguments), &words);
@@ -227,8 +227,8 @@ fn a_path_that_cannot_be_used_is_blamed_by_its_flag() {
         ("doctor --dir {}", "--dir {}: ", &files),
         ("eval --keys 10 --data {}", "--data {}: ", &every),
         (
-            "model -m 64K --trace {} --codec-costs lz4=2.5,10,2 --device-us 100",
-            "--trace {}: ",
+            "model -m 64K --distribution trace:{} --codec-costs lz4=2.5,10,2 --device-us 100",
+            "--distribution trace:{}: ",
             &every,
         ),
         ("peers --keys 10 --data {}", "--data {}: ", &every),

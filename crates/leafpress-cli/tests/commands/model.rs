@@ -158,34 +158,40 @@ fn a_trace_is_read_as_text_and_as_bytes() {
     let bytes: Vec<u8> = pages.iter().flat_map(|page| page.to_le_bytes()).collect();
     std::fs::write(directory.path().join("pages.bin"), bytes).expect("written");
     let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let trace = |name: &str| format!("trace:{}", path(name));
     // A loop over 1000 pages of 8 KiB: nothing is hit raw in 4 MiB, nearly all with a third of the bytes.
     let of = |arguments: &[&str]| {
         let common = ["--memory", "4MiB", "--shares", "0,100", "--overhead", "none"];
         let rows = rows(&[&common, arguments].concat());
         (figure(&rows[2], "hit_pct"), figure(&rows[3], "hit_pct"))
     };
-    assert_eq!(of(&["--trace", &path("pages.txt")]), (0.0, 95.0));
+    assert_eq!(of(&["--distribution", &trace("pages.txt")]), (0.0, 95.0));
     assert_eq!(
-        of(&["--trace", &path("pages.bin"), "--trace-format", "u64le"]),
+        of(&["--distribution", &trace("pages.bin"), "--trace-format", "u64le"]),
         (0.0, 95.0)
     );
-    assert_eq!(of(&["--trace", &path("pages.txt"), "--replacement", "ideal"]).1, 100.0);
-    let report = model(&["--trace", &path("pages.txt"), "--memory", "4MiB"]);
+    assert_eq!(
+        of(&["--distribution", &trace("pages.txt"), "--replacement", "ideal"]).1,
+        100.0
+    );
+    let report = model(&["--distribution", &trace("pages.txt"), "--memory", "4MiB"]);
     assert!(
         report.contains("20,000 accesses to 1,000 pages of 8K; 5.00% are first accesses"),
         "{report}"
     );
     write(directory.path(), "junk.txt", &format!("{text}oops\n"));
     assert_bad_input(
-        &run(&["model", "--trace", &path("junk.txt"), "--memory", "4MiB"]),
+        &run(&["model", "--distribution", &trace("junk.txt"), "--memory", "4MiB"]),
         &["line 20001", "oops", "--skip-junk"],
     );
-    assert!(model(&["--trace", &path("junk.txt"), "--memory", "4MiB", "--skip-junk"]).contains("1 lines skipped"));
+    assert!(
+        model(&["--distribution", &trace("junk.txt"), "--memory", "4MiB", "--skip-junk"]).contains("1 lines skipped")
+    );
 }
 
 #[test]
 fn mistakes_are_one_line_and_exit_status_2() {
-    let cases: [(&[&str], &[&str]); 21] = [
+    let cases: [(&[&str], &[&str]); 22] = [
         (&["--data", "-1"], &["--data", "no number of bytes"]),
         (&["--memory", "-5GB"], &["--memory", "no number of bytes"]),
         (&["--data", "0"], &["--data", "a page"]),
@@ -203,9 +209,16 @@ fn mistakes_are_one_line_and_exit_status_2() {
         (&["--shares", "0,200"], &["--shares"]),
         (&["--replacement", "fifo"], &["--replacement", "clock, lru or ideal"]),
         (&["--as-published", "--replacement", "lru"], &["--replacement"]),
-        (&["--trace", "/nowhere/trace"], &["--trace /nowhere/trace"]),
         (
-            &["--trace", "/nowhere/trace", "--replacement", "clock"],
+            &["--distribution", "trace:/nowhere/trace"],
+            &["--distribution trace:/nowhere/trace"],
+        ),
+        (
+            &["--distribution", "trace:/nowhere/trace", "--data-bytes", "1G"],
+            &["--data-bytes", "trace"],
+        ),
+        (
+            &["--distribution", "trace:/nowhere/trace", "--replacement", "clock"],
             &["--replacement", "lru"],
         ),
         (&["--tco", "--cores", "5"], &["--cores", "--core-cost"]),

@@ -61,7 +61,7 @@ fn traces_may_have_any_name() {
     for command in [
         "advise --quick -c lz4 --device-us 100 --distribution trace:{} words",
         "advise --trace {} --memory 4M words",
-        "model --trace {} -m 64K --codec-costs lz4=2.5,10,2 --device-us 100",
+        "model --distribution trace:{} -m 64K --codec-costs lz4=2.5,10,2 --device-us 100",
         "cache --engines leafpress -m 4M --trace {} --data words --out out",
     ] {
         well(directory.path(), command, name);

@@ -12,6 +12,7 @@ use super::{Options, Outcome, Ratios, Report, Resident, Weight};
 use crate::core::LabError;
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
+use crate::harness::other_work;
 use crate::harness::weigh::RESIDENT;
 use crate::report::paragraph::wrapped;
 use crate::report::table::of_parts;
@@ -264,6 +265,21 @@ impl Comparison {
             notes.push("cancelled: the figures are of the runs finished until then".into());
         }
         notes
+    }
+
+    /// What must be known before the figures are believed, a sentence or two each.
+    pub fn cautions(&self) -> Vec<String> {
+        let reports = || self.lines.iter().filter_map(|line| line.report.as_ref());
+        let mut cautions: Vec<String> = Vec::new();
+        for repeated in reports().filter_map(|report| report.repeated_values.as_ref()) {
+            if !cautions.contains(repeated) {
+                cautions.push(repeated.clone());
+            }
+        }
+        let outcomes = reports().flat_map(|report| &report.outcomes);
+        let busiest = outcomes.filter_map(|outcome| outcome.cpu.other_cores).reduce(f64::max);
+        cautions.extend(other_work::caution(busiest, "bytes a record"));
+        cautions
     }
 
     /// Columns that have a figure somewhere.

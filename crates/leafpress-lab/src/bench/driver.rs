@@ -323,6 +323,7 @@ impl CpuTime {
             voluntary_switches: after.voluntary_switches - before.voluntary_switches,
             involuntary_switches: after.involuntary_switches - before.involuntary_switches,
             wall_seconds: length.as_secs_f64(),
+            other_cores: after.other_cores(before, length.as_secs_f64()),
         }
     }
 }

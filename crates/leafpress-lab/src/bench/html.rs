@@ -116,8 +116,9 @@ fn head(title: &str, comparison: &Comparison) -> Markup {
     let is_bad =
         |note: &str| ["failed", "cancelled"].iter().any(|word| note.starts_with(word)) || note.contains("WRONG");
     // The first says what memory is, as the end of the page does.
-    let (bad, cautions): (Vec<String>, Vec<String>) =
+    let (bad, notes): (Vec<String>, Vec<String>) =
         comparison.notes().into_iter().skip(1).partition(|note| is_bad(note));
+    let cautions = [comparison.cautions(), notes].concat();
     html! {
         h1 { (title) }
         (verdict::html(&comparison.verdicts()))

@@ -145,6 +145,9 @@ pub struct CpuTime {
     pub involuntary_switches: u64,
     /// Seconds that all of this was counted over: the run, with the start and the end of its threads.
     pub wall_seconds: f64,
+    /// Cores that other processes kept busy meanwhile; `None` where the system does not tell.
+    #[serde(default)]
+    pub other_cores: Option<f64>,
 }
 
 /// What one repetition of a run measured.

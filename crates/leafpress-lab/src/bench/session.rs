@@ -45,6 +45,9 @@ pub struct Report {
     /// How much of the values' source was taken, in words, if it was not all of it.
     #[serde(default)]
     pub sampled: Option<String>,
+    /// That values are repeated, and so compress better than the data they are of.
+    #[serde(default)]
+    pub repeated_values: Option<String>,
     /// The repetitions, at least one.
     pub outcomes: Vec<Outcome>,
 }
@@ -93,6 +96,7 @@ pub fn run_with(
         options: options.clone(),
         environment: Environment::here(),
         sampled: values.sampled(),
+        repeated_values: values.repeated(options.records),
         outcomes: Vec::with_capacity(options.repeat),
     };
     for repetition in 0..options.repeat {

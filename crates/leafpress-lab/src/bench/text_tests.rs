@@ -90,6 +90,7 @@ pub(in crate::bench) fn outcome(run_milliseconds: f64) -> Outcome {
             system_seconds: 0.05,
             voluntary_switches: 3,
             involuntary_switches: 4,
+            other_cores: None,
         },
         held_bytes: None,
     }
@@ -111,6 +112,7 @@ pub(in crate::bench) fn report(input: &str, run_milliseconds: &[f64]) -> Report 
         options,
         environment: environment(),
         sampled: None,
+        repeated_values: None,
         outcomes: run_milliseconds.iter().map(|ms| outcome(*ms)).collect(),
     }
 }

@@ -11,7 +11,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::{KeyFormat, Operation, Options};
 use crate::core::LabError;
-use crate::core::corpus::{Corpus, Cut, Source};
+use crate::core::corpus::{Assignment, Corpus, Cut, Pairing, Source};
 use crate::core::keys::{below, mix};
 use crate::core::paths::{behind, serde_as_name};
 
@@ -97,14 +97,11 @@ pub fn check<'o>(runs: impl IntoIterator<Item = &'o Options>) -> Result<Vec<Stri
             Values::of(options, &never)?;
             continue;
         }
-        let one = (&options.value_source, options.value_size);
+        let one = (&options.value_source, options.value_size, options.records);
         if matches!(options.value_source, ValueSource::Corpus(_)) && !checked.contains(&one) {
-            let values = Values::load(&options.value_source, options.value_size, options.seed, &never)?;
-            notes.extend(
-                values
-                    .sampled()
-                    .map(|sampled| format!("{}: {sampled}", options.value_source)),
-            );
+            let (_, values) = Values::of(options, &never)?;
+            let sampled = values.sampled();
+            notes.extend(sampled.map(|sampled| format!("{}: {sampled}", options.value_source)));
             checked.push(one);
         }
     }
@@ -125,7 +122,8 @@ pub(super) struct Values {
 #[derive(Debug)]
 enum Bytes {
     Pool(Vec<u8>),
-    Corpus(Corpus),
+    /// Each id is loaded with the value that is assigned to it.
+    Corpus(Corpus, Assignment),
     /// Each id has the value of its record.
     Records(Arc<Corpus>, KeyFormat),
 }
@@ -137,7 +135,7 @@ impl Values {
     /// As [`Corpus::load`] and [`Records::load`](crate::core::corpus::Records::load); [`LabError::Option`] of `records` when the dump has too few.
     pub(super) fn of(options: &Options, cancel: &AtomicBool) -> Result<(KeyFormat, Self), LabError> {
         let Some(dump) = &options.dump else {
-            let values = Self::load(&options.value_source, options.value_size, options.seed, cancel)?;
+            let values = Self::load(options, cancel)?;
             return Ok((KeyFormat::of(options, None), values));
         };
         let records = dump.load(options, cancel)?;
@@ -155,16 +153,15 @@ impl Values {
         self.value_bytes
     }
 
-    /// Values of `value_bytes`, at least 1.
-    pub(super) fn load(
-        source: &ValueSource,
-        value_bytes: usize,
-        seed: u64,
-        cancel: &AtomicBool,
-    ) -> Result<Self, LabError> {
-        let cut = Cut::Fixed(value_bytes);
-        let corpus = |source: &Source| Corpus::load_until(source, cut, false, seed, cancel).map(Bytes::Corpus);
-        let bytes = match source {
+    /// Values of one length, at least 1 byte.
+    pub(super) fn load(options: &Options, cancel: &AtomicBool) -> Result<Self, LabError> {
+        let (value_bytes, seed) = (options.value_size, options.seed);
+        let corpus = |source: &Source| {
+            let corpus = Corpus::load_until(source, Cut::Fixed(value_bytes), false, seed, cancel)?;
+            let assignment = corpus.assignment(options.records, Pairing::Apart);
+            Ok::<_, LabError>(Bytes::Corpus(corpus, assignment))
+        };
+        let bytes = match &options.value_source {
             ValueSource::Pool => Bytes::Pool(pool(value_bytes, seed)),
             ValueSource::Compressible(eta) => corpus(&Source::Synthetic(*eta))?,
             ValueSource::Corpus(source) => corpus(source)?,
@@ -179,7 +176,15 @@ impl Values {
     /// How much of their source they are, in words, if they are not all of it.
     pub(super) fn sampled(&self) -> Option<String> {
         match &self.bytes {
-            Bytes::Corpus(corpus) => corpus.sampled().map(|sampled| sampled.to_string()),
+            Bytes::Corpus(corpus, _) => corpus.sampled().map(|sampled| sampled.to_string()),
+            _ => None,
+        }
+    }
+
+    /// That the values of so many records are repeated, and so compress better than the data they are of.
+    pub(super) fn repeated(&self, records: u64) -> Option<String> {
+        match &self.bytes {
+            Bytes::Corpus(corpus, _) => corpus.repeats(records).map(|repeats| repeats.to_string()),
             _ => None,
         }
     }
@@ -194,7 +199,7 @@ impl Values {
                 let at = below(random, (pool.len() - self.value_bytes + 1) as u64) as usize;
                 &pool[at..at + self.value_bytes]
             }
-            Bytes::Corpus(corpus) => corpus.get(below(random, corpus.count())),
+            Bytes::Corpus(corpus, _) => corpus.get(below(random, corpus.count())),
             Bytes::Records(corpus, _) => corpus.get(below(random, corpus.count())),
         }
     }
@@ -211,10 +216,12 @@ impl Values {
     /// The value an id is loaded with, whichever thread loads it.
     #[inline]
     pub(super) fn loaded(&self, id: u64) -> &[u8] {
-        if let Bytes::Records(corpus, format) = &self.bytes {
-            return corpus.get(format.number(id));
+        match &self.bytes {
+            Bytes::Records(corpus, format) => corpus.get(format.number(id)),
+            // Ids begin with 1.
+            Bytes::Corpus(corpus, assignment) => corpus.get(assignment.value(id.wrapping_sub(1), 0)),
+            Bytes::Pool(_) => self.chosen(mix(self.seed ^ mix(id))),
         }
-        self.chosen(mix(self.seed ^ mix(id)))
     }
 }
 
@@ -269,11 +276,36 @@ mod tests {
         assert!(message.contains("corpus:PATH"), "{message}");
     }
 
+    fn values(source: &str, value_size: usize, seed: u64) -> Values {
+        let mut options = Options::new("dummy".parse().unwrap());
+        (options.value_source, options.value_size, options.seed) = (source.parse().unwrap(), value_size, seed);
+        options.records = 1000;
+        Values::load(&options, &AtomicBool::new(false)).unwrap()
+    }
+
+    #[test]
+    fn records_have_distinct_values_of_the_whole_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("numbers");
+        let source = format!("corpus:{}", path.display());
+        let write =
+            |count: u64| std::fs::write(&path, (0..count).flat_map(u64::to_be_bytes).collect::<Vec<_>>()).unwrap();
+        write(20_000);
+        let many = values(&source, 8, 1);
+        let mut taken: Vec<_> = (1..=1000).map(|id| many.loaded(id).to_vec()).collect();
+        taken.sort();
+        taken.dedup();
+        let last = u64::from_be_bytes(taken[999].as_slice().try_into().unwrap());
+        assert!(taken.len() == 1000 && last > 19_900, "{last}");
+        assert_eq!(many.repeated(1000), None);
+        write(10);
+        let told = values(&source, 8, 1).repeated(1000).unwrap();
+        assert!(told.contains("10 values for 1000 keys"), "{told}");
+    }
+
     #[test]
     fn loaded_values_depend_on_seed_and_id_alone() {
-        let one = Values::load(&ValueSource::Pool, 16, 1, &AtomicBool::new(false)).unwrap();
-        let same = Values::load(&ValueSource::Pool, 16, 1, &AtomicBool::new(false)).unwrap();
-        let other = Values::load(&ValueSource::Pool, 16, 2, &AtomicBool::new(false)).unwrap();
+        let (one, same, other) = (values("pool", 16, 1), values("pool", 16, 1), values("pool", 16, 2));
         assert!((1..100).all(|id| one.loaded(id) == same.loaded(id) && one.loaded(id).len() == 16));
         assert!((1..100).all(|id| one.loaded(id) != other.loaded(id)));
         let distinct: std::collections::HashSet<_> = (1..=1000).map(|id| one.loaded(id)).collect();
@@ -282,7 +314,7 @@ mod tests {
 
     #[test]
     fn the_last_byte_of_the_pool_is_reached() {
-        let values = Values::load(&ValueSource::Pool, 3, 1, &AtomicBool::new(false)).unwrap();
+        let values = values("pool", 3, 1);
         let Bytes::Pool(pool) = &values.bytes else {
             panic!("a pool")
         };

@@ -25,9 +25,9 @@ impl Comparison {
         workloads.iter().flat_map(of).collect()
     }
 
-    /// The verdicts as lines of text.
+    /// The verdicts and the cautions as lines of text.
     pub fn verdict_text(&self) -> String {
-        verdict::text(&self.verdicts())
+        verdict::text(&self.verdicts()) + &verdict::cautions(&self.cautions())
     }
 
     fn of_workload(&self, workload: &str) -> Vec<String> {

@@ -49,13 +49,7 @@ impl Index for Recording {
 fn drive(options: &Options, operations: u64) -> Vec<Vec<(Operation, Vec<u8>)>> {
     let index = Recording::default();
     let format = KeyFormat::new(options.key_prefix.as_bytes(), options.key_size);
-    let values = Values::load(
-        &options.value_source,
-        options.value_size,
-        options.seed,
-        &AtomicBool::new(false),
-    )
-    .unwrap();
+    let values = Values::load(&options, &AtomicBool::new(false)).unwrap();
     let mix = Mix::new(&options.ratios).unwrap();
     let shared = Shared {
         options,
@@ -206,7 +200,7 @@ fn scans_vary_in_length_where_told() {
     options.scan_size = 4;
     let mix = Mix::new(&options.ratios).unwrap();
     let (index, format) = (Recording::default(), KeyFormat::new(b"", 8));
-    let values = Values::load(&options.value_source, 8, 1, &AtomicBool::new(false)).unwrap();
+    let values = Values::load(&options, &AtomicBool::new(false)).unwrap();
     let shared = Shared {
         options: &options,
         index: &index,
@@ -272,13 +266,7 @@ fn latencies_of_slowly_made(options: &Options, operations: u64) -> Latencies {
     slow::making_takes(Arc::clone(&mock), 1_000_000);
     let index = Ticking(mock);
     let format = KeyFormat::new(b"", options.key_size);
-    let values = Values::load(
-        &options.value_source,
-        options.value_size,
-        options.seed,
-        &AtomicBool::new(false),
-    )
-    .unwrap();
+    let values = Values::load(&options, &AtomicBool::new(false)).unwrap();
     let mix = Mix::new(&options.ratios).unwrap();
     let shared = Shared {
         options,

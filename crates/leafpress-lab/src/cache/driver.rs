@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use quanta::Clock;
 
-use super::outcome::{Measured, RateFigures, Sample};
+use super::outcome::{Measured, Milestone, RateFigures, Sample};
 use super::worker::{COUNTED, Finished, Latencies, Scratch, Shared, Worker, by_kind, histograms};
 use super::workload::Workload;
 use super::{Length, Options};
@@ -103,11 +103,12 @@ impl<'d> Driver<'d> {
             self.measure(&gate, shared, threads, warmup, timed)
         })?;
         let (mut latencies, mut by_kind) = (histograms()?, by_kind(shared.workload)?);
-        let (mut backlog, mut timelines) = (0, Vec::new());
+        let (mut backlog, mut timelines, mut milestones) = (0, Vec::new(), Vec::new());
         for one in gate.close()? {
             measured.mismatches.add(one.mismatches);
             backlog += one.backlog;
             timelines.push(one.timeline);
+            milestones.push(one.milestones);
             let both = one.latencies.iter().chain(&one.by_kind);
             for (all, one) in latencies.iter_mut().chain(&mut by_kind).zip(both) {
                 // Cannot fail: all histograms have the same bounds.
@@ -117,6 +118,7 @@ impl<'d> Driver<'d> {
         measured.read_latency = summary(&reads(&latencies, shared.options.charge_ns())?);
         measured.latency_by_length = by_kind.iter().map(summary).collect();
         measured.timeline = merge(&timelines);
+        measured.milestones = passed_by_all(&milestones);
         let wait;
         [
             measured.hit_latency,
@@ -192,6 +194,7 @@ impl<'d> Driver<'d> {
             records: standing.records,
             bytes_held: standing.bytes_held,
             cpu_seconds: after.user_seconds + after.system_seconds - before.user_seconds - before.system_seconds,
+            other_cores: after.other_cores(&before, seconds),
             disk: standing.disk.zip(disk).map(|(after, before)| after.since(&before)),
             ..Measured::default()
         })
@@ -244,6 +247,19 @@ impl<'d> Driver<'d> {
         });
         self.last = (now, done);
     }
+}
+
+/// The milestones that all threads have passed, with what all of them had done there.
+fn passed_by_all(threads: &[Vec<Milestone>]) -> Vec<Milestone> {
+    let passed = threads.iter().map(Vec::len).min().unwrap_or(0);
+    let sums = (0..passed).map(|at| {
+        threads.iter().fold(Milestone::default(), |sum, thread| Milestone {
+            operations: sum.operations + thread[at].operations,
+            hits: sum.hits + thread[at].hits,
+            misses: sum.misses + thread[at].misses,
+        })
+    });
+    sums.collect()
 }
 
 /// A thread, from its first stage to its last.

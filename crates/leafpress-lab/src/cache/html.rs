@@ -66,6 +66,7 @@ pub(super) fn page(outcome: &Outcome, command_line: &str) -> Result<String, LabE
                 cells.map(|(at, one)| if at == 0 { html::head(&one.text) } else { cell(&one.text, one.best) }).collect::<Vec<_>>()
             })))
         }
+        @if let Some(note) = text::different_work(outcome) { p.faint { (note) } }
         @for moved in text::moves(outcome) { p { (moved) } }
         @if let Some(curves) = &outcome.mrc { (mrc::section(curves, &outcome.options, &points(&runs))?) }
         @if !runs.is_empty() { (charts(outcome, &runs)?) }

@@ -7,6 +7,7 @@ use super::engines::EngineSpec;
 use super::mrc::HitCurves;
 use crate::core::Bytes;
 use crate::core::latency::Latency;
+use crate::harness::other_work;
 use crate::harness::timeline::{Moment, Move, around_move};
 use crate::report::numbers::thousands;
 
@@ -133,6 +134,35 @@ impl Sample {
     }
 }
 
+/// How many reads had hit when every thread had done a certain number of operations, the same in every cache's run.
+///
+/// Runs that end with their time have done different work, and from a cold start whoever does more hits more. Up to a milestone they have
+/// done the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Milestone {
+    /// Operations of all threads.
+    pub operations: u64,
+    /// Reads among them that found their key.
+    pub hits: u64,
+    /// Reads among them that did not.
+    pub misses: u64,
+}
+
+impl Milestone {
+    /// The first number of operations of a thread at which one is taken; a multiple of the operations between two looks.
+    pub(super) const FIRST: u64 = 64;
+
+    /// The number of operations of the next one: a quarter more.
+    pub(super) fn after(operations: u64) -> u64 {
+        operations + (operations / 4 / Self::FIRST).max(1) * Self::FIRST
+    }
+
+    fn hit_ratio(&self) -> Option<f64> {
+        let reads = self.hits + self.misses;
+        (reads > 0).then(|| self.hits as f64 / reads as f64)
+    }
+}
+
 /// What one cache did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
@@ -184,10 +214,16 @@ pub struct Measured {
     pub growth_bytes: u64,
     /// CPU seconds of the whole process in the measured time.
     pub cpu_seconds: f64,
+    /// Cores that other processes kept busy in the measured time; `None` where the system does not tell.
+    #[serde(default)]
+    pub other_cores: Option<f64>,
     /// The tier on a disk in the measured time.
     pub disk: Option<DiskFigures>,
     /// Hits and memory over time, warm-up included.
     pub samples: Vec<Sample>,
+    /// Hits by operations of the measured time.
+    #[serde(default)]
+    pub milestones: Vec<Milestone>,
 }
 
 /// A disk that answers no more than one of so many hits has nothing that the memory has not.
@@ -229,6 +265,15 @@ impl Measured {
         self.of_reads(self.hits)
     }
 
+    /// The share of the reads among the first `operations` that were answered; `None` where it is not known for that number.
+    pub fn hit_ratio_over(&self, operations: u64) -> Option<f64> {
+        if operations == self.operations() {
+            return self.hit_ratio();
+        }
+        let mut milestones = self.milestones.iter();
+        milestones.find(|one| one.operations == operations)?.hit_ratio()
+    }
+
     /// Operations per second.
     pub fn throughput(&self) -> f64 {
         self.operations() as f64 / self.seconds.max(1e-9)
@@ -237,8 +282,18 @@ impl Measured {
     /// Operations per second if each thread had waited for the backend at each of its misses; `None` where requests come at a rate, which
     /// does not change by that.
     pub fn charged_throughput(&self, options: &Options) -> Option<f64> {
-        let waits = self.misses as f64 * options.backend_us / 1e6 / options.threads as f64;
-        let charged = self.operations() as f64 / (self.seconds + waits).max(1e-9);
+        self.charged_throughput_over(self.operations(), options)
+    }
+
+    /// The same with as many misses for each operation as there were among the first `operations`; `None` where that is not known.
+    pub fn charged_throughput_over(&self, operations: u64, options: &Options) -> Option<f64> {
+        let misses = if operations == self.operations() {
+            self.misses
+        } else {
+            self.milestones.iter().find(|one| one.operations == operations)?.misses
+        };
+        let waits = misses as f64 / operations.max(1) as f64 * options.backend_us / 1e6 / options.threads as f64;
+        let charged = 1.0 / (1.0 / self.throughput().max(1e-9) + waits).max(1e-9);
         self.rate.is_none().then_some(charged)
     }
 
@@ -282,6 +337,9 @@ pub struct Outcome {
     /// Fields of the CacheBench file that have no meaning here.
     #[serde(default)]
     pub unused_fields: Vec<String>,
+    /// What makes the values compress better than the data they are of, in a sentence.
+    #[serde(default)]
+    pub repeated_values: Option<String>,
     /// Keys in the backend.
     pub keys: u64,
     /// Mean bytes of a key and its value.
@@ -298,6 +356,32 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The operations over which hit ratios can be compared, as all caches have done them; `None` where there is no such number.
+    pub fn common_operations(&self) -> Option<u64> {
+        let measured = || self.lines.iter().filter_map(|line| line.measured.as_ref());
+        let (least, most) = self.operations()?;
+        if least == most {
+            return Some(least);
+        }
+        let milestones = |measured: &Measured| measured.milestones.iter().map(|one| one.operations).max();
+        let common = measured().map(milestones).min().flatten()?;
+        measured()
+            .all(|measured| measured.milestones.iter().any(|one| one.operations == common))
+            .then_some(common)
+    }
+
+    /// Whether all caches have done the same number of operations.
+    pub(super) fn did_the_same(&self) -> bool {
+        self.operations().is_none_or(|(least, most)| least == most)
+    }
+
+    /// The least and the most operations that a cache has done.
+    pub(super) fn operations(&self) -> Option<(u64, u64)> {
+        let measured = || self.lines.iter().filter_map(|line| line.measured.as_ref());
+        let operations = || measured().map(Measured::operations);
+        Some((operations().min()?, operations().max()?))
+    }
+
     /// What a reader must know before the figures: failures, wrong bytes, a cancellation.
     pub fn troubles(&self) -> Vec<String> {
         let mut troubles = Vec::new();
@@ -364,7 +448,15 @@ impl Outcome {
 
     /// What makes figures less than they seem, a line each.
     pub fn cautions(&self) -> Vec<String> {
-        self.fell_behind().into_iter().chain(self.over_memory()).collect()
+        let repeated = self.repeated_values.clone();
+        let measured = self.lines.iter().filter_map(|line| line.measured.as_ref());
+        let busiest = measured.filter_map(|measured| measured.other_cores).reduce(f64::max);
+        repeated
+            .into_iter()
+            .chain(other_work::caution(busiest, "hit ratios over the same operations"))
+            .chain(self.fell_behind())
+            .chain(self.over_memory())
+            .collect()
     }
 }
 

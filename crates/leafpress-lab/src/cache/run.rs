@@ -88,6 +88,7 @@ pub(super) fn run_knowing(
         options: options.clone(),
         work: workload.description.clone(),
         unused_fields: workload.unused.clone(),
+        repeated_values: workload.repeated_values(),
         keys: workload.keys(),
         record_bytes: workload.record_bytes(),
         host: resources::host(),

@@ -76,6 +76,9 @@ pub fn report(outcome: &Outcome) -> String {
         for note in [NOTES[0], times(&outcome.options), NOTES[1]] {
             text += &wrapped(note, "", "");
         }
+        if let Some(note) = different_work(outcome) {
+            text += &wrapped(&note, "", "");
+        }
     }
     if let Some(curves) = &outcome.mrc {
         text += &mrc::text(curves, &outcome.options);
@@ -90,6 +93,19 @@ pub(super) fn moves(outcome: &Outcome) -> Vec<String> {
         Some(moved::words(&line.engine.to_string(), &measured.timeline, shift_at))
     });
     lines.collect()
+}
+
+/// That hit ratios are of different operations, if they are.
+pub(super) fn different_work(outcome: &Outcome) -> Option<String> {
+    let (least, most) = outcome.operations()?;
+    (!outcome.did_the_same()).then(|| {
+        format!(
+            "Each cache ran for the same time and did {} to {} operations, so hits and charged throughput have no best. Above they are \
+             compared over the first operations that all have done; --operations has all of them do the same.",
+            thousands(least),
+            thousands(most)
+        )
+    })
 }
 
 /// What was asked for, and how.
@@ -165,16 +181,17 @@ pub(super) fn rows(outcome: &Outcome) -> Vec<Vec<Marked>> {
         let ns = ns(latency?) as f64;
         Some((microseconds(ns / 1e3), ns))
     };
-    let fifth = if options.rate.is_some() {
-        Best::Least
-    } else {
-        Best::Most
+    let fifth = match options.rate {
+        Some(_) => Some(Best::Least),
+        None => outcome.did_the_same().then_some(Best::Most),
     };
+    // Of different operations the higher ratio is not the better one, and what the disk answers the memory has not.
+    let hits = outcome.did_the_same().then_some(Best::Most);
     let columns: [(Option<Best>, &Figure<'_>); 13] = [
-        (Some(Best::Most), &|_, m| share(m.memory_hit_ratio())),
-        (Some(Best::Most), &|_, m| share(m.disk_hit_ratio())),
+        (hits, &|_, m| share(m.memory_hit_ratio())),
+        (None, &|_, m| share(m.disk_hit_ratio())),
         (Some(Best::Most), &|_, m| rate_of(m.throughput())),
-        (Some(fifth), &|_, m| match &m.rate {
+        (fifth, &|_, m| match &m.rate {
             Some(rate) => Some((thousands(rate.backlog), rate.backlog as f64)),
             None => rate_of(m.charged_throughput(options)?),
         }),

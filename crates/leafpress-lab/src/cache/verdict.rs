@@ -3,26 +3,32 @@
 use super::engines::EngineSpec;
 use super::mrc;
 use super::outcome::{Line, Measured, Outcome};
-use crate::report::numbers::{mops, percent};
+use crate::report::numbers::{mops, percent, thousands};
 use crate::report::verdict::{Noun, against, change, ratio};
 
-/// Ours beside the other that answers most reads; where there is nothing to compare with, what the one with most hits does.
+/// Ours compared with the best other; where there is nothing to compare with, what each did.
 pub(super) fn verdicts(outcome: &Outcome) -> Vec<String> {
-    let hits = |measured: &Measured| measured.hit_ratio().unwrap_or(0.0);
     let found = compared(outcome);
     if !found.is_empty() {
         return found;
     }
-    let lines = outcome.lines.iter();
-    let measured = lines.filter_map(|line| Some((line, line.measured.as_ref()?)));
-    let best = measured.max_by(|(_, one), (_, other)| hits(one).total_cmp(&hits(other)));
-    let alone = best.map(|(line, measured)| alone(outcome, line, measured));
-    // Where no cache was run there are the curves.
-    let curves = outcome.mrc.iter().filter(|_| alone.is_none());
-    let curves: Vec<String> = curves
-        .flat_map(|curves| mrc::sentences(curves, &outcome.options))
+    let alone: Vec<String> = measured(outcome)
+        .map(|(line, measured)| alone(outcome, line, measured))
         .collect();
-    alone.into_iter().chain(curves).collect()
+    if !alone.is_empty() {
+        return alone;
+    }
+    // Where no cache was run there are the curves.
+    let curves = outcome.mrc.iter();
+    curves
+        .flat_map(|curves| mrc::sentences(curves, &outcome.options))
+        .collect()
+}
+
+/// Caches that ended well.
+fn measured(outcome: &Outcome) -> impl Iterator<Item = (&Line, &Measured)> {
+    let lines = outcome.lines.iter();
+    lines.filter_map(|line| Some((line, line.measured.as_ref()?)))
 }
 
 fn alone(outcome: &Outcome, line: &Line, measured: &Measured) -> String {
@@ -49,27 +55,53 @@ fn with_misses(ratio: f64) -> String {
     }
 }
 
+/// The cache that one of ours is compared with: one with the same tiers if there is one, of those the one that answers most of the same
+/// reads, and of those that answer as many the fastest.
+fn best_other<'o>(outcome: &'o Outcome, mine: &Measured) -> Option<(&'o Line, &'o Measured)> {
+    let common = outcome.common_operations();
+    let rank = |measured: &Measured| {
+        let hits = common.and_then(|common| measured.hit_ratio_over(common));
+        let same_tiers = measured.disk.is_some() == mine.disk.is_some();
+        (same_tiers, hits.unwrap_or(0.0), measured.throughput())
+    };
+    let others = measured(outcome).filter(|(line, _)| !matches!(line.engine, EngineSpec::Leafpress(..)));
+    others.max_by(|(_, one), (_, other)| {
+        let (one, other) = (rank(one), rank(other));
+        let by_tiers = one.0.cmp(&other.0);
+        by_tiers.then(one.1.total_cmp(&other.1)).then(one.2.total_cmp(&other.2))
+    })
+}
+
 fn compared(outcome: &Outcome) -> Vec<String> {
-    let measured = |is_ours: bool| {
-        let lines = outcome.lines.iter();
-        let lines = lines.filter(move |line| matches!(line.engine, EngineSpec::Leafpress(..)) == is_ours);
-        lines.filter_map(|line| Some((line, line.measured.as_ref()?)))
-    };
-    let hits = |measured: &Measured| measured.hit_ratio().unwrap_or(0.0);
-    let other = measured(false).max_by(|(_, one), (_, other)| hits(one).total_cmp(&hits(other)));
-    let Some((other, theirs)) = other else {
-        return Vec::new();
-    };
+    let common = outcome.common_operations();
+    let most = outcome.operations().map_or(0, |(_, most)| most);
     let verdict = |(line, mine): (&Line, &Measured)| {
-        let hits = mine.hit_ratio().zip(theirs.hit_ratio());
-        let hits =
-            hits.map(|(mine, theirs)| format!("{}% of the reads hit, {}% there", percent(mine, 1), percent(theirs, 1)));
+        let (other, theirs) = best_other(outcome, mine)?;
+        let hits = common.and_then(|common| mine.hit_ratio_over(common).zip(theirs.hit_ratio_over(common)));
+        let hits = hits.map(|(mine, theirs)| {
+            let over = match common {
+                Some(common) if common < most => format!(" (first {} operations)", thousands(common)),
+                _ => String::new(),
+            };
+            format!(
+                "{}% of the reads hit, {}% there{over}",
+                percent(mine, 1),
+                percent(theirs, 1)
+            )
+        });
         let speed = ratio(Some(mine.throughput()), Some(theirs.throughput()));
-        let charged = ratio(
-            mine.charged_throughput(&outcome.options),
-            theirs.charged_throughput(&outcome.options),
-        );
-        let name = format!("{}, the other with most hits", other.engine);
+        let charged = common.and_then(|common| {
+            ratio(
+                mine.charged_throughput_over(common, &outcome.options),
+                theirs.charged_throughput_over(common, &outcome.options),
+            )
+        });
+        let tiers = match (mine.disk.is_some(), theirs.disk.is_some()) {
+            (true, false) => ", which has no disk tier",
+            (false, true) => ", which has a disk tier too",
+            _ => "",
+        };
+        let name = format!("{}, the other with most hits{tiers}", other.engine);
         against(
             &line.engine.to_string(),
             &name,
@@ -80,5 +112,88 @@ fn compared(outcome: &Outcome) -> Vec<String> {
             ],
         )
     };
-    measured(true).filter_map(verdict).collect()
+    let ours = measured(outcome).filter(|(line, _)| matches!(line.engine, EngineSpec::Leafpress(..)));
+    ours.filter_map(verdict).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures;
+    use super::super::outcome::{DiskFigures, Milestone};
+    use super::*;
+
+    fn edit(outcome: &mut Outcome, at: usize, edit: impl FnOnce(&mut Measured)) {
+        edit(outcome.lines[at].measured.as_mut().unwrap());
+    }
+
+    /// From a cold start whoever does more operations hits more: only the same ones are compared.
+    #[test]
+    fn hits_are_compared_over_the_same_operations() {
+        let mut outcome = fixtures::outcome();
+        outcome.lines.truncate(2);
+        let milestone = |hits| Milestone {
+            operations: 64_000,
+            hits,
+            misses: 64_000 - hits,
+        };
+        edit(&mut outcome, 0, |one| {
+            (one.hits, one.misses) = (20_000, 45_000);
+            one.milestones = vec![milestone(19_200)];
+        });
+        edit(&mut outcome, 1, |other| {
+            (other.hits, other.misses) = (360_000, 225_000);
+            other.milestones = vec![milestone(18_560)];
+        });
+        let told = verdicts(&outcome).concat();
+        assert!(
+            told.contains("30.0% of the reads hit, 29.0% there (first 64,000 operations)"),
+            "{told}"
+        );
+        // Without a number that both have done there is no comparison of hits.
+        edit(&mut outcome, 0, |one| one.milestones.clear());
+        let told = verdicts(&outcome).concat();
+        assert!(!told.contains("of the reads hit"), "{told}");
+        assert!(
+            told.contains("fewer operations per second") && !told.contains("charged"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn each_of_ours_is_told_where_there_is_no_other() {
+        let mut outcome = fixtures::outcome();
+        outcome.lines.truncate(2);
+        outcome.lines[1].engine = "leafpress:none".parse().unwrap();
+        edit(&mut outcome, 1, |other| other.hits = 550_000);
+        let told = verdicts(&outcome);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(
+            told[0].starts_with("leafpress: 55.0%") && told[1].starts_with("leafpress:none: "),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn of_equals_the_faster_one_is_compared_with_and_other_tiers_are_told() {
+        let mut outcome = fixtures::outcome();
+        outcome.lines.truncate(3);
+        edit(&mut outcome, 1, |other| other.seconds = 1.0);
+        edit(&mut outcome, 2, |other| {
+            (other.hits, other.misses, other.writes) = (260_000, 740_000, 0)
+        });
+        let told = verdicts(&outcome).concat();
+        assert!(told.contains("quick_cache+zstd:3, the other with most hits."), "{told}");
+        edit(&mut outcome, 0, |one| one.disk = Some(DiskFigures::default()));
+        let told = verdicts(&outcome).concat();
+        assert!(
+            told.contains("quick_cache+zstd:3, the other with most hits, which has no disk tier."),
+            "{told}"
+        );
+        edit(&mut outcome, 2, |other| {
+            other.disk = Some(DiskFigures::default());
+            (other.hits, other.misses) = (10_000, 990_000);
+        });
+        let told = verdicts(&outcome).concat();
+        assert!(told.contains("moka, the other with most hits."), "{told}");
+    }
 }

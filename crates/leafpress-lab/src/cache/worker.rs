@@ -11,7 +11,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use super::Options;
 use super::checks::Versions;
 use super::engines::Engine;
-use super::outcome::Mismatches;
+use super::outcome::{Milestone, Mismatches};
 use super::pace::Pace;
 use super::workload::{Action, Place, Request, Workload};
 use crate::core::LabError;
@@ -85,6 +85,8 @@ pub(super) struct Finished {
     pub(super) timeline: Vec<Moment>,
     /// Requests that were due at the end and had not begun.
     pub(super) backlog: u64,
+    /// Hits by operations of the measured stage.
+    pub(super) milestones: Vec<Milestone>,
 }
 
 /// Kinds of operations that are told apart.
@@ -110,6 +112,8 @@ pub(super) struct Scratch {
     by_kind: Vec<Histogram<u64>>,
     /// Where the hot keys move.
     timeline: Option<Timeline>,
+    /// Hits by operations of the measured stage.
+    milestones: Vec<Milestone>,
     /// What a read found, and what is inserted.
     found: Vec<u8>,
     value: Vec<u8>,
@@ -127,6 +131,7 @@ impl Scratch {
             latencies: histograms()?,
             by_kind: by_kind(workload)?,
             timeline: options.shift_at.map(|at| Timeline::new(at, options.threads)),
+            milestones: milestones(),
             found: buffer(),
             value: buffer(),
         })
@@ -151,6 +156,19 @@ pub(super) fn by_kind(workload: &Workload) -> Result<Vec<Histogram<u64>>, LabErr
     Ok(all)
 }
 
+/// Room for the milestones of some 10^12 operations, all of which is written to.
+fn milestones() -> Vec<Milestone> {
+    let mut milestones = vec![
+        Milestone {
+            operations: 1,
+            ..Milestone::default()
+        };
+        128
+    ];
+    milestones.clear();
+    milestones
+}
+
 /// The thread.
 pub(super) struct Worker<'w> {
     shared: &'w Shared<'w>,
@@ -167,6 +185,8 @@ pub(super) struct Worker<'w> {
     stretch: (u64, u64),
     /// Whether the measured stage has begun.
     is_measuring: bool,
+    /// The operations of this thread at which the next milestone is taken.
+    next_milestone: u64,
     /// Where requests come at a rate.
     pace: Option<Pace>,
     /// The clock at the end of the last call of the cache.
@@ -188,6 +208,7 @@ impl<'w> Worker<'w> {
             number,
             stretch: (0, 0),
             is_measuring: false,
+            next_milestone: Milestone::FIRST,
             pace: None,
             ended: 0,
         }
@@ -240,8 +261,29 @@ impl<'w> Worker<'w> {
                 }
             }
             self.show();
+            self.pass_milestone();
         }
         Ok(())
+    }
+
+    /// Notes the hits where every run does, if that many operations are done.
+    #[inline]
+    fn pass_milestone(&mut self) {
+        let [hits, misses, writes, removes] = self.counts;
+        let operations = hits + misses + writes + removes;
+        if operations != self.next_milestone || !self.is_measuring {
+            return;
+        }
+        self.next_milestone = Milestone::after(operations);
+        let milestones = &mut self.scratch.milestones;
+        // Beyond its room it would be memory that looks like the cache's.
+        if milestones.len() < milestones.capacity() {
+            milestones.push(Milestone {
+                operations,
+                hits,
+                misses,
+            });
+        }
     }
 
     fn show(&self) {
@@ -268,6 +310,7 @@ impl<'w> Worker<'w> {
             latencies: self.scratch.latencies,
             by_kind: self.scratch.by_kind,
             timeline: self.scratch.timeline.map_or_else(Vec::new, Timeline::finish),
+            milestones: self.scratch.milestones,
             mismatches: self.mismatches,
             backlog: self.pace.map_or(0, |pace| pace.backlog()),
         }

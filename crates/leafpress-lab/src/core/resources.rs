@@ -17,6 +17,17 @@ pub struct Usage {
     pub voluntary_switches: u64,
     /// Times a thread was preempted.
     pub involuntary_switches: u64,
+    /// CPU seconds that everything on this machine took since it was started; `None` where the system does not tell.
+    pub machine_seconds: Option<f64>,
+}
+
+impl Usage {
+    /// Cores that other processes kept busy since `before`, over `wall_seconds`.
+    pub(crate) fn other_cores(&self, before: &Self, wall_seconds: f64) -> Option<f64> {
+        let machine = self.machine_seconds? - before.machine_seconds?;
+        let own = self.user_seconds + self.system_seconds - before.user_seconds - before.system_seconds;
+        Some(((machine - own) / wall_seconds.max(1e-3)).max(0.0))
+    }
 }
 
 /// CPU time and context switches of this process so far.
@@ -32,17 +43,16 @@ pub fn usage() -> Result<Usage, LabError> {
         system_seconds: seconds(usage.system_time()),
         voluntary_switches: count(usage.voluntary_context_switches()),
         involuntary_switches: count(usage.involuntary_context_switches()),
+        machine_seconds: machine_cpu_seconds(),
     })
 }
 
 /// Linux's unit of time for programs, whatever the kernel's own clock is.
-#[cfg(feature = "pool")]
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// CPU seconds that everything on this machine took since it was started, time that a hypervisor gave to others included; `None` where
 /// the system does not tell.
-#[cfg(feature = "pool")]
-pub(crate) fn machine_cpu_seconds() -> Option<f64> {
+fn machine_cpu_seconds() -> Option<f64> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let fields = text.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = fields

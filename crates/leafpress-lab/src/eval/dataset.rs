@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::core::LabError;
-use crate::core::corpus::{Census, Corpus, Records};
+use crate::core::corpus::{Census, Corpus, Pairing, Records, Sampled};
 use crate::core::keys::{KeyBytes, KeySet, KeyShape};
 use crate::eval::EvalConfig;
-use crate::harness::oracle::Pairing;
 
 /// The keys and values of a run.
 #[derive(Debug, Clone)]
@@ -105,8 +104,9 @@ impl Dataset {
         let (count, data) = (self.keys, &config.data);
         let Some(format) = &config.records else {
             let shape = config.key_shape;
-            let sampled = self.values.sampled();
-            let sampled = sampled.map_or_else(String::new, |sampled| format!(" ({sampled})"));
+            let sampled = self
+                .sampled()
+                .map_or_else(String::new, |sampled| format!(" ({sampled})"));
             return format!("{count} {shape} keys of {keys} bytes, values of {values} bytes from {data}{sampled}");
         };
         let found = self.census.map_or(count, |census| census.records);
@@ -118,6 +118,25 @@ impl Dataset {
         let left_out = self.census.and_then(|census| census.left_out());
         let left_out = left_out.map_or_else(String::new, |words| format!("; {words}"));
         format!("{count}{some} records of {data} ({format}): keys of {keys} bytes, values of {values} bytes{left_out}")
+    }
+
+    /// How much of the source is loaded, if it is not all of it.
+    fn sampled(&self) -> Option<Sampled> {
+        let (sampled, all) = (self.values.sampled(), self.values.total_bytes());
+        if self.keys >= self.values.count() {
+            return sampled;
+        }
+        Some(Sampled {
+            found_bytes: sampled.map_or(all, |sampled| sampled.found_bytes),
+            taken_bytes: (all as f64 / self.values.count() as f64 * self.keys as f64) as u64,
+            copies: sampled.map_or_else(Default::default, |sampled| sampled.copies),
+        })
+    }
+
+    /// What must be known before figures of this data are believed.
+    pub fn cautions(&self) -> Vec<String> {
+        let repeats = self.values.repeats(self.keys);
+        repeats.map(|repeats| repeats.to_string()).into_iter().collect()
     }
 
     /// From the number of a key to its bytes.

@@ -145,7 +145,9 @@ impl Default for EvalConfig {
             shift_at: 1_000_000,
             scan_records: 100,
             reads_per_call: 1,
-            shards: 8,
+            // As a tree has that nobody configures, and so in every command. Keys spread by hash over more of them have other neighbours,
+            // which compress less.
+            shards: 1,
             shard_by_range: false,
             landing_bytes: vec![LandingBytes::Auto],
             background: vec![false],

@@ -69,6 +69,8 @@ pub struct EvalOutcome {
     pub failures: Vec<Failure>,
     /// What was stored, in words.
     pub data: String,
+    /// What must be known before the figures are believed, a sentence or two each.
+    pub cautions: Vec<String>,
     /// The table for people, ready to print.
     pub table: String,
     /// `summary.tsv`.

@@ -53,6 +53,9 @@ pub struct RunResult {
     pub ended: Memory,
     /// Counters over the timed window.
     pub counters: Counters,
+    /// Cores that other processes kept busy in the timed window; `None` where the system does not tell.
+    #[serde(default)]
+    pub other_cores: Option<f64>,
     /// Latency over the operations of the timed window, in `hotset`; else empty.
     #[serde(default)]
     pub timeline: Vec<Moment>,

@@ -13,6 +13,7 @@ use crate::eval::result::{Resources, RunResult};
 use crate::eval::summary::Summary;
 use crate::eval::view;
 use crate::harness::child::{Job, Launcher};
+use crate::harness::other_work;
 use crate::harness::weigh::Weight;
 
 /// Runs an evaluation: each codec and configuration in a process of its own (the current executable with the hidden subcommand
@@ -49,7 +50,7 @@ pub fn run_eval_with(
         keys: data.keys,
         ..config.clone()
     };
-    let description = data.describe(config);
+    let (description, cautions) = (data.describe(config), data.cautions());
     drop(data);
     let runs = matrix::expand(config)?;
     check_preload(launcher, &runs, cancel)?;
@@ -63,6 +64,7 @@ pub fn run_eval_with(
         rows: Vec::new(),
         failures: Vec::new(),
         data: description,
+        cautions,
         table: String::new(),
         summary_path: out_dir.join("summary.tsv"),
         json_path: out_dir.join("results.json"),
@@ -137,6 +139,9 @@ pub fn run_eval_with(
         let _ = std::fs::remove_file(&outcome.summary_path);
         return Err(LabError::Cancelled);
     }
+    let busiest = outcome.rows.iter().filter_map(|row| row.result.other_cores);
+    let busy = other_work::caution(busiest.reduce(f64::max), "bytes held");
+    outcome.cautions.extend(busy);
     view::finish(config, &host, &mut outcome)?;
     Ok(outcome)
 }

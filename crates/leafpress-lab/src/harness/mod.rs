@@ -7,6 +7,7 @@ pub(crate) mod gate;
 #[cfg(feature = "peers")]
 pub(crate) mod maps;
 pub mod oracle;
+pub(crate) mod other_work;
 mod phase;
 pub mod store;
 pub mod timeline;

@@ -15,18 +15,9 @@ use std::cmp::Ordering as Order;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use crate::core::corpus::Corpus;
+use crate::core::corpus::{Assignment, Corpus, Pairing};
 use crate::core::keys::{below, mix};
 use crate::core::resources;
-
-/// Which value a key is loaded with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pairing {
-    /// Key i has value i: a record's own, or under dense keys the data in its own order.
-    InOrder,
-    /// Neighbouring keys have values from far apart, as keys that are not in the data's order have.
-    Apart,
-}
 
 /// What the keys `0..keys` may hold. All are at version 0, a put, before anything is issued.
 #[derive(Debug)]
@@ -36,10 +27,8 @@ pub struct Ledger {
     /// Whether a mutation was ever issued. Until then every key is at version 0, and no cell need be looked at: in a large key space
     /// that is a cache miss for every read.
     touched: AtomicBool,
-    /// From one version's cut to the next; has no common factor with the number of cuts.
-    stride: u64,
-    /// From the first cut of one key to that of the next; likewise.
-    key_stride: u64,
+    /// Which cut each version of a key is.
+    assignment: Assignment,
     delete_pct: u64,
 }
 
@@ -103,29 +92,17 @@ pub enum Mutation<'c> {
 
 impl Ledger {
     /// A ledger for `keys` keys, in which `delete_pct` percent of the mutations are deletes.
-    pub fn new(corpus: Arc<Corpus>, keys: u64, delete_pct: u32) -> Self {
+    pub fn new(corpus: Arc<Corpus>, keys: u64, pairing: Pairing, delete_pct: u32) -> Self {
         let cells: Box<[Cell]> = (0..keys).map(|_| Cell::default()).collect();
         resources::in_huge_pages(&cells);
-        let stride = coprime_near(corpus.count(), GOLDEN_SECTION);
+        let assignment = corpus.assignment(keys, pairing);
         Self {
             corpus,
             cells,
             touched: AtomicBool::new(false),
-            stride,
-            key_stride: 1,
+            assignment,
             delete_pct: delete_pct.into(),
         }
-    }
-
-    /// Has neighbouring keys hold cuts from far apart, unless they are to be in the corpus's own order.
-    #[must_use]
-    pub fn paired(mut self, pairing: Pairing) -> Self {
-        self.key_stride = match pairing {
-            Pairing::InOrder => 1,
-            // Another section than that of the versions: else one key's second cut would be the next key's first.
-            Pairing::Apart => coprime_near(self.corpus.count(), SILVER_SECTION),
-        };
-        self
     }
 
     /// The values.
@@ -140,8 +117,7 @@ impl Ledger {
 
     /// What version `version` of key `id` does.
     ///
-    /// Version 0 of key i is cut i, so that a loaded key space holds the corpus in its own order, unless it is [paired](Ledger::paired)
-    /// otherwise; later versions come from far apart, so that neighbouring keys do not come to hold the same cut.
+    /// Version 0 is a put of the cut that the key is loaded with: see [`Assignment`].
     #[inline]
     pub fn mutation(&self, id: u64, version: u32) -> Mutation<'_> {
         if self.is_delete(id, version) {
@@ -153,8 +129,7 @@ impl Ledger {
 
     #[inline]
     fn value(&self, id: u64, version: u32) -> &[u8] {
-        self.corpus
-            .get((id * self.key_stride + u64::from(version) * self.stride) % self.corpus.count())
+        self.corpus.get(self.assignment.value(id, version))
     }
 
     #[inline]
@@ -321,19 +296,6 @@ fn raise(counter: &AtomicU32, to: u32) {
             Err(newer) => now = newer,
         }
     }
-}
-
-const GOLDEN_SECTION: f64 = 0.618_033_988_749_894_9;
-const SILVER_SECTION: f64 = 0.414_213_562_373_095;
-
-/// A number near this section of `n` that has no common factor with it: its multiples visit all of `0..n`, and consecutive ones are
-/// far apart.
-fn coprime_near(n: u64, section: f64) -> u64 {
-    fn gcd(a: u64, b: u64) -> u64 {
-        if b == 0 { a } else { gcd(b, a % b) }
-    }
-    let near = (n as f64 * section) as u64;
-    (near.max(1)..).find(|&candidate| gcd(candidate, n) == 1).unwrap_or(1)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::core::corpus::Cut;
 fn ledger(keys: u64, delete_pct: u32) -> Ledger {
     let bytes = (0..100_u8).flat_map(|i| [i, 0, i, 1]).collect();
     let corpus = Corpus::from_parts("test", vec![bytes], Cut::Fixed(4)).unwrap();
-    Ledger::new(Arc::new(corpus), keys, delete_pct)
+    Ledger::new(Arc::new(corpus), keys, Pairing::InOrder, delete_pct)
 }
 
 fn put(ledger: &Ledger, id: u64, version: u32) -> &[u8] {
@@ -150,24 +150,13 @@ fn parking(ledger: &Ledger) -> std::sync::Mutex<Option<Vec<u8>>> {
     std::sync::Mutex::new(Some(put(ledger, 0, 0).to_vec()))
 }
 
-#[test]
-fn strides_visit_every_cut() {
-    for n in [1, 2, 3, 4, 5, 6, 10, 12, 97, 100, 1 << 12] {
-        for section in [GOLDEN_SECTION, SILVER_SECTION] {
-            let stride = coprime_near(n, section);
-            let visited: std::collections::HashSet<_> = (0..n).map(|i| i * stride % n).collect();
-            assert_eq!(visited.len() as u64, n, "stride {stride} of {n}");
-        }
-    }
-}
-
 /// Under a pairing apart every cut is still used as often, and neighbours hold cuts from far apart, in every version.
 #[test]
 fn neighbours_hold_cuts_from_far_apart_where_they_are_told_to() {
     let cuts = 10_000;
     let bytes = (0..cuts).flat_map(u32::to_le_bytes).collect();
     let corpus = Arc::new(Corpus::from_parts("test", vec![bytes], Cut::Fixed(4)).unwrap());
-    let ledger = Ledger::new(corpus, u64::from(cuts), 0).paired(Pairing::Apart);
+    let ledger = Ledger::new(corpus, u64::from(cuts), Pairing::Apart, 0);
     let cut = |id: u64, version: u32| u32::from_le_bytes(ledger.value(id, version).try_into().unwrap());
     let used: std::collections::HashSet<_> = (0..u64::from(cuts)).map(|id| cut(id, 0)).collect();
     assert_eq!(used.len(), cuts as usize);

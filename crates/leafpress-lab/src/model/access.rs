@@ -31,7 +31,7 @@ impl Access {
                 "distribution",
                 format!(
                     "`{text}`: {reason}; known: uniform, X,Y (the hot X% of the pages get Y% of the accesses, as in 20,80), zipfian[:THETA] \
-                     with 0 < THETA < 1, self-similar[:H] with 0 < H < 0.5"
+                     with THETA > 0, self-similar[:H] with 0 < H < 0.5"
                 ),
             )
         };

@@ -210,7 +210,7 @@ fn laws_and_codecs_are_read_as_people_write_them() {
     ] {
         assert_eq!(Access::parse(text).unwrap().name(), name);
     }
-    for text in ["", "latest", "0,80", "20,101", "20,80,1", "zipfian:1", "pareto"] {
+    for text in ["", "latest", "0,80", "20,101", "20,80,1", "zipfian:0", "pareto"] {
         let message = Access::parse(text).unwrap_err().to_string();
         assert!(
             message.starts_with("distribution: ") && message.contains("20,80"),

@@ -4,7 +4,7 @@
 //! Symbols: T bytes of memory, of which the share C holds compressed pages; B bytes a page; N pages of data; R raw bytes over compressed ones.
 //! Shares and ratios of accesses are 0 to 1. A time in [`super::replacement`] is counted in accesses.
 
-use crate::core::keys::Distribution;
+use crate::core::keys::{Distribution, power_integral};
 
 /// The share of the data that fits into `memory_bytes`, 0 to 1: the thesis's `g = ((T (1 - C) + T C R) / B) / N`, where `compressed` is C,
 /// the share of the memory for compressed pages, and `ratio` is R, raw bytes over compressed ones. `B N` is `data_bytes`. With C = 0 it
@@ -107,7 +107,7 @@ pub fn harmonic(ranks: f64, theta: f64) -> f64 {
     }
     let (from, to, power) = (EXACT_RANKS + 0.5, ranks + 0.5, 1.0 - theta);
     let correction = theta / 24.0 * (to.powf(-theta - 1.0) - from.powf(-theta - 1.0));
-    sum + (to.powf(power) - from.powf(power)) / power + correction
+    sum + power_integral(from, to, power) + correction
 }
 
 /// The share of the accesses that go to the hottest share `fits` of `pages`.

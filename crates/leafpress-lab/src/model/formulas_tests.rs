@@ -7,7 +7,7 @@ fn assert_near(one: f64, other: f64, by: f64) {
 
 #[test]
 fn harmonic_numbers_are_sums() {
-    for theta in [0.2, 0.5, 0.99] {
+    for theta in [0.2, 0.5, 0.99, 1.0, 1.4] {
         for ranks in [1_u32, 2, 31, 32, 33, 1000, 100_000] {
             let sum: f64 = (1..=ranks).map(|rank| f64::from(rank).powf(-theta)).sum();
             assert_near(harmonic(f64::from(ranks), theta), sum, sum * 2e-8);

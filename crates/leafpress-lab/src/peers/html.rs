@@ -5,7 +5,7 @@ use maud::html;
 use super::{Peer, PeerLine, PeersConfig, PeersOutcome, view};
 use crate::core::LabError;
 use crate::eval::Workload;
-use crate::report::html::{document, figure, lines, row, table};
+use crate::report::html::{cautions, document, figure, lines, row, table};
 use crate::report::palette::colours;
 use crate::report::scatter::{Point, Scatter, scatter};
 use crate::report::verdict;
@@ -23,6 +23,7 @@ pub(super) fn page(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Strin
     let body = html! {
         h1 { "Leafpress beside other maps" }
         (verdict::html(&verdicts))
+        (cautions(&outcome.cautions))
         p { (lines(&view::head(config, outcome))) }
         @for trouble in &bad { p.bad { (trouble) } }
         @if let Some(svg) = frontier(config, outcome)? {

@@ -43,6 +43,8 @@ pub struct PeersOutcome {
     pub record_bytes: f64,
     /// Maps that were left out, each in one line.
     pub left_out: Vec<String>,
+    /// What must be known before the figures are believed, a sentence or two each.
+    pub cautions: Vec<String>,
     /// The table for people, ready to print.
     #[serde(skip)]
     pub table: String,

@@ -16,6 +16,7 @@ use crate::eval::result::RunResult;
 use crate::eval::{RunSpec, driver};
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
+use crate::harness::other_work;
 use crate::harness::weigh::{self, Weight};
 use crate::report::write;
 
@@ -77,6 +78,7 @@ pub fn run_peers_with(
         data: data.describe(&base),
         record_bytes: data.key_lengths().mean + data.value_lengths().mean,
         left_out,
+        cautions: data.cautions(),
         table: String::new(),
         mismatches: 0,
         failures: Vec::new(),
@@ -128,6 +130,9 @@ pub fn run_peers_with(
                 .push(format!("{peer}: {error} (log: {})", log.display())),
         }
     }
+    let busiest = samples.iter().flatten().filter_map(|sample| sample.other_cores);
+    let busy = other_work::caution(busiest.reduce(f64::max), "bytes a record");
+    outcome.cautions.extend(busy);
     outcome.lines = peers
         .into_iter()
         .zip(&samples)

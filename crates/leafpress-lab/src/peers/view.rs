@@ -11,7 +11,7 @@ use crate::report::verdict;
 
 /// The table, what its figures are, and what went wrong.
 pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
-    let mut text = verdict::text(&outcome.verdicts(config.workload));
+    let mut text = verdict::text(&outcome.verdicts(config.workload)) + &verdict::cautions(&outcome.cautions);
     let (mut headings, rows) = table(config, outcome);
     // Beside the memory it is clear of what.
     if let Some(last) = headings.last_mut() {

@@ -11,11 +11,12 @@ use leafpress::pool::{
 };
 use tempfile::TempDir;
 
+use super::spread::Spread;
 use super::view::View;
 use super::{Options, Set, StoreKind};
 use crate::core::Bytes;
 use crate::core::LabError;
-use crate::core::corpus::{Corpus, Cut, MAGIC_BYTES, Packing, Source, check_regular, plain};
+use crate::core::corpus::{Corpus, Cut, MAGIC_BYTES, Packing, Pairing, Source, check_regular, plain};
 
 /// The pages of a run.
 pub(super) struct Data {
@@ -39,7 +40,7 @@ impl Data {
     pub(super) fn open(options: &Options) -> Result<Self, LabError> {
         let mut scratch = Scratch::new(options);
         let place = Place::of(options)?;
-        let origin = place.open(options, &mut scratch)?;
+        let origin = place.sample(options, place.open(options, &mut scratch)?);
         let mut set = measure(options, place.kind, origin.as_ref())?;
         let view = if options.writes() {
             let changes = scratch.store_of_changes(place.kind, origin.as_ref(), options)?;
@@ -81,7 +82,7 @@ impl Data {
                 MemoryStore::new(options.page_bytes).map_err(|e| LabError::option("page-bytes", e.to_string()))?;
             return Ok(Arc::new(none));
         }
-        let store = place.open_in_place(options)?;
+        let store = place.sample(options, place.open_in_place(options)?);
         let set = measure(options, place.kind, store.as_ref())?;
         Ok(Arc::new(View::read_only(store, set.pages)))
     }
@@ -204,6 +205,25 @@ impl Place {
         }
     }
 
+    /// The pages that are to be taken of a file. Of a directory it is the first ones in the order of their names: the lengths of all its files
+    /// would have to be looked up to know how many there are.
+    fn sample(&self, options: &Options, origin: Arc<dyn PageStore>) -> Arc<dyn PageStore> {
+        if self.path.is_none() || self.of_directory {
+            return origin;
+        }
+        let last = origin.len().checked_sub(1);
+        let has_rest = last.is_some_and(|last| origin.page_bytes(last).is_ok_and(|bytes| bytes < options.page_bytes));
+        let all = origin.len() - u64::from(has_rest);
+        let of_bytes = options
+            .max_bytes
+            .map_or(u64::MAX, |bytes| bytes / options.page_bytes as u64);
+        let pages = all.min(options.max_pages.unwrap_or(u64::MAX)).min(of_bytes);
+        if pages == all || pages == 0 {
+            return origin;
+        }
+        Arc::new(Spread::new(origin, all, pages))
+    }
+
     /// Opens the pages where they are to be; nothing is written to what this returns.
     fn open(&self, options: &Options, scratch: &mut Scratch) -> Result<Arc<dyn PageStore>, LabError> {
         let failed = |e: io::Error| LabError::data(options.data.to_string(), e.to_string());
@@ -227,7 +247,8 @@ impl Place {
             .count()
             .min(options.max_pages.unwrap_or(u64::MAX))
             .min(most.max(1));
-        let pages = (0..count).map(|page| corpus.get(page));
+        let assignment = corpus.assignment(count, Pairing::InOrder);
+        let pages = (0..count).map(|page| corpus.get(assignment.value(page, 0)));
         if self.kind == StoreKind::Memory {
             return Ok(Arc::new(MemoryStore::from_pages(pages).map_err(failed)?));
         }

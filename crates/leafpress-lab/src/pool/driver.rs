@@ -13,7 +13,7 @@ use super::{Checks, Counters, Options, Outcome, Sample, Warmup};
 use crate::core::LabError;
 use crate::core::keys::{Chooser, mix};
 use crate::core::latency::{Histograms, Kind};
-use crate::core::resources::{machine_cpu_seconds, resident_anonymous_bytes, usage};
+use crate::core::resources::{resident_anonymous_bytes, usage};
 use crate::harness::Phase;
 use crate::harness::gate::{Gate, Stage};
 
@@ -145,7 +145,6 @@ impl<'c> Driver<'c> {
             };
         }
         let before = before?;
-        let machine_before = machine_cpu_seconds();
         for shown in &shared.shown {
             shown.acquisitions.store(0, Ordering::Relaxed);
         }
@@ -164,8 +163,6 @@ impl<'c> Driver<'c> {
             user_seconds: after.user_seconds - before.user_seconds,
             system_seconds: after.system_seconds - before.system_seconds,
         };
-        let machine = machine_cpu_seconds().zip(machine_before).map(|(now, then)| now - then);
-        let others = machine.map(|seconds| seconds - cpu.user_seconds - cpu.system_seconds);
         let wall = self.measured_from.elapsed().as_secs_f64().max(1e-3);
         let stats = self.pool.stats();
         Ok(Outcome {
@@ -175,7 +172,7 @@ impl<'c> Driver<'c> {
             counters: Counters::from(&stats).since(&counters_before),
             held: Held::from(&stats),
             cpu,
-            other_cores: others.map(|seconds| (seconds / wall).max(0.0)),
+            other_cores: after.other_cores(&before, wall),
             ..Outcome::default()
         })
     }

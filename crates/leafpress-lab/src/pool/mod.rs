@@ -14,6 +14,7 @@ mod ledger;
 mod options;
 mod outcome;
 mod run;
+mod spread;
 mod sweep;
 mod tables;
 pub mod text;

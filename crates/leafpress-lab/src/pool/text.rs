@@ -54,9 +54,7 @@ pub fn sweep(sweep: &Sweep) -> String {
 /// What it came to, and what must be known before that is believed.
 fn first_lines(sweep: &Sweep) -> String {
     let (verdicts, cautions) = (sweep.verdicts(), sweep.cautions());
-    let cautions: String = cautions.iter().map(|caution| wrapped(caution, "! ", "  ")).collect();
-    let behind = if cautions.is_empty() { "" } else { "\n" };
-    verdict::text(&verdicts) + &cautions + behind
+    verdict::text(&verdicts) + &verdict::cautions(&cautions)
 }
 
 /// The share of the memory for compressed pages, as tables have it.

@@ -5,11 +5,8 @@ use leafpress::Codec;
 use super::sweep::{Line, Sweep};
 use super::{Outcome, Report};
 use crate::core::about;
-use crate::core::resources::cores;
+use crate::harness::other_work;
 use crate::report::numbers::{percent, thousands};
-
-/// Other work on so large a part of the cores, and on so many at least, makes microseconds longer.
-const BUSY: (f64, f64) = (0.1, 0.25);
 
 impl Sweep {
     /// The run in which nothing was compressed that a codec's runs are set beside: the one in its own table, if there is one.
@@ -74,7 +71,7 @@ impl Sweep {
         let busiest = reports()
             .filter_map(|report| report.outcome.other_cores)
             .reduce(f64::max);
-        let busy = busiest.and_then(busy);
+        let busy = other_work::caution(busiest, "hit ratios");
         // The runs of a sweep have one budget; of the one that is most over it the table has the same figure.
         let most = reports().max_by_key(|report| report.outcome.most_resident_bytes());
         let over = most.and_then(over_budget);
@@ -88,17 +85,6 @@ fn share(line: &Line, outcome: &Outcome) -> String {
         Some(percent) => format!("{percent}%"),
         None => format!("{}% (found)", percent(outcome.compressed_share(), 0)),
     }
-}
-
-/// Other work on the machine, if it was much.
-pub(super) fn busy(other_cores: f64) -> Option<String> {
-    let cores = cores() as f64;
-    (other_cores >= BUSY.1.max(cores * BUSY.0)).then(|| {
-        format!(
-            "Other work kept {other_cores:.1} of {cores} cores busy: microseconds are longer than on a quiet machine, hit ratios as there. Measure \
-             again when it is quiet."
-        )
-    })
 }
 
 /// Why more is resident than the budget, if more is.
@@ -181,12 +167,12 @@ mod tests {
         let mut report = fixtures::report(fixtures::LZ4, Share::Adaptive);
         report.outcome.other_cores = Some(0.01);
         assert!(sweep([report.clone()]).cautions().is_empty());
-        report.outcome.other_cores = Some(cores() as f64);
+        report.outcome.other_cores = Some(crate::core::resources::cores() as f64);
         report.options.budget_bytes = 65_000_000;
         // Of several runs the one that grew most, with its name.
         let told = sweep([raw, report]).cautions().join("\n");
         assert!(
-            told.contains("cores busy") && told.contains("With lz4 the process grew by 101% of the budget"),
+            told.contains("The machine was busy") && told.contains("With lz4 the process grew by 101% of the budget"),
             "{told}"
         );
     }

@@ -53,6 +53,15 @@ pub(crate) fn text(verdicts: &[String]) -> String {
     text
 }
 
+/// What must be known before verdicts are believed, as lines of text with an empty line behind them.
+pub(crate) fn cautions(cautions: &[String]) -> String {
+    let mut text: String = cautions.iter().map(|caution| wrapped(caution, "! ", "  ")).collect();
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
 /// Verdicts on a page.
 pub(crate) fn html(verdicts: &[String]) -> Markup {
     html! { @for verdict in verdicts { p.verdict { (verdict) } } }

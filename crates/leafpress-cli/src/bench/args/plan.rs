@@ -218,13 +218,8 @@ impl BenchArgs {
         }
         match self.skew {
             // A law may want less; what no law takes is wrong whatever the law.
-            Some(skew) if (0.0..1.0).contains(&skew) => options.skew = skew,
-            Some(skew) => {
-                return Err(option_error(
-                    "skew",
-                    format!("{skew} is not at least 0 and less than 1"),
-                ));
-            }
+            Some(skew) if skew >= 0.0 && skew.is_finite() => options.skew = skew,
+            Some(skew) => return Err(option_error("skew", format!("{skew} is not at least 0"))),
             None if workload.is_none() && options.law == Law::Latest => options.skew = DEFAULT_LATEST_SKEW,
             // A YCSB workload with a self-similar choice has that law's own default.
             None if options.law == Law::SelfSimilar => options.skew = 0.2,

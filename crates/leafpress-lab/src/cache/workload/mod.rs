@@ -22,7 +22,7 @@ use self::trace::Trace;
 pub use self::trace::TraceFormat;
 use self::values::{Lengths, Values};
 use super::{Options, PaperObjects, Work};
-use crate::core::corpus::{Corpus, Cut, RecordFormat, Records, Source};
+use crate::core::corpus::{Corpus, Cut, Pairing, RecordFormat, Records, Source};
 use crate::core::keys::{Chooser, Permutation, mix};
 use crate::core::{Bytes, LabError, about};
 use crate::report::numbers::thousands;
@@ -147,10 +147,13 @@ impl Workload {
                 let corpus = Arc::new(Corpus::load(data, *cut, false, seed)?);
                 let cuts = thousands(corpus.count());
                 let sampled = sampled_words(&corpus);
-                let (keys, values) = (Keys::Numbers { seed }, Values::Chosen { corpus, own: 0 });
-                let count = key_count(options, keys.mean_bytes() + values.mean_bytes())?;
+                let keys = Keys::Numbers { seed };
+                let value_bytes = corpus.total_bytes() as f64 / corpus.count() as f64;
+                let count = key_count(options, keys.mean_bytes() + value_bytes)?;
+                let first = corpus.assignment(count, Pairing::Apart);
+                let values = Values::Chosen { corpus, own: 0, first };
                 let words = format!(
-                    "keys of 16 bytes (hexadecimal), values chosen by hash of {cuts} of {data} ({cut}{sampled})"
+                    "keys of 16 bytes (hexadecimal), values from all over the {cuts} of {data} ({cut}{sampled})"
                 );
                 Ok(Self::drawn(options, keys, values, count, words))
             }
@@ -188,7 +191,7 @@ impl Workload {
         if count > own {
             let times = count as f64 / own as f64;
             words +=
-                &format!(", {times:.1} times over: again with a number behind the key, and a value chosen by hash");
+                &format!(", {times:.1} times over: again with a number behind the key, and another value of the data");
             if let Some(key) = keys::ambiguous(&records.keys) {
                 let key = String::from_utf8_lossy(key).into_owned();
                 return Err(LabError::option(
@@ -201,6 +204,7 @@ impl Workload {
             words += &format!("; {left_out}");
         }
         let values = Values::Chosen {
+            first: records.values.assignment(count, Pairing::Apart),
             corpus: records.values,
             own,
         };
@@ -270,6 +274,7 @@ impl Workload {
                 ends: trace.key_ends,
             },
             values: Values::Pieces {
+                first: corpus.assignment(keys, Pairing::Apart),
                 corpus,
                 lengths: Lengths::Listed(trace.lengths),
             },
@@ -305,6 +310,7 @@ impl Workload {
             count,
             keys: Keys::Drawn(cachebench.clone()),
             values: Values::Pieces {
+                first: corpus.assignment(count, Pairing::Apart),
                 corpus,
                 lengths: Lengths::Drawn(cachebench.clone()),
             },
@@ -341,6 +347,27 @@ impl Workload {
     /// Length of what a key holds before it is overwritten, in bytes.
     pub(super) fn value_bytes(&self, id: u64) -> u64 {
         self.values.len(id)
+    }
+
+    /// That values are repeated, and so compress better than the data they are of; `None` where they are not.
+    pub(super) fn repeated_values(&self) -> Option<String> {
+        match &self.values {
+            Values::Made(_) => None,
+            Values::Chosen { corpus, .. } => corpus.repeats(self.count).map(|repeats| repeats.to_string()),
+            Values::Pieces { corpus, .. } if corpus.is_synthetic() => None,
+            Values::Pieces { corpus, lengths, .. } => {
+                let (wanted, there) = (lengths.mean() * self.count as f64, corpus.total_bytes());
+                (wanted > there as f64).then(|| {
+                    format!(
+                        "The values have {} in all and are cut out of {}, so each byte of the data is stored {:.1} times. Repeated values \
+                         compress better than the data does; use more data for ratios that hold.",
+                        about(wanted),
+                        about(there as f64),
+                        wanted / there as f64
+                    )
+                })
+            }
+        }
     }
 
     /// Of how many lengths the paper's objects are; 0 of other work.

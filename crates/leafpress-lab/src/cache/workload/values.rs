@@ -4,17 +4,25 @@ use std::sync::Arc;
 
 use super::cachebench::CacheBench;
 use super::made::Made;
-use crate::core::corpus::Corpus;
+use crate::core::corpus::{Assignment, Corpus};
 use crate::core::keys::{below, mix};
 
 /// Values, by key and version.
 pub(super) enum Values {
     /// The paper's: random bytes, and zeros behind them.
     Made(Made),
-    /// Values of a corpus, whole. The first `own` keys begin with the value at their own place.
-    Chosen { corpus: Arc<Corpus>, own: u64 },
+    /// Values of a corpus, whole. The first `own` keys are loaded with the value of their own number, the others by `first`.
+    Chosen {
+        corpus: Arc<Corpus>,
+        own: u64,
+        first: Assignment,
+    },
     /// A corpus's values one behind the other, from a chosen one on, to a length that is the key's.
-    Pieces { corpus: Arc<Corpus>, lengths: Lengths },
+    Pieces {
+        corpus: Arc<Corpus>,
+        first: Assignment,
+        lengths: Lengths,
+    },
 }
 
 /// Lengths of values, in bytes.
@@ -34,7 +42,7 @@ impl Lengths {
         }
     }
 
-    fn mean(&self) -> f64 {
+    pub(super) fn mean(&self) -> f64 {
         match self {
             Self::Listed(lengths) => {
                 lengths.iter().map(|len| f64::from(*len)).sum::<f64>() / lengths.len().max(1) as f64
@@ -70,7 +78,7 @@ impl Values {
     pub(super) fn len(&self, id: u64) -> u64 {
         match self {
             Self::Made(made) => made.len(id) as u64,
-            Self::Chosen { corpus, own } => Self::chosen(corpus, *own, id, 0).len() as u64,
+            Self::Chosen { corpus, own, first } => Self::chosen(corpus, *own, first, id, 0).len() as u64,
             Self::Pieces { lengths, .. } => lengths.of(id) as u64,
         }
     }
@@ -85,11 +93,11 @@ impl Values {
     }
 
     #[inline]
-    fn chosen(corpus: &Corpus, own: u64, id: u64, version: u32) -> &[u8] {
+    fn chosen<'c>(corpus: &'c Corpus, own: u64, first: &Assignment, id: u64, version: u32) -> &'c [u8] {
         if version == 0 && id < own {
             return corpus.get(id);
         }
-        corpus.get(below(hash(id, version), corpus.count()))
+        corpus.get(place(corpus, first, id, version))
     }
 
     /// Replaces `value` by what the key holds in a version.
@@ -98,9 +106,11 @@ impl Values {
         value.clear();
         match self {
             Self::Made(made) => made.write(id, version, value),
-            Self::Chosen { corpus, own } => value.extend_from_slice(Self::chosen(corpus, *own, id, version)),
-            Self::Pieces { corpus, lengths } => {
-                pieces(corpus, id, version, lengths.of(id), |piece| {
+            Self::Chosen { corpus, own, first } => {
+                value.extend_from_slice(Self::chosen(corpus, *own, first, id, version));
+            }
+            Self::Pieces { corpus, first, lengths } => {
+                pieces(corpus, place(corpus, first, id, version), lengths.of(id), |piece| {
                     value.extend_from_slice(piece);
                     true
                 });
@@ -113,12 +123,12 @@ impl Values {
     pub(super) fn holds(&self, id: u64, version: u32, value: &[u8]) -> bool {
         match self {
             Self::Made(made) => made.holds(id, version, value),
-            Self::Chosen { corpus, own } => value == Self::chosen(corpus, *own, id, version),
-            Self::Pieces { corpus, lengths } => {
+            Self::Chosen { corpus, own, first } => value == Self::chosen(corpus, *own, first, id, version),
+            Self::Pieces { corpus, first, lengths } => {
                 let mut rest = value;
                 let len = lengths.of(id);
                 value.len() == len
-                    && pieces(corpus, id, version, len, |piece| {
+                    && pieces(corpus, place(corpus, first, id, version), len, |piece| {
                         let (start, behind) = rest.split_at(piece.len());
                         rest = behind;
                         start == piece
@@ -128,10 +138,18 @@ impl Values {
     }
 }
 
-/// Hands out the pieces of a value of `len` bytes, until one is refused; whether none was.
-fn pieces<'c>(corpus: &'c Corpus, id: u64, version: u32, len: usize, mut take: impl FnMut(&'c [u8]) -> bool) -> bool {
+/// The value of the corpus that a version of a key is, or begins with. First versions are distinct while the corpus has a value for every key.
+#[inline]
+fn place(corpus: &Corpus, first: &Assignment, id: u64, version: u32) -> u64 {
+    match version {
+        0 => first.value(id, 0),
+        _ => below(hash(id, version), corpus.count()),
+    }
+}
+
+/// Hands out the pieces of a value of `len` bytes, from the corpus's value at `at` on, until one is refused; whether none was.
+fn pieces<'c>(corpus: &'c Corpus, mut at: u64, len: usize, mut take: impl FnMut(&'c [u8]) -> bool) -> bool {
     let mut left = len;
-    let mut at = below(hash(id, version), corpus.count());
     // Empty values of a corpus bring it no further, but not all are empty.
     let mut idle = 0;
     while left > 0 && idle < corpus.count() {

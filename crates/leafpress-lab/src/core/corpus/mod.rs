@@ -3,6 +3,7 @@
 //! A corpus is read once, held in memory, and shared by every thread of a run; of a long source evenly spread pieces are. A cut is never
 //! copied: a value is a slice of the corpus, so a check is one comparison of slices.
 
+mod assignment;
 mod copies;
 mod cut;
 pub mod records;
@@ -14,6 +15,7 @@ mod take;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
+pub use assignment::{Assignment, Pairing, Repeats};
 #[cfg(feature = "suite")]
 pub(crate) use copies::{Unpacked, is_same};
 pub use cut::Cut;
@@ -45,6 +47,7 @@ pub struct Corpus {
     bytes: Vec<u8>,
     cuts: Cuts,
     sampled: Option<Sampled>,
+    is_synthetic: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -109,7 +112,11 @@ impl Corpus {
             _ => source::read(source, raw, extent, cancel)?,
         };
         let corpus = Self::from_parts(&source.to_string(), parts, cut)?;
-        Ok(Self { sampled, ..corpus })
+        Ok(Self {
+            sampled,
+            is_synthetic: matches!(source, Source::Synthetic(_)),
+            ..corpus
+        })
     }
 
     /// How much of its source this is, if it is not all of it.
@@ -171,6 +178,7 @@ impl Corpus {
             bytes,
             cuts,
             sampled: None,
+            is_synthetic: false,
         }
     }
 
@@ -218,6 +226,27 @@ impl Corpus {
             Cuts::Fixed { len, .. } => *len,
             Cuts::Spans(spans) => spans.iter().map(ExactSizeIterator::len).max().unwrap_or(0),
         }
+    }
+
+    /// Which of the values each of `keys` keys holds.
+    pub fn assignment(&self, keys: u64, pairing: Pairing) -> Assignment {
+        let mean = self.total_bytes() as f64 / self.count() as f64;
+        Assignment::new(self.count(), mean, keys, pairing)
+    }
+
+    /// How often values are repeated if `keys` keys hold them; `None` where every key has one of its own. Synthetic values are as compressible
+    /// as they are asked to be, however often they are repeated.
+    pub fn repeats(&self, keys: u64) -> Option<Repeats> {
+        let values = self.count();
+        // A few that are there twice change no figure.
+        let is_much = values as f64 * 1.02 < keys as f64;
+        (is_much && !self.is_synthetic).then_some(Repeats { values, keys })
+    }
+
+    /// Whether the values are made up, and not read from anywhere.
+    #[cfg(feature = "cache")]
+    pub(crate) fn is_synthetic(&self) -> bool {
+        self.is_synthetic
     }
 
     /// Bytes of all values.

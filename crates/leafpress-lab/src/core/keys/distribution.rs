@@ -9,6 +9,7 @@ use rand_xoshiro::rand_core::Rng;
 
 use super::Permutation;
 use super::permutation::below;
+use super::zipf::Zipf;
 use crate::core::LabError;
 use crate::core::words::serde_as_text;
 
@@ -19,8 +20,7 @@ pub enum Distribution {
     /// Every key alike.
     #[default]
     Uniform,
-    /// The key of rank r with a probability proportional to `1 / r^theta`, 0 < theta < 1 (Gray et al., "Quickly generating
-    /// billion-record synthetic databases", 1994).
+    /// The key of rank r with a probability proportional to `1 / r^theta`, theta > 0: see `Zipf` for how it is drawn.
     Zipfian {
         /// The skew; 0.99 by default, as YCSB.
         theta: f64,
@@ -54,7 +54,7 @@ impl Distribution {
     pub(crate) fn validate(self) -> Result<(), LabError> {
         let good = match self {
             Self::Uniform => true,
-            Self::Zipfian { theta } | Self::Latest { theta } => theta > 0.0 && theta < 1.0,
+            Self::Zipfian { theta } | Self::Latest { theta } => theta > 0.0 && theta.is_finite(),
             Self::SelfSimilar { h } => h > 0.0 && h < 0.5,
             Self::HotSet {
                 keys_pct,
@@ -68,7 +68,7 @@ impl Distribution {
         }
     }
 
-    const HELP: &str = "known: uniform, zipfian[:THETA] and latest[:THETA] with 0 < THETA < 1, self-similar[:H] with 0 < H < 0.5, \
+    const HELP: &str = "known: uniform, zipfian[:THETA] and latest[:THETA] with THETA > 0, self-similar[:H] with 0 < H < 0.5, \
                         hotset[:KEYS_PCT:OPERATIONS_PCT] or KEYS_PCT,OPERATIONS_PCT with 0 < KEYS_PCT < 100 and 0 <= OPERATIONS_PCT <= 100";
 }
 
@@ -185,9 +185,9 @@ impl Chooser {
             Law::Uniform => return below(rng.next_u64(), self.keys),
             Law::Latest { zipf, written } => {
                 let newest = written.load(Ordering::Relaxed) - 1;
-                return (newest - zipf.rank(unit(rng))) % self.keys;
+                return (newest - zipf.rank(rng)) % self.keys;
             }
-            Law::Zipfian(zipf) => zipf.rank(unit(rng)),
+            Law::Zipfian(zipf) => zipf.rank(rng),
             Law::SelfSimilar { exponent } => (self.keys as f64 * unit(rng).powf(*exponent)) as u64,
             Law::HotSet {
                 hot_keys,
@@ -219,75 +219,6 @@ impl Chooser {
 #[inline]
 pub(crate) fn unit(rng: &mut impl Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
-}
-
-/// Zipfian ranks in constant time (Gray et al. 1994, section 3.2).
-#[derive(Debug, Clone)]
-pub(crate) struct Zipf {
-    n: f64,
-    #[cfg(feature = "bench")]
-    theta: f64,
-    alpha: f64,
-    zeta_n: f64,
-    eta: f64,
-    /// Bounds of the uniform number for ranks 0 and 1, which the closed form would miss.
-    second: f64,
-}
-
-impl Zipf {
-    pub(crate) fn new(n: u64, theta: f64) -> Self {
-        Self::with_zeta(n, theta, zeta(n, theta))
-    }
-
-    fn with_zeta(n: u64, theta: f64, zeta_n: f64) -> Self {
-        let nf = n as f64;
-        let eta = (1.0 - (2.0 / nf).powf(1.0 - theta)) / (1.0 - zeta(2.min(n), theta) / zeta_n);
-        Self {
-            n: nf,
-            #[cfg(feature = "bench")]
-            theta,
-            alpha: 1.0 / (1.0 - theta),
-            zeta_n,
-            eta,
-            second: 1.0 + 0.5_f64.powf(theta),
-        }
-    }
-
-    /// The same law over more ranks; `n` is not less than before.
-    #[cfg(feature = "bench")]
-    pub(crate) fn grow(&mut self, n: u64) {
-        let added = zeta_between(self.n as u64, n, self.theta);
-        *self = Self::with_zeta(n, self.theta, self.zeta_n + added);
-    }
-
-    /// A rank below n, for a `u` in [0, 1).
-    #[inline]
-    pub(crate) fn rank(&self, u: f64) -> u64 {
-        let uz = u * self.zeta_n;
-        if uz < 1.0 {
-            return 0;
-        }
-        if uz < self.second {
-            return 1;
-        }
-        let rank = (self.n * (self.eta * u - self.eta + 1.0).powf(self.alpha)) as u64;
-        rank.min(self.n as u64 - 1)
-    }
-}
-
-/// The sum of `1 / i^theta` for i in 1..=n: exact for the first million terms, the midpoint integral beyond (relative error
-/// below 1e-13).
-fn zeta(n: u64, theta: f64) -> f64 {
-    zeta_between(0, n, theta)
-}
-
-/// The terms of [`zeta`] after the first `from`.
-fn zeta_between(from: u64, to: u64, theta: f64) -> f64 {
-    const EXACT: u64 = 1 << 20;
-    let exact = to.min(EXACT);
-    let head: f64 = (from + 1..=exact).map(|i| (i as f64).powf(-theta)).sum();
-    let (from, power) = (from.max(exact), 1.0 - theta);
-    head + ((to as f64 + 0.5).powf(power) - (from as f64 + 0.5).powf(power)) / power
 }
 
 #[cfg(test)]

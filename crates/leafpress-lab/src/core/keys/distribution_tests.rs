@@ -1,6 +1,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
+use super::super::zipf::zeta_between;
 use super::*;
 
 const KEYS: u64 = 1000;
@@ -89,10 +90,27 @@ fn zipfian_approaches_its_law() {
     }
 }
 
+/// Rejection-inversion has the law itself.
+#[test]
+fn zipfian_has_its_law_from_a_theta_of_one_on() {
+    for theta in [1.0, 1.0 + 1e-9, 1.2, 2.0, 5.0] {
+        let all = zeta(KEYS, theta);
+        assert_law(&format!("zipfian:{theta}"), |rank| {
+            ((rank + 1) as f64).powf(-theta) / all
+        });
+    }
+    // All of a law so steep is one key's.
+    assert_eq!(draw("zipfian:1000")[0], DRAWS);
+}
+
+fn zeta(n: u64, theta: f64) -> f64 {
+    zeta_between(0, n, theta)
+}
+
 #[test]
 fn zeta_tail_agrees_with_the_sum() {
     let n = 3_000_000;
-    for theta in [0.2, 0.5, 0.99] {
+    for theta in [0.2, 0.5, 0.99, 1.0, 1.3] {
         let exact: f64 = (1..=n).map(|i| (i as f64).powf(-theta)).sum();
         assert!((zeta(n, theta) / exact - 1.0).abs() < 1e-11);
     }
@@ -124,7 +142,15 @@ fn latest_reads_near_what_was_written() {
 #[test]
 fn one_key_is_always_chosen() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
-    for name in ["uniform", "zipfian", "self-similar", "latest", "hotset"] {
+    for name in [
+        "uniform",
+        "zipfian",
+        "zipfian:1",
+        "zipfian:1.5",
+        "self-similar",
+        "latest",
+        "hotset",
+    ] {
         let chooser = Chooser::new(name.parse().unwrap(), 1, 1);
         for _ in 0..100 {
             assert_eq!(chooser.read(&mut rng), 0, "{name}");
@@ -138,8 +164,9 @@ fn names_round_trip_and_bad_ones_are_told() {
     for name in [
         "uniform",
         "zipfian:0.5",
+        "zipfian:1",
         "self-similar:0.1",
-        "latest:0.9",
+        "latest:1.4",
         "hotset:10:90",
     ] {
         assert_eq!(name.parse::<Distribution>().unwrap().to_string(), name);
@@ -157,7 +184,8 @@ fn names_round_trip_and_bad_ones_are_told() {
         "zip",
         "20,80,1",
         "0,80",
-        "zipfian:1",
+        "zipfian:0",
+        "zipfian:inf",
         "zipfian:x",
         "self-similar:0.5",
         "hotset:10",

@@ -4,13 +4,12 @@ mod distribution;
 mod key_set;
 mod permutation;
 mod shape;
+mod zipf;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "bench")]
-pub(crate) use distribution::Zipf;
 #[cfg(any(feature = "bench", feature = "cache", feature = "pool"))]
 pub(crate) use distribution::unit;
 pub use distribution::{Chooser, Distribution};
@@ -18,6 +17,9 @@ pub use key_set::KeySet;
 pub use permutation::Permutation;
 pub use permutation::{below, mix};
 pub use shape::{KeyShape, MIN_SCATTERED_KEY_BYTES};
+#[cfg(feature = "bench")]
+pub(crate) use zipf::Zipf;
+pub(crate) use zipf::power_integral;
 
 use crate::core::words::words;
 

@@ -125,7 +125,7 @@ fn tree(spec: &RunSpec, data: &Dataset) -> Result<Box<dyn Store>, LabError> {
 /// What each key may hold.
 fn ledger(spec: &RunSpec, data: &Dataset) -> Ledger {
     let deletes = spec.workload.delete_pct_of_mutations();
-    Ledger::new(data.values.clone(), data.keys, deletes).paired(data.pairing)
+    Ledger::new(data.values.clone(), data.keys, data.pairing, deletes)
 }
 
 /// Runs `spec` on a map of the caller's own, made by `make` once everything else that takes memory is there.
@@ -217,6 +217,7 @@ pub fn run_store(
         loaded,
         ended,
         counters: Counters::between(&timed.before, &timed.after),
+        other_cores: timed.other_cores,
         timeline: timed.timeline,
     })
 }
@@ -257,6 +258,7 @@ struct Window {
     wall_seconds: f64,
     user_seconds: f64,
     system_seconds: f64,
+    other_cores: Option<f64>,
     before: Stats,
     after: Stats,
     counts: Counts,
@@ -327,6 +329,7 @@ fn window(
             wall_seconds,
             user_seconds: usage.user_seconds - usage_before.user_seconds,
             system_seconds: usage.system_seconds - usage_before.system_seconds,
+            other_cores: usage.other_cores(&usage_before, wall_seconds),
             before,
             after,
             counts,

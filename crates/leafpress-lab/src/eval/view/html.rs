@@ -65,6 +65,7 @@ fn head(host: &str, outcome: &EvalOutcome, pivot: &Pivot<'_>) -> Markup {
     html! {
         h1 { "Leafpress evaluation" }
         (report::verdict::html(&verdicts(pivot)))
+        (html::cautions(&outcome.cautions))
         p { (outcome.data) " · " (host) }
         @if outcome.mismatches > 0 {
             p.bad { (outcome.mismatches) " mismatches: answers that no order of the writes allows." }

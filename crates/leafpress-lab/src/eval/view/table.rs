@@ -172,7 +172,7 @@ pub(super) fn text(outcome: &EvalOutcome, pivot: &Pivot<'_>) -> String {
     if !pivot.settings.is_empty() {
         text = format!(
             "{}{}\n",
-            report::verdict::text(&verdicts(pivot)),
+            report::verdict::text(&verdicts(pivot)) + &report::verdict::cautions(&outcome.cautions),
             wrapped(&outcome.data, "", "")
         );
     }

@@ -94,6 +94,7 @@ fn outcome(directory: &Path) -> EvalOutcome {
         rows,
         failures: Vec::new(),
         data: "50000 dense keys of 8 bytes, values of 128 bytes from a&b".into(),
+        cautions: Vec::new(),
         table: String::new(),
         summary_path: directory.join("summary.tsv"),
         json_path: directory.join("results.json"),
@@ -127,6 +128,42 @@ fn the_table_marks_the_best_and_is_narrow() {
     }
     assert_eq!(table.matches("4.10").count(), 1);
     assert!(!table.contains("4.10*"), "only the best is marked:\n{table}");
+}
+
+/// The demo once set the memory of one workload beside the speed of another.
+#[test]
+fn a_verdict_is_of_one_workload_and_names_the_worst() {
+    let run = |codec, workload, mops: f64, cores: f64, held| {
+        let mut row = row(codec, workload, mops, held);
+        row.result.resources = Some(Resources {
+            user_seconds: cores * row.result.wall_seconds,
+            ..Resources::default()
+        });
+        row
+    };
+    let (outcome, _) = finished(|outcome| {
+        outcome.rows = vec![
+            run("none", Workload::ReadOnly, 2.0, 1.0, 1_000_000),
+            run("none", Workload::WriteOnly, 1.0, 1.0, 1_890_000),
+            run("lz4", Workload::ReadOnly, 4.0, 4.0, 560_000),
+            run("lz4", Workload::WriteOnly, 0.25, 0.5, 860_000),
+        ];
+    });
+    let words = outcome.table.split_whitespace().collect::<Vec<_>>().join(" ");
+    let told = "lz4 compared with none, read_only: 44% less memory held, 2.0 times the operations per second, 50% fewer per core.";
+    assert!(words.contains(told), "{words}");
+    // By the clock 75% fewer; per core they are as bad: the first of equals is the main one.
+    let (outcome, _) = finished(|outcome| {
+        outcome.rows = vec![
+            run("none", Workload::ReadOnly, 2.0, 1.0, 1_000_000),
+            run("none", Workload::WriteOnly, 1.0, 1.0, 1_890_000),
+            run("lz4", Workload::ReadOnly, 2.0, 1.0, 560_000),
+            run("lz4", Workload::WriteOnly, 0.25, 1.0, 860_000),
+        ];
+    });
+    let words = outcome.table.split_whitespace().collect::<Vec<_>>().join(" ");
+    let told = "as many per core. Worst, write_only: 54% less memory held, 75% fewer operations per second, 75% fewer per core.";
+    assert!(words.contains(told), "{words}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! What an evaluation came to: each codec beside no compression, or by itself.
+//! What an evaluation came to: each codec compared with no compression, or by itself.
 
-use super::pivot::{Line, Pivot, Setting};
+use super::pivot::{Line, Pivot, Setting, held_per_user_byte};
+use crate::eval::Workload;
 use crate::report::numbers::three_digits;
-use crate::report::verdict::{Noun, against, change, ratio};
+use crate::report::verdict::{Noun, change, ratio};
 
 /// A line for each codec of the first setting.
 pub(super) fn verdicts(pivot: &Pivot<'_>) -> Vec<String> {
@@ -12,37 +13,59 @@ pub(super) fn verdicts(pivot: &Pivot<'_>) -> Vec<String> {
     let raw = setting.lines.iter().find(|line| line.codec == "none");
     let codecs = setting.lines.iter().filter(|line| line.codec != "none");
     match raw {
-        Some(raw) if setting.lines.len() > 1 => codecs.filter_map(|line| beside(setting, line, raw)).collect(),
+        Some(raw) if setting.lines.len() > 1 => codecs.filter_map(|line| compared(setting, line, raw)).collect(),
         _ => setting.lines.iter().filter_map(|line| alone(setting, line)).collect(),
     }
 }
 
-/// All memory over the keys and values, at the most.
-fn held(line: &Line<'_>) -> Option<f64> {
-    line.held_per_user_byte().map(|(_, most)| most)
+/// Memory that is held for each byte of keys and values at the end of a workload.
+fn held(line: &Line<'_>, workload: Workload) -> Option<f64> {
+    line.row(workload).and_then(held_per_user_byte)
 }
 
-fn beside(setting: &Setting<'_>, line: &Line<'_>, raw: &Line<'_>) -> Option<String> {
-    let mut changes = vec![ratio(held(line), held(raw)).map(|ratio| change(ratio, Noun::Quantity("memory")))];
-    for &workload in &setting.workloads {
-        let speed = ratio(line.mops(workload), raw.mops(workload));
-        let noun = Noun::Number("operations per second");
-        changes.push(speed.map(|ratio| format!("{} ({workload})", change(ratio, noun))));
-        // The two ends of the mix are enough for a line.
-        if changes.len() > 2 {
-            break;
-        }
-    }
-    against(&line.codec, "none", changes)
+/// The throughput of a workload over that without compression: for the CPU time it takes if that is known, which other work on the machine
+/// does not change, else by the clock.
+fn speed(line: &Line<'_>, raw: &Line<'_>, workload: Workload) -> Option<f64> {
+    let per_core = ratio(line.mops_per_core(workload), raw.mops_per_core(workload));
+    per_core.or_else(|| ratio(line.mops(workload), raw.mops(workload)))
+}
+
+/// All figures of a sentence are of one workload: of the main one, and then of the one that loses most.
+fn compared(setting: &Setting<'_>, line: &Line<'_>, raw: &Line<'_>) -> Option<String> {
+    let main = setting.main_workload();
+    let first = changes(line, raw, main)?;
+    let of_all = setting.workloads.iter();
+    let speeds = of_all.filter_map(|&workload| Some((workload, speed(line, raw, workload)?)));
+    let worst = speeds.min_by(|(_, one), (_, other)| one.total_cmp(other));
+    let worst = worst.filter(|(workload, _)| *workload != main);
+    let worst = worst.and_then(|(workload, _)| Some(format!(" Worst, {workload}: {}.", changes(line, raw, workload)?)));
+    Some(format!(
+        "{} compared with none, {main}: {first}.{}",
+        line.codec,
+        worst.unwrap_or_default()
+    ))
+}
+
+/// Memory and speed in one workload, in words.
+fn changes(line: &Line<'_>, raw: &Line<'_>, workload: Workload) -> Option<String> {
+    let changes = [
+        ratio(held(line, workload), held(raw, workload)).map(|ratio| change(ratio, Noun::Quantity("memory held"))),
+        ratio(line.mops(workload), raw.mops(workload))
+            .map(|ratio| change(ratio, Noun::Number("operations per second"))),
+        ratio(line.mops_per_core(workload), raw.mops_per_core(workload))
+            .map(|ratio| change(ratio, Noun::Number("per core"))),
+    ];
+    let changes: Vec<String> = changes.into_iter().flatten().collect();
+    (!changes.is_empty()).then(|| changes.join(", "))
 }
 
 fn alone(setting: &Setting<'_>, line: &Line<'_>) -> Option<String> {
-    let memory = ratio(held(line), Some(1.0))?;
-    let speed = line.mops(setting.main_workload())?;
+    let main = setting.main_workload();
+    let memory = held(line, main)?;
+    let speed = line.mops(main)?;
     Some(format!(
-        "{}: {memory:.2} bytes of memory for each byte of keys and values, {} Mops/s ({}).",
+        "{}: {memory:.2} bytes of memory for each byte of keys and values, {} Mops/s ({main}).",
         line.codec,
         three_digits(speed),
-        setting.main_workload()
     ))
 }

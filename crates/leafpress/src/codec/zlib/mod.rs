@@ -92,8 +92,7 @@ impl ZlibEngine {
             return work(&mut new_stream(self.zlib, direction, self.window_bits)?);
         }
         STREAMS.with(|streams| {
-            let is_mine =
-                |stream: &Stream| stream.direction() == direction && stream.window_bits() == self.window_bits;
+            let is_mine = |stream: &Stream| stream.direction() == direction && stream.window_bits() == self.window_bits;
             let at = match streams.iter().position(is_mine) {
                 Some(at) if streams[at].reset() => {
                     counts.stream_reuses.add(1);

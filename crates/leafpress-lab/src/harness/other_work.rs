@@ -1,0 +1,34 @@
+//! Other work on the machine while something is measured, which makes its times longer.
+
+use crate::core::resources::cores;
+
+/// Other work on so large a part of the cores, and on so many at least, is told.
+const BUSY: (f64, f64) = (0.1, 0.25);
+
+/// That other processes kept this many cores busy, where that is enough to change what was measured. `unchanged` names the figures that do not
+/// depend on it.
+pub(crate) fn caution(other_cores: Option<f64>, unchanged: &str) -> Option<String> {
+    let (other_cores, cores) = (other_cores?, cores() as f64);
+    (other_cores >= BUSY.1.max(cores * BUSY.0)).then(|| {
+        format!(
+            "The machine was busy: other work took {other_cores:.1} of {cores} cores during the measurement. Throughput is lower and latencies are \
+             longer than on a quiet machine; {unchanged} are not affected. Measure again when it is quiet."
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_much_other_work_is_told() {
+        assert_eq!(caution(None, "sizes"), None);
+        assert_eq!(caution(Some(0.01), "sizes"), None);
+        let told = caution(Some(cores() as f64), "sizes").unwrap();
+        assert!(
+            told.contains("busy") && told.contains("; sizes are not affected"),
+            "{told}"
+        );
+    }
+}
