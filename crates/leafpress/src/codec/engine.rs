@@ -12,10 +12,10 @@ pub enum JobCache {
     None,
 }
 
-/// Whether zlib streams are kept per thread.
+/// Whether zlib streams are kept between calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StreamCache {
-    /// One stream per thread, reset between calls.
+    /// Streams are kept in a pool, as many as the machine's cores can use, and reset between calls. A thread finds its own again.
     #[default]
     Thread,
     /// A stream is initialised for every call and ended after it.
@@ -40,7 +40,7 @@ pub struct EngineOptions {
     pub lz4_blocks: Lz4Blocks,
     /// Whether QPL jobs are kept per thread.
     pub job_cache: JobCache,
-    /// Whether zlib streams are kept per thread.
+    /// Whether zlib streams are kept between calls.
     pub stream_cache: StreamCache,
 }
 
@@ -85,7 +85,7 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     /// Decompresses `block` into `raw`, whose length is the exact raw length.
     ///
     /// LZ4 and Zstandard decode up to 128 KiB in a buffer of the thread where the dictionary stands before the output, and
-    /// copy: history there is the decoders' fast case. A thread keeps such buffers for the four dictionaries it saw last.
+    /// copy: history there is the decoders' fast case. Such buffers are kept for the four dictionaries that were seen last.
     ///
     /// # Errors
     /// [`CodecError::Corrupt`] when `block` is not what `compress` wrote for `raw.len()` bytes with this dictionary.

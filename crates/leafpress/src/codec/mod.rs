@@ -1,7 +1,7 @@
 //! Compression engines behind one trait.
 //!
 //! A [`Codec`] is a name: what users type, logs print and files store. [`Codec::open`] turns it into an [`Engine`], which
-//! does the work. Engines are `Send + Sync`, keep their contexts per thread, and decode any bytes safely: corrupt input is
+//! does the work. Engines are `Send + Sync`, share a pool of contexts, two for each core, and decode any bytes safely: corrupt input is
 //! an error, never a panic, an over-read or an endless loop.
 //!
 //! A block does not say how long its raw bytes are, nor which codec or dictionary made it: whoever stores it knows. A [`sealed`] block

@@ -18,7 +18,7 @@ use super::zstd::Zstd;
 use super::{Codec, CodecError, Engine, EngineOptions};
 
 impl Codec {
-    /// Opens the codec's engine. Threads share it; its contexts are made when a thread first uses it.
+    /// Opens the codec's engine. Threads share it; its contexts are made when they are first used, and shared by the process's engines.
     ///
     /// # Errors
     /// [`CodecError::Unavailable`] when the codec cannot run here, or the crate is built without it, with the reason and the fix;

@@ -1,13 +1,12 @@
-//! Dictionary-primed decode buffers of a thread, for callers that bring none: one for each of the dictionaries it saw last.
+//! Dictionary-primed decode buffers for callers that bring none: one for each of the dictionaries that were seen last.
 //!
 //! History directly before the output is the fast case of every LZ77 decoder, by a factor of two to three where a block of
 //! 16 KiB leans on a dictionary of 64 KiB. That is worth decoding here and copying the raw bytes out.
 
-use std::cell::RefCell;
+use super::{CodecError, Dictionary, Scratch};
+use crate::sync::per_core::PerCore;
 
-use super::{CodecError, Dictionary, Scratch, output};
-
-/// Dictionaries that stand ready in a thread; a store that is taken from an old dictionary to a new one reads by both.
+/// Dictionaries that stand ready in each set of buffers; a store that is taken from an old dictionary to a new one reads by both.
 const SLOTS: usize = 4;
 
 /// A dictionary is copied before a buffer's output at once where a block has at least this fraction of its bytes; else
@@ -17,7 +16,7 @@ const COPIED_FOR_ONE_IN: usize = 16;
 /// Longer blocks are decoded where their caller wants them: a buffer never shrinks.
 const MOST_RAW_BYTES: usize = 128 << 10;
 
-/// A thread's buffers.
+/// A set of buffers.
 #[derive(Default)]
 pub(super) struct PrimedBuffers {
     slots: [Slot; SLOTS],
@@ -37,22 +36,14 @@ struct Slot {
     scratch: Scratch,
 }
 
-thread_local! {
-    static PRIMED: RefCell<PrimedBuffers> = RefCell::new(PrimedBuffers::default());
-}
+static PRIMED: PerCore<PrimedBuffers> = PerCore::new();
 
-/// Runs `work` with the calling thread's buffers.
+/// Runs `work` with a set of buffers.
 #[inline]
 pub(super) fn with_primed_buffers<R>(
-    codec: &'static str,
     work: impl FnOnce(&mut PrimedBuffers) -> Result<R, CodecError>,
 ) -> Result<R, CodecError> {
-    PRIMED
-        .try_with(|buffers| match buffers.try_borrow_mut() {
-            Ok(mut buffers) => work(&mut buffers),
-            Err(_) => Err(output::failed(codec, "the thread's buffers are in use")),
-        })
-        .map_err(|_| output::failed(codec, "the thread is ending"))?
+    PRIMED.with(work)
 }
 
 impl PrimedBuffers {

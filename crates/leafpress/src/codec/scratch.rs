@@ -24,6 +24,8 @@ pub struct Scratch {
     zstd_tables: Option<DecompressionTables>,
     /// Which dictionary was asked for last and is not the history; 0 is none.
     wanted_id: u64,
+    /// Whether it takes no dictionary: it serves one operation, which would not be worth the copy.
+    never_primes: bool,
 }
 
 impl Scratch {
@@ -75,6 +77,11 @@ impl Scratch {
         self.reprime(id, dictionary)
     }
 
+    /// Has it stay small: no dictionary becomes the history.
+    pub(crate) fn never_prime(&mut self) {
+        self.never_primes = true;
+    }
+
     /// Lets the next dictionary that is asked for become the history at once.
     pub(super) fn unprime(&mut self) {
         (self.history_id, self.history_len, self.wanted_id) = (0, 0, 0);
@@ -83,7 +90,7 @@ impl Scratch {
 
     #[cold]
     fn reprime(&mut self, id: u64, dictionary: &[u8]) -> Result<bool, CodecError> {
-        if self.wanted_id != id && self.history_id != 0 {
+        if self.never_primes || self.wanted_id != id && self.history_id != 0 {
             self.wanted_id = id;
             return Ok(false);
         }

@@ -7,9 +7,9 @@ use crate::mem::node::NodeHeader;
 /// Retired nodes of one thread that are flushed, whatever they hold. Tools that try orders of steps have few.
 const FLUSH_NODES: usize = if cfg!(any(shuttle, miri)) { 2 } else { 256 };
 
-/// What the retired nodes of one thread hold when they are flushed. With less the lines that all threads look at go to and fro between their cores:
+/// What the retired nodes of one thread hold at most when they are flushed. With less the lines that all threads look at go to and fro between their cores:
 /// half of it took two writers 3% longer. With more what is freed has left the nearer caches, and more is held.
-const FLUSH_BYTES: i64 = 256 << 10;
+pub(super) const FLUSH_BYTES: i64 = 256 << 10;
 
 /// A list of retired nodes, linked through their headers: taking one in needs no memory.
 #[derive(Default)]
@@ -59,8 +59,8 @@ impl GarbageBag {
     }
 
     /// Whether it is time to hand them on.
-    pub(crate) fn is_much(&self) -> bool {
-        self.bytes >= FLUSH_BYTES || self.nodes >= FLUSH_NODES
+    pub(crate) fn is_much(&self, flush_bytes: i64) -> bool {
+        self.bytes >= flush_bytes || self.nodes >= FLUSH_NODES
     }
 
     /// The nodes, each of which may be freed before the next one is asked for.

@@ -51,7 +51,7 @@ impl Memory {
     /// `node` came from [`Memory::allocate`], of the guard's memory, threads that enter from now on cannot reach it, and it is retired once.
     pub(crate) unsafe fn retire(node: NonNull<u8>, guard: &Guard<'_>) {
         // SAFETY: as the caller promises; a guard stays with its thread.
-        unsafe { guard.local.retire(node, guard.memory.flush) };
+        unsafe { guard.local.retire(node, guard.memory.flush_bytes()) };
     }
 }
 

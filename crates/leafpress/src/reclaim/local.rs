@@ -8,7 +8,6 @@ use crate::sync::plain::Mutex;
 use crate::mem::node::{KINDS, NodeHeader};
 use crate::reclaim::epoch::Slot;
 use crate::reclaim::garbage::GarbageBag;
-use crate::reclaim::memory::Flush;
 
 /// One thread's share of the sums, on cache lines of its own: threads' shares lie side by side, and fetching each other's lines would
 /// cost them more than all else they do. Only that thread writes, so a load and a store are an addition.
@@ -38,11 +37,11 @@ impl LocalHandle {
         self.retired.fetch_add(retired, Ordering::Relaxed);
     }
 
-    /// Takes a node that was unlinked, and has what waits flushed when the thread's operation is over, if it is time for that.
+    /// Takes a node that was unlinked, and has what waits flushed when the thread's operation is over, if it holds `flush_bytes` or more.
     ///
     /// # Safety
     /// As of [`Memory::retire`](crate::reclaim::memory::Memory::retire), under a guard of the thread that this is of.
-    pub(super) unsafe fn retire(&self, node: NonNull<u8>, flush: Flush) {
+    pub(super) unsafe fn retire(&self, node: NonNull<u8>, flush_bytes: i64) {
         // SAFETY: a node begins with its header.
         let header = unsafe { node.cast::<NodeHeader>().as_ref() };
         let held = header.held();
@@ -50,7 +49,7 @@ impl LocalHandle {
         let mut waiting = self.waiting.lock();
         // SAFETY: as the caller promises.
         unsafe { waiting.push(node, held) };
-        if flush == Flush::AtOnce || waiting.is_much() {
+        if waiting.is_much(flush_bytes) {
             self.slot.at_leave();
         }
     }

@@ -4,7 +4,7 @@
 //! node can be freed and accounted for by whichever thread reclaims it.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::mem::OutOfMemory;
@@ -12,10 +12,10 @@ use crate::mem::heap::{self, Heap};
 use crate::mem::node::{KINDS, Kind, NodeHeader};
 use crate::mem::tagged_ptr;
 use crate::reclaim::epoch::Epochs;
-use crate::reclaim::garbage::{FlushedGarbage, GarbageBag};
+use crate::reclaim::garbage::{FLUSH_BYTES, FlushedGarbage, GarbageBag};
 use crate::reclaim::local::LocalHandle;
 use crate::sync;
-use crate::sync::per_thread::Place;
+use crate::sync::per_thread::{Place, thread_number};
 use crate::sync::{Patience, PerThread};
 
 /// The largest node: a large value of 64 MiB, stored raw, and its header.
@@ -28,6 +28,9 @@ pub(crate) const MAX_WAITS: u32 = if cfg!(shuttle) { 2 } else { 100 };
 const LIVE_FOR_GARBAGE: i64 = 64;
 const MIN_GARBAGE_BYTES: i64 = 512 << 10;
 const MAX_GARBAGE_BYTES: i64 = 4 << 20;
+
+/// What threads have retired and not flushed is at most one part in so many of what the tree may hold.
+const PART_OF_BATCHES: i64 = 32;
 
 /// How long a writer waits for what it has replaced to be freed. Every time it has retired as much as is flushed: behind a reader that stays
 /// for long, writers so retire little more than 10 MB a second.
@@ -56,7 +59,11 @@ pub(crate) struct Memory {
     pub(super) common: LocalHandle,
     pub epochs: Epochs,
     flushed: sync::Mutex<FlushedGarbage>,
-    pub(super) flush: Flush,
+    flush: Flush,
+    /// What the nodes that a thread has retired hold when they are flushed, of the threads whose numbers are below `batching`. Others are so
+    /// many that even small batches would be much: what they retire is flushed at once.
+    batch_bytes: AtomicI64,
+    batching: AtomicUsize,
     heap: Heap,
 }
 
@@ -91,7 +98,26 @@ impl Memory {
             epochs: Epochs::new(),
             flushed: sync::Mutex::default(),
             flush,
+            batch_bytes: AtomicI64::new(FLUSH_BYTES),
+            batching: AtomicUsize::new(usize::MAX),
             heap: Heap::default(),
+        }
+    }
+
+    /// Bounds what threads have retired and not flushed by what the tree may hold, of which so many threads take an equal part.
+    pub(crate) fn fit_batches(&self, memory_bytes: u64, threads: usize) {
+        let most = i64::try_from(memory_bytes).unwrap_or(i64::MAX) / PART_OF_BATCHES;
+        let batch = most / i64::try_from(threads.max(1)).unwrap_or(i64::MAX);
+        self.batch_bytes.store(batch.min(FLUSH_BYTES), Ordering::Relaxed);
+        self.batching.store(threads, Ordering::Relaxed);
+    }
+
+    /// What the nodes that the calling thread has retired hold when they are flushed.
+    pub(super) fn flush_bytes(&self) -> i64 {
+        let is_batching = || thread_number().is_some_and(|number| number < self.batching.load(Ordering::Relaxed));
+        match self.flush {
+            Flush::InBatches if cfg!(shuttle) || is_batching() => self.batch_bytes.load(Ordering::Relaxed),
+            Flush::InBatches | Flush::AtOnce => 0,
         }
     }
 
@@ -289,7 +315,7 @@ impl Memory {
     }
 
     /// Whether the calling thread is at an operation.
-    fn is_inside(&self) -> bool {
+    pub(crate) fn is_inside(&self) -> bool {
         self.local.get().is_some_and(|local| local.slot.is_inside())
     }
 

@@ -6,6 +6,8 @@ mod latch;
 mod locks;
 #[cfg(shuttle)]
 mod model_locks;
+/// Of the system's threads, whatever the model checker's are.
+pub(crate) mod per_core;
 /// Threads of the system's, whatever the model checker's are.
 #[allow(unsafe_code)]
 pub(crate) mod per_thread;

@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::{ptr, slice};
 
@@ -160,6 +161,16 @@ fn take_place() -> Option<Place> {
     Some(Place::of(number))
 }
 
+/// The calling thread's number: the least that no other thread had when it first asked for one. [`None`] when there is no memory.
+#[inline]
+pub(crate) fn thread_number() -> Option<usize> {
+    let place = PLACE.get();
+    if place.bucket < BUCKETS {
+        return Some(place.number());
+    }
+    take_place().map(Place::number)
+}
+
 /// For a thread whose thread-local values are being destroyed. Keys of the C library come last there, and a destructor of theirs that sets
 /// one again has it called again.
 #[cfg(unix)]
@@ -195,18 +206,34 @@ mod late {
 
 /// A value for each thread.
 ///
-/// A hit is two loads: the thread's place, and its bucket's address. So a bucket's values are made together, before their threads come.
+/// A hit is two loads for the first threads: the thread's place, and its bucket's address. So the values of these are made together, before
+/// their threads come. A later bucket is a table of chunks, which costs a load more: a program with thousands of threads may have thousands of
+/// trees, each used by a few of them.
 pub(crate) struct PerThread<T> {
     /// The first of a bucket's values; null until a thread with one of the bucket's numbers comes.
-    buckets: [AtomicPtr<T>; BUCKETS],
+    buckets: [AtomicPtr<T>; WHOLE_BUCKETS],
+    /// The first of a bucket's chunks, each the address of its first value; null until then.
+    chunked: [AtomicPtr<AtomicPtr<T>>; BUCKETS - WHOLE_BUCKETS],
     /// The values are shared and dropped as if they stood here.
     values: PhantomData<T>,
+}
+
+/// Buckets whose values are one chunk.
+const WHOLE_BUCKETS: usize = CHUNK_BITS + 1;
+/// The logarithm of how many values a chunk of a later bucket has.
+const CHUNK_BITS: usize = 4;
+const CHUNK: usize = 1 << CHUNK_BITS;
+
+/// How many chunks a later bucket has, by its number less that of the first such.
+const fn chunks_of(chunked: usize) -> usize {
+    1 << (chunked + WHOLE_BUCKETS - CHUNK_BITS)
 }
 
 impl<T> Default for PerThread<T> {
     fn default() -> Self {
         Self {
-            buckets: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS],
+            buckets: [const { AtomicPtr::new(ptr::null_mut()) }; WHOLE_BUCKETS],
+            chunked: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS - WHOLE_BUCKETS],
             values: PhantomData,
         }
     }
@@ -218,14 +245,48 @@ impl<T> std::fmt::Debug for PerThread<T> {
     }
 }
 
+/// Makes the array that `place` is to point to, unless another thread was first; [`None`] when there is no memory.
+fn make_array<T>(place: &AtomicPtr<T>, len: usize, new: impl FnMut() -> T) -> Option<NonNull<T>> {
+    if let Some(made) = NonNull::new(place.load(Ordering::Acquire)) {
+        return Some(made);
+    }
+    let mut array = Vec::new();
+    array.try_reserve_exact(len).ok()?;
+    array.resize_with(len, new);
+    let array = Box::into_raw(array.into_boxed_slice());
+    // In the one order of such steps: who looks for all threads' values behind a barrier misses none that came before it.
+    match place.compare_exchange(ptr::null_mut(), array.cast(), Ordering::SeqCst, Ordering::Acquire) {
+        Ok(_) => NonNull::new(array.cast()),
+        Err(other) => {
+            // SAFETY: another thread's array came first, and nobody has seen this one.
+            drop(unsafe { Box::from_raw(array) });
+            NonNull::new(other)
+        }
+    }
+}
+
+/// Frees what `make_array` made.
+fn free_array<T>(place: &mut AtomicPtr<T>, len: usize) {
+    let first = *place.get_mut();
+    if !first.is_null() {
+        // SAFETY: the array came from `Box::into_raw` of a slice of so many values, and nobody borrows them any more.
+        drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(first, len)) });
+    }
+}
+
 impl<T> Drop for PerThread<T> {
     fn drop(&mut self) {
         for (number, bucket) in self.buckets.iter_mut().enumerate() {
-            let first = *bucket.get_mut();
+            free_array(bucket, 1 << number);
+        }
+        for (number, table) in self.chunked.iter_mut().enumerate() {
+            let (first, len) = (*table.get_mut(), chunks_of(number));
             if !first.is_null() {
-                // SAFETY: the bucket came from `Box::into_raw` of a slice of so many values, and nobody borrows `self` any more.
-                drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(first, 1 << number)) });
+                // SAFETY: a table that is there has so many chunks, and nobody borrows `self` any more.
+                let chunks = unsafe { slice::from_raw_parts_mut(first, len) };
+                chunks.iter_mut().for_each(|chunk| free_array(chunk, CHUNK));
             }
+            free_array(table, len);
         }
     }
 }
@@ -239,7 +300,10 @@ impl<T> PerThread<T> {
 
     #[inline(always)]
     pub(crate) fn at(&self, place: Place) -> Option<&T> {
-        let first = self.buckets.get(place.bucket)?.load(Ordering::Acquire);
+        let Some(bucket) = self.buckets.get(place.bucket) else {
+            return self.at_chunked(place);
+        };
+        let first = bucket.load(Ordering::Acquire);
         if first.is_null() {
             return None;
         }
@@ -247,12 +311,40 @@ impl<T> PerThread<T> {
         Some(unsafe { &*first.add(place.index) })
     }
 
-    /// The buckets that were made, each with its number.
-    fn made(&self) -> impl Iterator<Item = (usize, &[T])> {
-        self.buckets.iter().enumerate().filter_map(|(number, bucket)| {
-            let first = bucket.load(Ordering::Acquire);
-            // SAFETY: as in `at`.
-            (!first.is_null()).then(|| (number, unsafe { slice::from_raw_parts(first, 1 << number) }))
+    fn at_chunked(&self, place: Place) -> Option<&T> {
+        let chunk = self.table(place.bucket - WHOLE_BUCKETS)?.get(place.index / CHUNK)?;
+        let first = chunk.load(Ordering::Acquire);
+        // SAFETY: a chunk that is there has `CHUNK` values, which stay until `self` is dropped.
+        (!first.is_null()).then(|| unsafe { &*first.add(place.index % CHUNK) })
+    }
+
+    /// A later bucket's chunks, if the bucket was made.
+    fn table(&self, chunked: usize) -> Option<&[AtomicPtr<T>]> {
+        let first = self.chunked.get(chunked)?.load(Ordering::Acquire);
+        // SAFETY: a table that is there has so many chunks, and stays until `self` is dropped.
+        (!first.is_null()).then(|| unsafe { slice::from_raw_parts(first, chunks_of(chunked)) })
+    }
+
+    /// The values that were made together, each time with the place of the first.
+    fn made(&self) -> impl Iterator<Item = (Place, &[T])> {
+        let whole = self.buckets.iter().enumerate().map(|(bucket, first)| {
+            let len = 1 << bucket;
+            (Place { bucket, index: 0 }, first, len)
+        });
+        let chunked = (0..self.chunked.len()).flat_map(|chunked| {
+            let table = self.table(chunked).unwrap_or_default().iter().enumerate();
+            table.map(move |(number, first)| {
+                let place = Place {
+                    bucket: chunked + WHOLE_BUCKETS,
+                    index: number * CHUNK,
+                };
+                (place, first, CHUNK)
+            })
+        });
+        whole.chain(chunked).filter_map(|(place, first, len)| {
+            let first = first.load(Ordering::Acquire);
+            // SAFETY: as in `at` and `at_chunked`.
+            (!first.is_null()).then(|| (place, unsafe { slice::from_raw_parts(first, len) }))
         })
     }
 
@@ -263,15 +355,19 @@ impl<T> PerThread<T> {
 
     /// The same, each with its place, at which the thread's other values are found.
     pub(crate) fn iter_with_places(&self) -> impl Iterator<Item = (Place, &T)> {
-        self.made().flat_map(|(bucket, values)| {
+        self.made().flat_map(|(Place { bucket, index: first }, values)| {
             let values = values.iter().enumerate();
-            values.map(move |(index, value)| (Place { bucket, index }, value))
+            values.map(move |(at, value)| {
+                let index = first + at;
+                (Place { bucket, index }, value)
+            })
         })
     }
 
-    /// Bytes that the values take.
+    /// Bytes that the values take, and the tables that lead to them.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.made().map(|(_, values)| size_of_val(values)).sum()
+        let tables = (0..self.chunked.len()).filter_map(|chunked| self.table(chunked));
+        self.made().map(|(_, values)| size_of_val(values)).sum::<usize>() + tables.map(size_of_val).sum::<usize>()
     }
 }
 
@@ -288,25 +384,26 @@ impl<T: Default> PerThread<T> {
     /// How many values there will be once the calling thread has one; [`None`] when there is no memory.
     pub(crate) fn count_with_mine(&self) -> Option<usize> {
         let place = take_place()?;
-        let others = self.made().filter(|(bucket, _)| *bucket != place.bucket);
-        Some(others.map(|(_, values)| values.len()).sum::<usize>() + (1 << place.bucket))
+        let made = self.made().map(|(_, values)| values.len()).sum::<usize>();
+        let mine = match self.at(place) {
+            Some(_) => 0,
+            None => CHUNK.min(1 << place.bucket),
+        };
+        Some(made + mine)
     }
 
     #[cold]
     fn make(&self) -> Option<&T> {
         let place = take_place()?;
-        let bucket = self.buckets.get(place.bucket)?;
-        if bucket.load(Ordering::Acquire).is_null() {
-            let mut new = Vec::new();
-            new.try_reserve_exact(1 << place.bucket).ok()?;
-            new.resize_with(1 << place.bucket, T::default);
-            let new = Box::into_raw(new.into_boxed_slice());
-            let first = new.cast::<T>();
-            // In the one order of such steps: who looks for all threads' values behind a barrier misses none that came before it.
-            let stored = bucket.compare_exchange(ptr::null_mut(), first, Ordering::SeqCst, Ordering::Acquire);
-            if stored.is_err() {
-                // SAFETY: another thread's bucket came first, and nobody has seen this one.
-                drop(unsafe { Box::from_raw(new) });
+        match self.buckets.get(place.bucket) {
+            Some(bucket) => {
+                make_array(bucket, 1 << place.bucket, T::default)?;
+            }
+            None => {
+                let chunked = place.bucket - WHOLE_BUCKETS;
+                let table = self.chunked.get(chunked)?;
+                make_array(table, chunks_of(chunked), AtomicPtr::default)?;
+                make_array(self.table(chunked)?.get(place.index / CHUNK)?, CHUNK, T::default)?;
             }
         }
         self.at(place)
@@ -350,6 +447,45 @@ mod tests {
         let touched = values.iter().map(|value| value.load(Ordering::Relaxed));
         assert_eq!(touched.sum::<usize>(), THREADS);
         assert!(values.held_bytes() >= THREADS * size_of::<AtomicUsize>());
+    }
+
+    #[test]
+    fn a_thread_with_a_high_number_makes_few_values() {
+        const THREADS: usize = 200;
+        let (values, barrier) = (PerThread::<AtomicUsize>::default(), Barrier::new(THREADS));
+        let counted = thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS)
+                .map(|_| {
+                    scope.spawn(|| {
+                        // All have a number before one of them makes its value.
+                        let number = thread_number().unwrap();
+                        barrier.wait();
+                        if number >= THREADS - 1 {
+                            values.get_or_make().unwrap().fetch_add(1, Ordering::Relaxed);
+                            assert!(values.get().is_some());
+                        }
+                        barrier.wait();
+                        number >= THREADS - 1
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| usize::from(thread.join().unwrap()))
+                .sum::<usize>()
+        });
+        assert!(counted >= 1);
+        let touched: Vec<_> = values
+            .iter_with_places()
+            .filter(|(_, value)| value.load(Ordering::Relaxed) > 0)
+            .collect();
+        assert_eq!(touched.len(), counted);
+        assert!(
+            touched
+                .iter()
+                .all(|(place, value)| values.at(*place).is_some_and(|at| ptr::eq(at, *value)))
+        );
+        assert!(values.iter().count() <= counted * CHUNK);
     }
 
     /// A value that asks for its thread's number when the thread ends.

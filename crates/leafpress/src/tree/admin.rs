@@ -9,8 +9,9 @@ use bumpalo::Bump;
 use crate::codec::{Codec, CodecError, Dictionary, Engine};
 use crate::mem::node::Kind;
 use crate::reclaim::memory::{Flush, Memory};
+use crate::tree::admission::Admission;
 use crate::tree::compact::compress::{Buffers, Compression};
-use crate::tree::compact::landed::owned_large;
+use crate::tree::compact::landed::{empty_values_in, owned_large};
 use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::core::Core;
@@ -218,6 +219,7 @@ impl Tree {
                 warm: engine,
             },
             contexts: Contexts::default(),
+            admission: Admission::new()?,
             background: Background::new((compactors > 0).then_some(builder.high_watermark_pct), builder.tending),
             dictionaries,
             temperatures,
@@ -299,6 +301,9 @@ impl Core {
                     continue;
                 }
                 context.add(Count::Erased, u64::from(leaf.header().live.load(Ordering::Relaxed)));
+                if self.marks {
+                    context.add(Count::EmptyErased, empty_values_in(leaf)?);
+                }
                 // SAFETY: the tree no longer leads to the leaf, and the lock's holder is the only one to get here.
                 unsafe {
                     for large in owned_large(leaf) {
@@ -340,7 +345,8 @@ impl Core {
     }
 
     fn fixed_bytes(&self) -> u64 {
-        (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>()) as u64
+        (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>() + self.admission.held_bytes())
+            as u64
     }
 
     pub(crate) fn current_dictionary(&self) -> Result<Option<Dictionary>, Error> {

@@ -10,9 +10,9 @@ use bumpalo::Bump;
 
 use crate::codec::{Codec, Dictionary, InVain};
 use crate::mem::prefetch::{prefetch_directory, prefetch_for_write};
-use crate::mem::room::boxed;
 use crate::reclaim::memory::Memory;
 use crate::tree::ShardBy;
+use crate::tree::admission::Admission;
 use crate::tree::compact::compress::{Buffers, Compression, compress_block};
 use crate::tree::compact::landed::owned_large;
 use crate::tree::compact::live_settings::LiveSettings;
@@ -51,6 +51,7 @@ pub(crate) struct Core {
     pub load_threads: usize,
     pub engines: Engines,
     pub contexts: Contexts,
+    pub admission: Admission,
     pub background: Background,
     /// Those of the warm leaves.
     pub dictionaries: Dictionaries,
@@ -116,17 +117,22 @@ impl Core {
     /// The calling thread's tools.
     #[inline]
     pub(crate) fn take_tools(&self, context: &Context, guard: &Guard<'_>) -> Result<Box<Tools>, Error> {
-        match context.take_tools(guard) {
-            Some(tools) => Ok(tools),
-            None => self.new_tools(),
+        let (tools, is_new) = self.contexts.take_tools(context, &self.admission, guard)?;
+        if is_new {
+            self.background.tools_made();
         }
+        Ok(tools)
     }
 
-    #[cold]
-    fn new_tools(&self) -> Result<Box<Tools>, Error> {
-        let tools = boxed(Tools::default())?;
-        self.background.tools_made();
-        Ok(tools)
+    #[inline]
+    pub(crate) fn return_tools(&self, context: &Context, tools: Box<Tools>, guard: &Guard<'_>) {
+        self.contexts.return_tools(context, tools, guard);
+    }
+
+    /// Sets what threads may hold at the same time by what the tree may hold: how many write, and what each retires before it is flushed.
+    pub(crate) fn fit_threads(&self, memory_bytes: u64) {
+        self.admission.fit(memory_bytes);
+        self.memory.fit_batches(memory_bytes, self.admission.keepers());
     }
 
     /// Whether `key` is there.
@@ -144,7 +150,7 @@ impl Core {
             share: step.share,
         };
         let seen = self.seen(leaf, landing, &sought, &mut tools);
-        context.return_tools(tools, &guard);
+        self.return_tools(context, tools, &guard);
         Ok(seen?.len.is_some())
     }
 
@@ -229,6 +235,8 @@ impl Core {
             }
             None => context.count(Count::Removes),
         }
+        // Within an operation of its own, say of a reader that writes, the thread must not wait for others.
+        let _admitted = (!self.memory.is_inside()).then(|| self.admission.enter());
         let guard = self.memory.enter()?;
         let mut tools = self.take_tools(context, &guard)?;
         let mut large = None;
@@ -244,7 +252,7 @@ impl Core {
         if let (Some(large), Ok((_, true))) = (large, &result) {
             large.publish();
         }
-        context.return_tools(tools, &guard);
+        self.return_tools(context, tools, &guard);
         result
     }
 

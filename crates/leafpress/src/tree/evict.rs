@@ -175,10 +175,18 @@ impl Core {
                 return Ok((records, Visit { gone: 0, ..visit }));
             }
             context.add(Count::Erased, erased);
+            let was_empty = |record: &Shown<'_>| record.short_value().is_some_and(<[u8]>::is_empty);
+            for record in records.iter().filter(|record| record.goes) {
+                match (was_empty(record), record.stays_as.is_some_and(<[u8]>::is_empty)) {
+                    (false, true) => context.count(Count::EmptyInserted),
+                    (true, false) => context.count(Count::EmptyErased),
+                    _ => {}
+                }
+            }
             Ok((records, visit))
         })();
         drop(locked);
-        context.return_tools(tools, &guard);
+        self.return_tools(context, tools, &guard);
         let (records, visit) = result?;
         if visit.gone > 0 {
             records
@@ -300,9 +308,21 @@ impl Tree {
         self.core.evict_at(hand, arena, evictor)
     }
 
+    /// How many of the records have an empty value, where records have marks.
+    pub(crate) fn empty_values(&self) -> usize {
+        // In this order, as in `Core::len`.
+        let erased = self.core.contexts.sum(Count::EmptyErased);
+        self.core.contexts.sum(Count::EmptyInserted).saturating_sub(erased) as usize
+    }
+
     /// Bytes of the nodes in use.
     pub(crate) fn node_bytes(&self) -> u64 {
         self.core.memory.live_bytes().max(0).cast_unsigned()
+    }
+
+    /// Bounds what threads hold at the same time by what the tree may hold.
+    pub(crate) fn fit_threads(&self, memory_bytes: u64) {
+        self.core.fit_threads(memory_bytes);
     }
 
     /// Gives back to the system what is free.

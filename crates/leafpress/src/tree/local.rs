@@ -1,12 +1,16 @@
 //! What each thread keeps for a tree: its counters and its buffers.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::codec::Scratch;
+use crate::mem::room::boxed;
 use crate::reclaim::guard::Guard;
 use crate::reclaim::memory::Memory;
 use crate::sync::per_thread::PerThread;
+use crate::sync::plain::Mutex;
+use crate::tree::admission::Admission;
 use crate::tree::compact::compress::Buffers;
 use crate::tree::error::Error;
 use bumpalo::Bump;
@@ -51,6 +55,10 @@ pub(crate) enum Count {
     CompressedBytes,
     /// Point reads answered by a hot record.
     GetHotHits,
+    /// Empty values that came into a tree whose records have marks, and that left it. Such a tree is not loaded in bulk, and no ranges are
+    /// removed from it.
+    EmptyInserted,
+    EmptyErased,
     /// Records that became hot, leaves that became warm, and that became cold.
     Heated,
     Warmed,
@@ -97,9 +105,22 @@ impl Default for Context {
 // thread notes that it is at an operation before it looks at `claimed`, with a barrier between: one of the two sees the other.
 unsafe impl Sync for Context {}
 
+/// Whom tools go back to.
+#[derive(Default)]
+enum Owner {
+    /// The thread that made them.
+    #[default]
+    Thread,
+    /// The tree, which lends them to threads that are too many to keep some of their own. The token counts them.
+    Tree(#[expect(dead_code, reason = "counted, not looked at")] Arc<()>),
+    /// Nobody: they are dropped after the operation.
+    Nobody,
+}
+
 /// Buffers that operations borrow. A nested operation, which finds them taken, makes its own.
 #[derive(Default)]
 pub(crate) struct Tools {
+    owner: Owner,
     pub scratch: Scratch,
     pub buffers: Buffers,
     pub arena: Bump,
@@ -129,7 +150,7 @@ impl Context {
 
     /// The thread's tools, if it has some at hand. Its guard, which it needs to have, keeps others from them.
     #[inline]
-    pub(crate) fn take_tools(&self, _guard: &Guard<'_>) -> Option<Box<Tools>> {
+    fn take_tools(&self, _guard: &Guard<'_>) -> Option<Box<Tools>> {
         if self.claimed.load(Ordering::Acquire) {
             return None;
         }
@@ -137,7 +158,7 @@ impl Context {
     }
 
     #[inline]
-    pub(crate) fn return_tools(&self, tools: Box<Tools>, _guard: &Guard<'_>) {
+    fn return_tools(&self, tools: Box<Tools>, _guard: &Guard<'_>) {
         self.used.store(true, Ordering::Relaxed);
         if !self.claimed.load(Ordering::Acquire) {
             self.tools.set(Some(tools));
@@ -203,30 +224,104 @@ impl Tools {
     }
 }
 
+/// Tools that are lent to threads which keep none.
+#[derive(Default)]
+struct Lent {
+    /// Those at hand.
+    #[expect(clippy::vec_box, reason = "operations have them boxed")]
+    kept: Vec<Box<Tools>>,
+    /// All tools of the tree's have a clone of it: those at hand, and those that operations have.
+    token: Arc<()>,
+    /// Whether some were lent since they were last looked for.
+    used: bool,
+}
+
 /// All threads' contexts.
 #[derive(Default)]
-pub(crate) struct Contexts(PerThread<Context>);
+pub(crate) struct Contexts {
+    contexts: PerThread<Context>,
+    lent: Mutex<Lent>,
+}
 
 impl Contexts {
     /// The calling thread's.
     #[inline]
     pub(crate) fn get(&self) -> Result<&Context, Error> {
         let bytes = size_of::<Context>();
-        self.0.get_or_make().ok_or(Error::OutOfMemory { bytes })
+        self.contexts.get_or_make().ok_or(Error::OutOfMemory { bytes })
+    }
+
+    /// Tools for an operation of the calling thread, and whether they were made for it to keep.
+    #[inline]
+    pub(crate) fn take_tools(
+        &self,
+        context: &Context,
+        admission: &Admission,
+        guard: &Guard<'_>,
+    ) -> Result<(Box<Tools>, bool), Error> {
+        match context.take_tools(guard) {
+            Some(tools) => Ok((tools, false)),
+            None if admission.is_keeper() => Ok((boxed(Tools::default())?, true)),
+            None => self.borrow_tools(admission.keepers()),
+        }
+    }
+
+    /// Tools of the tree's. Of those that it makes it keeps `most`: operations past that get some that stay small and are dropped.
+    #[cold]
+    fn borrow_tools(&self, most: usize) -> Result<(Box<Tools>, bool), Error> {
+        let mut lent = self.lent.lock();
+        if let Some(tools) = lent.kept.pop() {
+            return Ok((tools, false));
+        }
+        let mut tools = boxed(Tools::default())?;
+        let is_kept = Arc::strong_count(&lent.token) <= most;
+        if is_kept {
+            tools.owner = Owner::Tree(Arc::clone(&lent.token));
+        } else {
+            tools.owner = Owner::Nobody;
+            tools.scratch.never_prime();
+        }
+        Ok((tools, is_kept))
+    }
+
+    #[inline]
+    pub(crate) fn return_tools(&self, context: &Context, tools: Box<Tools>, guard: &Guard<'_>) {
+        match tools.owner {
+            Owner::Thread => context.return_tools(tools, guard),
+            Owner::Tree(_) => self.take_back(context, tools),
+            Owner::Nobody => context.held.store(0, Ordering::Relaxed),
+        }
+    }
+
+    #[cold]
+    fn take_back(&self, context: &Context, tools: Box<Tools>) {
+        context.held.store(0, Ordering::Relaxed);
+        let mut lent = self.lent.lock();
+        lent.used = true;
+        if lent.kept.try_reserve(1).is_ok() {
+            lent.kept.push(tools);
+        }
     }
 
     /// Bytes of all threads' counters and tools. The counters' are held as long as the tree is.
     pub(crate) fn held_bytes(&self, memory: &Memory) -> u64 {
-        let tools = self.0.iter_with_places();
+        let tools = self.contexts.iter_with_places();
         let tools = tools.map(|(place, context)| context.tools_bytes(|| memory.is_outside(place)));
-        self.0.held_bytes() as u64 + tools.sum::<u64>()
+        let lent = self
+            .lent
+            .lock()
+            .kept
+            .iter()
+            .map(|tools| tools.held_bytes())
+            .sum::<u64>();
+        self.contexts.held_bytes() as u64 + lent + tools.sum::<u64>()
     }
 
     /// Frees the tools of threads that are at no operation, and were at none since this was last asked if `idle_only`. Returns what was freed,
     /// and whether some are left.
     pub(crate) fn free_tools(&self, memory: &Memory, idle_only: bool) -> (u64, bool) {
         let (mut freed, mut left) = (0, false);
-        for (place, context) in self.0.iter_with_places() {
+        for (place, context) in self.contexts.iter_with_places() {
             if context.used.swap(false, Ordering::Relaxed) && idle_only {
                 left = true;
                 continue;
@@ -239,12 +334,20 @@ impl Contexts {
                 None => left = true,
             }
         }
+        let mut lent = self.lent.lock();
+        let is_used = std::mem::take(&mut lent.used);
+        left |= Arc::strong_count(&lent.token) > lent.kept.len() + 1;
+        if is_used && idle_only {
+            left = true;
+        } else {
+            freed += lent.kept.drain(..).map(|tools| tools.held_bytes()).sum::<u64>();
+        }
         (freed, left)
     }
 
     /// A count summed over threads.
     pub(crate) fn sum(&self, count: Count) -> u64 {
-        self.0
+        self.contexts
             .iter()
             .fold(0, |sum, context| sum.wrapping_add(context.so_far(count)))
     }

@@ -8,6 +8,7 @@
 
 #[allow(unsafe_code)]
 mod admin;
+mod admission;
 mod bulk;
 mod compact;
 #[allow(unsafe_code)]

@@ -117,7 +117,7 @@ impl Core {
         let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
         let result = self.answer(&looked, key, hash, context, &mut decoder, read);
         count_decoded(context, &decoder);
-        context.return_tools(tools, &guard);
+        self.return_tools(context, tools, &guard);
         result
     }
 
@@ -150,7 +150,7 @@ impl Core {
             read(value)
         });
         count_decoded(context, &decoder);
-        context.return_tools(tools, guard);
+        self.return_tools(context, tools, guard);
         timer.stop(
             context,
             match looked.leaf.temperature() {
@@ -291,7 +291,7 @@ impl Core {
                 }
             }
             count_decoded(context, &decoder);
-            context.return_tools(tools, &guard);
+            self.return_tools(context, tools, &guard);
         }
         result
     }

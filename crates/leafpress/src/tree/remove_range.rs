@@ -107,7 +107,7 @@ impl Core {
             let left = usize::try_from(removed.records).map_or(0, |records| limit.saturating_sub(records));
             let taken = work.remove_records(&locked, &from, bounds, left, arena, &mut tools);
             drop(locked);
-            context.return_tools(tools, &guard);
+            self.return_tools(context, tools, &guard);
             match taken? {
                 None => continue,
                 Some(taken) => {

@@ -297,7 +297,7 @@ impl Core {
         let mut tools = self.take_tools(context, guard)?;
         let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
         let records = records_in(leaf, &landed, bounds, usize::MAX, arena, &mut decoder);
-        context.return_tools(tools, guard);
+        self.return_tools(context, tools, guard);
         records
     }
 }

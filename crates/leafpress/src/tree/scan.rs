@@ -324,7 +324,7 @@ impl<'c> Reader<'c> {
         let gathered = self
             .landed(leaf, &guard)
             .and_then(|landed| self.gather(leaf, &landed, &span, &mut tools.scratch));
-        context.return_tools(tools, &guard);
+        self.core.return_tools(context, tools, &guard);
         let mut gathered = gathered?;
         let trimmed = gathered.trim(end)?;
         let batch = gathered.read_large(&*self.core.engines.warm)?;

@@ -4,8 +4,8 @@ use crate::codec::EngineCounters;
 
 /// A snapshot of a tree's memory and counters, from [`Tree::stats`](crate::tree::Tree::stats).
 ///
-/// `bytes_held` is the sum of the eleven `*_bytes` fields below it, each with its allocator slack. The contexts that codecs
-/// keep per thread belong to the process, not to the tree, and are not in it.
+/// `bytes_held` is the sum of the eleven `*_bytes` fields below it, each with its allocator slack. The contexts of codecs,
+/// two for each core, belong to the process, not to the tree, and are not in it.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Stats {

@@ -159,6 +159,13 @@ impl<'w> WritePath<'w> {
             (true, true) => self.context.count(Count::Erased),
             _ => {}
         }
+        if self.core.marks {
+            match (old_len == Some(0), change.value_len() == Some(0)) {
+                (false, true) => self.context.count(Count::EmptyInserted),
+                (true, false) => self.context.count(Count::EmptyErased),
+                _ => {}
+            }
+        }
         Ok(Outcome::Done { present, applied: true })
     }
 

@@ -2,8 +2,8 @@
 //! dictionaries, and is made smaller and larger.
 
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -163,6 +163,151 @@ fn a_disk_at_64_mib() {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let disk = || Some(Disk::file(directory.path().join("cache"), 1 << 30));
         check_with("zstd:1", 64, disk);
+    });
+}
+
+/// Inserts so many records by so many threads, which then read and remove some. Returns the most that the process grew by while they lived,
+/// and the records kept.
+fn used_by(threads: u64, memory: u64, codec: &str, disk: Option<Disk>) -> (usize, u64) {
+    const INSERTS: u64 = 120_000;
+    let gates: [Barrier; 3] = std::array::from_fn(|_| Barrier::new(threads as usize + 1));
+    let cache = OnceLock::<Cache>::new();
+    thread::scope(|scope| {
+        for thread in 0..threads {
+            let (gates, cache) = (&gates, &cache);
+            let work = move || {
+                // The threads' stacks are the program's.
+                std::hint::black_box([1_u8; 128 << 10]);
+                gates[0].wait();
+                gates[1].wait();
+                let (cache, mut value) = (cache.get().unwrap(), Vec::new());
+                let mut random = fastrand::Rng::with_seed(thread);
+                for n in (thread..INSERTS).step_by(threads as usize) {
+                    value.clear();
+                    value.extend(std::iter::repeat_with(|| random.u8(..)).take(100));
+                    cache.insert(&scattered(n).to_be_bytes(), &value).unwrap();
+                    cache.get(&scattered(n / 2).to_be_bytes()).unwrap();
+                }
+                gates[2].wait();
+            };
+            let builder = thread::Builder::new().stack_size(256 << 10);
+            builder.spawn_scoped(scope, work).unwrap();
+        }
+        gates[0].wait();
+        let before = resident_bytes();
+        let mut builder = Cache::builder().memory(memory).codec(codec.parse().unwrap());
+        if let Some(disk) = disk {
+            builder = builder.disk(disk);
+        }
+        let cache = cache.get_or_init(|| builder.build().unwrap());
+        gates[1].wait();
+        let done = AtomicBool::new(false);
+        let grown = thread::scope(|scope| {
+            let sampler = scope.spawn(|| {
+                let mut grown = 0;
+                while !done.load(Ordering::Relaxed) {
+                    grown = grown.max(resident_bytes().saturating_sub(before));
+                    thread::sleep(Duration::from_millis(5));
+                }
+                grown
+            });
+            gates[2].wait();
+            done.store(true, Ordering::Relaxed);
+            sampler.join().unwrap()
+        });
+        let stats = cache.stats();
+        println!(
+            "{threads} threads, {codec}: grew by {grown}, {} held, {} at most, {} records",
+            stats.bytes_held, stats.peak_bytes, stats.records
+        );
+        assert!(stats.evicted > 1000, "{stats:?}");
+        (grown, stats.records)
+    })
+}
+
+fn check_threads(codec: &str, disk: impl Fn() -> Option<Disk>) {
+    let memory = 8 << 20;
+    let first = disk();
+    let has_disk = first.is_some();
+    let (_, by_few) = used_by(2, memory, codec, first);
+    for threads in [64, 256] {
+        let (grown, by_many) = used_by(threads, memory, codec, disk());
+        let bound = memory + memory / 20 + (8 << 20);
+        assert!(grown as u64 <= bound, "{codec}, {threads} threads: {grown} of {bound}");
+        // With a disk it depends on the device, what waits to be written and takes the place of records.
+        assert!(
+            has_disk || by_many * 10 >= by_few * 9,
+            "{codec}, {threads} threads: {by_many} records kept, {by_few} by two threads"
+        );
+    }
+}
+
+#[test]
+fn many_threads_at_8_mib() {
+    crate::alone("cache::many_threads_at_8_mib", || {
+        for codec in ["zstd:1", "lz4"] {
+            check_threads(codec, || None);
+        }
+    });
+}
+
+#[test]
+fn many_threads_with_a_disk() {
+    crate::alone("cache::many_threads_with_a_disk", || {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let files = AtomicUsize::new(0);
+        let disk = || {
+            let file = files.fetch_add(1, Ordering::Relaxed);
+            Some(Disk::file(directory.path().join(format!("cache-{file}")), 64 << 20))
+        };
+        check_threads("zstd:1", disk);
+    });
+}
+
+#[test]
+fn threads_that_have_ended_leave_nothing() {
+    crate::alone("cache::threads_that_have_ended_leave_nothing", || {
+        const THREADS: u64 = 1000;
+        let memory = 16 << 20;
+        let cache = Cache::builder()
+            .memory(memory)
+            .codec("zstd:1".parse().unwrap())
+            .build()
+            .unwrap();
+        let run = |cache: Option<&Cache>| {
+            let all = Barrier::new(THREADS as usize);
+            thread::scope(|scope| {
+                for thread in 0..THREADS {
+                    let all = &all;
+                    let work = move || {
+                        // The system keeps the stacks of some threads that have ended.
+                        std::hint::black_box([1_u8; 80 << 10]);
+                        let mut value = Vec::new();
+                        for n in 0..50 {
+                            fill(&mut value, thread * 50 + n);
+                            if let Some(cache) = cache {
+                                cache.insert(&scattered(thread * 50 + n).to_be_bytes(), &value).unwrap();
+                                cache.get_with(&scattered(n).to_be_bytes(), |_| ()).unwrap();
+                            }
+                        }
+                        all.wait();
+                    };
+                    let builder = thread::Builder::new().stack_size(128 << 10);
+                    builder.spawn_scoped(scope, work).unwrap();
+                }
+            });
+        };
+        // What such threads leave behind by themselves.
+        run(None);
+        let before = resident_bytes();
+        run(Some(&cache));
+        let (left, stats) = (resident_bytes().saturating_sub(before) as u64, cache.stats());
+        println!("{left} left by {THREADS} threads, {} held", stats.bytes_held);
+        assert!(left <= memory + memory / 20 + (8 << 20), "{left}: {stats:?}");
+        assert!(
+            stats.tree.thread_bytes + stats.tree.retired_bytes <= memory / 8,
+            "{stats:?}"
+        );
     });
 }
 

@@ -1,6 +1,5 @@
 //! Looking for a key: in what is on its way, and in pages.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::counters::{add, get};
@@ -15,19 +14,18 @@ use crate::codec::Scratch;
 use crate::io::aligned::AlignedBuffer;
 use crate::mem::OutOfMemory;
 use crate::mem::room::TryGrow;
+use crate::sync::per_core::PerCore;
 
 /// Times that a lookup is begun anew because what it was about to read was moved meanwhile.
 const MOST_LOOKUPS: usize = 8;
-/// What a thread reads pages with.
+/// What pages are read with.
 struct ReadBuffers {
     block: AlignedBuffer,
     raw: Vec<u8>,
     scratch: Scratch,
 }
 
-thread_local! {
-    static BUFFERS: RefCell<Option<ReadBuffers>> = const { RefCell::new(None) };
-}
+static BUFFERS: PerCore<Option<ReadBuffers>> = PerCore::new();
 
 /// How a lookup ended that read pages.
 enum Read {
@@ -102,12 +100,21 @@ impl Tier {
         key: &[u8],
         into: &mut Vec<u8>,
     ) -> Result<Read, OutOfMemory> {
-        // Another's may be lent out: a codec of the caller's own may read from a cache.
-        let mut buffers = BUFFERS.try_with(RefCell::take).ok().flatten();
+        BUFFERS.with(|buffers| self.read_candidates_into(candidates, hash, key, buffers, into))
+    }
+
+    fn read_candidates_into(
+        &self,
+        candidates: &Candidates,
+        hash: u64,
+        key: &[u8],
+        buffers: &mut Option<ReadBuffers>,
+        into: &mut Vec<u8>,
+    ) -> Result<Read, OutOfMemory> {
         let mut outcome = Read::Absent;
         'candidates: for (run, pages) in candidates {
             for page in pages.clone() {
-                match self.read_page(run, page, (hash, key), &mut buffers, into) {
+                match self.read_page(run, page, (hash, key), buffers, into) {
                     Ok(false) => {}
                     Ok(true) => {
                         outcome = Read::Found;
@@ -120,7 +127,6 @@ impl Tier {
                 }
             }
         }
-        let _ = BUFFERS.try_with(|kept| kept.replace(buffers));
         Ok(outcome)
     }
 

@@ -10,6 +10,9 @@ use crate::codec::room::Room;
 /// A compressor of one level.
 pub(super) struct Compressor(NonNull<libdeflate::libdeflate_compressor>);
 
+// SAFETY: a compressor owns its memory, which no thread has a claim to; whoever uses it has it alone.
+unsafe impl Send for Compressor {}
+
 impl Drop for Compressor {
     fn drop(&mut self) {
         // SAFETY: the compressor came from libdeflate and is freed once.
@@ -59,6 +62,9 @@ pub(super) enum Refused {
 
 /// A decompressor.
 pub(super) struct Decompressor(NonNull<libdeflate::libdeflate_decompressor>);
+
+// SAFETY: a decompressor owns its memory, which no thread has a claim to; whoever uses it has it alone.
+unsafe impl Send for Decompressor {}
 
 impl Drop for Decompressor {
     fn drop(&mut self) {

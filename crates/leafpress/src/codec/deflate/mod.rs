@@ -6,8 +6,6 @@
 #[allow(unsafe_code, reason = "the bindings")]
 mod ffi;
 
-use std::cell::RefCell;
-
 use zlib_rs::Deflate as WindowedStream;
 
 use self::ffi::{Compressor, Decompressor, Refused};
@@ -16,6 +14,7 @@ use super::counters::Counters;
 use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch, output};
 use crate::mem::room::TryGrow;
+use crate::sync::per_core::PerCore;
 
 const NAME: &str = "deflate";
 
@@ -45,15 +44,8 @@ struct Level {
     room: Vec<u8>,
 }
 
-thread_local! {
-    static LEVELS: RefCell<Vec<Level>> = const { RefCell::new(Vec::new()) };
-    static DECOMPRESSOR: RefCell<Option<Decompressor>> = const { RefCell::new(None) };
-}
-
-/// The error for a thread-local value that is gone or in use: neither can be, but for a thread's destructors.
-fn ending<E>(_: E) -> CodecError {
-    output::failed(NAME, "the thread is ending")
-}
+static LEVELS: PerCore<Vec<Level>> = PerCore::new();
+static DECOMPRESSORS: PerCore<Option<Decompressor>> = PerCore::of_small();
 
 impl Level {
     /// Makes the stream of `raw` the room's block; false when it does not fit.
@@ -119,9 +111,8 @@ impl Level {
 
 /// Decodes `block` into `raw` and returns the length it has; `raw` may have room behind.
 fn decode_into(block: &[u8], raw: &mut [u8]) -> Result<usize, CodecError> {
-    let work = |slot: &RefCell<Option<Decompressor>>| {
-        let mut slot = slot.try_borrow_mut().map_err(ending)?;
-        let decompressor = match &mut *slot {
+    DECOMPRESSORS.with(|slot| {
+        let decompressor = match slot {
             Some(decompressor) => decompressor,
             none => {
                 let new = Decompressor::new();
@@ -132,8 +123,7 @@ fn decode_into(block: &[u8], raw: &mut [u8]) -> Result<usize, CodecError> {
             Refused::TooLong => output::corrupt(NAME, format!("it holds more than {} raw bytes", raw.len())),
             Refused::Malformed => output::corrupt(NAME, "it is malformed or truncated"),
         })
-    };
-    DECOMPRESSOR.try_with(work).map_err(ending)?
+    })
 }
 
 impl Deflate {
@@ -145,10 +135,9 @@ impl Deflate {
         }
     }
 
-    /// Runs `work` with the calling thread's compressors of this level.
+    /// Runs `work` with compressors of this level.
     fn with_level<R>(&self, work: impl FnOnce(&mut Level) -> Result<R, CodecError>) -> Result<R, CodecError> {
-        let work = |levels: &RefCell<Vec<Level>>| {
-            let mut levels = levels.try_borrow_mut().map_err(ending)?;
+        LEVELS.with(|levels| {
             let at = match levels.iter().position(|l| l.level == self.level) {
                 Some(at) => at,
                 None => {
@@ -162,8 +151,7 @@ impl Deflate {
                 }
             };
             work(&mut levels[at])
-        };
-        LEVELS.try_with(work).map_err(ending)?
+        })
     }
 }
 

@@ -1,15 +1,15 @@
 //! liblz4's encoders. All write the one block format; which of them wrote a block, its decoder cannot tell.
 //!
-//! Compression of small inputs must never clear a table of 16 or 256 KiB per call, so every thread keeps its working streams
-//! and uses the `_fast` resets, which only step the position on.
+//! Compression of small inputs must never clear a table of 16 or 256 KiB per call, so working streams are
+//! kept, as many as cores can use, with the `_fast` resets, which only step the position on.
 
-use std::cell::RefCell;
 use std::ffi::c_int;
 
-use super::ffi::{HighStream, NAME, Stream};
+use super::ffi::{HighStream, Stream};
 use crate::codec::room::Room;
-use crate::codec::{CodecError, Dictionary, output};
+use crate::codec::{CodecError, Dictionary};
 use crate::mem::room::TryGrow;
+use crate::sync::per_core::PerCore;
 
 /// Which of liblz4's encoders compresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(in crate::codec) enum Input<'r> {
     Tailed(&'r [u8], &'r [u8]),
 }
 
-/// A thread's compression streams, made when they are first used.
+/// Compression streams, made when they are first used.
 #[derive(Default)]
 pub(in crate::codec) struct Encoder {
     /// An input with its tail.
@@ -46,23 +46,14 @@ pub(in crate::codec) struct Encoder {
     high: Option<Box<HighStream>>,
 }
 
-thread_local! {
-    static ENCODER: RefCell<Encoder> = const {
-        RefCell::new(Encoder { tailed: Vec::new(), plain: None, with_dictionary: None, high: None })
-    };
-}
+static ENCODERS: PerCore<Encoder> = PerCore::new();
 
-/// Runs `work` with the calling thread's encoder.
+/// Runs `work` with an encoder.
 #[inline]
 pub(in crate::codec) fn with_encoder<R>(
     work: impl FnOnce(&mut Encoder) -> Result<R, CodecError>,
 ) -> Result<R, CodecError> {
-    ENCODER
-        .try_with(|encoder| match encoder.try_borrow_mut() {
-            Ok(mut encoder) => work(&mut encoder),
-            Err(_) => Err(output::failed(NAME, "the thread's encoder is at work")),
-        })
-        .map_err(|_| output::failed(NAME, "the thread is ending"))?
+    ENCODERS.with(work)
 }
 
 /// The stream in `slot`, made now if there is none.

@@ -216,7 +216,7 @@ impl Engine for Lz4 {
             if !short && dictionary.is_none() {
                 return output::exact(NAME, decode_into(block, history, raw, expected)?, expected);
             }
-            with_primed_buffers(NAME, |buffers| {
+            with_primed_buffers(|buffers| {
                 let primed = dictionary.and_then(|d| buffers.primed_with(d.serial(), d, expected, true));
                 let (buffer, outside) = match primed {
                     Some(buffer) => {

@@ -203,6 +203,9 @@ pub(super) struct Stream {
     zlib: &'static Zlib,
 }
 
+// SAFETY: a stream owns its state, which zlib does not tie to a thread; whoever uses it has it alone.
+unsafe impl Send for Stream {}
+
 impl Stream {
     /// A stream with a window of `window_bits`.
     ///

@@ -3,7 +3,6 @@
 #[allow(unsafe_code, reason = "the bindings")]
 pub(super) mod ffi;
 
-use std::cell::RefCell;
 use std::ffi::c_uint;
 
 use self::ffi::{Direction, Stream, Zlib};
@@ -12,6 +11,7 @@ use super::deflate::WINDOW_BITS;
 use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, StreamCache, output};
 use crate::mem::room::TryGrow;
+use crate::sync::per_core::PerCore;
 
 const NAME: &str = "zlib";
 
@@ -41,14 +41,8 @@ impl std::fmt::Debug for ZlibEngine {
     }
 }
 
-thread_local! {
-    // One for each level and one to inflate: a handful, so a list is searched faster than a map.
-    static STREAMS: RefCell<Vec<Stream>> = const { RefCell::new(Vec::new()) };
-}
-
-fn ending<E>(_: E) -> CodecError {
-    output::failed(NAME, "the thread is ending")
-}
+/// One for each level and one to inflate: a handful, so a list is searched faster than a map.
+static STREAMS: PerCore<Vec<Stream>> = PerCore::new();
 
 /// A length as zlib counts it.
 fn length(bytes: usize) -> Result<c_uint, CodecError> {
@@ -85,26 +79,23 @@ impl ZlibEngine {
             counts.stream_inits.add(1);
             return work(&mut new_stream(self.zlib, direction)?);
         }
-        STREAMS
-            .try_with(|streams| {
-                let mut streams = streams.try_borrow_mut().map_err(ending)?;
-                let at = match streams.iter().position(|s| s.direction() == direction) {
-                    Some(at) if streams[at].reset() => {
-                        counts.stream_reuses.add(1);
-                        at
+        STREAMS.with(|streams| {
+            let at = match streams.iter().position(|s| s.direction() == direction) {
+                Some(at) if streams[at].reset() => {
+                    counts.stream_reuses.add(1);
+                    at
+                }
+                at => {
+                    counts.stream_inits.add(1);
+                    if let Some(broken) = at {
+                        streams.swap_remove(broken);
                     }
-                    at => {
-                        counts.stream_inits.add(1);
-                        if let Some(broken) = at {
-                            streams.swap_remove(broken);
-                        }
-                        streams.try_push(new_stream(self.zlib, direction)?)?;
-                        streams.len() - 1
-                    }
-                };
-                work(&mut streams[at])
-            })
-            .map_err(ending)?
+                    streams.try_push(new_stream(self.zlib, direction)?)?;
+                    streams.len() - 1
+                }
+            };
+            work(&mut streams[at])
+        })
     }
 }
 

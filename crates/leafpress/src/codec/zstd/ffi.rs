@@ -197,6 +197,9 @@ impl DecompressionTables {
 /// A compression context.
 pub(super) struct Compressor(NonNull<zstd::ZSTD_CCtx>);
 
+// SAFETY: a context owns its memory, which no thread has a claim to; whoever uses it has it alone.
+unsafe impl Send for Compressor {}
+
 impl Drop for Compressor {
     fn drop(&mut self) {
         // SAFETY: the context came from zstd and is freed once.
@@ -322,6 +325,9 @@ unsafe fn written(result: usize, room: &mut Room<'_>) -> Result<bool, Refused> {
 
 /// A decompression context.
 pub(super) struct Decompressor(NonNull<zstd::ZSTD_DCtx>);
+
+// SAFETY: a context owns its memory, which no thread has a claim to; whoever uses it has it alone.
+unsafe impl Send for Decompressor {}
 
 impl Drop for Decompressor {
     fn drop(&mut self) {

@@ -10,14 +10,12 @@ pub(super) mod dictionary;
 pub(super) mod ffi;
 pub(super) mod train;
 
-use std::cell::Cell;
-use std::thread::LocalKey;
-
 use self::ffi::{Compressor, DecompressionTables, Decompressor, History, Prepared, Refused};
 use super::counters::Counters;
 use super::primed::with_primed_buffers;
 use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch, output};
+use crate::sync::per_core::PerCore;
 
 const NAME: &str = "zstd";
 
@@ -49,32 +47,28 @@ pub(super) struct Zstd {
     counters: Counters,
 }
 
-thread_local! {
-    static COMPRESSOR: Cell<Option<Compressor>> = const { Cell::new(None) };
-    static DECOMPRESSOR: Cell<Option<Decompressor>> = const { Cell::new(None) };
-}
+static COMPRESSORS: PerCore<Option<Compressor>> = PerCore::new();
+static DECOMPRESSORS: PerCore<Option<Decompressor>> = PerCore::of_small();
 
-/// Runs `work` with the calling thread's context in `cell`, which is made now if there is none.
+/// Runs `work` with a context of the pool, which is made now if there is none.
 #[inline]
 fn with_context<C, R>(
-    cell: &'static LocalKey<Cell<Option<C>>>,
+    pool: &'static PerCore<Option<C>>,
     new: impl FnOnce() -> Option<C>,
     drop_after: bool,
     work: impl FnOnce(&mut C) -> Result<R, CodecError>,
 ) -> Result<R, CodecError> {
-    let with = |cell: &Cell<Option<C>>| {
-        let mut context = match cell.take() {
+    pool.with(|kept| {
+        let context = match &mut *kept {
             Some(context) => context,
-            None => new().ok_or_else(|| output::failed(NAME, "no memory for a context"))?,
+            none => none.insert(new().ok_or_else(|| output::failed(NAME, "no memory for a context"))?),
         };
-        let result = work(&mut context);
-        if !drop_after {
-            cell.set(Some(context));
+        let result = work(context);
+        if drop_after {
+            *kept = None;
         }
         result
-    };
-    cell.try_with(with)
-        .map_err(|_| output::failed(NAME, "the thread is ending"))?
+    })
 }
 
 /// The error of a compression.
@@ -114,7 +108,7 @@ impl Zstd {
             }
             loaded => History::Loaded(loaded.map_or(&[], Dictionary::bytes)),
         };
-        with_context(&COMPRESSOR, Compressor::new, false, |context| {
+        with_context(&COMPRESSORS, Compressor::new, false, |context| {
             context.block(self.level, raw, &history, room).map_err(failed)
         })
     }
@@ -128,7 +122,7 @@ impl Zstd {
     ) -> Result<bool, CodecError> {
         let tables = dictionary.map(|d| d.zstd_compression(self.level)).transpose()?;
         with_context(
-            &COMPRESSOR,
+            &COMPRESSORS,
             Compressor::new,
             raw.len() > KEEP_CONTEXT_BYTES,
             |context| context.frame(self.level, raw, tables.as_ref(), room).map_err(failed),
@@ -148,7 +142,7 @@ fn decode_into(
         raw[..raw_len].copy_from_slice(block);
         return Ok(raw_len);
     }
-    let found = with_context(&DECOMPRESSOR, Decompressor::new, false, |context| {
+    let found = with_context(&DECOMPRESSORS, Decompressor::new, false, |context| {
         let found = if raw_len > MAX_BLOCK_BYTES {
             context.frame(block, tables, raw)
         } else {
@@ -218,7 +212,7 @@ impl Engine for Zstd {
             let Some(dictionary) = non_empty(dictionary) else {
                 return decode_into(block, None, raw, expected);
             };
-            with_primed_buffers(NAME, |buffers| {
+            with_primed_buffers(|buffers| {
                 let id = dictionary.serial() | WHOLE_DICTIONARY;
                 // Never for one block alone: tables take longer to make than a block to decode.
                 if let Some(primed) = buffers.primed_with(id, dictionary, expected, false)

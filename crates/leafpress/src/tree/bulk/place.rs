@@ -127,7 +127,7 @@ impl Core {
                 tools.block = Vec::new();
             }
             context.note_used(&mut tools);
-            context.return_tools(tools, &guard);
+            self.return_tools(context, tools, &guard);
             match placed {
                 Ok(Placed::Done) => return Ok((to, Some((to - from) as u64))),
                 Ok(Placed::Outdated) => {}

@@ -44,6 +44,19 @@ pub(crate) fn landed_changes<'a, 'g: 'a>(
     noted.map(|()| entries)
 }
 
+/// How many records of a leaf whose latch is held have an empty value.
+pub(crate) fn empty_values_in(leaf: Leaf<'_>) -> Result<u64, OutOfMemory> {
+    let sections = leaf.sections();
+    let in_leaf = (0..leaf.count()).filter(|&slot| leaf.value_len(&sections, slot) == 0);
+    let mut empty = in_leaf.count() as u64;
+    for entry in landed_changes(leaf, &[], &mut Vec::new())? {
+        let slot = entry.slot.map(usize::from);
+        empty -= u64::from(slot.is_some_and(|slot| leaf.value_len(&sections, slot) == 0));
+        empty += u64::from(entry.change.value_len() == Some(0));
+    }
+    Ok(empty)
+}
+
 /// The large values that a leaf and its landing buffer own.
 pub(crate) fn owned_large<'g>(leaf: Leaf<'g>) -> impl Iterator<Item = Large<'g>> {
     let in_leaf = leaf.larges_owned();

@@ -255,7 +255,7 @@ impl<'w> WritePath<'w> {
             Cut::Changed(self.core.settings.now())
         };
         let compacted = self.compact_frames_locked(locked, None, key, &[], cut, temperature, &mut tools);
-        self.context.return_tools(tools, self.guard);
+        self.core.return_tools(self.context, tools, self.guard);
         Ok(compacted?.then_some(bytes))
     }
 

@@ -488,6 +488,6 @@ impl Core {
             Ok(false) => context.count(Count::BgSkipped),
             Err(_) => context.count(Count::BgErrors),
         }
-        context.return_tools(tools, &guard);
+        self.return_tools(context, tools, &guard);
     }
 }

@@ -251,7 +251,7 @@ impl WritePath<'_> {
         let user_bytes = leaf.header().live_user_bytes.load(Ordering::Relaxed);
         let mut tools = self.core.take_tools(self.context, self.guard)?;
         let changed = self.compact_frames_locked(&locked, parent, key, &[], Cut::Anew, wanted, &mut tools);
-        self.context.return_tools(tools, self.guard);
+        self.core.return_tools(self.context, tools, self.guard);
         drop(locked);
         if !matches!(changed, Ok(true)) {
             // Without memory, or where a frame is damaged, the leaf stays as it is.
