@@ -63,19 +63,38 @@ impl Clock for ManualClock {
     }
 }
 
-/// When a record expires: quarters of a second since 2025-01-01 00:00 UTC, which reach until 2059.
+/// When a record expires: quarters of a second since 1970-01-01 00:00 UTC in 40 bits, which reach past the year 10000. So any time that a
+/// clock can show is one that a record can expire at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Expiry(pub u32);
+pub(super) struct Expiry(pub u64);
 
-/// 2025-01-01 00:00 UTC.
-const EPOCH: Duration = Duration::from_secs(1_735_689_600);
 const TICKS_PER_SECOND: u128 = 4;
 
 impl Expiry {
+    /// What it takes in a record.
+    pub(super) const BYTES: usize = 5;
+    /// A time that is over whatever the clock shows.
+    pub(super) const PAST: Self = Self(0);
+    /// The latest time.
+    pub(super) const NEVER: Self = Self((1 << (8 * Self::BYTES)) - 1);
+
+    pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes.copy_from_slice(&self.0.to_le_bytes()[..Self::BYTES]);
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let mut wide = [0; size_of::<u64>()];
+        wide[..Self::BYTES].copy_from_slice(&bytes);
+        Self(u64::from_le_bytes(wide))
+    }
+
     /// When a record expires that lives for `ttl` from `now` on. It is never late; it may be a quarter of a second early.
     pub(super) fn after(now: Duration, ttl: Duration) -> Self {
-        let ns = now.saturating_add(ttl).saturating_sub(EPOCH).as_nanos();
-        Self(u32::try_from(ns * TICKS_PER_SECOND / 1_000_000_000).unwrap_or(u32::MAX))
+        let ns = now.saturating_add(ttl).as_nanos();
+        let ticks = u64::try_from(ns * TICKS_PER_SECOND / 1_000_000_000).unwrap_or(u64::MAX);
+        Self(ticks.min(Self::NEVER.0))
     }
 
     /// Whether it is over at `now`.
@@ -90,8 +109,22 @@ mod tests {
 
     #[test]
     fn a_record_never_lives_longer_than_it_may() {
-        let start = EPOCH + Duration::from_secs(1 << 25);
-        for ms in (0..3000).step_by(7) {
+        const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+        let never = Duration::from_secs(Expiry::NEVER.0 / 4) - Duration::from_secs(100);
+        // From the clock's beginning to the end of what a record can say.
+        let starts = [
+            Duration::ZERO,
+            YEAR,
+            54 * YEAR,
+            56 * YEAR,
+            90 * YEAR,
+            1000 * YEAR,
+            never,
+        ];
+        for (start, ms) in starts
+            .into_iter()
+            .flat_map(|start| (0..3000).step_by(7).map(move |ms| (start, ms)))
+        {
             let now = start + Duration::from_millis(ms);
             for ttl_ms in [1000, 1001, 2500, 60_000] {
                 let expiry = Expiry::after(now, Duration::from_millis(ttl_ms));
@@ -102,7 +135,10 @@ mod tests {
                 );
             }
         }
-        assert!(!Expiry::after(start, Duration::MAX).is_over(start));
+        assert!(!Expiry::after(YEAR, Duration::MAX).is_over(YEAR));
+        assert!(Expiry::PAST.is_over(Duration::ZERO));
+        let expiry = Expiry::after(1000 * YEAR, YEAR);
+        assert_eq!(Expiry::from_bytes(expiry.to_bytes()), expiry);
     }
 
     #[test]
@@ -111,6 +147,6 @@ mod tests {
         clock.advance(Duration::from_millis(1500));
         assert_eq!(clock.now(), Duration::from_millis(6500));
         let system = SystemClock::default();
-        assert!(system.now() >= EPOCH && system.now() <= system.now());
+        assert!(system.now() > Duration::ZERO && system.now() <= system.now());
     }
 }

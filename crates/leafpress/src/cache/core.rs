@@ -19,6 +19,7 @@ use super::observer::{Observer, Outcome};
 use super::policy::Policy;
 use super::record;
 use super::times::Times;
+use super::touches::Touches;
 use super::wake::Wake;
 use crate::sync::Mutex;
 use crate::sync::worker::Health;
@@ -51,6 +52,8 @@ pub(super) struct Core {
     pub flights: Flights,
     pub clock: Arc<dyn Clock>,
     pub times: Times,
+    /// Reads that are to be noted, where records have a time to idle.
+    pub touches: Option<Touches>,
     pub policy: Policy,
     pub listener: Option<Box<Listener>>,
     pub wake: Wake,
@@ -73,6 +76,8 @@ pub(super) struct Core {
 pub(super) struct Seen {
     pub wants_touch: bool,
     pub is_from_disk: bool,
+    /// Set by who asks: what is found on disk is about to be removed, and is not brought back to memory.
+    pub is_going: bool,
 }
 
 impl Core {
@@ -87,12 +92,14 @@ impl Core {
     ) -> Self {
         let mut sweeper = Sweeper::default();
         sweeper.memory.policy = policy;
+        tree.fit_threads(memory_bytes);
         Self {
             tree,
             budget: Budget::new(memory_bytes),
             counters: Counters::default(),
             flights: Flights::default(),
             clock,
+            touches: times.to_idle.map(|_| Touches::new()),
             times,
             policy,
             listener,
@@ -144,6 +151,12 @@ impl Core {
         match self.find_in_memory(key, &mut read, seen) {
             Ok(None) if self.disk.is_some() => self.find_on_disk(key, read, seen),
             Ok(Some(None)) => {
+                // It may have been read, and that not been noted yet.
+                if self.apply_touches()
+                    && let Ok(Some(Some(found))) = self.find_in_memory(key, &mut read, seen)
+                {
+                    return Ok(Some(found));
+                }
                 self.expire(key)?;
                 Ok(None)
             }
@@ -179,8 +192,9 @@ impl Core {
         keys: &[K],
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), CacheError> {
-        if self.disk.is_some() {
-            // One by one: nothing that was replaced could be freed while one call reads the disk for many.
+        if self.disk.is_some() || self.touches.is_some() {
+            // One by one: nothing that was replaced could be freed while one call reads the disk for many, and a record may only seem to have
+            // expired until reads of it are noted.
             for (index, key) in keys.iter().enumerate() {
                 if self.get(key.as_ref(), |value| read(index, Some(value)))?.is_none() {
                     read(index, None);
@@ -189,23 +203,13 @@ impl Core {
             return Ok(());
         }
         let (mut next, mut hits) = (0, 0);
-        let mut touched = Vec::new();
         // What cannot be decoded is passed over.
         let result = self.tree.get_many_with(keys, |index, stored| {
             (next..index).for_each(|missed| read(missed, None));
             next = index + 1;
             let value = stored.and_then(|stored| {
                 let (value, expiry) = record::read(stored);
-                if let Some(expiry) = expiry {
-                    let now = self.clock.now();
-                    if expiry.is_over(now) {
-                        return None;
-                    }
-                    if self.wants_touch(stored, now) && touched.try_reserve(1).is_ok() {
-                        touched.push(index);
-                    }
-                }
-                Some(value)
+                (!record::is_over(expiry, || self.clock.now())).then_some(value)
             });
             hits += u64::from(value.is_some());
             read(index, value);
@@ -213,7 +217,6 @@ impl Core {
         (next..keys.len()).for_each(|missed| read(missed, None));
         self.counters.add(Count::MemoryHits, hits);
         self.counters.add(Count::Misses, keys.len() as u64 - hits);
-        touched.into_iter().for_each(|index| self.touch(keys[index].as_ref()));
         match result.map_err(CacheError::from) {
             Ok(()) => Ok(()),
             Err(memory @ CacheError::OutOfMemory { .. }) => Err(memory),
@@ -278,6 +281,7 @@ impl Core {
         if self.listener.is_none() && !self.may_expire() {
             return Ok(self.tree.remove(key)?);
         }
+        self.apply_touches();
         let found = Cell::new(None);
         let now = self.clock.now();
         let copies = |stored: &[u8]| {
@@ -302,12 +306,19 @@ impl Core {
         Ok(!is_over)
     }
 
+    /// Records in memory, without tombstones.
+    pub(super) fn records(&self) -> usize {
+        // A record is never empty, but for a tombstone.
+        self.tree.len().saturating_sub(self.tree.empty_values())
+    }
+
     /// Everything that the cache holds.
     pub(super) fn held_bytes(&self) -> u64 {
         self.tree.bytes_held()
             + self.counters.held_bytes()
             + size_of::<Self>() as u64
             + self.eviction_bytes()
+            + self.touches.as_ref().map_or(0, Touches::held_bytes)
             + self.disk_bytes()
     }
 
@@ -360,6 +371,7 @@ impl Core {
     pub(super) fn set_memory(&self, bytes: u64) {
         enter_span!("leafpress_set_memory", cache = %self.observer.name, memory_bytes = bytes);
         self.budget.set_memory_bytes(bytes);
+        self.tree.fit_threads(bytes);
         if let Some(disk) = &self.disk {
             disk.fit(bytes);
         }

@@ -1,4 +1,4 @@
-//! What can be told without a look at the disk.
+//! What can be done without a read of the disk.
 
 use super::Cache;
 use super::core::Seen;
@@ -7,6 +7,25 @@ use super::error::CacheError;
 use super::observer::{Observer, Outcome};
 
 impl Cache {
+    /// Removes the key, and does not say whether it was there. With a disk tier [`Cache::remove`] may have to read the disk to answer that; this
+    /// reads nothing. A listener is told of what was in memory.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), leafpress::CacheError> {
+    /// let cache = leafpress::Cache::builder().build()?;
+    /// cache.insert("apple", "red")?;
+    /// cache.invalidate("apple")?;
+    /// assert_eq!(cache.get("apple")?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Cache::remove`].
+    pub fn invalidate(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), CacheError> {
+        self.core.invalidate(key.as_ref())
+    }
+
     /// As [`Cache::get_with`], but does not look on disk, so that it never waits for a device: for who has other work to do while the disk is
     /// read, and then calls [`Cache::get`] or loads the value in a thread that may wait.
     ///

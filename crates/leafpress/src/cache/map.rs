@@ -168,7 +168,7 @@ impl Cache {
         Ok(self.core.get(key.as_ref(), |_| ())?.is_some())
     }
 
-    /// Removes the key; whether it was there.
+    /// Removes the key; whether it was there. Where the disk tier may have it, the disk is read for that: see [`Cache::invalidate`].
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;

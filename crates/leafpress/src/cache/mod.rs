@@ -54,6 +54,7 @@ mod store;
 mod sweep;
 mod tiers;
 mod times;
+mod touches;
 #[cfg(feature = "serde")]
 mod typed;
 mod update;
@@ -112,6 +113,11 @@ impl fmt::Debug for Cache {
 }
 
 impl Cache {
+    #[cfg(test)]
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
     /// A builder with every option at its default.
     ///
     /// ```
@@ -123,8 +129,8 @@ impl Cache {
         Builder::default()
     }
 
-    /// Number of records in memory, those included whose time is over and that have not left yet. Under concurrent writes, a number that was right a
-    /// moment ago.
+    /// Number of records in memory, including those that have expired and were not removed yet. A key that was removed does not count, although
+    /// with a disk tier memory may hold a tombstone for it. Under concurrent writes, a number that was right a moment ago.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -135,7 +141,7 @@ impl Cache {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        self.core.tree.len()
+        self.core.records()
     }
 
     /// Whether there are no records in memory.

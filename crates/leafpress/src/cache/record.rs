@@ -1,13 +1,13 @@
 //! What a cache keeps in front of a value: a byte of flags, and when the record expires, where it does.
 //!
 //! ```text
-//! flags u8   expiry u32, little endian (if bit 0 of the flags is set)   idle u32 (if bit 3 is set)   value
+//! flags u8   expiry u40, little endian (if bit 0 of the flags is set)   idle u40 (if bit 3 is set)   value
 //! ```
 //!
 //! `idle` says when the record expires that is not read until then. Reads move it, now and then.
 //!
-//! A *clean* record is on disk as well. A *tombstone* says that there is none, whatever older record may be on disk: it is one that
-//! expired long ago, so that readers need not know of it.
+//! A *clean* record is on disk as well. A *tombstone* says that there is none, whatever older record may be on disk. It is empty, which no
+//! record is, so that the tree can count tombstones by the lengths of its values; readers take it for a record that has expired.
 
 use std::time::Duration;
 
@@ -18,15 +18,14 @@ use crate::mem::transient::Transient;
 
 const EXPIRES: u8 = 1;
 const CLEAN: u8 = 2;
-const GONE: u8 = 4;
 const IDLES: u8 = 8;
 /// Longest value, in bytes. One that holds more than an eighth of the memory is taken, and not kept.
 pub const MAX_VALUE_BYTES: usize = crate::tree::MAX_VALUE_BYTES - MAX_HEADER_BYTES;
 /// Most bytes in front of a value.
 const MAX_HEADER_BYTES: usize = 1 + 2 * TIME_BYTES;
-const TIME_BYTES: usize = size_of::<u32>();
+const TIME_BYTES: usize = Expiry::BYTES;
 /// The whole of a tombstone.
-pub(super) const TOMBSTONE: &[u8] = &[EXPIRES | GONE, 0, 0, 0, 0];
+pub(super) const TOMBSTONE: &[u8] = &[];
 
 /// Writes a record's header and value into `out`, in place of what it holds.
 pub(super) fn write(
@@ -59,20 +58,20 @@ fn header(expiry: Option<Expiry>, idle: Option<Expiry>) -> ([u8; MAX_HEADER_BYTE
     for (time, flag) in [(expiry, EXPIRES), (idle, IDLES)] {
         if let Some(time) = time {
             header[0] |= flag;
-            header[len..len + TIME_BYTES].copy_from_slice(&time.0.to_le_bytes());
+            header[len..len + TIME_BYTES].copy_from_slice(&time.to_bytes());
             len += TIME_BYTES;
         }
     }
     (header, len)
 }
 
-/// The value, and when it expires, used or not. What has no header, which nothing has that [`write()`] wrote, is a value that never does.
+/// The value, and when it expires, used or not. A tombstone has expired at any time.
 #[inline]
 pub(super) fn read(stored: &[u8]) -> (&[u8], Option<Expiry>) {
     match stored.split_first() {
         Some((flags, value)) if flags & (EXPIRES | IDLES) == 0 => (value, None),
         Some((flags, rest)) => read_times(*flags, rest),
-        None => (stored, None),
+        None => (stored, Some(Expiry::PAST)),
     }
 }
 
@@ -82,7 +81,7 @@ fn read_times(flags: u8, mut rest: &[u8]) -> (&[u8], Option<Expiry>) {
         if flags & flag != 0
             && let Some((ticks, behind)) = rest.split_first_chunk()
         {
-            let time = Expiry(u32::from_le_bytes(*ticks));
+            let time = Expiry::from_bytes(*ticks);
             expiry = Some(expiry.map_or(time, |expiry: Expiry| expiry.min(time)));
             rest = behind;
         }
@@ -106,13 +105,13 @@ fn idle_at(stored: &[u8]) -> Option<usize> {
 /// When a record expires that is not read until then.
 pub(super) fn idle(stored: &[u8]) -> Option<Expiry> {
     let ticks = stored[idle_at(stored)?..].first_chunk()?;
-    Some(Expiry(u32::from_le_bytes(*ticks)))
+    Some(Expiry::from_bytes(*ticks))
 }
 
 /// Has a record with such a time expire then. It is then no longer what is on disk.
 pub(super) fn set_idle(stored: &mut [u8], idle: Expiry) {
     if let Some(at) = idle_at(stored) {
-        stored[at..at + TIME_BYTES].copy_from_slice(&idle.0.to_le_bytes());
+        stored[at..at + TIME_BYTES].copy_from_slice(&idle.to_bytes());
         stored[0] &= !CLEAN;
     }
 }
@@ -122,7 +121,7 @@ fn has(stored: &[u8], flag: u8) -> bool {
 }
 
 pub(super) fn is_tombstone(stored: &[u8]) -> bool {
-    has(stored, GONE)
+    stored.is_empty()
 }
 
 pub(super) fn is_clean(stored: &[u8]) -> bool {
@@ -149,7 +148,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let mut stored = vec![9; 100];
-        let times = [None, Some(Expiry(0)), Some(Expiry(7)), Some(Expiry(u32::MAX))];
+        let times = [None, Some(Expiry::PAST), Some(Expiry(7)), Some(Expiry::NEVER)];
         for value in [&b""[..], b"x", &[1; 5000]] {
             for (expiry, until) in times.into_iter().flat_map(|expiry| times.map(|idle| (expiry, idle))) {
                 write(value, expiry, until, &mut stored).unwrap();
@@ -166,16 +165,16 @@ mod tests {
                 assert_eq!(read(&stored), (value, first));
             }
         }
-        write(&[1; 5000], Some(Expiry(u32::MAX)), None, &mut stored).unwrap();
+        write(&[1; 5000], Some(Expiry::NEVER), None, &mut stored).unwrap();
         assert!(is_over(read(TOMBSTONE).1, || Duration::ZERO));
         assert!(is_tombstone(TOMBSTONE) && !is_clean(TOMBSTONE) && !is_tombstone(&stored));
         make_clean(&mut stored);
-        assert_eq!(read(&stored), (&[1; 5000][..], Some(Expiry(u32::MAX))));
+        assert_eq!(read(&stored), (&[1; 5000][..], Some(Expiry::NEVER)));
         assert!(is_clean(&stored));
         // No record is so, and none makes a reader fail.
-        assert_eq!(read(b""), (&b""[..], None));
+        assert_eq!(read(b""), (&b""[..], Some(Expiry::PAST)));
         assert_eq!(read(&[1, 2, 3]), (&[2, 3][..], None));
-        assert_eq!(read(&[9, 0, 0, 0, 0, 3]), (&[3][..], Some(Expiry(0))));
+        assert_eq!(read(&[9, 0, 0, 0, 0, 0, 3]), (&[3][..], Some(Expiry::PAST)));
         assert_eq!((idle(&[8, 1]), idle(b"")), (None, None));
     }
 }

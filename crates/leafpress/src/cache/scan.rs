@@ -14,6 +14,8 @@ pub struct CacheRange<'c> {
 
 impl<'c> CacheRange<'c> {
     pub(super) fn new(core: &'c Core, records: Range<'c>) -> Self {
+        // What was read is not to be passed over as expired.
+        core.apply_touches();
         Self { core, records }
     }
 

@@ -18,9 +18,11 @@ pub struct CacheStats {
     pub peak_bytes: u64,
     /// What the eviction works with, a part of `bytes_held`: most of it is what is remembered of keys that left.
     pub eviction_bytes: u64,
-    /// Records, those included whose time is over and that have not left yet.
+    /// Records in memory, including those that have expired and were not removed yet, without tombstones: see `tombstones`.
     pub records: u64,
-    /// Bytes of their keys and values, and four more for each that expires.
+    /// Keys that were removed and that memory holds a tombstone for, because an older record may be on disk. They leave with the next eviction.
+    pub tombstones: u64,
+    /// Bytes of the records' keys and values, with five more for each that expires, and of the tombstones' keys.
     pub user_bytes: u64,
     /// Reads that found their key.
     pub hits: u64,
@@ -58,7 +60,7 @@ pub struct CacheStats {
     pub background_panics: u64,
     /// Background threads that have ended because all they did panicked.
     pub background_threads_ended: u64,
-    /// The tree that the records are in. Its values have the cache's bytes in front: one, and four more where a record expires.
+    /// The tree that the records are in. Its values have the cache's bytes in front: one, and five more where a record expires.
     pub tree: tree::Stats,
 }
 
@@ -89,14 +91,17 @@ impl Core {
     pub(super) fn stats(&self) -> CacheStats {
         let sum = |count| self.counters.sum(count);
         let tree = self.tree.stats();
+        let tombstones = self.tree.empty_values() as u64;
+        let records = tree.records.saturating_sub(tombstones);
         let disk_hits = sum(Count::DiskHits);
         CacheStats {
             memory_bytes: self.budget.memory_bytes(),
             bytes_held: self.held_bytes(),
             peak_bytes: self.budget.peak_bytes(),
             eviction_bytes: self.eviction_bytes(),
-            records: tree.records,
-            user_bytes: tree.user_bytes.saturating_sub(tree.records),
+            records,
+            tombstones,
+            user_bytes: tree.user_bytes.saturating_sub(records),
             hits: sum(Count::MemoryHits) + disk_hits,
             disk_hits,
             misses: sum(Count::Misses),

@@ -15,7 +15,9 @@ const PART_OF_RECORD: u64 = 8;
 /// Room for a longer record is made before it is put in.
 const FEW_BYTES: u64 = 64 << 10;
 /// Longer values are put together in memory that goes back to the system at once.
-const MAX_KEPT_BYTES: usize = 64 << 10;
+const MAX_BUFFER_BYTES: usize = 64 << 10;
+/// A thread keeps a buffer of this size: with many threads, larger ones would be much.
+const MAX_KEPT_BYTES: usize = 4 << 10;
 
 thread_local! {
     /// Where a record is put together before the tree copies it.
@@ -98,7 +100,7 @@ impl Core {
             self.note_expiring();
         }
         let idle = self.idle_until();
-        if value.len() > MAX_KEPT_BYTES {
+        if value.len() > MAX_BUFFER_BYTES {
             // An allocator would keep what is freed, of each thread and length.
             let record = record::write_long(value, expiry, idle)?;
             return Ok(put(record.bytes())?);
@@ -109,7 +111,9 @@ impl Core {
             Ok(()) => put(&buffer).map_err(CacheError::from),
             Err(memory) => Err(memory.into()),
         };
-        let _ = BUFFER.try_with(|kept| kept.set(buffer));
+        if buffer.capacity() <= MAX_KEPT_BYTES {
+            let _ = BUFFER.try_with(|kept| kept.set(buffer));
+        }
         result
     }
 

@@ -55,6 +55,10 @@ impl Core {
 
     /// The same for nodes of so many bytes that are about to be made.
     pub(super) fn make_room_for(&self, bytes: u64) {
+        if self.tree.node_bytes() + bytes > self.budget.node_limit_bytes() {
+            // What was read is not to go as expired.
+            self.apply_touches();
+        }
         let is_over = |slack: u64| self.tree.node_bytes() + bytes > self.budget.node_limit_bytes() + slack;
         let slack = self.budget.memory_bytes() / PART_OF_SLACK;
         // Turns in a row that made no room because of the disk, when the first was, and what nodes held then.
@@ -131,6 +135,7 @@ impl Core {
 
     /// Looks at leaves for what is over, for so long at most, and once round at most. Nothing where another thread is at it.
     pub(super) fn expire_for(&self, time: Duration) {
+        self.apply_touches();
         let (began, mut first) = (Instant::now(), None);
         while self.may_expire() && began.elapsed() < time {
             let Some(sweeper) = self.expiring.try_lock() else {
@@ -145,6 +150,7 @@ impl Core {
 
     /// Looks at every leaf for what is over.
     pub(super) fn expire_all(&self) {
+        self.apply_touches();
         let mut last = None;
         while self.may_expire() {
             let sweeper = self.expiring.lock();

@@ -46,6 +46,9 @@ impl Core {
         disk.note_hit();
         seen.is_from_disk = true;
         let found = read.take().map(|read| read(value));
+        if seen.is_going {
+            return Ok(found);
+        }
         self.promote(disk, key, expiry, &mut stored, || disk.version(hash) == version);
         Ok(found)
     }
@@ -115,6 +118,25 @@ impl Core {
         Ok(())
     }
 
+    /// Removes a key from both tiers without a read of the disk. Tells who listens of what was in memory.
+    pub(super) fn invalidate(&self, key: &[u8]) -> Result<(), CacheError> {
+        let Some(disk) = &self.disk else {
+            return self.remove(key).map(|_| ());
+        };
+        self.flights.supersede(key);
+        self.counters.count(Count::Removes);
+        let value = match &self.listener {
+            None => None,
+            Some(_) => match self.find_in_memory(key, &mut Some(copied), &mut Seen::default()) {
+                Ok(found) => found.flatten().transpose()?,
+                Err(error) => return self.damaged::<()>(key, error).map(|_| ()),
+            },
+        };
+        self.erase(disk, key)?;
+        self.tell(key, value, RemovalCause::Removed);
+        Ok(())
+    }
+
     /// Removes a key from both tiers. Returns whether it was there a moment before, and its value for who listens.
     pub(super) fn remove_below(&self, disk: &Tier, key: &[u8]) -> Result<bool, CacheError> {
         let value = Cell::new(None);
@@ -123,7 +145,11 @@ impl Core {
                 value.set(copied(found).ok());
             }
         };
-        let found = self.find(key, copy, &mut Seen::default())?;
+        let mut seen = Seen {
+            is_going: true,
+            ..Seen::default()
+        };
+        let found = self.find(key, copy, &mut seen)?;
         self.erase(disk, key)?;
         self.tell(key, value.take(), RemovalCause::Removed);
         Ok(found.is_some())

@@ -1,7 +1,7 @@
 //! Until when a record may be had: its time to live, its time to idle, and how long it may be had stale.
 //!
-//! A record that has a time to idle says until when it lives unless it is read. A read moves that on, once an eighth of the time is over: it
-//! writes the record anew, which takes its leaf's latch for a moment, and so is not done at each.
+//! A record that has a time to idle says until when it lives unless it is read. A read moves that on, once an eighth of the time is over: the
+//! record is written anew (`touches`), and so that is not done at each.
 
 use std::time::Duration;
 
@@ -47,25 +47,6 @@ impl Core {
             return false;
         };
         record::idle(stored).is_some_and(|idle| idle < Expiry::after(now, to_idle - to_idle / PART_NOTED))
-    }
-
-    /// Notes in a record that it was read. Where it cannot be done it may go before its time.
-    #[cold]
-    pub(super) fn touch(&self, key: &[u8]) {
-        let Some(until) = self.idle_until() else { return };
-        let Ok(Some(Ok(stored))) = self.tree.get_with(key, copied) else {
-            return;
-        };
-        let Ok(mut touched) = copied(&stored) else { return };
-        record::set_idle(&mut touched, until);
-        if touched == stored {
-            return;
-        }
-        // Whoever has written meanwhile has noted it as well.
-        let is_same = |found: &[u8]| found == stored;
-        if matches!(self.tree.write_if(key, Some(&touched), &is_same), Ok(true)) {
-            self.note_stored((key.len() + touched.len()) as u64);
-        }
     }
 
     /// The value of a key whose time is over, if it may still be had.

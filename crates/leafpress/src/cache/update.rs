@@ -237,6 +237,7 @@ impl Core {
 
     /// What the key has, in the tree or on disk; an error of the tree where that cannot be read.
     fn look(&self, key: &[u8]) -> Result<Result<Before, tree::Error>, CacheError> {
+        self.apply_touches();
         let hash = hash(key);
         let mut before = Before {
             stored: None,

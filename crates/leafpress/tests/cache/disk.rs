@@ -496,3 +496,78 @@ fn a_disk_that_is_half_full_drops_nothing() {
         assert_eq!(found(&cache, 0..records, 400), records);
     }
 }
+
+/// Without times to live, the records that memory holds are those that a scan returns.
+#[test]
+fn tombstones_are_not_counted() {
+    let store = store();
+    let cache = on(&store, 64 << 20);
+    fill(&cache, 0..2000, 100);
+    cache.spill().unwrap();
+    assert!(cache.is_empty());
+    for n in 0..2000 {
+        match n % 3 {
+            0 => assert!(cache.remove(&key(n)).unwrap()),
+            1 => assert!(cache.take(&key(n)).unwrap().is_some()),
+            _ => cache.invalidate(&key(n)).unwrap(),
+        }
+    }
+    let stats = cache.stats();
+    assert_eq!(
+        (cache.len(), cache.is_empty(), stats.records),
+        (0, true, 0),
+        "{stats:?}"
+    );
+    assert_eq!((cache.range(..).count(), stats.tombstones), (0, 2000));
+    let mut random = fastrand::Rng::with_seed(1);
+    for round in 0..4000 {
+        let key = key(random.u64(..2500));
+        match random.u8(..7) {
+            0..3 => cache.insert(&key, &noise(round, 100)).unwrap(),
+            3 => drop(cache.remove(&key).unwrap()),
+            4 => drop(cache.take(&key).unwrap()),
+            5 => drop(cache.get(&key).unwrap()),
+            _ => drop(cache.compare_and_swap(&key, None, Some(b"put")).unwrap()),
+        }
+        if round % 1000 == 500 {
+            // Tombstones go with the records.
+            cache.spill().unwrap();
+        }
+        if round % 500 == 0 {
+            assert_eq!(cache.len(), cache.range(..).count(), "{round}");
+        }
+    }
+    cache.settle().unwrap();
+    assert_eq!(cache.len(), cache.range(..).count());
+    assert!(cache.stats().tombstones > 0);
+    cache.clear().unwrap();
+    let stats = cache.stats();
+    assert_eq!((cache.len(), stats.records, stats.tombstones), (0, 0, 0));
+    cache.insert("key", "value").unwrap();
+    assert_eq!((cache.len(), cache.stats().records), (1, 1));
+}
+
+#[test]
+fn what_is_removed_is_not_brought_back_first() {
+    let store = store();
+    let cache = on(&store, 64 << 20);
+    fill(&cache, 0..3000, 400);
+    cache.spill().unwrap();
+    let before = cache.stats();
+    for n in 0..1000 {
+        assert!(cache.remove(&key(n)).unwrap());
+        assert!(!cache.remove(&key(n)).unwrap());
+    }
+    let removed = cache.stats();
+    assert_eq!((removed.promoted, removed.records), (before.promoted, 0));
+    let blocks_read = |stats: &leafpress::cache::CacheStats| stats.disk.as_ref().unwrap().blocks_read;
+    // One each to know that it was there, and none for those that are known not to be.
+    assert!(blocks_read(&removed) - blocks_read(&before) <= 1100, "{removed:?}");
+    for n in 1000..2000 {
+        cache.invalidate(&key(n)).unwrap();
+    }
+    assert_eq!(blocks_read(&cache.stats()), blocks_read(&removed));
+    assert_eq!(found(&cache, 0..3000, 400), 1000);
+    cache.spill().unwrap();
+    assert_eq!(found(&cache, 0..3000, 400), 1000);
+}

@@ -166,9 +166,9 @@ fn what_is_read_lives_on_and_what_is_not_goes() {
 
 #[test]
 fn a_time_to_idle_goes_with_a_record_to_disk() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("cache");
-    let (cache, clock) = that_idles(Some(Disk::file(&path, 32 << 20)));
+    // A file's device may be too slow, and what it does not take is dropped.
+    let store = Arc::new(leafpress::pool::MemoryStore::new(4096).unwrap());
+    let (cache, clock) = that_idles(Some(Disk::store(store, 32 << 20)));
     for n in 0..20_000 {
         cache.insert(&key(n), &noise(n, 400)).unwrap();
     }
@@ -188,4 +188,28 @@ fn a_time_to_idle_goes_with_a_record_to_disk() {
     assert!((100..20_000).all(|n| cache.get(&key(n)).unwrap().is_none()));
     clock.advance(80 * SECOND);
     assert!((0..100).all(|n| cache.get(&key(n)).unwrap().is_none()));
+}
+
+#[test]
+fn any_time_that_a_clock_shows_will_do() {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    // A clock that was never set, one of a board without a battery, and some of the next centuries.
+    for years in [0, 1, 30, 54, 56, 89, 90, 131, 500] {
+        let clock = Arc::new(ManualClock::new(years * YEAR));
+        let store = Arc::new(leafpress::pool::MemoryStore::new(4096).unwrap());
+        let disk = Disk::store(store, 16 << 20);
+        let cache = small().clock(clock.clone()).disk(disk).build().unwrap();
+        cache.insert_with("short", "1", Entry::ttl(10 * SECOND)).unwrap();
+        cache.insert_with("long", "2", Entry::ttl(9 * YEAR)).unwrap();
+        clock.advance(9 * SECOND);
+        assert_eq!(cache.get("short").unwrap().as_deref(), Some(&b"1"[..]), "{years}");
+        cache.spill().unwrap();
+        assert_eq!(cache.get("short").unwrap().as_deref(), Some(&b"1"[..]), "{years}");
+        clock.advance(SECOND);
+        assert_eq!(cache.get("short").unwrap(), None, "{years}");
+        clock.advance(8 * YEAR);
+        assert_eq!(cache.get("long").unwrap().as_deref(), Some(&b"2"[..]), "{years}");
+        clock.advance(YEAR);
+        assert_eq!(cache.get("long").unwrap(), None, "{years}");
+    }
 }

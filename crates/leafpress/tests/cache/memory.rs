@@ -1,5 +1,8 @@
 //! The budget: what is held stays within it, whatever is put in and however it is changed.
 
+use std::sync::Barrier;
+use std::thread;
+
 use leafpress::Cache;
 use leafpress::codec::Codec;
 
@@ -71,5 +74,47 @@ fn it_can_be_changed_at_any_time() {
                 .unwrap();
         }
     }
+    cache.validate().unwrap();
+}
+
+/// What threads retire, and the buffers that they write with, are parts of the budget, which must not be used up by their number.
+#[test]
+fn it_is_kept_by_many_threads() {
+    const THREADS: u64 = 64;
+    const INSERTS: u64 = 800;
+    let memory = 4 << 20;
+    let cache = Cache::builder()
+        .memory(memory)
+        .codec("zstd:1".parse().unwrap())
+        .build()
+        .unwrap();
+    let (ready, done) = (Barrier::new(THREADS as usize), Barrier::new(THREADS as usize + 1));
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (cache, ready, done) = (&cache, &ready, &done);
+            scope.spawn(move || {
+                // All there are, so that none has the number of one that has ended.
+                ready.wait();
+                for n in 0..INSERTS {
+                    cache
+                        .insert(&scattered(thread * INSERTS + n).to_be_bytes(), &[7; 3])
+                        .unwrap();
+                }
+                done.wait();
+                // What each keeps for itself is held as long as it lives.
+                done.wait();
+            });
+        }
+        done.wait();
+        let (stats, held) = (cache.stats(), cache.bytes_held());
+        done.wait();
+        assert!(held.max(stats.peak_bytes) <= memory + memory / 4, "{held}: {stats:?}");
+        // Most is for records, of which few had to go or none.
+        assert!(
+            stats.tree.retired_bytes + stats.tree.thread_bytes < memory / 4,
+            "{stats:?}"
+        );
+        assert_eq!(stats.records, THREADS * INSERTS, "{stats:?}");
+    });
     cache.validate().unwrap();
 }

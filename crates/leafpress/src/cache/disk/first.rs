@@ -18,7 +18,7 @@ use crate::tree::hash::hash;
 const CLOSED: &[u8; 16] = b"leafpress cache\0";
 const OPEN: &[u8; 16] = b"leafpress open\0\0";
 /// Of what is in the store: pages, runs, the image.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// No head is past this.
 pub(super) const MOST_HEAD: u64 = 1 << 62;
 

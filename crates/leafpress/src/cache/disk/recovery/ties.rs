@@ -6,7 +6,7 @@ use crate::cache::disk::page::Place;
 
 /// Bytes of a side file's header.
 pub(super) const HEADER_BYTES: usize = 4096;
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Words of a side file's own in its header.
 const OWN: usize = 4;
 

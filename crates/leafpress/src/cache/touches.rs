@@ -1,0 +1,160 @@
+//! Reads of records that have a time to idle, until they are noted in the records.
+//!
+//! To note a read is to write the record anew, under its leaf's latch. A read that finds its key in memory waits for no lock, so it only
+//! leaves the key and the time here. The cache's thread writes them into the records, and so does whoever is about to take a record for
+//! expired or to evict: until all that was left here is noted, no time to idle is over.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crossbeam_queue::ArrayQueue;
+
+use super::clock::Expiry;
+use super::core::Core;
+use super::record;
+use crate::mem::room::copied;
+use crate::sync::Mutex;
+use crate::tree::hash::hash;
+
+/// Reads that wait at most. Where there are more, a read is not noted, and the next of its record is.
+const MOST_WAITING: usize = 1024;
+
+struct Touch {
+    key: Vec<u8>,
+    read_at: Duration,
+}
+
+/// The reads that wait.
+pub(super) struct Touches {
+    queue: ArrayQueue<Touch>,
+    /// Hashes of keys that wait, each in the slot that it names: a record that is read a thousand times meanwhile waits once.
+    waiting: Vec<AtomicU64>,
+    /// Held while reads are noted, so that others who need them to be wait for the end.
+    applying: Mutex<()>,
+}
+
+impl Touches {
+    pub(super) fn new() -> Self {
+        Self {
+            queue: ArrayQueue::new(MOST_WAITING),
+            waiting: (0..MOST_WAITING).map(|_| AtomicU64::new(0)).collect(),
+            applying: Mutex::new(()),
+        }
+    }
+
+    fn slot_of(&self, hash: u64) -> &AtomicU64 {
+        &self.waiting[hash as usize % MOST_WAITING]
+    }
+
+    fn push(&self, key: &[u8], read_at: Duration) {
+        let hash = hash(key);
+        if self.slot_of(hash).swap(hash, Ordering::Relaxed) == hash {
+            return;
+        }
+        let pushed = copied(key).is_ok_and(|key| self.queue.push(Touch { key, read_at }).is_ok());
+        if !pushed {
+            self.slot_of(hash).store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn pop(&self) -> Option<Touch> {
+        let touch = self.queue.pop()?;
+        // Before the record is written: a read from here on is noted by itself.
+        self.slot_of(hash(&touch.key)).store(0, Ordering::Relaxed);
+        Some(touch)
+    }
+
+    pub(super) fn held_bytes(&self) -> u64 {
+        (MOST_WAITING * (size_of::<Touch>() + 2 * size_of::<u64>())) as u64
+    }
+}
+
+impl Core {
+    /// Leaves a read of a record that is in memory to be noted.
+    #[cold]
+    pub(super) fn touch(&self, key: &[u8]) {
+        if let Some(touches) = &self.touches {
+            touches.push(key, self.clock.now());
+        }
+    }
+
+    /// Notes the reads that wait; whether there were some, or another thread noted some meanwhile.
+    pub(super) fn apply_touches(&self) -> bool {
+        let (Some(touches), Some(to_idle)) = (&self.touches, self.times.to_idle) else {
+            return false;
+        };
+        let applying = match touches.applying.try_lock() {
+            Some(_) if touches.queue.is_empty() => return false,
+            Some(applying) => applying,
+            None => touches.applying.lock(),
+        };
+        let mut written = 0;
+        for _ in 0..MOST_WAITING {
+            let Some(Touch { key, read_at }) = touches.pop() else {
+                break;
+            };
+            written += self.note_read(&key, Expiry::after(read_at, to_idle));
+        }
+        drop(applying);
+        // With no lock held, since those who listen may be told of what makes room.
+        if written > 0 {
+            self.note_stored(written);
+        }
+        true
+    }
+
+    /// Has a record live until then. Returns the bytes that were written: none where it was written or read later, or left.
+    fn note_read(&self, key: &[u8], until: Expiry) -> u64 {
+        let Ok(Some(Ok(stored))) = self.tree.get_with(key, copied) else {
+            return 0;
+        };
+        if record::idle(&stored).is_none_or(|idle| idle >= until) {
+            return 0;
+        }
+        let Ok(mut touched) = copied(&stored) else { return 0 };
+        record::set_idle(&mut touched, until);
+        // Whoever has written meanwhile has noted it as well.
+        let is_same = |found: &[u8]| found == stored;
+        match self.tree.write_if(key, Some(&touched), &is_same) {
+            Ok(true) => (key.len() + touched.len()) as u64,
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::Cache;
+    use crate::cache::ManualClock;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_read_waits_for_nobody_and_is_noted_before_a_record_expires() {
+        let clock = Arc::new(ManualClock::new(1000 * SECOND));
+        let builder = Cache::builder().memory(4 << 20).clock(clock.clone());
+        let cache = builder.time_to_idle(80 * SECOND).build().unwrap();
+        cache.insert("read", "1").unwrap();
+        cache.insert("unread", "2").unwrap();
+        let core = cache.core();
+        let touches = core.touches.as_ref().unwrap();
+        clock.advance(60 * SECOND);
+        let noting = touches.applying.lock();
+        let puts = core.tree.stats().puts;
+        // With this lock held a read that waited for it would not return.
+        for _ in 0..100 {
+            assert!(cache.get("read").unwrap().is_some());
+        }
+        assert_eq!(touches.queue.len(), 1, "it waits once");
+        assert_eq!(core.tree.stats().puts, puts, "a read writes nothing");
+        drop(noting);
+        clock.advance(60 * SECOND);
+        assert!(cache.get("read").unwrap().is_some());
+        assert!(cache.get("unread").unwrap().is_none());
+        clock.advance(80 * SECOND);
+        assert!(cache.get("read").unwrap().is_none());
+    }
+}
