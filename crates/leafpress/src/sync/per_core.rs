@@ -14,7 +14,7 @@ const MIN_SLOTS: usize = 4;
 /// Times as many slots for small values, which threads hold that wait for nobody and may be preempted by the dozen: a value made for one use
 /// would take longer than its use.
 #[cfg(any(feature = "deflate", feature = "zstd"))]
-const MORE_SLOTS: usize = 4;
+const MORE_SLOTS: usize = 2;
 /// Slots that a thread tries before it makes a value of its own.
 const TRIES: usize = 16;
 
