@@ -69,7 +69,7 @@ fn main() {
             .memory((memory_mib as u64) << 20)
             .codec(codec.parse().expect("a codec"));
         if let Some(path) = disk {
-            builder = builder.disk(Disk::file(path, 16 * (memory_mib as u64) << 20));
+            builder = builder.disk(Disk::file(path, (16 * memory_mib as u64) << 20));
         }
         let cache = begun.get_or_init(|| builder.build().expect("a cache"));
         let (mut held, mut grown) = (0, 0);

@@ -13,7 +13,8 @@ const SLOTS_PER_CORE: usize = 2;
 const MIN_SLOTS: usize = 4;
 /// Times as many slots for small values, which threads hold that wait for nobody and may be preempted by the dozen: a value made for one use
 /// would take longer than its use.
-const MORE_SLOTS: usize = 4;
+#[cfg(any(feature = "deflate", feature = "zstd"))]
+const MORE_SLOTS: usize = 2;
 /// Slots that a thread tries before it makes a value of its own.
 const TRIES: usize = 16;
 
@@ -44,6 +45,7 @@ impl<T: Default> PerCore<T> {
     }
 
     /// Some more slots, for values that are small and used for reads.
+    #[cfg(any(feature = "deflate", feature = "zstd"))]
     pub(crate) const fn of_small() -> Self {
         Self::of_times(MORE_SLOTS)
     }
