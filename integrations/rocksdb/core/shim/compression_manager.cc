@@ -151,15 +151,17 @@ bool Manager::SupportsCompressionType(CompressionType type) const noexcept {
 }
 
 #if LEAFPRESS_ROCKSDB_AT_LEAST(11, 3)
-// Weak, so that the library can be loaded beside a RocksDB that lacks the function, and say which version it needs.
-#pragma weak _ZNK7rocksdb18CompressionManager23CompressionTypeToStringB5cxx11ENS_15CompressionTypeE
-
+// The base class's function is not called: a RocksDB that lacks it could not load the library, which then could not say what version
+// it is for.
 std::string Manager::CompressionTypeToString(CompressionType type) const noexcept {
   // The name is short enough to need no memory.
   return Guarded(std::string(Name()), [&] {
     const LeafpressView name = leafpress_block_type_name(static_cast<uint8_t>(type));
-    return name.len == 0 ? CompressionManager::CompressionTypeToString(type)
-                         : "leafpress_" + std::string(name.data, name.len);
+    if (name.len != 0) {
+      return "leafpress_" + std::string(name.data, name.len);
+    }
+    std::string builtin;
+    return rocks::GetStringFromCompressionType(&builtin, type).ok() ? builtin : std::to_string(static_cast<int>(type));
   });
 }
 #endif
