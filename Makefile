@@ -55,7 +55,7 @@ test: ## formatting, clippy, documentation, all tests, examples, a short model c
 test-deep: ## sanitizers, fuzzing, long model checker, faults, histories, resident memory, AArch64, each for a while
 	@scripts/checks deep
 
-test-rocksdb: ## the RocksDB integration; compiles RocksDB once, outside the checkout (20 minutes)
+test-rocksdb: ## the RocksDB integration; fetches RocksDB with mvn, or compiles it once (20 minutes)
 	@scripts/test-rocksdb
 
 test-valkey: ## the Valkey and Redis module against real servers of three versions, a cluster included (an hour)

@@ -18,8 +18,14 @@ fn main() {
     println!("cargo::rerun-if-env-changed=ROCKSDB_INCLUDE_DIR");
     // For the test that compiles a program against the same RocksDB.
     println!("cargo::rustc-env=LEAFPRESS_ROCKSDB_INCLUDE_DIR={}", headers().display());
+    println!("cargo::rerun-if-env-changed=ROCKSDB_LIB_DIR");
+    let library = env::var("ROCKSDB_LIB_DIR").or_else(|_| env::var("DEP_ROCKSDB_OUT_DIR"));
     println!(
         "cargo::rustc-env=LEAFPRESS_ROCKSDB_LIB_DIR={}",
+        library.unwrap_or_default()
+    );
+    println!(
+        "cargo::rustc-env=LEAFPRESS_ROCKSDB_BUILD_DIR={}",
         env::var("DEP_ROCKSDB_OUT_DIR").unwrap_or_default()
     );
     let mut build = cc::Build::new();

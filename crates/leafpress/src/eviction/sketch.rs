@@ -48,6 +48,20 @@ impl Sketch {
         })
     }
 
+    /// Makes room for so many entries, no fewer than before, and keeps the counts; whether there was memory.
+    pub(crate) fn grow(&mut self, entries: usize) -> bool {
+        let (old, new) = (self.lines.len(), Self::lines_for(entries));
+        if self.lines.try_reserve_exact(new.saturating_sub(old)).is_err() {
+            return false;
+        }
+        // The number of lines is a power of two, so a key's new line is a copy of its old one.
+        while self.lines.len() < new && old > 0 {
+            self.lines.extend_from_within(..old);
+        }
+        self.sample = entries.max(LINE) * SAMPLE_PER_ENTRY;
+        true
+    }
+
     fn places(&self, hash: u64) -> (usize, [usize; WAYS]) {
         // The low bits choose a shard and a bucket too, so the hash is mixed once more.
         let mixed = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -113,6 +127,22 @@ mod tests {
             .filter(|&key| u64::from(sketch.get(hash(key))) > key % 8 + 1)
             .count();
         assert!(high < 50, "{high}");
+    }
+
+    #[test]
+    fn a_sketch_that_grows_keeps_its_counts() {
+        let mut sketch = Sketch::new(100).unwrap();
+        for key in 0..100 {
+            for _ in 0..key % 8 {
+                sketch.add(hash(key));
+            }
+        }
+        let before: Vec<u8> = (0..100).map(|key| sketch.get(hash(key))).collect();
+        for entries in [150, 200, 5000] {
+            assert!(sketch.grow(entries));
+            assert_eq!(sketch.lines.len() * LINE, Sketch::bytes_for(entries));
+            assert!((0..100).all(|key| sketch.get(hash(key)) == before[key as usize]));
+        }
     }
 
     #[test]

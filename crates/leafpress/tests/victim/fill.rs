@@ -1,6 +1,6 @@
 //! How much of its memory the victim cache uses for blocks.
 
-use leafpress::victim::VictimCache;
+use leafpress::victim::{Share, VictimCache};
 
 fn used(lengths: impl Fn(&mut fastrand::Rng) -> usize) -> f64 {
     let cache = VictimCache::builder(8 << 20)
@@ -33,4 +33,52 @@ fn blocks_of_many_lengths_fill_it() {
     assert!(share > 0.78, "{share}");
     let share = used(|random| random.usize(3000..9000));
     assert!(share > 0.74, "{share}");
+}
+
+#[test]
+fn an_empty_cache_takes_little_memory_however_large_it_may_become() {
+    for (capacity_bytes, most) in [(64_usize << 20, 1 << 20), (20 << 30, 8 << 20), (1 << 40, 8 << 20)] {
+        let cache = VictimCache::builder(capacity_bytes).build().unwrap();
+        cache.validate().unwrap();
+        let held = cache.stats().bytes_held;
+        assert!(held < most, "{held} bytes of {capacity_bytes}");
+    }
+}
+
+#[test]
+fn tables_grow_with_the_entries_and_shrink_with_the_capacity() {
+    const ENTRIES: u64 = 60_000;
+    for share in [0, 50] {
+        let cache = VictimCache::builder(256 << 20)
+            .shard_bits(0)
+            .share(Share::Fixed { raw_percent: share })
+            .codec("lz4".parse().unwrap())
+            .build()
+            .unwrap();
+        let block = |key: u64| key.to_le_bytes().repeat(20);
+        for key in 0..ENTRIES {
+            cache.insert(&key.to_be_bytes(), &block(key));
+            if key.is_power_of_two() {
+                cache.validate().unwrap();
+            }
+        }
+        cache.validate().unwrap();
+        let found = |key: &u64| {
+            let found = cache.get(&key.to_be_bytes());
+            assert!(found.as_ref().is_none_or(|bytes| *bytes == block(*key)), "{key}");
+            found.is_some()
+        };
+        assert_eq!((0..ENTRIES).filter(found).count() as u64, ENTRIES);
+        let grown = cache.stats().bytes_held;
+        cache.set_capacity(64 << 20);
+        cache.validate().unwrap();
+        let held = cache.stats().bytes_held;
+        assert!(held < grown && held <= 64 << 20, "{held} of {grown}");
+        let left = (0..ENTRIES).filter(found).count() as u64;
+        assert_eq!(left, cache.stats().entries);
+        assert!(left > 0);
+        cache.set_capacity(256 << 20);
+        cache.validate().unwrap();
+        assert_eq!((0..ENTRIES).filter(found).count() as u64, left);
+    }
 }

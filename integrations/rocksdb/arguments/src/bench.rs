@@ -28,7 +28,7 @@ pub struct BenchArgs {
     /// Use the databases that are there
     #[arg(long = "use_existing_db", alias = "use-existing-db", num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true, help_heading = DB_BENCH)]
     pub use_existing_db: bool,
-    /// none, lz4, zstd[:LEVEL] or leafpress:CODEC[,option=value..]; dict=BYTES gives each file a dictionary
+    /// none, lz4, lz4hc[:LEVEL], zstd[:LEVEL] or leafpress:CODEC[,option=value..]; dict=BYTES gives each file a dictionary
     #[arg(long, visible_aliases = ["compression_type", "compression-type"], value_name = "NAME", default_value = "zstd")]
     pub compression: String,
     /// Level of --compression zstd, as db_bench has it

@@ -20,6 +20,8 @@ pub enum Engine {
     None,
     /// RocksDB's own LZ4.
     Lz4,
+    /// RocksDB's own LZ4HC, at a level or at its default, 9.
+    Lz4Hc(Option<i32>),
     /// RocksDB's own zstd, at a level or at its default, 3.
     Zstd(Option<i32>),
     /// Ours.
@@ -42,7 +44,7 @@ pub enum Engines {
     All,
 }
 
-/// A compression: `none`, `lz4`, `zstd[:LEVEL]` or `leafpress:CODEC`, each followed by `,option=value`. `dict=BYTES` is RocksDB's
+/// A compression: `none`, `lz4`, `lz4hc[:LEVEL]`, `zstd[:LEVEL]` or `leafpress:CODEC`, each followed by `,option=value`. `dict=BYTES` is RocksDB's
 /// `max_dict_bytes` for all of them; the rest are options of `leafpress`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -104,9 +106,13 @@ impl Compression {
         match &self.engine {
             Engine::None => "compression=kNoCompression;".into(),
             Engine::Lz4 => format!("compression=kLZ4Compression;{}", with(dictionary)),
-            Engine::Zstd(level) => {
+            Engine::Lz4Hc(level) | Engine::Zstd(level) => {
+                let name = match self.engine {
+                    Engine::Lz4Hc(_) => "kLZ4HCCompression",
+                    _ => "kZSTD",
+                };
                 let level = level.map_or_else(String::new, |level| format!("level={level};"));
-                format!("compression=kZSTD;{}", with(level + &dictionary))
+                format!("compression={name};{}", with(level + &dictionary))
             }
             Engine::Leafpress { codec, options } => {
                 let options: String = options.iter().map(|(name, value)| format!("{name}={value};")).collect();
@@ -124,6 +130,8 @@ impl fmt::Display for Compression {
         match &self.engine {
             Engine::None => f.write_str("none")?,
             Engine::Lz4 => f.write_str("lz4")?,
+            Engine::Lz4Hc(None) => f.write_str("lz4hc")?,
+            Engine::Lz4Hc(Some(level)) => write!(f, "lz4hc:{level}")?,
             Engine::Zstd(None) => f.write_str("zstd")?,
             Engine::Zstd(Some(level)) => write!(f, "zstd:{level}")?,
             Engine::Leafpress { codec, .. } => write!(f, "leafpress:{codec}")?,
@@ -199,12 +207,17 @@ fn engine(name: &str, options: Vec<(String, String)>) -> Result<Engine, String> 
     match name.split_once(':') {
         None if name == "none" => Ok(Engine::None),
         None if name == "lz4" => Ok(Engine::Lz4),
+        None if name == "lz4hc" => Ok(Engine::Lz4Hc(None)),
         None if name == "zstd" => Ok(Engine::Zstd(None)),
+        Some(("lz4hc", level)) => match level.parse() {
+            Ok(level @ 1..=12) => Ok(Engine::Lz4Hc(Some(level))),
+            _ => Err("LZ4HC's levels are 1 to 12".into()),
+        },
         Some(("zstd", level)) => match level.parse() {
             Ok(level @ -131_072..=22) => Ok(Engine::Zstd(Some(level))),
             _ => Err("zstd's levels are -131072 to 22".into()),
         },
-        _ => Err("use none, lz4, zstd[:LEVEL] or leafpress:CODEC[,option=value..]".into()),
+        _ => Err("use none, lz4, lz4hc[:LEVEL], zstd[:LEVEL] or leafpress:CODEC[,option=value..]".into()),
     }
 }
 
@@ -264,6 +277,8 @@ mod tests {
         for name in [
             "none",
             "lz4",
+            "lz4hc",
+            "lz4hc:5,dict=64K",
             "zstd",
             "zstd:-5",
             "zstd:3,dict=16K",
@@ -281,6 +296,7 @@ mod tests {
             ("", "leafpress:CODEC"),
             ("snappy", "leafpress:CODEC"),
             ("zstd:99", "-131072 to 22"),
+            ("lz4hc:13", "1 to 12"),
             ("none,dict=4K", "no dictionary"),
             ("lz4,verify=true", "verify"),
             ("leafpress:brotli", "brotli"),

@@ -60,6 +60,14 @@ class Reader {
     }
   }
 
+  void ReadSize(const std::string& name, size_t* value) {
+    const std::string* text = Find(name);
+    if (text != nullptr && status_.ok() && !leafpress_size_parse({text->data(), text->size()}, value)) {
+      status_ = Status::InvalidArgument(std::string(kName) + ": " + name + " cannot be " + *text,
+                                        "give a number of bytes, such as 67108864, 64M, 64MiB or 64MB");
+    }
+  }
+
   Status Finish() {
     for (const auto& [name, value] : options_) {
       if (status_.ok() && known_.count(name) == 0) {
@@ -98,12 +106,12 @@ Status MakeCache(const Options& options, std::shared_ptr<Cache>* out,
   rocks::HyperClockCacheOptions clock(0);
   rocks::ShardedCacheOptions common;
   std::string type = "hyper_clock";
-  reader.Read("capacity", rocks::OptionType::kSizeT, &common.capacity);
+  reader.ReadSize("capacity", &common.capacity);
   reader.Read("num_shard_bits", rocks::OptionType::kInt, &common.num_shard_bits);
   reader.Read("strict_capacity_limit", rocks::OptionType::kBoolean, &common.strict_capacity_limit);
   reader.Read("high_pri_pool_ratio", rocks::OptionType::kDouble, &lru.high_pri_pool_ratio);
   reader.Read("low_pri_pool_ratio", rocks::OptionType::kDouble, &lru.low_pri_pool_ratio);
-  reader.Read("estimated_entry_charge", rocks::OptionType::kSizeT, &clock.estimated_entry_charge);
+  reader.ReadSize("estimated_entry_charge", &clock.estimated_entry_charge);
   const std::string* kind = reader.Find("type");
   const std::string* secondary = reader.Find("secondary_cache");
   Status status = reader.Finish();

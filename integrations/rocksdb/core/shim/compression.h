@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "compression_abi.h"
 #include "guard.h"
@@ -13,6 +14,7 @@
 #include "rocksdb/env.h"
 #include "rocksdb/status.h"
 #include "rocksdb/utilities/object_registry.h"
+#include "rocksdb_version.h"
 
 namespace leafpress {
 
@@ -43,18 +45,36 @@ class BlockCompressor final : public rocks::Compressor {
 
   const char* Name() const noexcept override { return "leafpress"; }
   std::string GetId() const noexcept override;
+#if LEAFPRESS_ROCKSDB_AT_LEAST(11, 0)
   DictConfig GetDictGuidance(rocks::CacheEntryRole block_type) const noexcept override;
+#else
+  size_t GetMaxSampleSizeIfWantDict(rocks::CacheEntryRole block_type) const noexcept override;
+#endif
   rocks::Slice GetSerializedDict() const noexcept override;
   rocks::CompressionType GetPreferredCompressionType() const noexcept override;
+#if LEAFPRESS_ROCKSDB_AT_LEAST(11, 2)
   uint32_t GetRecommendedParallelThreads() const noexcept override { return parallel_threads_; }
+#endif
   std::unique_ptr<rocks::Compressor> Clone() const noexcept override;
+#if LEAFPRESS_ROCKSDB_AT_LEAST(11, 0)
   std::unique_ptr<rocks::Compressor> MaybeCloneSpecialized(rocks::CacheEntryRole block_type,
                                                            DictConfigArgs&& dict_config) const noexcept override;
+#else
+  std::unique_ptr<rocks::Compressor> MaybeCloneSpecialized(rocks::CacheEntryRole block_type,
+                                                           DictSampleArgs&& samples) const noexcept override;
+#endif
   rocks::Status CompressBlock(rocks::Slice uncompressed_data, char* compressed_output,
                               size_t* compressed_output_size, rocks::CompressionType* out_compression_type,
                               ManagedWorkingArea* working_area) noexcept override;
 
  private:
+  // The bytes of blocks to collect as samples; 0 for no dictionary.
+  size_t SampleBytes(rocks::CacheEntryRole block_type) const noexcept;
+  // A compressor with a dictionary for these samples; null where none pays.
+  LeafpressCompressor* Train(const std::string& sample_data, const std::vector<size_t>& sample_lens) const noexcept;
+  // The compressor that owns `handle`; null for null, or without memory.
+  std::unique_ptr<rocks::Compressor> Wrap(CompressorHandle handle) const noexcept;
+
   CompressorHandle handle_;
   uint32_t parallel_threads_;
   // The database's, which outlives the file that is being written; null for none.
@@ -97,7 +117,9 @@ class Manager final : public rocks::CompressionManager {
   const char* CompatibilityName() const noexcept override { return kCompatibilityName(); }
   rocks::Status PrepareOptions(const rocks::ConfigOptions& config_options) noexcept override;
   bool SupportsCompressionType(rocks::CompressionType type) const noexcept override;
+#if LEAFPRESS_ROCKSDB_AT_LEAST(11, 3)
   std::string CompressionTypeToString(rocks::CompressionType type) const noexcept override;
+#endif
   std::unique_ptr<rocks::Compressor> GetCompressorForSST(const rocks::FilterBuildingContext& context,
                                                          const rocks::CompressionOptions& opts,
                                                          rocks::CompressionType preferred) noexcept override;
@@ -124,7 +146,7 @@ class Manager final : public rocks::CompressionManager {
   rocks::Status Prepare(std::shared_ptr<const Prepared>* out);
   std::unique_ptr<rocks::Compressor> NewCompressor(const std::string& family, int level, rocks::Logger* logger,
                                                    const rocks::CompressionOptions& opts,
-                                                   rocks::CompressionType preferred) noexcept;
+                                                   rocks::CompressionType preferred, bool verified) noexcept;
 
   // The options in their usual spelling, empty for a default, in the order of `kOptionNames`.
   std::array<std::string, kOptions> fields_;

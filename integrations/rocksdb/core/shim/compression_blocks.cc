@@ -39,10 +39,14 @@ std::string BlockCompressor::GetId() const noexcept {
   return Guarded(std::string(Name()), [&] { return Take(leafpress_compressor_id(handle_.get())); });
 }
 
-rocks::Compressor::DictConfig BlockCompressor::GetDictGuidance(rocks::CacheEntryRole block_type) const noexcept {
+size_t BlockCompressor::SampleBytes(rocks::CacheEntryRole block_type) const noexcept {
   // Of the blocks that are compressed, only data blocks are alike enough, and many enough.
-  const size_t sample_bytes =
-      block_type == rocks::CacheEntryRole::kDataBlock ? leafpress_compressor_sample_bytes(handle_.get()) : 0;
+  return block_type == rocks::CacheEntryRole::kDataBlock ? leafpress_compressor_sample_bytes(handle_.get()) : 0;
+}
+
+#if LEAFPRESS_ROCKSDB_AT_LEAST(11, 0)
+rocks::Compressor::DictConfig BlockCompressor::GetDictGuidance(rocks::CacheEntryRole block_type) const noexcept {
+  const size_t sample_bytes = SampleBytes(block_type);
   if (sample_bytes == 0) {
     return DictDisabled{};
   }
@@ -54,6 +58,11 @@ rocks::Compressor::DictConfig BlockCompressor::GetDictGuidance(rocks::CacheEntry
     return DictPreDefined{std::move(ready)};
   });
 }
+#else
+size_t BlockCompressor::GetMaxSampleSizeIfWantDict(rocks::CacheEntryRole block_type) const noexcept {
+  return SampleBytes(block_type);
+}
+#endif
 
 Slice BlockCompressor::GetSerializedDict() const noexcept {
   const LeafpressView bytes = leafpress_compressor_dictionary(handle_.get());
@@ -64,32 +73,49 @@ CompressionType BlockCompressor::GetPreferredCompressionType() const noexcept {
   return static_cast<CompressionType>(leafpress_compressor_block_type(handle_.get()));
 }
 
-// Null has no meaning here and RocksDB would use it; it calls this from its own wrappers of compressors only.
-std::unique_ptr<rocks::Compressor> BlockCompressor::Clone() const noexcept {
+std::unique_ptr<rocks::Compressor> BlockCompressor::Wrap(CompressorHandle handle) const noexcept {
   return Guarded(std::unique_ptr<rocks::Compressor>(), [&]() -> std::unique_ptr<rocks::Compressor> {
-    CompressorHandle copy(leafpress_compressor_copy(handle_.get()));
-    return copy == nullptr ? nullptr : std::make_unique<BlockCompressor>(std::move(copy), parallel_threads_, logger_);
+    return handle == nullptr ? nullptr : std::make_unique<BlockCompressor>(std::move(handle), parallel_threads_, logger_);
   });
 }
 
+// Null has no meaning here and RocksDB would use it; it calls this from its own wrappers of compressors only.
+std::unique_ptr<rocks::Compressor> BlockCompressor::Clone() const noexcept {
+  return Wrap(CompressorHandle(leafpress_compressor_copy(handle_.get())));
+}
+
+LeafpressCompressor* BlockCompressor::Train(const std::string& sample_data,
+                                            const std::vector<size_t>& sample_lens) const noexcept {
+  size_t sum = 0;
+  for (const size_t length : sample_lens) {
+    sum += length;
+  }
+  if (sum == 0 || sum != sample_data.size()) {
+    return nullptr;
+  }
+  return leafpress_compressor_train(handle_.get(), Lend(Slice(sample_data)), sample_lens.data(), sample_lens.size());
+}
+
 // Null has RocksDB go on with this compressor, without a dictionary.
+#if LEAFPRESS_ROCKSDB_AT_LEAST(11, 0)
 std::unique_ptr<rocks::Compressor> BlockCompressor::MaybeCloneSpecialized(rocks::CacheEntryRole,
                                                                           DictConfigArgs&& dict_config) const noexcept {
   CompressorHandle with;
   if (const auto* samples = std::get_if<DictSamples>(&dict_config)) {
-    if (!samples->empty() && samples->Verify()) {
-      with.reset(leafpress_compressor_train(handle_.get(), Lend(Slice(samples->sample_data)),
-                                            samples->sample_lens.data(), samples->sample_lens.size()));
-    }
+    with.reset(Train(samples->sample_data, samples->sample_lens));
   } else if (const auto* given = std::get_if<DictPreDefined>(&dict_config)) {
     if (!given->dict_data.empty()) {
       with.reset(leafpress_compressor_with_dictionary(handle_.get(), Lend(Slice(given->dict_data))));
     }
   }
-  return Guarded(std::unique_ptr<rocks::Compressor>(), [&]() -> std::unique_ptr<rocks::Compressor> {
-    return with == nullptr ? nullptr : std::make_unique<BlockCompressor>(std::move(with), parallel_threads_, logger_);
-  });
+  return Wrap(std::move(with));
 }
+#else
+std::unique_ptr<rocks::Compressor> BlockCompressor::MaybeCloneSpecialized(rocks::CacheEntryRole,
+                                                                          DictSampleArgs&& samples) const noexcept {
+  return Wrap(CompressorHandle(Train(samples.sample_data, samples.sample_lens)));
+}
+#endif
 
 Status BlockCompressor::CompressBlock(Slice uncompressed_data, char* compressed_output,
                                       size_t* compressed_output_size, CompressionType* out_compression_type,

@@ -150,19 +150,26 @@ bool Manager::SupportsCompressionType(CompressionType type) const noexcept {
          leafpress_block_type_name(static_cast<uint8_t>(type)).len != 0;
 }
 
+#if LEAFPRESS_ROCKSDB_AT_LEAST(11, 3)
+// The base class's function is not called: a RocksDB that lacks it could not load the library, which then could not say what version
+// it is for.
 std::string Manager::CompressionTypeToString(CompressionType type) const noexcept {
   // The name is short enough to need no memory.
   return Guarded(std::string(Name()), [&] {
     const LeafpressView name = leafpress_block_type_name(static_cast<uint8_t>(type));
-    return name.len == 0 ? CompressionManager::CompressionTypeToString(type)
-                         : "leafpress_" + std::string(name.data, name.len);
+    if (name.len != 0) {
+      return "leafpress_" + std::string(name.data, name.len);
+    }
+    std::string builtin;
+    return rocks::GetStringFromCompressionType(&builtin, type).ok() ? builtin : std::to_string(static_cast<int>(type));
   });
 }
+#endif
 
 // Null for a file without compression.
 std::unique_ptr<rocks::Compressor> Manager::NewCompressor(const std::string& family, int level, rocks::Logger* logger,
                                                           const rocks::CompressionOptions& opts,
-                                                          CompressionType preferred) noexcept {
+                                                          CompressionType preferred, bool verified) noexcept {
   std::unique_ptr<rocks::Compressor> made;
   if (opts.max_compressed_bytes_per_kb <= 0) {
     return made;
@@ -179,7 +186,8 @@ std::unique_ptr<rocks::Compressor> Manager::NewCompressor(const std::string& fam
     LeafpressCompressor* compressor = nullptr;
     LeafpressText error{};
     const int32_t code = leafpress_compressor_new(prepared->options.get(), Lend(Slice(family)), level,
-                                                  opts.max_dict_bytes, opts.zstd_max_train_bytes, &compressor, &error);
+                                                  opts.max_dict_bytes, opts.zstd_max_train_bytes, verified,
+                                                  &compressor, &error);
     CompressorHandle handle(compressor);
     if (code == kLeafpressOk && handle != nullptr) {
       made = std::make_unique<BlockCompressor>(
@@ -197,12 +205,20 @@ std::unique_ptr<rocks::Compressor> Manager::NewCompressor(const std::string& fam
 std::unique_ptr<rocks::Compressor> Manager::GetCompressorForSST(const rocks::FilterBuildingContext& context,
                                                                 const rocks::CompressionOptions& opts,
                                                                 CompressionType preferred) noexcept {
-  return NewCompressor(context.column_family_name, context.level_at_creation, context.info_log, opts, preferred);
+  if (context.table_options.block_align) {
+    // RocksDB fails a file that is both aligned and compressed, and has no question to ask of a manager when a database is opened.
+    Attempt([&] {
+      rocks::Warn(context.info_log, "leafpress: the file is not compressed, because block_align asks for blocks of one length");
+    });
+    return nullptr;
+  }
+  return NewCompressor(context.column_family_name, context.level_at_creation, context.info_log, opts, preferred,
+                       context.table_options.verify_compression);
 }
 
 std::unique_ptr<rocks::Compressor> Manager::GetCompressor(const rocks::CompressionOptions& opts,
                                                           CompressionType type) noexcept {
-  return NewCompressor(std::string(), -1, nullptr, opts, type);
+  return NewCompressor(std::string(), -1, nullptr, opts, type, /*verified=*/false);
 }
 
 std::shared_ptr<rocks::Decompressor> Manager::GetDecompressor() noexcept {

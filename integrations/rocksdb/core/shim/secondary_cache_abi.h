@@ -14,6 +14,9 @@ using LeafpressFill = bool (*)(void* context, char* out, size_t len);
 // Takes a block that was found; whether it could be used. `tag` is what the block was put in with.
 using LeafpressFound = bool (*)(void* context, const char* data, size_t len, uint16_t tag);
 
+// Reads a size in the one syntax that all options have; false for what is none.
+bool leafpress_size_parse(LeafpressView text, size_t* bytes);
+
 // `pairs` are names and values by turns. Null when an option is wrong: `sink` is told which.
 LeafpressSecondaryCache* leafpress_secondary_cache_new(const LeafpressView* pairs, size_t count, LeafpressSink sink,
                                                        void* context);

@@ -29,6 +29,7 @@ mod abi;
 mod compression;
 mod registration;
 mod secondary_cache;
+mod size;
 
 pub use compression::{CompressionOptions, OptionError, statistics_text};
 pub use registration::{RefusedOptions, RegisterError, check_options, register, try_register};

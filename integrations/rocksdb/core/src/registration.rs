@@ -75,6 +75,27 @@ fn error() -> &'static CStr {
     }
 }
 
+/// Registers when the shared library is loaded. `LD_PRELOAD` is enough then for programs that know nothing of Leafpress, such as
+/// RocksDB's ldb and sst_dump. A program in Rust has this library linked in, and calls [`register`].
+#[cfg(all(target_os = "linux", not(feature = "bundled")))]
+mod at_load {
+    use std::ffi::CStr;
+    use std::io::Write;
+
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static REGISTER: extern "C" fn() = register;
+
+    extern "C" fn register() {
+        let error: &CStr = super::error();
+        let preloaded = || std::env::var_os("LD_PRELOAD").is_some_and(|libraries| !libraries.is_empty());
+        // Nobody else would say why a preloaded library does nothing; a program that loads it by itself asks for the reason.
+        if !error.is_empty() && preloaded() {
+            let _ = writeln!(std::io::stderr(), "{}", error.to_string_lossy());
+        }
+    }
+}
+
 /// [`register`] for programs in other languages: 0 for success (`include/leafpress_rocksdb.h`).
 #[unsafe(no_mangle)]
 pub extern "C" fn leafpress_rocksdb_register() -> c_int {

@@ -108,6 +108,7 @@ fn a_database_names_both_caches_in_its_options() {
     let table = |cache: &str| format!("block_based_table_factory={{block_size=4096;block_cache={cache}}}");
     for cache in [
         "{id=leafpress_block_cache://;capacity=8M;secondary_cache={leafpress_secondary_cache://capacity=8M;name=in_options}}",
+        "{id=leafpress_block_cache://;capacity=8MiB;estimated_entry_charge=4KB;secondary_cache={leafpress_secondary_cache://capacity=8MB}}",
         "{id=leafpress_block_cache://;capacity=8M;type=lru;num_shard_bits=2;secondary_cache={id=leafpress_secondary_cache;capacity=8M}}",
         "{id=leafpress_block_cache://;capacity=8M;secondary_cache={compressed_secondary_cache://capacity=8M}}",
     ] {
@@ -115,6 +116,10 @@ fn a_database_names_both_caches_in_its_options() {
     }
     for (cache, words) in [
         ("{id=leafpress_block_cache://;type=lru}", "capacity is missing"),
+        (
+            "{id=leafpress_block_cache://;capacity=8XB}",
+            "capacity cannot be 8XB: give a number of bytes, such as 67108864, 64M, 64MiB or 64MB",
+        ),
         (
             "{id=leafpress_block_cache://;capacity=8M;type=fifo}",
             "hyper_clock or lru",

@@ -4,9 +4,10 @@
 
 mod host;
 
+use std::path::Path;
 use std::process::Command;
 
-use host::{compile, library, run};
+use host::{compile, library, rocksdb_is_shared, run};
 
 #[test]
 fn a_program_in_cpp_loads_it() {
@@ -51,6 +52,10 @@ fn a_program_in_cpp_loads_it() {
 
 #[test]
 fn a_program_that_hides_its_rocksdb_is_told_what_is_missing() {
+    if rocksdb_is_shared() {
+        println!("skipped: RocksDB is a shared library here, which hides nothing");
+        return;
+    }
     let directory = tempfile::tempdir().unwrap();
     let output = Command::new(compile("host.cpp", false))
         .arg("read")
@@ -62,6 +67,82 @@ fn a_program_that_hides_its_rocksdb_is_told_what_is_missing() {
     assert_eq!(output.status.code(), Some(1));
     assert!(
         said.starts_with("dlopen: ") && said.contains("undefined symbol: _Z") && said.contains("rocksdb"),
+        "{said}"
+    );
+}
+
+/// As RocksDB's ldb and sst_dump, which know nothing of Leafpress.
+#[test]
+fn a_program_that_knows_nothing_of_it_reads_and_repairs_with_the_library_preloaded() {
+    let program = compile("host.cpp", true);
+    let host = |preload: bool, mode: &str, database: &Path| {
+        let mut command = Command::new(&program);
+        if preload {
+            command.env("LD_PRELOAD", library());
+        }
+        let output = command.args([mode, "-"]).arg(database).output().unwrap();
+        let said = output.stdout.is_empty().then_some(output.stderr.clone());
+        String::from_utf8(said.unwrap_or(output.stdout)).unwrap()
+    };
+    let unknown = "Not implemented: Could not load CompressionManager: leafpress_rocksdb_v1\n";
+    let directory = tempfile::tempdir().unwrap();
+    let database = directory.path().join("database");
+    run(Command::new(&program)
+        .arg("write")
+        .arg(library())
+        .arg(&database)
+        .arg("compression_manager={id=leafpress;codec=zstd:3;dictionary_bytes=4096}"));
+
+    assert_eq!(host(false, "read", &database), unknown);
+    assert_eq!(host(true, "read", &database), "host read: good\n");
+    assert_eq!(host(true, "repair", &database), "host repair: good\n");
+    assert_eq!(host(true, "read", &database), "host read: good\n");
+
+    // RocksDB counts what it cannot read as lost, and says that all is well. The files are whole, and can be brought back.
+    assert_eq!(host(false, "repair", &database), "host repair: good\n");
+    assert_eq!(host(true, "read", &database), "NotFound: \n");
+    let lost = std::fs::read_dir(database.join("lost"))
+        .unwrap()
+        .map(|file| file.unwrap());
+    let tables: Vec<_> = lost
+        .filter(|file| file.path().extension().is_some_and(|kind| kind == "sst"))
+        .collect();
+    assert!(!tables.is_empty());
+    for table in tables {
+        std::fs::rename(table.path(), database.join(table.file_name())).unwrap();
+    }
+    assert_eq!(host(true, "repair", &database), "host repair: good\n");
+    assert_eq!(host(true, "read", &database), "host read: good\n");
+}
+
+#[test]
+fn a_preloaded_library_says_that_it_is_for_another_rocksdb() {
+    if !rocksdb_is_shared() {
+        println!("skipped: a program's own RocksDB comes before what is preloaded");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let other = directory.path().join("libother.so");
+    run(Command::new("g++")
+        .args(["-x", "c++", "-shared", "-fPIC", "-o"])
+        .arg(&other)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/host/other_version.cpp")));
+    let preload = format!("{}:{}", other.display(), library().display());
+    let output = Command::new(compile("host.cpp", true))
+        .env("LD_PRELOAD", preload)
+        .args(["write", "-"])
+        .arg(directory.path().join("database"))
+        .arg("compression_manager={id=leafpress;codec=lz4}")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.starts_with("leafpress: built for RocksDB ")
+            && said.contains(", and this program runs RocksDB 9.99; build"),
+        "{said}"
+    );
+    assert!(
+        said.contains("Could not load CompressionManager: leafpress\n"),
         "{said}"
     );
 }

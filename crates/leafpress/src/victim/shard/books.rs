@@ -57,7 +57,10 @@ impl Shard {
         let regions: usize = self.regions.iter().map(Region::held_bytes).sum();
         let in_regions: usize = self.regions.iter().map(Region::entries).sum();
         let tables = self.held_bytes.wrapping_sub(regions);
-        let raw_space = self.kept_raw() == (listed, listed_bytes) && Table::bytes_for(0, self.table.places()) <= tables;
+        let tables_fit = self.held_bytes() <= self.held_bytes && self.reserved_bytes == tables;
+        let raw_space = tables_fit
+            && self.kept_raw() == (listed, listed_bytes)
+            && Table::bytes_for(0, self.table.places()) <= tables;
         let good = raw_space
             && (entries, raw, stored, pressed, lost)
                 == (self.entries, self.raw_bytes, self.stored_bytes, self.pressed_entries, 0)

@@ -1,14 +1,17 @@
-//! A shard's memory: tables of a fixed size, and regions that are mapped and unmapped whole.
+//! A shard's memory: tables that grow with the number of entries, and regions that are mapped and unmapped whole.
 
 use crate::eviction::sketch::Sketch;
 use crate::mem::mapping::page_bytes;
 use crate::victim::entry::{MAX_REGION_BYTES, MIN_REGION_BYTES, Owned, Region, Room, Table, block_bytes};
 use crate::victim::shard::Shard;
+use crate::victim::shard::raw::BYTES_PER_PLACE;
 
 /// Memory that the tables count on for an entry, in bytes.
 const BYTES_PER_ENTRY: usize = 1536;
 /// Budget for each bucket, in bytes.
 const BUCKET_BYTES: usize = 1024;
+/// The tables of an empty shard are large enough for so much of its budget, in bytes.
+const FIRST_TABLES_FOR_BYTES: usize = 512 << 10;
 /// With less a shard holds nothing.
 const LEAST_BYTES: usize = 2 * MIN_REGION_BYTES;
 /// Regions of a shard, about.
@@ -21,6 +24,9 @@ const MAX_EVICTIONS: usize = 256;
 impl Shard {
     /// Memory of tables for a budget, in bytes.
     fn table_bytes_for(&self, budget_bytes: usize) -> usize {
+        if budget_bytes == 0 {
+            return 0;
+        }
         let entries = budget_bytes / BYTES_PER_ENTRY;
         let places = self.raw.places_for(budget_bytes);
         Table::bytes_for(budget_bytes / BUCKET_BYTES, places) + Sketch::bytes_for(entries)
@@ -40,46 +46,86 @@ impl Shard {
         self.budget_bytes = budget_bytes;
         self.raw.set_budget(budget_bytes);
         self.region_bytes = self.region_bytes_for(budget_bytes);
-        let made_for = self.table.buckets() * BUCKET_BYTES;
-        let fitting = made_for / 4 * 3..=made_for / 4 * 5;
         if budget_bytes < LEAST_BYTES {
             self.shrink(0);
             self.drop_tables();
-        } else if !fitting.contains(&budget_bytes) || self.table.is_closed() {
-            let new = self.table_bytes_for(budget_bytes);
-            self.shrink(budget_bytes.saturating_sub(self.tables_bytes() + new));
-            let regions = self.held_bytes - self.tables_bytes();
-            if regions + new > budget_bytes {
+            return self.held_bytes <= budget_bytes;
+        }
+        if self.table.is_closed() || self.tables_for_bytes > budget_bytes / 4 * 5 {
+            let tables_for = self.tables_for_entries();
+            // For a moment there are both the old tables and the new ones.
+            let both = self.tables_bytes() + self.table_bytes_for(tables_for);
+            self.shrink(budget_bytes.saturating_sub(both));
+            if self.regions_bytes() + both > budget_bytes {
                 return false;
             }
-            self.remake_tables();
-        } else {
-            self.shrink(budget_bytes.saturating_sub(self.tables_bytes()));
+            self.remake_tables(tables_for);
         }
-        self.held_bytes <= self.budget_bytes
+        let reserved = self.table_bytes_for(budget_bytes).max(self.tables_bytes());
+        self.shrink(budget_bytes.saturating_sub(reserved));
+        self.reserve(reserved);
+        self.held_bytes <= budget_bytes
     }
 
+    fn regions_bytes(&self) -> usize {
+        self.held_bytes - self.reserved_bytes
+    }
+
+    /// Memory of the tables as they are, in bytes.
     fn tables_bytes(&self) -> usize {
-        self.held_bytes - self.regions.iter().map(Region::held_bytes).sum::<usize>()
+        self.table_bytes_for(self.tables_for_bytes)
+    }
+
+    /// Reserves this much of the budget for tables.
+    fn reserve(&mut self, bytes: usize) {
+        self.held_bytes = self.regions_bytes() + bytes;
+        self.reserved_bytes = bytes;
+    }
+
+    /// The budget for which tables have to be large enough to hold the entries that there are.
+    fn tables_for_entries(&self) -> usize {
+        let needed = (self.entries * BYTES_PER_PLACE).next_power_of_two();
+        needed.max(FIRST_TABLES_FOR_BYTES).min(self.budget_bytes)
     }
 
     /// The tables are empty, and go.
     fn drop_tables(&mut self) {
-        self.held_bytes -= self.tables_bytes();
+        self.reserve(0);
         self.table.close();
         self.sketch = Sketch::default();
+        self.tables_for_bytes = 0;
     }
 
-    /// Hangs all entries into tables for the budget. Without memory for them it stays with those it has.
-    fn remake_tables(&mut self) {
-        let Some(sketch) = Sketch::new(self.budget_bytes / BYTES_PER_ENTRY) else {
+    /// Hangs all entries into tables that are large enough for a budget. Without memory for them it stays with those it has.
+    fn remake_tables(&mut self, tables_for: usize) {
+        let Some(sketch) = Sketch::new(tables_for / BYTES_PER_ENTRY) else {
             return;
         };
-        let old_bytes = self.tables_bytes();
-        let places = self.raw.places_for(self.budget_bytes);
-        if self.table.remake(self.budget_bytes / BUCKET_BYTES, places) {
-            self.held_bytes = self.held_bytes - old_bytes + self.table_bytes_for(self.budget_bytes);
+        if self
+            .table
+            .remake(tables_for / BUCKET_BYTES, self.raw.places_for(tables_for))
+        {
             self.sketch = sketch;
+            self.tables_for_bytes = tables_for;
+        }
+    }
+
+    /// Makes the tables larger once they have as many entries as they are made for, unless they are as large as the budget allows.
+    pub(super) fn grow_tables(&mut self) {
+        if self.entries <= self.tables_for_bytes / BYTES_PER_PLACE || self.tables_for_bytes >= self.budget_bytes {
+            return;
+        }
+        let tables_for = self.tables_for_bytes.saturating_mul(2).min(self.budget_bytes);
+        let both = self.tables_bytes() + self.table_bytes_for(tables_for);
+        // The buckets stay fuller than they should be where the regions leave no room for both.
+        if self.regions_bytes() + both > self.budget_bytes || !self.sketch.grow(tables_for / BYTES_PER_ENTRY) {
+            return;
+        }
+        if self
+            .table
+            .remake(tables_for / BUCKET_BYTES, self.raw.places_for(tables_for))
+        {
+            self.tables_for_bytes = tables_for;
         }
     }
 
@@ -169,8 +215,7 @@ impl Shard {
             return None;
         }
         if self.held_bytes + held > self.budget_bytes {
-            let tables = self.tables_bytes();
-            self.shrink(self.budget_bytes.saturating_sub(tables + held));
+            self.shrink(self.budget_bytes.saturating_sub(self.reserved_bytes + held));
         }
         if self.held_bytes + held > self.budget_bytes {
             return None;
@@ -213,6 +258,6 @@ impl Shard {
 
     /// Memory held, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.held_bytes
+        self.regions_bytes() + self.tables_bytes()
     }
 }

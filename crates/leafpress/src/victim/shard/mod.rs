@@ -1,6 +1,7 @@
 //! A part of the cache: a table of entries, their memory, and the choice of what leaves. Its owner holds a lock.
 //!
-//! Entries hang in buckets, as many as the budget has kilobytes, so that the table never grows and what is held never does either.
+//! Entries hang in buckets. The tables grow with the number of entries, up to a size that the budget determines. The budget always has
+//! room reserved for tables of that size, so that their growth never takes memory from entries.
 //! The victim is the worst of some entries drawn at random, by how often they were asked for lately against what they take
 //! (Blankstein, Sen, Freedman, "Hyperbolic Caching", USENIX ATC 2017).
 
@@ -22,7 +23,12 @@ pub(super) struct Shard {
     region_bytes: usize,
     table: Table,
     regions: Vec<Region>,
+    /// Memory of the regions, and what is reserved for tables.
     held_bytes: usize,
+    /// What is reserved for tables, never less than they take.
+    reserved_bytes: usize,
+    /// The budget for which the tables are large enough.
+    tables_for_bytes: usize,
     /// Bytes that regions have, and of these bytes that blocks take; entries with a mapping of their own aside.
     shared_bytes: usize,
     shared_used_bytes: usize,
@@ -207,6 +213,7 @@ impl Shard {
         if keeps_raw {
             self.list_raw(at, bytes);
         }
+        self.grow_tables();
         true
     }
 }

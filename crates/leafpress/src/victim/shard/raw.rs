@@ -9,7 +9,7 @@ use super::victims::SAMPLE;
 use crate::victim::is_worth_restoring;
 
 /// There is a place in the list for every so many bytes of budget.
-const BYTES_PER_PLACE: usize = 2048;
+pub(super) const BYTES_PER_PLACE: usize = 2048;
 /// Entries that are worth less than what would have to leave for them when compressed, and that leave at once: at most so many in a row.
 const MOST_DROPPED: usize = 16;
 

@@ -21,11 +21,15 @@ fn compression(args: &BenchArgs) -> Result<Compression, BenchError> {
     let mut compression: Compression = args.compression.parse()?;
     if let Some(level) = args.compression_level {
         compression.engine = match compression.engine {
-            Engine::Zstd(None) => format!("zstd:{level}").parse::<Compression>()?.engine,
+            Engine::Zstd(None) | Engine::Lz4Hc(None) => {
+                format!("{}:{level}", compression.codec())
+                    .parse::<Compression>()?
+                    .engine
+            }
             _ => {
                 return Err(BenchError::option(
                     "compression_level",
-                    format!("is of zstd without a level, not of {compression}"),
+                    format!("is of zstd or lz4hc without a level, not of {compression}"),
                 ));
             }
         };

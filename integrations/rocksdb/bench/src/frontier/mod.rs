@@ -17,6 +17,8 @@ use crate::report::text::shape;
 use crate::study::{Access, Study};
 use crate::{Compression, Engines};
 
+/// RocksDB's LZ4HC levels of the frontier.
+const LZ4HC_LEVELS: [i32; 3] = [3, 5, 9];
 /// RocksDB's zstd levels of the frontier.
 const ZSTD_LEVELS: [i32; 7] = [-10, -5, -1, 1, 3, 6, 9];
 /// Leafpress's codecs of the frontier.
@@ -59,6 +61,10 @@ pub fn all(dictionary_bytes: u64, engines: Engines) -> Vec<Compression> {
             engine: Engine::Lz4,
             dictionary_bytes: 0,
         });
+        all.extend(LZ4HC_LEVELS.map(|level| Compression {
+            engine: Engine::Lz4Hc(Some(level)),
+            dictionary_bytes: 0,
+        }));
         all.extend(ZSTD_LEVELS.map(|level| Compression {
             engine: Engine::Zstd(Some(level)),
             dictionary_bytes: 0,

@@ -39,6 +39,9 @@ pub(crate) struct Compressor {
     dictionary: Option<Dictionary>,
     /// Where files like this one have a dictionary in common; `None` where every file has its own.
     line: Option<Arc<Line>>,
+    /// RocksDB's `verify_compression` decodes every block. RocksDB prepares a decompressor with the file's dictionary only where it
+    /// exchanged samples for it; one that was named before the first block would be missing there, and the flush would fail.
+    verified_by_rocksdb: bool,
     /// What becomes of the file's blocks, where they are written with a dictionary that others may use.
     tally: Option<Arc<Tally>>,
 }
@@ -84,8 +87,17 @@ impl Compressor {
             sample_bytes,
             dictionary: None,
             line: (dictionary_bytes > 0 && options.dictionary_sharing()).then(|| line(codec, dictionary_bytes)),
+            verified_by_rocksdb: false,
             tally: None,
         }))
+    }
+
+    /// The same for a file whose blocks RocksDB decodes after they were written, or does not.
+    pub(crate) fn verified_by_rocksdb(self, verified_by_rocksdb: bool) -> Self {
+        Self {
+            verified_by_rocksdb,
+            ..self
+        }
     }
 
     /// The same with a dictionary.
@@ -110,28 +122,46 @@ impl Compressor {
             sample_bytes: self.sample_bytes,
             dictionary: self.dictionary.clone(),
             line: self.line.clone(),
+            verified_by_rocksdb: self.verified_by_rocksdb,
             tally: self.tally.clone(),
         }
     }
 
     /// The same with a dictionary that was trained before.
     pub(crate) fn with_given(&self, bytes: &[u8]) -> Self {
-        let ready = self.ready_dictionary().filter(|ready| ready.bytes() == bytes);
-        if ready.is_some() {
-            count([(Ticker::DictionaryReused, 1)]);
+        match self.shared_dictionary().filter(|shared| shared.bytes() == bytes) {
+            Some(shared) => self.with_shared(shared),
+            None => self.with_dictionary(Dictionary::from_bytes(1, bytes)),
         }
-        self.with_dictionary(ready.unwrap_or_else(|| Dictionary::from_bytes(1, bytes)))
+    }
+
+    /// The same with the dictionary that an earlier file trained.
+    fn with_shared(&self, dictionary: Dictionary) -> Self {
+        count([(Ticker::DictionaryReused, 1)]);
+        self.with_dictionary(dictionary)
     }
 
     /// The dictionary that files like this one have in common.
-    pub(crate) fn ready_dictionary(&self) -> Option<Dictionary> {
+    fn shared_dictionary(&self) -> Option<Dictionary> {
         self.line.as_ref().and_then(|line| line.current())
     }
 
-    /// The same with a dictionary trained from sampled blocks, or `None` when none pays.
+    /// The dictionary to name before the first block is written; `None` has RocksDB collect samples.
+    pub(crate) fn ready_dictionary(&self) -> Option<Dictionary> {
+        if self.verified_by_rocksdb {
+            return None;
+        }
+        self.shared_dictionary()
+    }
+
+    /// The same with the dictionary that files like this one have in common, or else with one trained from sampled blocks; `None` when
+    /// none pays.
     pub(crate) fn trained(&self, samples: &[&[u8]]) -> Option<Self> {
         if self.dictionary_bytes == 0 {
             return None;
+        }
+        if let Some(shared) = self.shared_dictionary() {
+            return Some(self.with_shared(shared));
         }
         match dictionary::train(&*self.engine, samples, self.dictionary_bytes) {
             Some(dictionary) => {

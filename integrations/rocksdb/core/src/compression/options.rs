@@ -30,6 +30,8 @@ const MAX_PARALLEL_THREADS: u32 = 256;
 const MAX_LSM_LEVEL: i32 = 63;
 /// RocksDB's `CompressionOptions::kDefaultCompressionLevel`.
 const ROCKSDB_DEFAULT_LEVEL: i32 = 32_767;
+/// The largest `level`.
+const MAX_LEVEL: i32 = 12;
 
 /// How databases are compressed: what the options string says.
 ///
@@ -99,7 +101,6 @@ impl CompressionOptions {
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
         let value = value.trim();
         let bad = |allowed: &str| OptionError(format!("{name}={value}: allowed are {allowed}"));
-        let given = !value.is_empty();
         match name {
             "codec" => {
                 self.codec = match value {
@@ -127,13 +128,11 @@ impl CompressionOptions {
                 };
             }
             "level" => {
-                let allowed = "0 to 12 (0 is the default; 2 and above need execution_path=sw or auto)";
-                self.level = match number(value).map_err(|()| bad(allowed))? {
-                    Some(level) if level == ROCKSDB_DEFAULT_LEVEL as u64 => Some(0),
-                    Some(level) if level <= 12 => Some(level as i32),
-                    None => None,
-                    Some(_) => return Err(bad(allowed)),
+                let level = |value: &str| match value.parse().ok()? {
+                    ROCKSDB_DEFAULT_LEVEL => Some(0),
+                    level => (0..=MAX_LEVEL).contains(&level).then_some(level),
                 };
+                self.level = given(value, level).map_err(|()| bad(&format!("0 (the default) to {MAX_LEVEL}")))?;
             }
             "verify" => self.verify = boolean(value).map_err(|()| bad("true and false"))?,
             "dictionary_sharing" => {
@@ -144,21 +143,20 @@ impl CompressionOptions {
             }
             "parallel_threads" => {
                 let allowed = format!("0 (as compression_opts says) to {MAX_PARALLEL_THREADS}");
-                self.parallel_threads = bounded(value, 0, MAX_PARALLEL_THREADS as usize)
-                    .map_err(|()| bad(&allowed))?
-                    .map(|n| n as u32);
+                let threads = |value: &str| value.parse().ok().filter(|threads| *threads <= MAX_PARALLEL_THREADS);
+                self.parallel_threads = given(value, threads).map_err(|()| bad(&allowed))?;
             }
             "dictionary_bytes" => {
                 let allowed = format!("0 (no dictionary) and {MIN_DICTIONARY_BYTES} to {MAX_DICTIONARY_BYTES}");
                 self.dictionary_bytes =
-                    bounded(value, MIN_DICTIONARY_BYTES, MAX_DICTIONARY_BYTES).map_err(|()| bad(&allowed))?;
+                    size(value, MIN_DICTIONARY_BYTES, MAX_DICTIONARY_BYTES).map_err(|()| bad(&allowed))?;
             }
             "dictionary_sample_bytes" => {
                 let allowed = format!(
                     "0 ({SAMPLES_PER_DICTIONARY} times dictionary_bytes) and {MIN_SAMPLE_BYTES} to {MAX_SAMPLE_BYTES}"
                 );
                 self.dictionary_sample_bytes =
-                    bounded(value, MIN_SAMPLE_BYTES, MAX_SAMPLE_BYTES).map_err(|()| bad(&allowed))?;
+                    size(value, MIN_SAMPLE_BYTES, MAX_SAMPLE_BYTES).map_err(|()| bad(&allowed))?;
             }
             _ => {
                 return Err(OptionError(format!(
@@ -167,7 +165,7 @@ impl CompressionOptions {
                 )));
             }
         }
-        debug_assert!(given || self.text(name).is_empty());
+        debug_assert!(!value.is_empty() || self.text(name).is_empty());
         Ok(())
     }
 
@@ -226,10 +224,9 @@ impl CompressionOptions {
             Some(NamedCodec::Whole(Codec::Qpl { path, mode })) => (path, mode),
             Some(NamedCodec::Whole(codec)) => {
                 return Err(OptionError(format!(
-                    "{} cannot go with codec={codec}: {} for codec=qpl; other codecs say their level in their name, as \
-                     zstd:6 does",
+                    "codec={codec} cannot be combined with {}: the codec's name already says how it compresses; a level is written \
+                     as in codec=zstd:6",
                     given.join(" and "),
-                    if given.len() == 1 { "it is" } else { "they are" }
                 )));
             }
         };
@@ -239,7 +236,7 @@ impl CompressionOptions {
             (0 | 1, _) => Codec::Qpl { path, mode },
             (level, QplPath::Hardware) => {
                 return Err(OptionError(format!(
-                    "level={level} cannot go with execution_path=hw: the device has one level; allowed are level=0, or \
+                    "level={level} cannot be combined with execution_path=hw: the device has one level; allowed are level=0 and \
                      execution_path=sw"
                 )));
             }
@@ -397,29 +394,19 @@ fn parse_level_codec(value: &str) -> Result<Vec<(i32, Codec)>, OptionError> {
     Ok(entries)
 }
 
-/// A number, `None` where there is nothing; K and M are 2^10 and 2^20.
-fn number(value: &str) -> Result<Option<u64>, ()> {
+/// What `parse` reads, `None` for an empty value.
+fn given<T>(value: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, ()> {
     if value.is_empty() {
         return Ok(None);
     }
-    let (digits, unit) = match value.as_bytes()[value.len() - 1] {
-        b'k' | b'K' => (&value[..value.len() - 1], 1 << 10),
-        b'm' | b'M' => (&value[..value.len() - 1], 1 << 20),
-        _ => (value, 1),
-    };
-    let number: u64 = digits.parse().map_err(|_| ())?;
-    number.checked_mul(unit).map(Some).ok_or(())
+    parse(value).map(Some).ok_or(())
 }
 
-/// A number that is 0 or within bounds.
-fn bounded(value: &str, least: usize, most: usize) -> Result<Option<usize>, ()> {
-    match number(value)? {
-        None => Ok(None),
-        Some(n) => match usize::try_from(n) {
-            Ok(n) if n == 0 || (least..=most).contains(&n) => Ok(Some(n)),
-            _ => Err(()),
-        },
-    }
+/// A size that is 0 or within bounds.
+fn size(value: &str, least: usize, most: usize) -> Result<Option<usize>, ()> {
+    given(value, |value| {
+        crate::size::parse(value).filter(|bytes| *bytes == 0 || (least..=most).contains(bytes))
+    })
 }
 
 fn boolean(value: &str) -> Result<Option<bool>, ()> {

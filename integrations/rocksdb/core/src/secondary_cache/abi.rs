@@ -22,6 +22,23 @@ unsafe fn tell(sink: Sink, context: *mut c_void, text: &str) {
     unsafe { sink(context, text.as_ptr(), text.len()) };
 }
 
+/// Reads a size; whether it is one.
+///
+/// # Safety
+/// `text` is readable, `bytes` is writable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leafpress_size_parse(text: View, bytes: *mut usize) -> bool {
+    guarded(false, || {
+        // SAFETY: as the caller promises.
+        let Some(parsed) = crate::size::parse(unsafe { text.text() }.trim()) else {
+            return false;
+        };
+        // SAFETY: as the caller promises.
+        unsafe { bytes.write(parsed) };
+        true
+    })
+}
+
 /// # Safety
 /// `cache` is null or came from [`leafpress_secondary_cache_new`] and is not freed.
 unsafe fn instance<'c>(cache: *const Instance) -> Option<&'c Instance> {

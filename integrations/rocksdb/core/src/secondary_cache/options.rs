@@ -237,29 +237,7 @@ fn wrong(name: &'static str, value: &str, reason: String) -> SecondaryCacheOptio
     }
 }
 
-/// A number of bytes: plain, or with K, M, G, T or KiB, MiB, GiB, TiB for powers of 1024, or KB, MB, GB, TB for powers of 1000.
+/// A number of bytes.
 pub(super) fn size(name: &'static str, text: &str) -> Result<usize, SecondaryCacheOptionError> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let powers = |base: u64, letter: char| "kmgt".find(letter.to_ascii_lowercase()).map(|n| base.pow(n as u32 + 1));
-    let mut letters = unit.trim().chars();
-    let factor = match (letters.next(), letters.as_str().to_ascii_lowercase().as_str()) {
-        (None, _) => Some(1),
-        (Some('B' | 'b'), "") => Some(1),
-        (Some(letter), "" | "ib") => powers(1024, letter),
-        (Some(letter), "b") => powers(1000, letter),
-        _ => None,
-    };
-    let bytes = number
-        .parse::<u64>()
-        .ok()
-        .zip(factor)
-        .and_then(|(number, factor)| number.checked_mul(factor));
-    bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
-        wrong(
-            name,
-            text,
-            "give a number of bytes, such as 67108864, 64M, 64MiB or 64MB".to_owned(),
-        )
-    })
+    crate::size::parse(text).ok_or_else(|| wrong(name, text, format!("give {}", crate::size::SIZES)))
 }

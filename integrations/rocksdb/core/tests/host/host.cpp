@@ -1,6 +1,7 @@
 // A program in C++ with a RocksDB of its own, which loads Leafpress at run time:
 //   host write LIBRARY DATABASE OPTIONS
 //   host read LIBRARY|- DATABASE
+//   host repair LIBRARY|- DATABASE
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -29,7 +30,7 @@ static std::string Value(int i) {
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    return Fail("host write|read LIBRARY DATABASE [OPTIONS]");
+    return Fail("host write|read|repair LIBRARY DATABASE [OPTIONS]");
   }
   const std::string mode = argv[1];
   void* library = nullptr;
@@ -50,6 +51,14 @@ int main(int argc, char** argv) {
   rocksdb::Status status = rocksdb::GetOptionsFromString(strict, options, mode == "write" ? argv[4] : "", &options);
   if (!status.ok()) {
     return Fail(status.ToString());
+  }
+  if (mode == "repair") {
+    status = rocksdb::RepairDB(argv[3], options);
+    if (!status.ok()) {
+      return Fail(status.ToString());
+    }
+    printf("host repair: good\n");
+    return 0;
   }
   options.create_if_missing = mode == "write";
   std::unique_ptr<rocksdb::DB> db;

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// RocksDB's archive as librocksdb-sys made it, and its headers (the build script passes both on).
+/// Where RocksDB's library is, where librocksdb-sys was built, and RocksDB's headers (the build script passes them on).
 const ROCKSDB_LIB_DIR: &str = env!("LEAFPRESS_ROCKSDB_LIB_DIR");
+const ROCKSDB_BUILD_DIR: &str = env!("LEAFPRESS_ROCKSDB_BUILD_DIR");
 const ROCKSDB_INCLUDE_DIR: &str = env!("LEAFPRESS_ROCKSDB_INCLUDE_DIR");
 
 pub fn run(command: &mut Command) -> Output {
@@ -46,9 +47,21 @@ pub fn library() -> &'static Path {
     })
 }
 
-/// The archive of a dependency of RocksDB, which lies beside its own in the build directory.
+/// RocksDB's archive, as librocksdb-sys compiles it; none where it is a shared library that was compiled elsewhere.
+fn rocksdb_archive() -> Option<PathBuf> {
+    let archive = Path::new(ROCKSDB_LIB_DIR).join("librocksdb.a");
+    archive.exists().then_some(archive)
+}
+
+/// Whether RocksDB is a shared library, whose symbols every program exports.
+#[allow(dead_code, reason = "each test uses a part")]
+pub fn rocksdb_is_shared() -> bool {
+    rocksdb_archive().is_none()
+}
+
+/// The archive of a dependency of RocksDB, which lies in a build directory beside that of librocksdb-sys.
 fn archive(package: &str, name: &str) -> PathBuf {
-    let build = Path::new(ROCKSDB_LIB_DIR).parent().unwrap().parent().unwrap();
+    let build = Path::new(ROCKSDB_BUILD_DIR).parent().unwrap().parent().unwrap();
     let made = std::fs::read_dir(build).unwrap().map(|entry| entry.unwrap().path());
     let mut found: Vec<_> = made
         .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(package))
@@ -79,12 +92,24 @@ pub fn compile(source: &str, exports: bool) -> PathBuf {
         .arg(ROCKSDB_INCLUDE_DIR)
         .arg("-I")
         .arg(manifest().join("include"))
-        .arg("-Wl,--whole-archive")
-        .arg(Path::new(ROCKSDB_LIB_DIR).join("librocksdb.a"))
-        .arg("-Wl,--no-whole-archive")
-        .arg(archive("lz4-sys-", "liblz4.a"))
-        .arg(archive("zstd-sys-", "libzstd.a"))
-        .args(["-lpthread", "-ldl"]);
+        .arg("-Wno-unused-parameter");
+    match rocksdb_archive() {
+        Some(rocksdb) => {
+            compiler
+                .arg("-Wl,--whole-archive")
+                .arg(rocksdb)
+                .arg("-Wl,--no-whole-archive")
+                .arg(archive("lz4-sys-", "liblz4.a"))
+                .arg(archive("zstd-sys-", "libzstd.a"));
+        }
+        None => {
+            compiler
+                .arg(format!("-L{ROCKSDB_LIB_DIR}"))
+                .arg(format!("-Wl,-rpath,{ROCKSDB_LIB_DIR}"))
+                .arg("-lrocksdb");
+        }
+    }
+    compiler.args(["-lpthread", "-ldl"]);
     if exports {
         compiler.arg("-rdynamic");
     }

@@ -25,8 +25,8 @@ fn each_bad_option_is_named_with_what_is_allowed() {
             "compression_mode=best",
             "compression_mode=best: allowed are dynamic and fixed",
         ),
-        ("level=13", "level=13: allowed are 0 to 12"),
-        ("level=-1", "level=-1: allowed are 0 to 12"),
+        ("level=13", "level=13: allowed are 0 (the default) to 12"),
+        ("level=-1", "level=-1: allowed are 0 (the default) to 12"),
         ("verify=maybe", "verify=maybe: allowed are true and false"),
         (
             "parallel_threads=many",
@@ -48,13 +48,21 @@ fn each_bad_option_is_named_with_what_is_allowed() {
         ),
         (
             "codec=zstd:3;level=6",
-            "level cannot go with codec=zstd:3: it is for codec=qpl",
+            "codec=zstd:3 cannot be combined with level: the codec's name already says how it compresses",
         ),
         (
             "codec=lz4;execution_path=sw;compression_mode=fixed",
-            "execution_path and compression_mode cannot go with codec=lz4: they are for codec=qpl",
+            "codec=lz4 cannot be combined with execution_path and compression_mode: the codec's name",
         ),
-        ("execution_path=hw;level=9", "level=9 cannot go with execution_path=hw"),
+        (
+            "execution_path=hw;level=9",
+            "level=9 cannot be combined with execution_path=hw",
+        ),
+        ("parallel_threads=1K", "parallel_threads=1K: allowed are 0"),
+        (
+            "dictionary_bytes=1.5K",
+            "dictionary_bytes=1.5K: allowed are 0 (no dictionary) and 256",
+        ),
     ] {
         let message = error(&format!("compression_manager={{id=leafpress;{manager}}}"));
         assert!(message.starts_with("Invalid argument: "), "{manager}: {message}");

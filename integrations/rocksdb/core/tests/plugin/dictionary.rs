@@ -231,3 +231,64 @@ fn a_dictionary_that_files_have_outgrown_is_replaced() {
         assert_eq!(db.get(crate::support::key(60_000 + i)).unwrap().unwrap(), other(i));
     }
 }
+
+#[test]
+fn rocksdbs_verification_works_with_every_kind_of_dictionary() {
+    const FILES: u64 = 3;
+    let _alone = alone();
+    let names = [
+        "leafpress.dictionary.trained",
+        "leafpress.dictionary.reused.by.another.file",
+    ];
+    let mut combinations = Vec::new();
+    for codec in ["lz4", "zstd:3"] {
+        for dictionary in [
+            "",
+            ";dictionary_bytes=8K;dictionary_sharing=true",
+            ";dictionary_bytes=8K;dictionary_sharing=false",
+        ] {
+            for threads in [1, 3] {
+                for verification in [
+                    "verify_compression=false",
+                    "verify_compression=true",
+                    "verify_compression=true;enable_index_compression=false",
+                    "verify_compression=true;prepopulate_block_cache=kFlushOnly",
+                ] {
+                    combinations.push((codec, dictionary, threads, verification));
+                }
+            }
+        }
+    }
+    for (codec, dictionary, threads, verification) in combinations {
+        let context = format!("{codec}{dictionary}, {threads} threads, {verification}");
+        let before = names.map(ticker);
+        let directory = tempfile::tempdir().unwrap();
+        let with = options(&format!(
+            "disable_auto_compactions=true;block_based_table_factory={{block_size=1024;{verification}}};\
+             compression_manager={{id=leafpress;codec={codec}{dictionary};parallel_threads={threads}}}"
+        ));
+        let db = DB::open(&with, directory.path()).unwrap();
+        let records = 3000;
+        for file in 0..FILES {
+            for i in 0..records {
+                db.put(crate::support::key(file * records + i), record(i)).unwrap();
+            }
+            db.flush()
+                .unwrap_or_else(|error| panic!("{context}: file {file}: {error}"));
+        }
+        let after = names.map(ticker);
+        let expected = match dictionary.rsplit_once('=').map(|(_, sharing)| sharing) {
+            Some("true") => [1, FILES - 1],
+            Some(_) => [FILES, 0],
+            None => [0, 0],
+        };
+        assert_eq!([after[0] - before[0], after[1] - before[1]], expected, "{context}");
+        db.compact_range(None::<&[u8]>, None::<&[u8]>);
+        db.put("after", "the compaction")
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+        for i in 0..FILES * records {
+            let found = db.get(crate::support::key(i)).unwrap();
+            assert_eq!(found.unwrap(), record(i % records), "{context}: record {i}");
+        }
+    }
+}

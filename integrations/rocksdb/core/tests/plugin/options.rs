@@ -23,6 +23,10 @@ fn options_are_kept_in_their_usual_spelling() {
             "{id=leafpress;codec=lz4;dictionary_bytes=16384;}",
         ),
         (
+            "dictionary_bytes=64KiB;dictionary_sample_bytes=2MB",
+            "{id=leafpress;dictionary_bytes=65536;dictionary_sample_bytes=2000000;}",
+        ),
+        (
             "level_codec=0:lz4, 6:zstd:6;parallel_threads=2",
             "{id=leafpress;level_codec=0:lz4,6:zstd:6;parallel_threads=2;}",
         ),
@@ -79,6 +83,60 @@ fn files_stay_raw_where_rocksdb_says_so_and_that_is_honored() {
         crate::support::fill(&db, 0..2000);
         assert_eq!(crate::support::compressions(&db)[0].types, types);
     }
+}
+
+/// RocksDB fails a file that is both aligned and compressed, and the database stops.
+#[test]
+fn aligned_files_are_written_without_compression() {
+    for codec in ["zstd:3;dictionary_bytes=4K", "lz4;honor_no_compression=true", "none"] {
+        let directory = tempfile::tempdir().unwrap();
+        let options = crate::support::options(&format!(
+            "compression=kNoCompression;block_based_table_factory={{block_align=true}};\
+             compression_manager={{id=leafpress;codec={codec}}}"
+        ));
+        let db = rocksdb::DB::open(&options, directory.path()).unwrap();
+        crate::support::fill(&db, 0..2000);
+        db.compact_range(None::<&[u8]>, None::<&[u8]>);
+        crate::support::fill(&db, 2000..4000);
+        crate::support::check(&db, 0..4000);
+        assert!(
+            crate::support::compressions(&db)
+                .iter()
+                .all(|file| file.types.is_empty()),
+            "{codec}"
+        );
+    }
+}
+
+#[test]
+fn options_of_a_database_in_use_are_checked() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = crate::support::open(directory.path(), "codec=zstd:3;dictionary_bytes=16K");
+    for (bad, said) in [
+        ("{id=leafpress;kodec=lz4}", "unknown option \"kodec\""),
+        ("{id=leafpress;codec=zst}", "unknown codec \"zst\""),
+        ("{codec=lz4;level=3}", "codec=lz4 cannot be combined with level"),
+        ("{dictionary_bytes=2G}", "dictionary_bytes=2G: allowed are"),
+    ] {
+        let message = db
+            .set_options(&[("compression_manager", bad)])
+            .unwrap_err()
+            .into_string();
+        assert!(
+            message.contains("leafpress: ") && message.contains(said),
+            "{bad}: {message}"
+        );
+    }
+    assert_eq!(
+        sorted(&crate::support::manager_in_options_file(directory.path())),
+        sorted("{id=leafpress;codec=zstd:3;dictionary_bytes=16384;}")
+    );
+    // What is not named stays as it is.
+    db.set_options(&[("compression_manager", "{codec=lz4}")]).unwrap();
+    assert_eq!(
+        sorted(&crate::support::manager_in_options_file(directory.path())),
+        sorted("{id=leafpress;codec=lz4;dictionary_bytes=16384;}")
+    );
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub unsafe extern "C" fn leafpress_compressor_new(
     level: i32,
     max_dict_bytes: u32,
     zstd_max_train_bytes: u32,
+    verified: bool,
     out: *mut *mut Compressor,
     error: *mut Text,
 ) -> i32 {
@@ -29,8 +30,9 @@ pub unsafe extern "C" fn leafpress_compressor_new(
             let family = String::from_utf8_lossy(family);
             prepared.dictionaries.line(&family, codec, dictionary_bytes)
         };
-        let new =
-            Compressor::new(&prepared.options, &line, level, max_dict_bytes, zstd_max_train_bytes).map_err(invalid)?;
+        let new = Compressor::new(&prepared.options, &line, level, max_dict_bytes, zstd_max_train_bytes)
+            .map_err(invalid)?
+            .map(|new| new.verified_by_rocksdb(verified));
         // SAFETY: the caller's.
         unsafe { out.write(boxed(new)) };
         Ok(())
