@@ -211,6 +211,8 @@ fn other_keys_become_hot_in_the_measured_time() {
         }),
         warmup_operations: Some(5000),
         threads: 1,
+        // A miss is charged with more than a busy machine makes a hit take.
+        backend_us: 100_000.0,
         shift_at: Some(10_000),
         ..options()
     };
@@ -222,7 +224,7 @@ fn other_keys_become_hot_in_the_measured_time() {
         let moved = measured.moved(&options).unwrap();
         assert!(
             moved.worst_ns > 10.0 * moved.before_ns,
-            "{engine}: misses take a millisecond: {moved:?}"
+            "{engine}: misses take a tenth of a second: {moved:?}"
         );
         assert_eq!(
             measured.timeline.last().map(|moment| moment.operations > 15_000),
