@@ -23,13 +23,15 @@ pub use records::{Census, RecordFormat, Records};
 pub use samples::sample_names;
 #[cfg(feature = "suite")]
 pub(crate) use samples::{Sample, find as find_sample};
+#[cfg(any(feature = "cache", feature = "pool"))]
+pub(crate) use source::check_regular;
 #[cfg(feature = "suite")]
 pub(crate) use source::open_packed;
 #[cfg(any(feature = "cache", feature = "pool", feature = "suite"))]
 pub(crate) use source::plain;
 #[cfg(any(feature = "cache", feature = "suite"))]
 pub(crate) use source::unpacked;
-pub(crate) use source::{MAGIC_BYTES, Packing, check_regular};
+pub(crate) use source::{MAGIC_BYTES, Packing};
 pub use source::{MAX_CORPUS_BYTES, Source};
 pub use take::{Copies, SAMPLE_BYTES, Sampled};
 
