@@ -53,9 +53,11 @@ impl Filtered {
     /// All arguments behind the command's name.
     pub fn arguments(&self) -> Vec<Str<'_>> {
         let count = i32::try_from(self.count()).unwrap_or(i32::MAX);
-        // SAFETY: as above; there are as many arguments, and they live until they are replaced.
         (1..count)
-            .map(|index| unsafe { Str::new((api().CommandFilterArgGet)(self.0, index)) })
+            .map(|index| {
+                // SAFETY: as above; there are as many arguments, and they live until they are replaced.
+                unsafe { Str::new((api().CommandFilterArgGet)(self.0, index)) }
+            })
             .collect()
     }
 
