@@ -226,7 +226,13 @@ fn curves_take_one_pass_and_stand_beside_caches() {
     let directory = directory();
     let root = directory.path();
     let requests: String = (0..60_000_u64)
-        .map(|at| format!("{at},object{},{}\n", at * at % 7919 % 3000, 100 + at * at % 7919 % 300))
+        .map(|at| {
+            format!(
+                "{at},object{},{}\n",
+                at * at % 7919 % 3000,
+                10_000 + at * at % 7919 % 300
+            )
+        })
         .collect();
     write(root, "tiny.csv", &requests);
     for (engines, out) in [(&[][..], "alone"), (&["--engines", "leafpress:lz4"], "both")] {
@@ -259,7 +265,12 @@ fn curves_take_one_pass_and_stand_beside_caches() {
             .filter_map(|line| line.split('\t').nth(1)?.parse().ok())
             .collect();
         assert!(
-            ratios.len() >= 20 && ratios.is_sorted_by(|one, next| one >= next),
+            ratios.len() >= 10 && ratios.is_sorted_by(|one, next| one >= next),
+            "{lines}"
+        );
+        // No cache of ours is smaller.
+        assert!(
+            lines.lines().nth(1).is_some_and(|line| line.starts_with("4194304\t")),
             "{lines}"
         );
         assert!(read("results.json").contains("\"lru_compressed\""));
