@@ -184,7 +184,7 @@ fn check_preload(launcher: &Launcher, runs: &[Configuration], cancel: &AtomicBoo
         request: &run.spec,
     };
     // Nobody reads what it writes.
-    let logs = tempfile::tempdir().map_err(|e| LabError::io(&std::env::temp_dir(), e))?;
+    let logs = tempfile::tempdir().map_err(|e| LabError::io(std::env::temp_dir(), e))?;
     let log = logs.path().join("probe.log");
     let engine = launcher.call::<_, String>(&request, Some(library), &log, cancel, &mut |_, _| {});
     let library = library.display();

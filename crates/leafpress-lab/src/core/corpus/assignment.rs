@@ -67,7 +67,7 @@ impl Assignment {
     pub fn value(&self, id: u64, version: u32) -> u64 {
         let first = match self.order {
             Order::Runs { run_bits, gap } => {
-                id.wrapping_add((u128::from(id >> run_bits) * u128::from(gap) >> GAP_BITS) as u64)
+                id.wrapping_add(((u128::from(id >> run_bits) * u128::from(gap)) >> GAP_BITS) as u64)
             }
             Order::Stride(stride) => id.wrapping_mul(stride),
         };
