@@ -49,7 +49,7 @@ impl Index for Recording {
 fn drive(options: &Options, operations: u64) -> Vec<Vec<(Operation, Vec<u8>)>> {
     let index = Recording::default();
     let format = KeyFormat::new(options.key_prefix.as_bytes(), options.key_size);
-    let values = Values::load(&options, &AtomicBool::new(false)).unwrap();
+    let values = Values::load(options, &AtomicBool::new(false)).unwrap();
     let mix = Mix::new(&options.ratios).unwrap();
     let shared = Shared {
         options,
@@ -266,7 +266,7 @@ fn latencies_of_slowly_made(options: &Options, operations: u64) -> Latencies {
     slow::making_takes(Arc::clone(&mock), 1_000_000);
     let index = Ticking(mock);
     let format = KeyFormat::new(b"", options.key_size);
-    let values = Values::load(&options, &AtomicBool::new(false)).unwrap();
+    let values = Values::load(options, &AtomicBool::new(false)).unwrap();
     let mix = Mix::new(&options.ratios).unwrap();
     let shared = Shared {
         options,
