@@ -289,7 +289,11 @@ impl Core {
             return self.remove_below(disk, key);
         }
         if self.listener.is_none() && !self.may_expire() {
-            return Ok(self.tree.write_noting(key, None, &|| self.flights.supersede(key))?);
+            let supersede = || {
+                self.flights.supersede(key);
+                true
+            };
+            return Ok(self.tree.write_noting(key, None, &supersede)?);
         }
         self.apply_touches();
         let found = Cell::new(None);

@@ -188,7 +188,11 @@ impl Core {
     /// the key.
     fn write(&self, key: &[u8], record: Option<&[u8]>) -> Result<Option<(Vec<u8>, RemovalCause)>, tree::Error> {
         if self.listener.is_none() {
-            self.tree.write_noting(key, record, &|| self.flights.supersede(key))?;
+            let supersede = || {
+                self.flights.supersede(key);
+                true
+            };
+            self.tree.write_noting(key, record, &supersede)?;
             return Ok(None);
         }
         let (now, replaced) = (self.clock.now(), Cell::new(None));

@@ -85,20 +85,30 @@ impl Core {
             return self.tree.write_if(key, None, holds);
         };
         let hash = disk.hash(key);
-        if disk.may_have(hash, key) {
-            let was_there = self.tree.write_if(key, Some(TOMBSTONE), holds);
-            disk.note_change(key);
-            return was_there;
+        let is_below = Cell::new(disk.may_have(hash, key));
+        if !is_below.get() {
+            let was_there = self.tree.write_if(key, None, &|found| {
+                self.leaves_nothing(disk, key, &is_below) && holds(found)
+            })?;
+            if !is_below.get() {
+                return Ok(was_there);
+            }
         }
-        // What was found on disk before does not go back to the tree from here on.
-        disk.note_leaving(hash);
-        let was_there = self.tree.write_if(key, None, holds)?;
-        if disk.may_have(hash, key) {
-            // It has left memory meanwhile.
-            self.tree.insert_if_absent(key, TOMBSTONE)?;
-            disk.note_change(key);
+        let was_there = self.tree.write_if(key, Some(TOMBSTONE), holds);
+        disk.note_change(key);
+        was_there
+    }
+
+    /// Whether a key's record may go without a tombstone, because nothing of the key is on disk. Called under the latch of the key's leaf,
+    /// the answer holds until the record is out of the tree: only under this latch does a record leave memory for the disk. And a record that
+    /// was found on disk before does not come back to the tree afterwards. `is_below` is set to the contrary of the answer.
+    fn leaves_nothing(&self, disk: &Tier, key: &[u8], is_below: &Cell<bool>) -> bool {
+        let hash = disk.hash(key);
+        is_below.set(disk.may_have(hash, key));
+        if !is_below.get() {
+            disk.note_leaving(hash);
         }
-        Ok(was_there)
+        !is_below.get()
     }
 
     /// Removes a key from both tiers, whatever is there, and supersedes a load of it.
@@ -108,19 +118,25 @@ impl Core {
 
     /// Removes a key from both tiers, whatever is there. `note` is called under the latch of its leaf, more than once perhaps.
     pub(super) fn erase_noting(&self, disk: &Tier, key: &[u8], note: &dyn Fn()) -> Result<(), tree::Error> {
-        let hash = disk.hash(key);
-        if disk.may_have(hash, key) {
-            let erased = self.tree.write_noting(key, Some(TOMBSTONE), note).map(|_| ());
-            disk.note_change(key);
-            return erased;
+        let is_below = Cell::new(disk.may_have(disk.hash(key), key));
+        if !is_below.get() {
+            self.tree.write_noting(key, None, &|| {
+                let leaves_nothing = self.leaves_nothing(disk, key, &is_below);
+                if leaves_nothing {
+                    note();
+                }
+                leaves_nothing
+            })?;
+            if !is_below.get() {
+                return Ok(());
+            }
         }
-        disk.note_leaving(hash);
-        self.tree.write_noting(key, None, note)?;
-        if disk.may_have(hash, key) {
-            self.tree.write_noting(key, Some(TOMBSTONE), note)?;
-            disk.note_change(key);
-        }
-        Ok(())
+        let erased = self.tree.write_noting(key, Some(TOMBSTONE), &|| {
+            note();
+            true
+        });
+        disk.note_change(key);
+        erased.map(|_| ())
     }
 
     /// Removes a key from both tiers without a read of the disk. Tells who listens of what was in memory.

@@ -86,8 +86,9 @@ pub(crate) enum Condition<'c> {
     Always,
     IfAbsent,
     IfPresent,
-    /// Always. This is called under the leaf's lock before the write, and before the key is found to be absent.
-    Noting(&'c dyn Fn()),
+    /// If this returns true. It is called under the leaf's lock just before the write, also where the key is absent, and is not shown the
+    /// value, which need not be readable.
+    Noting(&'c dyn Fn() -> bool),
     /// If this returns true for the value that the key has, [`None`] where it is absent. It is called under the leaf's lock, again where the
     /// leaf changed before the write was done, and the last time just before the write.
     If(&'c dyn Fn(Option<Read<'_>>) -> Result<bool, Error>),

@@ -331,12 +331,17 @@ impl Tree {
         self.core.memory.return_all_free();
     }
 
-    /// Inserts or replaces, or removes for [`None`], and calls `note` under the latch of the key's leaf, before the write and where there is
-    /// nothing to remove; returns whether the key was there.
+    /// Inserts or replaces, or removes for [`None`], if `note` returns true; returns whether the key was there. `note` is called under the
+    /// latch of the key's leaf, just before the write and where there is nothing to remove. It is called again where the leaf had no room.
     ///
     /// # Errors
     /// As [`Tree::insert`].
-    pub(crate) fn write_noting(&self, key: &[u8], value: Option<&[u8]>, note: &dyn Fn()) -> Result<bool, Error> {
+    pub(crate) fn write_noting(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        note: &dyn Fn() -> bool,
+    ) -> Result<bool, Error> {
         self.core
             .write(key, value, Condition::Noting(note))
             .map(|(was_there, _)| was_there)

@@ -99,10 +99,7 @@ impl<'w> WritePath<'w> {
             Condition::Always => matches!(change, Change::Remove) && !present,
             Condition::IfAbsent => present,
             Condition::IfPresent => !present,
-            Condition::Noting(note) => {
-                note();
-                matches!(change, Change::Remove) && !present
-            }
+            Condition::Noting(note) => !note() || matches!(change, Change::Remove) && !present,
             Condition::If(holds) => {
                 let holds = if present {
                     let holds = |found: Read<'_>| holds(Some(found));
