@@ -230,6 +230,8 @@ impl Engine for RocksDb {
                 written_bytes: count(Ticker::FlushWriteBytes) + count(Ticker::CompactWriteBytes),
                 evicted_bytes: count(Ticker::BytesWritten),
             }),
+            // RocksDB returns the errors of its files from its calls.
+            disk_error: None,
         }
     }
 }
