@@ -9,14 +9,41 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 /// As in `pyo3::ffi`, but for the declaration that they may unwind.
+///
+/// They are called by pointers that the compiler knows nothing of: pyo3 declares the same symbols as functions that never unwind, and where
+/// both declarations meet, the optimizer takes its word for it and leaves [`Hang`] out.
 mod raw {
+    use std::hint::black_box;
+
     use pyo3::ffi::PyObject;
 
-    unsafe extern "C-unwind" {
-        pub fn PyObject_Call(callable: *mut PyObject, arguments: *mut PyObject, words: *mut PyObject) -> *mut PyObject;
-        pub fn PyObject_GetIter(object: *mut PyObject) -> *mut PyObject;
-        pub fn PyObject_GetItem(object: *mut PyObject, key: *mut PyObject) -> *mut PyObject;
-        pub fn PyIter_Next(iterator: *mut PyObject) -> *mut PyObject;
+    type Object = *mut PyObject;
+
+    mod declared {
+        use super::Object;
+
+        unsafe extern "C-unwind" {
+            pub fn PyObject_Call(callable: Object, arguments: Object, words: Object) -> Object;
+            pub fn PyObject_GetIter(object: Object) -> Object;
+            pub fn PyObject_GetItem(object: Object, key: Object) -> Object;
+            pub fn PyIter_Next(iterator: Object) -> Object;
+        }
+    }
+
+    pub fn object_call() -> unsafe extern "C-unwind" fn(Object, Object, Object) -> Object {
+        black_box::<unsafe extern "C-unwind" fn(Object, Object, Object) -> Object>(declared::PyObject_Call)
+    }
+
+    pub fn object_get_iter() -> unsafe extern "C-unwind" fn(Object) -> Object {
+        black_box::<unsafe extern "C-unwind" fn(Object) -> Object>(declared::PyObject_GetIter)
+    }
+
+    pub fn object_get_item() -> unsafe extern "C-unwind" fn(Object, Object) -> Object {
+        black_box::<unsafe extern "C-unwind" fn(Object, Object) -> Object>(declared::PyObject_GetItem)
+    }
+
+    pub fn iter_next() -> unsafe extern "C-unwind" fn(Object) -> Object {
+        black_box::<unsafe extern "C-unwind" fn(Object) -> Object>(declared::PyIter_Next)
     }
 }
 
@@ -55,7 +82,7 @@ pub fn with_words<'py>(
     let (function, arguments) = (callable.as_ptr(), arguments.as_ptr());
     // SAFETY: the thread is attached, as `py` shows; the objects are borrowed for the call, a tuple and a dict or null where such are asked for;
     // a new reference is returned, or null with an exception set.
-    unsafe { Bound::from_owned_ptr_or_err(py, held(|| raw::PyObject_Call(function, arguments, words))) }
+    unsafe { Bound::from_owned_ptr_or_err(py, held(|| raw::object_call()(function, arguments, words))) }
 }
 
 /// Calls with arguments by position.
@@ -88,7 +115,7 @@ pub fn method<'py>(
 pub fn item<'py>(object: &Bound<'py, PyAny>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let (py, from, key) = (object.py(), object.as_ptr(), key.as_ptr());
     // SAFETY: as in `with_words`.
-    unsafe { Bound::from_owned_ptr_or_err(py, held(|| raw::PyObject_GetItem(from, key))) }
+    unsafe { Bound::from_owned_ptr_or_err(py, held(|| raw::object_get_item()(from, key))) }
 }
 
 /// An iterator of Python's.
@@ -101,7 +128,7 @@ pub struct Iter<'py>(Bound<'py, PyAny>);
 pub fn iterate<'py>(object: &Bound<'py, PyAny>) -> PyResult<Iter<'py>> {
     let (py, from) = (object.py(), object.as_ptr());
     // SAFETY: as in `with_words`. What is returned is an iterator.
-    unsafe { Bound::from_owned_ptr_or_err(py, held(|| raw::PyObject_GetIter(from))) }.map(Iter)
+    unsafe { Bound::from_owned_ptr_or_err(py, held(|| raw::object_get_iter()(from))) }.map(Iter)
 }
 
 impl Iter<'_> {
@@ -115,7 +142,7 @@ impl Iter<'_> {
 pub fn next<'py>(iterator: &Bound<'py, PyAny>) -> Option<PyResult<Bound<'py, PyAny>>> {
     let (py, from) = (iterator.py(), iterator.as_ptr());
     // SAFETY: it is an iterator, and the thread is attached; a new reference is returned, or null, with an exception set where it is not the end.
-    let item = unsafe { Bound::from_owned_ptr_or_opt(py, held(|| raw::PyIter_Next(from))) };
+    let item = unsafe { Bound::from_owned_ptr_or_opt(py, held(|| raw::iter_next()(from))) };
     match item {
         Some(item) => Some(Ok(item)),
         None => PyErr::take(py).map(Err),
