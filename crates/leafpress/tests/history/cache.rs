@@ -54,6 +54,9 @@ impl Subjects {
         if round % 4 >= 2 {
             builder = builder.listener(|_, _, _| thread::yield_now());
         }
+        if round % 5 == 4 {
+            builder = builder.time_to_idle(Duration::from_secs(20));
+        }
         let store = (!round.is_multiple_of(2)).then(|| Arc::new(FaultyStore::new(MemoryStore::new(4096).unwrap())));
         if let Some(store) = &store {
             // A small one makes room, a large one keeps all.
@@ -63,8 +66,8 @@ impl Subjects {
                 bytes,
             ));
             if round % 8 == 7 {
-                // Not reads: a record that cannot be read for a moment is not there for a load, and is there again afterwards.
                 store.fail_every(Operation::Write, 50);
+                store.fail_every(Operation::Read, 100);
             }
         }
         Self {
