@@ -1,8 +1,9 @@
 //! C++ programs that bring their own RocksDB and load the shared library at run time.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Where RocksDB's library is, where librocksdb-sys was built, and RocksDB's headers (the build script passes them on).
 const ROCKSDB_LIB_DIR: &str = env!("LEAFPRESS_ROCKSDB_LIB_DIR");
@@ -74,8 +75,18 @@ fn archive(package: &str, name: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("no {name} in {}", build.display()))
 }
 
-/// A program of this directory, with its symbols to be seen by what it loads, or not.
+/// A program of this directory, with its symbols to be seen by what it loads, or not. It is compiled once: a test must not replace a program
+/// that another runs.
 pub fn compile(source: &str, exports: bool) -> PathBuf {
+    static COMPILED: Mutex<BTreeMap<(String, bool), PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    compiled
+        .entry((source.to_owned(), exports))
+        .or_insert_with(|| compile_now(source, exports))
+        .clone()
+}
+
+fn compile_now(source: &str, exports: bool) -> PathBuf {
     let stem = source.split('.').next().unwrap();
     let name = if exports {
         stem.to_owned()
