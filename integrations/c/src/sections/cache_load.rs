@@ -49,7 +49,8 @@ pub unsafe extern "C" fn lp_load_set_ttl(load: Option<&mut lp_load>, ttl_ms: u64
 /// Calls read with the key's value. If it is not there, load gets it first, and it is inserted.
 ///
 /// One thread loads a key at a time; others that miss it meanwhile wait, and get the same value or the same failure, which is not kept: the
-/// next to miss loads again. If the key is written or removed meanwhile, what was loaded is shown, but not inserted.
+/// next to miss loads again. If the key is written or removed meanwhile, what was loaded is shown, but not inserted. The same holds where it
+/// cannot be stored: a key that is too long, a time to live out of bounds.
 ///
 /// load is called with no lock held, and may use the cache. It may not close or free it, nor call this function with the key that it loads:
 /// LP_INVALID_ARGUMENT. Two loaders that wait for each other's keys wait for ever.
