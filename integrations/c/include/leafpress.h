@@ -924,7 +924,8 @@ LP_API lp_status lp_load_set_ttl(lp_load *load,
  * One thread loads a key at a time; others that miss it meanwhile wait, and get
  * the same value or the same failure, which is not kept: the next to miss loads
  * again. If the key is written or removed meanwhile, what was loaded is shown,
- * but not inserted.
+ * but not inserted. The same holds where it cannot be stored: a key that is too
+ * long, a time to live out of bounds.
  *
  * load is called with no lock held, and may use the cache. It may not close or
  * free it, nor call this function with the key that it loads:
