@@ -22,7 +22,7 @@ pub struct PoolArgs {
     /// sample, synthetic:SHARE [default: the bundled sample `packages`]
     #[arg(short = 'p', long, value_name = "DATA")]
     data: Option<OsString>,
-    /// Take so many bytes of pages, spread over the whole file, as in 500M; of a directory the first files [default: all]
+    /// Read at most this many bytes of pages (as in 500M), spread over the whole file; of a directory, the first files [default: all]
     #[arg(short = 'b', long, value_name = "BYTES")]
     bytes: Option<Bytes>,
     /// Take so many pages, spread over the whole file; of a directory the first files [default: all]

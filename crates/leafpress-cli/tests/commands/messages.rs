@@ -100,7 +100,7 @@ fn pipes_are_refused_and_keep_nobody_waiting() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("leafpress starts");
-        // Open until the command has ended: who reads would wait.
+        // The pipe stays open until the command has ended, so that a reader would wait.
         let writer = child.stdin.take();
         let output = child.wait_with_output().expect("it ends");
         drop(writer);

@@ -2,7 +2,7 @@
 
 use crate::core::resources::cores;
 
-/// Other work on so large a part of the cores, and on so many at least, is told.
+/// A caution is given from this fraction of the cores on, and from this many cores.
 const BUSY: (f64, f64) = (0.1, 0.25);
 
 /// That other processes kept this many cores busy, where that is enough to change what was measured. `unchanged` names the figures that do not

@@ -236,8 +236,8 @@ impl Corpus {
         Assignment::new(self.count(), mean, keys, pairing)
     }
 
-    /// How often values are repeated if `keys` keys hold them; `None` where every key has one of its own. Synthetic values are as compressible
-    /// as they are asked to be, however often they are repeated.
+    /// Returns how often values are repeated if `keys` keys hold them; `None` where every key has a value of its own. Repetition does not change
+    /// the compression ratio of synthetic values, so that they are left out.
     pub fn repeats(&self, keys: u64) -> Option<Repeats> {
         let values = self.count();
         // A few that are there twice change no figure.

@@ -267,7 +267,7 @@ pub(crate) fn open_packed(path: &Path, packing: Packing) -> io::Result<Box<dyn R
     unpacked(packing, BufReader::new(File::open(path)?))
 }
 
-/// What is packed in a gzip, zstd or xz stream. A zip is no stream: its bytes come out as they are.
+/// Unpacks a gzip, zstd or xz stream. A zip archive is not a stream: its bytes are returned unchanged.
 pub(crate) fn unpacked<'r>(packing: Packing, packed: impl BufRead + 'r) -> io::Result<Box<dyn Read + 'r>> {
     Ok(match packing {
         Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
