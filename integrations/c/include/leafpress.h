@@ -768,7 +768,7 @@ LP_API lp_status lp_tree_get_stats(lp_tree *tree, lp_tree_stats *stats);
 #define LP_MAX_CACHE_VALUE_BYTES 67108853
 
 /**
- * Makes a cache and starts its threads. options may be NULL: 64 MiB, and no
+ * Makes a cache and starts its upkeep. options may be NULL: 64 MiB, and no
  * disk. End it with lp_cache_close() or lp_cache_free().
  *
  * With a disk tier it has what lp_cache_close() left in the file; what was in

@@ -1,17 +1,18 @@
-//! The cache's thread: it measures, lets go of what is over, and sees that enough is remembered of what left.
+//! The cache's task of the upkeep runtime: it measures, removes records that have expired, and keeps the ghost as large as it should be.
 
 use std::io;
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::close::Warming;
 use super::core::Core;
 #[cfg(feature = "metrics")]
 use super::metrics::Schedule;
-use super::wake::TICK;
-use crate::sync::worker::{Health, Worker, Workers};
+use crate::sync::runtime::{self, Next, Task, TaskHandle};
+use crate::sync::worker::Health;
 
+/// How often it looks.
+const TICK: Duration = Duration::from_millis(100);
 /// Part of its time that it may look for what is over.
 const EXPIRING: f64 = 0.05;
 /// It rests so many times as long as a measurement takes, which grows with the memory, before the next.
@@ -25,11 +26,8 @@ struct Background {
     publishes: Schedule,
 }
 
-impl Worker for Background {
-    fn work(&mut self) -> ControlFlow<()> {
-        if !self.core.wake.wait() {
-            return ControlFlow::Break(());
-        }
+impl Task for Background {
+    fn work(&mut self) -> Next {
         let passed = self.looked.elapsed().min(10 * TICK);
         self.looked = Instant::now();
         let began = Instant::now();
@@ -40,7 +38,7 @@ impl Worker for Background {
         self.core.expire_for(passed.mul_f64(EXPIRING));
         #[cfg(feature = "metrics")]
         self.publishes.keep(&self.core);
-        ControlFlow::Continue(())
+        Next::Wait(TICK)
     }
 
     fn health(&self) -> &Health {
@@ -60,16 +58,13 @@ impl Core {
     }
 }
 
-/// The thread, stopped when this is dropped.
-pub(super) struct Thread {
-    core: Arc<Core>,
-    workers: Workers,
-}
+/// A cache's tasks, which end when this is dropped.
+pub(super) struct Tasks(#[expect(dead_code, reason = "dropped, not looked at")] Vec<TaskHandle>);
 
-impl Thread {
+impl Tasks {
     /// `keys` are those that are to be brought back from the disk.
     pub(super) fn start(core: &Arc<Core>, keys: Vec<Vec<u8>>) -> io::Result<Self> {
-        let mut workers = Workers::default();
+        let mut tasks = Vec::new();
         // Model checkers have no time to wait for.
         if !cfg!(any(shuttle, miri)) {
             let background = Background {
@@ -79,25 +74,15 @@ impl Thread {
                 #[cfg(feature = "metrics")]
                 publishes: Schedule::default(),
             };
-            workers.start("leafpress-cache".to_owned(), background)?;
+            tasks.push(runtime::start(background, None)?);
             if !keys.is_empty() {
                 let warming = Warming {
                     core: Arc::clone(core),
                     keys: keys.into_iter(),
                 };
-                workers.start("leafpress-warm".to_owned(), warming)?;
+                tasks.push(runtime::start(warming, None)?);
             }
         }
-        Ok(Self {
-            core: Arc::clone(core),
-            workers,
-        })
-    }
-}
-
-impl Drop for Thread {
-    fn drop(&mut self) {
-        self.core.wake.stop();
-        self.workers.join();
+        Ok(Self(tasks))
     }
 }

@@ -1,6 +1,5 @@
 //! Closing a cache so that the next has what this one had, and warming that one.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,8 @@ use super::error::CacheError;
 use super::evict::heat;
 use crate::mem::room::copied;
 use crate::sync::Patience;
-use crate::sync::worker::{Health, Worker};
+use crate::sync::runtime::{Next, Task};
+use crate::sync::worker::Health;
 use crate::tree::evict::{Evictor, Hand, Shown};
 
 /// Keys in use are remembered in one part in so many of the memory.
@@ -152,23 +152,23 @@ impl Warming {
     }
 }
 
-impl Worker for Warming {
-    fn work(&mut self) -> ControlFlow<()> {
+impl Task for Warming {
+    fn work(&mut self) -> Next {
         let budget = &self.core.budget;
         let is_full = self.core.tree.node_bytes() >= budget.node_limit_bytes() / 10 * 9;
-        if is_full || self.core.wake.is_stopped() {
+        if is_full {
             self.end();
-            return ControlFlow::Break(());
+            return Next::End;
         }
         for _ in 0..KEYS_AT_ONCE {
             let Some(key) = self.keys.next() else {
                 self.end();
-                return ControlFlow::Break(());
+                return Next::End;
             };
             // What cannot be read is not there.
             let _ = self.core.find(&key, |_| (), &mut Seen::default());
         }
-        ControlFlow::Continue(())
+        Next::Again
     }
 
     fn health(&self) -> &Health {

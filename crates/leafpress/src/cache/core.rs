@@ -1,4 +1,4 @@
-//! What a cache's handle and its thread share: the tree, and what keeps it within its budget.
+//! What a cache's handle and its upkeep share: the tree, and what keeps it within its budget.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,7 +20,6 @@ use super::policy::Policy;
 use super::record;
 use super::times::Times;
 use super::touches::Touches;
-use super::wake::Wake;
 use crate::sync::Mutex;
 use crate::sync::worker::Health;
 use crate::tree::evict::Hand;
@@ -56,7 +55,6 @@ pub(super) struct Core {
     pub touches: Option<Touches>,
     pub policy: Policy,
     pub listener: Option<Notifier>,
-    pub wake: Wake,
     /// What holds what leaves memory.
     pub disk: Option<Arc<Tier>>,
     pub health: Arc<Health>,
@@ -103,7 +101,6 @@ impl Core {
             times,
             policy,
             listener: listener.map(Notifier::new),
-            wake: Wake::default(),
             disk,
             health: Arc::default(),
             observer: Arc::default(),

@@ -58,7 +58,6 @@ mod touches;
 #[cfg(feature = "serde")]
 mod typed;
 mod update;
-mod wake;
 mod words;
 
 use std::fmt;
@@ -83,7 +82,7 @@ pub mod fuzz {
     pub use super::disk::ignore_checksums;
 }
 
-use self::background::Thread;
+use self::background::Tasks;
 use self::core::Core;
 use self::disk::Writing;
 
@@ -98,7 +97,7 @@ pub const MIN_MEMORY_BYTES: u64 = 4 << 20;
 /// any record at any time; it never returns a value that was replaced, removed or has expired.
 pub struct Cache {
     core: Arc<Core>,
-    _thread: Thread,
+    _tasks: Tasks,
     _writing: Option<Writing>,
 }
 
@@ -171,7 +170,7 @@ impl Cache {
     }
 
     /// Publishes through the facade [`metrics`](https://docs.rs/metrics) what the cache holds and what it did: what `docs/metrics.md` lists. The
-    /// cache's thread does so once a second, or less often where there are very many leaves, all of which are visited: this is for who is
+    /// cache's upkeep does so once a second, or less often where there are very many leaves, all of which are visited: this is for who is
     /// about to show them.
     ///
     /// ```
@@ -281,14 +280,10 @@ impl Cache {
     /// [`CacheError::Disk`] when it cannot be written, [`CacheError::OutOfMemory`], or [`CacheError::Codec`]. The next cache begins empty
     /// then.
     pub fn close(self) -> Result<(), CacheError> {
-        let Self {
-            core,
-            _thread,
-            _writing,
-        } = self;
+        let Self { core, _tasks, _writing } = self;
         enter_span!("leafpress_close", cache = %core.observer.name);
         // They would use the tree meanwhile.
-        drop(_thread);
+        drop(_tasks);
         core.disk.as_ref().map_or(Ok(()), |disk| core.close(disk))
     }
 
@@ -315,7 +310,7 @@ impl Cache {
     /// # Errors
     /// [`CacheError::Invalid`] names the first one that is broken.
     pub fn validate(&self) -> Result<(), CacheError> {
-        // The cache's thread leaves the leaves alone meanwhile.
+        // The cache's upkeep leaves the leaves alone meanwhile.
         let _held = self.core.hold();
         Ok(self.core.tree.validate()?)
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::background::Thread;
+use super::background::Tasks;
 use super::clock::{Clock, SystemClock};
 use super::close::keys_within;
 use super::core::Core;
@@ -259,7 +259,7 @@ impl Builder {
         self
     }
 
-    /// Makes the cache and starts its threads.
+    /// Makes the cache and starts its upkeep.
     ///
     /// ```
     /// use leafpress::{Cache, CacheError};
@@ -320,10 +320,10 @@ impl Builder {
         };
         let writing = core.disk.as_ref().map(|disk| Writing::start(disk, &core.health));
         let writing = writing.transpose().map_err(no_thread)?;
-        let thread = Thread::start(&core, keys).map_err(no_thread)?;
+        let tasks = Tasks::start(&core, keys).map_err(no_thread)?;
         Ok(Cache {
             core,
-            _thread: thread,
+            _tasks: tasks,
             _writing: writing,
         })
     }

@@ -1,7 +1,7 @@
 //! Reads of records that have a time to idle, until they are noted in the records.
 //!
 //! To note a read is to write the record anew, under its leaf's latch. A read that finds its key in memory waits for no lock, so it only
-//! leaves the key and the time here. The cache's thread writes them into the records, and so does whoever is about to take a record for
+//! leaves the key and the time here. The cache's upkeep writes them into the records, and so does whoever is about to take a record for
 //! expired or to evict: until all that was left here is noted, no time to idle is over.
 
 use std::sync::atomic::{AtomicU64, Ordering};

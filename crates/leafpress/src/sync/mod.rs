@@ -12,6 +12,7 @@ pub(crate) mod per_core;
 #[allow(unsafe_code)]
 pub(crate) mod per_thread;
 pub(crate) mod priority;
+pub(crate) mod runtime;
 pub(crate) mod worker;
 
 #[cfg(not(shuttle))]

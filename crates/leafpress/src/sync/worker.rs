@@ -1,4 +1,4 @@
-//! The background threads of a tree, a pool or a cache.
+//! Background threads that a tree, a pool or a cache has for itself: those that wait for a disk, and those that the caller asked for.
 //!
 //! A worker does one piece of work after another until its owner goes. Work that panics (a caller's engine or store may) is counted and
 //! lost, and the thread goes on with the next. One that panics again and again without any work done in between ends: then its owner's
@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 /// A worker ends after so many panics in a row.
-const MAX_PANICS_IN_A_ROW: u32 = 16;
+pub(super) const MAX_PANICS_IN_A_ROW: u32 = 16;
 
 /// What a background thread does.
 pub(crate) trait Worker: Send + 'static {
@@ -64,6 +64,15 @@ impl Health {
             self.note(panic);
             resume_unwind(Box::new(Noted))
         })
+    }
+
+    /// Notes that a thread or a task ends though its owner does not. It comes before anybody is told who waits for its work: they ask why.
+    pub(super) fn end(&self) {
+        self.ended.fetch_add(1, Relaxed);
+        #[cfg(feature = "tracing")]
+        let _ = catch_unwind(|| {
+            warn_event!(thread = std::thread::current().name(), "background thread ended");
+        });
     }
 
     /// Notes a panic.
@@ -141,12 +150,7 @@ fn run(mut worker: impl Worker) {
             }
         }
     }
-    // Before anybody who waits is told: they ask why.
-    worker.health().ended.fetch_add(1, Relaxed);
-    #[cfg(feature = "tracing")]
-    let _ = catch_unwind(|| {
-        warn_event!(thread = std::thread::current().name(), "background thread ended");
-    });
+    worker.health().end();
     worker.give_up();
 }
 

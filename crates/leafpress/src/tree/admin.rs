@@ -234,8 +234,8 @@ impl Tree {
             core.shards.push(Shard::new(leaf, partitioner));
         }
         let core = Arc::new(core);
-        let workers = Background::start(&core, compactors)?;
-        Ok(Self { core, workers })
+        let upkeep = Background::start(&core, compactors)?;
+        Ok(Self { core, upkeep })
     }
 }
 

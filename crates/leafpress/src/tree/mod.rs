@@ -55,8 +55,8 @@ pub use scan::Range;
 pub use stats::Stats;
 pub use temperature_rule::TemperatureRule;
 
-use crate::sync::worker::Workers;
 use crate::tree::core::Core;
+use crate::tree::upkeep::scheduler::Upkeep;
 
 /// A key and its value.
 pub type Record = (Vec<u8>, Vec<u8>);
@@ -75,7 +75,7 @@ pub type Record = (Vec<u8>, Vec<u8>);
 /// Keys are taken by reference, as whatever has bytes: `tree.get("a")`, `tree.get(&42_u64.to_be_bytes())`, `tree.range("a".."b")`.
 pub struct Tree {
     core: Arc<Core>,
-    workers: Workers,
+    upkeep: Upkeep,
 }
 
 impl std::fmt::Debug for Tree {
@@ -122,6 +122,6 @@ const _: () = {
 impl Drop for Tree {
     fn drop(&mut self) {
         self.core.background.stop();
-        self.workers.join();
+        self.upkeep.end();
     }
 }

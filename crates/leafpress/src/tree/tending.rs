@@ -58,7 +58,7 @@ impl Tree {
         self.core.tend(budget)
     }
 
-    /// Has a dictionary trained, and the lengths of frames chosen, though neither is due: by the tree's thread, or at the next
+    /// Has a dictionary trained, and the lengths of frames chosen, though neither is due: by the tree's upkeep, or at the next
     /// [`Tree::tend`]s. What comes of it is used only if it is better than what there is. Returns false where there is nothing to train: the codec
     /// takes no dictionary, or it was given or is off, and lengths are given as well.
     ///

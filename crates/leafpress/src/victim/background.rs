@@ -1,15 +1,16 @@
-//! The thread that trains dictionaries and decides on the share.
+//! The task that trains dictionaries and decides on the share.
 
 use std::io;
-use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::core::Core;
 use super::padded::Sampled;
 use super::read::copy_of;
 use super::wake::Work;
 use crate::codec::Scratch;
-use crate::sync::worker::{Health, Worker, Workers};
+use crate::sync::runtime::{self, Next, Task, TaskHandle};
+use crate::sync::worker::Health;
 
 impl Core {
     /// Trains a dictionary for a family from the blocks that are held; whether that was due.
@@ -35,23 +36,23 @@ impl Core {
     }
 }
 
-/// What the thread runs.
+/// A cache's task of the upkeep runtime.
 struct Background(Arc<Core>);
 
-impl Worker for Background {
-    fn work(&mut self) -> ControlFlow<()> {
-        loop {
-            let did_work = match self.0.wake.next() {
-                None => return ControlFlow::Break(()),
-                Some(Work::Train(family)) => self.0.train(family),
-                Some(Work::Adapt) => {
-                    self.0.adapt();
-                    true
-                }
-            };
-            if did_work {
-                return ControlFlow::Continue(());
+impl Task for Background {
+    fn work(&mut self) -> Next {
+        let did_work = match self.0.wake.next() {
+            None => return Next::Idle(None),
+            Some(Work::Train(family)) => self.0.train(family),
+            Some(Work::Adapt) => {
+                self.0.adapt();
+                true
             }
+        };
+        if did_work {
+            Next::Again
+        } else {
+            Next::Idle(Some(Duration::ZERO))
         }
     }
 
@@ -64,26 +65,7 @@ impl Worker for Background {
     }
 }
 
-/// The thread, stopped when this is dropped.
-pub(super) struct Thread {
-    core: Arc<Core>,
-    workers: Workers,
-}
-
-impl Thread {
-    pub(super) fn start(core: &Arc<Core>) -> io::Result<Self> {
-        let mut workers = Workers::default();
-        workers.start("leafpress-victim".to_owned(), Background(Arc::clone(core)))?;
-        Ok(Self {
-            core: Arc::clone(core),
-            workers,
-        })
-    }
-}
-
-impl Drop for Thread {
-    fn drop(&mut self) {
-        self.core.wake.stop();
-        self.workers.join();
-    }
+/// Starts the task, which ends when the handle is dropped.
+pub(super) fn start(core: &Arc<Core>) -> io::Result<TaskHandle> {
+    runtime::start(Background(Arc::clone(core)), Some(&core.wake.task))
 }

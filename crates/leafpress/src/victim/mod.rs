@@ -49,6 +49,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use thiserror::Error;
 
 use crate::codec::{Codec, CodecError, Engine, EngineOptions};
+use crate::sync::runtime::TaskHandle;
 pub use crate::tuner::{ParseShareError, Share};
 pub use stats::VictimStats;
 
@@ -96,7 +97,7 @@ pub enum VictimError {
         /// What the system said.
         reason: String,
     },
-    /// The cache's thread panicked again and again and has ended; what it did is not done any more.
+    /// The cache's upkeep panicked again and again and has ended; what it did is not done any more.
     #[error("background work is not done any more: {reason}")]
     Background {
         /// What happened.
@@ -288,14 +289,14 @@ impl Builder {
         let core = Arc::new(core);
         core.admission.store(self.admission, Relaxed);
         core.set_capacity(self.capacity_bytes);
-        let thread = if core.dictionaries.dictionary_bytes > 0 || core.adaptive.is_some() {
-            Some(background::Thread::start(&core).map_err(|error| VictimError::Thread {
+        let task = if core.dictionaries.dictionary_bytes > 0 || core.adaptive.is_some() {
+            Some(background::start(&core).map_err(|error| VictimError::Thread {
                 reason: error.to_string(),
             })?)
         } else {
             None
         };
-        Ok(VictimCache { _thread: thread, core })
+        Ok(VictimCache { _task: task, core })
     }
 }
 
@@ -303,8 +304,8 @@ impl Builder {
 ///
 /// No lock is held while a block is compressed, decoded or handed out; a lookup takes a lock of one shard for the time of a probe.
 pub struct VictimCache {
-    // Before the core: the thread stops first.
-    _thread: Option<background::Thread>,
+    // Before the core: the task ends first.
+    _task: Option<TaskHandle>,
     core: Arc<core::Core>,
 }
 
@@ -422,9 +423,9 @@ impl VictimCache {
     /// Waits for trainings that are due, and until what was noted for the share is worked off.
     ///
     /// # Errors
-    /// [`VictimError::Background`] where the cache's thread has ended because all it did panicked.
+    /// [`VictimError::Background`] where the cache's upkeep has ended because all it did panicked.
     pub fn settle(&self) -> Result<(), VictimError> {
-        if self._thread.is_some() {
+        if self._task.is_some() {
             self.core.wake.settle();
         }
         self.core

@@ -104,7 +104,7 @@ pub struct VictimStats {
     pub deciding_ns: u64,
     /// Trainings and decisions on the share that panicked, and were given up.
     pub background_panics: u64,
-    /// 1 when the cache's thread has ended because all it did panicked: no dictionary is trained any more, and the share stays.
+    /// 1 when the cache's upkeep has ended because all it did panicked: no dictionary is trained any more, and the share stays.
     /// [`VictimCache::settle`](super::VictimCache::settle) says so too.
     pub background_threads_ended: u64,
     /// Dictionaries trained and taken into use.

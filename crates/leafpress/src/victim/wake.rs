@@ -1,14 +1,17 @@
-//! What the cache's thread is woken for.
+//! What the cache's task of the upkeep runtime is woken for.
 
 use crate::sync::plain::{Condvar, Mutex};
+use crate::sync::runtime::Waker;
 
 use super::dictionaries::FAMILIES;
 
-/// What the thread is woken for.
+/// What is due, and who waits for it.
 #[derive(Default)]
 pub(super) struct Wake {
     due: Mutex<Due>,
-    changed: Condvar,
+    /// Nothing is due any more, or nobody will do it.
+    done: Condvar,
+    pub(super) task: Waker,
 }
 
 #[derive(Default)]
@@ -24,59 +27,50 @@ struct Due {
 impl Wake {
     /// A training is due.
     pub(super) fn training(&self, family: usize) {
-        let mut due = self.due.lock();
-        due.families |= 1 << family;
-        self.changed.notify_all();
+        self.due.lock().families |= 1 << family;
+        self.task.wake();
     }
 
     /// There is enough to work off for the share.
     pub(super) fn adapting(&self) {
-        let mut due = self.due.lock();
-        if !due.adapting {
-            due.adapting = true;
-            self.changed.notify_all();
+        if !std::mem::replace(&mut self.due.lock().adapting, true) {
+            self.task.wake();
         }
     }
 
     pub(super) fn stop(&self) {
         self.due.lock().stop = true;
-        self.changed.notify_all();
+        self.done.notify_all();
     }
 
     /// Waits until nothing is due.
     pub(super) fn settle(&self) {
         let mut due = self.due.lock();
         while (due.families != 0 || due.adapting || due.at_work) && !due.stop {
-            self.changed.wait(&mut due);
+            self.done.wait(&mut due);
         }
     }
 
-    /// The next work; [`None`] when the thread is to end.
+    /// The next work, which counts as being done until this is asked again.
     pub(super) fn next(&self) -> Option<Work> {
         let mut due = self.due.lock();
-        due.at_work = false;
-        loop {
-            if due.stop {
-                return None;
-            }
-            if due.adapting {
-                due.adapting = false;
-                due.at_work = true;
-                return Some(Work::Adapt);
-            }
-            if due.families != 0 {
-                let family = (due.families.trailing_zeros() as usize).min(FAMILIES - 1);
-                due.families &= due.families - 1;
-                due.at_work = true;
-                return Some(Work::Train(family));
-            }
-            self.changed.notify_all();
-            self.changed.wait(&mut due);
+        due.at_work = true;
+        if due.adapting {
+            due.adapting = false;
+            return Some(Work::Adapt);
         }
+        if due.families != 0 {
+            let family = (due.families.trailing_zeros() as usize).min(FAMILIES - 1);
+            due.families &= due.families - 1;
+            return Some(Work::Train(family));
+        }
+        due.at_work = false;
+        self.done.notify_all();
+        None
     }
 }
 
-/// What the thread does next.
+/// What the task does next.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Work {
     /// Trains a dictionary for a family.

@@ -87,7 +87,7 @@ fn block(n: u32) -> Vec<u8> {
 
 fn cache(panics: u64) -> VictimCache {
     VictimCache::builder(8 << 20)
-        .engine(Arc::new(Panicking::new("zstd:1", "leafpress-victim", panics)))
+        .engine(Arc::new(Panicking::new("zstd:1", "leafpress-upkeep", panics)))
         .dictionary_bytes(4096)
         .admission(false)
         .share(Share::Fixed { raw_percent: 0 })
@@ -213,7 +213,7 @@ fn a_tree_whose_compacting_threads_have_ended_says_so() {
 
 #[test]
 fn a_tree_trains_and_tidies_after_panics() {
-    let tree = tree("leafpress-tend", 2);
+    let tree = tree("leafpress-upkeep", 2);
     fill_tree(&tree, 0..3000);
     in_time(|| tree.settle()).unwrap();
     assert!(tree.stats().bg_panics > 0, "{:?}", tree.stats());

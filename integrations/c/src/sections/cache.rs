@@ -44,7 +44,7 @@ pub(crate) fn of(cache: Option<&lp_cache>) -> Result<&Cache, Failure> {
     Ok(&handle::of(cache)?.cache)
 }
 
-/// Makes a cache and starts its threads. options may be NULL: 64 MiB, and no disk. End it with lp_cache_close() or lp_cache_free().
+/// Makes a cache and starts its upkeep. options may be NULL: 64 MiB, and no disk. End it with lp_cache_close() or lp_cache_free().
 ///
 /// With a disk tier it has what lp_cache_close() left in the file; what was in use comes back to memory in the background. LP_IO if the file
 /// cannot be used, or another cache has it.

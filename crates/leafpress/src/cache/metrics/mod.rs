@@ -17,7 +17,7 @@ use super::observer::Outcome;
 
 /// Of a thread's reads one in so many is timed.
 pub(super) const SAMPLED: u32 = 256;
-/// How often the cache's thread publishes...
+/// How often the cache's upkeep publishes...
 const EVERY: Duration = Duration::from_secs(1);
 /// ...but it rests so many times as long as that takes, which grows with the memory.
 const REST: u32 = 50;
@@ -107,7 +107,7 @@ fn key(cache: &Arc<str>, name: &'static str, label: Option<(&'static str, &'stat
     Key::from_parts(name, labels)
 }
 
-/// When the cache's thread publishes next.
+/// When the cache's upkeep publishes next.
 pub(super) struct Schedule(Instant);
 
 impl Default for Schedule {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::mem::room::copied;
 use crate::mem::trim;
 use crate::reclaim::memory::Memory;
+use crate::sync::runtime::{self, TaskHandle, Waker};
 use crate::sync::worker::{Health, Workers};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::tree::core::Core;
@@ -35,8 +36,8 @@ pub(crate) struct Background {
     pub(super) state: Mutex<State>,
     /// A leaf was queued, or the tree is going: for the threads that compact.
     pub(super) queued: Condvar,
-    /// A training, a defragmentation or interpolation indexes are due, or the tree is going: for the thread that does them.
-    pub(super) due: Condvar,
+    /// Wakes the task that trains, defragments and makes interpolation indexes: one of them is due.
+    pub(super) due: Waker,
     /// Some work was done.
     pub(super) done: Condvar,
     /// Fill of a landing buffer, in percent, at which its leaf is offered; `None` when no thread compacts.
@@ -71,6 +72,20 @@ pub(crate) struct Background {
     pub health: Health,
     /// Compactions since the last pass that left shorter frames than a leaf should have.
     pub short_frames: AtomicUsize,
+}
+
+/// A tree's background work, ended when this is dropped. [`Background::stop`] comes before that.
+#[derive(Debug, Default)]
+pub(crate) struct Upkeep {
+    tender: Option<TaskHandle>,
+    compactors: Workers,
+}
+
+impl Upkeep {
+    pub(crate) fn end(&mut self) {
+        self.tender = None;
+        self.compactors.join();
+    }
 }
 
 #[derive(Debug, Default)]
@@ -192,7 +207,7 @@ impl Background {
             .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed);
         if exchanged.is_ok() {
             self.state.lock().interpolation_due = true;
-            self.due.notify_one();
+            self.due.wake();
         }
     }
 
@@ -213,7 +228,7 @@ impl Background {
     /// Has a training done.
     pub(crate) fn train(&self) {
         self.state.lock().training_due = true;
-        self.due.notify_one();
+        self.due.wake();
     }
 
     pub(crate) fn is_training(&self) -> bool {
@@ -259,7 +274,7 @@ impl Background {
     pub(crate) fn landed_anew(&self) {
         if self.may_ask_to_look.load(Ordering::Relaxed) && self.may_ask_to_look.swap(false, Ordering::Relaxed) {
             self.state.lock().looks_due = true;
-            self.due.notify_one();
+            self.due.wake();
         }
     }
 
@@ -273,7 +288,7 @@ impl Background {
     pub(crate) fn tools_made(&self) {
         if self.looks_for_tools.load(Ordering::Relaxed) {
             self.state.lock().tools_due = true;
-            self.due.notify_one();
+            self.due.wake();
         }
     }
 
@@ -283,7 +298,7 @@ impl Background {
             && self.may_ask_to_defragment.swap(false, Ordering::Relaxed)
         {
             self.state.lock().defragmentation_due = true;
-            self.due.notify_one();
+            self.due.wake();
         }
     }
 
@@ -321,7 +336,7 @@ impl Background {
         }
         let mut state = self.state.lock();
         state.settling += 1;
-        self.due.notify_one();
+        self.due.wake();
         while !state.idle() {
             self.done.wait(&mut state);
         }
@@ -332,15 +347,14 @@ impl Background {
         self.stopped.store(true, Ordering::Relaxed);
         self.state.lock().stop = true;
         self.queued.notify_all();
-        self.due.notify_all();
         self.done.notify_all();
         if self.tending == Tending::Caller {
             self.steps.lock().abandon_training();
         }
     }
 
-    /// Starts the threads: `compactors` of them, and one that trains dictionaries and defragments the heap, if the tree has either.
-    pub(crate) fn start(core: &Arc<Core>, compactors: usize) -> Result<Workers, Error> {
+    /// Starts `compactors` threads, and the task that trains dictionaries and defragments the heap, if the tree has either.
+    pub(crate) fn start(core: &Arc<Core>, compactors: usize) -> Result<Upkeep, Error> {
         let tidies = Memory::CAN_BE_DEFRAGMENTED && !cfg!(shuttle);
         let background = &core.background;
         let by_caller = background.tending == Tending::Caller;
@@ -350,7 +364,7 @@ impl Background {
             // Nobody waits for what the caller is to do.
             (state.compactors, state.has_tender) = (compactors, tends && !by_caller);
         }
-        let workers = Self::start_workers(core, compactors, tends && !by_caller).map_err(|error| Error::Thread {
+        let upkeep = Self::start_upkeep(core, compactors, tends && !by_caller).map_err(|error| Error::Thread {
             reason: error.to_string(),
         })?;
         background.may_ask_to_defragment.store(tidies, Ordering::Relaxed);
@@ -359,23 +373,27 @@ impl Background {
         let idle = tends && !cfg!(any(shuttle, miri));
         background.may_ask_to_look.store(idle, Ordering::Relaxed);
         background.looks_for_tools.store(idle, Ordering::Relaxed);
-        Ok(workers)
+        Ok(upkeep)
     }
 
-    fn start_workers(core: &Arc<Core>, compactors: usize, tends: bool) -> io::Result<Workers> {
-        let mut workers = Workers::default();
+    fn start_upkeep(core: &Arc<Core>, compactors: usize, tends: bool) -> io::Result<Upkeep> {
+        let mut upkeep = Upkeep::default();
         let mut start = || -> io::Result<()> {
             for index in 0..compactors {
-                workers.start(format!("leafpress-bg-{index}"), Compactor(Arc::clone(core)))?;
+                let compactor = Compactor(Arc::clone(core));
+                upkeep.compactors.start(format!("leafpress-bg-{index}"), compactor)?;
             }
             if tends {
-                workers.start("leafpress-tend".to_owned(), Tender::new(Arc::clone(core)))?;
+                upkeep.tender = Some(runtime::start(
+                    Tender::new(Arc::clone(core)),
+                    Some(&core.background.due),
+                )?);
             }
             Ok(())
         };
-        // Those that have started are joined when they are dropped.
+        // Those that have started end when they are dropped.
         start().inspect_err(|_| core.background.stop())?;
-        Ok(workers)
+        Ok(upkeep)
     }
 
     /// Does a piece of work without holding the lock.

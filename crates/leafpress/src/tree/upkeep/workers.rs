@@ -1,4 +1,4 @@
-//! What each of the background threads does.
+//! What the threads that compact and the tree's task of the upkeep runtime do.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::sync::MutexGuard;
+use crate::sync::runtime::{Next, Task};
 use crate::sync::worker::{Health, Worker};
 use crate::tree::core::Core;
 use crate::tree::local::Count;
@@ -68,7 +69,7 @@ impl Worker for Compactor {
     }
 }
 
-/// The thread that does everything else.
+/// The task that does everything else.
 pub(super) struct Tender {
     core: Arc<Core>,
     rest_until: Instant,
@@ -80,8 +81,8 @@ pub(super) struct Tender {
     temper_at: Option<Instant>,
 }
 
-impl Worker for Tender {
-    fn work(&mut self) -> ControlFlow<()> {
+impl Task for Tender {
+    fn work(&mut self) -> Next {
         let core = Arc::clone(&self.core);
         let background = &core.background;
         let mut state = background.state.lock();
@@ -96,14 +97,14 @@ impl Worker for Tender {
                         let _ = core.train_dictionary();
                     },
                 );
-                return ControlFlow::Continue(());
+                return Next::Again;
             } else if state.interpolation_due {
                 background.work_unlocked(
                     state,
                     |state| state.interpolation_due = false,
                     || core.renew_interpolation(),
                 );
-                return ControlFlow::Continue(());
+                return Next::Again;
             } else if self.temper_at.is_some_and(|at| at <= Instant::now()) {
                 let mut looked = Duration::ZERO;
                 background.work_unlocked(
@@ -115,14 +116,14 @@ impl Worker for Tender {
                     },
                 );
                 self.temper_at = Some(Instant::now() + TEMPER_EVERY.max(looked * TEMPER_REST));
-                return ControlFlow::Continue(());
+                return Next::Again;
             } else if state.defragmentation_due && rest.is_zero() && state.settling == 0 && core.memory.is_rewritten() {
                 // A pass would take a core from the writers, who would undo it while it rests. Once they write less it is worth its time:
                 // it stays due, and the next look comes when the pass after this one would have.
                 self.rest_until = Instant::now() + self.last_rest;
             } else if state.defragmentation_due && (rest.is_zero() || state.settling > 0) {
                 self.pass(&core, state, Sweep::Defragment);
-                return ControlFlow::Continue(());
+                return Next::Again;
             } else if state.looks_due && rest.is_zero() && self.idle.until_next(&core).is_zero() {
                 // A buffer that is made behind the look or the pass is looked at again.
                 background.may_ask_to_look.store(true, Ordering::Relaxed);
@@ -131,7 +132,7 @@ impl Worker for Tender {
                     Found::Few => state.looks_due = false,
                     Found::Left => {
                         self.pass(&core, state, Sweep::Landed);
-                        return ControlFlow::Continue(());
+                        return Next::Again;
                     }
                 }
             } else if state.tools_due && self.tools_look <= Instant::now() {
@@ -145,7 +146,7 @@ impl Worker for Tender {
                 );
                 self.tools_look = Instant::now() + TOOLS_LOOK_EVERY;
                 background.state.lock().tools_due |= left;
-                return ControlFlow::Continue(());
+                return Next::Again;
             } else {
                 let tidying = state.defragmentation_due.then_some(rest);
                 let look = state.looks_due.then(|| self.idle.until_next(&core).max(rest));
@@ -153,13 +154,10 @@ impl Worker for Tender {
                     .tools_due
                     .then(|| self.tools_look.saturating_duration_since(Instant::now()));
                 let temper = self.temper_at.map(|at| at.saturating_duration_since(Instant::now()));
-                match tidying.into_iter().chain(look).chain(tools).chain(temper).min() {
-                    Some(time) => background.due.wait_for(&mut state, time),
-                    None => background.due.wait(&mut state),
-                }
+                return Next::Idle(tidying.into_iter().chain(look).chain(tools).chain(temper).min());
             }
         }
-        ControlFlow::Break(())
+        Next::End
     }
 
     fn health(&self) -> &Health {
