@@ -3,8 +3,8 @@
 //! `cargo run --release -p leafpress --example cache_threads -- [THREADS [MEMORY_MIB [CODEC [VALUE_BYTES [SECONDS [DISK_FILE]]]]]]`. Each
 //! run is a process of its own: what an allocator keeps for threads that have ended would otherwise count for the next.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -54,16 +54,18 @@ fn main() {
     let disk = arguments.get(5);
 
     let (stop, begun) = (AtomicBool::new(false), OnceLock::<Cache>::new());
+    let ready = Barrier::new(threads + 1);
     thread::scope(|scope| {
         for seed in 0..threads as u64 {
-            let (stop, begun) = (&stop, &begun);
+            let (stop, begun, ready) = (&stop, &begun, &ready);
             scope.spawn(move || {
                 // Its stack is the program's: it is touched before anything is measured.
                 std::hint::black_box([1_u8; 128 << 10]);
+                ready.wait();
                 insert_until(stop, begun.wait(), seed, value_bytes);
             });
         }
-        thread::sleep(Duration::from_millis(300));
+        ready.wait();
         let before = resident_bytes();
         let mut builder = Cache::builder()
             .memory((memory_mib as u64) << 20)

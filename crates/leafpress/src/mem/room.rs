@@ -12,6 +12,12 @@ pub(crate) fn room_for<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
     Ok(room)
 }
 
+/// Room for so many, or some more, for a vector that is dropped soon. Its size is one of a few: allocators keep freed blocks of each size
+/// for each thread, which comes to a hundred KiB a thread where sizes are all different.
+pub(crate) fn short_lived_room_for<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
+    room_for(count.checked_next_power_of_two().unwrap_or(count))
+}
+
 /// `items` in a vector of their own.
 pub(crate) fn copied<T: Copy>(items: &[T]) -> Result<Vec<T>, OutOfMemory> {
     joined(items, &[])

@@ -5,7 +5,7 @@
 
 use bumpalo::Bump;
 
-use crate::mem::room::{TryGrow, room_for};
+use crate::mem::room::{TryGrow, short_lived_room_for};
 use crate::tree::Tree;
 use crate::tree::compact::builder::keep;
 use crate::tree::compact::landed::landed_changes;
@@ -150,7 +150,7 @@ impl Core {
                     Entry::new(record.key, change, None)
                 })
             };
-            let mut changes = room_for(removals().count())?;
+            let mut changes = short_lived_room_for(removals().count())?;
             changes.extend(removals());
             let visit = Visit {
                 records: records.len(),
@@ -207,7 +207,7 @@ impl Core {
     ) -> Result<Vec<Shown<'r>>, Error> {
         let sections = leaf.sections();
         let landed = landed_changes(leaf, &[], &mut Vec::new())?;
-        let mut records = room_for(leaf.count() + landed.len())?;
+        let mut records = short_lived_room_for(leaf.count() + landed.len())?;
         let mut landed = landed.iter().peekable();
         let place =
             |records: &mut Vec<Shown<'r>>, key: &'r [u8], value: Option<Read<'r>>, slot: Option<usize>, landed| {
@@ -235,9 +235,9 @@ impl Core {
             })
         };
         let mut key = Vec::new();
+        let mut in_frame = Vec::<(&'r [u8], Option<Read<'r>>)>::new();
         for frame in 0..leaf.frames() {
             let slots = leaf.slots(&sections, frame);
-            let mut in_frame = room_for::<(&'r [u8], Option<Read<'r>>)>(slots.len())?;
             if with_values {
                 leaf.visit_frame(&sections, frame, decoder, &mut key, |_, key, value| {
                     let value = match value {
@@ -253,7 +253,7 @@ impl Core {
                     Ok(())
                 })?;
             }
-            for (slot, (key, value)) in slots.zip(in_frame) {
+            for (slot, (key, value)) in slots.zip(in_frame.drain(..)) {
                 while let Some(entry) = landed.next_if(|entry| entry.key < key) {
                     if entry.change.value_len().is_some() {
                         place(

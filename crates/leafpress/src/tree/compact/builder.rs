@@ -8,7 +8,7 @@ use std::ops::Range;
 use bumpalo::Bump;
 
 use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, room_for};
+use crate::mem::room::{TryGrow, short_lived_room_for};
 use crate::tree::error::Error;
 use crate::tree::node::key_order::common_prefix;
 use crate::tree::node::large::Large;
@@ -197,8 +197,8 @@ impl<'b> LeafBuilder<'b> {
     /// A builder with room for this many changes.
     pub(crate) fn with_room(form: Form<'b>, changes: usize) -> Result<Self, OutOfMemory> {
         Ok(Self {
-            parts: room_for(changes * 2 + 1)?,
-            records: room_for(changes)?,
+            parts: short_lived_room_for(changes * 2 + 1)?,
+            records: short_lived_room_for(changes)?,
             ..Self::new(form)
         })
     }

@@ -4,7 +4,7 @@
 //! compressed again when the leaf's dictionary is not the tree's newest, or when a key does not fit the leaf's form.
 
 use crate::codec::Scratch;
-use crate::mem::room::{TryGrow, collected, copied, room_for};
+use crate::mem::room::{TryGrow, collected, copied, short_lived_room_for};
 use crate::tree::compact::builder::{Form, LeafBuilder, Record, RecordValue, keep};
 use crate::tree::compact::compress::{BuiltLeaves, Compression};
 use crate::tree::compact::split_hint::SplitHint;
@@ -152,7 +152,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         sections: &Sections,
         changes: &[Entry<'b>],
     ) -> Result<Vec<Record<'b>>, Error> {
-        let mut records = room_for(leaf.count() + changes.len())?;
+        let mut records = short_lived_room_for(leaf.count() + changes.len())?;
         for frame in 0..leaf.frames() {
             self.read_frame(leaf, sections, frame, &mut records)?;
         }
@@ -160,7 +160,9 @@ impl<'b> Compaction<'_, '_, 'b> {
             records.sort_unstable_by(|a, b| a.key.cmp(b.key));
         }
         let changes = self.decompress(leaf, changes)?;
-        self.merge(records, &changes)
+        let mut merged = short_lived_room_for(records.len() + changes.len())?;
+        self.merge(&records, &changes, &mut merged)?;
+        Ok(merged)
     }
 
     fn read_frame(
@@ -206,9 +208,14 @@ impl<'b> Compaction<'_, '_, 'b> {
         }
     }
 
-    /// `records` (in key order) with `changes` applied. Large values that are replaced or removed are dead.
-    fn merge(&mut self, records: Vec<Record<'b>>, changes: &[Entry<'b>]) -> Result<Vec<Record<'b>>, Error> {
-        let mut merged = room_for(records.len() + changes.len())?;
+    /// Appends `records` (in key order) with `changes` applied to `merged`. Large values that are replaced or removed are dead.
+    fn merge(
+        &mut self,
+        records: &[Record<'b>],
+        changes: &[Entry<'b>],
+        merged: &mut Vec<Record<'b>>,
+    ) -> Result<(), Error> {
+        merged.try_grow(records.len() + changes.len())?;
         let mut changes = changes.iter().peekable();
         for record in records {
             while let Some(entry) = changes.next_if(|entry| entry.key < record.key) {
@@ -221,11 +228,11 @@ impl<'b> Compaction<'_, '_, 'b> {
                     }
                     merged.extend(put_by(entry, Some(record.mark)));
                 }
-                None => merged.push(record),
+                None => merged.push(*record),
             }
         }
         merged.extend(changes.filter_map(|entry| put_by(entry, None)));
-        Ok(merged)
+        Ok(())
     }
 
     /// Frames of one record each: a replaced record is never decoded.
@@ -304,8 +311,10 @@ impl<'b> Compaction<'_, '_, 'b> {
             None => leaf.frame_for(sections, entry.key),
         };
         // They ascend as the changes' keys do.
-        let frames: Vec<usize> = collected(changes.iter().map(frame_of))?;
+        let mut frames: Vec<usize> = short_lived_room_for(changes.len())?;
+        frames.extend(changes.iter().map(frame_of));
         let (mut at, mut next) = (0, 0);
+        let mut records = Vec::new();
         while let Some(&frame) = frames.get(next) {
             builder.keep(*leaf, at, frame)?;
             at = frame;
@@ -315,13 +324,13 @@ impl<'b> Compaction<'_, '_, 'b> {
                 let first = next;
                 next += frames[first..].partition_point(|&frame| frame <= at);
                 let here = &changes[first..next];
-                let mut records = Vec::new();
+                records.clear();
                 self.read_frame(leaf, sections, at, &mut records)?;
                 inline_bytes = less(inline_bytes, &records);
-                let before = records.len();
-                let merged = self.merge(records, here)?;
-                same_keys &= merged.len() == before && here.iter().all(|entry| !matches!(entry.change, Change::Remove));
-                builder.records.try_append(&merged)?;
+                let before = builder.records.len();
+                self.merge(&records, here, &mut builder.records)?;
+                let is_as_long = builder.records.len() - before == records.len();
+                same_keys &= is_as_long && here.iter().all(|entry| !matches!(entry.change, Change::Remove));
                 at += 1;
                 let run: usize = builder.records[from..]
                     .iter()
@@ -357,10 +366,10 @@ impl<'b> Compaction<'_, '_, 'b> {
                 builder.keep(*leaf, page, page + 1)?;
                 continue;
             }
-            let mut records = Vec::new();
+            let (mut records, mut merged) = (Vec::new(), Vec::new());
             self.read_frame(leaf, sections, page, &mut records)?;
             inline_bytes = less(inline_bytes, &records);
-            let merged = self.merge(records, &here)?;
+            self.merge(&records, &here, &mut merged)?;
             self.compression.compress_sub_page(&mut builder, merged.into_iter())?;
         }
         builder.inline_bytes += inline_bytes;

@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 
 use crate::mem::OutOfMemory;
 use crate::mem::node::{Kind, NodeHeader};
-use crate::mem::room::room_for;
+use crate::mem::room::short_lived_room_for;
 use crate::reclaim::memory::Memory;
 use crate::sync::AtomicU32;
 use crate::tree::error::{Error, MAX_KEY_BYTES};
@@ -390,7 +390,7 @@ impl<'g> Landing<'g> {
     /// The published entries, oldest first, with room for one more.
     pub(crate) fn read_all(&self) -> Result<Vec<Entry<'g>>, OutOfMemory> {
         let published = self.iter();
-        let mut entries = room_for(published.len() + 1)?;
+        let mut entries = short_lived_room_for(published.len() + 1)?;
         entries.extend(published);
         Ok(entries)
     }
