@@ -185,9 +185,9 @@ impl Cache {
         self.core.remove(key.as_ref())
     }
 
-    /// The records whose keys are in `range`, in key order, from either end. It counts for none of them as a read.
+    /// The records in memory whose keys are in `range`, in key order, from either end: [`Cache::scan`] has those on disk too. It counts for none of them as a read.
     ///
-    /// A key that is there from the scan's start to its end is seen exactly once; one that comes or goes meanwhile may or may not be.
+    /// A key that is in memory from the scan's start to its end is seen exactly once; one that comes or goes meanwhile may or may not be.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;

@@ -49,6 +49,7 @@ mod options;
 mod policy;
 mod record;
 mod scan;
+mod scan_tiers;
 mod stats;
 mod store;
 mod sweep;
@@ -71,6 +72,7 @@ pub use options::{Builder, Entry};
 pub use policy::Policy;
 pub use record::MAX_VALUE_BYTES;
 pub use scan::CacheRange;
+pub use scan_tiers::{CacheScan, ScanPosition};
 pub use stats::CacheStats;
 #[cfg(feature = "serde")]
 pub use typed::TypedCache;
@@ -129,7 +131,8 @@ impl Cache {
     }
 
     /// Number of records in memory, including those that have expired and were not removed yet. A key that was removed does not count, although
-    /// with a disk tier memory may hold a tombstone for it. Under concurrent writes, a number that was right a moment ago.
+    /// with a disk tier memory may hold a tombstone for it. Under concurrent writes, a number that was right a moment ago. How many there are in
+    /// memory and on disk says [`Cache::scan`], by reading the disk.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;

@@ -52,6 +52,7 @@ pub use map::Update;
 pub use options::{Builder, DictionaryChoice, Layout, ShardBy, Tending};
 pub use remove_range::RemovedRange;
 pub use scan::Range;
+pub(crate) use scan::{Bounds, copied_bound, is_empty, not_above, not_below};
 pub use stats::Stats;
 pub use temperature_rule::TemperatureRule;
 

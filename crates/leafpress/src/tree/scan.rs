@@ -30,7 +30,7 @@ const FIRST_BATCH: usize = 16;
 const LEAST_BATCH: usize = 2;
 const MAX_BATCH: usize = 1024;
 /// The keys of a range, both ends.
-pub(super) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// An iterator over the records of a key range, in key order, from either end. See [`Tree::range`](crate::tree::Tree::range).
 ///
@@ -65,7 +65,7 @@ struct Cursor {
     limit: usize,
 }
 
-pub(super) fn not_below(start: &Bound<Vec<u8>>, key: &[u8]) -> bool {
+pub(crate) fn not_below(start: &Bound<Vec<u8>>, key: &[u8]) -> bool {
     match start {
         Bound::Included(start) => start.as_slice() <= key,
         Bound::Excluded(start) => start.as_slice() < key,
@@ -73,7 +73,7 @@ pub(super) fn not_below(start: &Bound<Vec<u8>>, key: &[u8]) -> bool {
     }
 }
 
-pub(super) fn not_above(end: &Bound<Vec<u8>>, key: &[u8]) -> bool {
+pub(crate) fn not_above(end: &Bound<Vec<u8>>, key: &[u8]) -> bool {
     match end {
         Bound::Included(end) => key <= end.as_slice(),
         Bound::Excluded(end) => key < end.as_slice(),
@@ -81,7 +81,7 @@ pub(super) fn not_above(end: &Bound<Vec<u8>>, key: &[u8]) -> bool {
     }
 }
 
-pub(super) fn copied_bound(bound: &Bound<Vec<u8>>) -> Result<Bound<Vec<u8>>, OutOfMemory> {
+pub(crate) fn copied_bound(bound: &Bound<Vec<u8>>) -> Result<Bound<Vec<u8>>, OutOfMemory> {
     Ok(match bound {
         Bound::Included(key) => Bound::Included(copied(key)?),
         Bound::Excluded(key) => Bound::Excluded(copied(key)?),
@@ -90,7 +90,7 @@ pub(super) fn copied_bound(bound: &Bound<Vec<u8>>) -> Result<Bound<Vec<u8>>, Out
 }
 
 /// Whether no key can be between the bounds.
-pub(super) fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
+pub(crate) fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
     match (start, end) {
         (Bound::Included(start), Bound::Included(end)) => start > end,
         (Bound::Included(start) | Bound::Excluded(start), Bound::Excluded(end) | Bound::Included(end)) => start >= end,

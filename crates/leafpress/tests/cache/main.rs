@@ -20,6 +20,7 @@ mod model;
 #[cfg(target_os = "linux")]
 mod recovery;
 mod scans;
+mod scans_of_tiers;
 mod threads;
 #[cfg(feature = "tracing")]
 mod tracing;

@@ -273,13 +273,19 @@ impl Checked {
     }
 
     fn scan(&self, cache: &Cache, from: u16, to: u16) {
-        let mut last = None;
-        for record in cache.range(name(from)..name(to)) {
-            let (key, value) = record.unwrap();
-            self.may_be(&key, &value);
-            assert!(last.is_none_or(|last| last < key));
-            last = Some(key);
+        let in_memory: Vec<_> = cache.range(name(from)..name(to)).map(Result::unwrap).collect();
+        let all: Vec<_> = cache.scan(name(from)..name(to)).map(Result::unwrap).collect();
+        for records in [&in_memory, &all] {
+            assert!(records.is_sorted_by(|one, next| one.0 < next.0));
+            records.iter().for_each(|(key, value)| self.may_be(key, value));
         }
+        let mut backwards: Vec<_> = cache
+            .scan(name(from)..name(to))
+            .backwards()
+            .map(Result::unwrap)
+            .collect();
+        backwards.reverse();
+        backwards.iter().for_each(|(key, value)| self.may_be(key, value));
     }
 
     /// Looks for all that was ever put, and says how much of it is there.

@@ -97,7 +97,7 @@ impl Tier {
     }
 
     /// A record as it left memory.
-    fn without_epoch<'r>(&self, record: &'r [u8]) -> &'r [u8] {
+    pub(super) fn without_epoch<'r>(&self, record: &'r [u8]) -> &'r [u8] {
         match &self.recovery {
             Some(_) => split_epoch(record).map_or(record, |(record, _)| record),
             None => record,

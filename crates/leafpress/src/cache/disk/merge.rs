@@ -12,7 +12,7 @@ use crate::codec::{Engine, Scratch};
 use crate::io::aligned::AlignedBuffer;
 
 /// Blocks of a run that are read at once.
-const READ_BLOCKS: usize = 8;
+pub(super) const READ_BLOCKS: usize = 8;
 /// Times that a read is tried.
 const MOST_READS: u32 = 3;
 
@@ -68,8 +68,22 @@ impl<'r> RunReader<'r> {
         run: Arc<Run>,
         buffers: &'r mut ReadBuffers,
     ) -> Result<Self, Failure> {
+        let mut reader = Self::before_first(device, engine, hasher, tier, run, buffers);
+        reader.advance()?;
+        Ok(reader)
+    }
+
+    /// One that stands before the first record.
+    pub(super) fn before_first(
+        device: &'r Device,
+        engine: &'r dyn Engine,
+        hasher: &'r KeyHasher,
+        tier: u64,
+        run: Arc<Run>,
+        buffers: &'r mut ReadBuffers,
+    ) -> Self {
         buffers.raw.clear();
-        let mut reader = Self {
+        Self {
             device,
             engine,
             hasher,
@@ -81,17 +95,20 @@ impl<'r> RunReader<'r> {
             at: 0,
             end: 0,
             hash: 0,
-        };
-        reader.advance()?;
-        Ok(reader)
+        }
     }
 
-    fn record(&self) -> Option<(&[u8], &[u8])> {
+    /// The hash of the record's key.
+    pub(super) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    pub(super) fn record(&self) -> Option<(&[u8], &[u8])> {
         Records(self.buffers.raw.get(self.at..)?).next()
     }
 
-    /// Goes on to the next record.
-    fn advance(&mut self) -> Result<(), Failure> {
+    /// Goes on to the next record. After a page that could not be read it goes on behind that page.
+    pub(super) fn advance(&mut self) -> Result<(), Failure> {
         self.at = self.end;
         while self.at >= self.buffers.raw.len() {
             if self.page >= self.run.pages.len() {
@@ -99,11 +116,15 @@ impl<'r> RunReader<'r> {
                 (self.at, self.end) = (0, 0);
                 return Ok(());
             }
-            self.next_page()?;
             (self.at, self.end) = (0, 0);
+            self.next_page().inspect_err(|_| self.buffers.raw.clear())?;
         }
         let mut records = Records(&self.buffers.raw[self.at..]);
-        let (key, _) = records.next().ok_or(Failure::Damaged)?;
+        let Some((key, _)) = records.next() else {
+            self.buffers.raw.clear();
+            (self.at, self.end) = (0, 0);
+            return Err(Failure::Damaged);
+        };
         self.hash = self.hasher.hash(key);
         self.end = self.buffers.raw.len() - records.0.len();
         Ok(())

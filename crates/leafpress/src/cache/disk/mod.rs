@@ -13,8 +13,8 @@
 //! lost, by an error of the device or because too much waits to be written, all that is older is forgotten, or a tombstone stays in the
 //! tree. A page has a checksum that knows the page's position, the number of blocks written before it: no two pages have the same.
 //!
-//! `filter`, `page`, `run`, `merge`, `first`, `image`, `key_hash` and `bytes` are the format; `batch` and `state` what memory knows; `lookup`, `door` and `tier`
-//! what readers and the hand do, `writer` what the tier's own thread does, by `change`; `device` turns positions into blocks of a store;
+//! `filter`, `page`, `run`, `merge`, `first`, `image`, `key_hash` and `bytes` are the format; `batch` and `state` what memory knows; `lookup`, `walk`, `door` and
+//! `tier` what readers and the hand do, `writer` what the tier's own thread does, by `change`; `device` turns positions into blocks of a store;
 //! `recovery` finds it all again after a crash.
 
 mod batch;
@@ -38,6 +38,7 @@ mod stats;
 #[cfg(all(test, not(any(miri, shuttle))))]
 mod tests;
 mod tier;
+mod walk;
 mod writer;
 
 use std::fmt;
@@ -56,6 +57,7 @@ use crate::sync::worker::{Health, Workers};
 pub(super) use door::Fate;
 pub use stats::DiskStats;
 pub(super) use tier::Tier;
+pub(super) use walk::{Course, Found, Part, Walked, walk_memory};
 
 use self::device::Device;
 use self::failure::Failure;

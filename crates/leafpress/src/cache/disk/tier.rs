@@ -28,7 +28,7 @@ use crate::mem::room::{TryGrow, room_for};
 use crate::sync::{Condvar, Mutex};
 
 /// Counters of what left memory, by hash: a few keys share one.
-const VERSIONS: usize = 1024;
+pub(super) const VERSIONS: usize = 1024;
 /// What is on disk may take one part in so many of the cache's memory to be known.
 const PART_OF_INDEX: u64 = 2;
 /// Full batches that wait to be written.
@@ -238,7 +238,15 @@ impl Tier {
     }
 
     fn version_of(&self, hash: DiskHash) -> &AtomicU64 {
-        &self.versions[(hash.0 >> 24) as usize % VERSIONS]
+        &self.versions[Self::version_index(hash)]
+    }
+
+    pub(super) fn version_index(hash: DiskHash) -> usize {
+        (hash.0 >> 24) as usize % VERSIONS
+    }
+
+    pub(super) fn versions(&self) -> &[AtomicU64] {
+        &self.versions
     }
 
     /// Rises when a record of the key leaves memory. What was found here goes back to memory only where that has not happened since it was

@@ -1,0 +1,259 @@
+//! Scans of both tiers: what is in memory and what is on disk, in one order.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use super::core::{Core, Seen};
+use super::disk::{Course, Found, Part, Walked};
+use super::error::CacheError;
+use super::record;
+use super::{Cache, disk};
+use crate::mem::OutOfMemory;
+use crate::mem::room::copied;
+use crate::tree::{Bounds, KeyRange, Record, is_empty};
+
+/// Bytes that a scan reads ahead.
+const MOST_BYTES: usize = 4 << 20;
+
+/// The records of a range of keys in memory and on disk, in key order; from [`Cache::scan`].
+pub struct CacheScan<'c> {
+    cache: &'c Cache,
+    position: ScanPosition,
+}
+
+impl fmt::Debug for CacheScan<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CacheScan")
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a [`CacheScan`] is: see [`CacheScan::into_position`].
+pub struct ScanPosition {
+    cache: Weak<Core>,
+    course: Course,
+    part: VecDeque<Found>,
+    /// What the part was read with.
+    walked: Option<Walked>,
+    /// What comes behind the part.
+    rest: Option<Bounds>,
+    /// Why there is no range.
+    refused: Option<CacheError>,
+}
+
+impl fmt::Debug for ScanPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScanPosition")
+            .field("records_read_ahead", &self.part.len())
+            .field("is_last_part", &self.rest.is_none())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cache {
+    /// The records whose keys are in `range`, in memory and on disk, in key order. It counts for none of them as a read, and none is brought
+    /// back to memory.
+    ///
+    /// A key that is there from the scan's start to its end is seen exactly once, whether its record moves between memory and disk or not; one
+    /// that comes or goes meanwhile may or may not be. Each value is the key's at the moment when it is returned. A record on disk that cannot
+    /// be read is not there.
+    ///
+    /// All of the disk tier that the range covers is read, in parts: a part is read at once, takes up to 4 MiB of memory beyond the cache's,
+    /// and nothing is written to the disk tier meanwhile. For what is in memory alone there is [`Cache::range`].
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// # cache.insert("user:42", "Ada")?;
+    /// # cache.insert("user:43", "Grace")?;
+    /// for record in cache.scan("user:43"..) {
+    ///     let (key, value) = record?;
+    ///     assert!(key == b"user:43" && value == b"Grace");
+    /// }
+    /// // How many there are, in both tiers.
+    /// assert_eq!(cache.scan(..).keys_only().count(), 2);
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    pub fn scan(&self, range: impl KeyRange) -> CacheScan<'_> {
+        let (rest, refused) = match range.into_bounds() {
+            Ok(bounds) => (Some(bounds), None),
+            Err(error) => (None, Some(error.into())),
+        };
+        let course = Course {
+            is_backwards: false,
+            keys_only: false,
+            most_bytes: MOST_BYTES,
+        };
+        let position = ScanPosition {
+            cache: Arc::downgrade(&self.core),
+            course,
+            part: VecDeque::new(),
+            walked: None,
+            rest,
+            refused,
+        };
+        CacheScan { cache: self, position }
+    }
+
+    /// Goes on with a scan of this cache from where it was.
+    ///
+    /// # Errors
+    /// [`CacheError::Option`] where the position is another cache's.
+    pub fn resume_scan(&self, position: ScanPosition) -> Result<CacheScan<'_>, CacheError> {
+        if position.cache.as_ptr() != Arc::as_ptr(&self.core) {
+            return Err(CacheError::Option {
+                option: "position",
+                reason: "a scan goes on only in the cache in which it began".to_owned(),
+            });
+        }
+        Ok(CacheScan { cache: self, position })
+    }
+}
+
+impl CacheScan<'_> {
+    /// From the last key to the first. To be called before the first record is taken.
+    #[must_use]
+    pub fn backwards(mut self) -> Self {
+        self.position.course.is_backwards = true;
+        self
+    }
+
+    /// Keys alone: values are empty, and more keys are read at once.
+    #[must_use]
+    pub fn keys_only(mut self) -> Self {
+        self.position.course.keys_only = true;
+        self
+    }
+
+    /// Where the scan is, without a borrow of the cache: for who keeps scans for longer than that, as bindings to other languages do.
+    /// [`Cache::resume_scan`] goes on with it.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// # cache.insert("user:42", "Ada")?;
+    /// # cache.insert("user:43", "Grace")?;
+    /// let mut scan = cache.scan(..);
+    /// assert!(scan.next().is_some());
+    /// let position = scan.into_position();
+    /// assert_eq!(cache.resume_scan(position)?.count(), 1);
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    #[must_use]
+    pub fn into_position(self) -> ScanPosition {
+        self.position
+    }
+}
+
+impl Iterator for CacheScan<'_> {
+    type Item = Result<Record, CacheError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let position = &mut self.position;
+        if let Some(refused) = position.refused.take() {
+            return Some(Err(refused));
+        }
+        let next = position.advance(&self.cache.core);
+        if next.is_err() {
+            position.part.clear();
+            position.rest = None;
+        }
+        next.transpose()
+    }
+}
+
+impl ScanPosition {
+    fn advance(&mut self, core: &Core) -> Result<Option<Record>, CacheError> {
+        loop {
+            while let Some(found) = self.part.pop_front() {
+                if let Some(record) = core.open_found(found, self.walked.as_ref(), self.course.keys_only)? {
+                    return Ok(Some(record));
+                }
+            }
+            match self.rest.take() {
+                Some(bounds) if !is_empty(&bounds.0, &bounds.1) => {
+                    let mut walked = core.walk(self.course, &bounds)?;
+                    self.rest = walked.rest.take();
+                    self.part = std::mem::take(&mut walked.found).into();
+                    self.walked = Some(walked);
+                }
+                _ => return Ok(None),
+            }
+        }
+    }
+}
+
+impl Core {
+    /// The first part of a range.
+    fn walk(&self, course: Course, bounds: &Bounds) -> Result<Walked, CacheError> {
+        // What was read is not to be passed over as expired.
+        self.apply_touches();
+        let in_memory = |part: &mut Part| self.add_keys(course, part);
+        match &self.disk {
+            Some(disk) => disk.walk(course, bounds, in_memory),
+            None => disk::walk_memory(course, bounds, in_memory),
+        }
+    }
+
+    /// Adds the keys that are in memory to a part, in the order of the scan.
+    fn add_keys(&self, course: Course, part: &mut Part) -> Result<(), CacheError> {
+        let (low, high) = part.copied_bounds()?;
+        if is_empty(&low, &high) {
+            return Ok(());
+        }
+        let mut records = self.tree.range((low, high));
+        loop {
+            let add = |key: &[u8], stored: &[u8]| {
+                // The part ends earlier by now.
+                if part.excludes(key) {
+                    return Ok(false);
+                }
+                if !record::is_tombstone(stored) {
+                    part.push_key(key)?;
+                }
+                Ok(true)
+            };
+            let added: Option<Result<Result<bool, OutOfMemory>, _>> = if course.is_backwards {
+                records.next_back_with(add)
+            } else {
+                records.next_with(add)
+            };
+            let Some(added) = added else { return Ok(()) };
+            if !added?? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The record of a key that a scan has come to, as it is now.
+    fn open_found(&self, found: Found, walked: Option<&Walked>, keys_only: bool) -> Result<Option<Record>, CacheError> {
+        let Found { key, stored, .. } = found;
+        let read = |value: &[u8]| if keys_only { Ok(Vec::new()) } else { copied(value) };
+        let mut reads = Some(read);
+        let value = match self.find_in_memory(&key, &mut reads, &mut Seen::default()) {
+            Ok(Some(in_memory)) => in_memory,
+            Err(error) => self.damaged(&key, error)?,
+            Ok(None) => match (&self.disk, stored, walked) {
+                // There was nothing in memory a moment ago, and nothing has left it since the disk was read: this is the newest record.
+                (Some(disk), Some(mut stored), Some(walked)) if walked.is_newest(disk, disk.hash(&key)) => {
+                    let (value, expiry) = record::read(&stored);
+                    let header = stored.len() - value.len();
+                    if record::is_over(expiry, || self.clock.now()) {
+                        return Ok(None);
+                    }
+                    stored.drain(..header);
+                    return Ok(Some((key, stored)));
+                }
+                (Some(_), ..) => {
+                    let mut seen = Seen {
+                        is_going: true,
+                        ..Seen::default()
+                    };
+                    self.find(&key, read, &mut seen)?
+                }
+                (None, ..) => None,
+            },
+        };
+        Ok(value.transpose()?.map(|value| (key, value)))
+    }
+}
