@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use bumpalo::Bump;
 
+use crate::mem::OutOfMemory;
 use crate::reclaim::guard::Guard;
 use crate::tree::Tree;
 use crate::tree::core::Core;
@@ -13,6 +14,7 @@ use crate::tree::in_range::records_in;
 use crate::tree::index::shard::Shard;
 use crate::tree::key_range::KeyRange;
 use crate::tree::node::decoder::Decoder;
+use crate::tree::node::inner::Inner;
 use crate::tree::node::landing::newest_by_key;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::scan::{Bounds, copied_bound, is_empty, not_above};
@@ -40,26 +42,45 @@ impl Tree {
 }
 
 /// A leaf with its range of keys, the start inclusive, the end exclusive.
-struct Ranged<'g> {
-    leaf: Leaf<'g>,
-    start: Vec<u8>,
-    end: Option<Vec<u8>>,
+pub(super) struct Ranged<'g> {
+    pub leaf: Leaf<'g>,
+    pub start: Vec<u8>,
+    pub end: Option<Vec<u8>>,
 }
 
-impl Ranged<'_> {
+impl<'g> Ranged<'g> {
+    /// The leaf that a path leads to.
+    pub(super) fn at(path: &[(Inner<'_>, usize)], leaf: Leaf<'g>) -> Result<Self, OutOfMemory> {
+        let start = path.iter().rev().find(|(_, index)| *index > 0);
+        let end = path.iter().rev().find(|(inner, index)| index + 1 < inner.children());
+        Ok(Self {
+            leaf,
+            start: start.map_or(Ok(Vec::new()), |(inner, index)| inner.separator(index - 1))?,
+            end: end.map(|(inner, index)| inner.separator(*index)).transpose()?,
+        })
+    }
+
     /// Whether whatever may be in the leaf is in the bounds.
     fn is_within(&self, (low, high): &Bounds) -> bool {
-        let low_fits = match low {
+        self.begins_within(low) && self.ends_within(high)
+    }
+
+    /// Whether nothing that may be in the leaf is below the bound.
+    pub(super) fn begins_within(&self, low: &Bound<Vec<u8>>) -> bool {
+        match low {
             Bound::Included(low) => *low <= self.start,
             Bound::Excluded(low) => *low < self.start,
             Bound::Unbounded => true,
-        };
-        let high_fits = match (high, &self.end) {
+        }
+    }
+
+    /// Whether nothing that may be in the leaf is above the bound.
+    pub(super) fn ends_within(&self, high: &Bound<Vec<u8>>) -> bool {
+        match (high, &self.end) {
             (Bound::Unbounded, _) => true,
             (Bound::Included(high) | Bound::Excluded(high), Some(end)) => end <= high,
             (_, None) => false,
-        };
-        low_fits && high_fits
+        }
     }
 }
 
@@ -108,18 +129,12 @@ impl Core {
 
 impl Shard {
     /// The leaf in which a range begins.
-    fn ranged<'g>(&self, low: &Bound<Vec<u8>>, guard: &'g Guard<'_>) -> Result<Ranged<'g>, Error> {
+    fn ranged<'g>(&self, low: &Bound<Vec<u8>>, guard: &'g Guard<'_>) -> Result<Ranged<'g>, OutOfMemory> {
         let from: &[u8] = match low {
             Bound::Included(key) | Bound::Excluded(key) => key,
             Bound::Unbounded => &[],
         };
         let (path, leaf) = self.path(from, guard)?;
-        let start = path.iter().rev().find(|(_, index)| *index > 0);
-        let end = path.iter().rev().find(|(inner, index)| index + 1 < inner.children());
-        Ok(Ranged {
-            leaf,
-            start: start.map_or(Ok(Vec::new()), |(inner, index)| inner.separator(index - 1))?,
-            end: end.map(|(inner, index)| inner.separator(*index)).transpose()?,
-        })
+        Ranged::at(&path, leaf)
     }
 }

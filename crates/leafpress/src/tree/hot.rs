@@ -136,6 +136,11 @@ impl HotRecords {
         NonNull::new(load(&self.table, guard)).map(|node| Table(node, PhantomData))
     }
 
+    /// Whether there may be hot records.
+    pub(crate) fn has_table(&self, guard: &Guard<'_>) -> bool {
+        self.table(guard).is_some()
+    }
+
     /// The value of a key, if it is hot.
     #[inline]
     pub(crate) fn find<'g>(&self, key: &[u8], hash: u64, guard: &'g Guard<'_>) -> Option<&'g [u8]> {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use leafpress::tree::Tending;
 use leafpress::{Layout, Tree};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -181,5 +183,190 @@ fn writers_beside_a_removal_lose_nothing() {
     assert_eq!(tree.len(), 1000);
     for record in &tree {
         assert_eq!(record.unwrap().1, 19_u32.to_be_bytes());
+    }
+}
+
+/// Keys of [`inner_nodes`]: enough leaves for three levels of inner nodes' worth of changes, and values of each kind.
+const MANY: u32 = 24_000;
+
+fn long_value(n: u32) -> Vec<u8> {
+    let len = if n.is_multiple_of(97) { 3000 } else { 90 };
+    n.to_be_bytes().into_iter().cycle().take(len).collect()
+}
+
+/// A tree of thousands of leaves, hundreds of which have what landed on them, and the map that it is to be like.
+fn inner_nodes(landing: Option<usize>) -> (Tree, BTreeMap<Vec<u8>, Vec<u8>>) {
+    let mut map: BTreeMap<_, _> = (0..MANY).map(|n| (n.to_be_bytes().to_vec(), long_value(n))).collect();
+    let mut builder = Tree::builder().codec("none".parse().unwrap()).leaf_bytes(1 << 10);
+    if let Some(bytes) = landing {
+        builder = builder.landing_bytes(bytes);
+    }
+    let tree = builder.build().unwrap();
+    tree.extend(map.iter()).unwrap();
+    for n in (0..MANY).step_by(113) {
+        for n in [n, n + 1] {
+            let (key, value) = (n.to_be_bytes().to_vec(), long_value(97 * (n % 2) + 1));
+            tree.insert(&key, &value).unwrap();
+            map.insert(key, value);
+        }
+        tree.remove(&(n + 2).to_be_bytes()).unwrap();
+        map.remove((n + 2).to_be_bytes().as_slice());
+    }
+    tree.settle().unwrap();
+    (tree, map)
+}
+
+/// Ends the readers, also where a check fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Ranges over many leaves and inner nodes, while readers go over all.
+    #[test]
+    fn ranges_of_many_leaves_go_beside_readers(
+        landing in prop_oneof![Just(None), Just(Some(4096))],
+        ranges in vec((0..MANY, prop_oneof![2 => 1..500u32, 2 => 500..9000u32, 1 => Just(MANY)], any::<bool>()), 1..12),
+    ) {
+        let (tree, mut map) = inner_nodes(landing);
+        let stays: Vec<u32> = (0..MANY)
+            .filter(|n| !ranges.iter().any(|(from, len, _)| (*from..from.saturating_add(*len)).contains(n)))
+            .filter(|n| map.contains_key(n.to_be_bytes().as_slice()))
+            .collect();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..2).map(|reader| {
+                let (tree, map, stays, is_over) = (&tree, map.clone(), &stays, &is_over);
+                scope.spawn(move || while !is_over.load(Ordering::Relaxed) {
+                    if reader == 0 {
+                        for n in stays.iter().step_by(7) {
+                            assert_eq!(tree.get(&n.to_be_bytes()).unwrap().as_ref(), map.get(n.to_be_bytes().as_slice()));
+                        }
+                        continue;
+                    }
+                    let mut at = 0;
+                    for record in tree {
+                        let (key, value) = record.unwrap();
+                        assert_eq!(Some(&value), map.get(&key));
+                        if stays.get(at).is_some_and(|stays| stays.to_be_bytes() == key.as_slice()) {
+                            at += 1;
+                        }
+                    }
+                    assert_eq!(at, stays.len(), "a scan misses a record that stays");
+                })
+            }).collect();
+            let ends = Ends(&is_over);
+            for (from, len, in_parts) in &ranges {
+                let range = from.to_be_bytes().to_vec()..from.saturating_add(*len).to_be_bytes().to_vec();
+                let going: Vec<_> = map.range(range.clone()).map(|(key, value)| (key.clone(), value.len())).collect();
+                assert_eq!(tree.count(range.clone()).unwrap(), going.len() as u64);
+                let (mut records, mut bytes) = (0, 0);
+                loop {
+                    let removed = tree.remove_range(range.clone(), if *in_parts { 700 } else { usize::MAX }).unwrap();
+                    records += removed.records;
+                    bytes += removed.key_and_value_bytes;
+                    if removed.is_done {
+                        break;
+                    }
+                    assert_eq!(removed.records, 700);
+                }
+                assert_eq!(records, going.len() as u64);
+                assert_eq!(bytes, going.iter().map(|(key, value)| (key.len() + value) as u64).sum::<u64>());
+                for (key, _) in going {
+                    assert!(!tree.contains_key(&key).unwrap());
+                    map.remove(&key);
+                }
+            }
+            drop(ends);
+            for reader in readers {
+                reader.join().unwrap();
+            }
+        });
+        tree.validate().unwrap();
+        let stats = tree.stats();
+        assert_eq!(stats.user_bytes, map.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum::<u64>());
+        assert_eq!(tree.len(), map.len());
+        // What is written anew where leaves were is found.
+        for n in (0..MANY).step_by(11) {
+            tree.insert(&n.to_be_bytes(), b"anew").unwrap();
+            map.insert(n.to_be_bytes().to_vec(), b"anew".to_vec());
+        }
+        tree.validate().unwrap();
+        assert!(tree.iter().map(Result::unwrap).eq(map));
+        tree.remove_range(.., usize::MAX).unwrap();
+        assert_eq!((tree.len(), tree.stats().large_value_bytes, tree.stats().user_bytes), (0, 0, 0));
+        tree.validate().unwrap();
+    }
+}
+
+#[test]
+fn writers_on_either_side_of_many_leaves_that_go_lose_nothing() {
+    let (tree, _) = inner_nodes(None);
+    let (from, to) = (MANY / 4, MANY / 4 * 3);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..2)
+            .map(|side| {
+                let tree = &tree;
+                scope.spawn(move || {
+                    for round in 0..20_u32 {
+                        for distance in 0..300 {
+                            // The nearest keys outside, in leaves to which the range falls, and some inside.
+                            let (stays, comes_and_goes) = match side {
+                                0 => (from - 1 - distance, from + distance),
+                                _ => (to + distance, to - 1 - distance),
+                            };
+                            tree.insert(&stays.to_be_bytes(), &round.to_be_bytes()).unwrap();
+                            tree.insert(&comes_and_goes.to_be_bytes(), &[7; 50]).unwrap();
+                        }
+                    }
+                })
+            })
+            .collect();
+        while writers.iter().any(|writer| !writer.is_finished()) {
+            tree.remove_range(from.to_be_bytes()..to.to_be_bytes(), usize::MAX)
+                .unwrap();
+        }
+        for writer in writers {
+            writer.join().unwrap();
+        }
+    });
+    tree.remove_range(from.to_be_bytes()..to.to_be_bytes(), usize::MAX)
+        .unwrap();
+    tree.validate().unwrap();
+    assert_eq!(tree.count(from.to_be_bytes()..to.to_be_bytes()).unwrap(), 0);
+    for n in (from - 300..from).chain(to..to + 300) {
+        assert_eq!(
+            tree.get(&n.to_be_bytes()).unwrap().as_deref(),
+            Some(&19_u32.to_be_bytes()[..])
+        );
+    }
+}
+
+#[test]
+fn leaves_that_go_whole_are_not_decoded() {
+    // Also where nothing is below the range, so that each leaf in turn is the tree's first.
+    for (from, to) in [(5_000, 15_000), (1, 15_000), (5_000, 20_000), (1, 20_000)] {
+        let tree = Tree::builder().tending(Tending::Caller).build().unwrap();
+        let text = |n: u32| format!("Package: {n}\nSection: {}\n", n % 7).repeat(3);
+        for n in 1..20_000_u32 {
+            tree.insert(&n.to_be_bytes(), text(n).as_bytes()).unwrap();
+        }
+        let before = tree.stats();
+        let removed = tree
+            .remove_range(u32::to_be_bytes(from)..u32::to_be_bytes(to), usize::MAX)
+            .unwrap();
+        assert_eq!(removed.records, u64::from(to - from));
+        let after = tree.stats();
+        let decoded = after.engine.decompress_bytes_out - before.engine.decompress_bytes_out;
+        // Those of the range's ends, and of neighbours that these joined.
+        let leaf_bytes = before.user_bytes / before.leaves;
+        assert!(before.leaves > 50 && decoded < 8 * leaf_bytes, "{before:?} {after:?}");
+        tree.validate().unwrap();
     }
 }

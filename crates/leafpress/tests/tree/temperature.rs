@@ -183,6 +183,30 @@ fn hot_records_are_those_of_the_tree() {
 }
 
 #[test]
+fn hot_records_of_a_removed_range_go() {
+    let tree = loaded("auto", 50);
+    let hot: Vec<u64> = (0..20).map(|n| n * 199).collect();
+    let until = Instant::now() + Duration::from_secs(60);
+    while tree.stats().hot_records < 15 {
+        for n in hot.iter().cycle().take(4000) {
+            assert_eq!(tree.get(&key(*n)).unwrap(), Some(value(*n)));
+        }
+        assert!(Instant::now() < until, "{:?}", tree.stats());
+    }
+    // All leaves but the first and the last lie within.
+    let mut keys: Vec<_> = (0..RECORDS).map(key).collect();
+    keys.sort_unstable();
+    let (from, to) = (keys[1].clone(), keys[keys.len() - 1].clone());
+    let removed = tree.remove_range(from.clone()..to.clone(), usize::MAX).unwrap();
+    assert_eq!(removed.records, RECORDS - 2);
+    for n in hot {
+        let stays = !(&from..&to).contains(&&key(n));
+        assert_eq!(tree.get(&key(n)).unwrap(), stays.then(|| value(n)), "{n}");
+    }
+    tree.validate().unwrap();
+}
+
+#[test]
 fn an_idle_tree_has_no_hot_records_in_the_end() {
     let tree = loaded("auto", 50);
     for n in (0..20).cycle().take(2000) {

@@ -200,7 +200,8 @@ impl Shard {
     }
 
     /// Replaces neighbouring children of the path's last node under the structure lock: leaves, whose locks the caller holds, or none,
-    /// which makes the node anew. On an error nothing has changed.
+    /// which makes the node anew. Where all of a node's children go and none comes, the node goes too: then its parent has others. On an
+    /// error nothing has changed.
     pub(crate) fn splice(
         &self,
         path: &[(Inner<'_>, usize)],
@@ -241,24 +242,40 @@ impl Shard {
                     let right = index + 1 < parent.children();
                     let beside = if right { index + 1 } else { index - 1 };
                     if let Node::Inner(sibling) = parent.load_child(beside, guard)
-                        && children.len() + sibling.children() <= JOINED_CHILDREN
+                        && (children.is_empty() || children.len() + sibling.children() <= JOINED_CHILDREN)
                     {
                         if level == 0 {
                             work.lock(sibling)?;
                         }
+                        if level == 0 && children.is_empty() {
+                            // The range falls to the sibling's nearest leaf, which the table must not know by a shorter one.
+                            let mut way = copied(&path[..depth])?;
+                            if let Some((_, index)) = way.last_mut() {
+                                *index = beside;
+                            }
+                            let nearest = if right { 0 } else { sibling.children() - 1 };
+                            self.forget_children(sibling, &way, nearest..nearest + 1, guard)?;
+                        }
                         work.replaced.try_push(sibling)?;
-                        let between = parent.separator(index.min(beside))?;
                         let (more, more_separators) = sibling.contents()?;
-                        children.try_grow(more.len())?;
-                        separators.try_grow(more_separators.len() + 1)?;
+                        if children.is_empty() {
+                            (children, separators) = (more, more_separators);
+                        } else {
+                            let between = parent.separator(index.min(beside))?;
+                            children.try_grow(more.len())?;
+                            separators.try_grow(more_separators.len() + 1)?;
+                            if right {
+                                separators.push(between);
+                                children.extend(more);
+                                separators.extend(more_separators);
+                            } else {
+                                children.splice(0..0, more);
+                                separators.splice(0..0, more_separators.into_iter().chain([between]));
+                            }
+                        }
                         if right {
-                            separators.push(between);
-                            children.extend(more);
-                            separators.extend(more_separators);
                             to += 1;
                         } else {
-                            children.splice(0..0, more);
-                            separators.splice(0..0, more_separators.into_iter().chain([between]));
                             from -= 1;
                         }
                     }
@@ -401,7 +418,7 @@ fn apply(node: Inner<'_>, change: Splice) -> Result<(Vec<*mut u8>, Vec<Vec<u8>>)
     if new.is_empty() {
         // The range of what goes falls to a neighbour: to the left one where there is one.
         let first = from.saturating_sub(1);
-        separators.drain(first..first + (to - from));
+        separators.drain(first..(first + (to - from)).min(separators.len()));
     } else {
         separators.splice(from..to - 1, between);
     }

@@ -1,5 +1,6 @@
 //! A shard's interpolation index: kept true, and made anew.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use crate::reclaim::guard::Guard;
@@ -66,7 +67,7 @@ impl Shard {
         change: &Splice,
         guard: &Guard<'_>,
     ) -> Result<(), OutOfMemory> {
-        let (Some((&(parent, _), above)), Some(table)) = (path.split_last(), self.interpolation(guard)) else {
+        let Some((&(parent, _), above)) = path.split_last() else {
             return Ok(());
         };
         let mut gone = change.from..change.to;
@@ -78,7 +79,21 @@ impl Shard {
                 gone.end = (gone.end + 1).min(parent.children());
             }
         }
-        for index in gone {
+        self.forget_children(parent, above, gone, guard)
+    }
+
+    /// The table no longer leads to these children of a node above leaves, to which `above` is the path. The caller holds the node's lock.
+    pub(crate) fn forget_children(
+        &self,
+        parent: Inner<'_>,
+        above: &[(Inner<'_>, usize)],
+        children: Range<usize>,
+        guard: &Guard<'_>,
+    ) -> Result<(), OutOfMemory> {
+        let Some(table) = self.interpolation(guard) else {
+            return Ok(());
+        };
+        for index in children {
             // Where the leaf's range starts. A shard's first leaf is in no table.
             let below = match index.checked_sub(1) {
                 Some(below) => Some((parent, below)),
