@@ -8,7 +8,7 @@ pub const HEADER_BYTES: usize = 4096;
 /// A length and a checksum.
 const ENTRY_HEADER_BYTES: usize = 12;
 /// Of one entry: more would only make it slow.
-const MOST_COPIES: usize = 4000;
+const MAX_COPIES: usize = 4000;
 /// In the log's header: the number of the first entry, and the leaves that it begins with.
 const FIRST: Range<usize> = 68..76;
 const LEAVES: Range<usize> = 92..100;
@@ -45,7 +45,7 @@ pub fn change(u: &mut Unstructured<'_>, log: &mut Vec<u8>, notes: &mut [u8]) -> 
             Vec::new()
         }
         1 => log[one].to_vec(),
-        2 => log[one].repeat(u.int_in_range(2..=MOST_COPIES)?),
+        2 => log[one].repeat(u.int_in_range(2..=MAX_COPIES)?),
         _ => several(u)?,
     };
     let other = other.min(log.len());

@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::service::Service;
 
 /// How long requests that are under way may take once the service is to end.
-const MOST_SHUTDOWN: Duration = Duration::from_secs(5);
+const MAX_SHUTDOWN: Duration = Duration::from_secs(5);
 /// Seconds, from a hit in memory to a slow backend.
 const BUCKETS: [f64; 10] = [1e-7, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 0.1, 1.0];
 
@@ -70,7 +70,7 @@ pub fn serve(
     listener.set_nonblocking(true)?;
     let served = runtime.block_on(serve_until(service, listener, stop));
     // Whoever still holds the cache lets go of it.
-    runtime.shutdown_timeout(MOST_SHUTDOWN);
+    runtime.shutdown_timeout(MAX_SHUTDOWN);
     Arc::into_inner(cache).ok_or(ServeError::InUse)?.close()?;
     Ok(served?)
 }
@@ -98,7 +98,7 @@ async fn serve_until(
     let too_late = async {
         // Without an answer the service has ended by itself.
         if stopped.await.is_ok() {
-            tokio::time::sleep(MOST_SHUTDOWN).await;
+            tokio::time::sleep(MAX_SHUTDOWN).await;
         } else {
             std::future::pending::<()>().await;
         }

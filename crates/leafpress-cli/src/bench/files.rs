@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 use crate::failure::Failure;
 
 /// Links that are followed before they are taken for a circle: the kernel's own limit.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// A file that can be written.
 pub struct Output {
@@ -95,7 +95,7 @@ impl Output {
 /// Where the links from `path` on end, whether something is there or not.
 fn end_of_links(path: &Path) -> PathBuf {
     let mut end = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         let Ok(next) = std::fs::read_link(&end) else { break };
         end = directory_of(&end).join(next);
     }

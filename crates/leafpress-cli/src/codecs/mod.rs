@@ -24,7 +24,7 @@ use crate::output;
 const DICTIONARY_BYTES: usize = 16 << 10;
 
 /// Every codec works on all of the data several times; of more, a sample is taken.
-const MOST_BYTES: u64 = 32 << 20;
+const MAX_BYTES: u64 = 32 << 20;
 
 /// Arguments of `leafpress codecs`.
 #[derive(Debug, Args)]
@@ -79,7 +79,7 @@ pub fn run(args: &CodecsArgs) -> Result<(), Failure> {
         )));
     }
     let source = Source::named(&args.data).map_err(|e| Failure::bad_input(format!("--{e}")))?;
-    let corpus = Corpus::load_at_most(&source, Cut::Fixed(args.frame_bytes), args.raw, 1, MOST_BYTES)
+    let corpus = Corpus::load_at_most(&source, Cut::Fixed(args.frame_bytes), args.raw, 1, MAX_BYTES)
         .map_err(|e| Failure::bad_input(format!("--{e}")))?;
     let frames: Vec<&[u8]> = (0..corpus.count()).map(|i| corpus.get(i)).collect();
 

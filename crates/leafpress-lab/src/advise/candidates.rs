@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::question::{BlockFigures, Question};
 use crate::core::LabError;
-use crate::model::{CodecCosts, MOST_COMPRESSED, Model, NOTHING_US, Options, Point, least};
+use crate::model::{CodecCosts, MAX_COMPRESSED, Model, NOTHING_US, Options, Point, least};
 
 /// A codec, or none, with blocks of one length.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -82,12 +82,12 @@ pub(super) fn of_block(question: &Question, block: &BlockFigures) -> Result<Vec<
 pub(super) fn best_share(raw: Point, at: impl Fn(f64) -> Point) -> (Point, Vec<Point>) {
     let mut points = vec![raw];
     points.extend((1..10).map(|tenth| at(f64::from(tenth) / 10.0)));
-    points.push(at(MOST_COMPRESSED));
+    points.push(at(MAX_COMPRESSED));
     for step in [0.03, 0.01] {
         let share = least(raw, points.iter().copied()).share;
         for near in [share - 2.0 * step, share - step, share + step, share + 2.0 * step] {
             let is_new = points.iter().all(|point| (point.share - near).abs() > 1e-6);
-            if near > 0.0 && near < MOST_COMPRESSED && is_new {
+            if near > 0.0 && near < MAX_COMPRESSED && is_new {
                 points.push(at(near));
             }
         }

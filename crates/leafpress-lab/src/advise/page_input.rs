@@ -15,7 +15,7 @@ use crate::model::{Access, Overhead, Replacement};
 use crate::suite::{self, MEMCPY};
 
 /// Files whose ratios are shown.
-const MOST_FILES: usize = 40;
+const MAX_FILES: usize = 40;
 
 /// What the page is made of.
 pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_line: &str) -> PageInput {
@@ -147,7 +147,7 @@ fn device_note(report: &device::Report) -> String {
 }
 
 fn files(suite: &suite::Report) -> Vec<FileRatios> {
-    let files = suite.files.iter().take(MOST_FILES).map(|file| FileRatios {
+    let files = suite.files.iter().take(MAX_FILES).map(|file| FileRatios {
         name: file.file.clone(),
         bytes: file.file_bytes,
         ratios: file

@@ -10,7 +10,7 @@ use crate::report::table::{Part, of_parts};
 use crate::report::tsv;
 
 /// Candidates in the table for people.
-const MOST_ROWS: usize = 12;
+const MAX_ROWS: usize = 12;
 
 const HEADINGS: [&str; 10] = [
     "codec",
@@ -53,7 +53,7 @@ pub(super) fn for_people(advice: &Advice) -> String {
             never_pay += 1;
             continue;
         }
-        if is_codec && at >= MOST_ROWS {
+        if is_codec && at >= MAX_ROWS {
             left_out += 1;
             continue;
         }

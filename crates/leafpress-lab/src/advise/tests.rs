@@ -6,7 +6,7 @@ use super::*;
 use crate::core::keys::Distribution;
 use crate::device::{self, Latency, Measurement};
 use crate::model::tco::Prices;
-use crate::model::{Access, BreakEven, CodecCosts, MOST_COMPRESSED, WITHIN_ERROR};
+use crate::model::{Access, BreakEven, CodecCosts, MAX_COMPRESSED, WITHIN_ERROR};
 use crate::report::testing::assert_golden;
 
 const HOT_SET: Access = Access::Law(Distribution::HotSet {
@@ -172,7 +172,7 @@ fn the_model_and_the_advice_never_contradict_each_other() {
         let best = outcome.codecs[0].best;
         let (one, other) = (best.us_per_page, advice.best.best.us_per_page);
         assert!((one / other - 1.0).abs() < 1e-3, "{times}: {one} and {other}");
-        assert!(best.share <= MOST_COMPRESSED && advice.best.best.share <= MOST_COMPRESSED);
+        assert!(best.share <= MAX_COMPRESSED && advice.best.best.share <= MAX_COMPRESSED);
         assert_eq!(outcome.recommended().is_some(), advice.verdict.pays(), "{times}");
         let said = crate::model::text::report(&outcome);
         assert_eq!(said.contains("Compress nothing"), !advice.verdict.pays(), "{said}");

@@ -15,7 +15,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// Records between two looks at whether the load is to end.
 const CHUNK: u64 = 256;
 /// PiBench's buffer for a value, which wrappers may count on.
-pub(super) const LEAST_VALUE_BUFFER: usize = 4096;
+pub(super) const MIN_VALUE_BUFFER: usize = 4096;
 
 /// What a load needs.
 pub(super) struct Loader<'r> {
@@ -198,7 +198,7 @@ impl Loader<'_> {
             let first = 1 + thread * (records / threads) + thread.min(records % threads);
             let end = first + records / threads + u64::from(thread < records % threads);
             let mut key = self.format.blank();
-            let mut value = vec![0; self.values.longest().max(LEAST_VALUE_BUFFER)];
+            let mut value = vec![0; self.values.longest().max(MIN_VALUE_BUFFER)];
             if let Err(error) = self.index.attach_thread() {
                 fail(self.error(error.to_string()));
             }

@@ -23,11 +23,11 @@ pub(super) struct Pending {
 const PENDING: usize = 1024;
 
 /// Latency windows are multiples of the sampling window of at least this: closing one goes over whole histograms.
-const LEAST_WINDOW_MS: u64 = 100;
+const MIN_WINDOW_MS: u64 = 100;
 
 /// Length of a latency window in milliseconds.
 fn window_of(sampling_ms: u64) -> u64 {
-    sampling_ms * LEAST_WINDOW_MS.div_ceil(sampling_ms).max(1)
+    sampling_ms * MIN_WINDOW_MS.div_ceil(sampling_ms).max(1)
 }
 
 /// Latencies of one thread: histograms, filled about a thousand operations at a time, outside of what is measured.

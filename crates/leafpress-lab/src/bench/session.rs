@@ -14,7 +14,7 @@ use crate::core::{LabError, resources};
 use crate::harness::Phase;
 
 /// Growth of less than this is the benchmark's own: stacks, buffers, the allocator's rounding.
-const LEAST_GROWTH_BYTES: u64 = 4 << 20;
+const MIN_GROWTH_BYTES: u64 = 4 << 20;
 
 /// What a run tells while it goes on.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ fn once(
             cancel,
         };
         let mut loaded = loader.load(resident_before, &mut |done| events(Event::Progress(Phase::Load, done)))?;
-        loaded.resident = loaded.resident.at_least(LEAST_GROWTH_BYTES);
+        loaded.resident = loaded.resident.at_least(MIN_GROWTH_BYTES);
         events(Event::Loaded(&loaded));
         loader.verify(&mut loaded, &mut |done| events(Event::Progress(Phase::Verify, done)))?;
         events(Event::Verified(&loaded));

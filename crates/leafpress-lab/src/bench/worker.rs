@@ -12,7 +12,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::distribution::IdChooser;
 use super::keys::readable;
-use super::load::LEAST_VALUE_BUFFER;
+use super::load::MIN_VALUE_BUFFER;
 use super::mix::Mix;
 use super::outcome::OPERATIONS;
 use super::recorder::{Pending, Recorder};
@@ -140,7 +140,7 @@ impl<'r> Worker<'r> {
             planned: Vec::with_capacity(batch),
             keys: shared.format.blank().repeat(batch),
             values: vec![0; batch * longest],
-            value_out: vec![0; longest.max(LEAST_VALUE_BUFFER)],
+            value_out: vec![0; longest.max(MIN_VALUE_BUFFER)],
             records_out: Vec::with_capacity((key_bytes + longest) * options.scan_size.min(1 << 12)),
             clock,
             done: Done {

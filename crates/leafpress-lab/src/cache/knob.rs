@@ -11,11 +11,11 @@ const ACCEPTED: (f64, f64) = (0.96, 1.05);
 /// The same of a run, whose growth is not known better than so.
 const RUN_ACCEPTED: (f64, f64) = (0.94, 1.06);
 /// Runs of one cache at most.
-pub(super) const MOST_RUNS: usize = 3;
+pub(super) const MAX_RUNS: usize = 3;
 /// What is aimed at.
 const AIM: f64 = 1.01;
 /// More fills bring no better knob.
-const MOST_FILLS: usize = 6;
+const MAX_FILLS: usize = 6;
 /// The first knob, as a part of the memory: small records take twice their bytes.
 const FIRST: f64 = 0.5;
 
@@ -28,7 +28,7 @@ pub(super) fn search(memory_bytes: u64, mut fill: impl FnMut(u64) -> Result<Fill
     let part = |fill: &Fill| fill.growth_bytes as f64 / memory;
     let mut fills: Vec<Fill> = Vec::new();
     let mut knob = memory * FIRST;
-    for _ in 0..MOST_FILLS {
+    for _ in 0..MAX_FILLS {
         let filled = fill(knob.max(1.0) as u64)?;
         fills.push(filled);
         let is_enough = part(&filled) >= ACCEPTED.0 || filled.holds_all;

@@ -10,7 +10,7 @@ pub const MAX_PAPER_VALUE_BYTES: u32 = 1 << 20;
 /// Most lengths that values may have.
 const MAX_LENGTHS: usize = 16;
 /// So many bytes of a value are random at the least, where it has as many: values are told apart by them.
-const LEAST_RANDOM_BYTES: u32 = 8;
+const MIN_RANDOM_BYTES: u32 = 8;
 
 /// Values of the paper's objects, whose keys have 16 bytes: random bytes, and zeros behind them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,6 +53,6 @@ impl PaperObjects {
     /// Random bytes of a value; the others are zeros.
     pub(super) fn random_bytes(&self, value_bytes: u32) -> u32 {
         let share = (f64::from(value_bytes) * self.incompressible_pct / 100.0).round() as u32;
-        share.max(LEAST_RANDOM_BYTES).min(value_bytes)
+        share.max(MIN_RANDOM_BYTES).min(value_bytes)
     }
 }

@@ -435,7 +435,7 @@ impl Outcome {
                 ""
             };
             let times = line.measured.as_ref()?.peak_over_memory(&self.options);
-            (times > MOST_OVER_MEMORY).then(|| {
+            (times > MAX_OVER_MEMORY).then(|| {
                 format!(
                     "OVER THE MEMORY: {}: the process grew by {times:.2} times {}{why}",
                     line.engine,
@@ -463,4 +463,4 @@ impl Outcome {
 /// With less memory than this, what a process needs besides a cache is much of it.
 const LITTLE_MEMORY_BYTES: u64 = 32 << 20;
 /// Growth of more than this, as a multiple of the memory, is told.
-const MOST_OVER_MEMORY: f64 = 1.25;
+const MAX_OVER_MEMORY: f64 = 1.25;

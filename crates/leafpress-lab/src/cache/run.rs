@@ -198,7 +198,7 @@ impl Children<'_> {
         let memory_bytes = self.options.memory_bytes;
         let mut all: Vec<Measured> = Vec::new();
         let mut knob_bytes = knob.bytes;
-        for number in 1..=knob::MOST_RUNS {
+        for number in 1..=knob::MAX_RUNS {
             let measured: Measured = self.call(MEASURE, &format!("run-{number}"), knob_bytes, steps)?;
             let run = Fill {
                 knob_bytes,

@@ -9,9 +9,9 @@ use super::{Measurement, Operation, Probed, Subject};
 use crate::core::{Bytes, about};
 
 /// NAND flash takes about 50 us and more for a read at a random place; what takes less than this is not that.
-const LEAST_FLASH_US: f64 = 35.0;
+const MIN_FLASH_US: f64 = 35.0;
 /// No device behind a bus answers in less.
-const LEAST_DEVICE_US: f64 = 4.0;
+const MIN_DEVICE_US: f64 = 4.0;
 /// Second reads that take so much less than first ones come from a cache.
 const REREAD_RATIO: f64 = 0.67;
 /// Differences below this are the clock's and the scheduler's, in microseconds.
@@ -23,7 +23,7 @@ const LATE_SECONDS: f64 = 1.0;
 /// Rates of different blocks that are so near to each other are a limit's.
 const SAME_RATE: f64 = 0.02;
 /// A disk that turns has the same rate for all small blocks too, far below this.
-const LEAST_LIMIT_IOPS: f64 = 1500.0;
+const MIN_LIMIT_IOPS: f64 = 1500.0;
 /// Fewer requests have no 99th percentile worth the name.
 const FEW: u64 = 1000;
 /// A core that is so busy is what is measured.
@@ -210,8 +210,8 @@ fn too_quick(probed: &Probed, measurements: &[Measurement]) -> Option<Note> {
         .filter_map(|m| Some((m, m.random_latency?.p50_us?)))
         .min_by_key(|(m, _)| (m.queue_depth, m.block_bytes))?;
     let why = match p50 {
-        us if us < LEAST_DEVICE_US => "no device behind a bus is so quick: memory answers",
-        us if us < LEAST_FLASH_US => {
+        us if us < MIN_DEVICE_US => "no device behind a bus is so quick: memory answers",
+        us if us < MIN_FLASH_US => {
             "a read of NAND flash takes 50 us and more: a cache answers (the device's, the controller's or a hypervisor's), or this is an uncommonly \
              quick medium"
         }
@@ -236,7 +236,7 @@ fn limit(measurements: &[Measurement]) -> Option<Note> {
         row.windows(3).find_map(|three| {
             let rates = || three.iter().map(|m| m.iops);
             let (least, most) = (rates().fold(f64::MAX, f64::min), rates().fold(0.0, f64::max));
-            let same = least > LEAST_LIMIT_IOPS && most - least <= least * SAME_RATE;
+            let same = least > MIN_LIMIT_IOPS && most - least <= least * SAME_RATE;
             same.then(|| {
                 let sizes: Vec<_> = three.iter().map(|m| Bytes(m.block_bytes).to_string()).collect();
                 let text = format!(

@@ -17,7 +17,7 @@ use crate::core::statistics::upper_median;
 /// Blocks that are read twice at most.
 const BLOCKS: usize = 256;
 /// Fewer say nothing.
-const LEAST_BLOCKS: usize = 16;
+const MIN_BLOCKS: usize = 16;
 /// What the first reads may take together: a disk that turns does about a hundred in that.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -53,7 +53,7 @@ pub(super) fn reread(target: &Target, block_bytes: u64, seed: u64, cancel: &Atom
         }
         first.push(read(block)?);
     }
-    if first.len() < LEAST_BLOCKS {
+    if first.len() < MIN_BLOCKS {
         return None;
     }
     let again = chosen[..first.len()].iter().map(|&block| read(block));

@@ -15,7 +15,7 @@ use crate::core::{LabError, about, resources};
 /// What takes less than this is weighed.
 const LITTLE_BYTES: u64 = 64 << 20;
 /// Growth of less than this is nothing that can be told: the pages that threads have in part.
-const LEAST_BYTES: u64 = 128 << 10;
+const MIN_BYTES: u64 = 128 << 10;
 
 /// Where figures of resident memory are from, in words.
 pub(crate) const RESIDENT: &str = "Resident: what the process grew by over the load; what takes less than 64M is loaded once more for \
@@ -130,7 +130,7 @@ pub(crate) fn weigh<M: ?Sized + Sync>(
     // What a training has freed, the allocator gives back in its own time.
     resources::release_free_memory();
     Ok(Weight {
-        resident: Resident::since(before, resources::resident_bytes()).at_least(LEAST_BYTES),
+        resident: Resident::since(before, resources::resident_bytes()).at_least(MIN_BYTES),
         held_bytes,
     })
 }

@@ -3,7 +3,7 @@
 use super::{Method, Point};
 
 /// The most of the memory that is recommended for compressed pages: with fewer raw pages threads wait for each other's frames.
-pub const MOST_COMPRESSED: f64 = 15.0 / 16.0;
+pub const MAX_COMPRESSED: f64 = 15.0 / 16.0;
 
 /// A gain of less than this share of the time is too small to be told from the errors of what it is computed from.
 pub const WITHIN_ERROR: f64 = 0.05;
@@ -14,7 +14,7 @@ pub(crate) const NOTHING_US: f64 = 1e-9;
 /// The most of the memory that is recommended by these formulas: the thesis knows no bound.
 pub(super) fn most_compressed(method: Method) -> f64 {
     match method {
-        Method::Corrected => MOST_COMPRESSED,
+        Method::Corrected => MAX_COMPRESSED,
         Method::AsPublished => 1.0,
     }
 }

@@ -69,7 +69,7 @@ pub struct CodecOutcome {
     pub break_even: BreakEven,
     /// Up to which share, 0 to 1, it does; 0 when at none.
     pub pays_until: f64,
-    /// Where microseconds a page are least, up to [`MOST_COMPRESSED`](super::MOST_COMPRESSED) unless the formulas are as published; share 0
+    /// Where microseconds a page are least, up to [`MAX_COMPRESSED`](super::MAX_COMPRESSED) unless the formulas are as published; share 0
     /// is no compression.
     pub best: Point,
 }

@@ -23,7 +23,7 @@ pub mod thesis;
 mod trace;
 
 pub use access::Access;
-pub use choice::{MOST_COMPRESSED, WITHIN_ERROR, gain};
+pub use choice::{MAX_COMPRESSED, WITHIN_ERROR, gain};
 #[cfg(feature = "advise")]
 pub(crate) use choice::{NOTHING_US, least};
 pub use codec_costs::CodecCosts;

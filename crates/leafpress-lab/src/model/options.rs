@@ -13,7 +13,7 @@ pub const PUBLISHED_DEVICE_US: f64 = 110.0;
 pub const CORRECTED_DEVICE_US: f64 = 4.0 / 8642.0 * 1e6;
 
 /// Most pieces of what an access wants in a page.
-const MOST_PIECES: u64 = 1 << 20;
+const MAX_PIECES: u64 = 1 << 20;
 
 /// Which formulas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -214,8 +214,8 @@ impl Options {
                 "{wanted} bytes are no multiple and no part of a page of {page}"
             ));
         }
-        if page / wanted > MOST_PIECES {
-            return refuse(format!("a page holds {MOST_PIECES} times what an access wants at most"));
+        if page / wanted > MAX_PIECES {
+            return refuse(format!("a page holds {MAX_PIECES} times what an access wants at most"));
         }
         if let Access::Trace(_) = self.access {
             return refuse("a trace has the numbers of pages, so an access wants a page: leave it out".into());

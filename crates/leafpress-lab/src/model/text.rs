@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::choice::{MOST_COMPRESSED, WITHIN_ERROR, gain};
+use super::choice::{MAX_COMPRESSED, WITHIN_ERROR, gain};
 use super::tco::{Prices, Savings, YEARS};
 use super::thesis::{Figure, Reproduction, Series, Verdict};
 use super::{Access, BreakEven, CodecOutcome, Method, Options, Outcome, Overhead, Replacement, Trace, tables};
@@ -78,7 +78,7 @@ pub(super) fn head(options: &Options) -> String {
                  the best share is {}% at most\n",
                 replacement(options),
                 brief(options.hit_us),
-                tables::percent(MOST_COMPRESSED, 1)
+                tables::percent(MAX_COMPRESSED, 1)
             )
         }
     };

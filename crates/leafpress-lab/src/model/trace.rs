@@ -107,7 +107,7 @@ pub struct Trace {
 /// Bytes of a file whose pages are all looked at.
 const EXACT_BYTES: u64 = 512 << 20;
 /// Fewer pages than this in a sample tell little.
-const LEAST_SAMPLED_PAGES: usize = 100;
+const MIN_SAMPLED_PAGES: usize = 100;
 /// A line is at most so long: a page number has 20 digits.
 const MAX_LINE_BYTES: u64 = 4096;
 /// Accesses between two looks at whether to go on.
@@ -267,11 +267,11 @@ fn learnt(path: &Path, reuse: &Reuse, rate: f64, skipped_lines: u64) -> Result<T
     if reuse.accesses() == 0 {
         return Err(LabError::data(name, "has no page numbers in it"));
     }
-    if rate < 1.0 && sampled < LEAST_SAMPLED_PAGES {
+    if rate < 1.0 && sampled < MIN_SAMPLED_PAGES {
         return Err(LabError::data(
             name,
             format!(
-                "a sample of {rate} has only {sampled} pages, and fewer than {LEAST_SAMPLED_PAGES} tell little; use a larger --trace-sample"
+                "a sample of {rate} has only {sampled} pages, and fewer than {MIN_SAMPLED_PAGES} tell little; use a larger --trace-sample"
             ),
         ));
     }

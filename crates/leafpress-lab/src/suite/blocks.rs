@@ -8,9 +8,9 @@ const TASK_BYTES: usize = 256 << 10;
 /// its memory.
 pub(super) const BATCH_BYTES: usize = 64 << 20;
 /// A pass has at least so many raw bytes for each thread; a smaller sample is gone through several times.
-const LEAST_BYTES: usize = 8 << 20;
+const MIN_BYTES: usize = 8 << 20;
 /// A block takes as much room in a batch as if it had so many bytes: short ones come with buffers of their own too.
-const LEAST_BLOCK_BYTES: usize = 2048;
+const MIN_BLOCK_BYTES: usize = 2048;
 
 /// What is compressed by itself.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,7 @@ impl<'s> Blocks<'s> {
 
     /// How often the sample is gone through in a pass.
     pub(super) fn rounds(&self, threads: usize) -> usize {
-        (LEAST_BYTES * threads.min(64)).div_ceil(self.raw_bytes.max(1)).max(1)
+        (MIN_BYTES * threads.min(64)).div_ceil(self.raw_bytes.max(1)).max(1)
     }
 
     /// Raw bytes of the sample.
@@ -75,7 +75,7 @@ impl<'s> Blocks<'s> {
         let tasks = gather(&self.all, TASK_BYTES, |block| block.raw.len());
         let tasks: Vec<&[Block<'s>]> = std::iter::repeat_n(tasks, rounds).flatten().collect();
         let batches = gather(&tasks, BATCH_BYTES, |task| {
-            raw_bytes(task).max(task.len() * LEAST_BLOCK_BYTES)
+            raw_bytes(task).max(task.len() * MIN_BLOCK_BYTES)
         });
         batches.into_iter().map(<[_]>::to_vec).collect()
     }

@@ -13,7 +13,7 @@ use crate::report::palette::colours;
 use crate::report::scatter::{Point, Scatter, scatter};
 
 /// Files beside each other in a chart; more cannot be told apart.
-const MOST_FILES: usize = 16;
+const MAX_FILES: usize = 16;
 
 /// The colours of memcpy and the codecs, in order: a codec looks the same in every chart.
 pub(super) fn hues(report: &Report) -> Vec<(&str, RGBColor)> {
@@ -129,7 +129,7 @@ pub(super) fn ratio_by_file(report: &Report) -> Result<(Legend, Vec<Markup>), La
         return Ok(Default::default());
     };
     let (lengths, names) = steps(report);
-    if report.files.len() < 2 || report.files.len() > MOST_FILES || lengths.len() < 2 {
+    if report.files.len() < 2 || report.files.len() > MAX_FILES || lengths.len() < 2 {
         return Ok(Default::default());
     }
     let file_hues = colours(report.files.iter().map(|_| None));
@@ -168,7 +168,7 @@ pub(super) fn by_file(report: &Report) -> Result<Vec<Markup>, LabError> {
     let Some((block_bytes, threads)) = common_setting(report) else {
         return Ok(Vec::new());
     };
-    if report.files.len() < 2 || report.files.len() > MOST_FILES {
+    if report.files.len() < 2 || report.files.len() > MAX_FILES {
         return Ok(Vec::new());
     }
     let names: Vec<&str> = report.files.iter().map(|file| last_part(&file.file)).collect();

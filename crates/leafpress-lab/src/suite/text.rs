@@ -10,11 +10,11 @@ use crate::report::table::{Part, of_parts, under_names};
 use crate::report::verdict;
 
 /// Files that are shown in tables; all of them are in `summary.tsv`.
-const MOST_FILES: usize = 40;
+const MAX_FILES: usize = 40;
 /// Files that were left out and are named.
-const MOST_SKIPPED: usize = 10;
+const MAX_SKIPPED: usize = 10;
 /// Characters of a file's name; the end is the part that differs.
-const MOST_NAME: usize = 24;
+const MAX_NAME: usize = 24;
 
 /// The report.
 pub fn text(report: &Report) -> String {
@@ -222,7 +222,7 @@ fn per_file(report: &Report) -> String {
         return String::new();
     }
     let codecs = codecs_of(report, false);
-    let rows = report.files.iter().take(MOST_FILES).flat_map(|file| {
+    let rows = report.files.iter().take(MAX_FILES).flat_map(|file| {
         let figures = FIGURES.map(|(_, cell, _)| file_cells(file, &codecs, (block_bytes, threads), cell));
         let row = |(at, codec): (usize, &&str)| {
             let cells = figures.each_ref().map(|cells| cells[at].clone());
@@ -237,7 +237,7 @@ fn per_file(report: &Report) -> String {
         in_words(threads),
         of_parts(headings, under_names(rows), 1, &[("", &[1, 2, 3])])
     );
-    if let Some(more) = report.files.len().checked_sub(MOST_FILES).filter(|more| *more > 0) {
+    if let Some(more) = report.files.len().checked_sub(MAX_FILES).filter(|more| *more > 0) {
         text += &format!("and {more} more files\n");
     }
     text + "Other block lengths and threads by file are in summary.tsv (--out).\n"
@@ -246,10 +246,10 @@ fn per_file(report: &Report) -> String {
 /// The end of a long name.
 fn short(name: &str) -> String {
     let length = name.chars().count();
-    if length <= MOST_NAME {
+    if length <= MAX_NAME {
         return name.to_owned();
     }
-    let end: String = name.chars().skip(length - MOST_NAME + 3).collect();
+    let end: String = name.chars().skip(length - MAX_NAME + 3).collect();
     format!("...{end}")
 }
 
@@ -272,10 +272,10 @@ pub(super) fn troubles(report: &Report) -> Vec<String> {
             "Skipped {skipped} file{}:",
             if skipped == 1 { "" } else { "s" }
         ));
-        let named = report.skipped.iter().take(MOST_SKIPPED);
+        let named = report.skipped.iter().take(MAX_SKIPPED);
         lines.extend(named.map(|Skipped { file, reason }| format!("  {file}: {reason}")));
-        if skipped > MOST_SKIPPED {
-            lines.push(format!("  and {} more", skipped - MOST_SKIPPED));
+        if skipped > MAX_SKIPPED {
+            lines.push(format!("  and {} more", skipped - MAX_SKIPPED));
         }
     }
     lines

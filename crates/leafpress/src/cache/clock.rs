@@ -98,7 +98,7 @@ impl Expiry {
     }
 
     /// Whether it is over at `now`.
-    pub(super) fn is_over(self, now: Duration) -> bool {
+    pub(super) fn is_expired(self, now: Duration) -> bool {
         Self::after(now, Duration::ZERO) >= self
     }
 }
@@ -128,15 +128,15 @@ mod tests {
             let now = start + Duration::from_millis(ms);
             for ttl_ms in [1000, 1001, 2500, 60_000] {
                 let expiry = Expiry::after(now, Duration::from_millis(ttl_ms));
-                assert!(expiry.is_over(now + Duration::from_millis(ttl_ms)), "{ms} {ttl_ms}");
+                assert!(expiry.is_expired(now + Duration::from_millis(ttl_ms)), "{ms} {ttl_ms}");
                 assert!(
-                    !expiry.is_over(now + Duration::from_millis(ttl_ms - 251)),
+                    !expiry.is_expired(now + Duration::from_millis(ttl_ms - 251)),
                     "{ms} {ttl_ms}"
                 );
             }
         }
-        assert!(!Expiry::after(YEAR, Duration::MAX).is_over(YEAR));
-        assert!(Expiry::PAST.is_over(Duration::ZERO));
+        assert!(!Expiry::after(YEAR, Duration::MAX).is_expired(YEAR));
+        assert!(Expiry::PAST.is_expired(Duration::ZERO));
         let expiry = Expiry::after(1000 * YEAR, YEAR);
         assert_eq!(Expiry::from_bytes(expiry.to_bytes()), expiry);
     }

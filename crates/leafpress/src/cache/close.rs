@@ -18,9 +18,9 @@ const PART_OF_KEYS: u64 = 64;
 /// What a key that is remembered takes beside its bytes, about.
 const KEY_OVERHEAD_BYTES: u64 = 48;
 /// Times that all leaves are gone round in vain, of which some may be passed over because another thread is at them.
-const MOST_ROUNDS: u64 = 16;
+const MAX_ROUNDS: u64 = 16;
 /// How long a cache that is closed waits for its own threads to leave such a leaf.
-const MOST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Leaves that are emptied before what they gave is written.
 const LEAVES_AT_ONCE: usize = 16;
 /// Keys that are brought back before it is asked whether to go on.
@@ -63,7 +63,7 @@ impl Core {
     pub(super) fn close(&self, disk: &Tier) -> Result<(), CacheError> {
         let mut keys = self.spill(disk)?;
         let (began, mut patience) = (Instant::now(), Patience::default());
-        while !self.tree.is_empty() && !disk.has_failed() && began.elapsed() < MOST_WAIT {
+        while !self.tree.is_empty() && !disk.has_failed() && began.elapsed() < MAX_WAIT {
             patience.wait();
             keys.append(&mut self.spill(disk)?);
         }
@@ -109,7 +109,7 @@ impl Core {
     ) -> Result<(), CacheError> {
         let Sweeper { arena, .. } = sweeper;
         let (mut left, mut last_of_use) = (self.tree.len(), 0);
-        while !self.tree.is_empty() && hand.rounds - last_of_use < MOST_ROUNDS && !disk.has_failed() {
+        while !self.tree.is_empty() && hand.rounds - last_of_use < MAX_ROUNDS && !disk.has_failed() {
             for _ in 0..LEAVES_AT_ONCE {
                 if disk.is_full() {
                     break;

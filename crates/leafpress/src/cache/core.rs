@@ -12,9 +12,9 @@ use super::counters::{Count, Counters};
 use super::disk::Tier;
 use super::error::CacheError;
 use super::evict::Memory;
-use super::flights::Flights;
 use super::ghost::Ghost;
 use super::listener::{Listener, Notifier, RemovalCause};
+use super::load_table::LoadTable;
 use super::observer::{Observer, Outcome};
 use super::policy::Policy;
 use super::record;
@@ -28,7 +28,7 @@ use crate::tree::{self, Tree};
 /// What is remembered of keys that left holds one part in so many of the budget at most.
 const PART_OF_GHOST: u64 = 16;
 /// Times that a cache that is to be smaller is measured.
-const MOST_SHRINKS: usize = 16;
+const MAX_SHRINKS: usize = 16;
 
 /// The hand, and what it works with.
 #[derive(Default)]
@@ -48,7 +48,7 @@ pub(super) struct Core {
     pub tree: Tree,
     pub budget: Budget,
     pub counters: Counters,
-    pub flights: Flights,
+    pub loads: LoadTable,
     pub clock: Arc<dyn Clock>,
     pub times: Times,
     /// Reads that are to be noted, where records have a time to idle.
@@ -95,7 +95,7 @@ impl Core {
             tree,
             budget: Budget::new(memory_bytes),
             counters: Counters::default(),
-            flights: Flights::default(),
+            loads: LoadTable::default(),
             clock,
             touches: times.to_idle.map(|_| Touches::new()),
             times,
@@ -184,7 +184,7 @@ impl Core {
             let (value, expiry) = record::read(stored);
             if let Some(expiry) = expiry {
                 let now = self.clock.now();
-                if expiry.is_over(now) {
+                if expiry.is_expired(now) {
                     return None;
                 }
                 seen.wants_touch = self.wants_touch(stored, now);
@@ -216,7 +216,7 @@ impl Core {
             next = index + 1;
             let value = stored.and_then(|stored| {
                 let (value, expiry) = record::read(stored);
-                (!record::is_over(expiry, || self.clock.now())).then_some(value)
+                (!record::is_expired(expiry, || self.clock.now())).then_some(value)
             });
             hits += u64::from(value.is_some());
             read(index, value);
@@ -287,7 +287,7 @@ impl Core {
         }
         if self.listener.is_none() && !self.may_expire() {
             let supersede = || {
-                self.flights.supersede(key);
+                self.loads.supersede(key);
                 true
             };
             return Ok(self.tree.write_noting(key, None, &supersede)?);
@@ -296,10 +296,10 @@ impl Core {
         let found = Cell::new(None);
         let now = self.clock.now();
         let copies = |stored: Option<&[u8]>| {
-            self.flights.supersede(key);
+            self.loads.supersede(key);
             found.set(stored.map(|stored| {
                 let (value, expiry) = record::read(stored);
-                let is_over = record::is_over(expiry, || now);
+                let is_over = record::is_expired(expiry, || now);
                 (self.listener.is_some().then(|| value.to_vec()), is_over)
             }));
             true
@@ -390,7 +390,7 @@ impl Core {
             disk.fit(bytes);
         }
         // What is freed is only given back by the next measurement, which may find that holes are left.
-        for _ in 0..MOST_SHRINKS {
+        for _ in 0..MAX_SHRINKS {
             self.measure();
             self.make_room();
             if self.held_bytes() <= bytes {
@@ -402,7 +402,7 @@ impl Core {
 
     /// Removes every record, in both tiers, and forgets what left before.
     pub(super) fn clear(&self) -> Result<(), CacheError> {
-        self.flights.superseding_all(|| self.clear_tiers())?;
+        self.loads.superseding_all(|| self.clear_tiers())?;
         if let Some(disk) = &self.disk {
             disk.free_buffers();
         }

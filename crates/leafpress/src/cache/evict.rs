@@ -16,14 +16,14 @@ use super::policy::Policy;
 use crate::tree::evict::{READ, Shown};
 
 /// Of a leaf's records so many go at a visit: parts of them.
-const LEAST_PART: f64 = 0.05;
-const MOST_PART: f64 = 0.25;
+const MIN_PART: f64 = 0.05;
+const MAX_PART: f64 = 0.25;
 /// A record in main whose count is 0, and that was not read since the last visit, is on probation again with this chance.
 const DEMOTED: f64 = 0.1;
 /// Counts go up to this.
 const MOST: u8 = 3;
 /// Of the rounds in which a record was not read so many are counted.
-const MOST_ROUNDS: u8 = 7;
+const MAX_ROUNDS: u8 = 7;
 
 /// What a record is, beside whether it was read: bits of its mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub(super) fn heat(policy: Policy, mark: u8) -> u8 {
     let is_read = mark & READ;
     match (policy, Class::of(mark)) {
         (Policy::S3Fifo, Class::Main(count)) => 1 + count + is_read,
-        (Policy::Lru, _) if is_read == 1 => MOST_ROUNDS,
+        (Policy::Lru, _) if is_read == 1 => MAX_ROUNDS,
         // One that was read and then not for some rounds looks like one that was never read for as long.
         _ => is_read,
     }
@@ -147,16 +147,16 @@ impl Memory {
             let rounds = if record.mark & READ != 0 {
                 0
             } else {
-                (record.mark >> 1).saturating_add(1).min(MOST_ROUNDS)
+                (record.mark >> 1).saturating_add(1).min(MAX_ROUNDS)
             };
             record.mark = rounds << 1;
             judged.push(Judged {
-                worth: MOST_ROUNDS - rounds,
+                worth: MAX_ROUNDS - rounds,
                 tie: self.chance.next(),
                 index,
             });
         }
-        let least = (records.len() as f64 * LEAST_PART + self.chance.fraction()) as usize;
+        let least = (records.len() as f64 * MIN_PART + self.chance.fraction()) as usize;
         let wanted = least.saturating_sub(going).min(judged.len());
         if wanted > 0 {
             judged.select_nth_unstable(wanted - 1);
@@ -187,7 +187,7 @@ impl Memory {
             });
         }
         let mut part = |part: f64| (records.len() as f64 * part + chance.fraction()) as usize;
-        let (least, most) = (part(LEAST_PART), part(MOST_PART));
+        let (least, most) = (part(MIN_PART), part(MAX_PART));
         let wanted = on_probation
             .clamp(least, most.max(least))
             .saturating_sub(going)

@@ -10,7 +10,7 @@ use std::task::Poll;
 use super::Cache;
 use super::core::Seen;
 use super::error::{CacheError, LoadError};
-use super::flights::{Boarding, Landed, Lead, Waiting};
+use super::load_table::{Join, LoadLeader, LoadOutcome, LoadWaiter};
 use super::options::Entry;
 use crate::mem::room::copied;
 
@@ -96,25 +96,25 @@ impl Cache {
             if let Some(found) = self.get(key)? {
                 return Ok(found);
             }
-            let lead = match self.core.flights.board(key) {
-                Boarding::Leads(lead) => lead,
-                Boarding::Waits(flight) => {
+            let lead = match self.core.loads.join_or_start(key) {
+                Join::Lead(lead) => lead,
+                Join::Wait(pending) => {
                     if let Some(stale) = self.core.find_stale(key)? {
                         return Ok(stale);
                     }
-                    if !flight.is_led_here() {
-                        match received(flight.wait()) {
+                    if !pending.is_led_here() {
+                        match received(pending.wait()) {
                             Some(result) => return result,
                             None => continue,
                         }
                     }
                     // The loader needs this thread: a wait would last for ever.
-                    self.core.flights.take_over(key)
+                    self.core.loads.take_over(key)
                 }
             };
             return match self.again(key)? {
                 Some(found) => Ok(self.hand_on(lead, found)),
-                None => self.land(lead, load()),
+                None => self.finish(lead, load()),
             };
         }
     }
@@ -181,11 +181,11 @@ impl Cache {
             if let Some(found) = found {
                 return Ok(found.map_err(CacheError::from)?);
             }
-            let lead = match self.core.flights.board(key) {
-                Boarding::Leads(lead) => lead,
-                Boarding::Waits(flight) => match self.core.find_stale(key)? {
+            let lead = match self.core.loads.join_or_start(key) {
+                Join::Lead(lead) => lead,
+                Join::Wait(pending) => match self.core.find_stale(key)? {
                     Some(stale) => return Ok(stale),
-                    None => match received(Waiting::new(flight).await) {
+                    None => match received(LoadWaiter::new(pending).await) {
                         Some(result) => return result,
                         None => continue,
                     },
@@ -196,26 +196,26 @@ impl Cache {
             }
             let mut load = pin!(load);
             let loaded = poll_fn(|context| lead.poll(load.as_mut(), context)).await;
-            return self.land(lead, loaded);
+            return self.finish(lead, loaded);
         }
     }
 
     /// Looks once more for a key that was missed before its load began, and is counted as missed.
     fn again(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
-        // From here on every writer of the key knows of the load: see `flights`.
+        // From here on every writer of the key knows of the load: see `load_table`.
         self.core.tree.synchronize(key)?;
         Ok(self.core.find(key, copied, &mut Seen::default())?.transpose()?)
     }
 
     /// Ends a load whose value was there already.
-    fn hand_on(&self, lead: Lead<'_>, found: Vec<u8>) -> Vec<u8> {
-        lead.land_value(&Arc::from(found.as_slice()));
+    fn hand_on(&self, lead: LoadLeader<'_>, found: Vec<u8>) -> Vec<u8> {
+        lead.finish_with_value(&Arc::from(found.as_slice()));
         found
     }
 
-    fn land<V: AsRef<[u8]>, E: Send + Sync + 'static>(
+    fn finish<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
-        lead: Lead<'_>,
+        lead: LoadLeader<'_>,
         loaded: Result<(V, Entry), E>,
     ) -> Result<Vec<u8>, LoadError<E>> {
         match loaded {
@@ -227,7 +227,7 @@ impl Cache {
             }
             Err(error) => {
                 let error = Arc::new(error);
-                lead.land_error(Arc::clone(&error) as Arc<dyn Any + Send + Sync>);
+                lead.finish_with_error(Arc::clone(&error) as Arc<dyn Any + Send + Sync>);
                 Err(LoadError::Load(error))
             }
         }
@@ -248,11 +248,11 @@ async fn yield_once() {
 }
 
 /// The result for a caller that waited; [`None`] when it is to try again itself.
-fn received<E: Send + Sync + 'static>(landed: Landed) -> Option<Result<Vec<u8>, LoadError<E>>> {
-    match landed {
-        Landed::Value(value) => Some(Ok(value.to_vec())),
+fn received<E: Send + Sync + 'static>(outcome: LoadOutcome) -> Option<Result<Vec<u8>, LoadError<E>>> {
+    match outcome {
+        LoadOutcome::Value(value) => Some(Ok(value.to_vec())),
         // Whoever led may have had another kind of error.
-        Landed::Error(error) => error.downcast().ok().map(|error| Err(LoadError::Load(error))),
-        Landed::Nothing => None,
+        LoadOutcome::Error(error) => error.downcast().ok().map(|error| Err(LoadError::Load(error))),
+        LoadOutcome::Nothing => None,
     }
 }

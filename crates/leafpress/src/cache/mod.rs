@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Inside, `core` holds the parts; `store` puts records in, and `update` those that go by what is there; `budget` says how much the nodes of the tree may hold; `sweep` goes round the leaves, `evict` judges
-//! which records make room, and `ghost` knows what left lately; `flights` and `load` see that there is one loader a key; `record` is
+//! which records make room, and `ghost` knows what left lately; `load_table` and `load` see that there is one loader a key; `record` is
 //! what stands in front of a value. `observer` and `metrics` are how it is seen from outside.
 
 mod background;
@@ -36,11 +36,11 @@ mod counters;
 mod disk;
 mod error;
 mod evict;
-mod flights;
 mod ghost;
 mod in_memory;
 mod listener;
 mod load;
+mod load_table;
 mod map;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -51,6 +51,7 @@ mod record;
 mod scan;
 mod scan_tiers;
 mod stats;
+mod stats_display;
 mod store;
 mod sweep;
 mod tiers;
@@ -59,7 +60,6 @@ mod touches;
 #[cfg(feature = "serde")]
 mod typed;
 mod update;
-mod words;
 
 use std::fmt;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub use stats::CacheStats;
 pub use typed::TypedCache;
 pub use update::CacheUpdate;
 
-/// A door for the fuzz target of what is on disk. No part of the interface.
+/// A guard for the fuzz target of what is on disk. No part of the interface.
 #[cfg(feature = "fuzz")]
 pub mod fuzz {
     pub use super::disk::ignore_checksums;

@@ -137,8 +137,8 @@ pub(super) fn make_clean(stored: &mut [u8]) {
 
 /// Whether a record is over. The clock is only asked where the record expires.
 #[inline]
-pub(super) fn is_over(expiry: Option<Expiry>, now: impl FnOnce() -> Duration) -> bool {
-    expiry.is_some_and(|expiry| expiry.is_over(now()))
+pub(super) fn is_expired(expiry: Option<Expiry>, now: impl FnOnce() -> Duration) -> bool {
+    expiry.is_some_and(|expiry| expiry.is_expired(now()))
 }
 
 #[cfg(test)]
@@ -166,7 +166,7 @@ mod tests {
             }
         }
         write(&[1; 5000], Some(Expiry::NEVER), None, &mut stored).unwrap();
-        assert!(is_over(read(TOMBSTONE).1, || Duration::ZERO));
+        assert!(is_expired(read(TOMBSTONE).1, || Duration::ZERO));
         assert!(is_tombstone(TOMBSTONE) && !is_clean(TOMBSTONE) && !is_tombstone(&stored));
         make_clean(&mut stored);
         assert_eq!(read(&stored), (&[1; 5000][..], Some(Expiry::NEVER)));

@@ -26,7 +26,7 @@ impl<'c> CacheRange<'c> {
             Err(error) => return Some(Err(error.into())),
         };
         let (value, expiry) = record::read(&stored);
-        if record::is_over(expiry, || self.core.clock.now()) {
+        if record::is_expired(expiry, || self.core.clock.now()) {
             return None;
         }
         let header = stored.len() - value.len();

@@ -14,7 +14,7 @@ use crate::mem::room::copied;
 use crate::tree::{Bounds, KeyRange, Record, is_empty};
 
 /// Bytes that a scan reads ahead.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// The records of a range of keys in memory and on disk, in key order; from [`Cache::scan`].
 pub struct CacheScan<'c> {
@@ -83,7 +83,7 @@ impl Cache {
         let course = Course {
             is_backwards: false,
             keys_only: false,
-            most_bytes: MOST_BYTES,
+            most_bytes: MAX_BYTES,
         };
         let position = ScanPosition {
             cache: Arc::downgrade(&self.core),
@@ -238,7 +238,7 @@ impl Core {
                 (Some(disk), Some(mut stored), Some(walked)) if walked.is_newest(disk, disk.hash(&key)) => {
                     let (value, expiry) = record::read(&stored);
                     let header = stored.len() - value.len();
-                    if record::is_over(expiry, || self.clock.now()) {
+                    if record::is_expired(expiry, || self.clock.now()) {
                         return Ok(None);
                     }
                     stored.drain(..header);

@@ -9,8 +9,8 @@ use super::clock::Expiry;
 use super::core::{Core, Seen};
 use super::counters::Count;
 use super::error::CacheError;
-use super::flights::Lead;
 use super::listener::RemovalCause;
+use super::load_table::LoadLeader;
 use super::record::{self, MAX_VALUE_BYTES};
 use crate::mem::room::copied;
 use crate::tree;
@@ -124,16 +124,16 @@ impl Core {
     }
 
     /// Stores what was loaded, unless the key was written or removed since the load began, and ends the load.
-    pub(super) fn store_loaded(&self, lead: Lead<'_>, value: &Arc<[u8]>, entry: Entry) -> Result<(), CacheError> {
+    pub(super) fn store_loaded(&self, lead: LoadLeader<'_>, value: &Arc<[u8]>, entry: Entry) -> Result<(), CacheError> {
         let stored = self
             .expiry_by(entry)
             .and_then(|expiry| self.store_led(&lead, value, expiry));
         let key = lead.key().to_vec();
-        lead.land_value(value);
+        lead.finish_with_value(value);
         self.after_store(&key, stored)
     }
 
-    fn store_led(&self, lead: &Lead<'_>, value: &[u8], expiry: Option<Expiry>) -> Result<Stored, CacheError> {
+    fn store_led(&self, lead: &LoadLeader<'_>, value: &[u8], expiry: Option<Expiry>) -> Result<Stored, CacheError> {
         let key = lead.key();
         let mut stored = Stored::default();
         if !self.keeps(key, value)? {
@@ -143,7 +143,7 @@ impl Core {
         self.before_store(value);
         let (now, replaced) = (self.clock.now(), Cell::new(None));
         let may_store = |found: Option<&[u8]>| {
-            let is_free = found.is_none_or(|found| record::is_over(record::read(found).1, || now));
+            let is_free = found.is_none_or(|found| record::is_expired(record::read(found).1, || now));
             let may_store = is_free && lead.is_current();
             if may_store {
                 replaced.set(self.leaving(found, now));
@@ -168,7 +168,7 @@ impl Core {
     fn leaving(&self, found: Option<&[u8]>, now: Duration) -> Option<(Vec<u8>, RemovalCause)> {
         let found = found.filter(|found| self.listener.is_some() && !record::is_tombstone(found))?;
         let (value, expiry) = record::read(found);
-        let cause = if record::is_over(expiry, || now) {
+        let cause = if record::is_expired(expiry, || now) {
             RemovalCause::Expired
         } else {
             RemovalCause::Replaced
@@ -189,7 +189,7 @@ impl Core {
     fn write(&self, key: &[u8], record: Option<&[u8]>) -> Result<Option<(Vec<u8>, RemovalCause)>, tree::Error> {
         if self.listener.is_none() {
             let supersede = || {
-                self.flights.supersede(key);
+                self.loads.supersede(key);
                 true
             };
             self.tree.write_noting(key, record, &supersede)?;
@@ -197,7 +197,7 @@ impl Core {
         }
         let (now, replaced) = (self.clock.now(), Cell::new(None));
         self.tree.write_if(key, record, &|found| {
-            self.flights.supersede(key);
+            self.loads.supersede(key);
             replaced.set(self.leaving(found, now));
             true
         })?;

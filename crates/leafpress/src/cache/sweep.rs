@@ -7,7 +7,7 @@ use bumpalo::Bump;
 use super::clock::Expiry;
 use super::core::{Core, Sweeper};
 use super::counters::Count;
-use super::disk::{Fate, Tier};
+use super::disk::{SpillOutcome, Tier};
 use super::evict::Memory;
 use super::listener::RemovalCause;
 use super::record;
@@ -18,9 +18,9 @@ use crate::tree::evict::{Evictor, Hand, Shown};
 /// Leaves that are looked at while others wait, before those who listen are told.
 const VISITS_OF_TURN: usize = 16;
 /// Turns after which a writer that finds no room goes on: only where nothing can be taken out.
-const MOST_TURNS: usize = 1024;
+const MAX_TURNS: usize = 1024;
 /// Turns after which who evicts waits for a disk that takes nothing, because what is in memory only hides something there.
-const MOST_STALLED_TURNS: usize = 8;
+const MAX_STALLED_TURNS: usize = 8;
 /// A writer waits for others who make room when nodes are past their limit by one part in so many of the budget.
 const PART_OF_SLACK: u64 = 256;
 
@@ -63,7 +63,7 @@ impl Core {
         let slack = self.budget.memory_bytes() / PART_OF_SLACK;
         // Turns in a row that made no room because of the disk, when the first was, and what nodes held then.
         let mut stalled: (usize, Option<Instant>, u64) = (0, None, u64::MAX);
-        for _ in 0..MOST_TURNS {
+        for _ in 0..MAX_TURNS {
             if !is_over(0) {
                 return;
             }
@@ -75,7 +75,7 @@ impl Core {
                 } else {
                     let since = *stalled.1.get_or_insert_with(Instant::now);
                     stalled.0 += 1;
-                    if stalled.0 > MOST_STALLED_TURNS && !disk.wait_stalled(since) {
+                    if stalled.0 > MAX_STALLED_TURNS && !disk.wait_stalled(since) {
                         disk.forget();
                         warn_event!(cache = %self.observer.name, "disk forgotten");
                         stalled = (0, None, u64::MAX);
@@ -202,18 +202,18 @@ impl Core {
         if !records.iter().any(|record| record.goes) {
             return;
         }
-        let mut door = disk.open_door();
+        let mut guard = disk.begin_spill();
         for record in records.iter_mut().filter(|record| record.goes) {
             let key = record.key;
-            let fate = record.with_value(|stored| {
-                let is_over = record::is_over(record::read(stored).1, || now);
-                door.let_out(key, Some(if is_over { record::TOMBSTONE } else { stored }))
+            let outcome = record.with_value(|stored| {
+                let is_expired = record::is_expired(record::read(stored).1, || now);
+                guard.spill(key, Some(if is_expired { record::TOMBSTONE } else { stored }))
             });
-            match fate.unwrap_or_else(|| door.let_out(key, None)) {
-                Fate::Moved => record.tag = MOVED,
-                Fate::Forgotten => {}
-                Fate::Stays => record.goes = false,
-                Fate::Tombstone => record.stays_as = Some(record::TOMBSTONE),
+            match outcome.unwrap_or_else(|| guard.spill(key, None)) {
+                SpillOutcome::Moved => record.tag = MOVED,
+                SpillOutcome::Forgotten => {}
+                SpillOutcome::Stays => record.goes = false,
+                SpillOutcome::Tombstone => record.stays_as = Some(record::TOMBSTONE),
             }
         }
     }
@@ -277,8 +277,8 @@ impl Evictor for ByWorth<'_> {
     }
 
     fn gone(&mut self, record: &Shown<'_>) {
-        let is_over = self.core.may_expire() && record::is_over(self.core.expiry_of(record), || self.now);
-        let cause = if is_over {
+        let is_expired = self.core.may_expire() && record::is_expired(self.core.expiry_of(record), || self.now);
+        let cause = if is_expired {
             RemovalCause::Expired
         } else {
             RemovalCause::Evicted

@@ -37,7 +37,7 @@ impl Core {
         let (value, expiry) = record::read(&stored);
         if let Some(expiry) = expiry {
             let now = self.clock.now();
-            if expiry.is_over(now) {
+            if expiry.is_expired(now) {
                 return Ok(None);
             }
             seen.wants_touch = self.wants_touch(&stored, now);
@@ -113,7 +113,7 @@ impl Core {
 
     /// Removes a key from both tiers, whatever is there, and supersedes a load of it.
     pub(super) fn erase(&self, disk: &Tier, key: &[u8]) -> Result<(), tree::Error> {
-        self.erase_noting(disk, key, &|| self.flights.supersede(key))
+        self.erase_noting(disk, key, &|| self.loads.supersede(key))
     }
 
     /// Removes a key from both tiers, whatever is there. `note` is called under the latch of its leaf, more than once perhaps.

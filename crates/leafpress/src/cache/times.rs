@@ -71,6 +71,6 @@ impl Core {
 
     /// Whether a record is over and cannot be had stale any more.
     pub(super) fn is_past_use(&self, expiry: Option<Expiry>, now: Duration) -> bool {
-        record::is_over(expiry, || now.saturating_sub(self.times.stale.unwrap_or_default()))
+        record::is_expired(expiry, || now.saturating_sub(self.times.stale.unwrap_or_default()))
     }
 }

@@ -17,7 +17,7 @@ use crate::sync::Mutex;
 use crate::tree::hash::hash;
 
 /// Reads that wait at most. Where there are more, a read is not noted, and the next of its record is.
-const MOST_WAITING: usize = 1024;
+const MAX_WAITING: usize = 1024;
 
 struct Touch {
     key: Vec<u8>,
@@ -36,14 +36,14 @@ pub(super) struct Touches {
 impl Touches {
     pub(super) fn new() -> Self {
         Self {
-            queue: ArrayQueue::new(MOST_WAITING),
-            waiting: (0..MOST_WAITING).map(|_| AtomicU64::new(0)).collect(),
+            queue: ArrayQueue::new(MAX_WAITING),
+            waiting: (0..MAX_WAITING).map(|_| AtomicU64::new(0)).collect(),
             applying: Mutex::new(()),
         }
     }
 
     fn slot_of(&self, hash: u64) -> &AtomicU64 {
-        &self.waiting[hash as usize % MOST_WAITING]
+        &self.waiting[hash as usize % MAX_WAITING]
     }
 
     fn push(&self, key: &[u8], read_at: Duration) {
@@ -65,7 +65,7 @@ impl Touches {
     }
 
     pub(super) fn held_bytes(&self) -> u64 {
-        (MOST_WAITING * (size_of::<Touch>() + 2 * size_of::<u64>())) as u64
+        (MAX_WAITING * (size_of::<Touch>() + 2 * size_of::<u64>())) as u64
     }
 }
 
@@ -89,7 +89,7 @@ impl Core {
             None => touches.applying.lock(),
         };
         let mut written = 0;
-        for _ in 0..MOST_WAITING {
+        for _ in 0..MAX_WAITING {
             let Some(Touch { key, read_at }) = touches.pop() else {
                 break;
             };

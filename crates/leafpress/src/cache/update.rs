@@ -171,15 +171,15 @@ struct Before {
 }
 
 impl Before {
-    fn is_over(&self) -> bool {
+    fn is_expired(&self) -> bool {
         let stored = self.stored.as_deref();
-        stored.is_some_and(|stored| record::is_over(record::read(stored).1, || self.now))
+        stored.is_some_and(|stored| record::is_expired(record::read(stored).1, || self.now))
     }
 
     /// The value that a reader would have found.
     fn value(&self) -> Option<&[u8]> {
         let stored = self.stored.as_deref()?;
-        (!self.is_over()).then(|| record::read(stored).0)
+        (!self.is_expired()).then(|| record::read(stored).0)
     }
 }
 
@@ -316,7 +316,7 @@ impl Core {
                 found.is_none() && self.disk.as_ref().is_none_or(is_newest)
             };
             if is_same {
-                self.flights.supersede(key);
+                self.loads.supersede(key);
             }
             is_same
         };
@@ -340,7 +340,7 @@ impl Core {
         let Some(stored) = before.stored.as_deref().filter(|stored| !record::is_tombstone(stored)) else {
             return;
         };
-        let cause = match before.is_over() {
+        let cause = match before.is_expired() {
             false => cause,
             true if before.is_in_tree => {
                 self.counters.count(Count::Expired);

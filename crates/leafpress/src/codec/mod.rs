@@ -62,7 +62,7 @@ pub use error::CodecError;
 pub(crate) use in_vain::InVain;
 pub use list::Availability;
 pub use name::{Codec, QplMode, QplPath};
-pub(crate) use saving::{MOST_STORED_65536THS, most_stored, saves_enough};
+pub(crate) use saving::{MAX_STORED_65536THS, most_stored, saves_enough};
 pub use scratch::Scratch;
 pub(crate) use train::IS_BUILT_IN as CAN_TRAIN;
 pub use train::{MIN_DICTIONARY_BYTES, MIN_SAMPLE_BYTES, MIN_SAMPLES};

@@ -14,7 +14,7 @@ const SLOTS: usize = 4;
 const COPIED_FOR_ONE_IN: usize = 16;
 
 /// Longer blocks are decoded where their caller wants them: a buffer never shrinks.
-const MOST_RAW_BYTES: usize = 128 << 10;
+const MAX_RAW_BYTES: usize = 128 << 10;
 
 /// A set of buffers.
 #[derive(Default)]
@@ -62,7 +62,7 @@ impl PrimedBuffers {
         raw_len: usize,
         once: bool,
     ) -> Option<&mut Scratch> {
-        if raw_len > MOST_RAW_BYTES {
+        if raw_len > MAX_RAW_BYTES {
             return None;
         }
         self.now += 1;

@@ -1,10 +1,10 @@
 //! When a block is kept compressed.
 
 /// A block that does not save one byte in so many is kept raw: it would be decoded for too little.
-const LEAST_SAVING_ONE_IN: usize = 8;
+const MIN_SAVING_ONE_IN: usize = 8;
 
 /// What part of its raw bytes a block may have that is kept compressed, in 65536ths.
-pub(crate) const MOST_STORED_65536THS: u32 = (1 << 16) - (1 << 16) / LEAST_SAVING_ONE_IN as u32;
+pub(crate) const MAX_STORED_65536THS: u32 = (1 << 16) - (1 << 16) / MIN_SAVING_ONE_IN as u32;
 
 /// Whether a block of `stored` bytes is kept in place of its `raw` ones: it saves an eighth, and one byte at least.
 #[inline]
@@ -15,7 +15,7 @@ pub(crate) fn saves_enough(stored: usize, raw: usize) -> bool {
 /// The most bytes of a block that is kept in place of so many raw ones.
 #[inline]
 pub(crate) fn most_stored(raw: usize) -> usize {
-    raw - raw / LEAST_SAVING_ONE_IN
+    raw - raw / MIN_SAVING_ONE_IN
 }
 
 #[cfg(test)]

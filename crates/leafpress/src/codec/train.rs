@@ -90,12 +90,12 @@ const SEGMENT_BYTES: [u32; 5] = [64, 256, 512, 1024, 2048];
 const HELD_OUT: usize = 8;
 #[cfg(feature = "zstd")]
 /// Samples that are kept at most; more only cost time.
-const MOST_HELD_OUT: usize = 4000;
+const MAX_HELD_OUT: usize = 4000;
 
 #[cfg(feature = "zstd")]
 /// Of one dictionary for each segment length, the one that the codec itself compresses best with.
 fn best(codec: Codec, header: Header, samples: &[&[u8]], max_bytes: usize) -> Result<Vec<u8>, CodecError> {
-    let every = HELD_OUT.max(samples.len() / MOST_HELD_OUT);
+    let every = HELD_OUT.max(samples.len() / MAX_HELD_OUT);
     let part = |of_judges: bool| {
         let is_of_it = move |(i, _): &(usize, &&[u8])| (i % every == every - 1) == of_judges;
         collected(samples.iter().enumerate().filter(is_of_it).map(|(_, sample)| *sample))

@@ -10,8 +10,8 @@ use super::guard::Pinned;
 use super::sweep::{Sweeper, Swept};
 
 /// The raw space that there is at least, in the longest runs; and what an adaptive share leaves, where that is no large part of the memory.
-const LEAST_RUNS: usize = 4;
-const LEAST_ADAPTIVE_RUNS: usize = 16;
+const MIN_RUNS: usize = 4;
+const MIN_ADAPTIVE_RUNS: usize = 16;
 const LARGE_PART: usize = 4;
 
 impl Core {
@@ -46,9 +46,9 @@ impl Core {
         let data = self.data_limit();
         let raw = (data as f64 * self.raw_percent() / 100.0) as usize;
         // Some frames there have to be, more where pages come and go through them, and a log of one segment is none.
-        let mut least = LEAST_RUNS * self.max_run_bytes;
+        let mut least = MIN_RUNS * self.max_run_bytes;
         if self.adaptive.is_some() {
-            least = least.max((LEAST_ADAPTIVE_RUNS * self.max_run_bytes).min(data / LARGE_PART));
+            least = least.max((MIN_ADAPTIVE_RUNS * self.max_run_bytes).min(data / LARGE_PART));
         }
         let raw = raw.max(least).min(data);
         let compressed = data - raw;

@@ -17,8 +17,8 @@ const MAX_PASSED_OVER: usize = 1024;
 const STUCK_SEGMENTS: usize = 256;
 /// Frames that are to be free ahead of need, where they are no more than an eighth of all. With fewer than some, threads that read pages
 /// compress all victims themselves; more than that many bring nothing.
-const LEAST_AHEAD: usize = 8;
-const MOST_AHEAD: usize = 256;
+const MIN_AHEAD: usize = 8;
+const MAX_AHEAD: usize = 256;
 
 /// Pages that would have made room, had they been written.
 #[derive(Default)]
@@ -150,7 +150,7 @@ impl Core {
     /// Frames that are to be free ahead of need.
     pub(super) fn frames_ahead(&self) -> usize {
         let used = self.frames.used_frames();
-        (used / 64).max(LEAST_AHEAD.min(used / 8)).min(MOST_AHEAD)
+        (used / 64).max(MIN_AHEAD.min(used / 8)).min(MAX_AHEAD)
     }
 
     /// Wakes the pool's threads when frames run short.

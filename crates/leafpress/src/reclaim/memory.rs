@@ -38,7 +38,7 @@ const MAX_WAIT: Duration = Duration::from_millis(20);
 
 /// What is held is looked at again, up to so many times, where nodes were made meanwhile: of more bytes than one part in so many of what nodes
 /// hold, and than these.
-const MOST_LOOKS: usize = 4;
+const MAX_LOOKS: usize = 4;
 const LIVE_FOR_SEEN_TWICE: u64 = 128;
 const MIN_SEEN_TWICE_BYTES: u64 = 128 << 10;
 
@@ -403,7 +403,7 @@ impl Memory {
     /// counted again.
     pub(crate) fn held(&self) -> Held {
         let mut allocated = self.heap.allocated();
-        for _ in 1..MOST_LOOKS {
+        for _ in 1..MAX_LOOKS {
             let held = self.held_about_now();
             let before = std::mem::replace(&mut allocated, self.heap.allocated());
             let all = held.live.iter().sum::<u64>();

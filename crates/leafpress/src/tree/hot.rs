@@ -21,7 +21,7 @@ use crate::sync::{AtomicPtr, Mutex};
 /// Places of a set: a cache line.
 const WAYS: usize = 8;
 /// A record that was read so often since it was last looked at stays for as many looks.
-const MOST_USES: u32 = 3;
+const MAX_USES: u32 = 3;
 /// Most sets of a table: four million places, in a node of a length that nodes may have.
 const MAX_SETS: usize = 1 << 19;
 /// Places for each record: some sets are fuller than others.
@@ -147,7 +147,7 @@ impl HotRecords {
         let (_, _, entry) = place_of(self.table(guard)?, key, hash, guard)?;
         let uses = entry.uses();
         // A line that all readers write to would go from core to core.
-        if uses < MOST_USES {
+        if uses < MAX_USES {
             entry.set_uses(uses + 1);
         }
         Some(entry.value())

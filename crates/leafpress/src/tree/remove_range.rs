@@ -44,7 +44,7 @@ pub struct RemovedRange {
 }
 
 /// Most leaves that are unlinked together where their keys have to be looked at, under the structure's lock.
-const MOST_LOOKED_INTO: usize = 8;
+const MAX_LOOKED_INTO: usize = 8;
 
 /// What leaves held that were unlinked, and where the range of the last of them ended.
 #[derive(Default)]
@@ -224,7 +224,7 @@ impl<'w> WritePath<'w> {
             if let Some(temperatures) = &self.core.temperatures
                 && temperatures.hot.has_table(self.guard)
             {
-                if leaves.len() == MOST_LOOKED_INTO {
+                if leaves.len() == MAX_LOOKED_INTO {
                     break;
                 }
                 self.forget_hot(&temperatures.hot, here.leaf, arena)?;

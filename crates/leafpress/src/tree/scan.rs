@@ -27,7 +27,7 @@ use crate::tree::scan::batch::{Batch, Gathered, Record};
 
 /// Records of the first batch; later ones double up to [`MAX_BATCH`].
 const FIRST_BATCH: usize = 16;
-const LEAST_BATCH: usize = 2;
+const MIN_BATCH: usize = 2;
 const MAX_BATCH: usize = 1024;
 /// The keys of a range, both ends.
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -114,7 +114,7 @@ impl<'t> Range<'t> {
     }
 
     fn cursors(core: &Core, (start, end): &Bounds) -> Result<Vec<Cursor>, Error> {
-        let limit = FIRST_BATCH.div_ceil(core.shards.len()).max(LEAST_BATCH);
+        let limit = FIRST_BATCH.div_ceil(core.shards.len()).max(MIN_BATCH);
         let mut cursors = room_for(core.shards.len())?;
         for shard in 0..core.shards.len() {
             let rest = match is_empty(start, end) {
@@ -233,7 +233,7 @@ impl Cursor {
             // Where a run of keys is in one shard, that shard has more than its share of the next records.
             let limit = match share {
                 Some(share) if self.begun => share.clamp(self.limit, MAX_BATCH),
-                Some(share) => share.clamp(LEAST_BATCH, MAX_BATCH),
+                Some(share) => share.clamp(MIN_BATCH, MAX_BATCH),
                 None => self.limit,
             };
             self.begun = true;

@@ -20,7 +20,7 @@ const HUMP: f64 = 1.1;
 /// The longest step.
 const STEP: f64 = 0.15;
 /// The shortest step.
-const LEAST_STEP: f64 = 0.004;
+const MIN_STEP: f64 = 0.004;
 
 /// The fraction and where it is bound for.
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ impl Controller {
             (false, true) if gain < LITTLE => (WORTH_A_HUMP, AGREEING_ON_HUMP_FOR_LITTLE),
             (false, true) => (WORTH_A_HUMP, AGREEING_ON_HUMP),
         };
-        if gain < worth || way.abs() < LEAST_STEP {
+        if gain < worth || way.abs() < MIN_STEP {
             self.rest();
             return None;
         }
@@ -85,7 +85,7 @@ impl Controller {
         self.moving = true;
         self.fraction += way.clamp(-STEP, STEP);
         // Sums of steps that should be 1 are not quite.
-        if self.fraction > 1.0 - LEAST_STEP {
+        if self.fraction > 1.0 - MIN_STEP {
             self.fraction = 1.0;
         }
         Some(self.fraction)

@@ -7,14 +7,14 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Shorter pages are of the first class, longer ones of the last.
-const LEAST_BYTES: u32 = 512;
-const MOST_BYTES: u32 = 1 << 20;
+const MIN_BYTES: u32 = 512;
+const MAX_BYTES: u32 = 1 << 20;
 /// Classes of pages by length, a doubling each.
-pub(crate) const CLASSES: usize = (MOST_BYTES.ilog2() - LEAST_BYTES.ilog2() + 1) as usize;
+pub(crate) const CLASSES: usize = (MAX_BYTES.ilog2() - MIN_BYTES.ilog2() + 1) as usize;
 
 /// The class of a page of so many bytes.
 pub(crate) fn class(raw_bytes: u32) -> usize {
-    let doublings = raw_bytes.max(1).ilog2().saturating_sub(LEAST_BYTES.ilog2());
+    let doublings = raw_bytes.max(1).ilog2().saturating_sub(MIN_BYTES.ilog2());
     (doublings as usize).min(CLASSES - 1)
 }
 
@@ -39,7 +39,7 @@ const CODEC: Averaging = Averaging {
 };
 
 /// Every call counts up to this, in nanoseconds, so that a mean near 0 can rise.
-const LEAST_MOST_NS: f32 = 1_000.0;
+const MIN_MOST_NS: f32 = 1_000.0;
 
 /// Calls that make a mean worth deciding on.
 const ENOUGH_CALLS: u32 = 8;
@@ -88,7 +88,7 @@ struct Means {
 impl Means {
     fn add(&self, raw_bytes: u32, ns: u64, averaging: Averaging) {
         for mean in [&self.classes[class(raw_bytes)], &self.all] {
-            mean.add(ns as f32, averaging, LEAST_MOST_NS);
+            mean.add(ns as f32, averaging, MIN_MOST_NS);
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// The part of the process's time that deciding may take.
 const PART: f64 = 0.02;
 /// What may be saved up, and what there is at the start, in nanoseconds.
-const MOST_CREDIT_NS: f64 = 20e6;
+const MAX_CREDIT_NS: f64 = 20e6;
 
 /// The least time between two looks at how busy processors are.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -124,7 +124,7 @@ impl CpuBudget {
     /// Full credit from `now` on.
     pub(crate) fn new(now: Spent) -> Self {
         Self {
-            credit_ns: MOST_CREDIT_NS,
+            credit_ns: MAX_CREDIT_NS,
             granted: now.process,
             access_ns: 500.0,
             paused: false,
@@ -142,7 +142,7 @@ impl CpuBudget {
         let run_ns = self.access_ns * run as f64;
         let granted_ns = nanoseconds(after.process.saturating_sub(self.granted)) * PART;
         self.granted = after.process;
-        self.credit_ns = (self.credit_ns + granted_ns - cost_ns).min(MOST_CREDIT_NS.max(2.0 * run_ns));
+        self.credit_ns = (self.credit_ns + granted_ns - cost_ns).min(MAX_CREDIT_NS.max(2.0 * run_ns));
         match self.paused {
             false if self.credit_ns < 0.0 => {
                 self.paused = true;

@@ -12,13 +12,13 @@ use super::padded::{Padded, Pinned};
 use super::read::nanoseconds;
 use super::shard::{Form, Placed};
 use super::{Insertion, MAX_KEY_BYTES, NewBlock};
-use crate::codec::{Codec, MOST_STORED_65536THS, saves_enough};
+use crate::codec::{Codec, MAX_STORED_65536THS, saves_enough};
 
 /// Blocks of a family that did not shrink lately are tried once in so many.
 const TRY_ONE_IN: u32 = 16;
 /// Raw blocks that an insertion compresses where there are too many, at most: so that a smaller share is reached in some time, and no
 /// insertion takes long.
-const MOST_COMPRESSED: usize = 3;
+const MAX_COMPRESSED: usize = 3;
 /// Where nothing is compressed, one block in so many is, to know what that would cost; some in a row, of which the first only makes the
 /// codec's tables and code warm, as they are where every block is compressed.
 const PROBE_EVERY: u32 = 64;
@@ -237,7 +237,7 @@ impl Core {
     ) -> bool {
         let shrinkage = &self.shrinkage[family];
         let lately = shrinkage.load(Relaxed);
-        let is_hopeless = lately > MOST_STORED_65536THS;
+        let is_hopeless = lately > MAX_STORED_65536THS;
         if is_hopeless && !self.attempts.fetch_add(1, Relaxed).is_multiple_of(TRY_ONE_IN) {
             return false;
         }
@@ -262,7 +262,7 @@ impl Core {
     /// Compresses raw blocks of a shard that are more than their share allows.
     fn compress_surplus(&self, shard: &Padded, buffers: &mut Buffers) {
         let admission = self.admission.load(Relaxed);
-        for _ in 0..MOST_COMPRESSED {
+        for _ in 0..MAX_COMPRESSED {
             let expected = |family: u8, raw_bytes| self.expected(usize::from(family), raw_bytes);
             let Some(pin) = shard.0.lock().surplus(admission, expected) else {
                 return;

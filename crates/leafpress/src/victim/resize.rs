@@ -12,7 +12,7 @@ use crate::sync::Patience;
 const DICTIONARIES_ONE_IN: usize = 16;
 /// Buffers may take one in so many of the capacity's bytes, and no more than this.
 const BUFFERS_ONE_IN: usize = 128;
-const MOST_BUFFER_BYTES: usize = 32 << 20;
+const MAX_BUFFER_BYTES: usize = 32 << 20;
 /// Memory of a dictionary with its tables, at most, in its own bytes.
 const TABLES_TIMES: usize = 16;
 
@@ -94,7 +94,7 @@ impl Core {
                 return false;
             }
         }
-        let for_buffers = (bytes / BUFFERS_ONE_IN).min(MOST_BUFFER_BYTES);
+        let for_buffers = (bytes / BUFFERS_ONE_IN).min(MAX_BUFFER_BYTES);
         self.buffers.set_limit(for_buffers);
         let for_blocks = bytes.saturating_sub(self.fixed_bytes() + for_dictionaries + for_buffers);
         let for_deciding = self

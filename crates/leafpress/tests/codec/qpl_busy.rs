@@ -11,7 +11,7 @@ use libloading::os::unix::Library;
 
 const CHILD: &str = "LEAFPRESS_FAKE_QPL_TEST_CHILD";
 /// More tries than any job is given, and fewer than a spin for ever.
-const MOST_TRIES: i64 = 100;
+const MAX_TRIES: i64 = 100;
 
 fn fake_library() -> &'static Path {
     static FAKE: OnceLock<PathBuf> = OnceLock::new();
@@ -138,10 +138,7 @@ fn busy_for_ever(fake: &Fake) {
             assert_eq!(engine.counters().errors, 0);
             assert_eq!(fake.count("executions"), done as i64);
             let tried = fake.count(if submissions < 0 { "submissions" } else { "checks" });
-            assert!(
-                tried > done as i64 && tried <= done as i64 * MOST_TRIES,
-                "{tried} tries"
-            );
+            assert!(tried > done as i64 && tried <= done as i64 * MAX_TRIES, "{tried} tries");
         }
     }
 }
@@ -172,7 +169,7 @@ fn busy_without_a_way_out(fake: &Fake) {
     }
     assert_eq!(engine.counters().errors, 4);
     assert_eq!(fake.count("executions"), 0);
-    assert!(fake.count("submissions") <= 4 * MOST_TRIES);
+    assert!(fake.count("submissions") <= 4 * MAX_TRIES);
 }
 
 /// A device that was there when the engine was opened, and has no memory for further jobs: `auto` goes on without it.

@@ -117,7 +117,7 @@ pub(crate) unsafe fn fill<S: Copy>(to: *mut S, make: impl FnOnce(usize) -> S) ->
     let bytes = known_bytes.min(size_of::<S>());
     // A header is of the first version at least; and what is no size is most likely not initialised.
     if known_bytes < 2 * size_of::<u64>()
-        || known_bytes > MOST_STRUCT_BYTES
+        || known_bytes > MAX_STRUCT_BYTES
         || !known_bytes.is_multiple_of(align_of::<S>())
     {
         return Err(Failure::argument(format!(
@@ -131,4 +131,4 @@ pub(crate) unsafe fn fill<S: Copy>(to: *mut S, make: impl FnOnce(usize) -> S) ->
 }
 
 /// No struct of ours will ever be so long.
-const MOST_STRUCT_BYTES: usize = 4096;
+const MAX_STRUCT_BYTES: usize = 4096;

@@ -10,7 +10,7 @@ use crate::BenchError;
 /// fit beside each other, compressed or not.
 const SHARE: f64 = 0.125;
 /// Most bytes of data unless told otherwise: more makes loading long and changes little.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 /// Part of the free disk that data may take at most.
 const DISK_SHARE: f64 = 0.25;
 
@@ -23,7 +23,7 @@ pub fn data_bytes(asked: Option<&str>, directory: &Path) -> Result<u64, BenchErr
     match asked {
         None => {
             let disk = free_disk_bytes(directory).map_or(u64::MAX, |disk| (disk as f64 * DISK_SHARE) as u64);
-            Ok(((free as f64 * SHARE) as u64).min(MOST_BYTES).min(disk).max(1 << 20))
+            Ok(((free as f64 * SHARE) as u64).min(MAX_BYTES).min(disk).max(1 << 20))
         }
         Some(text) => match text.strip_suffix('%').map(str::parse::<f64>) {
             Some(Ok(percent)) if percent > 0.0 && percent <= 1000.0 => Ok((free as f64 * percent / 100.0) as u64),
@@ -100,7 +100,7 @@ mod tests {
         let here = Path::new(".");
         assert_eq!(data_bytes(Some("64M"), here).unwrap(), 64 << 20);
         assert!(data_bytes(Some("10%"), here).unwrap() > 0);
-        assert!(data_bytes(None, here).unwrap() <= MOST_BYTES);
+        assert!(data_bytes(None, here).unwrap() <= MAX_BYTES);
         for bad in ["0", "x", "-1%", "0%"] {
             assert!(
                 data_bytes(Some(bad), here)

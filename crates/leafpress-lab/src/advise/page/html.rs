@@ -7,7 +7,7 @@ use super::grid::{Grid, grid};
 use super::start::Start;
 use super::{PageInput, tables};
 use crate::core::{Bytes, LabError, about, about_decimal};
-use crate::model::{Access, MOST_COMPRESSED, Outcome, Point, WITHIN_ERROR};
+use crate::model::{Access, MAX_COMPRESSED, Outcome, Point, WITHIN_ERROR};
 use crate::report::html::{self, STYLE, escape};
 use crate::report::numbers::brief;
 use crate::report::palette::{colours, css};
@@ -72,7 +72,7 @@ pub(super) fn page_with(input: &PageInput, grid: &Grid) -> Result<String, LabErr
     let embedded = Embedded {
         format: 5,
         input,
-        most_compressed: MOST_COMPRESSED,
+        most_compressed: MAX_COMPRESSED,
         within_error: WITHIN_ERROR,
         traced: matches!(input.access, Access::Trace(_)),
         wants: input.wants(),

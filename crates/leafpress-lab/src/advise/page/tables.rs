@@ -13,7 +13,7 @@ use crate::report::numbers::{brief, thousands};
 use crate::report::palette::{colours, css};
 
 /// Files in a table; more are no reading.
-const MOST_FILES: usize = 50;
+const MAX_FILES: usize = 50;
 
 /// A table under its caption.
 fn table(caption: &str, head: &[impl AsRef<str>], rows: &[Vec<Markup>]) -> Markup {
@@ -173,7 +173,7 @@ pub(super) fn files(input: &PageInput) -> Markup {
     let all = input.files.iter().flat_map(|file| &file.ratios);
     let most = all.map(|ratio| ratio.ratio).fold(1.0, f64::max);
     let mut lengths: BTreeMap<u64, Vec<Vec<Markup>>> = BTreeMap::new();
-    for file in input.files.iter().take(MOST_FILES) {
+    for file in input.files.iter().take(MAX_FILES) {
         let measured: BTreeSet<u64> = file.ratios.iter().map(|ratio| ratio.block_bytes).collect();
         for length in measured {
             let mut cells = row(&[file.name.clone(), about(file.bytes as f64)]);
@@ -198,8 +198,8 @@ pub(super) fn files(input: &PageInput) -> Markup {
         @if !input.files.is_empty() {
             h2 { "Ratio of each file" }
             div.files {
-                @if input.files.len() > MOST_FILES {
-                    p.faint { "The first " (MOST_FILES) " of " (thousands(input.files.len() as u64)) " files." }
+                @if input.files.len() > MAX_FILES {
+                    p.faint { "The first " (MAX_FILES) " of " (thousands(input.files.len() as u64)) " files." }
                 }
                 @for (length, rows) in &lengths {
                     (details(

@@ -159,7 +159,7 @@ fn the_input_is_embedded() {
     let json = embedded(&page_of(&input()));
     assert_eq!(json["format"], 5);
     assert_eq!(json["within_error"], crate::model::WITHIN_ERROR);
-    assert_eq!(json["most_compressed"], crate::model::MOST_COMPRESSED);
+    assert_eq!(json["most_compressed"], crate::model::MAX_COMPRESSED);
     assert_eq!(json["access"], "hotset:20:80");
     assert_eq!(json["grid"]["accesses"][0]["name"], "hotset:20:80");
     assert_eq!(json["memory_bytes"], 15_u64 << 30);

@@ -39,9 +39,9 @@ const TURNOVERS: f64 = 6.0;
 /// Bounds of the warm-up, in seconds.
 const WARM_UP: (f64, f64) = (3.0, 60.0);
 /// Least seconds of the warm-up of a pool that finds the share.
-const LEAST_ADAPTING: f64 = 8.0;
+const MIN_ADAPTING: f64 = 8.0;
 /// Fewer pages than this are no cache to speak of.
-const LEAST_PAGES: u64 = 256;
+const MIN_PAGES: u64 = 256;
 
 /// What all runs have in common.
 pub(super) struct Setup<'a> {
@@ -74,11 +74,11 @@ impl<'a> Setup<'a> {
         let sample = SamplePages::load(&sample, cancel)?;
         let pages: Vec<&[u8]> = sample.pages(block_bytes as usize).collect();
         let count = pages.len() as u64;
-        if count < LEAST_PAGES {
+        if count < MIN_PAGES {
             return Err(LabError::option(
                 "verify",
                 format!(
-                    "the sample has {count} whole blocks of {}, and less than {LEAST_PAGES} are no cache: give a larger sample, or leave it out",
+                    "the sample has {count} whole blocks of {}, and less than {MIN_PAGES} are no cache: give a larger sample, or leave it out",
                     Bytes(block_bytes)
                 ),
             ));
@@ -229,7 +229,7 @@ impl<'a> Setup<'a> {
         let seconds = self.warm_up_seconds(&model, costs, share)?;
         run.warmup = Warmup::Seconds(match run.share {
             Share::Fixed { .. } => seconds,
-            Share::Adaptive => (seconds * 2.0).max(LEAST_ADAPTING),
+            Share::Adaptive => (seconds * 2.0).max(MIN_ADAPTING),
         });
         run.validate()?;
         Ok(run)

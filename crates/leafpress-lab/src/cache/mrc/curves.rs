@@ -135,7 +135,7 @@ impl HitCurves {
 }
 
 /// Most sizes, and most in a doubling.
-const MOST_SIZES: f64 = 60.0;
+const MAX_SIZES: f64 = 60.0;
 const IN_A_DOUBLING: f64 = 4.0;
 /// The smallest size, as a part of all records: below it a sample has too few.
 const SMALLEST_ONE_IN: f64 = 1024.0;
@@ -149,11 +149,11 @@ pub(super) fn sizes(memory_bytes: u64, all_bytes: f64) -> Vec<u64> {
     let steps = [IN_A_DOUBLING, 2.0, 1.0];
     let step = steps
         .into_iter()
-        .find(|step| doublings * step < MOST_SIZES)
+        .find(|step| doublings * step < MAX_SIZES)
         .unwrap_or(1.0);
     let number = |bytes: f64| (bytes / memory).log2() * step;
     let (first, last) = (number(least).floor() as i64, number(all).ceil() as i64);
-    let first = first.max(last - MOST_SIZES as i64 + 1);
+    let first = first.max(last - MAX_SIZES as i64 + 1);
     let mut sizes: Vec<u64> = (first..=last)
         .map(|at| (memory * (at as f64 / step).exp2()).round() as u64)
         .collect();

@@ -9,7 +9,7 @@ const SECONDS: f64 = 3.0;
 /// A disk into which all fits has so many times the bytes of all keys and values: room for what is written anew and not yet merged.
 const ROOM: u64 = 2;
 /// And so many bytes at the least.
-const LEAST_DISK_BYTES: u64 = 64 << 20;
+const MIN_DISK_BYTES: u64 = 64 << 20;
 /// Operations of the warm-up for each record that the memory would hold as it is.
 const WARMUP: f64 = 2.0;
 /// Bytes of a key.
@@ -135,7 +135,7 @@ impl Scenario {
         let engines = figure.engines();
         let disk = engines.iter().any(EngineSpec::has_disk).then(|| DiskOptions {
             bytes: match plan.disk {
-                DiskSize::All => (ROOM * working_set_bytes).max(LEAST_DISK_BYTES),
+                DiskSize::All => (ROOM * working_set_bytes).max(MIN_DISK_BYTES),
                 DiskSize::TimesMemory(times) => (memory * times) as u64,
             },
             path: figure.disk_path.clone(),

@@ -17,7 +17,7 @@ pub enum Pairing {
 /// Runs of neighbouring values have about this many bytes, so that pages of neighbouring keys hold what neighbours in the data.
 const RUN_BYTES: u64 = 64 << 10;
 /// A sample has at least this many runs, while it has as many keys.
-const LEAST_RUNS: u64 = 128;
+const MIN_RUNS: u64 = 128;
 
 /// From the number of a key and its version to the number of a value.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ impl Assignment {
         let order = match pairing {
             Pairing::InOrder => {
                 let of_bytes = (RUN_BYTES as f64 / value_bytes.max(1.0)) as u64;
-                let run = of_bytes.min(keys / LEAST_RUNS).max(1);
+                let run = of_bytes.min(keys / MIN_RUNS).max(1);
                 let run_bits = run.ilog2();
                 let gaps = keys.div_ceil(1 << run_bits).saturating_sub(1).max(1);
                 let spare = values.saturating_sub(keys);

@@ -17,9 +17,9 @@ use super::state::SuperLeaf;
 use crate::mem::room::{TryGrow, room_for};
 
 /// What no tier has more of: runs of a super-leaf, blocks of a page, buckets of a filter.
-pub(super) const MOST_RUNS: usize = 60;
-const MOST_PAGE_BLOCKS: u32 = 1 << 15;
-const MOST_BUCKETS: usize = 1 << 28;
+pub(super) const MAX_RUNS: usize = 60;
+const MAX_PAGE_BLOCKS: u32 = 1 << 15;
+const MAX_BUCKETS: usize = 1 << 28;
 
 /// What takes bytes one behind the other.
 pub(super) trait Put {
@@ -117,7 +117,7 @@ pub(super) trait Take {
         let (position, blocks, records) = (self.u64()?, self.u32()?, self.u32()?);
         let most = usize::try_from(self.device_blocks()).unwrap_or(usize::MAX);
         let (pages, starts, chunks) = (self.list(most)?, self.list(most)?, self.list(most)?);
-        let buckets = self.len(MOST_BUCKETS)?;
+        let buckets = self.len(MAX_BUCKETS)?;
         let words = self.len((buckets + records as usize).div_ceil(64))?;
         // The filter's places, which are not read, and what is.
         self.charge(buckets / 16 + words * size_of::<u64>())?;
@@ -132,11 +132,11 @@ pub(super) trait Take {
             && (starts.is_empty() && pages.len() == blocks as usize || starts.len() == pages.len())
             && starts
                 .windows(2)
-                .all(|pair| (1..MOST_PAGE_BLOCKS).contains(&pair[1].saturating_sub(pair[0])))
+                .all(|pair| (1..MAX_PAGE_BLOCKS).contains(&pair[1].saturating_sub(pair[0])))
             && starts.first().is_none_or(|start| *start == 0)
             && starts
                 .last()
-                .is_none_or(|start| blocks.saturating_sub(*start) < MOST_PAGE_BLOCKS)
+                .is_none_or(|start| blocks.saturating_sub(*start) < MAX_PAGE_BLOCKS)
             && starts.last().is_none_or(|start| *start < blocks);
         if !is_sound {
             return Err(Failure::Damaged);
@@ -155,7 +155,7 @@ pub(super) trait Take {
     fn leaf(&mut self) -> Result<SuperLeaf, Failure> {
         let from: Arc<[u8]> = Arc::from(self.bytes(crate::tree::MAX_KEY_BYTES)?);
         let mut runs = Vec::new();
-        for _ in 0..self.len(MOST_RUNS)? {
+        for _ in 0..self.len(MAX_RUNS)? {
             self.charge(size_of::<Run>())?;
             runs.try_push(Arc::new(self.run()?))?;
         }

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use super::bytes::{Bytes, Put, Take, are_in_order};
 use super::device::Device;
 use super::failure::Failure;
-use super::first::{Epochs, First, Kind};
 use super::page::{BLOCK_BYTES, Place};
 use super::run::{CHUNK_BLOCKS, Run};
 use super::state::{State, SuperLeaf};
+use super::superblock::{Kind, RecoveryStamp, Superblock};
 use crate::io::aligned::AlignedBuffer;
 use crate::mem::room::{TryGrow, copied};
 
@@ -96,7 +96,7 @@ pub(super) struct Left<'l> {
     pub state: &'l State,
     /// Keys in use.
     pub keys: &'l [Vec<u8>],
-    pub epochs: Option<Epochs>,
+    pub epochs: Option<RecoveryStamp>,
 }
 
 /// Writes what is known, and then block 0. `chunks` are as many as are needed, in nobody's use.
@@ -120,7 +120,7 @@ pub(super) fn write(device: &Device, kind: Kind, left: &Left<'_>, chunks: &[u32]
     chain.put_u32(left.keys.len())?;
     left.keys.iter().try_for_each(|key| chain.put_bytes(key))?;
     chain.flush(true)?;
-    let first = First {
+    let superblock = Superblock {
         tier: left.tier,
         // What the chain's own checksums are of is not used again either.
         head: left.head + used * CHUNK_BLOCKS,
@@ -129,7 +129,7 @@ pub(super) fn write(device: &Device, kind: Kind, left: &Left<'_>, chunks: &[u32]
         epochs: left.epochs,
     };
     let mut block = device.buffer(1)?;
-    first.write(kind, block.bytes_mut());
+    superblock.write(kind, block.bytes_mut());
     device.write_first(block.bytes())
 }
 
@@ -209,23 +209,23 @@ pub(super) type Known = (State, Vec<Vec<u8>>);
 /// can be read or held in `room_bytes` of memory.
 pub(super) fn read(
     device: &Device,
-    first: First,
+    superblock: Superblock,
     most_chunks: u32,
     room_bytes: usize,
 ) -> Result<Option<Known>, Failure> {
-    match try_read(device, first, most_chunks, room_bytes) {
+    match try_read(device, superblock, most_chunks, room_bytes) {
         Ok(read) => Ok(Some(read)),
         Err(Failure::OutOfMemory { bytes }) => Err(Failure::OutOfMemory { bytes }),
         Err(_) => Ok(None),
     }
 }
 
-fn try_read(device: &Device, first: First, most_chunks: u32, room_bytes: usize) -> Result<Known, Failure> {
+fn try_read(device: &Device, superblock: Superblock, most_chunks: u32, room_bytes: usize) -> Result<Known, Failure> {
     let mut chain = ChainReader {
         device,
-        tier: first.tier,
-        position: first.position,
-        next: first.chunk,
+        tier: superblock.tier,
+        position: superblock.position,
+        next: superblock.chunk,
         left: u64::from(most_chunks) + 1,
         room_bytes,
         buffer: device.buffer(CHUNK_BLOCKS as usize)?,
@@ -236,7 +236,7 @@ fn try_read(device: &Device, first: First, most_chunks: u32, room_bytes: usize) 
     let mut leaves = Vec::new();
     for _ in 0..chain.len(usize::MAX)? {
         let leaf = chain.leaf()?;
-        if !are_in_order(&leaf.runs, first.head) {
+        if !are_in_order(&leaf.runs, superblock.head) {
             return Err(Failure::Damaged);
         }
         leaves.try_push(leaf)?;

@@ -18,7 +18,7 @@ use crate::mem::room::TryGrow;
 use crate::sync::per_core::PerCore;
 
 /// Times that a lookup is begun anew because what it was about to read was moved meanwhile.
-const MOST_LOOKUPS: usize = 8;
+const MAX_LOOKUPS: usize = 8;
 /// What pages are read with.
 struct ReadBuffers {
     block: AlignedBuffer,
@@ -53,7 +53,7 @@ impl Tier {
         }
         let hash = hash.0;
         add(&self.counters.lookups, 1);
-        for _ in 0..MOST_LOOKUPS {
+        for _ in 0..MAX_LOOKUPS {
             let candidates = {
                 let state = self.state.read();
                 if let Some(record) = state.on_its_way(hash, key) {

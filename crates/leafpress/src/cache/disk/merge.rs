@@ -14,7 +14,7 @@ use crate::io::aligned::AlignedBuffer;
 /// Blocks of a run that are read at once.
 pub(super) const READ_BLOCKS: usize = 8;
 /// Times that a read is tried.
-const MOST_READS: u32 = 3;
+const MAX_READS: u32 = 3;
 
 /// What a run is read with.
 pub(super) struct ReadBuffers {
@@ -171,7 +171,7 @@ fn read_again(device: &Device, run: &Run, first: u64, into: &mut [u8]) -> Result
         return Ok(());
     }
     for (block, into) in (first..).zip(into.chunks_exact_mut(BLOCK_BYTES)) {
-        let tries = (1..MOST_READS).find_map(|_| device.read(run.blocks_from(block), into).ok());
+        let tries = (1..MAX_READS).find_map(|_| device.read(run.blocks_from(block), into).ok());
         tries.map_or_else(|| device.read(run.blocks_from(block), into), Ok)?;
     }
     Ok(())

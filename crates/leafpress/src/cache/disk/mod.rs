@@ -13,7 +13,7 @@
 //! lost, by an error of the device or because too much waits to be written, all that is older is forgotten, or a tombstone stays in the
 //! tree. A page has a checksum that knows the page's position, the number of blocks written before it: no two pages have the same.
 //!
-//! `filter`, `page`, `run`, `merge`, `first`, `image`, `key_hash` and `bytes` are the format; `batch` and `state` what memory knows; `lookup`, `walk`, `door` and
+//! `filter`, `page`, `run`, `merge`, `superblock`, `image`, `key_hash` and `bytes` are the format; `batch` and `state` what memory knows; `lookup`, `walk`, `spill` and
 //! `tier` what readers and the hand do, `writer` what the tier's own thread does, by `change`; `device` turns positions into blocks of a store;
 //! `recovery` finds it all again after a crash.
 
@@ -22,10 +22,8 @@ mod bytes;
 mod change;
 mod counters;
 mod device;
-mod door;
 mod failure;
 mod filter;
-mod first;
 mod image;
 mod key_hash;
 mod lookup;
@@ -33,8 +31,10 @@ mod merge;
 mod page;
 mod recovery;
 mod run;
+mod spill;
 mod state;
 mod stats;
+mod superblock;
 #[cfg(all(test, not(any(miri, shuttle))))]
 mod tests;
 mod tier;
@@ -54,7 +54,7 @@ use super::observer::Observer;
 use crate::codec::{Codec, EngineOptions};
 use crate::pool::{FileStore, PageStore};
 use crate::sync::worker::{Health, Workers};
-pub(super) use door::Fate;
+pub(super) use spill::SpillOutcome;
 pub use stats::DiskStats;
 pub(super) use tier::Tier;
 pub(super) use walk::{Course, Found, Part, Walked, walk_memory};
@@ -273,7 +273,7 @@ fn open_store(store: Arc<dyn PageStore>, blocks: u64, overwrites: bool) -> Resul
         });
     }
     let device = Device::new(store, blocks);
-    if overwrites || first::may_take(&device).map_err(of_failure)? {
+    if overwrites || superblock::may_take(&device).map_err(of_failure)? {
         return Ok(device);
     }
     Err(CacheError::NotACache {
@@ -309,9 +309,9 @@ fn open_file(path: &Path, overwrites: bool) -> Result<FileStore, CacheError> {
 
 /// Whether a file is empty, or a cache's.
 fn may_take_file(file: &File) -> io::Result<bool> {
-    let mut start = [0; first::MAGIC_END];
+    let mut start = [0; superblock::MAGIC_END];
     match file.read_exact_at(&mut start, 0) {
-        Ok(()) => Ok(first::is_ours(&start)),
+        Ok(()) => Ok(superblock::is_ours(&start)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             // A device without a medium has no bytes either, and cannot be written.
             Ok(file.metadata()?.len() == 0)

@@ -22,7 +22,7 @@ const BUFFER_BLOCKS: usize = 64;
 /// A page is good enough when so much of its room is used, in percent.
 const FULL_PCT: usize = 94;
 /// Times that a page's records are chosen anew because they did not fill it.
-const MOST_TRIES: usize = 2;
+const MAX_TRIES: usize = 2;
 
 /// What memory keeps of a run.
 pub(super) struct Run {
@@ -266,7 +266,7 @@ impl<'w> RunWriter<'w> {
             if payload <= ROOM_BYTES || count == 1 {
                 let is_full = payload * 100 >= ROOM_BYTES * FULL_PCT || raw_bytes >= MAX_RAW_BYTES;
                 let has_all = count == self.buffers.ends.len();
-                if has_all && !is_last && !is_full && self.tries < MOST_TRIES {
+                if has_all && !is_last && !is_full && self.tries < MAX_TRIES {
                     // More would fit: it is tried again when about as much has come.
                     self.tries += 1;
                     self.wanted = (raw_bytes * ROOM_BYTES / payload.max(1) * 97 / 100).max(raw_bytes + 1);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::batch::Batch;
-use super::recovery::MOST_EPOCH;
+use super::recovery::MAX_EPOCH;
 use super::run::Run;
 use crate::mem::OutOfMemory;
 use crate::mem::room::{TryGrow, room_for};
@@ -108,7 +108,7 @@ impl State {
     }
 
     fn next_epoch(&self) -> u32 {
-        (self.open.epoch + 1).min(MOST_EPOCH)
+        (self.open.epoch + 1).min(MAX_EPOCH)
     }
 
     /// Lets the open batch wait to be written, and opens another.

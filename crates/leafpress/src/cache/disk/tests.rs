@@ -39,7 +39,7 @@ fn tier(blocks: u64) -> Tier {
 fn put(tier: &Tier, key: &[u8], value: &[u8]) {
     let mut stored = Vec::new();
     record::write(value, None, None, &mut stored).unwrap();
-    tier.open_door().let_out(key, Some(&stored));
+    tier.begin_spill().spill(key, Some(&stored));
     tier.write_full();
 }
 

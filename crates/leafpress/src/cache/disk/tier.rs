@@ -12,13 +12,13 @@ use super::batch::Batch;
 use super::counters::{Counters, add, get};
 use super::device::{Device, PART_OF_RECORD};
 use super::failure::Failure;
-use super::first::{Epochs, Kind};
 use super::image;
 use super::key_hash::{DiskHash, KeyHasher};
 use super::page::BLOCK_BYTES;
 use super::recovery::{Opened, Opening, Recovery};
 use super::run::CHUNK_BLOCKS;
 use super::state::State;
+use super::superblock::{Kind, RecoveryStamp};
 use super::writer::Writer;
 use crate::cache::clock::Clock;
 use crate::cache::error::CacheError;
@@ -32,12 +32,12 @@ pub(super) const VERSIONS: usize = 1024;
 /// What is on disk may take one part in so many of the cache's memory to be known.
 const PART_OF_INDEX: u64 = 2;
 /// Full batches that wait to be written.
-pub(super) const MOST_SEALED: usize = 2;
+pub(super) const MAX_SEALED: usize = 2;
 /// How long who evicts waits for a device that brings nothing to an end. Then, and until it does, records are dropped in place of being
 /// admitted.
-const MOST_WAIT: Duration = Duration::from_millis(500);
+const MAX_WAIT: Duration = Duration::from_millis(500);
 /// How long who evicts waits where nothing can be dropped, before all that is on disk is forgotten.
-const MOST_STALL: Duration = Duration::from_secs(5);
+const MAX_STALL: Duration = Duration::from_secs(5);
 /// From one look at the device to the next.
 const SHORT_WAIT: Duration = Duration::from_millis(50);
 
@@ -195,7 +195,7 @@ impl Tier {
             chunks.extend((0..needed).map_while(|_| state.take_chunk()));
         }
         let state = self.state.read();
-        let epochs = self.recovery.as_ref().map(|recovery| Epochs {
+        let epochs = self.recovery.as_ref().map(|recovery| RecoveryStamp {
             session: recovery.session(),
             judged_before: recovery.judged_before(),
             epoch: state.open.epoch,
@@ -306,7 +306,7 @@ impl Tier {
     pub(in crate::cache) fn is_full(&self) -> bool {
         let state = self.state.read();
         let is_full =
-            state.sealed.len() >= MOST_SEALED && state.open.bytes() >= self.batch_bytes.load(Ordering::Relaxed);
+            state.sealed.len() >= MAX_SEALED && state.open.bytes() >= self.batch_bytes.load(Ordering::Relaxed);
         is_full && !self.is_stalled() && !self.has_failed()
     }
 
@@ -335,7 +335,7 @@ impl Tier {
             self.written.wait_for(&mut orders, SHORT_WAIT);
             if self.device.transfers() != transfers {
                 (transfers, since) = (self.device.transfers(), Instant::now());
-            } else if since.elapsed() > MOST_WAIT {
+            } else if since.elapsed() > MAX_WAIT {
                 is_new_stall |= !self.is_stalled.swap(true, Ordering::Relaxed);
             }
         }
@@ -351,7 +351,7 @@ impl Tier {
         if self.is_stalled() && !orders.is_stopped {
             self.written.wait_for(&mut orders, SHORT_WAIT);
         }
-        since.elapsed() < MOST_STALL
+        since.elapsed() < MAX_STALL
     }
 
     /// Writes what is full. The caller holds no latch.

@@ -25,15 +25,15 @@ const SAME_SIZE: usize = 6;
 /// A run is about as large as another that is no more than so many times larger.
 const SIZE_STEP: u64 = 6;
 /// Runs of a leaf at most.
-const MOST_RUNS: usize = 24;
+const MAX_RUNS: usize = 24;
 /// From so much of the store on that is in use, merges leave records out.
 const FULL: f64 = 0.8;
 /// Writes that fail one after another before the tier is given up.
-const MOST_WRITE_FAILURES: u32 = 8;
+const MAX_WRITE_FAILURES: u32 = 8;
 /// What a run's reader holds, about.
 const READER_BYTES: usize = 96 << 10;
 /// Buffers to read with that are kept.
-const MOST_KEPT_READERS: usize = 12;
+const MAX_KEPT_READERS: usize = 12;
 
 /// What only the writer knows.
 pub(super) struct Writer {
@@ -107,7 +107,7 @@ fn runs_to_merge(new_blocks: u64, runs: &[Arc<Run>]) -> usize {
             .iter()
             .take_while(|run| u64::from(run.blocks) < blocks * SIZE_STEP)
             .count();
-        if same < SAME_SIZE && runs.len() - count < MOST_RUNS || same == 0 && rest.is_empty() {
+        if same < SAME_SIZE && runs.len() - count < MAX_RUNS || same == 0 && rest.is_empty() {
             return count;
         }
         let taken = same.max(1).min(rest.len());
@@ -251,7 +251,7 @@ impl Tier {
                     // What was to be written is lost, so that all that is older may be out of date.
                     self.forget_runs(leaf, 0, generation);
                     writer.failures_in_a_row += 1;
-                    if writer.failures_in_a_row >= MOST_WRITE_FAILURES {
+                    if writer.failures_in_a_row >= MAX_WRITE_FAILURES {
                         self.give_up("writes failed again and again");
                     }
                     return;
@@ -352,7 +352,7 @@ impl Work<'_> {
             self.writer.head = head + run.as_ref().map_or(0, |run| u64::from(run.blocks));
         }
         self.writer.write_buffers.trim();
-        self.writer.read_buffers.truncate(MOST_KEPT_READERS);
+        self.writer.read_buffers.truncate(MAX_KEPT_READERS);
         self.writer.read_buffers.iter_mut().for_each(ReadBuffers::trim);
         run
     }
@@ -395,7 +395,7 @@ impl Work<'_> {
         let mut out = out.map_err(MergeFailure::Write)?;
         let using = out.held_bytes() + read_bytes;
         tier.writing_bytes.store(using, Ordering::Relaxed);
-        let is_over = |record: &[u8]| record::is_over(record::read(record).1, || now);
+        let is_over = |record: &[u8]| record::is_expired(record::read(record).1, || now);
         let kept = if self.is_whole { tier.part_kept() } else { 1.0 };
         // By the key's hash and where the run begins: each merge leaves out others.
         let chance = head.wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -21,15 +21,15 @@ pub(super) const DEFAULT_RAW_FRACTION: f64 = 0.5;
 
 /// The fewest raw pages that are left, where they are no large part of all: with fewer, threads that read pages wait for frames, which no
 /// model of hits and misses sees.
-const LEAST_RAW_PAGES: usize = 48;
+const MIN_RAW_PAGES: usize = 48;
 /// The least part of the memory for pages that raw ones get where that is many pages, and the part that the fewest are at most.
-const LEAST_PART: f64 = 1.0 / 64.0;
+const MIN_PART: f64 = 1.0 / 64.0;
 const LARGE_PART: f64 = 1.0 / 4.0;
 
 /// The least part of the memory for pages that raw ones get.
 fn least_raw_fraction(budget_bytes: usize, typical_page_bytes: usize) -> f64 {
-    let part = (LEAST_RAW_PAGES * typical_page_bytes) as f64 / budget_bytes.max(1) as f64;
-    part.clamp(LEAST_PART, LARGE_PART)
+    let part = (MIN_RAW_PAGES * typical_page_bytes) as f64 / budget_bytes.max(1) as f64;
+    part.clamp(MIN_PART, LARGE_PART)
 }
 
 /// Followed pages that there are before fewer are followed, rather than only now and then, when following takes too long.

@@ -23,13 +23,13 @@ const FEW_FRACTIONS: [f64; 6] = [1.0, 0.8, 0.6, 0.4, 0.2, 0.0];
 /// Fewer pages than this make all the fractions too noisy.
 const FEW_PAGES: usize = 512;
 /// More pages than this would tell nothing more.
-const MOST_PAGES: usize = 4096;
+const MAX_PAGES: usize = 4096;
 /// Events that are run through one miniature after another.
 const BATCH: usize = 256;
 
 /// Memory for the miniatures: a part of the budget, and this.
 const BUDGET_PART: usize = 128;
-const LEAST_BYTES: usize = 32 << 10;
+const MIN_BYTES: usize = 32 << 10;
 
 /// What a page takes in the table of sampled keys.
 const SAMPLED_BYTES: usize = 64;
@@ -87,7 +87,7 @@ impl Model {
         budget_bytes: usize,
         typical_page_bytes: usize,
     ) -> Result<Self, OutOfMemory> {
-        let memory = budget_bytes / BUDGET_PART + LEAST_BYTES;
+        let memory = budget_bytes / BUDGET_PART + MIN_BYTES;
         let pages = |fractions: &[f64]| memory / (fractions.len() * page_bytes(kind) + SAMPLED_BYTES);
         let fractions = if pages(&FRACTIONS) >= FEW_PAGES {
             &FRACTIONS[..]
@@ -99,7 +99,7 @@ impl Model {
         let fractions = collected(above.chain([least]))?;
         let pages_of = |ratio: usize| budget_bytes / (typical_page_bytes / ratio + 72).max(1) + 16;
         let shape = Shape {
-            most_keys: pages(&fractions).min(MOST_PAGES).min(pages_of(8)).max(16),
+            most_keys: pages(&fractions).min(MAX_PAGES).min(pages_of(8)).max(16),
             expected_keys: pages_of(3),
             fractions,
             used_part: 1.0,

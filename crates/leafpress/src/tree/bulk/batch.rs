@@ -7,7 +7,7 @@ use crate::tree::error::Error;
 use crate::tree::node::layout::MAX_RECORDS;
 
 /// Values of their own fill no leaf: a batch that is so many times as large as it should be is full all the same.
-const MOST_BATCHES: usize = 4;
+const MAX_BATCHES: usize = 4;
 
 /// Where a record ends; it starts where the one before it does.
 #[derive(Clone, Copy)]
@@ -95,7 +95,7 @@ impl Batch {
     pub(super) fn is_full_before(&self, key: &[u8], value: &[u8], bytes: usize, settings: &Settings) -> bool {
         let mut last_leaf = self.last_leaf;
         self.bytes() >= bytes
-            && (!last_leaf.add(bytes_in_leaf(key, value, settings), settings) || self.bytes() >= bytes * MOST_BATCHES)
+            && (!last_leaf.add(bytes_in_leaf(key, value, settings), settings) || self.bytes() >= bytes * MAX_BATCHES)
     }
 
     /// Takes a record, whose key is above those of all others.

@@ -35,22 +35,22 @@ pub(super) const REST_OF_READ_NS: f64 = 300.0;
 /// Shorter records, in user bytes, keep the codec's own frames, which were measured for them (`docs/experiments/014-frames-and-leaves.md`),
 /// unless others have a price so much lower: a dictionary mostly says what neighbours would, and a write should not compress many of them.
 const SHORT_RECORD_BYTES: u64 = 200;
-const LEAST_GAIN_OF_SHORT: f64 = 4.0;
+const MIN_GAIN_OF_SHORT: f64 = 4.0;
 /// A length is changed when the price falls by one part in so many at least: every leaf is compressed again.
-const LEAST_GAIN_IN: f64 = 8.0;
+const MIN_GAIN_IN: f64 = 8.0;
 /// Past a length whose price is so much above the lowest, longer ones are not tried.
 const HOPELESS: f64 = 4.0;
 /// Frame lengths that are tried, but for those below the codec's own.
 const FRAME_BYTES: [usize; 5] = [1, 512, 1 << 10, 2 << 10, 4 << 10];
 /// A leaf has room for so many frames at least: one of few is split badly, and most of a tree's leaves are not full as those tried are.
-const LEAST_FRAMES: usize = 8;
+const MIN_FRAMES: usize = 8;
 /// Leaf lengths that are tried; the first is the one to begin with.
 const LEAF_BYTES: [usize; 2] = [16 << 10, 32 << 10];
 /// Leaves that are sampled, in runs of neighbours.
 const SAMPLE_LEAVES: usize = 16;
 const RUN_LEAVES: usize = 4;
 /// Runs that are copied at most of a tree that grows meanwhile.
-const MOST_RUNS: usize = 2 * SAMPLE_LEAVES / RUN_LEAVES;
+const MAX_RUNS: usize = 2 * SAMPLE_LEAVES / RUN_LEAVES;
 
 /// The raw bytes of a frame with which a tree begins.
 fn first_frame_bytes(codec: Codec) -> usize {
@@ -226,7 +226,7 @@ impl Rule {
                 } else {
                     shortest
                 };
-                if settings == now || frame_bytes < least || frame_bytes * LEAST_FRAMES > leaf_bytes {
+                if settings == now || frame_bytes < least || frame_bytes * MIN_FRAMES > leaf_bytes {
                     continue;
                 }
                 if is_stopped() {
@@ -243,12 +243,12 @@ impl Rule {
         let first = self.first();
         if user_bytes_per_record < SHORT_RECORD_BYTES
             && best.settings != first
-            && best.price(codec) * LEAST_GAIN_OF_SHORT > trial.run(first)?.price(codec)
+            && best.price(codec) * MIN_GAIN_OF_SHORT > trial.run(first)?.price(codec)
         {
             let outcome = Outcome::Short(user_bytes_per_record);
             return Ok(Some(((first != now).then_some(first), outcome)));
         }
-        if before.price(codec) - best.price(codec) < before.price(codec) / LEAST_GAIN_IN {
+        if before.price(codec) - best.price(codec) < before.price(codec) / MIN_GAIN_IN {
             best = before;
         }
         let outcome = Outcome::Tried(Choice {
@@ -372,7 +372,7 @@ impl CopiedRuns {
         let Some(in_run) = self.places.next_leaf() else {
             return Ok(());
         };
-        if in_run == 0 && self.runs.len() >= MOST_RUNS {
+        if in_run == 0 && self.runs.len() >= MAX_RUNS {
             // The tree has grown since its leaves were counted: of every two runs one is enough.
             let mut index = 0;
             self.runs.retain(|_| {

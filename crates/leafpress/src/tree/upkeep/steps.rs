@@ -21,7 +21,7 @@ const TRAINING_LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// A shard's table is made in one step, some ten nanoseconds a leaf. One of more leaves keeps the table that it has: what was split since,
 /// or came behind, is found from the root down.
-const MOST_LEAVES_OF_A_TABLE: usize = 64 << 10;
+const MAX_LEAVES_OF_A_TABLE: usize = 64 << 10;
 
 /// What the caller has begun, and when what comes next.
 #[derive(Default)]
@@ -216,7 +216,7 @@ impl Steps {
             }
             Job::Renewing(number) => {
                 if let Some(shard) = core.shards.get(number) {
-                    if core.background.leaves() / core.shards.len() <= MOST_LEAVES_OF_A_TABLE {
+                    if core.background.leaves() / core.shards.len() <= MAX_LEAVES_OF_A_TABLE {
                         core.renew_interpolation_of(shard);
                     }
                     self.job = Some(Job::Renewing(number + 1));

@@ -19,7 +19,7 @@ const MANY_SAMPLE_BYTES: usize = FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE * LARGEST_
 /// A dictionary of half the size may be the better one in a small tree, or one of half that.
 const SIZES_TRIED: usize = 3;
 /// A new dictionary saves one byte in so many at least: every leaf is compressed again with it.
-const LEAST_SAVED_IN: u64 = 100;
+const MIN_SAVED_IN: u64 = 100;
 /// One sample in so many is kept from the training to judge the result by.
 const HELD_OUT: usize = 5;
 
@@ -162,7 +162,7 @@ impl Trainer<'_> {
         }
         let best = best.filter(|(after, _)| {
             let saved = before.pressed_bytes.saturating_sub(after.pressed_bytes);
-            saved * LEAST_SAVED_IN > before.pressed_bytes && after.held() < before.held()
+            saved * MIN_SAVED_IN > before.pressed_bytes && after.held() < before.held()
         });
         Ok(best.map(|(_, trained)| trained))
     }

@@ -17,7 +17,7 @@ const SAMPLE: usize = 8;
 /// What keeping a block raw for now takes: it is copied once more.
 const COPY_NS: f64 = 500.0;
 /// How many blocks leave for one at most.
-const MOST_EVICTIONS: usize = 64;
+const MAX_EVICTIONS: usize = 64;
 
 /// A followed block, as all miniatures see it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -355,7 +355,7 @@ impl Miniature {
 
     /// Compresses raw blocks and lets others leave until there is room. `newest` stays.
     fn make_room(&mut self, newest: u32, weight: f32, world: &mut World<'_>) {
-        for _ in 0..MOST_EVICTIONS {
+        for _ in 0..MAX_EVICTIONS {
             if self.raw.bytes <= self.raw_limit {
                 break;
             }
@@ -372,7 +372,7 @@ impl Miniature {
                 world.sampled.let_go(victim);
             }
         }
-        for _ in 0..MOST_EVICTIONS {
+        for _ in 0..MAX_EVICTIONS {
             if self.raw.bytes + self.settled.bytes <= self.limit {
                 break;
             }

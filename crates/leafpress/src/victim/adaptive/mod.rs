@@ -19,7 +19,7 @@ const FIRST_FRACTION: f64 = 0.0;
 /// Events that may wait.
 const QUEUE: usize = 256;
 /// With a smaller budget nothing is followed, and the fraction stays: of so few blocks no sample would tell anything.
-const LEAST_BUDGET_BYTES: usize = 3 << 20;
+const MIN_BUDGET_BYTES: usize = 3 << 20;
 /// Followed blocks that there are before fewer are followed, rather than only now and then, when following takes too long.
 const BLOCKS_TO_KEEP: usize = 1024;
 
@@ -32,7 +32,7 @@ impl Tuner<Model> {
         let settings = Settings {
             make: Box::new(Model::new),
             first: None,
-            least_budget_bytes: LEAST_BUDGET_BYTES,
+            least_budget_bytes: MIN_BUDGET_BYTES,
             fraction: FIRST_FRACTION,
             events: QUEUE,
             keys_to_keep: BLOCKS_TO_KEEP,

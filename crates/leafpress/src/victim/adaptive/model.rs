@@ -17,7 +17,7 @@ use crate::victim::Taking;
 const FRACTIONS: [f64; 9] = [1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.04, 0.0];
 
 /// More blocks than this would tell nothing more.
-const MOST_BLOCKS: usize = 4096;
+const MAX_BLOCKS: usize = 4096;
 /// Memory for the miniatures: one in so many bytes of the budget, and this, but no more of that than one in so many bytes of a small
 /// budget.
 const BUDGET_PART: usize = 128;
@@ -96,7 +96,7 @@ impl Model {
         let most_blocks = memory / (FRACTIONS.len() * MINIATURE_BYTES + SAMPLED_BYTES);
         let shape = Shape {
             fractions: copied(&FRACTIONS)?,
-            most_keys: most_blocks.min(MOST_BLOCKS).min(blocks_of(8)).max(16),
+            most_keys: most_blocks.min(MAX_BLOCKS).min(blocks_of(8)).max(16),
             expected_keys: blocks_of(3),
             used_part: USED_PART,
             filling: FILLING,

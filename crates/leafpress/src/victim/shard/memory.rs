@@ -13,7 +13,7 @@ const BUCKET_BYTES: usize = 1024;
 /// The tables of an empty shard are large enough for so much of its budget, in bytes.
 const FIRST_TABLES_FOR_BYTES: usize = 512 << 10;
 /// With less a shard holds nothing.
-const LEAST_BYTES: usize = 2 * MIN_REGION_BYTES;
+const MIN_BYTES: usize = 2 * MIN_REGION_BYTES;
 /// Regions of a shard, about.
 const REGIONS: usize = 8;
 /// An entry that takes more than this part of a region has a mapping of its own.
@@ -46,7 +46,7 @@ impl Shard {
         self.budget_bytes = budget_bytes;
         self.raw.set_budget(budget_bytes);
         self.region_bytes = self.region_bytes_for(budget_bytes);
-        if budget_bytes < LEAST_BYTES {
+        if budget_bytes < MIN_BYTES {
             self.shrink(0);
             self.drop_tables();
             return self.held_bytes <= budget_bytes;

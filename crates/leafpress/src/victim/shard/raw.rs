@@ -11,7 +11,7 @@ use crate::victim::is_worth_restoring;
 /// There is a place in the list for every so many bytes of budget.
 pub(super) const BYTES_PER_PLACE: usize = 2048;
 /// Entries that are worth less than what would have to leave for them when compressed, and that leave at once: at most so many in a row.
-const MOST_DROPPED: usize = 16;
+const MAX_DROPPED: usize = 16;
 
 /// How much of the budget is for these entries.
 #[derive(Default)]
@@ -135,7 +135,7 @@ impl Shard {
     /// An entry that the raw space has too much and that is to be compressed, pinned and listed no more. Those leave that are not worth
     /// it: `expected` says what a block of a family and length would take.
     pub(in crate::victim) fn surplus(&mut self, admission: bool, expected: impl Fn(u8, usize) -> usize) -> Option<Pin> {
-        for _ in 0..MOST_DROPPED {
+        for _ in 0..MAX_DROPPED {
             if !self.has_surplus() {
                 return None;
             }

@@ -7,7 +7,7 @@ use crate::victim::LENT_WORTH;
 /// Entries that a victim is chosen from.
 pub(super) const SAMPLE: usize = 8;
 /// Raw entries that are passed over before fewer candidates have to do.
-const MOST_SPARED: usize = 64;
+const MAX_SPARED: usize = 64;
 /// Free room that admits everything again is one in so many of the budget's bytes.
 const ROOMY_ONE_IN: usize = 4;
 
@@ -53,7 +53,7 @@ impl Shard {
                 }
                 *(if is_spared { &mut spared } else { &mut seen }) += 1;
             }
-            if seen >= SAMPLE || (seen > 0 && spared >= MOST_SPARED) {
+            if seen >= SAMPLE || (seen > 0 && spared >= MAX_SPARED) {
                 break;
             }
             bucket = (bucket + 1) % self.table.buckets();

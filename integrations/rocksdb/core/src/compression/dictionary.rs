@@ -5,9 +5,9 @@ use leafpress::codec::{Codec, Dictionary, Engine};
 /// One sampled block in so many is kept from the training, to see what the dictionary saves on blocks it has not seen.
 const JUDGED: usize = 8;
 /// Blocks that are looked at for this, at most.
-const MOST_JUDGED: usize = 64;
+const MAX_JUDGED: usize = 64;
 /// A dictionary that saves less than one part in this many is not worth its place in memory and its time at every read.
-const LEAST_SAVED: usize = 50;
+const MIN_SAVED: usize = 50;
 
 /// Whether a codec can make use of a dictionary.
 pub(crate) fn uses_dictionary(codec: Codec) -> bool {
@@ -22,14 +22,14 @@ pub(crate) fn train(engine: &dyn Engine, samples: &[&[u8]], max_bytes: usize) ->
         .partition(|(at, _)| at % JUDGED == JUDGED - 1);
     let training: Vec<&[u8]> = training.into_iter().map(|(_, sample)| *sample).collect();
     let dictionary = Dictionary::train(engine.codec(), &training, max_bytes).ok()?;
-    let step = (judges.len() / MOST_JUDGED).max(1);
+    let step = (judges.len() / MAX_JUDGED).max(1);
     let (mut with, mut without) = (0, 0);
     let mut room = Vec::new();
     for (_, sample) in judges.into_iter().step_by(step) {
         with += stored_bytes(engine, sample, Some(&dictionary), &mut room)?;
         without += stored_bytes(engine, sample, None, &mut room)?;
     }
-    (with + without / LEAST_SAVED < without).then_some(dictionary)
+    (with + without / MIN_SAVED < without).then_some(dictionary)
 }
 
 /// How long a block is stored: raw unless it shrinks by an eighth, as RocksDB wants it by default.

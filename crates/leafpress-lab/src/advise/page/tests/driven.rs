@@ -134,7 +134,7 @@ fn written(html: &str) -> Vec<String> {
 fn it_begins_with_the_commands_figures_and_near_them_has_near_ones() {
     let mut input = input();
     // The most that is recommended is no whole percent.
-    input.choice.as_mut().unwrap().share_pct = 100.0 * crate::model::MOST_COMPRESSED;
+    input.choice.as_mut().unwrap().share_pct = 100.0 * crate::model::MAX_COMPRESSED;
     let Some((found, dom)) = driven(&input, "", "") else {
         return;
     };

@@ -12,7 +12,7 @@ use super::super::*;
 use super::browser::{chromium, node, render, run_node, text_of};
 use super::{embedded, page_of};
 use crate::core::keys::{Distribution, unit};
-use crate::model::{Access, MOST_COMPRESSED, Model, Options, Replacement, ReuseCurve, Trace, evaluate, formulas};
+use crate::model::{Access, MAX_COMPRESSED, Model, Options, Replacement, ReuseCurve, Trace, evaluate, formulas};
 
 /// Hit ratios may be off by so much, where everything just fits: elsewhere nine in ten are within a fifth of a percent.
 const HIT_OFF: f64 = 0.05;
@@ -190,7 +190,7 @@ fn the_page_recommends_no_share_that_the_command_does_not() {
     let outcome = evaluate(&options).unwrap();
     let curve = &outcome.codecs[0].curve;
     assert!(curve[100].us_per_page < outcome.codecs[0].best.us_per_page);
-    assert_eq!(outcome.codecs[0].best.share, MOST_COMPRESSED);
+    assert_eq!(outcome.codecs[0].best.share, MAX_COMPRESSED);
     let page = page_of(&input);
     let codec = &options.codecs[0];
     let asked = json!({
@@ -202,7 +202,7 @@ fn the_page_recommends_no_share_that_the_command_does_not() {
         "mostCompressed": embedded(&page)["most_compressed"],
     });
     let Some(found) = read(&page, &[asked]) else { return };
-    assert_eq!(found[0]["best"], MOST_COMPRESSED);
+    assert_eq!(found[0]["best"], MAX_COMPRESSED);
 }
 
 #[test]

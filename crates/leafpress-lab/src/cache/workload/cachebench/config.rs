@@ -37,7 +37,7 @@ pub(super) const RATIOS: [(&str, Operation, &str); 8] = [
 /// Most keys, operations, objects of a bucket, and weight that a file may name: what is more is no workload.
 const MOST: f64 = 1e18;
 /// Most megabytes: 16 PiB.
-const MOST_MB: f64 = (1_u64 << 34) as f64;
+const MAX_MB: f64 = (1_u64 << 34) as f64;
 /// Most pools: an identifier of a key has eight bits for them.
 pub(super) const MAX_POOLS: usize = 256;
 
@@ -126,9 +126,9 @@ impl Config {
 
     fn of_cache(&mut self, mut cache: Fields) -> Result<(), LabError> {
         let bytes = |megabytes: Option<f64>| megabytes.filter(|some| *some > 0.0).map(|some| (some as u64) << 20);
-        self.defaults.memory_bytes = bytes(cache.number("cacheSizeMB", MOST_MB)?);
+        self.defaults.memory_bytes = bytes(cache.number("cacheSizeMB", MAX_MB)?);
         let disks = cache.get("nvmCachePaths").and_then(Value::as_array).map_or(1, Vec::len);
-        let disk = bytes(cache.number("nvmCacheSizeMB", MOST_MB)?);
+        let disk = bytes(cache.number("nvmCacheSizeMB", MAX_MB)?);
         self.defaults.disk_bytes = disk.map(|disk| disk.saturating_mul(disks.max(1) as u64));
         self.unused.extend(cache.left());
         Ok(())

@@ -1,13 +1,13 @@
 //! Finding what is on disk again after the process was killed.
 //!
-//! Two files stand beside the tier's: `run_log` says which runs there are, `notes` which of their records are out of date. `ties` is what both
+//! Two files stand beside the tier's: `run_log` says which runs there are, `stale_epochs` which of their records are out of date. `side_file_header` is what both
 //! begin with. Three rules see that no record is found that a write or a removal had replaced:
 //!
 //! 1. **Epochs.** A record that leaves memory has the epoch of the batch that takes it, 4 bytes behind its own. Epochs rise with each batch.
 //! 2. **Notes.** Who writes or removes a key of which a record may be on disk, or on its way there, notes in the key's slot the epoch of that
 //!    moment, after the tree was changed and before he says that it is done. What left memory before has that epoch at most.
 //! 3. **Judging.** After a crash a record counts exactly if its epoch is later than its slot's. That is asked whenever one is found in a run from
-//!    before: `Judge` keeps the table as it was then. The table goes on as it is, so that what is refused once is refused for good.
+//!    before: `StaleFilter` keeps the table as it was then. The table goes on as it is, so that what is refused once is refused for good.
 //!
 //! A write of a key that memory knows nothing of on disk is not noted: that it fills a cache loses nothing. So the log may not have a run that
 //! memory does not know: a change of runs counts there before it is done, see `change`.
@@ -15,11 +15,11 @@
 //! What a killed process wrote is in the system's page cache, which a machine that goes down loses. So notes have the id of the boot that they
 //! were written in. A tier that was closed has an image, and needs its notes only for runs that are judged; they are made to last before.
 
-mod notes;
 mod opening;
 mod replay;
 mod run_log;
-mod ties;
+mod side_file_header;
+mod stale_epochs;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,10 @@ use std::sync::Arc;
 
 use crate::sync::plain::{Mutex, MutexGuard};
 
-use self::notes::Notes;
-pub(super) use self::notes::{Judge, MOST as MOST_EPOCH};
 pub(super) use self::opening::{Opened, Opening};
 use self::run_log::RunLog;
+use self::stale_epochs::StaleEpochTable;
+pub(super) use self::stale_epochs::{MAX_EPOCH, StaleFilter};
 use super::run::Run;
 
 /// Bytes of an epoch behind a record.
@@ -38,9 +38,9 @@ const EPOCH_BYTES: usize = size_of::<u32>();
 
 /// What a tier has that is found again after a crash.
 pub(super) struct Recovery {
-    notes: Arc<Notes>,
+    notes: Arc<StaleEpochTable>,
     log: Mutex<RunLog>,
-    judge: Option<Judge>,
+    stale_filter: Option<StaleFilter>,
     session: u64,
 }
 
@@ -52,13 +52,17 @@ impl Recovery {
 
     /// Notes that what left memory of a key up to an epoch is out of date.
     pub(super) fn note(&self, hash: u64, epoch: u32) {
-        self.notes.raise(hash, epoch);
+        self.notes.mark_stale_up_to(hash, epoch);
     }
 
     /// Whether a record of a run, as it is on disk, may be out of date.
     pub(super) fn refuses(&self, run: &Run, hash: u64, record: &[u8]) -> bool {
-        let judge = self.judge.as_ref().filter(|judge| run.position < judge.before);
-        judge.is_some_and(|judge| split_epoch(record).is_none_or(|(_, epoch)| judge.refuses(hash, epoch)))
+        let stale_filter = self
+            .stale_filter
+            .as_ref()
+            .filter(|stale_filter| run.position < stale_filter.before);
+        stale_filter
+            .is_some_and(|stale_filter| split_epoch(record).is_none_or(|(_, epoch)| stale_filter.refuses(hash, epoch)))
     }
 
     pub(super) fn session(&self) -> u64 {
@@ -67,7 +71,7 @@ impl Recovery {
 
     /// Runs before this position are judged; 0 where none is.
     pub(super) fn judged_before(&self) -> u64 {
-        self.judge.as_ref().map_or(0, |judge| judge.before)
+        self.stale_filter.as_ref().map_or(0, |stale_filter| stale_filter.before)
     }
 
     /// Makes the notes last, for what is judged by them after the tier was closed.
@@ -76,7 +80,7 @@ impl Recovery {
     }
 
     pub(super) fn held_bytes(&self) -> usize {
-        self.notes.held_bytes() + self.judge.as_ref().map_or(0, Judge::held_bytes)
+        self.notes.held_bytes() + self.stale_filter.as_ref().map_or(0, StaleFilter::held_bytes)
     }
 }
 

@@ -4,23 +4,23 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::notes::{self, Judge, MOST, Notes, Table};
 use super::replay::{Replayed, replay};
 use super::run_log::RunLog;
-use super::ties::Ties;
+use super::side_file_header::SideFileHeader;
+use super::stale_epochs::{self, MAX_EPOCH, StaleEpochTable, StaleFilter, Table};
 use super::{Recovery, beside, boot_id};
 use crate::cache::disk::device::Device;
 use crate::cache::disk::failure::Failure;
-use crate::cache::disk::first::{self, Epochs, First, Kind, Said};
 use crate::cache::disk::image;
 use crate::cache::disk::state::State;
+use crate::cache::disk::superblock::{self, Kind, RecoveryStamp, Superblock, SuperblockState};
 use crate::io::at_path::at_path;
 use crate::sync::plain::Mutex;
 
 /// After a crash positions go on so far behind the last that is known, at least: the killed process may have used some since.
 const POSITIONS_LEFT_OUT: u64 = 1 << 40;
 /// A tier that has come to this epoch is not gone on with: its records would all have the last epoch soon, and none would count after a crash.
-const LATE_EPOCH: u32 = MOST / 4 * 3;
+const LATE_EPOCH: u32 = MAX_EPOCH / 4 * 3;
 
 /// A tier that is about to begin.
 pub(in crate::cache::disk) struct Opening<'o> {
@@ -76,12 +76,12 @@ impl Opening<'_> {
         }
     }
 
-    fn image(&self, first: First) -> Result<Option<Opened>, Failure> {
-        let read = image::read(self.device, first, self.most_chunks, self.room_bytes())?;
+    fn image(&self, superblock: Superblock) -> Result<Option<Opened>, Failure> {
+        let read = image::read(self.device, superblock, self.most_chunks, self.room_bytes())?;
         Ok(read.map(|(state, keys)| Opened {
-            id: first.tier,
+            id: superblock.tier,
             // Should two open it at once, their positions differ all the same.
-            head: first.head + (new_id() >> 24),
+            head: superblock.head + (new_id() >> 24),
             state,
             keys,
             recovery: None,
@@ -91,13 +91,13 @@ impl Opening<'_> {
 
     /// Begins a tier that is empty after a crash.
     pub(in crate::cache::disk) fn open(&self) -> Result<Opened, Failure> {
-        let opened = match first::read(self.device, self.kind)? {
-            Said::Closed(first) => self.image(first),
-            Said::Open { .. } | Said::Nothing => Ok(None),
+        let opened = match superblock::read(self.device, self.kind)? {
+            SuperblockState::Closed(superblock) => self.image(superblock),
+            SuperblockState::Open { .. } | SuperblockState::Nothing => Ok(None),
         };
         // Until this is written, what the last tier left is there. From then on it would be out of date.
         let opened = opened?.unwrap_or_else(|| self.nothing());
-        first::say_open(self.device, self.kind, opened.id, None)?;
+        superblock::say_open(self.device, self.kind, opened.id, None)?;
         Ok(opened)
     }
 
@@ -109,17 +109,17 @@ impl Opening<'_> {
 
     fn open_in(&self, boot: u64, path: &Path) -> Result<Opened, Failure> {
         let (notes, runs) = (beside(path, ".notes"), beside(path, ".runs"));
-        let found = match first::read(self.device, self.kind)? {
-            Said::Closed(first) => self.closed(first, &notes)?,
-            Said::Open { tier, session } => self.killed(tier, session, boot, &notes, &runs)?,
-            Said::Nothing => None,
+        let found = match superblock::read(self.device, self.kind)? {
+            SuperblockState::Closed(superblock) => self.closed(superblock, &notes)?,
+            SuperblockState::Open { tier, session } => self.killed(tier, session, boot, &notes, &runs)?,
+            SuperblockState::Nothing => None,
         };
         let found = match found.filter(|found| found.epoch < LATE_EPOCH) {
             Some(found) => found,
             None => Found {
                 opened: self.nothing(),
                 session: new_id(),
-                table: notes::fresh(self.slots())?,
+                table: stale_epochs::fresh(self.slots())?,
                 epoch: 0,
                 judged_before: 0,
                 entries: 0,
@@ -129,36 +129,36 @@ impl Opening<'_> {
     }
 
     fn slots(&self) -> usize {
-        notes::slots_for(self.memory_bytes)
+        stale_epochs::slots_for(self.memory_bytes)
     }
 
     /// What a tier left that was closed.
-    fn closed(&self, first: First, notes: &Path) -> Result<Option<Found>, Failure> {
-        let Some(Epochs {
+    fn closed(&self, superblock: Superblock, notes: &Path) -> Result<Option<Found>, Failure> {
+        let Some(RecoveryStamp {
             session,
             mut judged_before,
             epoch,
-        }) = first.epochs
+        }) = superblock.epochs
         else {
             return Ok(None);
         };
-        let Some(mut opened) = self.image(first)? else {
+        let Some(mut opened) = self.image(superblock)? else {
             return Ok(None);
         };
-        let table = Table::read(notes, self.kind, first.tier, session, self.slots())?;
+        let table = Table::read(notes, self.kind, superblock.tier, session, self.slots())?;
         let table = match table {
             Some(table) => table.into_values(),
             None => {
                 // Without the notes nobody knows which of their records count.
                 forget_before(&mut opened.state, judged_before);
                 judged_before = 0;
-                notes::fresh(self.slots())?
+                stale_epochs::fresh(self.slots())?
             }
         };
         Ok(Some(Found {
             opened,
             session,
-            epoch: epoch.max(notes::latest(&table)),
+            epoch: epoch.max(stale_epochs::latest(&table)),
             table,
             judged_before,
             entries: 0,
@@ -168,7 +168,7 @@ impl Opening<'_> {
     /// What a tier left that was killed.
     fn killed(&self, tier: u64, session: u64, boot: u64, notes: &Path, runs: &Path) -> Result<Option<Found>, Failure> {
         let table = Table::read(notes, self.kind, tier, session, self.slots())?;
-        let Some(table) = table.filter(|table| table.ties.own[0] == boot) else {
+        let Some(table) = table.filter(|table| table.header.own[0] == boot) else {
             return Ok(None);
         };
         let Some(entries) = table.committed else {
@@ -194,7 +194,7 @@ impl Opening<'_> {
         Ok(Some(Found {
             judged_before: opened.head,
             session,
-            epoch: epoch.max(notes::latest(&table)),
+            epoch: epoch.max(stale_epochs::latest(&table)),
             table,
             opened,
             entries,
@@ -211,9 +211,9 @@ impl Opening<'_> {
             judged_before,
             entries,
         } = found;
-        let epoch = epoch.saturating_add(1).min(MOST);
+        let epoch = epoch.saturating_add(1).min(MAX_EPOCH);
         opened.state.open.epoch = epoch;
-        let ties = Ties {
+        let header = SideFileHeader {
             kind: self.kind,
             tier: opened.id,
             session: new_id(),
@@ -221,19 +221,19 @@ impl Opening<'_> {
             own: [boot, table.len() as u64, 0, 0],
         };
         let new = beside(notes_at, ".new");
-        let notes = Arc::new(Notes::create(&new, ties, &table, entries)?);
+        let notes = Arc::new(StaleEpochTable::create(&new, header, &table, entries)?);
         // The log first: the notes of before go with the new log, not the other way round.
         let log = RunLog::create(
             runs_at.to_owned(),
             Arc::clone(&notes),
-            ties,
+            header,
             opened.state.leaves(),
             opened.head,
             epoch,
             entries.into(),
         )?;
         std::fs::rename(&new, notes_at).map_err(|error| at_path(notes_at, "put notes there", error))?;
-        first::say_open(self.device, self.kind, opened.id, Some(ties.session))?;
+        superblock::say_open(self.device, self.kind, opened.id, Some(header.session))?;
         let has_judged = |run: &Arc<_>| is_before(run, judged_before);
         let is_judged = opened
             .state
@@ -243,8 +243,8 @@ impl Opening<'_> {
         opened.recovery = Some(Recovery {
             notes,
             log: Mutex::new(log),
-            judge: is_judged.then(|| Judge::new(judged_before, table)),
-            session: ties.session,
+            stale_filter: is_judged.then(|| StaleFilter::new(judged_before, table)),
+            session: header.session,
         });
         Ok(opened)
     }

@@ -9,14 +9,14 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::notes::low_bits;
 use super::run_log::{CLEAR, ENTRY_HEADER_BYTES, FORGET_FROM, MAGIC, OF_LEAVES, REPLACE, SPLIT, place};
-use super::ties::{HEADER_BYTES, Ties};
-use crate::cache::disk::bytes::{MOST_RUNS, Take, are_in_order};
+use super::side_file_header::{HEADER_BYTES, SideFileHeader};
+use super::stale_epochs::low_bits;
+use crate::cache::disk::bytes::{MAX_RUNS, Take, are_in_order};
 use crate::cache::disk::failure::Failure;
-use crate::cache::disk::first::{Kind, MOST_HEAD};
 use crate::cache::disk::run::Run;
 use crate::cache::disk::state::SuperLeaf;
+use crate::cache::disk::superblock::{Kind, MAX_HEAD};
 use crate::io::open;
 use crate::mem::room::{TryGrow, room_for};
 use crate::tree::MAX_KEY_BYTES;
@@ -57,7 +57,7 @@ impl Take for Payload<'_> {
 
 struct Replay {
     file: BufReader<File>,
-    ties: Ties,
+    header: SideFileHeader,
     payload: Vec<u8>,
     /// Bytes of memory that all runs may take.
     room_bytes: usize,
@@ -100,11 +100,11 @@ fn try_replay(
     let mut file = BufReader::new(open::read_regular(path)?);
     let mut header = [0; HEADER_BYTES];
     file.read_exact(&mut header)?;
-    let ties = Ties::read(&header, MAGIC, kind, tier, session).ok_or(Failure::Damaged)?;
-    let [first, epoch, head, leaves] = ties.own;
+    let header = SideFileHeader::read(&header, MAGIC, kind, tier, session).ok_or(Failure::Damaged)?;
+    let [first, epoch, head, leaves] = header.own;
     let mut replay = Replay {
         file,
-        ties,
+        header,
         payload: Vec::new(),
         room_bytes,
         held_bytes: 0,
@@ -128,7 +128,7 @@ fn try_replay(
     let Replay {
         leaves, head, epoch, ..
     } = replay;
-    if head >= MOST_HEAD || !leaves.values().all(|runs| are_in_order(runs, head)) {
+    if head >= MAX_HEAD || !leaves.values().all(|runs| are_in_order(runs, head)) {
         return Err(Failure::Damaged);
     }
     let mut list = room_for(leaves.len())?;
@@ -161,7 +161,7 @@ impl Replay {
             self.file.read_exact(part)?;
             self.payload.try_append(part)?;
         }
-        if checksum == place(&self.ties, number).checksum(&self.payload) {
+        if checksum == place(&self.header, number).checksum(&self.payload) {
             Ok(())
         } else {
             Err(Failure::Damaged)
@@ -171,7 +171,7 @@ impl Replay {
     fn payload(&self) -> Payload<'_> {
         Payload {
             bytes: &self.payload,
-            device_blocks: self.ties.kind.blocks,
+            device_blocks: self.header.kind.blocks,
             room_bytes: self.room_bytes - self.held_bytes,
         }
     }
@@ -226,7 +226,7 @@ impl Replay {
                 }
                 runs.try_room(1)?;
                 let gone: Vec<Arc<Run>> = runs.splice(0..newest, with).collect();
-                if runs.len() > MOST_RUNS {
+                if runs.len() > MAX_RUNS {
                     return Err(Failure::Damaged);
                 }
                 self.forget(gone);
@@ -284,8 +284,8 @@ fn take_option(payload: &mut Payload<'_>) -> Result<Option<Arc<Run>>, Failure> {
 
 #[cfg(all(test, not(any(miri, shuttle))))]
 mod tests {
-    use super::super::notes::{self, Notes, Table};
     use super::super::run_log::RunLog;
+    use super::super::stale_epochs::{self, StaleEpochTable, Table};
     use super::*;
     use crate::cache::disk::change::Change;
     use crate::cache::disk::filter::FilterBuilder;
@@ -296,7 +296,7 @@ mod tests {
         blocks: 1 << 20,
         has_epochs: true,
     };
-    const TIES: Ties = Ties {
+    const HEADER: SideFileHeader = SideFileHeader {
         kind: KIND,
         tier: 2,
         session: 3,
@@ -322,14 +322,14 @@ mod tests {
     fn replayed<'c>(changes: u32, change: impl Fn(u32) -> Change<'c>, room_bytes: usize) -> Option<Replayed> {
         let directory = tempfile::tempdir().unwrap();
         let at = |name| directory.path().join(name);
-        let notes = Notes::create(&at("notes"), TIES, &notes::fresh(1 << 15).unwrap(), 0).unwrap();
+        let notes = StaleEpochTable::create(&at("notes"), HEADER, &stale_epochs::fresh(1 << 15).unwrap(), 0).unwrap();
         let empty = [SuperLeaf {
             from: Arc::from([]),
             runs: Vec::new(),
         }];
-        let mut log = RunLog::create(at("runs"), Arc::new(notes), TIES, &empty, 0, 1, 0).unwrap();
+        let mut log = RunLog::create(at("runs"), Arc::new(notes), HEADER, &empty, 0, 1, 0).unwrap();
         (0..changes).for_each(|number| log.append(&change(number), &[], 1).unwrap());
-        replay(&at("runs"), KIND, TIES.tier, TIES.session, changes, room_bytes).unwrap()
+        replay(&at("runs"), KIND, HEADER.tier, HEADER.session, changes, room_bytes).unwrap()
     }
 
     /// The notes have room for some bits of a number only.
@@ -340,21 +340,21 @@ mod tests {
             newest: 0,
             with: run(number),
         };
-        let most = u64::from(notes::MOST);
+        let most = u64::from(stale_epochs::MAX_EPOCH);
         for first in [0, most - 9, most - 1, most, most + 1, 7 * (most + 1) - 3] {
             let directory = tempfile::tempdir().unwrap();
             let at = |name| directory.path().join(name);
-            let table = notes::fresh(1 << 15).unwrap();
-            let notes = Notes::create(&at("notes"), TIES, &table, notes::low_bits(first)).unwrap();
+            let table = stale_epochs::fresh(1 << 15).unwrap();
+            let notes = StaleEpochTable::create(&at("notes"), HEADER, &table, stale_epochs::low_bits(first)).unwrap();
             let empty = [SuperLeaf {
                 from: Arc::from([]),
                 runs: Vec::new(),
             }];
-            let mut log = RunLog::create(at("runs"), Arc::new(notes), TIES, &empty, 0, 1, first).unwrap();
+            let mut log = RunLog::create(at("runs"), Arc::new(notes), HEADER, &empty, 0, 1, first).unwrap();
             let there = || {
-                let table = Table::read(&at("notes"), KIND, TIES.tier, TIES.session, 1 << 15).unwrap();
+                let table = Table::read(&at("notes"), KIND, HEADER.tier, HEADER.session, 1 << 15).unwrap();
                 let committed = table.unwrap().committed.unwrap();
-                replay(&at("runs"), KIND, TIES.tier, TIES.session, committed, 4 << 20)
+                replay(&at("runs"), KIND, HEADER.tier, HEADER.session, committed, 4 << 20)
                     .unwrap()
                     .unwrap()
             };
@@ -380,9 +380,9 @@ mod tests {
             newest: 0,
             with: run(number),
         };
-        let most = u32::try_from(MOST_RUNS).unwrap();
+        let most = u32::try_from(MAX_RUNS).unwrap();
         let there = replayed(most, add, 4 << 20).unwrap();
-        assert_eq!((there.leaves[0].runs.len(), there.head), (MOST_RUNS, most.into()));
+        assert_eq!((there.leaves[0].runs.len(), there.head), (MAX_RUNS, most.into()));
         assert!(replayed(most + 1, add, 4 << 20).is_none());
     }
 

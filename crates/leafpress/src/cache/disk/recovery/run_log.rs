@@ -15,8 +15,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::notes::{MOST, Notes};
-use super::ties::Ties;
+use super::side_file_header::SideFileHeader;
+use super::stale_epochs::{MAX_EPOCH, StaleEpochTable};
 use crate::cache::disk::bytes::Put;
 use crate::cache::disk::change::Change;
 use crate::cache::disk::failure::Failure;
@@ -38,20 +38,20 @@ pub(super) const CLEAR: u32 = 4;
 const TIMES_LONG: u64 = 3;
 const LITTLE_BYTES: u64 = 256 << 10;
 /// Entries of one log, at most.
-const MOST_ENTRIES: u64 = MOST as u64;
+const MAX_ENTRIES: u64 = MAX_EPOCH as u64;
 
 /// The place that an entry's checksum knows.
-pub(super) fn place(ties: &Ties, number: u64) -> Place {
+pub(super) fn place(header: &SideFileHeader, number: u64) -> Place {
     Place {
-        tier: ties.tier ^ ties.session.rotate_left(17),
+        tier: header.tier ^ header.session.rotate_left(17),
         position: number,
     }
 }
 
 pub(in crate::cache::disk) struct RunLog {
     path: PathBuf,
-    notes: Arc<Notes>,
-    ties: Ties,
+    notes: Arc<StaleEpochTable>,
+    header: SideFileHeader,
     /// Where entries go; [`None`] once one could not be written.
     file: Option<File>,
     /// The number of the log's first entry behind its leaves, and that of the next.
@@ -105,19 +105,19 @@ impl RunLog {
     /// Writes a log that begins with these leaves, in the place of one that is at `path`.
     pub(super) fn create(
         path: PathBuf,
-        notes: Arc<Notes>,
-        ties: Ties,
+        notes: Arc<StaleEpochTable>,
+        header: SideFileHeader,
         leaves: &[SuperLeaf],
         head: u64,
         epoch: u32,
         next: u64,
     ) -> Result<Self, Failure> {
-        let ties = Ties {
+        let header = SideFileHeader {
             own: [next, epoch.into(), head, leaves.len() as u64],
-            ..ties
+            ..header
         };
         let new = super::beside(&path, ".new");
-        let (file, bytes) = write_leaves(&new, &ties, leaves).map_err(|failure| match failure {
+        let (file, bytes) = write_leaves(&new, &header, leaves).map_err(|failure| match failure {
             Failure::Io(error) => at_path(&new, "write a log for after a crash", error).into(),
             other => other,
         })?;
@@ -125,7 +125,7 @@ impl RunLog {
         Ok(Self {
             path,
             notes,
-            ties,
+            header,
             file: Some(file),
             first: next,
             next,
@@ -152,13 +152,13 @@ impl RunLog {
     }
 
     fn append_entry(&mut self, entry: Result<Vec<u8>, Failure>) -> Result<(), Failure> {
-        let is_full = self.entries() >= MOST_ENTRIES;
+        let is_full = self.entries() >= MAX_ENTRIES;
         let Some(file) = &mut self.file else { return Ok(()) };
         let written = entry.and_then(|mut entry| {
             if is_full {
                 return Err(Failure::Io(io::Error::other("the log of runs has too many entries")));
             }
-            seal(place(&self.ties, self.next), &mut entry);
+            seal(place(&self.header, self.next), &mut entry);
             file.write_all(&entry)?;
             Ok(entry.len() as u64)
         });
@@ -194,7 +194,7 @@ impl RunLog {
     /// the entries that it may have.
     pub(in crate::cache::disk) fn is_long(&self, index_bytes: u64) -> bool {
         let is_long = self.bytes > LITTLE_BYTES + index_bytes * TIMES_LONG;
-        self.is_kept() && (is_long || self.entries() >= MOST_ENTRIES / 2)
+        self.is_kept() && (is_long || self.entries() >= MAX_ENTRIES / 2)
     }
 
     /// Writes it anew, with these leaves alone, which are those that it has.
@@ -205,7 +205,7 @@ impl RunLog {
         epoch: u32,
     ) -> Result<(), Failure> {
         let (path, notes) = (self.path.clone(), Arc::clone(&self.notes));
-        match Self::create(path, notes, self.ties, leaves, head, epoch, self.next) {
+        match Self::create(path, notes, self.header, leaves, head, epoch, self.next) {
             Ok(log) => {
                 *self = log;
                 Ok(())
@@ -218,15 +218,15 @@ impl RunLog {
     }
 }
 
-fn write_leaves(path: &std::path::Path, ties: &Ties, leaves: &[SuperLeaf]) -> Result<(File, u64), Failure> {
+fn write_leaves(path: &std::path::Path, header: &SideFileHeader, leaves: &[SuperLeaf]) -> Result<(File, u64), Failure> {
     let mut file = open::recreate_private(path)?;
-    let header = ties.write(MAGIC);
-    file.write_all(&header)?;
-    let mut bytes = header.len() as u64;
+    let written = header.write(MAGIC);
+    file.write_all(&written)?;
+    let mut bytes = written.len() as u64;
     for (number, leaf) in (OF_LEAVES..).zip(leaves) {
         let mut entry = vec![0; ENTRY_HEADER_BYTES];
         entry.put_leaf(leaf)?;
-        seal(place(ties, number), &mut entry);
+        seal(place(header, number), &mut entry);
         file.write_all(&entry)?;
         bytes += entry.len() as u64;
     }
@@ -235,9 +235,9 @@ fn write_leaves(path: &std::path::Path, ties: &Ties, leaves: &[SuperLeaf]) -> Re
 
 #[cfg(all(test, target_os = "linux", not(any(miri, shuttle))))]
 mod tests {
-    use super::super::notes;
+    use super::super::stale_epochs;
     use super::*;
-    use crate::cache::disk::first::Kind;
+    use crate::cache::disk::superblock::Kind;
 
     /// One that has too many to be told apart would be taken for one that has few.
     #[test]
@@ -249,24 +249,24 @@ mod tests {
             blocks: 1 << 20,
             has_epochs: true,
         };
-        let ties = Ties {
+        let header = SideFileHeader {
             kind,
             tier: 2,
             session: 3,
             previous: 4,
             own: [0, 1 << 15, 0, 0],
         };
-        let notes = Notes::create(&at("notes"), ties, &notes::fresh(1 << 15).unwrap(), 0).unwrap();
+        let notes = StaleEpochTable::create(&at("notes"), header, &stale_epochs::fresh(1 << 15).unwrap(), 0).unwrap();
         let first = 5_000_000_000;
-        let mut log = RunLog::create(at("runs"), Arc::new(notes), ties, &[], 0, 1, first).unwrap();
+        let mut log = RunLog::create(at("runs"), Arc::new(notes), header, &[], 0, 1, first).unwrap();
         let change = Change::ForgetFrom { leaf: 0, run: 0 };
         log.append(&change, &[], 1).unwrap();
         assert!(!log.is_long(0));
-        log.next = first + MOST_ENTRIES / 2;
+        log.next = first + MAX_ENTRIES / 2;
         assert!(log.is_long(1 << 40));
         log.rewrite(&[], 0, 1).unwrap();
         assert!(!log.is_long(0));
-        log.next = log.first + MOST_ENTRIES;
+        log.next = log.first + MAX_ENTRIES;
         assert!(log.append(&change, &[], 1).is_err() && !log.is_kept());
     }
 }

@@ -20,7 +20,7 @@ use crate::tree::upkeep::sizing::{REST_OF_READ_NS, time_for_bytes};
 use crate::tree::upkeep::temperature::Temperatures;
 
 /// Fewer records say too little.
-const LEAST_RECORDS: usize = 64;
+const MIN_RECORDS: usize = 64;
 /// Most records of a run that are read.
 const MAX_READS: usize = 256;
 /// Reads are timed so often; the least time counts, since what disturbs only adds.
@@ -97,7 +97,7 @@ impl<'c, 'r> Trial<'c, 'r> {
     /// A trial by runs of neighbours, if they have records enough.
     pub(in crate::tree::upkeep) fn new(bench: Bench<'c>, runs: Vec<Vec<Record<'r>>>) -> Option<Self> {
         let records = runs.iter().map(Vec::len).sum();
-        (records >= LEAST_RECORDS).then(|| Self {
+        (records >= MIN_RECORDS).then(|| Self {
             bench,
             runs,
             records,

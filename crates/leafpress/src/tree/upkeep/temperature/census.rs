@@ -9,7 +9,7 @@ use crate::tree::node::leaf::Leaf;
 /// Buckets for each doubling of the reads of a byte.
 const STEPS: f64 = 4.0;
 /// The least reads of a byte that have a bucket of their own, as a power of two: one in a leaf of the longest.
-const LEAST_LOG: f64 = -16.0;
+const MIN_LOG: f64 = -16.0;
 /// Buckets: the first is for leaves without reads.
 pub(super) const BUCKETS: usize = 160;
 
@@ -25,7 +25,7 @@ pub(super) fn bucket(reads_per_byte: f64) -> usize {
     if reads_per_byte <= 0.0 {
         return 0;
     }
-    let step = ((reads_per_byte.log2() - LEAST_LOG) * STEPS).floor();
+    let step = ((reads_per_byte.log2() - MIN_LOG) * STEPS).floor();
     1 + (step.max(0.0) as usize).min(BUCKETS - 2)
 }
 
@@ -33,7 +33,7 @@ pub(super) fn bucket(reads_per_byte: f64) -> usize {
 pub(super) fn least_of(bucket: usize) -> f64 {
     match bucket {
         0 => 0.0,
-        bucket => ((bucket - 1) as f64 / STEPS + LEAST_LOG).exp2(),
+        bucket => ((bucket - 1) as f64 / STEPS + MIN_LOG).exp2(),
     }
 }
 

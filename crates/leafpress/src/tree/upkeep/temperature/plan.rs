@@ -62,8 +62,8 @@ fn between(census: &Census, bucket: usize) -> f64 {
 
 /// How many deviations above the mean leaves are warm, where costs choose that: the first, the bounds, and how far it goes at a time.
 const FIRST_FACTOR: f64 = 3.0;
-const LEAST_FACTOR: f64 = -3.0;
-const MOST_FACTOR: f64 = 10.0;
+const MIN_FACTOR: f64 = -3.0;
+const MAX_FACTOR: f64 = 10.0;
 const FACTOR_STEP: f64 = 0.25;
 
 /// That number.
@@ -84,7 +84,7 @@ impl Factor {
         if deviation > 0.0 {
             // A cold leaf that is read so much is to become warm, in spite of the hysteresis: no hot record takes its reads.
             let wanted = (wanted.cold_below / HYSTERESIS - mean) / deviation;
-            let wanted = wanted.clamp(LEAST_FACTOR, MOST_FACTOR);
+            let wanted = wanted.clamp(MIN_FACTOR, MAX_FACTOR);
             self.0 += (wanted - self.0).clamp(-FACTOR_STEP, FACTOR_STEP);
         }
     }

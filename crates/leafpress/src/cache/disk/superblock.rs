@@ -31,7 +31,7 @@ const OPEN: u32 = 2;
 /// The session of a tier that is not to be found again after a crash.
 const NO_SESSION: u64 = 0;
 /// No head is past this.
-pub(super) const MOST_HEAD: u64 = 1 << 62;
+pub(super) const MAX_HEAD: u64 = 1 << 62;
 
 /// Block 0 has no position: its checksum is of this.
 const FIRST: Place = Place {
@@ -66,7 +66,7 @@ impl Kind {
 
 /// What block 0 says of a tier with epochs that was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Epochs {
+pub(super) struct RecoveryStamp {
     /// That of the side files beside it.
     pub session: u64,
     /// Runs before this position have records that the notes refuse.
@@ -77,19 +77,19 @@ pub(super) struct Epochs {
 
 /// What block 0 says of a tier that was closed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct First {
+pub(super) struct Superblock {
     pub tier: u64,
     pub head: u64,
     /// The first chunk of the image's chain, and the position that its checksum is of.
     pub chunk: u32,
     pub position: u64,
-    pub epochs: Option<Epochs>,
+    pub epochs: Option<RecoveryStamp>,
 }
 
 /// What block 0 says.
-pub(super) enum Said {
+pub(super) enum SuperblockState {
     Nothing,
-    Closed(First),
+    Closed(Superblock),
     Open { tier: u64, session: u64 },
 }
 
@@ -116,7 +116,7 @@ pub(super) fn is_ours(block: &[u8]) -> bool {
     block.get(MAGIC_AT) == Some(MAGIC)
 }
 
-impl First {
+impl Superblock {
     pub(super) fn write(self, kind: Kind, block: &mut [u8]) {
         let mut rest = begin(CLOSED, &[kind.codec, self.tier, kind.blocks, self.head]);
         rest.extend_from_slice(&self.chunk.to_le_bytes());
@@ -132,7 +132,7 @@ impl First {
     fn read(mut bytes: Bytes<'_>, tier: u64, kind: Kind) -> Option<Self> {
         let (head, chunk, position) = (bytes.u64()?, bytes.u32()?, bytes.u64()?);
         let epochs = if kind.has_epochs {
-            Some(Epochs {
+            Some(RecoveryStamp {
                 session: bytes.u64()?,
                 judged_before: bytes.u64()?,
                 epoch: bytes.u32()?,
@@ -140,7 +140,7 @@ impl First {
         } else {
             None
         };
-        (head < MOST_HEAD && position < MOST_HEAD).then_some(Self {
+        (head < MAX_HEAD && position < MAX_HEAD).then_some(Self {
             tier,
             head,
             chunk,
@@ -150,7 +150,7 @@ impl First {
     }
 }
 
-fn parse(block: &[u8], kind: Kind) -> Option<Said> {
+fn parse(block: &[u8], kind: Kind) -> Option<SuperblockState> {
     let mut bytes = Bytes(block);
     let checksum = bytes.u64()?;
     if checksum != FIRST.checksum(bytes.0) {
@@ -168,23 +168,23 @@ fn parse(block: &[u8], kind: Kind) -> Option<Said> {
         return None;
     }
     if state == CLOSED {
-        return First::read(bytes, tier, kind).map(Said::Closed);
+        return Superblock::read(bytes, tier, kind).map(SuperblockState::Closed);
     }
     let session = bytes.u64()?;
-    (state == OPEN && session != NO_SESSION && kind.has_epochs).then_some(Said::Open { tier, session })
+    (state == OPEN && session != NO_SESSION && kind.has_epochs).then_some(SuperblockState::Open { tier, session })
 }
 
 /// What block 0 says of a tier of this kind: nothing where it is another's.
-pub(super) fn read(device: &Device, kind: Kind) -> Result<Said, Failure> {
+pub(super) fn read(device: &Device, kind: Kind) -> Result<SuperblockState, Failure> {
     if device.is_empty() {
-        return Ok(Said::Nothing);
+        return Ok(SuperblockState::Nothing);
     }
     let mut block = device.buffer(1)?;
     let said = match device.read_first(block.bytes_mut()) {
         Ok(()) => parse(block.bytes(), kind),
         Err(_) => None,
     };
-    Ok(said.unwrap_or(Said::Nothing))
+    Ok(said.unwrap_or(SuperblockState::Nothing))
 }
 
 /// Whether a store is empty, or a cache's.
@@ -222,12 +222,12 @@ mod tests {
             blocks: 900,
             has_epochs: true,
         };
-        let epochs = Epochs {
+        let epochs = RecoveryStamp {
             session: 7,
             judged_before: 8,
             epoch: 9,
         };
-        let first = First {
+        let superblock = Superblock {
             tier: 1,
             head: 2,
             chunk: 3,
@@ -235,8 +235,8 @@ mod tests {
             epochs: Some(epochs),
         };
         let mut block = vec![0; 4096];
-        first.write(kind, &mut block);
-        let Some(Said::Closed(read)) = parse(&block, kind) else {
+        superblock.write(kind, &mut block);
+        let Some(SuperblockState::Closed(read)) = parse(&block, kind) else {
             panic!("it is closed")
         };
         assert_eq!((read.tier, read.head, read.chunk, read.position), (1, 2, 3, 4));
@@ -254,7 +254,10 @@ mod tests {
         assert!(is_ours(&block) && parse(&block, kind).is_none());
         seal(&begin(OPEN, &[5, 1, 900, 77]), &mut block);
         assert!(is_ours(&block));
-        assert!(matches!(parse(&block, kind), Some(Said::Open { tier: 1, session: 77 })));
+        assert!(matches!(
+            parse(&block, kind),
+            Some(SuperblockState::Open { tier: 1, session: 77 })
+        ));
         assert!(
             parse(
                 &block,

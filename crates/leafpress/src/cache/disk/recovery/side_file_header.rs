@@ -1,8 +1,8 @@
 //! What the side files say of themselves: which tier's they are, and which opening's.
 
 use crate::cache::disk::bytes::Bytes;
-use crate::cache::disk::first::Kind;
 use crate::cache::disk::page::Place;
+use crate::cache::disk::superblock::Kind;
 
 /// Bytes of a side file's header.
 pub(super) const HEADER_BYTES: usize = 4096;
@@ -16,7 +16,7 @@ const OWN: usize = 4;
 /// checksum u64   magic [u8; 16]   version u32   codec u64   blocks u64   tier u64   session u64   previous u64   own [u64; 4]   zeros
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ties {
+pub(super) struct SideFileHeader {
     pub kind: Kind,
     pub tier: u64,
     /// The opening of the tier that it is of, and the one before: block 0 names the one or, where the next did not come so far, the other.
@@ -32,7 +32,7 @@ const HEADER: Place = Place {
     position: 0,
 };
 
-impl Ties {
+impl SideFileHeader {
     pub(super) fn write(&self, magic: &[u8; 16]) -> Vec<u8> {
         let mut header = vec![0; 8];
         header.extend_from_slice(magic);

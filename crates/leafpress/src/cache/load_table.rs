@@ -1,19 +1,19 @@
 //! Single-flight loading: at most one load of a key is under way, and those who miss meanwhile wait for it.
 //!
-//! A flight is one load of one key. The first caller that misses begins a flight and leads it; others wait for it, blocking or in a task. A
-//! flight ends with a value, an error, a panic, or a future that was dropped; it then leaves the table, and its waiters are woken. After a
-//! panic or a dropped future one of them leads the next flight.
+//! A load is one load of one key. The first caller that misses begins a load and leads it; others wait for it, blocking or in a task. A
+//! load ends with a value, an error, a panic, or a future that was dropped; it then leaves the table, and its waiters are woken. After a
+//! panic or a dropped future one of them leads the next load.
 //!
 //! **A write or removal of the key wins over a load that is under way.** Every write, and every removal, also one that finds nothing, calls
-//! [`Flights::supersede`] under the latch of the key's leaf. A leader stores its value under the same latch, only where the key is absent or
-//! has expired, and only while its flight is still in the table ([`Lead::is_current`]). So the two are ordered by the latch:
+//! [`LoadTable::supersede`] under the latch of the key's leaf. A leader stores its value under the same latch, only where the key is absent or
+//! has expired, and only while its load is still in the table ([`LoadLeader::is_current`]). So the two are ordered by the latch:
 //!
-//! - A flight that began before the write's turn is taken out of the table, and never stores.
-//! - A flight that began after it saw what was written. `supersede` first reads a counter, without a lock; it cannot miss a flight, because
+//! - A load that began before the write's turn is taken out of the table, and never stores.
+//! - A load that began after it saw what was written. `supersede` first reads a counter, without a lock; it cannot miss a load, because
 //!   a leader takes the latch once ([`crate::tree::Tree::synchronize`]) between entering the table and looking for the key: a write before
 //!   that is seen by the look, and a write after it sees the counter.
 //!
-//! Lock order: a leaf's latch, then a table. No latch is waited for while a table is locked. Waiters of a superseded flight get its value all
+//! Lock order: a leaf's latch, then a table. No latch is waited for while a table is locked. Waiters of a superseded load get its value all
 //! the same: they asked before the write.
 
 use std::any::Any;
@@ -37,7 +37,7 @@ const TABLES: usize = 16;
 
 /// How a load ended.
 #[derive(Clone)]
-pub(super) enum Landed {
+pub(super) enum LoadOutcome {
     Value(Arc<[u8]>),
     Error(Arc<dyn Any + Send + Sync>),
     /// The loader panicked, or its future was dropped.
@@ -46,7 +46,7 @@ pub(super) enum Landed {
 
 #[derive(Default)]
 struct State {
-    landed: Option<Landed>,
+    outcome: Option<LoadOutcome>,
     /// The wakers of tasks that wait, in the order in which they began to.
     wakers: BTreeMap<u64, Waker>,
     next_waker: u64,
@@ -54,39 +54,39 @@ struct State {
 
 /// A load.
 #[derive(Default)]
-pub(super) struct Flight {
+pub(super) struct PendingLoad {
     state: Mutex<State>,
     done: Condvar,
     /// The thread that runs the loader, or that last polled it.
     thread: plain::Mutex<Option<ThreadId>>,
 }
 
-impl Flight {
+impl PendingLoad {
     /// Whether a blocking wait might never end, because the loader needs the calling thread: the thread runs the loader further up its
     /// stack, or it is the one that last polled the loader's future.
     pub(super) fn is_led_here(&self) -> bool {
         *self.thread.lock() == Some(thread::current().id())
     }
 
-    fn is_led_by_this_thread_from_now_on(&self) {
+    fn set_leading_thread(&self) {
         *self.thread.lock() = Some(thread::current().id());
     }
 
     /// Waits for the load's end.
-    pub(super) fn wait(&self) -> Landed {
+    pub(super) fn wait(&self) -> LoadOutcome {
         let mut state = self.state.lock();
         loop {
-            match &state.landed {
-                Some(landed) => return landed.clone(),
+            match &state.outcome {
+                Some(outcome) => return outcome.clone(),
                 None => self.done.wait(&mut state),
             }
         }
     }
 
-    fn land(&self, landed: Landed) {
+    fn finish(&self, outcome: LoadOutcome) {
         let wakers = {
             let mut state = self.state.lock();
-            state.landed = Some(landed);
+            state.outcome = Some(outcome);
             std::mem::take(&mut state.wakers)
         };
         self.done.notify_all();
@@ -94,26 +94,26 @@ impl Flight {
     }
 }
 
-/// Waits for the end of a load in a task. A task that no longer waits leaves nothing behind in the flight.
-pub(super) struct Waiting {
-    flight: Arc<Flight>,
+/// Waits for the end of a load in a task. A task that no longer waits leaves nothing behind in the load.
+pub(super) struct LoadWaiter {
+    pending: Arc<PendingLoad>,
     waker: Option<u64>,
 }
 
-impl Waiting {
-    pub(super) fn new(flight: Arc<Flight>) -> Self {
-        Self { flight, waker: None }
+impl LoadWaiter {
+    pub(super) fn new(pending: Arc<PendingLoad>) -> Self {
+        Self { pending, waker: None }
     }
 }
 
-impl Future for Waiting {
-    type Output = Landed;
+impl Future for LoadWaiter {
+    type Output = LoadOutcome;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Landed> {
-        let flight = Arc::clone(&self.flight);
-        let mut state = flight.state.lock();
-        if let Some(landed) = &state.landed {
-            return Poll::Ready(landed.clone());
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<LoadOutcome> {
+        let pending = Arc::clone(&self.pending);
+        let mut state = pending.state.lock();
+        if let Some(outcome) = &state.outcome {
+            return Poll::Ready(outcome.clone());
         }
         let number = *self.waker.get_or_insert_with(|| {
             state.next_waker += 1;
@@ -130,76 +130,81 @@ impl Future for Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for LoadWaiter {
     fn drop(&mut self) {
         if let Some(number) = self.waker {
             // Dropped without the lock, as above.
-            let waker = self.flight.state.lock().wakers.remove(&number);
+            let waker = self.pending.state.lock().wakers.remove(&number);
             drop(waker);
         }
     }
 }
 
-type Table = HashMap<Box<[u8]>, Arc<Flight>>;
+type Table = HashMap<Box<[u8]>, Arc<PendingLoad>>;
 
 /// The loads under way.
 #[derive(Default)]
-pub(super) struct Flights {
+pub(super) struct LoadTable {
     tables: [Mutex<Table>; TABLES],
-    /// Flights in the tables: a writer reads this first.
+    /// Loads in the tables: a writer reads this first.
     count: AtomicUsize,
-    /// Calls of [`Flights::superseding_all`] under way: no flight stores meanwhile.
+    /// Calls of [`LoadTable::superseding_all`] under way: no load stores meanwhile.
     clears: AtomicUsize,
 }
 
 /// What a caller that misses does.
-pub(super) enum Boarding<'f> {
-    Leads(Lead<'f>),
-    Waits(Arc<Flight>),
+pub(super) enum Join<'f> {
+    Lead(LoadLeader<'f>),
+    Wait(Arc<PendingLoad>),
 }
 
-/// The right and the duty to load a key. Dropped without a landing, it ends the flight with [`Landed::Nothing`].
-pub(super) struct Lead<'f> {
-    flights: &'f Flights,
+/// The right and the duty to load a key. Dropped without an outcome, it ends the load with [`LoadOutcome::Nothing`].
+pub(super) struct LoadLeader<'f> {
+    loads: &'f LoadTable,
     key: Box<[u8]>,
-    flight: Arc<Flight>,
-    has_landed: bool,
+    pending: Arc<PendingLoad>,
+    has_finished: bool,
 }
 
-impl Flights {
+impl LoadTable {
     fn table(&self, key: &[u8]) -> &Mutex<Table> {
         &self.tables[(hash(key) >> 20) as usize % TABLES]
     }
 
     /// Joins the load of a key, or begins one.
-    pub(super) fn board(&self, key: &[u8]) -> Boarding<'_> {
+    pub(super) fn join_or_start(&self, key: &[u8]) -> Join<'_> {
         let mut table = self.table(key).lock();
         match table.entry(key.into()) {
-            Entry::Occupied(flight) => Boarding::Waits(Arc::clone(flight.get())),
+            Entry::Occupied(pending) => Join::Wait(Arc::clone(pending.get())),
             Entry::Vacant(place) => {
-                let flight = Arc::clone(place.insert(Arc::default()));
+                let pending = Arc::clone(place.insert(Arc::default()));
                 self.count.fetch_add(1, Ordering::Relaxed);
-                Boarding::Leads(self.lead(key, flight))
+                Join::Lead(self.lead(key, pending))
             }
         }
     }
 
     /// Begins a load in place of one that the caller must not wait for, and that stores nothing from now on.
-    pub(super) fn take_over(&self, key: &[u8]) -> Lead<'_> {
-        let flight = Arc::new(Flight::default());
-        if self.table(key).lock().insert(key.into(), Arc::clone(&flight)).is_none() {
+    pub(super) fn take_over(&self, key: &[u8]) -> LoadLeader<'_> {
+        let pending = Arc::new(PendingLoad::default());
+        if self
+            .table(key)
+            .lock()
+            .insert(key.into(), Arc::clone(&pending))
+            .is_none()
+        {
             self.count.fetch_add(1, Ordering::Relaxed);
         }
-        self.lead(key, flight)
+        self.lead(key, pending)
     }
 
-    fn lead(&self, key: &[u8], flight: Arc<Flight>) -> Lead<'_> {
-        flight.is_led_by_this_thread_from_now_on();
-        Lead {
-            flights: self,
+    fn lead(&self, key: &[u8], pending: Arc<PendingLoad>) -> LoadLeader<'_> {
+        pending.set_leading_thread();
+        LoadLeader {
+            loads: self,
             key: key.into(),
-            flight,
-            has_landed: false,
+            pending,
+            has_finished: false,
         }
     }
 
@@ -215,19 +220,19 @@ impl Flights {
     #[cold]
     fn take_out(&self, key: &[u8]) {
         let mut table = self.table(key).lock();
-        let flight = table.remove(key);
-        self.count.fetch_sub(usize::from(flight.is_some()), Ordering::Relaxed);
+        let pending = table.remove(key);
+        self.count.fetch_sub(usize::from(pending.is_some()), Ordering::Relaxed);
         drop(table);
     }
 
     /// Calls `clear`, which removes every key, and supersedes all loads that began before it ended.
     pub(super) fn superseding_all<R>(&self, clear: impl FnOnce() -> R) -> R {
-        struct Ends<'f>(&'f Flights);
+        struct Ends<'f>(&'f LoadTable);
         impl Drop for Ends<'_> {
             fn drop(&mut self) {
                 for table in &self.0.tables {
-                    let flights = std::mem::take(&mut *table.lock());
-                    self.0.count.fetch_sub(flights.len(), Ordering::Relaxed);
+                    let loads = std::mem::take(&mut *table.lock());
+                    self.0.count.fetch_sub(loads.len(), Ordering::Relaxed);
                 }
                 self.0.clears.fetch_sub(1, Ordering::SeqCst);
             }
@@ -238,7 +243,7 @@ impl Flights {
     }
 }
 
-impl Lead<'_> {
+impl LoadLeader<'_> {
     /// The key that is loaded.
     pub(super) fn key(&self) -> &[u8] {
         &self.key
@@ -246,50 +251,50 @@ impl Lead<'_> {
 
     /// Polls the loader's future, and notes which thread does.
     pub(super) fn poll<F: Future>(&self, load: Pin<&mut F>, context: &mut Context<'_>) -> Poll<F::Output> {
-        self.flight.is_led_by_this_thread_from_now_on();
+        self.pending.set_leading_thread();
         load.poll(context)
     }
 
     /// Whether the key was neither written nor removed since the load began. Only under the latch of the key's leaf does the answer hold
     /// until the key is written.
     pub(super) fn is_current(&self) -> bool {
-        let table = self.flights.table(&self.key).lock();
-        let flight = table.get(&self.key);
-        flight.is_some_and(|flight| Arc::ptr_eq(flight, &self.flight))
-            && self.flights.clears.load(Ordering::SeqCst) == 0
+        let table = self.loads.table(&self.key).lock();
+        let pending = table.get(&self.key);
+        pending.is_some_and(|pending| Arc::ptr_eq(pending, &self.pending))
+            && self.loads.clears.load(Ordering::SeqCst) == 0
     }
 
-    /// Ends the flight with a value, which is stored already where it is to be.
-    pub(super) fn land_value(self, value: &Arc<[u8]>) {
-        self.land(Landed::Value(Arc::clone(value)));
+    /// Ends the load with a value, which is stored already where it is to be.
+    pub(super) fn finish_with_value(self, value: &Arc<[u8]>) {
+        self.finish(LoadOutcome::Value(Arc::clone(value)));
     }
 
-    /// Ends the flight with an error, which all waiters get.
-    pub(super) fn land_error(self, error: Arc<dyn Any + Send + Sync>) {
-        self.land(Landed::Error(error));
+    /// Ends the load with an error, which all waiters get.
+    pub(super) fn finish_with_error(self, error: Arc<dyn Any + Send + Sync>) {
+        self.finish(LoadOutcome::Error(error));
     }
 
-    fn land(mut self, landed: Landed) {
-        self.has_landed = true;
+    fn finish(mut self, outcome: LoadOutcome) {
+        self.has_finished = true;
         self.leave();
-        self.flight.land(landed);
+        self.pending.finish(outcome);
     }
 
     fn leave(&self) {
-        let mut table = self.flights.table(&self.key).lock();
-        let flight = table.get(&self.key);
-        if flight.is_some_and(|flight| Arc::ptr_eq(flight, &self.flight)) {
+        let mut table = self.loads.table(&self.key).lock();
+        let pending = table.get(&self.key);
+        if pending.is_some_and(|pending| Arc::ptr_eq(pending, &self.pending)) {
             table.remove(&self.key);
-            self.flights.count.fetch_sub(1, Ordering::Relaxed);
+            self.loads.count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
-impl Drop for Lead<'_> {
+impl Drop for LoadLeader<'_> {
     fn drop(&mut self) {
-        if !self.has_landed {
+        if !self.has_finished {
             self.leave();
-            self.flight.land(Landed::Nothing);
+            self.pending.finish(LoadOutcome::Nothing);
         }
     }
 }

@@ -15,10 +15,10 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::ties::{HEADER_BYTES, Ties};
-use crate::cache::disk::first::Kind;
+use super::side_file_header::{HEADER_BYTES, SideFileHeader};
 #[cfg(feature = "fuzz")]
 use crate::cache::disk::page;
+use crate::cache::disk::superblock::Kind;
 use crate::io::at_path::at_path;
 use crate::io::open;
 use crate::mem::OutOfMemory;
@@ -27,7 +27,7 @@ use crate::mem::shared_mapping::SharedMapping;
 
 const MAGIC: &[u8; 16] = b"leafpress notes\0";
 /// What a word can hold. Epochs are no larger. An epoch that would be stays here: then records are lost, and none is wrong.
-pub(in crate::cache::disk) const MOST: u32 = (1 << 24) - 1;
+pub(in crate::cache::disk) const MAX_EPOCH: u32 = (1 << 24) - 1;
 /// Words before the slots: the header's, and up to which number entries of the log count.
 const FIRST_SLOT: usize = HEADER_BYTES / WORD_BYTES + 1;
 const COMMITTED: usize = FIRST_SLOT - 1;
@@ -35,13 +35,13 @@ const WORD_BYTES: usize = size_of::<u32>();
 /// The table takes one part in so many of the cache's memory...
 const PART_OF_NOTES: u64 = 64;
 /// ...but no fewer slots than this, and no more.
-const LEAST_SLOTS: u64 = 1 << 15;
-const MOST_SLOTS: u64 = 1 << 24;
+const MIN_SLOTS: u64 = 1 << 15;
+const MAX_SLOTS: u64 = 1 << 24;
 const READ_WORDS: usize = 16 << 10;
 
 /// What the notes keep of an entry's number.
 pub(super) fn low_bits(number: u64) -> u32 {
-    (number & u64::from(MOST)) as u32
+    (number & u64::from(MAX_EPOCH)) as u32
 }
 
 /// The check of a word: no two values that differ in one byte have the same (CRC-8).
@@ -82,22 +82,22 @@ fn slot_of(hash: u64, slots: usize) -> usize {
 /// Slots for a cache of so much memory: a power of two.
 pub(super) fn slots_for(memory_bytes: u64) -> usize {
     let slots = memory_bytes / PART_OF_NOTES / WORD_BYTES as u64;
-    let slots = slots.clamp(LEAST_SLOTS, MOST_SLOTS);
+    let slots = slots.clamp(MIN_SLOTS, MAX_SLOTS);
     1 << slots.ilog2()
 }
 
 /// The table of a cache that works.
-pub(super) struct Notes {
+pub(super) struct StaleEpochTable {
     file: File,
     mapping: SharedMapping,
 }
 
-impl Notes {
+impl StaleEpochTable {
     /// Writes a table into a new file, whole, so that it has its blocks, and maps it.
-    pub(super) fn create(path: &Path, ties: Ties, table: &[u32], committed: u32) -> io::Result<Self> {
+    pub(super) fn create(path: &Path, header: SideFileHeader, table: &[u32], committed: u32) -> io::Result<Self> {
         let create = || {
             let mut file = open::recreate_private(path)?;
-            file.write_all(&ties.write(MAGIC))?;
+            file.write_all(&header.write(MAGIC))?;
             file.write_all(&encode(COMMITTED, committed).to_le_bytes())?;
             let mut bytes = Vec::with_capacity(READ_WORDS * WORD_BYTES);
             for (part, values) in table.chunks(READ_WORDS).enumerate() {
@@ -128,13 +128,13 @@ impl Notes {
     }
 
     /// Notes that records of a hash are out of date that have this epoch or an earlier one.
-    pub(super) fn raise(&self, hash: u64, epoch: u32) {
+    pub(super) fn mark_stale_up_to(&self, hash: u64, epoch: u32) {
         let slots = self.slots();
         let slot = slot_of(hash, slots.len());
         let index = FIRST_SLOT + slot;
-        let raised = encode(index, epoch.min(MOST));
+        let raised = encode(index, epoch.min(MAX_EPOCH));
         let Some(slot) = slots.get(slot) else { return };
-        let raise = |word| (decode(index, word)? < epoch.min(MOST)).then_some(raised);
+        let raise = |word| (decode(index, word)? < epoch.min(MAX_EPOCH)).then_some(raised);
         // One that is damaged stays so: then nothing is found again.
         let _ = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise);
     }
@@ -159,7 +159,7 @@ impl Notes {
 
 /// A table as another left it.
 pub(super) struct Table {
-    pub ties: Ties,
+    pub header: SideFileHeader,
     /// The low bits of the number up to which the log's entries count; [`None`] where none does.
     pub committed: Option<u32>,
     values: Vec<u32>,
@@ -182,13 +182,13 @@ impl Table {
         slots: usize,
     ) -> Result<Option<Self>, OutOfMemory> {
         let mut values = fresh(slots)?;
-        let mut read = || -> Option<(Ties, Option<u32>)> {
+        let mut read = || -> Option<(SideFileHeader, Option<u32>)> {
             let mut file = open::read_regular(path).ok()?;
             let mut header = [0; HEADER_BYTES];
             file.read_exact(&mut header).ok()?;
-            let ties = Ties::read(&header, MAGIC, kind, tier, session)?;
-            let its_slots = ties.own[1];
-            if !its_slots.is_power_of_two() || its_slots > MOST_SLOTS {
+            let header = SideFileHeader::read(&header, MAGIC, kind, tier, session)?;
+            let its_slots = header.own[1];
+            if !its_slots.is_power_of_two() || its_slots > MAX_SLOTS {
                 return None;
             }
             let its_slots = usize::try_from(its_slots).ok()?;
@@ -200,13 +200,13 @@ impl Table {
             file.read_exact(&mut word).ok()?;
             let committed = decode(COMMITTED, u32::from_le_bytes(word));
             read_slots(&mut file, its_slots, &mut values)?;
-            Some((ties, committed))
+            Some((header, committed))
         };
-        let Some((ties, committed)) = read() else {
+        let Some((header, committed)) = read() else {
             return Ok(None);
         };
         Ok(Some(Self {
-            ties,
+            header,
             committed,
             values,
         }))
@@ -237,13 +237,13 @@ fn read_slots(file: &mut File, its_slots: usize, values: &mut [u32]) -> Option<(
 }
 
 /// Judges records of runs that were written before a crash, by the notes as they were then.
-pub(in crate::cache::disk) struct Judge {
+pub(in crate::cache::disk) struct StaleFilter {
     /// Runs before this position are judged.
     pub before: u64,
     values: Vec<u32>,
 }
 
-impl Judge {
+impl StaleFilter {
     pub(super) fn new(before: u64, values: Vec<u32>) -> Self {
         Self { before, values }
     }
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_word_is_read_as_it_was_written_and_no_byte_of_it_changes_unseen() {
         for index in [COMMITTED, FIRST_SLOT, FIRST_SLOT + 77, FIRST_SLOT + 70_000] {
-            for value in [0, 1, 255, 256, 0x1234, MOST] {
+            for value in [0, 1, 255, 256, 0x1234, MAX_EPOCH] {
                 let word = encode(index, value);
                 assert_eq!(decode(index, word), Some(value));
                 for byte in 0..4 {

@@ -1,4 +1,4 @@
-//! How records leave memory: through a door, one leaf's at a time.
+//! Spilling: how records leave memory for the disk tier, the records of one leaf at a time.
 
 use std::sync::atomic::Ordering;
 
@@ -6,12 +6,12 @@ use crate::sync::plain::RwLockWriteGuard;
 
 use super::counters::add;
 use super::state::State;
-use super::tier::{MOST_SEALED, Tier};
+use super::tier::{MAX_SEALED, Tier};
 use crate::cache::record;
 
 /// What becomes of a record that is to leave memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cache) enum Fate {
+pub(in crate::cache) enum SpillOutcome {
     /// It is here from now on.
     Moved,
     /// It goes, and no record of its key is here.
@@ -22,25 +22,25 @@ pub(in crate::cache) enum Fate {
     Tombstone,
 }
 
-/// What lets records out of memory: see [`Tier::open_door`].
-pub(in crate::cache) struct Door<'t> {
+/// Takes records that leave memory, while the tier's state is locked: see [`Tier::begin_spill`].
+pub(in crate::cache) struct SpillGuard<'t> {
     tier: &'t Tier,
     state: RwLockWriteGuard<'t, State>,
 }
 
 impl Tier {
     /// Whoever holds the latch of a leaf lets its records out by this, before they leave the tree.
-    pub(in crate::cache) fn open_door(&self) -> Door<'_> {
-        Door {
+    pub(in crate::cache) fn begin_spill(&self) -> SpillGuard<'_> {
+        SpillGuard {
             tier: self,
             state: self.state.write(),
         }
     }
 }
 
-impl Door<'_> {
+impl SpillGuard<'_> {
     /// Decides what becomes of a record that is to leave memory, and takes it in if it is to be here. Without `stored` it cannot be read.
-    pub(in crate::cache) fn let_out(&mut self, key: &[u8], stored: Option<&[u8]>) -> Fate {
+    pub(in crate::cache) fn spill(&mut self, key: &[u8], stored: Option<&[u8]>) -> SpillOutcome {
         let counters = &self.tier.counters;
         let hash = self.tier.hash(key);
         self.tier.note_leaving(hash);
@@ -48,22 +48,22 @@ impl Door<'_> {
         match stored {
             Some(stored) if record::is_clean(stored) && self.state.may_have(hash, key) => {
                 add(&counters.clean, 1);
-                return Fate::Moved;
+                return SpillOutcome::Moved;
             }
             Some(stored) if record::is_tombstone(stored) => {
                 if !self.state.may_have(hash, key) || self.takes(hash, key, stored) {
-                    return Fate::Forgotten;
+                    return SpillOutcome::Forgotten;
                 }
-                return Fate::Stays;
+                return SpillOutcome::Stays;
             }
             Some(stored) if self.is_admitted(key, stored) => {
                 if self.takes(hash, key, stored) {
                     add(&counters.admitted, 1);
                     add(&counters.admitted_bytes, (key.len() + stored.len()) as u64);
-                    return Fate::Moved;
+                    return SpillOutcome::Moved;
                 }
                 if !self.tier.is_stalled() {
-                    return Fate::Stays;
+                    return SpillOutcome::Stays;
                 }
             }
             _ => {}
@@ -71,9 +71,9 @@ impl Door<'_> {
         add(&counters.dropped, 1);
         if self.state.may_have(hash, key) {
             add(&counters.tombstones, 1);
-            return Fate::Tombstone;
+            return SpillOutcome::Tombstone;
         }
-        Fate::Forgotten
+        SpillOutcome::Forgotten
     }
 
     /// Whether a record is kept on disk at all.
@@ -88,7 +88,7 @@ impl Door<'_> {
         let state = &mut *self.state;
         // As `Tier::is_full` has it: who evicts waits only for what would not be taken in.
         let full = self.tier.batch_bytes.load(Ordering::Relaxed);
-        if state.open.bytes() >= full && (state.sealed.len() >= MOST_SEALED || state.seal().is_err()) {
+        if state.open.bytes() >= full && (state.sealed.len() >= MAX_SEALED || state.seal().is_err()) {
             return false;
         }
         if state.open.is_empty() && state.open.reserve(full + full / 8).is_err() {
