@@ -627,3 +627,57 @@ def test_a_file_that_no_cache_wrote_is_refused(tmp_path, write, options):
         assert cache["key"] == "value"
     with pytest.raises(leafpress.InvalidOption, match="disk="):
         Cache("8MiB", overwrite=True)
+
+
+def moved(cache, count):
+    """Records, of which most are on disk."""
+    cache.set_many((f"{n:06}", value(n)) for n in range(count))
+    cache.settle()
+    stats = cache.stats()
+    assert stats.records < count / 2 < stats.disk.records, stats
+    return [f"{n:06}" for n in range(count)]
+
+
+def test_len_and_iteration_cover_memory_and_disk(tmp_path):
+    with Cache("4MiB", disk=tmp_path / "x.cache", disk_bytes="64MiB", serializer="pickle") as cache:
+        assert not cache and len(cache) == 0 and list(cache) == []
+        keys = moved(cache, 20_000)
+        before = cache.stats()
+        assert cache and len(cache) == 20_000
+        assert list(cache) == keys and list(cache.keys()) == keys and list(reversed(cache)) == keys[::-1]
+        assert all(found == value(n) for n, found in enumerate(cache.values()))
+        assert all(key == keys[n] and found == value(n) for n, (key, found) in enumerate(cache.items()))
+        assert list(cache.irange(keys[10], keys[15_000], (True, False))) == keys[10:15_000]
+        assert list(cache.irange(keys[10], keys[15_000], reverse=True)) == keys[15_000:9:-1]
+        assert list(cache.prefix("0123")) == keys[12_300:12_400]
+        assert list(cache.irange("5", "1")) == []
+        after = cache.stats()
+        assert (after.hits, after.misses, after.promoted) == (before.hits, before.misses, before.promoted)
+        # What was removed or replaced on disk is so in both tiers.
+        for n in range(0, 20_000, 2):
+            cache.delete(keys[n])
+        cache[keys[1]] = "new"
+        assert len(cache) == 10_000 and list(cache) == keys[1::2]
+        assert next(iter(cache.items())) == (keys[1], "new")
+        cache.clear()
+        assert not cache and len(cache) == 0
+
+
+def test_len_counts_what_an_earlier_cache_left_on_disk(tmp_path):
+    options = {"disk": tmp_path / "x.cache", "disk_bytes": "64MiB", "encoding": "utf-8"}
+    with Cache("4MiB", **options) as cache:
+        cache.update({"a": "x", "b": "y"})
+    with Cache("4MiB", **options) as cache:
+        assert cache and len(cache) == 2 and dict(cache.items()) == {"a": "x", "b": "y"}
+
+
+def test_threads_share_an_iterator_over_both_tiers(tmp_path):
+    with Cache("4MiB", disk=tmp_path / "x.cache", disk_bytes="64MiB", serializer="pickle") as cache:
+        keys = moved(cache, 20_000)
+        shared, seen = iter(cache), [[] for _ in range(4)]
+        threads = [threading.Thread(target=own.extend, args=(shared,)) for own in seen]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(itertools.chain(*seen)) == keys

@@ -48,7 +48,7 @@ class Cache(CacheBase):
     disk is a file (or block device) for what leaves memory, disk_bytes how much of it. A file that is not empty and that no cache wrote is
     refused with DiskError, and left as it is, unless overwrite=True. A cache that is closed leaves its records there for
     the next with the same file and options. With recover_after_crash=True (Linux, no device) what is on disk is found again too after the
-    process was killed, by two files beside it.
+    process was killed, by two files beside it. len() and iteration cover both memory and disk, and read the disk for that.
 
     ttl is how long records live whose set does not say; time_to_idle, how long those that are not read; for stale_while_revalidate after
     its time a value is still given to who calls get_or_set while another loads it. All from 1 s to 10 years, in seconds or as timedelta.

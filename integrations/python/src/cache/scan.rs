@@ -4,29 +4,36 @@ use std::collections::VecDeque;
 use std::ops::Bound as End;
 
 use crate::lock::Mutex;
+use leafpress::cache::ScanPosition;
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::CacheBase;
-use crate::errors::{self, Class};
+use crate::errors::Class;
 
 /// Records that are read at a time, and their bytes.
 const MOST_RECORDS: usize = 256;
 const MOST_BYTES: usize = 1 << 20;
+/// Keys that are counted from one look for signals to the next.
+const MOST_COUNTED: usize = 1 << 16;
 
 type Record = (Vec<u8>, Vec<u8>);
 /// From where to where a scan goes.
 type Ends = (End<Vec<u8>>, End<Vec<u8>>);
 
+/// What of a scan was not read yet.
+enum Rest {
+    /// Of a cache without a disk tier.
+    InMemory(Ends),
+    InTiers(Option<Box<ScanPosition>>),
+}
+
 /// Where a scan is.
 struct Scan {
-    low: End<Vec<u8>>,
-    high: End<Vec<u8>>,
+    rest: Rest,
     read: VecDeque<Record>,
-    /// How often records were read.
-    turn: u64,
     is_over: bool,
 }
 
@@ -80,55 +87,71 @@ impl CacheIterator {
 impl CacheIterator {
     /// The next record.
     fn record(&self, py: Python<'_>) -> PyResult<Option<Record>> {
-        loop {
-            let (low, high, turn) = {
-                let mut scan = self.scan.lock();
-                if let Some(record) = scan.read.pop_front() {
-                    return Ok(Some(record));
-                }
-                if scan.is_over {
-                    return Ok(None);
-                }
-                (scan.low.clone(), scan.high.clone(), scan.turn)
-            };
-            // The scan is not locked while the interpreter's lock is let go of.
-            let read = self.cache.bind(py).get().with(|cache| {
-                let read = py.detach(|| read(cache, (low, high), self.is_backwards));
-                read.map_err(|error| errors::of_cache(&error))
-            })?;
-            let mut scan = self.scan.lock();
-            // Another thread may have read the same.
-            if scan.turn == turn {
-                scan.turn += 1;
-                scan.is_over = read.is_empty();
-                if let Some((last, _)) = read.back() {
-                    let end = End::Excluded(last.clone());
-                    if self.is_backwards {
-                        scan.high = end;
-                    } else {
-                        scan.low = end;
-                    }
-                }
-                scan.read = read;
+        // Who holds the lock for longer than this needs the interpreter's to go on, so that nobody may wait for it who has that.
+        if let Some(mut scan) = self.scan.try_lock() {
+            if let Some(record) = scan.read.pop_front() {
+                return Ok(Some(record));
+            }
+            if scan.is_over {
+                return Ok(None);
             }
         }
+        self.cache.bind(py).get().unlocked(py, |cache| {
+            let mut scan = self.scan.lock();
+            if scan.read.is_empty() && !scan.is_over {
+                scan.read_more(cache, self.is_backwards)?;
+            }
+            Ok(scan.read.pop_front())
+        })
     }
 }
 
-fn read(cache: &leafpress::Cache, range: Ends, is_backwards: bool) -> Result<VecDeque<Record>, leafpress::CacheError> {
-    let (mut read, mut bytes) = (VecDeque::new(), 0);
-    // The library refuses such a range, which is empty.
-    if is_empty(&range) {
-        return Ok(read);
+impl Scan {
+    /// Reads some records. After an error a scan of both tiers is over.
+    fn read_more(&mut self, cache: &leafpress::Cache, is_backwards: bool) -> Result<(), leafpress::CacheError> {
+        match &mut self.rest {
+            Rest::InMemory(ends) => {
+                // The library refuses such a range, which is empty.
+                if !is_empty(ends) {
+                    let mut records = cache.range(ends.clone());
+                    let next = || {
+                        if is_backwards {
+                            records.next_back()
+                        } else {
+                            records.next()
+                        }
+                    };
+                    self.read = some(next)?;
+                }
+                if let Some((last, _)) = self.read.back() {
+                    let end = End::Excluded(last.clone());
+                    if is_backwards {
+                        ends.1 = end;
+                    } else {
+                        ends.0 = end;
+                    }
+                }
+            }
+            Rest::InTiers(position) => {
+                if let Some(at) = position.take() {
+                    let mut scan = cache.resume_scan(*at)?;
+                    self.read = some(|| scan.next()).inspect_err(|_| self.is_over = true)?;
+                    *position = Some(Box::new(scan.into_position()));
+                }
+            }
+        }
+        self.is_over = self.read.is_empty();
+        Ok(())
     }
-    let mut records = cache.range(range);
+}
+
+/// The next records, as many as are read at a time.
+fn some(
+    mut next: impl FnMut() -> Option<Result<Record, leafpress::CacheError>>,
+) -> Result<VecDeque<Record>, leafpress::CacheError> {
+    let (mut read, mut bytes) = (VecDeque::new(), 0);
     while read.len() < MOST_RECORDS && bytes < MOST_BYTES {
-        let record = if is_backwards {
-            records.next_back()
-        } else {
-            records.next()
-        };
-        let Some(record) = record else { break };
+        let Some(record) = next() else { break };
         let record = record?;
         bytes += record.0.len() + record.1.len();
         read.push_back(record);
@@ -157,14 +180,24 @@ fn behind(prefix: &[u8]) -> End<Vec<u8>> {
 }
 
 impl CacheBase {
-    fn scan(this: &Bound<'_, Self>, (low, high): Ends, is_backwards: bool, part: Part) -> PyResult<CacheIterator> {
+    fn scan(this: &Bound<'_, Self>, ends: Ends, is_backwards: bool, part: Part) -> PyResult<CacheIterator> {
         // A closed cache says so at once.
-        this.get().with(|_| Ok(()))?;
+        let rest = this.get().with(|cache| {
+            if !cache.has_disk() || is_empty(&ends) {
+                return Ok(Rest::InMemory(ends));
+            }
+            let mut scan = cache.scan(ends);
+            if is_backwards {
+                scan = scan.backwards();
+            }
+            if part == Part::Keys {
+                scan = scan.keys_only();
+            }
+            Ok(Rest::InTiers(Some(Box::new(scan.into_position()))))
+        })?;
         let scan = Scan {
-            low,
-            high,
+            rest,
             read: VecDeque::new(),
-            turn: 0,
             is_over: false,
         };
         Ok(CacheIterator {
@@ -205,6 +238,51 @@ impl CacheBase {
 
 #[pymethods]
 impl CacheBase {
+    /// How many keys there are. Without a disk tier, those in memory, those included whose time is over and that have not left yet, which is
+    /// told at once. With a disk tier, those in memory and on disk whose time is not over: all of the disk tier is read for that. stats() says
+    /// without reading it how many records each tier holds, where a key may be in both.
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        if !self.has_disk {
+            return self.with(|cache| Ok(cache.len()));
+        }
+        let mut count = 0;
+        let mut position = self.with(|cache| Ok(cache.scan(..).keys_only().into_position()))?;
+        loop {
+            // Pressing Ctrl-C ends it.
+            py.check_signals()?;
+            let (more, rest) = self.unlocked(py, |cache| {
+                let mut scan = cache.resume_scan(position)?;
+                let mut more = 0;
+                for key in scan.by_ref().take(MOST_COUNTED) {
+                    key?;
+                    more += 1;
+                }
+                Ok((more, scan.into_position()))
+            })?;
+            if more == 0 {
+                return Ok(count);
+            }
+            (count, position) = (count + more, rest);
+        }
+    }
+
+    /// Whether there is any record. With a disk tier not all of it is read, as for len().
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        if !self.has_disk {
+            return Ok(self.__len__(py)? > 0);
+        }
+        self.unlocked(py, |cache| {
+            if let Some(record) = cache.range(..).next() {
+                return record.map(|_| true);
+            }
+            cache
+                .scan(..)
+                .keys_only()
+                .next()
+                .map_or(Ok(false), |key| key.map(|_| true))
+        })
+    }
+
     fn __iter__(this: &Bound<'_, Self>) -> PyResult<CacheIterator> {
         Self::scan(this, (End::Unbounded, End::Unbounded), false, Part::Keys)
     }
@@ -213,9 +291,10 @@ impl CacheBase {
         Self::scan(this, (End::Unbounded, End::Unbounded), true, Part::Keys)
     }
 
-    /// The keys from minimum to maximum, in order: SortedDict's word. Those in memory; it counts for none of them as a read.
+    /// The keys from minimum to maximum, in order: SortedDict's word. Those in memory and on disk; it counts for none of them as a
+    /// read, and none is brought back to memory. What is on disk is read in parts, of which each takes up to 4 MiB.
     ///
-    /// A key that is there from the scan's start to its end is seen exactly once.
+    /// A key that is there from the scan's start to its end is seen exactly once, whether its record moves between memory and disk or not.
     ///
     /// >>> cache = Cache(serializer="json")
     /// >>> cache.set_many((n, n * n) for n in range(10))
@@ -245,7 +324,7 @@ impl CacheBase {
         Self::scan(this, bounds, reverse, Part::Keys)
     }
 
-    /// The keys in memory, in order: what iter() gives.
+    /// The keys, in memory and on disk, in order: what iter() gives.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.set_many({"a": "x", "b": "y"})
@@ -255,7 +334,7 @@ impl CacheBase {
         Self::__iter__(this)
     }
 
-    /// The values in memory, in the order of their keys.
+    /// The values, in memory and on disk, in the order of their keys.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.set_many({"a": "x", "b": "y"})

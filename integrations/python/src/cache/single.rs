@@ -201,9 +201,4 @@ impl CacheBase {
         let key: &[u8] = key.as_ref();
         self.short(py, false, |cache| cache.contains_key(key))
     }
-
-    /// Records in memory, those included whose time is over and that have not left yet. What is on disk alone is in stats().disk.records.
-    fn __len__(&self) -> PyResult<usize> {
-        self.with(|cache| Ok(cache.len()))
-    }
 }
