@@ -853,6 +853,15 @@ LP_API lp_status lp_cache_contains(lp_cache *cache, const void *key, size_t key_
 /** Removes the record; LP_NOT_FOUND if it was not there. */
 LP_API lp_status lp_cache_remove(lp_cache *cache, const void *key, size_t key_len);
 
+/**
+ * Removes the record, and does not say whether it was there: LP_OK either way.
+ * With a disk tier lp_cache_remove() may have to read the disk to answer that;
+ * this reads nothing. A listener is told of what was in memory.
+ */
+LP_API lp_status lp_cache_invalidate(lp_cache *cache,
+                                     const void *key,
+                                     size_t key_len);
+
 /** Removes every record, those on disk as well. */
 LP_API lp_status lp_cache_clear(lp_cache *cache);
 

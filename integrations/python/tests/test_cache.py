@@ -681,3 +681,25 @@ def test_threads_share_an_iterator_over_both_tiers(tmp_path):
         for thread in threads:
             thread.join()
         assert sorted(itertools.chain(*seen)) == keys
+
+
+def test_invalidate_removes_without_a_read_of_the_disk(tmp_path):
+    with Cache("4MiB", disk=tmp_path / "x.cache", disk_bytes="64MiB", serializer="pickle") as cache:
+        keys = moved(cache, 20_000)
+        before = cache.stats().disk.blocks_read
+        assert all(cache.invalidate(key) is None for key in [*keys[:5_000], "nobody"])
+        assert cache.stats().disk.blocks_read == before
+        assert cache.get_many(keys[:5_000]) == [None] * 5_000 and cache[keys[5_000]] == value(5_000)
+    with pytest.raises(leafpress.Closed):
+        cache.invalidate("a")
+
+
+def test_invalidate_tells_of_what_was_in_memory():
+    seen = []
+    with Cache("8MiB", encoding="utf-8", on_removal=lambda *removal: seen.append(removal)) as cache:
+        cache["apple"] = "red"
+        cache.invalidate("apple")
+        cache.invalidate("apple")
+        with pytest.raises(TypeError):
+            cache.invalidate(1)
+    assert seen == [("apple", "red", "removed")]

@@ -62,7 +62,7 @@ ANYTHING = st.recursive(
     max_leaves=4,
 )
 METHODS = [
-    "get", "set", "add", "pop", "delete", "touch", "incr", "decr", "update_with", "get_many", "set_many", "delete_many", "get_or_set", "irange",
+    "get", "set", "add", "pop", "delete", "invalidate", "touch", "incr", "decr", "update_with", "get_many", "set_many", "delete_many", "get_or_set", "irange",
     "prefix", "items", "get_in_memory", "memoize", "stats", "settle", "volume", "clear", "__getitem__", "__setitem__", "__delitem__",
     "__contains__", "_ask", "setdefault", "update", "keys", "values",
 ]

@@ -87,6 +87,9 @@ public:
     /// Whether it was there.
     bool remove(std::string_view key) { return detail::done(lp_cache_remove(get(), key.data(), key.size())); }
 
+    /// Removes it, and does not say whether it was there: unlike remove(), it never reads the disk.
+    void invalidate(std::string_view key) { detail::done(lp_cache_invalidate(get(), key.data(), key.size())); }
+
     std::optional<std::string> take(std::string_view key) {
         return detail::copy([&](auto read, void *context) {
             return lp_cache_take(get(), key.data(), key.size(), read, context);

@@ -193,6 +193,19 @@ pub unsafe extern "C" fn lp_cache_remove(cache: Option<&lp_cache>, key: *const c
     call(|| found(of(cache)?.remove(key.get("key")?)?))
 }
 
+/// Removes the record, and does not say whether it was there: LP_OK either way. With a disk tier lp_cache_remove() may have to read the disk
+/// to answer that; this reads nothing. A listener is told of what was in memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_invalidate(
+    cache: Option<&lp_cache>,
+    key: *const c_void,
+    key_len: usize,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let key = unsafe { Given::new(key, key_len) };
+    call(|| Ok(of(cache)?.invalidate(key.get("key")?)?))
+}
+
 /// Removes every record, those on disk as well.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_clear(cache: Option<&lp_cache>) -> lp_status {

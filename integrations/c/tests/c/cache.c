@@ -26,6 +26,7 @@ static void nulls(void) {
     IS(LP_INVALID_ARGUMENT, lp_cache_get_many(NULL, NULL, 0, show_found, NULL));
     IS(LP_INVALID_ARGUMENT, lp_cache_contains(NULL, "", 0));
     IS(LP_INVALID_ARGUMENT, lp_cache_remove(NULL, "", 0));
+    IS(LP_INVALID_ARGUMENT, lp_cache_invalidate(NULL, "", 0));
     IS(LP_INVALID_ARGUMENT, lp_cache_take(NULL, "", 0, show_value, NULL));
     IS(LP_INVALID_ARGUMENT, lp_cache_swap(NULL, "", 0, "", 0, show_value, NULL));
     IS(LP_INVALID_ARGUMENT, lp_cache_compare_and_swap(NULL, "", 0, NULL, NULL));
@@ -85,6 +86,10 @@ static void records(lp_cache *cache) {
     IS(LP_NOT_FOUND, lp_cache_take(cache, "a", 1, show_value, &old));
     OK(lp_cache_remove(cache, "b", 1));
     IS(LP_NOT_FOUND, lp_cache_remove(cache, "b", 1));
+    OK(lp_cache_insert(cache, "c", 1, "x", 1));
+    OK(lp_cache_invalidate(cache, "c", 1));
+    IS(LP_NOT_FOUND, lp_cache_contains(cache, "c", 1));
+    OK(lp_cache_invalidate(cache, "c", 1));
 }
 
 typedef struct {

@@ -258,6 +258,10 @@ static void cache() {
     CHECK(cache.read("a", [](std::string_view value) { CHECK(value == "1"); }) && !cache.read("x", [](auto) {}));
     CHECK(cache.swap("a", "3") == "1" && cache.compare_and_swap("a", "3", "4") && cache.take("a") == "4");
     CHECK(cache.remove("b") && !cache.remove("b"));
+    cache.insert("b", "2");
+    cache.invalidate("b");
+    cache.invalidate("b");
+    CHECK(!cache.contains("b"));
     cache.set_memory(16 << 20);
     cache.settle();
     cache.validate();

@@ -171,6 +171,21 @@ impl CacheBase {
         self.short(py, false, |cache| cache.remove(key))
     }
 
+    /// Remove a key, without saying whether it was there. With a disk tier, delete may have to read the disk to say that; this reads nothing.
+    /// on_removal is called for a record that was in memory.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache["apple"] = "red"
+    /// >>> cache.invalidate("apple")
+    /// >>> cache.invalidate("apple")
+    /// >>> "apple" in cache
+    /// False
+    fn invalidate(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, key) = (key.py(), self.keys.input(key)?);
+        let key: &[u8] = key.as_ref();
+        self.short(py, false, |cache| cache.invalidate(key))
+    }
+
     fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
         if self.delete(key)? { Ok(()) } else { Err(missing(key)) }
     }
