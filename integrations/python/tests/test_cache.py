@@ -703,3 +703,16 @@ def test_invalidate_tells_of_what_was_in_memory():
         with pytest.raises(TypeError):
             cache.invalidate(1)
     assert seen == [("apple", "red", "removed")]
+
+
+def test_popitem_takes_records_until_there_is_none(cache, tmp_path):
+    cache.update(apple="red", pear="green")
+    assert [cache.popitem(), cache.popitem()] == [("apple", "red"), ("pear", "green")] and not cache
+    with pytest.raises(KeyError, match="empty") as caught:
+        cache.popitem()
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    options = {"disk": tmp_path / "x.cache", "disk_bytes": "64MiB", "encoding": "utf-8"}
+    with Cache("4MiB", **options) as left:
+        left["apple"] = "red"
+    with Cache("4MiB", **options) as found:
+        assert found.popitem() == ("apple", "red") and not found

@@ -73,6 +73,20 @@ class Cache(CacheBase):
     ) -> None:
         self.close()
 
+    def popitem(self) -> tuple[Any, Any]:
+        """Remove a record and return its key and value: that of the first key. KeyError when there is none, as dict has it.
+
+        >>> cache = Cache("16MiB", encoding="utf-8")
+        >>> cache.update(apple="red", pear="green")
+        >>> cache.popitem()
+        ('apple', 'red')
+        """
+        for key in CacheBase.__iter__(self):
+            value = CacheBase.pop(self, key, _MISSING)
+            if value is not _MISSING:
+                return key, value
+        raise KeyError("popitem(): the cache is empty") from None
+
     async def aget(self, key: Any, default: Any = None) -> Any:
         """What get does, for tasks. What is in memory is there at once; the disk is read in another thread.
 
