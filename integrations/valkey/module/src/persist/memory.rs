@@ -17,8 +17,8 @@ const EMPTY_TREE: u64 = 24 << 10;
 const LEAST_AND_MOST: (u64, u64) = (20, 1200);
 
 /// Fields and bytes of a map up to which the server frees it at once, however it is set: a millisecond or two of work.
-const AT_ONCE_FIELDS: u64 = 2048;
-const AT_ONCE_BYTES: u64 = 1 << 20;
+const AT_ONCE_FIELDS: u64 = 1 << 16;
+const AT_ONCE_BYTES: u64 = 16 << 20;
 
 /// Notes what is held for the data. Trainings hold copies of some of it, so that it is asked for when there is none.
 pub fn note_held() {
@@ -43,16 +43,17 @@ pub fn memory(value: &Borrowed<'_>) -> usize {
 /// How much work it is to free a value: the server leaves what is more than a little to a thread, if it is set to.
 ///
 /// Its thread only hands records back to the main thread, and the server goes on to evict meanwhile. So a value goes to it only where the
-/// removal of its records could be noticed. Each such value gives the records that wait already a turn: the server counts what is given
-/// back in the meantime as evicted.
+/// removal of its records could be noticed, and not while memory is short: what such a value holds must be free before the server looks
+/// whether to evict another.
 pub fn free_effort(value: &Borrowed<'_>) -> usize {
     match value {
         Borrowed::Text(_) => 1,
         Borrowed::Map(map) if map.len() <= AT_ONCE_FIELDS && map.user_bytes() <= AT_ONCE_BYTES => 1,
-        Borrowed::Map(map) => {
+        Borrowed::Map(_) if removal::is_memory_short() => {
             removal::relieve();
-            usize::try_from(map.len()).unwrap_or(usize::MAX)
+            1
         }
+        Borrowed::Map(map) => usize::try_from(map.len()).unwrap_or(usize::MAX),
     }
 }
 

@@ -17,9 +17,9 @@ use super::generation::Hold;
 use super::record_key::bounds_of;
 
 /// Records of one step between commands, and of one while a value is freed.
-const STEP: usize = 256;
-const LONG_STEP: usize = 1024;
-/// Longest time to free a value, about. The rest of a map of tens of thousands of fields is removed in steps.
+const STEP: usize = 1024;
+const LONG_STEP: usize = 8192;
+/// Longest time to free a value, about. The rest of a map of millions of fields is removed in steps.
 const FREEING: Duration = Duration::from_millis(10);
 /// Longest time before a command, where memory is short and records wait to be removed.
 const RELIEF: Duration = Duration::from_millis(2);
@@ -48,6 +48,8 @@ pub fn remove(generation: &Hold, id: u64, records: u64) {
         return;
     }
     if IS_MAIN.get() {
+        // What waits already counts as given back by this call, so that the server evicts no further value for it.
+        relieve();
         let begin = Instant::now();
         let mut outcome = Ok(false);
         while matches!(outcome, Ok(false)) && begin.elapsed() < FREEING {
