@@ -21,11 +21,11 @@ use crate::input::Input;
 /// From so many bytes on the interpreter's lock is let go of, as hashlib does.
 const LONG_BYTES: usize = 2048;
 /// Codecs that are kept open.
-const MOST_SEALERS: usize = 64;
+const MAX_SEALERS: usize = 64;
 /// A dictionary that is not told how long to be.
 const DICTIONARY_BYTES: u64 = 32 << 10;
 /// A training sees this many times the dictionary's bytes of samples at most: more only take time.
-const MOST_SAMPLES_FACTOR: usize = 100;
+const MAX_SAMPLES_FACTOR: usize = 100;
 
 /// What records have in common, so that short ones shrink: trained from samples, or any bytes.
 ///
@@ -138,7 +138,7 @@ fn sealer(name: &str) -> PyResult<Sealer> {
     let codec: Codec = name.parse().map_err(|error| of_codec(&error))?;
     let sealer = Sealer::open(codec).map_err(|error| of_codec(&error))?;
     let mut sealers = sealers.lock();
-    if sealers.len() >= MOST_SEALERS {
+    if sealers.len() >= MAX_SEALERS {
         sealers.clear();
     }
     sealers.insert(name.to_owned(), sealer.clone());
@@ -262,7 +262,7 @@ fn train(samples: &Bound<'_, PyAny>, size: Option<&Bound<'_, PyAny>>, codec: &st
         )));
     }
     let every = bytes
-        .div_ceil(size.saturating_mul(MOST_SAMPLES_FACTOR))
+        .div_ceil(size.saturating_mul(MAX_SAMPLES_FACTOR))
         .min(gathered.len() / MIN_SAMPLES);
     let chosen: Vec<&[u8]> = gathered.iter().step_by(every.max(1)).map(Vec::as_slice).collect();
     let inner = py.detach(|| leafpress::Dictionary::train(codec, &chosen, size));

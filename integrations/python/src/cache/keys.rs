@@ -36,10 +36,10 @@ const TUPLE: u8 = 5;
 /// Numbers from 0 on, and below.
 const UP: u8 = 32;
 const DOWN: u8 = 31;
-const MOST_BYTES: u8 = 16;
+const MAX_BYTES: u8 = 16;
 /// Beyond what an int may be.
-const FAR_UP: u8 = UP + MOST_BYTES + 1;
-const FAR_DOWN: u8 = DOWN - MOST_BYTES - 1;
+const FAR_UP: u8 = UP + MAX_BYTES + 1;
+const FAR_DOWN: u8 = DOWN - MAX_BYTES - 1;
 /// Ends a number below 0 that has no fraction.
 const NO_FRACTION: u8 = 255;
 /// In the first byte of a fraction.
@@ -47,7 +47,7 @@ const IS_FRACTION: u8 = 128;
 /// 2^127: ints are kept up to it, and it is one below 0.
 const LIMIT: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
 /// Tuples in tuples. It bounds the stack.
-const MOST_DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// The bytes of a key.
 ///
@@ -91,8 +91,8 @@ fn put(bytes: &mut Vec<u8>, object: &Bound<'_, PyAny>, depth: usize) -> PyResult
     } else if object.is_instance_of::<PyFloat>() {
         put_float(bytes, object)?;
     } else if let Ok(tuple) = object.cast::<PyTuple>() {
-        if depth == MOST_DEPTH {
-            return Err(Class::InvalidOption.error(format!("a key may have tuples in tuples {MOST_DEPTH} deep")));
+        if depth == MAX_DEPTH {
+            return Err(Class::InvalidOption.error(format!("a key may have tuples in tuples {MAX_DEPTH} deep")));
         }
         bytes.push(TUPLE);
         for element in tuple.iter() {
@@ -190,10 +190,10 @@ fn put_float(bytes: &mut Vec<u8>, object: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 fn put_number(bytes: &mut Vec<u8>, is_below: bool, whole: u128, fraction: f64) {
-    let count = MOST_BYTES - (whole.leading_zeros() / 8) as u8;
+    let count = MAX_BYTES - (whole.leading_zeros() / 8) as u8;
     bytes.push(if is_below { DOWN - count } else { UP + count });
     let from = bytes.len();
-    bytes.extend_from_slice(&whole.to_be_bytes()[usize::from(MOST_BYTES - count)..]);
+    bytes.extend_from_slice(&whole.to_be_bytes()[usize::from(MAX_BYTES - count)..]);
     if fraction > 0.0 {
         let mut bits = fraction.to_bits().to_be_bytes();
         bits[0] |= IS_FRACTION;
@@ -235,7 +235,7 @@ fn take<'py, 'b>(py: Python<'py>, bytes: &'b [u8], depth: usize) -> PyResult<(Bo
             let text = std::str::from_utf8(&raw).map_err(|_| foreign())?;
             Ok((PyString::new(py, text).into_any(), rest))
         }
-        TUPLE if depth < MOST_DEPTH => take_tuple(py, rest, depth),
+        TUPLE if depth < MAX_DEPTH => take_tuple(py, rest, depth),
         FAR_UP | FAR_DOWN => {
             let (bits, rest) = rest.split_first_chunk::<8>().ok_or_else(foreign)?;
             let bits = u64::from_be_bytes(*bits);

@@ -23,7 +23,7 @@ static IS_OVER: AtomicBool = AtomicBool::new(false);
 /// Threads that tell Python something now.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 /// For so long the interpreter's end waits for those.
-const MOST_WAIT: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// What is told, and how.
 pub struct Removal {
@@ -116,7 +116,7 @@ fn _end_of_interpreter(py: Python<'_>) {
     py.detach(|| {
         let began = Instant::now();
         // In a child of a fork the threads that were counted are not there.
-        while CALLS.load(Ordering::SeqCst) > 0 && fork::forks() == 0 && began.elapsed() < MOST_WAIT {
+        while CALLS.load(Ordering::SeqCst) > 0 && fork::forks() == 0 && began.elapsed() < MAX_WAIT {
             std::thread::sleep(Duration::from_millis(1));
         }
     });

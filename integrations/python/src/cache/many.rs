@@ -8,9 +8,9 @@ use super::{CacheBase, entry};
 use crate::{call, errors};
 
 /// Bytes that are gathered before they are handed on.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 /// Records that are.
-const MOST_RECORDS: usize = 4096;
+const MAX_RECORDS: usize = 4096;
 
 /// Values one behind the other, and where each ends; [`None`] is not there.
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl CacheBase {
         let mut objects = Vec::new();
         for key in call::iterate(keys)? {
             objects.push(key?);
-            if objects.len() == MOST_RECORDS {
+            if objects.len() == MAX_RECORDS {
                 self.get_chunk(&objects, &default, &values)?;
                 objects.clear();
                 py.check_signals()?;
@@ -80,7 +80,7 @@ impl CacheBase {
             self.note_length(value.len());
             bytes += key.len() + value.len();
             gathered.push((key, value));
-            if bytes >= MOST_BYTES || gathered.len() == MOST_RECORDS {
+            if bytes >= MAX_BYTES || gathered.len() == MAX_RECORDS {
                 hand_on(&mut gathered)?;
                 bytes = 0;
                 py.check_signals()?;
@@ -121,7 +121,7 @@ impl CacheBase {
         };
         for key in call::iterate(keys)? {
             gathered.push(owned_key(self.keys.input(&key?)?));
-            if gathered.len() == MOST_RECORDS {
+            if gathered.len() == MAX_RECORDS {
                 hand_on(&mut gathered)?;
                 py.check_signals()?;
             }
@@ -213,7 +213,7 @@ fn read(cache: &leafpress::Cache, keys: &[&[u8]]) -> Result<Found, leafpress::Ca
             });
             found.ends.push(end);
         })?;
-        if found.bytes.len() > MOST_BYTES {
+        if found.bytes.len() > MAX_BYTES {
             break;
         }
     }

@@ -14,10 +14,10 @@ use super::CacheBase;
 use crate::errors::Class;
 
 /// Records that are read at a time, and their bytes.
-const MOST_RECORDS: usize = 256;
-const MOST_BYTES: usize = 1 << 20;
+const MAX_RECORDS: usize = 256;
+const MAX_BYTES: usize = 1 << 20;
 /// Keys that are counted from one look for signals to the next.
-const MOST_COUNTED: usize = 1 << 16;
+const MAX_COUNTED: usize = 1 << 16;
 
 type Record = (Vec<u8>, Vec<u8>);
 /// From where to where a scan goes.
@@ -150,7 +150,7 @@ fn some(
     mut next: impl FnMut() -> Option<Result<Record, leafpress::CacheError>>,
 ) -> Result<VecDeque<Record>, leafpress::CacheError> {
     let (mut read, mut bytes) = (VecDeque::new(), 0);
-    while read.len() < MOST_RECORDS && bytes < MOST_BYTES {
+    while read.len() < MAX_RECORDS && bytes < MAX_BYTES {
         let Some(record) = next() else { break };
         let record = record?;
         bytes += record.0.len() + record.1.len();
@@ -253,7 +253,7 @@ impl CacheBase {
             let (more, rest) = self.unlocked(py, |cache| {
                 let mut scan = cache.resume_scan(position)?;
                 let mut more = 0;
-                for key in scan.by_ref().take(MOST_COUNTED) {
+                for key in scan.by_ref().take(MAX_COUNTED) {
                     key?;
                     more += 1;
                 }

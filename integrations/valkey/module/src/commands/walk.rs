@@ -23,7 +23,7 @@ const LONG_PASS: u64 = 64 << 10;
 const FIELDS_PER_DRAW: u64 = 64;
 /// Most bytes of a reply of random fields, about. The native command has no such bound: there, a client that has no limit of its output ends
 /// the server.
-const MOST_REPLIED: u64 = 256 << 20;
+const MAX_REPLIED: u64 = 256 << 20;
 /// Bytes of a field or value in a reply besides its own.
 const REPLY_OVERHEAD: u64 = 16;
 /// Up to this part of a map's fields are drawn by themselves, the map's others not looked at.
@@ -160,7 +160,7 @@ pub fn hrandfield(context: Context, arguments: &[Str<'_>]) -> Done {
         return Ok(());
     };
     let record_bytes = map.user_bytes() / map.len().max(1) + REPLY_OVERHEAD;
-    if count < 0 && count.unsigned_abs().saturating_mul(record_bytes) > MOST_REPLIED {
+    if count < 0 && count.unsigned_abs().saturating_mul(record_bytes) > MAX_REPLIED {
         return Err(Failure::text(
             "ERR value is out of range: the reply would be longer than 256 MiB",
         ));

@@ -12,7 +12,7 @@ use leafpress::{Codec, Dictionary};
 /// Longest content that is compressed, and the most that is allocated for a block that says that it is so long.
 pub const CONTENT_BYTES: usize = 64 << 10;
 /// Below that it does not pay.
-const LEAST_COMPRESSED: usize = 48;
+const MIN_COMPRESSED: usize = 48;
 
 const STORED: u8 = 0;
 /// The ways of compressing, and behind each its twin with a dictionary.
@@ -100,7 +100,7 @@ impl std::fmt::Display for BlockError {
 /// Puts content into a block, in place of what was in it.
 pub fn seal(content: &[u8], means: &Means, block: &mut Vec<u8>) {
     block.clear();
-    if (LEAST_COMPRESSED..=CONTENT_BYTES).contains(&content.len())
+    if (MIN_COMPRESSED..=CONTENT_BYTES).contains(&content.len())
         && let Ok(engine) = means.family.engine()
     {
         let dictionary = means.dictionary.as_ref();

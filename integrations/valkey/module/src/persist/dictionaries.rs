@@ -17,7 +17,7 @@ const VERSION: u64 = 1;
 /// Dictionaries that are read at most: as many as are written.
 const MOST: usize = 64;
 /// Longest dictionary that is read: trees have none that is longer.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// A dictionary of the snapshot that is written, and the generation it is for.
 struct Saving {
@@ -98,7 +98,7 @@ fn read(loader: &mut Loader) -> Option<()> {
     for _ in 0..count {
         let id = u32::try_from(loader.unsigned()?).ok()?;
         let bytes = loader.bytes()?;
-        if bytes.len() > MOST_BYTES {
+        if bytes.len() > MAX_BYTES {
             return None;
         }
         found.push(Dictionary::from_bytes(id, bytes.to_vec()));

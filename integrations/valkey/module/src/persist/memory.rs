@@ -14,7 +14,7 @@ static PER_MILLE: AtomicU64 = AtomicU64::new(1000);
 /// What a tree holds without records, about.
 const EMPTY_TREE: u64 = 24 << 10;
 /// Between these is what any data takes; what few data take is mostly their tree.
-const LEAST_AND_MOST: (u64, u64) = (20, 1200);
+const MIN_AND_MOST: (u64, u64) = (20, 1200);
 
 /// Fields and bytes of a map up to which the server frees it at once, however it is set: a millisecond or two of work.
 const AT_ONCE_FIELDS: u64 = 1 << 16;
@@ -25,7 +25,7 @@ pub fn note_held() {
     let totals = databases().totals();
     let held = (held() as u64).saturating_sub(totals.generations * EMPTY_TREE);
     if let Some(per_mille) = held.saturating_mul(1000).checked_div(totals.user_bytes) {
-        let (least, most) = LEAST_AND_MOST;
+        let (least, most) = MIN_AND_MOST;
         PER_MILLE.store(per_mille.clamp(least, most), Ordering::Relaxed);
     }
 }
