@@ -856,7 +856,7 @@ LP_API lp_status lp_cache_remove(lp_cache *cache, const void *key, size_t key_le
 /**
  * Removes the record, and does not say whether it was there: LP_OK either way.
  * With a disk tier lp_cache_remove() may have to read the disk to answer that;
- * this reads nothing. A listener is told of what was in memory.
+ * this reads nothing. A listener is notified of a record that was in memory.
  */
 LP_API lp_status lp_cache_invalidate(lp_cache *cache,
                                      const void *key,

@@ -74,7 +74,7 @@ pub(super) struct Core {
 pub(super) struct Seen {
     pub wants_touch: bool,
     pub is_from_disk: bool,
-    /// Set by who asks: what is found on disk is not brought back to memory, because it is about to be removed or is read in passing.
+    /// Set by the caller: a record that is found on disk is not promoted to memory, because it is about to be removed or is read by a scan.
     pub is_going: bool,
 }
 

@@ -8,7 +8,7 @@ use super::observer::{Observer, Outcome};
 
 impl Cache {
     /// Removes the key, and does not say whether it was there. With a disk tier [`Cache::remove`] may have to read the disk to answer that; this
-    /// reads nothing. A listener is told of what was in memory.
+    /// reads nothing. A listener is notified of a record that was in memory.
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::CacheError> {

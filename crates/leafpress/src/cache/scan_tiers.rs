@@ -126,7 +126,7 @@ impl CacheScan<'_> {
         self
     }
 
-    /// Where the scan is, without a borrow of the cache: for who keeps scans for longer than that, as bindings to other languages do.
+    /// Returns the position of the scan, which does not borrow the cache: bindings to other languages keep it between calls.
     /// [`Cache::resume_scan`] goes on with it.
     ///
     /// ```
@@ -225,7 +225,7 @@ impl Core {
         }
     }
 
-    /// The record of a key that a scan has come to, as it is now.
+    /// Returns the current record of a key that a scan has reached.
     fn open_found(&self, found: Found, walked: Option<&Walked>, keys_only: bool) -> Result<Option<Record>, CacheError> {
         let Found { key, stored, .. } = found;
         let read = |value: &[u8]| if keys_only { Ok(Vec::new()) } else { copied(value) };

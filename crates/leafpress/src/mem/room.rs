@@ -12,8 +12,8 @@ pub(crate) fn room_for<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
     Ok(room)
 }
 
-/// Room for so many, or some more, for a vector that is dropped soon. Its size is one of a few: allocators keep freed blocks of each size
-/// for each thread, which comes to a hundred KiB a thread where sizes are all different.
+/// Returns a vector with a capacity of at least `count`, rounded up to a power of two, for vectors that are dropped soon. Allocators cache
+/// freed blocks per thread and size class: with arbitrary sizes these caches grow to a hundred KiB per thread.
 pub(crate) fn short_lived_room_for<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
     room_for(count.checked_next_power_of_two().unwrap_or(count))
 }

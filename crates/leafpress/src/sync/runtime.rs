@@ -544,7 +544,7 @@ mod tests {
         }
 
         fn give_up(&mut self) {
-            assert!(self.health.failure().is_some(), "who waits can ask why");
+            assert!(self.health.failure().is_some(), "waiting callers can ask why");
             self.gave_up.store(true, Ordering::Relaxed);
         }
     }

@@ -66,7 +66,8 @@ impl Health {
         })
     }
 
-    /// Notes that a thread or a task ends though its owner does not. It comes before anybody is told who waits for its work: they ask why.
+    /// Records that a thread or a task has ended before its owner. To be called before callers that wait for its work are woken, because they
+    /// ask for the reason.
     pub(super) fn end(&self) {
         self.ended.fetch_add(1, Relaxed);
         #[cfg(feature = "tracing")]
@@ -212,7 +213,7 @@ mod tests {
         }
 
         fn give_up(&mut self) {
-            assert!(self.health.failure().is_some(), "who waits can ask why");
+            assert!(self.health.failure().is_some(), "waiting callers can ask why");
             self.gave_up.store(true, Relaxed);
         }
     }

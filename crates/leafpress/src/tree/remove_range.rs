@@ -1,7 +1,7 @@
 //! Taking a range of records out of the tree.
 //!
 //! Leaves of which all keys are in the range are unlinked together, those of an inner node at a time, without looking into them: their
-//! headers say what they hold. Of the others, which are the range's first and last, the records are told one by one and compacted away.
+//! headers say what they hold. The range's first and last leaves are compacted without the records of the range.
 
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -172,7 +172,7 @@ fn may_be_unlinked(
     Ok(live <= left && has_neighbours && here.ends_within(&bounds.1) && begins_within(here, &bounds.0, guard)?)
 }
 
-/// Whether no record that is in the leaf is below the bound: told by where its range starts, or by its first key, since the range of leaves
+/// Whether no record in the leaf is below the bound, according to where its range starts or to its first key, since the range of leaves
 /// that went may have fallen to it.
 fn begins_within(here: &Ranged<'_>, low: &Bound<Vec<u8>>, guard: &Guard<'_>) -> Result<bool, Error> {
     let leaf = here.leaf;

@@ -5,7 +5,7 @@ use crate::sync::runtime::Waker;
 
 use super::dictionaries::FAMILIES;
 
-/// What is due, and who waits for it.
+/// The work that is due.
 #[derive(Default)]
 pub(super) struct Wake {
     due: Mutex<Due>,

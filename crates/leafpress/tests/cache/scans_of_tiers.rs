@@ -1,4 +1,4 @@
-//! Scans of both tiers see what is in memory and what is on disk, each key once, in order, and as it is then.
+//! Scans of both tiers return what is in memory and on disk, each key once, in order, with its current value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -194,7 +194,7 @@ pub unsafe extern "C" fn lp_cache_remove(cache: Option<&lp_cache>, key: *const c
 }
 
 /// Removes the record, and does not say whether it was there: LP_OK either way. With a disk tier lp_cache_remove() may have to read the disk
-/// to answer that; this reads nothing. A listener is told of what was in memory.
+/// to answer that; this reads nothing. A listener is notified of a record that was in memory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_invalidate(
     cache: Option<&lp_cache>,

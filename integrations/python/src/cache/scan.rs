@@ -87,7 +87,7 @@ impl CacheIterator {
 impl CacheIterator {
     /// The next record.
     fn record(&self, py: Python<'_>) -> PyResult<Option<Record>> {
-        // Who holds the lock for longer than this needs the interpreter's to go on, so that nobody may wait for it who has that.
+        // A thread that holds the lock for longer than this needs the interpreter's lock to go on, so it must not be waited for under that.
         if let Some(mut scan) = self.scan.try_lock() {
             if let Some(record) = scan.read.pop_front() {
                 return Ok(Some(record));

@@ -25,7 +25,7 @@ use crate::tree::{Bounds, copied_bound, not_above, not_below};
 
 /// Rank of what was found in memory: what is on disk says more.
 const IN_MEMORY: u32 = u32::MAX;
-/// What a record takes beside its bytes, about.
+/// Approximate overhead of a record in a part, in bytes.
 const FOUND_BYTES: usize = size_of::<Found>() + 32;
 
 /// From which end of its range a walk goes, and what it wants of each record.
