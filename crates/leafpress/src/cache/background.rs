@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::close::Warming;
-use super::core::Core;
+use super::inner::CacheInner;
 #[cfg(feature = "metrics")]
 use super::metrics::Schedule;
 use crate::sync::runtime::{self, Next, Task, TaskHandle};
@@ -19,7 +19,7 @@ const EXPIRING: f64 = 0.05;
 const REST: u32 = 50;
 
 struct Background {
-    core: Arc<Core>,
+    core: Arc<CacheInner>,
     looked: Instant,
     measures_at: Instant,
     #[cfg(feature = "metrics")]
@@ -48,7 +48,7 @@ impl Task for Background {
     fn give_up(&mut self) {}
 }
 
-impl Core {
+impl CacheInner {
     /// Measures, makes room if need be, and sees that enough is remembered of what left.
     pub(super) fn tend(&self) {
         enter_span!("leafpress_tend", cache = %self.observer.name);
@@ -63,7 +63,7 @@ pub(super) struct Tasks(#[expect(dead_code, reason = "dropped, not looked at")] 
 
 impl Tasks {
     /// `keys` are those that are to be brought back from the disk.
-    pub(super) fn start(core: &Arc<Core>, keys: Vec<Vec<u8>>) -> io::Result<Self> {
+    pub(super) fn start(core: &Arc<CacheInner>, keys: Vec<Vec<u8>>) -> io::Result<Self> {
         let mut tasks = Vec::new();
         // Model checkers have no time to wait for.
         if !cfg!(any(shuttle, miri)) {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::core::{Core, Seen, Sweeper};
 use super::disk::Tier;
 use super::error::CacheError;
 use super::evict::heat;
+use super::inner::{CacheInner, Seen, Sweeper};
 use crate::mem::room::copied;
 use crate::sync::Patience;
 use crate::sync::runtime::{Next, Task};
@@ -28,7 +28,7 @@ const KEYS_AT_ONCE: usize = 16;
 
 /// Moves all to the disk, and remembers which keys were in use.
 struct Everything<'c> {
-    core: &'c Core,
+    core: &'c CacheInner,
     disk: &'c Tier,
     now: Duration,
     keys: Vec<(u8, Vec<u8>)>,
@@ -58,7 +58,7 @@ impl Evictor for Everything<'_> {
     fn gone(&mut self, _record: &Shown<'_>) {}
 }
 
-impl Core {
+impl CacheInner {
     /// Moves all to the disk, and closes it. Nobody else uses the cache.
     pub(super) fn close(&self, disk: &Tier) -> Result<(), CacheError> {
         let mut keys = self.spill(disk)?;
@@ -142,7 +142,7 @@ pub(super) fn keys_within(mut keys: Vec<Vec<u8>>, memory_bytes: u64) -> Vec<Vec<
 
 /// Brings back what was in use when the cache was closed, until memory is nearly full.
 pub(super) struct Warming {
-    pub core: Arc<Core>,
+    pub core: Arc<CacheInner>,
     pub keys: std::vec::IntoIter<Vec<u8>>,
 }
 

@@ -1,9 +1,9 @@
 //! What can be done without a read of the disk.
 
 use super::Cache;
-use super::core::Seen;
 use super::counters::Count;
 use super::error::CacheError;
+use super::inner::Seen;
 use super::observer::{Observer, Outcome};
 
 impl Cache {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use super::Cache;
-use super::core::Seen;
 use super::error::{CacheError, LoadError};
+use super::inner::Seen;
 use super::load_table::{Join, LoadLeader, LoadOutcome, LoadWaiter};
 use super::options::Entry;
 use crate::mem::room::copied;

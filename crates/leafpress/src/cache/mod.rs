@@ -21,7 +21,7 @@
 //! # }
 //! ```
 //!
-//! Inside, `core` holds the parts; `store` puts records in, and `update` those that go by what is there; `budget` says how much the nodes of the tree may hold; `sweep` goes round the leaves, `evict` judges
+//! Inside, `inner` holds the parts; `store` puts records in, and `update` those that go by what is there; `budget` says how much the nodes of the tree may hold; `sweep` goes round the leaves, `evict` judges
 //! which records make room, and `ghost` knows what left lately; `load_table` and `load` see that there is one loader a key; `record` is
 //! what stands in front of a value. `observer` and `metrics` are how it is seen from outside.
 
@@ -31,13 +31,13 @@ mod budget;
 mod bytes;
 mod clock;
 mod close;
-mod core;
 mod counters;
 mod disk;
 mod error;
 mod evict;
 mod ghost;
 mod in_memory;
+mod inner;
 mod listener;
 mod load;
 mod load_table;
@@ -85,8 +85,8 @@ pub mod fuzz {
 }
 
 use self::background::Tasks;
-use self::core::Core;
 use self::disk::Writing;
+use self::inner::CacheInner;
 
 /// Longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = crate::tree::MAX_KEY_BYTES;
@@ -98,7 +98,7 @@ pub const MIN_MEMORY_BYTES: u64 = 4 << 20;
 /// All methods take `&self` and may be called from any number of threads. A read that finds its key in memory waits for no lock. A cache may forget
 /// any record at any time; it never returns a value that was replaced, removed or has expired.
 pub struct Cache {
-    core: Arc<Core>,
+    core: Arc<CacheInner>,
     _tasks: Tasks,
     _writing: Option<Writing>,
 }
@@ -115,7 +115,7 @@ impl fmt::Debug for Cache {
 
 impl Cache {
     #[cfg(test)]
-    fn core(&self) -> &Core {
+    fn core(&self) -> &CacheInner {
         &self.core
     }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::background::Tasks;
 use super::clock::{Clock, SystemClock};
 use super::close::keys_within;
-use super::core::Core;
 use super::disk::{Disk, Writing};
 use super::error::CacheError;
+use super::inner::CacheInner;
 use super::listener::{Listener, RemovalCause};
 use super::observer::Observer;
 use super::policy::Policy;
@@ -297,7 +297,7 @@ impl Builder {
             let keys = keys_within(keys, self.memory_bytes);
             (Some(disk), keys)
         });
-        let mut core = Core::new(
+        let mut core = CacheInner::new(
             tree,
             self.memory_bytes,
             self.clock,

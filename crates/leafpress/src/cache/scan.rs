@@ -1,19 +1,19 @@
 //! Scans: a cache that is an ordered map has them.
 
-use super::core::Core;
 use super::error::CacheError;
+use super::inner::CacheInner;
 use super::record;
 use crate::tree::{Range, Record};
 
 /// The records of a range of keys, in key order, from either end; from [`Cache::range`](super::Cache::range) and
 /// [`Cache::prefix`](super::Cache::prefix).
 pub struct CacheRange<'c> {
-    core: &'c Core,
+    core: &'c CacheInner,
     records: Range<'c>,
 }
 
 impl<'c> CacheRange<'c> {
-    pub(super) fn new(core: &'c Core, records: Range<'c>) -> Self {
+    pub(super) fn new(core: &'c CacheInner, records: Range<'c>) -> Self {
         // What was read is not to be passed over as expired.
         core.apply_touches();
         Self { core, records }

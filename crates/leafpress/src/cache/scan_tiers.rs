@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use super::core::{Core, Seen};
 use super::disk::{Course, Found, Part, Walked};
 use super::error::CacheError;
+use super::inner::{CacheInner, Seen};
 use super::record;
 use super::{Cache, disk};
 use crate::mem::OutOfMemory;
@@ -32,7 +32,7 @@ impl fmt::Debug for CacheScan<'_> {
 
 /// Where a [`CacheScan`] is: see [`CacheScan::into_position`].
 pub struct ScanPosition {
-    cache: Weak<Core>,
+    cache: Weak<CacheInner>,
     course: Course,
     part: VecDeque<Found>,
     /// What the part was read with.
@@ -163,7 +163,7 @@ impl Iterator for CacheScan<'_> {
 }
 
 impl ScanPosition {
-    fn advance(&mut self, core: &Core) -> Result<Option<Record>, CacheError> {
+    fn advance(&mut self, core: &CacheInner) -> Result<Option<Record>, CacheError> {
         loop {
             while let Some(found) = self.part.pop_front() {
                 if let Some(record) = core.open_found(found, self.walked.as_ref(), self.course.keys_only)? {
@@ -183,7 +183,7 @@ impl ScanPosition {
     }
 }
 
-impl Core {
+impl CacheInner {
     /// The first part of a range.
     fn walk(&self, course: Course, bounds: &Bounds) -> Result<Walked, CacheError> {
         // What was read is not to be passed over as expired.

@@ -1,8 +1,8 @@
 //! What a cache holds and what it did.
 
-use super::core::Core;
 use super::counters::Count;
 use super::disk::DiskStats;
+use super::inner::CacheInner;
 use crate::tree;
 
 /// A snapshot, from [`Cache::stats`](super::Cache::stats). Displayed, it is a few lines for people.
@@ -89,7 +89,7 @@ impl CacheStats {
     }
 }
 
-impl Core {
+impl CacheInner {
     pub(super) fn stats(&self) -> CacheStats {
         let sum = |count| self.counters.sum(count);
         let tree = self.tree.stats();

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::Entry;
 use super::clock::Expiry;
-use super::core::{Core, Seen};
 use super::counters::Count;
 use super::error::CacheError;
+use super::inner::{CacheInner, Seen};
 use super::listener::RemovalCause;
 use super::load_table::LoadLeader;
 use super::record::{self, MAX_VALUE_BYTES};
@@ -37,7 +37,7 @@ pub(super) struct Stored {
     pub bytes: u64,
 }
 
-impl Core {
+impl CacheInner {
     /// Inserts or replaces, whatever is being loaded for the key.
     pub(super) fn insert(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<(), CacheError> {
         self.before_store(value);
@@ -58,8 +58,8 @@ impl Core {
         self.budget.memory_bytes() / PART_OF_RECORD
     }
 
-    /// Writes a record into the tree. It calls nobody, so that it may be done under a lock; before and after it [`Core::before_store`] and
-    /// [`Core::after_store`] are to be called.
+    /// Writes a record into the tree. It calls nobody, so that it may be done under a lock; before and after it [`CacheInner::before_store`] and
+    /// [`CacheInner::after_store`] are to be called.
     pub(super) fn store(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<Stored, CacheError> {
         if !self.keeps(key, value)? {
             // What was there is out of date.

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use bumpalo::Bump;
 
 use super::clock::Expiry;
-use super::core::{Core, Sweeper};
 use super::counters::Count;
 use super::disk::{SpillOutcome, Tier};
 use super::evict::Memory;
+use super::inner::{CacheInner, Sweeper};
 use super::listener::RemovalCause;
 use super::record;
 use crate::sync::MutexGuard;
@@ -33,7 +33,7 @@ pub(super) struct Gone(pub Vec<(Vec<u8>, Vec<u8>, RemovalCause)>);
 
 /// Chooses what makes room.
 pub(super) struct ByWorth<'c> {
-    pub core: &'c Core,
+    pub core: &'c CacheInner,
     /// Not asked under a latch: the clock is the caller's.
     pub now: Duration,
     pub memory: &'c mut Memory,
@@ -42,12 +42,12 @@ pub(super) struct ByWorth<'c> {
 
 /// Chooses what is over, and nothing else.
 pub(super) struct ByTime<'c> {
-    pub core: &'c Core,
+    pub core: &'c CacheInner,
     pub now: Duration,
     pub gone: &'c mut Gone,
 }
 
-impl Core {
+impl CacheInner {
     /// Evicts until nodes hold what they may. Where another thread is at it this one only waits when it has got far ahead.
     pub(super) fn make_room(&self) {
         self.make_room_for(0);

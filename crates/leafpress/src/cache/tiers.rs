@@ -3,16 +3,16 @@
 use std::cell::Cell;
 
 use super::clock::Expiry;
-use super::core::{Core, Seen};
 use super::counters::Count;
 use super::disk::Tier;
 use super::error::CacheError;
+use super::inner::{CacheInner, Seen};
 use super::listener::RemovalCause;
 use super::record::{self, TOMBSTONE};
 use crate::mem::room::copied;
 use crate::tree;
 
-impl Core {
+impl CacheInner {
     /// Looks on disk for a key that is not in the tree, and puts what is found there back.
     #[cold]
     pub(super) fn find_on_disk<R>(

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use super::clock::Expiry;
-use super::core::Core;
 use super::counters::Count;
 use super::error::CacheError;
+use super::inner::CacheInner;
 use super::record;
 use crate::mem::room::copied;
 
@@ -26,7 +26,7 @@ pub(super) struct Times {
     pub stale: Option<Duration>,
 }
 
-impl Core {
+impl CacheInner {
     pub(super) fn default_expiry(&self) -> Option<Expiry> {
         self.expiry(self.times.to_live)
     }

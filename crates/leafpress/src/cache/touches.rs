@@ -10,7 +10,7 @@ use std::time::Duration;
 use crossbeam_queue::ArrayQueue;
 
 use super::clock::Expiry;
-use super::core::Core;
+use super::inner::CacheInner;
 use super::record;
 use crate::mem::room::copied;
 use crate::sync::Mutex;
@@ -69,7 +69,7 @@ impl Touches {
     }
 }
 
-impl Core {
+impl CacheInner {
     /// Leaves a read of a record that is in memory to be noted.
     #[cold]
     pub(super) fn touch(&self, key: &[u8]) {

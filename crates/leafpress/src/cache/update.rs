@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::clock::Expiry;
-use super::core::Core;
 use super::counters::Count;
 use super::disk::Tier;
 use super::error::CacheError;
+use super::inner::CacheInner;
 use super::listener::RemovalCause;
 use super::record::{self, TOMBSTONE};
 use super::{Cache, Entry, options};
@@ -183,7 +183,7 @@ impl Before {
     }
 }
 
-impl Core {
+impl CacheInner {
     /// See [`Cache::update_with`].
     fn update<V: AsRef<[u8]>>(
         &self,

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 
 use super::adaptive::{Adaptive, Costs, DEFAULT_RAW_FRACTION};
-use super::core::Core;
 use super::counts::Counts;
 use super::entry::Entries;
 use super::frames::Frames;
 use super::index::Index;
+use super::inner::PoolInner;
 use super::log::Log;
 use super::raw_space::RawSpace;
 use super::store::{MAX_PAGE_BYTES, PageStore};
@@ -239,7 +239,7 @@ impl Builder {
         let index = Index::new(shards);
         let policy = self.policy.build()?;
         let frames = Frames::new(max_page_bytes, self.store.has_one_length());
-        let core = Arc::new(Core {
+        let core = Arc::new(PoolInner {
             max_page_bytes,
             max_run_bytes: frames.run_bytes(max_page_bytes),
             engine,

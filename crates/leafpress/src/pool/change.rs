@@ -4,14 +4,14 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::core::{Core, operate, store_error};
 use super::counts::Count;
 use super::entry::{DIRTY, LOADING, RAW, State};
+use super::inner::{PoolInner, operate, store_error};
 use super::sweep::Sweeper;
 use super::{PageId, PoolError};
 use crate::sync::Patience;
 
-impl Core {
+impl PoolInner {
     /// Replaces a page, or makes it.
     pub(super) fn update(&self, page: PageId, bytes: &[u8]) -> Result<(), PoolError> {
         let len = bytes.len();

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::PageId;
-use super::core::Core;
 use super::counts::{Count, HoldSlot, ThreadCounts};
 use super::entry::{Entry, PIN, State};
 use super::frames::Frame;
+use super::inner::PoolInner;
 
 /// A pinned page: its bytes neither move nor change nor go while this lives. An update meanwhile is seen by those who get the page
 /// afterwards.
 pub struct PageGuard<'p> {
-    core: &'p Core,
+    core: &'p PoolInner,
     held: Held,
 }
 
@@ -24,7 +24,7 @@ pub struct PageGuard<'p> {
 /// The pool's memory is there until the last of these is gone, also if the pool is dropped before.
 pub struct OwnedPageGuard {
     // An `Arc`, whose content stays where it is: what is held points into it.
-    core: Arc<Core>,
+    core: Arc<PoolInner>,
     held: Held,
 }
 
@@ -68,7 +68,7 @@ impl Held {
     /// # Safety
     /// It is of this core, and was not released before.
     #[inline]
-    unsafe fn release(&self, core: &Core) {
+    unsafe fn release(&self, core: &PoolInner) {
         match self {
             // SAFETY: the slot is one of the core's, which are there as long as it is.
             Held::Slot { slot, .. } => unsafe { slot.as_ref() }.release(),
@@ -103,7 +103,7 @@ pub(super) struct HeldRaw<'p> {
 /// A pin on an entry, given back when this is dropped. Its page stays what and where it is, as long as whoever has this does not mark the
 /// entry to change that.
 pub(super) struct Pinned<'c> {
-    core: &'c Core,
+    core: &'c PoolInner,
     number: u32,
     /// What the entry was when it was pinned.
     pub(super) state: State,
@@ -147,7 +147,7 @@ impl Drop for Pinned<'_> {
     }
 }
 
-impl Core {
+impl PoolInner {
     /// Pins an entry if a page is there that can be pinned, and counts `hits`, 0 or 1.
     #[inline]
     pub(super) fn pin(&self, number: u32, hits: u64) -> Option<Pinned<'_>> {
@@ -199,7 +199,7 @@ impl Core {
 impl<'p> PageGuard<'p> {
     /// A raw page's guard.
     #[inline]
-    pub(super) fn of_held(core: &'p Core, held: HeldRaw<'p>) -> Self {
+    pub(super) fn of_held(core: &'p PoolInner, held: HeldRaw<'p>) -> Self {
         let held = Held::Slot {
             slot: NonNull::from(held.slot),
             start: held.entry.place(),
@@ -208,7 +208,7 @@ impl<'p> PageGuard<'p> {
         Self { core, held }
     }
 
-    pub(super) fn of_copy(core: &'p Core, bytes: Vec<u8>) -> Self {
+    pub(super) fn of_copy(core: &'p PoolInner, bytes: Vec<u8>) -> Self {
         core.copy_bytes.fetch_add(bytes.capacity(), Relaxed);
         Self {
             core,
@@ -216,8 +216,8 @@ impl<'p> PageGuard<'p> {
         }
     }
 
-    /// The same page in a guard that keeps `core` alive, which this one is of.
-    pub(super) fn into_owned(mut self, core: &Arc<Core>) -> OwnedPageGuard {
+    /// The same page in a guard that keeps `inner` alive, which this one is of.
+    pub(super) fn into_owned(mut self, core: &Arc<PoolInner>) -> OwnedPageGuard {
         debug_assert!(std::ptr::eq(self.core, Arc::as_ptr(core)), "another core's guard");
         // What stays here is nothing that would have to be let go.
         let held = std::mem::replace(&mut self.held, Held::Copy(Vec::new()));

@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::PoolError;
 use super::builder::check_budget;
-use super::core::Core;
 use super::entry::{CLAIMED, RAW};
 use super::guard::Pinned;
+use super::inner::PoolInner;
 use super::sweep::{Sweeper, Swept};
 
 /// The raw space that there is at least, in the longest runs; and what an adaptive share leaves, where that is no large part of the memory.
@@ -14,7 +14,7 @@ const MIN_RUNS: usize = 4;
 const MIN_ADAPTIVE_RUNS: usize = 16;
 const LARGE_PART: usize = 4;
 
-impl Core {
+impl PoolInner {
     /// Memory for pages, raw and compressed, in bytes: the budget without the tables, and without a little for their growth.
     pub(super) fn data_limit(&self) -> usize {
         let budget = self.budget.load(Relaxed);

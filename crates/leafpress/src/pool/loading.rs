@@ -2,16 +2,16 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::core::Core;
 use super::entry::{Entry, LOADING, RAW, State};
 use super::frames::Frame;
 use super::guard::Pinned;
 use super::index::{Locked, Shard};
+use super::inner::PoolInner;
 use super::sweep::Sweeper;
 use super::waiters::InHand;
 use super::{PageId, PoolError};
 
-impl Core {
+impl PoolInner {
     /// Puts an entry in the index that is loading.
     pub(super) fn begin_loading(&self, locked: &mut Locked<'_>, page: PageId, hash: u64) -> Result<u32, PoolError> {
         let number = self.new_entry(page)?;

@@ -26,7 +26,6 @@
 mod adaptive;
 mod builder;
 mod change;
-mod core;
 mod counts;
 #[allow(unsafe_code)]
 mod entry;
@@ -36,6 +35,7 @@ mod frames;
 #[allow(unsafe_code)]
 mod guard;
 mod index;
+mod inner;
 mod limits;
 mod loading;
 #[allow(unsafe_code)]
@@ -80,7 +80,7 @@ pub type PageId = u64;
 pub struct PagePool {
     // Before the core: threads stop first.
     threads: threads::Threads,
-    core: Arc<core::Core>,
+    core: Arc<inner::PoolInner>,
 }
 
 const _: () = {

@@ -3,14 +3,14 @@
 use std::io;
 use std::ops::ControlFlow;
 
-use super::core::{BATCH_PAGES, Core, operate, room_for, store_error};
 use super::counts::Count;
 use super::frames::Frame;
+use super::inner::{BATCH_PAGES, PoolInner, operate, room_for, store_error};
 use super::store::PageRead;
 use super::waiters::InHand;
 use super::{PageId, PoolError};
 
-impl Core {
+impl PoolInner {
     /// Reads the pages that are not here, many at once; returns how many.
     pub(super) fn prefetch(&self, pages: &[PageId]) -> Result<usize, PoolError> {
         let mut read = 0;

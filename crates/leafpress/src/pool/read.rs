@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use super::core::{Core, nanoseconds, operate, store_error, zeroed};
 use super::counts::Count;
 use super::entry::{CLAIMED, COMPRESSED, DIRTY, LOADING, RAW, State};
 use super::frames::Frame;
 use super::guard::{PageGuard, Pinned};
 use super::index::Shard;
+use super::inner::{PoolInner, nanoseconds, operate, store_error, zeroed};
 use super::sweep::Sweeper;
 use super::waiters::InHand;
 use super::{PageId, PoolError};
@@ -21,7 +21,7 @@ enum Read<'c> {
     Past(Vec<u8>),
 }
 
-impl Core {
+impl PoolInner {
     /// The page, from memory or from the store.
     #[inline]
     pub(super) fn get(&self, page: PageId) -> Result<PageGuard<'_>, PoolError> {

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use super::core::{Core, nanoseconds};
 use super::counts::Count;
 use super::frames::Frame;
+use super::inner::{PoolInner, nanoseconds};
 use super::log::Reclaimed;
 use super::sweep::{Sweeper, Swept};
 use super::{PageId, PoolError};
@@ -28,7 +28,7 @@ struct Unwritten {
     error: Option<PoolError>,
 }
 
-impl Core {
+impl PoolInner {
     /// A frame for a version of a page that is to be kept, made room for if need be. When dirty pages would have to leave and cannot be
     /// written, that is the error.
     pub(super) fn frame_to_update(&self, page: PageId, len: usize) -> Result<Frame<'_>, PoolError> {

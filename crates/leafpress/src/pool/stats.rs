@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::core::Core;
 use super::counts::Count;
+use super::inner::PoolInner;
 
 /// A snapshot of a [`PagePool`](super::PagePool). Counts are since it was built.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -94,7 +94,7 @@ pub struct PoolStats {
     pub deciding_ns: u64,
 }
 
-impl Core {
+impl PoolInner {
     pub(super) fn stats(&self) -> PoolStats {
         let count = |count| self.counts.sum(count);
         let (compressed_pages, compressed_bytes, compressed_raw_bytes) = self.log.live();

@@ -10,10 +10,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use super::PoolError;
-use super::core::{Core, nanoseconds, zeroed};
 use super::counts::Count;
 use super::entry::{CLAIMED, DETACHED, DIRTY, Entry, LISTED, State, UNWRITABLE};
 use super::index::hash;
+use super::inner::{PoolInner, nanoseconds, zeroed};
 use super::log::{Appended, Reclaimed, Turn};
 use super::raw_space::RawSpace;
 use super::write_back::Written;
@@ -77,7 +77,7 @@ pub(super) enum Swept {
 
 /// A victim in hand, pinned.
 struct Victim<'c> {
-    core: &'c Core,
+    core: &'c PoolInner,
     number: u32,
     page_hash: u64,
     /// It goes back to the order of pages.
@@ -98,7 +98,7 @@ thread_local! {
     static COMPRESSED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-impl Core {
+impl PoolInner {
     /// Takes one victim and deals with it.
     pub(super) fn sweep_one(&self, sweeper: Sweeper) -> Swept {
         let (victim, probe, others) = {

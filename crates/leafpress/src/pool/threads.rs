@@ -4,12 +4,12 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 
 use super::PoolError;
-use super::core::Core;
+use super::inner::PoolInner;
 use crate::sync::worker::{self, Health, Worker};
 
 /// One of the threads.
 struct Sweeping {
-    core: Arc<Core>,
+    core: Arc<PoolInner>,
     /// One thread is enough to decide on the share.
     decides: bool,
 }
@@ -38,12 +38,12 @@ impl Worker for Sweeping {
 
 /// The threads, stopped and joined when dropped.
 pub(super) struct Threads {
-    core: Weak<Core>,
+    core: Weak<PoolInner>,
     threads: worker::Workers,
 }
 
 impl Threads {
-    pub(super) fn start(core: &Arc<Core>, count: usize) -> Result<Self, PoolError> {
+    pub(super) fn start(core: &Arc<PoolInner>, count: usize) -> Result<Self, PoolError> {
         let mut threads = Self {
             core: Arc::downgrade(core),
             threads: worker::Workers::default(),

@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use super::core::{BATCH_PAGES, Core, operate, room_for, store_error, zeroed};
 use super::counts::Count;
 use super::entry::{COMPRESSED, DETACHED, DIRTY, State, UNWRITABLE};
 use super::guard::Pinned;
+use super::inner::{BATCH_PAGES, PoolInner, operate, room_for, store_error, zeroed};
 use super::store::PageWrite;
 use super::{PageId, PoolError};
 use crate::sync::Patience;
@@ -22,7 +22,7 @@ pub(super) enum Written {
     Busy,
 }
 
-/// How the write of a page for [`Core::flush`] began.
+/// How the write of a page for [`PoolInner::flush`] began.
 enum Begun<'c> {
     /// The entry is pinned, and the page is busy.
     Pinned(Pinned<'c>),
@@ -32,7 +32,7 @@ enum Begun<'c> {
     Clean,
 }
 
-impl Core {
+impl PoolInner {
     /// Writes a page, if it is dirty. One that the store is busy with is waited for if `wait` says so.
     pub(super) fn write_back(&self, pinned: &Pinned<'_>, wait: bool) -> Result<Written, PoolError> {
         let entry = pinned.entry();
@@ -272,7 +272,7 @@ impl Core {
         outcome
     }
 
-    /// As [`Core::write_batch`], without memory.
+    /// As [`PoolInner::write_batch`], without memory.
     fn write_one_by_one(&self, batch: &mut Vec<Pinned<'_>>) -> Result<(), PoolError> {
         let mut outcome = Ok(());
         for pinned in batch.drain(..) {

@@ -14,9 +14,9 @@ use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::compact::landed::{empty_values_in, owned_large};
 use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::core::Core;
 use crate::tree::error::{Error, MAX_KEY_BYTES};
 use crate::tree::index::shard::Shard;
+use crate::tree::inner::TreeInner;
 use crate::tree::local::{Contexts, Count};
 use crate::tree::node::decoder::Engines;
 use crate::tree::node::landing::MAX_LANDING_BYTES;
@@ -205,7 +205,7 @@ impl Tree {
             ShardBy::Hash => builder.shards,
             ShardBy::Range(_) => 1,
         });
-        let mut core = Core {
+        let mut core = TreeInner {
             shards: Vec::new(),
             shard_by: builder.shard_by,
             partitioner,
@@ -239,7 +239,7 @@ impl Tree {
     }
 }
 
-impl Core {
+impl TreeInner {
     fn empty_leaf(&self) -> Result<NewLeaf, Error> {
         let (mut buffers, arena) = (Buffers::default(), Bump::new());
         let mut compression = self.compression(&mut buffers, &arena);
@@ -345,8 +345,10 @@ impl Core {
     }
 
     fn fixed_bytes(&self) -> u64 {
-        (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>() + self.admission.held_bytes())
-            as u64
+        (size_of::<TreeInner>()
+            + self.shards.len() * size_of::<Shard>()
+            + size_of::<Memory>()
+            + self.admission.held_bytes()) as u64
     }
 
     pub(crate) fn current_dictionary(&self) -> Result<Option<Dictionary>, Error> {

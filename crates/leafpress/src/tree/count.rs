@@ -8,10 +8,10 @@ use bumpalo::Bump;
 use crate::mem::OutOfMemory;
 use crate::reclaim::guard::Guard;
 use crate::tree::Tree;
-use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::in_range::records_in;
 use crate::tree::index::shard::Shard;
+use crate::tree::inner::TreeInner;
 use crate::tree::key_range::KeyRange;
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::inner::Inner;
@@ -84,7 +84,7 @@ impl<'g> Ranged<'g> {
     }
 }
 
-impl Core {
+impl TreeInner {
     fn count(&self, (low, high): &Bounds) -> Result<u64, Error> {
         let mut count = 0;
         if is_empty(low, high) {

@@ -9,10 +9,10 @@ use crate::mem::room::{TryGrow, short_lived_room_for};
 use crate::tree::Tree;
 use crate::tree::compact::builder::keep;
 use crate::tree::compact::landed::landed_changes;
-use crate::tree::core::{Condition, Core};
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
 use crate::tree::in_range::keys_of;
+use crate::tree::inner::{Condition, TreeInner};
 use crate::tree::local::Count;
 use crate::tree::node::decoder::{Decoder, Value};
 use crate::tree::node::landing::{Change, Entry};
@@ -95,7 +95,7 @@ pub(crate) struct Visit {
     pub gone: usize,
 }
 
-impl Core {
+impl TreeInner {
     /// Shows the leaf at the hand to `evictor`, takes out what it chooses, and moves the hand on. A leaf that a writer is at is passed over.
     ///
     /// # Errors
@@ -298,7 +298,7 @@ impl Core {
 
 /// What a cache asks of its tree beyond what [`Tree`] offers to all.
 impl Tree {
-    /// See `Core::evict_at`.
+    /// See `TreeInner::evict_at`.
     pub(crate) fn evict_at(
         &self,
         hand: &mut Hand,
@@ -310,7 +310,7 @@ impl Tree {
 
     /// How many of the records have an empty value, where records have marks.
     pub(crate) fn empty_values(&self) -> usize {
-        // In this order, as in `Core::len`.
+        // In this order, as in `TreeInner::len`.
         let erased = self.core.contexts.sum(Count::EmptyErased);
         self.core.contexts.sum(Count::EmptyInserted).saturating_sub(erased) as usize
     }
@@ -368,7 +368,7 @@ impl Tree {
             .map(|(_, applied)| applied)
     }
 
-    /// Waits for a write of the key that is under way: see `Core::synchronize`.
+    /// Waits for a write of the key that is under way: see `TreeInner::synchronize`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

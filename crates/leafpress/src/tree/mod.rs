@@ -1,6 +1,6 @@
 //! The compressed B+tree.
 //!
-//! [`Tree`] is what users see, by the methods in `map`. Inside, from the outside in: `core` holds the parts, `read` does the point reads, `scan` the range
+//! [`Tree`] is what users see, by the methods in `map`. Inside, from the outside in: `inner` holds the parts, `read` does the point reads, `scan` the range
 //! scans, and `write` writes under a leaf's latch. `index` leads from a key to its leaf, `node` is what stands in leaves, inner nodes
 //! and landing buffers, `compact` makes new leaves of a leaf and what landed on it, `bulk` of records that come in key
 //! order, and `upkeep` works beside the writers.
@@ -11,8 +11,6 @@ mod admin;
 mod admission;
 mod bulk;
 mod compact;
-#[allow(unsafe_code)]
-mod core;
 mod count;
 mod error;
 pub(crate) mod evict;
@@ -25,6 +23,8 @@ pub(crate) mod hash;
 mod hot;
 mod in_range;
 mod index;
+#[allow(unsafe_code)]
+mod inner;
 mod key_range;
 #[allow(unsafe_code)]
 mod local;
@@ -56,7 +56,7 @@ pub(crate) use scan::{Bounds, copied_bound, is_empty, not_above, not_below};
 pub use stats::Stats;
 pub use temperature_rule::TemperatureRule;
 
-use crate::tree::core::Core;
+use crate::tree::inner::TreeInner;
 use crate::tree::upkeep::scheduler::Upkeep;
 
 /// A key and its value.
@@ -75,7 +75,7 @@ pub type Record = (Vec<u8>, Vec<u8>);
 ///
 /// Keys are taken by reference, as whatever has bytes: `tree.get("a")`, `tree.get(&42_u64.to_be_bytes())`, `tree.range("a".."b")`.
 pub struct Tree {
-    core: Arc<Core>,
+    core: Arc<TreeInner>,
     upkeep: Upkeep,
 }
 

@@ -11,11 +11,11 @@ use crate::reclaim::guard::Guard;
 use crate::codec::Engine;
 use crate::mem::node::NodeHeader;
 use crate::mem::prefetch::prefetch;
-use crate::tree::core::{Core, Sought};
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
 use crate::tree::hot::HotRecords;
 use crate::tree::index::shard::descent::Descent;
+use crate::tree::inner::{Sought, TreeInner};
 use crate::tree::local::{Context, Count, Tools};
 use crate::tree::node::decoder::{Decoder, Value};
 use crate::tree::node::landing::{Change, Landing};
@@ -87,7 +87,7 @@ struct Lane<'k, 'g> {
     descent: Descent<'g>,
 }
 
-impl Core {
+impl TreeInner {
     /// Calls `read` with the value of `key`.
     #[inline]
     pub(crate) fn get<R>(
@@ -121,7 +121,7 @@ impl Core {
         result
     }
 
-    /// As [`Core::get`], where records may be hot and leaves cold. Apart, so that others' reads stay as short as they are.
+    /// As [`TreeInner::get`], where records may be hot and leaves cold. Apart, so that others' reads stay as short as they are.
     #[inline(never)]
     fn get_tempered(
         &self,

@@ -13,13 +13,13 @@ use crate::reclaim::guard::Guard;
 use crate::mem::room::{TryGrow, copied, room_for};
 use crate::tree::Tree;
 use crate::tree::compact::landed::{landed_changes, owned_large};
-use crate::tree::core::Core;
 use crate::tree::count::Ranged;
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
 use crate::tree::hot::HotRecords;
 use crate::tree::in_range::{InRange, records_in};
 use crate::tree::index::shard::{Shard, Splice};
+use crate::tree::inner::TreeInner;
 use crate::tree::key_range::KeyRange;
 use crate::tree::local::{Count, Tools};
 use crate::tree::node::decoder::Decoder;
@@ -78,7 +78,7 @@ impl Tree {
     }
 }
 
-impl Core {
+impl TreeInner {
     fn remove_range(&self, bounds: &Bounds, limit: usize) -> Result<RemovedRange, Error> {
         let mut removed = RemovedRange {
             is_done: true,

@@ -11,9 +11,9 @@ use bumpalo::Bump;
 use crate::mem::OutOfMemory;
 use crate::mem::room::{TryGrow, copied, room_for};
 use crate::reclaim::guard::Guard;
-use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::in_range::{InRange, records_in};
+use crate::tree::inner::TreeInner;
 use crate::tree::key_range::KeyRange;
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::inner::{Inner, Node};
@@ -105,7 +105,7 @@ struct Leaves<'g> {
 }
 
 impl<'g> Leaves<'g> {
-    fn of(core: &'g Core, (start, end): &Bounds, guard: &'g Guard<'_>) -> Result<Self, OutOfMemory> {
+    fn of(core: &'g TreeInner, (start, end): &Bounds, guard: &'g Guard<'_>) -> Result<Self, OutOfMemory> {
         let key = |bound: &'_ Bound<Vec<u8>>| match bound {
             Bound::Included(key) | Bound::Excluded(key) => copied(key).map(Some),
             Bound::Unbounded => Ok(None),
@@ -176,7 +176,7 @@ fn runs_below<'g>(
     Ok(())
 }
 
-impl Core {
+impl TreeInner {
     fn sample_range(&self, bounds: &Bounds, count: usize, seed: u64) -> Result<Vec<Record>, Error> {
         let mut sampled = Vec::new();
         if count == 0 || is_empty(&bounds.0, &bounds.1) {

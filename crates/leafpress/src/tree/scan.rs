@@ -15,9 +15,9 @@ pub(super) use self::batch::End;
 use crate::codec::Scratch;
 use crate::mem::OutOfMemory;
 use crate::mem::room::{TryGrow, copied, joined, room_for};
-use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
+use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::{Decoder, Value, corrupt};
 use crate::tree::node::landing::{Change, Entry, newest_by_key};
 use crate::tree::node::large::Large;
@@ -36,7 +36,7 @@ pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 ///
 /// An item is an error when a frame could not be decoded or memory ran out; the iterator ends after it.
 pub struct Range<'t> {
-    core: &'t Core,
+    core: &'t TreeInner,
     cursors: Vec<Cursor>,
     /// Records that are still to be read at most, where that is known.
     left: Option<usize>,
@@ -101,7 +101,7 @@ pub(crate) fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
 
 impl<'t> Range<'t> {
     /// A scan of at most `left` records, where that is known.
-    pub(crate) fn new(core: &'t Core, bounds: Result<Bounds, Error>, left: Option<usize>) -> Self {
+    pub(crate) fn new(core: &'t TreeInner, bounds: Result<Bounds, Error>, left: Option<usize>) -> Self {
         let cursors = bounds.and_then(|bounds| Self::cursors(core, &bounds));
         let (cursors, unsaid) = cursors.map_or_else(|error| (Vec::new(), Some(error)), |cursors| (cursors, None));
         Self {
@@ -113,7 +113,7 @@ impl<'t> Range<'t> {
         }
     }
 
-    fn cursors(core: &Core, (start, end): &Bounds) -> Result<Vec<Cursor>, Error> {
+    fn cursors(core: &TreeInner, (start, end): &Bounds) -> Result<Vec<Cursor>, Error> {
         let limit = FIRST_BATCH.div_ceil(core.shards.len()).max(MIN_BATCH);
         let mut cursors = room_for(core.shards.len())?;
         for shard in 0..core.shards.len() {
@@ -214,7 +214,7 @@ impl Cursor {
 
     /// Sees to it that this end's batch has a record, if any is left for it.
     #[inline]
-    fn fill(&mut self, end: End, core: &Core, share: Option<usize>) -> Result<(), Error> {
+    fn fill(&mut self, end: End, core: &TreeInner, share: Option<usize>) -> Result<(), Error> {
         if self.batches(end).0.is_empty() && self.rest.is_some() {
             self.refill(end, core, share)
         } else {
@@ -225,7 +225,7 @@ impl Cursor {
     /// Reads batches until this end's has a record or nothing is left. `share` is this shard's of the records that are wanted, where
     /// that is known.
     #[inline(never)]
-    fn refill(&mut self, end: End, core: &Core, share: Option<usize>) -> Result<(), Error> {
+    fn refill(&mut self, end: End, core: &TreeInner, share: Option<usize>) -> Result<(), Error> {
         while self.batches(end).0.is_empty() {
             let Some(bounds) = self.rest.take() else {
                 return Ok(());
@@ -257,7 +257,7 @@ type Part<'g> = (Leaf<'g>, std::ops::Range<usize>, Option<Vec<u8>>);
 
 /// Reads batches from one shard.
 struct Reader<'c> {
-    core: &'c Core,
+    core: &'c TreeInner,
     shard: &'c Shard,
 }
 
@@ -294,7 +294,7 @@ fn frames_for(leaf: &Leaf, sections: &Sections, frames: impl Iterator<Item = usi
 }
 
 impl<'c> Reader<'c> {
-    fn new(core: &'c Core, shard: usize) -> Self {
+    fn new(core: &'c TreeInner, shard: usize) -> Self {
         Self {
             core,
             shard: &core.shards[shard],

@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use crate::codec::Scratch;
 use crate::reclaim::guard::Guard;
-use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
+use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::hash_bits::{fingerprint, sub_page};
 use crate::tree::node::key_order::common_prefix;
@@ -18,7 +18,7 @@ fn invalid<T>(what: &str) -> Result<T, Error> {
     Err(Error::Invalid(format!("leaf: {what}")))
 }
 
-impl Core {
+impl TreeInner {
     /// Checks every shard; the tree must be at rest.
     pub(crate) fn validate(&self) -> Result<(), Error> {
         // The background thread may find that writers have calmed down, and begin to replace leaves.

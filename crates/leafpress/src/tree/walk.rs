@@ -1,7 +1,7 @@
 //! A walk over all leaves, one at a time.
 
-use crate::tree::core::Core;
 use crate::tree::error::Error;
+use crate::tree::inner::TreeInner;
 use crate::tree::node::leaf::Leaf;
 
 /// How far a walk has come: all leaves before the one that has a key of a shard were visited.
@@ -18,7 +18,7 @@ impl Walk {
     /// [`Error::OutOfMemory`], or that of the visit, after which the walk stays where it is.
     pub(crate) fn step(
         &mut self,
-        core: &Core,
+        core: &TreeInner,
         visit: &mut dyn FnMut(Leaf<'_>) -> Result<(), Error>,
     ) -> Result<bool, Error> {
         let Some(shard) = core.shards.get(self.shard) else {

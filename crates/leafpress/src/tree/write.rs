@@ -14,9 +14,9 @@ use crate::sync::LatchGuard;
 use crate::tree::compact::compress::{BuiltLeaves, Settings};
 use crate::tree::compact::landed::landed_changes;
 use crate::tree::compact::merge::Compaction;
-use crate::tree::core::{Condition, Core, Seen, Sought};
 use crate::tree::error::Error;
 use crate::tree::index::shard::{Shard, Splice};
+use crate::tree::inner::{Condition, Seen, Sought, TreeInner};
 use crate::tree::local::{Context, Count, Tools};
 use crate::tree::node::inner::Inner;
 use crate::tree::node::landing::{Change, Entry};
@@ -63,7 +63,7 @@ impl<'g> Locked<'g> {
 /// A write or a compaction at work on one shard, under a guard.
 #[derive(Clone, Copy)]
 pub(crate) struct WritePath<'w> {
-    pub core: &'w Core,
+    pub core: &'w TreeInner,
     pub shard: &'w Shard,
     pub context: &'w Context,
     pub guard: &'w Guard<'w>,

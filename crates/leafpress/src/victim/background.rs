@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::core::Core;
+use super::inner::VictimInner;
 use super::padded::Sampled;
 use super::read::copy_of;
 use super::wake::Work;
@@ -12,7 +12,7 @@ use crate::codec::Scratch;
 use crate::sync::runtime::{self, Next, Task, TaskHandle};
 use crate::sync::worker::Health;
 
-impl Core {
+impl VictimInner {
     /// Trains a dictionary for a family from the blocks that are held; whether that was due.
     fn train(&self, family: usize) -> bool {
         if !self.dictionaries.begin(family) {
@@ -37,7 +37,7 @@ impl Core {
 }
 
 /// A cache's task of the upkeep runtime.
-struct Background(Arc<Core>);
+struct Background(Arc<VictimInner>);
 
 impl Task for Background {
     fn work(&mut self) -> Next {
@@ -66,6 +66,6 @@ impl Task for Background {
 }
 
 /// Starts the task, which ends when the handle is dropped.
-pub(super) fn start(core: &Arc<Core>) -> io::Result<TaskHandle> {
+pub(super) fn start(core: &Arc<VictimInner>) -> io::Result<TaskHandle> {
     runtime::start(Background(Arc::clone(core)), Some(&core.wake.task))
 }

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use rapidhash::v3::rapidhash_v3;
 
 use super::buffers::Buffers;
-use super::core::Core;
 use super::dictionaries::{FAMILIES, Version};
 use super::entry::Parts;
+use super::inner::VictimInner;
 use super::padded::{Padded, Pinned};
 use super::read::nanoseconds;
 use super::shard::{Form, Placed};
@@ -55,7 +55,7 @@ impl Drop for Outdated<'_> {
     }
 }
 
-impl Core {
+impl VictimInner {
     /// Puts a block in whose bytes `fill` writes, if it is worth it. Where it is not put in, for whatever reason, an older block of the key
     /// leaves all the same, unless it can only be the same block ([`NewBlock::unchanging`]): it is out of date.
     pub(super) fn insert<E>(

@@ -29,10 +29,10 @@
 mod adaptive;
 mod background;
 mod buffers;
-mod core;
 mod dictionaries;
 #[allow(unsafe_code)]
 mod entry;
+mod inner;
 mod insert;
 mod limits;
 mod padded;
@@ -285,7 +285,7 @@ impl Builder {
             Some(engine) => engine,
             None => self.codec.open(&EngineOptions::default())?,
         };
-        let core = core::Core::new(self.codec, engine, 1 << bits, self.dictionary_bytes, self.share);
+        let core = inner::VictimInner::new(self.codec, engine, 1 << bits, self.dictionary_bytes, self.share);
         let core = Arc::new(core);
         core.admission.store(self.admission, Relaxed);
         core.set_capacity(self.capacity_bytes);
@@ -306,7 +306,7 @@ impl Builder {
 pub struct VictimCache {
     // Before the core: the task ends first.
     _task: Option<TaskHandle>,
-    core: Arc<core::Core>,
+    core: Arc<inner::VictimInner>,
 }
 
 impl std::fmt::Debug for VictimCache {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rapidhash::v3::rapidhash_v3;
 
-use super::core::Core;
+use super::inner::VictimInner;
 use super::limits::Reading;
 use super::padded::Pinned;
 use super::{FoundBlock, Taking};
@@ -36,7 +36,7 @@ thread_local! {
 }
 
 /// Does what a reader has left to do when it has ended, by a panic as well.
-struct Finish<'c>(&'c Core);
+struct Finish<'c>(&'c VictimInner);
 
 impl Drop for Finish<'_> {
     fn drop(&mut self) {
@@ -52,7 +52,7 @@ pub(super) fn copy_of(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(copy)
 }
 
-impl Core {
+impl VictimInner {
     /// Hands the block to `read`.
     pub(super) fn read<R, E>(
         &self,

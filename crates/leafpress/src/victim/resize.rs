@@ -4,7 +4,7 @@
 //! itself. Then it does what can be done at once, and the rest when its own read ends.
 
 use super::adaptive::Adaptive;
-use super::core::Core;
+use super::inner::VictimInner;
 use super::limits::Wanted;
 use crate::sync::Patience;
 
@@ -16,7 +16,7 @@ const MAX_BUFFER_BYTES: usize = 32 << 20;
 /// Memory of a dictionary with its tables, at most, in its own bytes.
 const TABLES_TIMES: usize = 16;
 
-impl Core {
+impl VictimInner {
     pub(super) fn capacity(&self) -> usize {
         self.limits.wanted.lock().capacity_bytes
     }

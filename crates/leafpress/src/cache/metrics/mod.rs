@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
 
-use super::core::Core;
+use super::inner::CacheInner;
 use super::observer::Outcome;
 
 /// Of a thread's reads one in so many is timed.
@@ -118,7 +118,7 @@ impl Default for Schedule {
 
 impl Schedule {
     /// Publishes if it is time to.
-    pub(super) fn keep(&mut self, core: &Core) {
+    pub(super) fn keep(&mut self, core: &CacheInner) {
         let began = Instant::now();
         if began >= self.0 {
             core.publish();
@@ -128,7 +128,7 @@ impl Schedule {
     }
 }
 
-impl Core {
+impl CacheInner {
     /// Publishes all but the times of reads, which are published as they are taken.
     pub(super) fn publish(&self) {
         let stats = self.stats();

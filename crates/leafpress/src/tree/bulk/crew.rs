@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use crate::mem::room::TryGrow;
 use crate::sync::{Condvar, Mutex};
 use crate::tree::bulk::batch::Batch;
-use crate::tree::core::Core;
 use crate::tree::error::Error;
+use crate::tree::inner::TreeInner;
 
 /// A shard's batch that is to be put into the tree.
 struct Job {
@@ -17,7 +17,7 @@ struct Job {
 
 /// Threads that put batches into the tree.
 pub(super) struct Crew<'c> {
-    core: &'c Core,
+    core: &'c TreeInner,
     state: Mutex<State>,
     /// A job was added, taken or done, or the crew is dismissed.
     changed: Condvar,
@@ -37,7 +37,7 @@ struct State {
 }
 
 impl<'c> Crew<'c> {
-    pub(super) fn new(core: &'c Core) -> Self {
+    pub(super) fn new(core: &'c TreeInner) -> Self {
         Self {
             core,
             state: Mutex::new(State::default()),
@@ -69,7 +69,7 @@ impl<'c> Crew<'c> {
     /// has threads.
     ///
     /// # Errors
-    /// As [`Core::place`], for this batch or one before.
+    /// As [`TreeInner::place`], for this batch or one before.
     pub(super) fn hand(&self, shard: usize, batch: Batch, least_bytes: usize) -> Result<(), Error> {
         let job = Job {
             shard,
@@ -93,7 +93,7 @@ impl<'c> Crew<'c> {
     /// Waits until every batch is in the tree, and helps.
     ///
     /// # Errors
-    /// As [`Core::place`], for one of them.
+    /// As [`TreeInner::place`], for one of them.
     pub(super) fn wait(&self) -> Result<(), Error> {
         let mut state = self.state.lock();
         loop {

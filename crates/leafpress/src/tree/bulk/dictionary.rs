@@ -9,14 +9,14 @@ use crate::tree::bulk::batch::Batch;
 use crate::tree::compact::builder::{LeafBuilder, Part, Record, RecordValue, form_for};
 use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
+use crate::tree::inner::TreeInner;
 use crate::tree::node::hash_bits::sub_page;
 use crate::tree::upkeep::samples::{Ahead, Samples};
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
 
-impl Core {
+impl TreeInner {
     /// Trains a dictionary from a run's beginning, if the tree has none and this is enough. Without memory for it the
     /// tree does as well as it can.
     pub(super) fn train_ahead(&self, head: &[Batch]) {

@@ -7,8 +7,8 @@ use crate::mem::room::{TryGrow, room_for};
 use crate::tree::bulk::batch::Batch;
 use crate::tree::compact::builder::{Record, RecordValue};
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::core::Core;
 use crate::tree::error::Error;
+use crate::tree::inner::TreeInner;
 use crate::tree::local::{Context, Tools};
 use crate::tree::node::key_order::separator;
 use crate::tree::node::large::NewLarge;
@@ -25,16 +25,16 @@ pub(super) struct Built {
 
 impl Built {
     /// Whether a leaf that is compressed now would have the same dictionary.
-    pub(super) fn has_current_dictionary(&self, core: &Core) -> bool {
+    pub(super) fn has_current_dictionary(&self, core: &TreeInner) -> bool {
         std::ptr::eq(self.dictionary, current_dictionary(core))
     }
 }
 
-fn current_dictionary(core: &Core) -> *const Dictionary {
+fn current_dictionary(core: &TreeInner) -> *const Dictionary {
     core.dictionaries.current().map_or(std::ptr::null(), std::ptr::from_ref)
 }
 
-impl Core {
+impl TreeInner {
     /// Compresses these records of a batch. The caller has a guard, which keeps the dictionary.
     pub(super) fn build_leaves(
         &self,

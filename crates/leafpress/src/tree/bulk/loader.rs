@@ -3,8 +3,8 @@
 use crate::mem::room::{TryGrow, collected};
 use crate::tree::bulk::batch::Batch;
 use crate::tree::bulk::crew::{Crew, Dismissed};
-use crate::tree::core::Core;
 use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::tree::inner::TreeInner;
 
 /// Bytes of the batches of all shards together.
 const BATCHES_BYTES: usize = 8 << 20;
@@ -27,7 +27,7 @@ pub(crate) enum Order {
 /// # Errors
 /// As [`Loader::push`]. In a tree with one shard the records before the one that the error is about are in the tree.
 pub(crate) fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-    core: &Core,
+    core: &TreeInner,
     order: Order,
     records: impl IntoIterator<Item = (K, V)>,
 ) -> Result<u64, Error> {
@@ -72,7 +72,7 @@ fn take_all<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 
 /// Takes records into the tree.
 struct Loader<'l> {
-    core: &'l Core,
+    core: &'l TreeInner,
     order: Order,
     crew: &'l Crew<'l>,
     /// Has the crew come.
@@ -96,7 +96,7 @@ struct Loader<'l> {
 }
 
 impl<'l> Loader<'l> {
-    fn new(core: &'l Core, order: Order, crew: &'l Crew<'l>, hire: &'l mut dyn FnMut()) -> Result<Self, Error> {
+    fn new(core: &'l TreeInner, order: Order, crew: &'l Crew<'l>, hire: &'l mut dyn FnMut()) -> Result<Self, Error> {
         let leaf_bytes = core.settings.now().leaf_bytes;
         Ok(Self {
             core,

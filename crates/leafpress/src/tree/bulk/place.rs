@@ -15,9 +15,9 @@ use crate::tree::compact::compress::BuiltLeaves;
 use crate::tree::compact::landed::landed_changes;
 use crate::tree::compact::merge::Compaction;
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::core::{Condition, Core};
 use crate::tree::error::Error;
 use crate::tree::index::shard::Splice;
+use crate::tree::inner::{Condition, TreeInner};
 use crate::tree::local::{Count, Tools};
 use crate::tree::node::decoder::{Decoder, corrupt};
 use crate::tree::node::key_order::separator;
@@ -55,13 +55,13 @@ struct Beside {
     dead: Vec<DeadLarge>,
 }
 
-impl Core {
+impl TreeInner {
     /// Puts a batch's records, which belong to one shard, into the tree, and returns how many of their keys are new.
     /// Where those that fall into a leaf's range have less than `least_bytes`, and the leaf is not empty, they are
     /// inserted one by one.
     ///
     /// # Errors
-    /// As [`Core::write`], for the first record that is not put in; those before it are.
+    /// As [`TreeInner::write`], for the first record that is not put in; those before it are.
     pub(super) fn place(&self, shard: usize, batch: &Batch, least_bytes: usize) -> Result<u64, Error> {
         let mut new = 0;
         let mut from = 0;

@@ -1,6 +1,6 @@
 //! Putting records in and taking them out, whatever value they had.
 
-use crate::tree::core::Condition;
+use crate::tree::inner::Condition;
 use crate::tree::{Error, Tree};
 
 impl Tree {

@@ -10,9 +10,9 @@ use crate::mem::node::Kind;
 use crate::mem::room::TryGrow;
 use crate::reclaim::memory::{Memory, OwnPart, PartName};
 use crate::tree::compact::live_settings::LiveSettings;
-use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
+use crate::tree::inner::TreeInner;
 use crate::tree::local::Count;
 use crate::tree::node::landing::NewLanding;
 use crate::tree::node::large::{DeadLarge, Large, NewLarge};
@@ -78,7 +78,7 @@ pub(crate) enum Step {
     Stopped,
 }
 
-impl Core {
+impl TreeInner {
     /// Takes each leaf's lock in turn, and compacts or moves the leaf. The error is the first of those that leaves could not be compacted
     /// for.
     pub(crate) fn sweep(&self, sweep: Sweep) -> Result<(), Error> {
@@ -97,7 +97,7 @@ impl Core {
 
 impl Pass {
     /// A pass that is about to begin. One of one go `renews` what leads to leaves.
-    pub(crate) fn begin(core: &Core, sweep: Sweep, is_of_one_go: bool) -> Self {
+    pub(crate) fn begin(core: &TreeInner, sweep: Sweep, is_of_one_go: bool) -> Self {
         let part = core.memory.defragmentation_part();
         let held = core.memory.held();
         // Only a cache's records have marks.
@@ -122,19 +122,19 @@ impl Pass {
     }
 
     /// The next leaf, inner nodes or table, in a go of its own.
-    pub(crate) fn step_alone(&mut self, core: &Core) -> Result<Step, Error> {
+    pub(crate) fn step_alone(&mut self, core: &TreeInner) -> Result<Step, Error> {
         let _sweeping = core.background.sweeping.lock();
         self.step(core, &self.part.enter())
     }
 
     /// The end, in a go of its own.
-    pub(crate) fn end_alone(self, core: &Core) -> Result<(), Error> {
+    pub(crate) fn end_alone(self, core: &TreeInner) -> Result<(), Error> {
         let _sweeping = core.background.sweeping.lock();
         let part = self.part.enter();
         self.end(core, &part)
     }
 
-    fn step(&mut self, core: &Core, part: &OwnPart) -> Result<Step, Error> {
+    fn step(&mut self, core: &TreeInner, part: &OwnPart) -> Result<Step, Error> {
         let Some(shard) = core.shards.get(self.shard) else {
             return Ok(Step::Last);
         };
@@ -178,7 +178,7 @@ impl Pass {
     }
 
     /// Compacts or moves the leaf that holds `key`.
-    fn sweep_leaf(&mut self, core: &Core, shard: &Shard, key: &[u8], part: &OwnPart) -> Result<Swept, Error> {
+    fn sweep_leaf(&mut self, core: &TreeInner, shard: &Shard, key: &[u8], part: &OwnPart) -> Result<Swept, Error> {
         let guard = core.memory.enter()?;
         let work = WritePath {
             core,
@@ -210,7 +210,7 @@ impl Pass {
     }
 
     /// What is done when all shards were passed. The error is the first of those that leaves could not be compacted for.
-    fn end(self, core: &Core, part: &OwnPart) -> Result<(), Error> {
+    fn end(self, core: &TreeInner, part: &OwnPart) -> Result<(), Error> {
         if let Some(temperatures) = &core.temperatures {
             temperatures.hot.relocate(&core.memory, &core.memory.enter()?);
         }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::mem::node::Kind;
-use crate::tree::core::Core;
+use crate::tree::inner::TreeInner;
 use crate::tree::local::Count;
 use crate::tree::upkeep::defragment::Sweep;
 
@@ -39,7 +39,7 @@ pub(crate) struct IdleDetector {
 
 impl IdleDetector {
     /// Time until the next look, which is planned if it was not.
-    pub(crate) fn until_next(&mut self, core: &Core) -> Duration {
+    pub(crate) fn until_next(&mut self, core: &TreeInner) -> Duration {
         let next = match self.next {
             Some(next) => next,
             None => self.plan(core),
@@ -47,7 +47,7 @@ impl IdleDetector {
         next.saturating_duration_since(Instant::now())
     }
 
-    pub(crate) fn look(&mut self, core: &Core) -> Found {
+    pub(crate) fn look(&mut self, core: &TreeInner) -> Found {
         let before = self.writes;
         let landings = core.landings_worth_a_pass();
         if landings == 0 {
@@ -62,7 +62,7 @@ impl IdleDetector {
         }
     }
 
-    fn plan(&mut self, core: &Core) -> Instant {
+    fn plan(&mut self, core: &TreeInner) -> Instant {
         self.writes = core.contexts.sum(Count::Puts) + core.contexts.sum(Count::Removes);
         let next = Instant::now() + LOOK_EVERY;
         self.next = Some(next);
@@ -70,7 +70,7 @@ impl IdleDetector {
     }
 }
 
-impl Core {
+impl TreeInner {
     /// How many landing buffers there are, or leaves that writers have left in short frames; none if they hold too little.
     fn landings_worth_a_pass(&self) -> u64 {
         let (landings, bytes) = self.memory.live_of(Kind::Landing);

@@ -12,9 +12,9 @@ use crate::reclaim::memory::Memory;
 use crate::sync::runtime::{self, TaskHandle, Waker};
 use crate::sync::worker::{Health, Workers};
 use crate::sync::{Condvar, Mutex, MutexGuard};
-use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
+use crate::tree::inner::TreeInner;
 use crate::tree::local::Count;
 use crate::tree::node::inner::MAX_CHILDREN;
 use crate::tree::node::landing::Landing;
@@ -168,7 +168,7 @@ impl Background {
     }
 
     /// The tree has this many leaves more.
-    pub(crate) fn leaves_grew(&self, core: &Core, more: usize) {
+    pub(crate) fn leaves_grew(&self, core: &TreeInner, more: usize) {
         let leaves = self.leaves.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
         self.renew_shortcuts_if_due(leaves);
         if !core.dictionaries.auto && !core.sizing.auto {
@@ -260,12 +260,12 @@ impl Background {
     }
 
     /// Has the heap defragmented if it has become fragmented.
-    pub(crate) fn defragment_if_due(&self, core: &Core) {
+    pub(crate) fn defragment_if_due(&self, core: &TreeInner) {
         self.tidy_if(|| core.memory.is_fragmented());
     }
 
     /// Has the heap defragmented if there are holes in it, which takes longer to see.
-    pub(crate) fn defragment_if_holes(&self, core: &Core) {
+    pub(crate) fn defragment_if_holes(&self, core: &TreeInner) {
         self.tidy_if(|| core.memory.has_holes());
     }
 
@@ -306,7 +306,7 @@ impl Background {
     ///
     /// # Errors
     /// [`Error::Background`] where a thread has ended; what others do is done all the same.
-    pub(crate) fn settle(&self, core: &Core, compacts_landed: bool) -> Result<(), Error> {
+    pub(crate) fn settle(&self, core: &TreeInner, compacts_landed: bool) -> Result<(), Error> {
         self.wait_until_idle(core);
         if core.outgrew_dictionary() {
             self.train();
@@ -330,7 +330,7 @@ impl Background {
             .map_or(Ok(()), |reason| Err(Error::Background { reason }))
     }
 
-    fn wait_until_idle(&self, core: &Core) {
+    fn wait_until_idle(&self, core: &TreeInner) {
         if self.tending == Tending::Caller {
             core.tend_until_idle();
         }
@@ -354,7 +354,7 @@ impl Background {
     }
 
     /// Starts `compactors` threads, and the task that trains dictionaries and defragments the heap, if the tree has either.
-    pub(crate) fn start(core: &Arc<Core>, compactors: usize) -> Result<Upkeep, Error> {
+    pub(crate) fn start(core: &Arc<TreeInner>, compactors: usize) -> Result<Upkeep, Error> {
         let tidies = Memory::CAN_BE_DEFRAGMENTED && !cfg!(shuttle);
         let background = &core.background;
         let by_caller = background.tending == Tending::Caller;
@@ -376,7 +376,7 @@ impl Background {
         Ok(upkeep)
     }
 
-    fn start_upkeep(core: &Arc<Core>, compactors: usize, tends: bool) -> io::Result<Upkeep> {
+    fn start_upkeep(core: &Arc<TreeInner>, compactors: usize, tends: bool) -> io::Result<Upkeep> {
         let mut upkeep = Upkeep::default();
         let mut start = || -> io::Result<()> {
             for index in 0..compactors {
@@ -443,7 +443,7 @@ fn past_watermark(landing: Option<Landing>, watermark_pct: u8) -> bool {
 /// From this many bytes of freed tools on what the program's allocator keeps of them is given back.
 const MUCH_TOOLS_BYTES: u64 = 64 << 10;
 
-impl Core {
+impl TreeInner {
     /// Frees what threads keep for their operations and need not now, all of it or, if `idle_only`, of threads that have not been here since
     /// the last time. Returns whether some is left.
     pub(in crate::tree) fn free_tools(&self, idle_only: bool) -> bool {

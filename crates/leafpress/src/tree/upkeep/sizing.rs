@@ -13,8 +13,8 @@ use crate::mem::room::{TryGrow, copied, room_for};
 use crate::sync::Mutex;
 use crate::tree::compact::builder::{Record, RecordValue};
 use crate::tree::compact::compress::Settings;
-use crate::tree::core::Core;
 use crate::tree::error::Error;
+use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::{Decoder, Engines};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::upkeep::sizing::trial::Tried;
@@ -260,7 +260,7 @@ impl Rule {
     }
 }
 
-impl Core {
+impl TreeInner {
     /// Tries lengths on records of the tree, to be compressed with `dictionary`. Returns those that are worth a change.
     pub(super) fn better_lengths(&self, dictionary: Option<&Dictionary>) -> Result<Option<Settings>, Error> {
         if !self.sizing.auto {

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::sync::MutexGuard;
-use crate::tree::core::Core;
 use crate::tree::error::Error;
+use crate::tree::inner::TreeInner;
 use crate::tree::options::Tending;
 use crate::tree::upkeep::defragment::{Pass, Step, Sweep};
 use crate::tree::upkeep::idle::{Found, IdleDetector};
@@ -65,7 +65,7 @@ enum Due {
     Tools,
 }
 
-impl Core {
+impl TreeInner {
     /// Does what is due in steps until `budget` is over; returns whether more can be done now.
     pub(crate) fn tend(&self, budget: Duration) -> Result<bool, Error> {
         if self.background.tending != Tending::Caller {
@@ -99,7 +99,7 @@ impl Core {
 
 impl Steps {
     /// The next step; false if nothing is due. Who `settles` waits for no rest.
-    fn step(&mut self, core: &Core, settles: bool) -> Result<bool, Error> {
+    fn step(&mut self, core: &TreeInner, settles: bool) -> Result<bool, Error> {
         if let Some(job) = self.job.take() {
             return self.go_on(core, job).map(|()| true);
         }
@@ -134,7 +134,7 @@ impl Steps {
     }
 
     /// What is due and not begun, which counts as begun from now on.
-    fn take_due(&mut self, core: &Core, settles: bool) -> Option<Due> {
+    fn take_due(&mut self, core: &TreeInner, settles: bool) -> Option<Due> {
         let mut state: MutexGuard<'_, State> = core.background.state.lock();
         if state.training_due && self.training.is_none() {
             state.training_due = false;
@@ -167,7 +167,7 @@ impl Steps {
         None
     }
 
-    fn pass(&mut self, core: &Core, sweep: Sweep, dictionary: Option<u64>) {
+    fn pass(&mut self, core: &TreeInner, sweep: Sweep, dictionary: Option<u64>) {
         self.job = Some(Job::Passing(Box::new(Passing {
             pass: Pass::begin(core, sweep, false),
             sweep,
@@ -177,7 +177,7 @@ impl Steps {
     }
 
     /// Whether writers have left buffers that are worth a pass.
-    fn look(&mut self, core: &Core) {
+    fn look(&mut self, core: &TreeInner) {
         // A buffer that is made behind the look or the pass is looked at again.
         core.background.may_ask_to_look.store(true, Ordering::Relaxed);
         match self.idle.look(core) {
@@ -191,7 +191,7 @@ impl Steps {
     }
 
     /// The next step of what has been begun. After an error or a panic it is over.
-    fn go_on(&mut self, core: &Core, job: Job) -> Result<(), Error> {
+    fn go_on(&mut self, core: &TreeInner, job: Job) -> Result<(), Error> {
         match job {
             Job::Collecting(mut collecting) => {
                 if collecting.step(core)? {
@@ -226,7 +226,7 @@ impl Steps {
         Ok(())
     }
 
-    fn passed(&mut self, core: &Core, passing: Passing) -> Result<(), Error> {
+    fn passed(&mut self, core: &TreeInner, passing: Passing) -> Result<(), Error> {
         self.rest(core, &passing);
         let Passing { pass, dictionary, .. } = passing;
         pass.end_alone(core)?;
@@ -236,7 +236,7 @@ impl Steps {
         Ok(())
     }
 
-    fn rest(&mut self, core: &Core, passing: &Passing) {
+    fn rest(&mut self, core: &TreeInner, passing: &Passing) {
         if passing.sweep == Sweep::Defragment {
             core.background.may_ask_to_defragment.store(true, Ordering::Relaxed);
         }

@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use crate::codec::{Codec, Dictionary, Scratch};
 use crate::reclaim::memory::{Flush, Memory};
 use crate::tree::compact::compress::Settings;
-use crate::tree::core::Core;
 use crate::tree::error::Error;
+use crate::tree::inner::TreeInner;
 use crate::tree::local::Count;
 use crate::tree::node::decoder::Engines;
 use crate::tree::upkeep::defragment::Sweep;
@@ -61,7 +61,7 @@ impl Collecting {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or [`Error::Codec`].
-    pub(super) fn step(&mut self, core: &Core) -> Result<bool, Error> {
+    pub(super) fn step(&mut self, core: &TreeInner) -> Result<bool, Error> {
         match &mut self.phase {
             Phase::Counting(counted) => {
                 let more = self.walk.step(core, &mut |leaf| {
@@ -100,7 +100,7 @@ impl Collecting {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn collected(self, core: &Core) -> Result<Option<Training>, Error> {
+    pub(super) fn collected(self, core: &TreeInner) -> Result<Option<Training>, Error> {
         let Phase::Sampling(sampling) = self.phase else {
             return Ok(None);
         };
@@ -124,7 +124,7 @@ impl Collecting {
 }
 
 impl Sampling {
-    fn begin(core: &Core, counted: Counted) -> Result<Self, Error> {
+    fn begin(core: &TreeInner, counted: Counted) -> Result<Self, Error> {
         let frames = match core.dictionaries.auto {
             false => None,
             true => {
@@ -255,7 +255,7 @@ impl Running {
     ///
     /// # Errors
     /// [`Error::Thread`].
-    pub(super) fn start(training: Training, core: &Core) -> Result<Self, Error> {
+    pub(super) fn start(training: Training, core: &TreeInner) -> Result<Self, Error> {
         let is_stopped = Arc::clone(&training.is_stopped);
         let thread = Self::thread(training).inspect_err(|_| {
             core.contexts
@@ -300,7 +300,7 @@ impl Running {
     ///
     /// # Errors
     /// What it failed with.
-    pub(super) fn found(mut self, core: &Core) -> Result<Option<Found>, Error> {
+    pub(super) fn found(mut self, core: &TreeInner) -> Result<Option<Found>, Error> {
         let ended: Ended = match std::mem::replace(&mut self.thread, Thread::Ended(Err(Box::new(())))) {
             Thread::Started(thread) => thread.join(),
             Thread::Ended(ended) => ended,
@@ -321,7 +321,7 @@ impl Drop for Running {
     }
 }
 
-impl Core {
+impl TreeInner {
     /// Makes what was found current, unless something else has become so meanwhile. Returns the pass that has to follow.
     ///
     /// # Errors

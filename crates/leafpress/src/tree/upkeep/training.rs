@@ -16,8 +16,8 @@ use crate::reclaim::memory::{MAX_WAITS, Memory};
 use crate::sync::{AtomicPtr, Mutex, Patience};
 use crate::tree::Tree;
 use crate::tree::compact::compress::Settings;
-use crate::tree::core::Core;
 use crate::tree::error::Error;
+use crate::tree::inner::TreeInner;
 use crate::tree::options::{DictionaryChoice, Tending};
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::samples::{Ahead, Sampler, Samples, raw_bytes_of};
@@ -264,7 +264,7 @@ impl Tree {
     }
 }
 
-impl Core {
+impl TreeInner {
     /// Does `work` on a thread of its own, or, where the tree starts none that has to do with it, on this one.
     fn aside<T: Send>(&self, work: &(dyn Fn() -> T + Sync)) -> T {
         match self.background.tending {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::sync::MutexGuard;
 use crate::sync::runtime::{Next, Task};
 use crate::sync::worker::{Health, Worker};
-use crate::tree::core::Core;
+use crate::tree::inner::TreeInner;
 use crate::tree::local::Count;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::idle::{Found, IdleDetector};
@@ -27,7 +27,7 @@ const TEMPER_EVERY: Duration = Duration::from_millis(250);
 const TEMPER_REST: u32 = 20;
 
 /// A thread that compacts leaves of the queue.
-pub(super) struct Compactor(pub(super) Arc<Core>);
+pub(super) struct Compactor(pub(super) Arc<TreeInner>);
 
 impl Worker for Compactor {
     fn work(&mut self) -> ControlFlow<()> {
@@ -71,7 +71,7 @@ impl Worker for Compactor {
 
 /// The task that does everything else.
 pub(super) struct Tender {
-    core: Arc<Core>,
+    core: Arc<TreeInner>,
     rest_until: Instant,
     last_rest: Duration,
     idle: IdleDetector,
@@ -171,7 +171,7 @@ impl Task for Tender {
 }
 
 impl Tender {
-    pub(super) fn new(core: Arc<Core>) -> Self {
+    pub(super) fn new(core: Arc<TreeInner>) -> Self {
         Self {
             // Model checkers have no time to wait for.
             temper_at: (core.temperatures.is_some() && !cfg!(any(shuttle, miri)))
@@ -185,7 +185,7 @@ impl Tender {
     }
 
     /// A pass over all leaves, after which it rests. What cannot be moved or compacted stays as it is.
-    fn pass(&mut self, core: &Core, state: MutexGuard<'_, State>, sweep: Sweep) {
+    fn pass(&mut self, core: &TreeInner, state: MutexGuard<'_, State>, sweep: Sweep) {
         let background = &core.background;
         let mut start = Instant::now();
         let begin = |state: &mut State| {

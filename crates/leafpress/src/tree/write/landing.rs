@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use crate::mem::room::room_for;
 use crate::reclaim::memory::Memory;
-use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
+use crate::tree::inner::TreeInner;
 use crate::tree::local::Count;
 use crate::tree::node::landing::{Change, Entry, Landing, MAX_LANDING_BYTES, newest_by_key};
 use crate::tree::node::leaf::Leaf;
@@ -18,7 +18,7 @@ const LANDING_ENTRIES: usize = 32;
 const LEAF_FOR_LANDING: usize = 8;
 const MIN_LANDING_BYTES: usize = 512;
 
-impl Core {
+impl TreeInner {
     pub(in crate::tree) fn set_least_landing_bytes(&self, bytes: usize) {
         let bytes = bytes.min(MAX_LANDING_BYTES);
         self.least_landing_bytes.store(bytes, Ordering::Relaxed);

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::tree::core::Core;
 use crate::tree::error::Error;
+use crate::tree::inner::TreeInner;
 use crate::tree::node::leaf::Leaf;
 
 /// Buckets for each doubling of the reads of a byte.
@@ -59,7 +59,7 @@ impl Census {
     }
 }
 
-impl Core {
+impl TreeInner {
     pub(super) fn census(&self) -> Result<Census, Error> {
         let mut census = Census {
             leaves: 0,

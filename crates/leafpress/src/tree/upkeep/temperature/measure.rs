@@ -9,8 +9,8 @@ use crate::mem::trim;
 use crate::tree::compact::builder::{LeafBuilder, Part, form_for};
 use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::core::Core;
 use crate::tree::error::Error;
+use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::layout::Temperature;
 use crate::tree::upkeep::defragment::Sweep;
@@ -28,7 +28,7 @@ struct Measured {
     costs: Option<Costs>,
 }
 
-impl Core {
+impl TreeInner {
     /// Trains the cold leaves' dictionary for a tree of so many user bytes, compresses those that there are with it if it is worth it, and
     /// measures what each temperature costs; nothing where there are too few records.
     pub(super) fn measure_temperatures(

@@ -7,9 +7,9 @@ use super::census::{Census, reads_per_byte};
 use super::plan::Plan;
 use super::{Passes, SAMPLED_IN, Said, Temperatures};
 use crate::tree::TemperatureRule;
-use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::hot::HotRecords;
+use crate::tree::inner::TreeInner;
 use crate::tree::local::Count;
 use crate::tree::node::layout::Temperature;
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
@@ -53,7 +53,7 @@ struct Left {
     is_short: bool,
 }
 
-impl Core {
+impl TreeInner {
     /// Makes leaves as warm or as cold as they should be. Returns how long it took to look at them, without compaction. What cannot be
     /// compacted stays as it is.
     ///

@@ -20,7 +20,7 @@ use crate::sync::worker::Health;
 use crate::tuner::Share;
 use crate::tuner::costs::Costs;
 
-pub(super) struct Core {
+pub(super) struct VictimInner {
     pub(super) codec: Codec,
     pub(super) engine: Arc<dyn Engine>,
     pub(super) shards: Box<[Padded]>,
@@ -47,7 +47,7 @@ pub(super) struct Core {
     share: AtomicU64,
 }
 
-impl Core {
+impl VictimInner {
     /// A cache without memory. Codecs without dictionaries get none.
     pub(super) fn new(
         codec: Codec,

@@ -35,7 +35,7 @@ use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::write::{Locked, Outcome, WritePath};
 
 /// Everything the tree's handle and its background threads share.
-pub(crate) struct Core {
+pub(crate) struct TreeInner {
     pub shards: Vec<Shard>,
     pub shard_by: ShardBy,
     /// What of the keys goes to which shard, by hash.
@@ -94,7 +94,7 @@ pub(crate) enum Condition<'c> {
     If(&'c dyn Fn(Option<Read<'_>>) -> Result<bool, Error>),
 }
 
-impl Core {
+impl TreeInner {
     #[inline(always)]
     pub(crate) fn shard(&self, key: &[u8]) -> &Shard {
         &self.shards[self.shard_index(key)]
@@ -427,7 +427,7 @@ impl Core {
     }
 }
 
-impl Drop for Core {
+impl Drop for TreeInner {
     fn drop(&mut self) {
         // SAFETY: the tree is going: nobody else has it.
         let guard = unsafe { self.memory.enter_alone() };

@@ -30,7 +30,7 @@ use crate::sync::Mutex;
 pub(super) const BATCH_PAGES: usize = 64;
 
 /// A pool's insides.
-pub(super) struct Core {
+pub(super) struct PoolInner {
     pub(super) store: Box<dyn PageStore>,
     pub(super) max_page_bytes: usize,
     /// Memory that a page may need at once, in bytes.
@@ -103,7 +103,7 @@ pub(super) fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Core {
+impl PoolInner {
     pub(super) fn shard(&self, page: PageId) -> (u64, &Shard) {
         let hash = hash(page);
         (hash, self.index.shard(hash))
@@ -201,7 +201,7 @@ impl Core {
         self.policy_bytes.store(raw.bytes(), Relaxed);
     }
 
-    /// As [`Core::list`]; the page may be one that was in the order until the lock was taken, instead of a pinned one.
+    /// As [`PoolInner::list`]; the page may be one that was in the order until the lock was taken, instead of a pinned one.
     pub(super) fn list_locked(&self, raw: &mut RawSpace, number: u32, hash: u64) {
         let entry = self.entries.at(number);
         // Who takes a page out of the index marks it so before it asks for this lock.
@@ -211,7 +211,7 @@ impl Core {
         }
     }
 
-    /// Takes a page out of the index; the shard is locked. It stays pinned: [`Core::forget`] has to follow, without the lock.
+    /// Takes a page out of the index; the shard is locked. It stays pinned: [`PoolInner::forget`] has to follow, without the lock.
     pub(super) fn detach(&self, locked: &mut Locked<'_>, hash: u64, number: u32) {
         self.entries
             .at(number)
@@ -219,7 +219,7 @@ impl Core {
         locked.remove(hash, number);
     }
 
-    /// Ends what [`Core::detach`] began.
+    /// Ends what [`PoolInner::detach`] began.
     pub(super) fn forget(&self, number: u32) {
         let entry = self.entries.at(number);
         {
@@ -235,7 +235,7 @@ impl Core {
 /// A pin that was never taken away would keep its page in memory for ever. When the pool goes, only victims that are waiting have one, and
 /// guards that were forgotten.
 #[cfg(debug_assertions)]
-impl Drop for Core {
+impl Drop for PoolInner {
     fn drop(&mut self) {
         let pins = (0..self.entries.used()).map(|number| self.entries.at(number).state().pins());
         let known = self.raw.lock().waiting() as u64 + self.counts.pins_handed_out();

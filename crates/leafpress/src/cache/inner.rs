@@ -44,7 +44,7 @@ impl Sweeper {
     }
 }
 
-pub(super) struct Core {
+pub(super) struct CacheInner {
     pub tree: Tree,
     pub budget: Budget,
     pub counters: Counters,
@@ -78,7 +78,7 @@ pub(super) struct Seen {
     pub is_going: bool,
 }
 
-impl Core {
+impl CacheInner {
     pub(super) fn new(
         tree: Tree,
         memory_bytes: u64,
@@ -127,7 +127,7 @@ impl Core {
         self.get_seen(key, read, &mut Seen::default())
     }
 
-    /// As [`Core::get`], and says where the record was.
+    /// As [`CacheInner::get`], and says where the record was.
     #[inline]
     pub(super) fn get_seen<R>(
         &self,
