@@ -112,7 +112,7 @@ impl Chance {
 
 /// What is kept from visit to visit.
 #[derive(Default)]
-pub(super) struct Memory {
+pub(super) struct EvictionState {
     pub ghost: Ghost,
     pub policy: Policy,
     chance: Chance,
@@ -126,7 +126,7 @@ struct Judged {
     index: usize,
 }
 
-impl Memory {
+impl EvictionState {
     /// Marks what is to go of a leaf's records, of which so many go at any rate, and notes of the others that the hand has seen them.
     pub(super) fn judge(&mut self, records: &mut [Shown<'_>], going: usize) {
         match self.policy {

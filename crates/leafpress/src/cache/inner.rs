@@ -11,7 +11,7 @@ use super::clock::Clock;
 use super::counters::{Count, Counters};
 use super::disk::Tier;
 use super::error::CacheError;
-use super::evict::Memory;
+use super::evict::EvictionState;
 use super::ghost::Ghost;
 use super::listener::{Listener, Notifier, RemovalCause};
 use super::load_table::LoadTable;
@@ -35,7 +35,7 @@ const MAX_SHRINKS: usize = 16;
 pub(super) struct Sweeper {
     pub hand: Hand,
     pub arena: Bump,
-    pub memory: Memory,
+    pub memory: EvictionState,
 }
 
 impl Sweeper {

@@ -7,7 +7,7 @@ use bumpalo::Bump;
 use super::clock::Expiry;
 use super::counters::Count;
 use super::disk::{SpillOutcome, Tier};
-use super::evict::Memory;
+use super::evict::EvictionState;
 use super::inner::{CacheInner, Sweeper};
 use super::listener::RemovalCause;
 use super::record;
@@ -36,7 +36,7 @@ pub(super) struct ByWorth<'c> {
     pub core: &'c CacheInner,
     /// Not asked under a latch: the clock is the caller's.
     pub now: Duration,
-    pub memory: &'c mut Memory,
+    pub memory: &'c mut EvictionState,
     pub gone: &'c mut Gone,
 }
 

@@ -103,15 +103,15 @@ impl FlushedGarbage {
         (!self.waiting.is_empty()).then_some(self.since)
     }
 
-    /// Takes out what nobody reads any more. `begin` begins an epoch, and `is_over` says whether no thread is in the way of what was unlinked before it.
-    pub(crate) fn take_free(&mut self, begin: impl Fn() -> u64, is_over: impl Fn(u64) -> bool) -> GarbageBag {
+    /// Takes out what nobody reads any more. `begin` begins an epoch, and `is_quiescent` says whether no thread is in the way of what was unlinked before it.
+    pub(crate) fn take_free(&mut self, begin: impl Fn() -> u64, is_quiescent: impl Fn(u64) -> bool) -> GarbageBag {
         let mut free = GarbageBag::default();
         while !self.is_empty() {
             if self.waiting.is_empty() {
                 self.waiting = std::mem::take(&mut self.fresh);
                 self.since = begin();
             }
-            if !is_over(self.since) {
+            if !is_quiescent(self.since) {
                 break;
             }
             free.append(std::mem::take(&mut self.waiting));

@@ -6,17 +6,17 @@ use std::sync::atomic::Ordering;
 
 use crate::mem::OutOfMemory;
 use crate::reclaim::local::LocalHandle;
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::sync::AtomicPtr;
 
 /// While it is there, the nodes that this thread finds in the tree stay, unlinked or not. It stays with its thread.
 pub(crate) struct Guard<'m> {
-    memory: &'m Memory,
+    memory: &'m NodeHeap,
     local: &'m LocalHandle,
     of_this_thread: PhantomData<*const ()>,
 }
 
-impl Memory {
+impl NodeHeap {
     /// A guard for whoever alone has the tree, which needs no memory.
     ///
     /// # Safety
@@ -48,7 +48,7 @@ impl Memory {
     /// Takes a node that was unlinked. It is freed when no reader is in its way, and others are to be freed with it.
     ///
     /// # Safety
-    /// `node` came from [`Memory::allocate`], of the guard's memory, threads that enter from now on cannot reach it, and it is retired once.
+    /// `node` came from [`NodeHeap::allocate`], of the guard's memory, threads that enter from now on cannot reach it, and it is retired once.
     pub(crate) unsafe fn retire(node: NonNull<u8>, guard: &Guard<'_>) {
         // SAFETY: as the caller promises; a guard stays with its thread.
         unsafe { guard.local.retire(node, guard.memory.flush_bytes()) };

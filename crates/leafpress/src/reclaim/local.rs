@@ -40,7 +40,7 @@ impl LocalHandle {
     /// Takes a node that was unlinked, and has what waits flushed when the thread's operation is over, if it holds `flush_bytes` or more.
     ///
     /// # Safety
-    /// As of [`Memory::retire`](crate::reclaim::memory::Memory::retire), under a guard of the thread that this is of.
+    /// As of [`NodeHeap::retire`](crate::reclaim::node_heap::NodeHeap::retire), under a guard of the thread that this is of.
     pub(super) unsafe fn retire(&self, node: NonNull<u8>, flush_bytes: i64) {
         // SAFETY: a node begins with its header.
         let header = unsafe { node.cast::<NodeHeader>().as_ref() };

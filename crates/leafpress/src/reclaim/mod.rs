@@ -9,6 +9,6 @@ pub(crate) mod guard;
 #[allow(unsafe_code)]
 mod local;
 #[allow(unsafe_code)]
-pub(crate) mod memory;
+pub(crate) mod node_heap;
 
 pub(crate) use guard::load;

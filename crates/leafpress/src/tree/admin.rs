@@ -8,7 +8,7 @@ use bumpalo::Bump;
 
 use crate::codec::{Codec, CodecError, Dictionary, Engine};
 use crate::mem::node::Kind;
-use crate::reclaim::memory::{Flush, Memory};
+use crate::reclaim::node_heap::{Flush, NodeHeap};
 use crate::tree::admission::Admission;
 use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::compact::landed::{empty_values_in, owned_large};
@@ -17,13 +17,13 @@ use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::{Error, MAX_KEY_BYTES};
 use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
-use crate::tree::local::{Contexts, Count};
 use crate::tree::node::decoder::Engines;
 use crate::tree::node::landing::MAX_LANDING_BYTES;
 use crate::tree::node::large::MAX_INLINE_VALUE_BYTES;
 use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::node::partition::ShardPartitioner;
+use crate::tree::thread_state::{Count, ThreadStates};
 use crate::tree::upkeep::scheduler::Background;
 use crate::tree::upkeep::sizing::{Given, Sizing};
 use crate::tree::upkeep::temperature::{self, Temperatures};
@@ -218,13 +218,13 @@ impl Tree {
                 cold: cold_engine.unwrap_or_else(|| Arc::clone(&engine)),
                 warm: engine,
             },
-            contexts: Contexts::default(),
+            contexts: ThreadStates::default(),
             admission: Admission::new()?,
             background: Background::new((compactors > 0).then_some(builder.high_watermark_pct), builder.tending),
             dictionaries,
             temperatures,
             marks: builder.marks,
-            memory: Arc::new(Memory::new(match builder.tending {
+            memory: Arc::new(NodeHeap::new(match builder.tending {
                 Tending::Threads => Flush::InBatches,
                 Tending::Caller => Flush::AtOnce,
             })),
@@ -307,12 +307,12 @@ impl TreeInner {
                 // SAFETY: the tree no longer leads to the leaf, and the lock's holder is the only one to get here.
                 unsafe {
                     for large in owned_large(leaf) {
-                        Memory::retire(large.node(), &guard);
+                        NodeHeap::retire(large.node(), &guard);
                     }
                     if let Some(landing) = leaf.landing_locked() {
-                        Memory::retire(landing.node(), &guard);
+                        NodeHeap::retire(landing.node(), &guard);
                     }
-                    Memory::retire(leaf.node(), &guard);
+                    NodeHeap::retire(leaf.node(), &guard);
                 }
                 drop(locked);
             }
@@ -347,7 +347,7 @@ impl TreeInner {
     fn fixed_bytes(&self) -> u64 {
         (size_of::<TreeInner>()
             + self.shards.len() * size_of::<Shard>()
-            + size_of::<Memory>()
+            + size_of::<NodeHeap>()
             + self.admission.held_bytes()) as u64
     }
 

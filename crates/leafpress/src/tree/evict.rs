@@ -13,13 +13,13 @@ use crate::tree::error::Error;
 use crate::tree::hash::hash;
 use crate::tree::in_range::keys_of;
 use crate::tree::inner::{Condition, TreeInner};
-use crate::tree::local::Count;
 use crate::tree::node::decoder::{Decoder, Value};
 use crate::tree::node::landing::{Change, Entry};
 pub(crate) use crate::tree::node::layout::READ;
 use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::read::Read;
+use crate::tree::thread_state::Count;
 use crate::tree::write::{Cut, WritePath};
 
 /// Where the hand is: at the leaf of a shard that holds a key.

@@ -9,7 +9,7 @@ use bumpalo::Bump;
 
 pub use self::view::LeafView;
 use crate::codec::Scratch;
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::tree::Tree;
 use crate::tree::compact::builder::{Record, RecordValue, keep};
 use crate::tree::compact::compress::{Buffers, BuiltLeaves, compress_block};
@@ -159,7 +159,7 @@ impl Leaves {
         // SAFETY: the values were only the old leaf's own, which is gone.
         unsafe {
             for large in dead {
-                Memory::free(large.node());
+                NodeHeap::free(large.node());
             }
         }
         Ok(())
@@ -188,7 +188,7 @@ impl Drop for Leaves {
         for leaf in self.leaves.drain(..) {
             for large in owned_large(leaf.leaf()) {
                 // SAFETY: the leaves and what they own are reached through this alone, and their memory, the tree's, is still there.
-                unsafe { Memory::free(large.node()) };
+                unsafe { NodeHeap::free(large.node()) };
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::mem::node::{Kind, NodeHeader};
 use crate::mem::{OutOfMemory, tagged_ptr};
 use crate::reclaim::guard::Guard;
 use crate::reclaim::load;
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::sync::{AtomicPtr, Mutex};
 
 /// Places of a set: a cache line.
@@ -160,7 +160,7 @@ impl HotRecords {
     }
 
     /// Whether a record with this hash would be put in now. Where it would not, those in its way count for less from now on.
-    pub(crate) fn admits(&self, hash: u64, memory: &Memory, guard: &Guard<'_>) -> bool {
+    pub(crate) fn admits(&self, hash: u64, memory: &NodeHeap, guard: &Guard<'_>) -> bool {
         let Some(table) = self.table(guard) else {
             return false;
         };
@@ -176,7 +176,7 @@ impl HotRecords {
     }
 
     /// Whether the records hold nearly all that they may; so it is while another thread is at the table.
-    fn is_full(&self, memory: &Memory) -> bool {
+    fn is_full(&self, memory: &NodeHeap) -> bool {
         let held = memory.live_of(Kind::Hot).1.max(0).cast_unsigned();
         self.budget_bytes
             .try_lock()
@@ -192,7 +192,7 @@ impl HotRecords {
         key: &[u8],
         value: &[u8],
         hash: u64,
-        memory: &Memory,
+        memory: &NodeHeap,
         guard: &Guard<'_>,
     ) -> Result<bool, OutOfMemory> {
         let (Some(budget_bytes), Some(table)) = (self.budget_bytes.try_lock(), self.table(guard)) else {
@@ -277,7 +277,7 @@ impl HotRecords {
         &self,
         bytes: u64,
         records: u64,
-        memory: &Memory,
+        memory: &NodeHeap,
         guard: &Guard<'_>,
     ) -> Result<(), OutOfMemory> {
         let mut budget_bytes = self.budget_bytes.lock();
@@ -302,7 +302,7 @@ impl HotRecords {
     }
 
     /// Moves records to where the heap has room for them now. What there is no memory for stays.
-    pub(crate) fn relocate(&self, memory: &Memory, guard: &Guard<'_>) {
+    pub(crate) fn relocate(&self, memory: &NodeHeap, guard: &Guard<'_>) {
         let _budget = self.budget_bytes.lock();
         let Some(table) = self.table(guard) else { return };
         for place in table.places() {
@@ -315,13 +315,13 @@ impl HotRecords {
             match place.compare_exchange(word, marked, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => retire(word, guard),
                 // SAFETY: nobody else has the copy of what was taken out meanwhile.
-                Err(_) => unsafe { Memory::free(copy) },
+                Err(_) => unsafe { NodeHeap::free(copy) },
             }
         }
     }
 
     /// How many there are.
-    pub(crate) fn count(&self, memory: &Memory) -> u64 {
+    pub(crate) fn count(&self, memory: &NodeHeap) -> u64 {
         let table = u64::from(!self.table.load(Ordering::Relaxed).is_null());
         memory.live_of(Kind::Hot).0.max(0).cast_unsigned().saturating_sub(table)
     }
@@ -336,18 +336,18 @@ impl HotRecords {
             let node = tagged_ptr::address(place.swap(std::ptr::null_mut(), Ordering::AcqRel));
             if let Some(node) = NonNull::new(node) {
                 // SAFETY: as the caller promises; the place led to the entry alone.
-                unsafe { Memory::free(node) };
+                unsafe { NodeHeap::free(node) };
             }
         }
         if let Some(node) = NonNull::new(self.table.swap(std::ptr::null_mut(), Ordering::AcqRel)) {
             // SAFETY: as the caller promises.
-            unsafe { Memory::free(node) };
+            unsafe { NodeHeap::free(node) };
         }
     }
 }
 
 /// A copy of a record that nothing leads to yet.
-fn new_entry(key: &[u8], value: &[u8], uses: u32, memory: &Memory) -> Result<NonNull<u8>, OutOfMemory> {
+fn new_entry(key: &[u8], value: &[u8], uses: u32, memory: &NodeHeap) -> Result<NonNull<u8>, OutOfMemory> {
     let bytes = size_of::<EntryHeader>() + key.len() + value.len();
     // SAFETY: the tree's memory outlives what is in its table; header, key and value are written into the room asked for.
     unsafe {
@@ -365,7 +365,7 @@ fn new_entry(key: &[u8], value: &[u8], uses: u32, memory: &Memory) -> Result<Non
     }
 }
 
-fn new_table(sets: usize, memory: &Memory) -> Result<NonNull<u8>, OutOfMemory> {
+fn new_table(sets: usize, memory: &NodeHeap) -> Result<NonNull<u8>, OutOfMemory> {
     let places = sets * WAYS;
     let bytes = size_of::<NodeHeader>() + places * size_of::<AtomicPtr<u8>>();
     // SAFETY: the tree's memory outlives its table; each place is written into the room asked for.
@@ -414,7 +414,7 @@ fn take_out(place: &AtomicPtr<u8>, guard: &Guard<'_>) {
 fn retire(word: *mut u8, guard: &Guard<'_>) {
     if let Some(node) = NonNull::new(tagged_ptr::address(word)) {
         // SAFETY: nothing leads to the node any more.
-        unsafe { Memory::retire(node, guard) };
+        unsafe { NodeHeap::retire(node, guard) };
     }
 }
 

@@ -10,7 +10,7 @@ use bumpalo::Bump;
 
 use crate::codec::{Codec, Dictionary, InVain};
 use crate::mem::prefetch::{prefetch_directory, prefetch_for_write};
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::tree::ShardBy;
 use crate::tree::admission::Admission;
 use crate::tree::compact::compress::{Buffers, Compression, compress_block};
@@ -19,7 +19,6 @@ use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::tree::hash::hash;
 use crate::tree::index::shard::Shard;
-use crate::tree::local::{Context, Contexts, Count, Tools};
 use crate::tree::node::decoder::{Decoder, Engines};
 use crate::tree::node::fraction::Fraction;
 use crate::tree::node::landing::{Change, Landing};
@@ -28,6 +27,7 @@ use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::read::Read;
+use crate::tree::thread_state::{Count, Scratchpad, ThreadState, ThreadStates};
 use crate::tree::upkeep::scheduler::Background;
 use crate::tree::upkeep::sizing::Sizing;
 use crate::tree::upkeep::temperature::Temperatures;
@@ -50,7 +50,7 @@ pub(crate) struct TreeInner {
     /// Threads that load a long run of records, the one that has them included.
     pub load_threads: usize,
     pub engines: Engines,
-    pub contexts: Contexts,
+    pub contexts: ThreadStates,
     pub admission: Admission,
     pub background: Background,
     /// Those of the warm leaves.
@@ -60,7 +60,7 @@ pub(crate) struct TreeInner {
     /// Whether records have marks.
     pub marks: bool,
     /// Nodes point to it: an `Arc`, which unlike a `Box` may be moved without its content being taken for untouched.
-    pub memory: Arc<Memory>,
+    pub memory: Arc<NodeHeap>,
 }
 
 /// A key, its hash, and about where in its leaf it is.
@@ -114,7 +114,7 @@ impl TreeInner {
 
     /// The calling thread's tools.
     #[inline]
-    pub(crate) fn take_tools(&self, context: &Context, guard: &Guard<'_>) -> Result<Box<Tools>, Error> {
+    pub(crate) fn take_tools(&self, context: &ThreadState, guard: &Guard<'_>) -> Result<Box<Scratchpad>, Error> {
         let (tools, is_new) = self.contexts.take_tools(context, &self.admission, guard)?;
         if is_new {
             self.background.tools_made();
@@ -123,7 +123,7 @@ impl TreeInner {
     }
 
     #[inline]
-    pub(crate) fn return_tools(&self, context: &Context, tools: Box<Tools>, guard: &Guard<'_>) {
+    pub(crate) fn return_tools(&self, context: &ThreadState, tools: Box<Scratchpad>, guard: &Guard<'_>) {
         self.contexts.return_tools(context, tools, guard);
     }
 
@@ -158,7 +158,7 @@ impl TreeInner {
         leaf: Leaf<'_>,
         landing: Option<Landing<'_>>,
         sought: &Sought<'_>,
-        tools: &mut Tools,
+        tools: &mut Scratchpad,
     ) -> Result<Seen, Error> {
         let Sought { key, hash, share } = *sought;
         if let Some(entry) = landing.and_then(|landing| landing.find(key, hash)) {
@@ -259,7 +259,12 @@ impl TreeInner {
     }
 
     /// A large value, compressed by way of `block`.
-    pub(crate) fn new_large(&self, value: &[u8], context: &Context, block: &mut Vec<u8>) -> Result<NewLarge, Error> {
+    pub(crate) fn new_large(
+        &self,
+        value: &[u8],
+        context: &ThreadState,
+        block: &mut Vec<u8>,
+    ) -> Result<NewLarge, Error> {
         // SAFETY: the memory outlives every node of the tree.
         let new = unsafe { Large::compress(value, &*self.engines.warm, &self.memory, block)? };
         context.add(Count::CopiedBytes, new.large().stored_len() as u64);
@@ -267,7 +272,7 @@ impl TreeInner {
         Ok(new)
     }
 
-    fn count_compressed(&self, value: &[u8], context: &Context) {
+    fn count_compressed(&self, value: &[u8], context: &ThreadState) {
         if self.engines.warm.codec() != Codec::None {
             context.add(Count::CompressedBytes, value.len() as u64);
         }
@@ -293,8 +298,8 @@ impl TreeInner {
         key: &[u8],
         change: Change<'_>,
         condition: Condition<'_>,
-        context: &Context,
-        tools: &mut Tools,
+        context: &ThreadState,
+        tools: &mut Scratchpad,
         guard: &Guard<'_>,
     ) -> Result<(bool, bool), Error> {
         let hash = hash(key);
@@ -356,7 +361,7 @@ impl TreeInner {
         &self,
         leaf: Leaf,
         value: &[u8],
-        context: &Context,
+        context: &ThreadState,
         in_vain: &mut InVain,
         block: &'v mut Vec<u8>,
     ) -> Result<Change<'v>, Error> {
@@ -441,16 +446,16 @@ impl Drop for TreeInner {
                 // SAFETY: the tree is going: nobody reads it any more, and each node is freed once.
                 unsafe {
                     for large in owned_large(leaf) {
-                        Memory::free(large.node());
+                        NodeHeap::free(large.node());
                     }
                     if let Some(landing) = landing {
-                        Memory::free(landing.node());
+                        NodeHeap::free(landing.node());
                     }
-                    Memory::free(leaf.node());
+                    NodeHeap::free(leaf.node());
                 }
             };
             // SAFETY: nobody reads the tree any more, and its root leads to each inner node once.
-            shard.take_nodes(&guard, free_leaf, |inner| unsafe { Memory::free(inner) });
+            shard.take_nodes(&guard, free_leaf, |inner| unsafe { NodeHeap::free(inner) });
         }
     }
 }

@@ -26,8 +26,6 @@ mod index;
 #[allow(unsafe_code)]
 mod inner;
 mod key_range;
-#[allow(unsafe_code)]
-mod local;
 mod map;
 mod node;
 mod options;
@@ -38,6 +36,8 @@ mod scan;
 mod stats;
 mod temperature_rule;
 mod tending;
+#[allow(unsafe_code)]
+mod thread_state;
 mod upkeep;
 mod validate;
 mod walk;

@@ -16,13 +16,13 @@ use crate::tree::hash::hash;
 use crate::tree::hot::HotRecords;
 use crate::tree::index::shard::descent::Descent;
 use crate::tree::inner::{Sought, TreeInner};
-use crate::tree::local::{Context, Count, Tools};
 use crate::tree::node::decoder::{Decoder, Value};
 use crate::tree::node::landing::{Change, Landing};
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::{Sections, Temperature};
 use crate::tree::node::leaf::{Leaf, Place};
 use crate::tree::node::step::Step;
+use crate::tree::thread_state::{Count, Scratchpad, ThreadState};
 use crate::tree::upkeep::temperature::{Answered, ReadTimer, is_counted, may_heat};
 
 /// Reads that go down side by side. Their leaves' lines must stay in the first-level cache until they are read.
@@ -126,7 +126,7 @@ impl TreeInner {
     fn get_tempered(
         &self,
         (key, hash): (&[u8], u64),
-        context: &Context,
+        context: &ThreadState,
         guard: &Guard<'_>,
         read: &mut dyn FnMut(Read<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -163,7 +163,7 @@ impl TreeInner {
 
     /// The value of a key that is hot.
     #[inline(always)]
-    fn hot_value<'g>(&self, key: &[u8], hash: u64, context: &Context, guard: &'g Guard<'_>) -> Option<&'g [u8]> {
+    fn hot_value<'g>(&self, key: &[u8], hash: u64, context: &ThreadState, guard: &'g Guard<'_>) -> Option<&'g [u8]> {
         let value = self.temperatures.as_ref()?.hot.find(key, hash, guard)?;
         context.count(Count::GetHotHits);
         Some(value)
@@ -171,7 +171,7 @@ impl TreeInner {
 
     /// Has a record that was found in its leaf become hot, one read in some, if there is a place for it.
     #[inline(always)]
-    fn heat(&self, leaf: Leaf<'_>, key: &[u8], hash: u64, value: &Read<'_>, context: &Context, guard: &Guard<'_>) {
+    fn heat(&self, leaf: Leaf<'_>, key: &[u8], hash: u64, value: &Read<'_>, context: &ThreadState, guard: &Guard<'_>) {
         if let Some(temperatures) = &self.temperatures
             && may_heat(context.so_far(Count::Gets), leaf.temperature())
             // A large value takes as long to copy as to decode.
@@ -210,7 +210,7 @@ impl TreeInner {
 
     /// Counts one read in some for its leaf, where leaves are compressed as they are read.
     #[inline(always)]
-    fn note_read(&self, leaf: Leaf<'_>, context: &Context) {
+    fn note_read(&self, leaf: Leaf<'_>, context: &ThreadState) {
         if self.temperatures.is_some() && is_counted(context.so_far(Count::Gets)) {
             leaf.count_read();
         }
@@ -237,7 +237,7 @@ impl TreeInner {
         leaf: Leaf,
         sought: &Sought<'_>,
         guard: &Guard<'_>,
-        tools: &mut Tools,
+        tools: &mut Scratchpad,
         read: impl FnOnce(Read<'_>) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
         let Sought { key, hash, share } = *sought;
@@ -334,7 +334,7 @@ impl TreeInner {
         looked: &Looked<'_>,
         key: &[u8],
         hash: u64,
-        context: &Context,
+        context: &ThreadState,
         decoder: &mut Decoder<'_>,
         read: impl FnOnce(Read<'_>) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
@@ -398,7 +398,7 @@ impl TreeInner {
 
 /// What the leaf says of the key, with what reading it needs on its way.
 #[inline(always)]
-fn look<'g>(step: &Step<'g>, key: &[u8], hash: u64, context: &Context, guard: &'g Guard<'_>) -> Looked<'g> {
+fn look<'g>(step: &Step<'g>, key: &[u8], hash: u64, context: &ThreadState, guard: &'g Guard<'_>) -> Looked<'g> {
     let leaf = step.leaf();
     context.count(Count::Gets);
     // Misses overlap: the landing buffer's line is on its way while the keys are searched, the block's while the buffer is.
@@ -420,7 +420,7 @@ fn look<'g>(step: &Step<'g>, key: &[u8], hash: u64, context: &Context, guard: &'
 }
 
 #[inline(always)]
-fn count_decoded(context: &Context, decoder: &Decoder<'_>) {
+fn count_decoded(context: &ThreadState, decoder: &Decoder<'_>) {
     if decoder.frames > 0 {
         context.add(Count::GetFrames, decoder.frames);
         context.add(Count::GetBytes, decoder.bytes);

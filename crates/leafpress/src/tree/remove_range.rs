@@ -21,7 +21,6 @@ use crate::tree::in_range::{InRange, records_in};
 use crate::tree::index::shard::{Shard, Splice};
 use crate::tree::inner::TreeInner;
 use crate::tree::key_range::KeyRange;
-use crate::tree::local::{Count, Tools};
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::inner::{Inner, Node};
 use crate::tree::node::landing::{Change, Entry, Landing};
@@ -29,6 +28,7 @@ use crate::tree::node::large::Large;
 use crate::tree::node::layout::HASHED;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::scan::{Bounds, is_empty, not_above, not_below};
+use crate::tree::thread_state::{Count, Scratchpad};
 use crate::tree::write::{Cut, Locked, WritePath};
 
 /// What [`Tree::remove_range`] took out.
@@ -304,7 +304,7 @@ impl<'w> WritePath<'w> {
         bounds: &Bounds,
         left: usize,
         arena: &Bump,
-        tools: &mut Tools,
+        tools: &mut Scratchpad,
     ) -> Result<Option<RemovedRange>, Error> {
         let leaf = locked.leaf;
         let mut decoder = Decoder::new(&self.core.engines, &mut tools.scratch);

@@ -9,7 +9,7 @@ use crate::reclaim::guard::Guard;
 
 use crate::mem::prefetch::prefetch_for_write;
 use crate::mem::room::{TryGrow, collected};
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::sync::LatchGuard;
 use crate::tree::compact::compress::{BuiltLeaves, Settings};
 use crate::tree::compact::landed::landed_changes;
@@ -17,13 +17,13 @@ use crate::tree::compact::merge::Compaction;
 use crate::tree::error::Error;
 use crate::tree::index::shard::{Shard, Splice};
 use crate::tree::inner::{Condition, Seen, Sought, TreeInner};
-use crate::tree::local::{Context, Count, Tools};
 use crate::tree::node::inner::Inner;
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::{DeadLarge, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::layout::{Temperature, WRITTEN};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::read::Read;
+use crate::tree::thread_state::{Count, Scratchpad, ThreadState};
 
 /// At one in so many exchanges of large values it is seen whether holes have become worth closing.
 const EXCHANGES_PER_LOOK: u64 = 256;
@@ -65,7 +65,7 @@ impl<'g> Locked<'g> {
 pub(crate) struct WritePath<'w> {
     pub core: &'w TreeInner,
     pub shard: &'w Shard,
-    pub context: &'w Context,
+    pub context: &'w ThreadState,
     pub guard: &'w Guard<'w>,
 }
 
@@ -77,7 +77,7 @@ impl<'w> WritePath<'w> {
         sought: &Sought<'_>,
         change: Change<'_>,
         condition: Condition<'_>,
-        tools: &mut Tools,
+        tools: &mut Scratchpad,
     ) -> Result<Outcome, Error> {
         let leaf = locked.leaf;
         let Sought { key, hash, .. } = *sought;
@@ -201,7 +201,7 @@ impl<'w> WritePath<'w> {
         parent: Option<Inner<'w>>,
         key: &[u8],
         more: Option<Entry<'_>>,
-        tools: &mut Tools,
+        tools: &mut Scratchpad,
     ) -> Result<bool, Error> {
         let (cut, temperature) = match locked.leaf.temperature() {
             // What is written to is not cold.
@@ -230,7 +230,7 @@ impl<'w> WritePath<'w> {
         more: &[Entry<'_>],
         cut: Cut,
         temperature: Temperature,
-        tools: &mut Tools,
+        tools: &mut Scratchpad,
     ) -> Result<bool, Error> {
         let leaf = locked.leaf;
         let mut dead = Vec::new();
@@ -294,9 +294,9 @@ impl<'w> WritePath<'w> {
         changes: &[Entry<'_>],
         (cut, temperature): (Cut, Temperature),
         dead: &mut Vec<DeadLarge>,
-        tools: &mut Tools,
+        tools: &mut Scratchpad,
     ) -> Result<BuiltLeaves, Error> {
-        let Tools {
+        let Scratchpad {
             scratch,
             buffers,
             arena,
@@ -345,16 +345,16 @@ impl<'w> WritePath<'w> {
         // SAFETY: the tree no longer leads to the leaf; the lock's holder is the only one to get here.
         unsafe {
             if let Some(landing) = leaf.landing_locked() {
-                Memory::retire(landing.node(), self.guard);
+                NodeHeap::retire(landing.node(), self.guard);
             }
-            Memory::retire(leaf.node(), self.guard);
+            NodeHeap::retire(leaf.node(), self.guard);
         }
     }
 
     pub(crate) fn retire_large(&self, dead: &[DeadLarge]) {
         for large in dead {
             // SAFETY: the leaf that pointed to the value is retired, and its successors do not point to it.
-            unsafe { Memory::retire(large.node(), self.guard) };
+            unsafe { NodeHeap::retire(large.node(), self.guard) };
         }
     }
 

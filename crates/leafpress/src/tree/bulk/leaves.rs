@@ -9,10 +9,10 @@ use crate::tree::compact::builder::{Record, RecordValue};
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::Error;
 use crate::tree::inner::TreeInner;
-use crate::tree::local::{Context, Tools};
 use crate::tree::node::key_order::separator;
 use crate::tree::node::large::NewLarge;
 use crate::tree::node::leaf::NewLeaf;
+use crate::tree::thread_state::{Scratchpad, ThreadState};
 
 /// Leaves of a run, the separators between them, and the large values that they point to. What is not published is
 /// freed.
@@ -40,10 +40,10 @@ impl TreeInner {
         &self,
         batch: &Batch,
         range: Range<usize>,
-        context: &Context,
-        tools: &mut Tools,
+        context: &ThreadState,
+        tools: &mut Scratchpad,
     ) -> Result<Built, Error> {
-        let Tools {
+        let Scratchpad {
             buffers, arena, block, ..
         } = tools;
         let mut larges = Vec::new();

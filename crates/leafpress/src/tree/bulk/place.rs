@@ -18,12 +18,12 @@ use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Splice;
 use crate::tree::inner::{Condition, TreeInner};
-use crate::tree::local::{Count, Tools};
 use crate::tree::node::decoder::{Decoder, corrupt};
 use crate::tree::node::key_order::separator;
 use crate::tree::node::large::{DeadLarge, NewLarge};
 use crate::tree::node::layout::{FINGERPRINTS, HASHED};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
+use crate::tree::thread_state::{Count, Scratchpad};
 use crate::tree::write::{Locked, WritePath};
 
 /// A buffer for large values that grew past this is given back.
@@ -149,7 +149,13 @@ fn is_mixed(leaf: Leaf<'_>, run: &Run<'_>) -> bool {
 }
 
 impl<'w> WritePath<'w> {
-    fn place(&self, run: &Run<'_>, mut built: Built, put_bytes: usize, tools: &mut Tools) -> Result<Placed, Error> {
+    fn place(
+        &self,
+        run: &Run<'_>,
+        mut built: Built,
+        put_bytes: usize,
+        tools: &mut Scratchpad,
+    ) -> Result<Placed, Error> {
         let (locked, mut beside) = loop {
             let (leaf, _) = self.shard.descend(run.first, self.guard);
             let locked = Locked::lock(leaf);
@@ -213,7 +219,7 @@ impl<'w> WritePath<'w> {
 
     /// What of the leaf's records is before the run and what behind it; nothing where one is within. The caller holds
     /// the leaf's lock.
-    fn part(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Tools) -> Result<Option<Beside>, Error> {
+    fn part(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Scratchpad) -> Result<Option<Beside>, Error> {
         if leaf.landing_locked().is_some() {
             return self.part_records(leaf, run, tools);
         }
@@ -272,10 +278,10 @@ impl<'w> WritePath<'w> {
     }
 
     /// As [`WritePath::part`], with what landed, and every record compressed again.
-    fn part_records(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Tools) -> Result<Option<Beside>, Error> {
+    fn part_records(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Scratchpad) -> Result<Option<Beside>, Error> {
         let mut beside = Beside::default();
         let changes = landed_changes(leaf, &[], &mut beside.dead)?;
-        let Tools {
+        let Scratchpad {
             scratch,
             buffers,
             arena,

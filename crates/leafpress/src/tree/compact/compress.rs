@@ -4,7 +4,7 @@ use bumpalo::Bump;
 
 use crate::codec::{Codec, Dictionary, Engine, InVain, saves_enough};
 use crate::mem::room::{TryGrow, room_for};
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record, RecordValue, form_for};
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::Error;
@@ -106,7 +106,7 @@ pub(crate) struct Compression<'p, 'b> {
     pub reads: u32,
     /// Whether the leaves have a mark for each record.
     pub marks: bool,
-    pub memory: &'p Memory,
+    pub memory: &'p NodeHeap,
     pub buffers: &'p mut Buffers,
     pub arena: &'b Bump,
 }

@@ -17,14 +17,14 @@ fn value(n: u32) -> Vec<u8> {
 
 struct Fixture {
     /// Nodes point to it: it does not move.
-    memory: Arc<Memory>,
+    memory: Arc<NodeHeap>,
     hot: HotRecords,
 }
 
 impl Fixture {
     fn new(records: u64) -> Self {
         let this = Self {
-            memory: Arc::new(Memory::new(crate::reclaim::memory::Flush::InBatches)),
+            memory: Arc::new(NodeHeap::new(crate::reclaim::node_heap::Flush::InBatches)),
             hot: HotRecords::default(),
         };
         this.set_budget(records);

@@ -38,7 +38,7 @@ use crate::mem::prefetch::{LINE_BYTES, prefetch};
 use crate::mem::tagged_ptr;
 use crate::mem::tagged_ptr::Hint;
 use crate::reclaim::load;
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::sync::AtomicPtr;
 use crate::tree::error::Error;
 use crate::tree::index::interpolation::entry::{Entry, LINE_BITS, PLACE_BITS};
@@ -125,7 +125,7 @@ impl InterpolationIndex {
         bounds: &Bounds,
         leaves: Leaves,
         shards: usize,
-        memory: &Memory,
+        memory: &NodeHeap,
     ) -> Result<Option<(Self, Vec<u32>)>, Error> {
         let Some(plan) = Plan::new(&bounds.bounds, leaves.bytes) else {
             return Ok(None);

@@ -24,7 +24,7 @@ use crate::mem::OutOfMemory;
 use crate::mem::room::{TryGrow, copied, room_for};
 use crate::mem::tagged_ptr;
 use crate::reclaim::load;
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::sync::{AtomicPtr, LatchGuard, Mutex, MutexGuard};
 use crate::tree::error::Error;
 use crate::tree::node::inner::{Inner, MAX_CHILDREN, NewInner, Node};
@@ -206,7 +206,7 @@ impl Shard {
         &self,
         path: &[(Inner<'_>, usize)],
         mut change: Splice,
-        memory: &Memory,
+        memory: &NodeHeap,
         guard: &Guard<'_>,
         _structure: &MutexGuard<'_, ()>,
     ) -> Result<(), Error> {
@@ -338,7 +338,7 @@ impl Shard {
             }
             Visit::Leaf(leaf) => leaves.push(leaf),
             // SAFETY: the root no longer leads to the node.
-            Visit::After(inner) => unsafe { Memory::retire(inner.node(), guard) },
+            Visit::After(inner) => unsafe { NodeHeap::retire(inner.node(), guard) },
         });
         Ok(leaves)
     }
@@ -428,7 +428,7 @@ fn apply(node: Inner<'_>, change: Splice) -> Result<(Vec<*mut u8>, Vec<Vec<u8>>)
 
 /// Inner nodes on their way in and out. Dropped without being published, nothing has changed.
 struct Rebuild<'m, 'g> {
-    memory: &'m Memory,
+    memory: &'m NodeHeap,
     made: Vec<NewInner>,
     replaced: Vec<Inner<'g>>,
     latched: Vec<(Inner<'g>, LatchGuard<'g>)>,
@@ -486,7 +486,7 @@ impl<'g> Rebuild<'_, 'g> {
         }
         for node in self.replaced {
             // SAFETY: the tree no longer leads to the node.
-            unsafe { Memory::retire(node.node(), guard) };
+            unsafe { NodeHeap::retire(node.node(), guard) };
         }
     }
 }

@@ -31,7 +31,7 @@ use crate::mem::prefetch::{LINE_BYTES, prefetch};
 use crate::mem::room::{TryGrow, collected, joined, room_for};
 use crate::mem::tagged_ptr::{self, Hint};
 use crate::reclaim::load;
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::sync::{AtomicBool, AtomicPtr, Latch};
 use crate::tree::error::Error;
 use crate::tree::node::fraction::Fraction;
@@ -144,7 +144,7 @@ impl<'g> Inner<'g> {
         level: u8,
         children: &[*mut u8],
         separators: &[Vec<u8>],
-        memory: &Memory,
+        memory: &NodeHeap,
     ) -> Result<NewInner, Error> {
         debug_assert_eq!(children.len(), separators.len() + 1);
         let prefix_len = match (separators.first(), separators.last()) {

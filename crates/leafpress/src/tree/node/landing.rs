@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 use crate::mem::OutOfMemory;
 use crate::mem::node::{Kind, NodeHeader};
 use crate::mem::room::short_lived_room_for;
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::sync::AtomicU32;
 use crate::tree::error::{Error, MAX_KEY_BYTES};
 use crate::tree::node::key_order::head;
@@ -196,7 +196,7 @@ impl<'g> Landing<'g> {
     ///
     /// # Safety
     /// `memory` outlives the buffer.
-    pub(crate) unsafe fn allocate(capacity: usize, first_bytes: usize, memory: &Memory) -> Result<NewLanding, Error> {
+    pub(crate) unsafe fn allocate(capacity: usize, first_bytes: usize, memory: &NodeHeap) -> Result<NewLanding, Error> {
         debug_assert!(capacity <= MAX_LANDING_BYTES);
         let slots = (capacity / first_bytes + SPARE_SLOTS).min(capacity / INDEX_BYTES);
         // SAFETY: the caller keeps `memory` alive; the header is written into the room asked for.
@@ -214,7 +214,7 @@ impl<'g> Landing<'g> {
     ///
     /// # Safety
     /// The caller holds the leaf's lock, and `memory` outlives the buffer.
-    pub(crate) unsafe fn copy(&self, memory: &Memory) -> Result<NewLanding, Error> {
+    pub(crate) unsafe fn copy(&self, memory: &NodeHeap) -> Result<NewLanding, Error> {
         let header = self.header();
         let (_, bytes) = self.published();
         // SAFETY: the caller keeps `memory` alive and others from appending; index and entries are of one size in both buffers.

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use crate::codec::{Codec, Engine, most_stored, saves_enough};
 use crate::mem::node::{Kind, NodeHeader};
 use crate::mem::transient::Transient;
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::tree::error::Error;
 use crate::tree::node::unpublished::unpublished;
 
@@ -50,7 +50,7 @@ impl<'g> Large<'g> {
     pub(crate) unsafe fn compress(
         value: &[u8],
         engine: &dyn Engine,
-        memory: &Memory,
+        memory: &NodeHeap,
         buffer: &mut Vec<u8>,
     ) -> Result<NewLarge, Error> {
         if engine.codec() == Codec::None {
@@ -74,7 +74,7 @@ impl<'g> Large<'g> {
 
     /// # Safety
     /// `memory` outlives the value.
-    unsafe fn store(value: &[u8], block: &[u8], memory: &Memory) -> Result<NewLarge, Error> {
+    unsafe fn store(value: &[u8], block: &[u8], memory: &NodeHeap) -> Result<NewLarge, Error> {
         // SAFETY: the caller keeps `memory` alive; the block is copied into the room asked for.
         unsafe {
             let node = memory.allocate(size_of::<Header>() + block.len(), Kind::Large)?;
@@ -92,12 +92,12 @@ impl<'g> Large<'g> {
     ///
     /// # Safety
     /// `memory` outlives the copy.
-    pub(crate) unsafe fn copy(self, memory: &Memory) -> Result<Option<NewLarge>, Error> {
+    pub(crate) unsafe fn copy(self, memory: &NodeHeap) -> Result<Option<NewLarge>, Error> {
         // SAFETY: a live large value begins with its header and `block_len` bytes follow it; it never changes. The copy has the same
         // room.
         unsafe {
             let header = self.0.cast::<Header>().as_ref();
-            if !Memory::can_be_moved(header.node.asked()) {
+            if !NodeHeap::can_be_moved(header.node.asked()) {
                 return Ok(None);
             }
             let node = memory.allocate(header.node.asked(), Kind::Large)?;

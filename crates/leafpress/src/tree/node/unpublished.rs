@@ -2,14 +2,14 @@
 
 use std::ptr::NonNull;
 
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 
 /// A node that its maker alone sees. It is freed when this is dropped, unless it was published before; what it points to is not.
 pub(super) struct Unpublished(NonNull<u8>);
 
 impl Unpublished {
     /// # Safety
-    /// `node` came from [`Memory::allocate`], and nobody else has it.
+    /// `node` came from [`NodeHeap::allocate`], and nobody else has it.
     pub(super) unsafe fn new(node: NonNull<u8>) -> Self {
         Self(node)
     }
@@ -21,8 +21,8 @@ impl Unpublished {
 
 impl Drop for Unpublished {
     fn drop(&mut self) {
-        // SAFETY: the node came from `Memory::allocate` and was not published (`publish` forgets it), so that nobody else has it.
-        unsafe { Memory::free(self.0) };
+        // SAFETY: the node came from `NodeHeap::allocate` and was not published (`publish` forgets it), so that nobody else has it.
+        unsafe { NodeHeap::free(self.0) };
     }
 }
 
@@ -34,7 +34,7 @@ macro_rules! unpublished {
 
         impl $name {
             /// # Safety
-            /// `node` came from [`Memory::allocate`](crate::reclaim::memory::Memory::allocate), begins as its kind does, and nobody else
+            /// `node` came from [`NodeHeap::allocate`](crate::reclaim::node_heap::NodeHeap::allocate), begins as its kind does, and nobody else
             /// has it.
             pub(crate) unsafe fn new(node: std::ptr::NonNull<u8>) -> Self {
                 // SAFETY: as the caller promises.

@@ -8,16 +8,16 @@ use std::sync::atomic::Ordering;
 
 use crate::mem::node::Kind;
 use crate::mem::room::TryGrow;
-use crate::reclaim::memory::{Memory, OwnPart, PartName};
+use crate::reclaim::node_heap::{NodeHeap, OwnPart, PartName};
 use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
-use crate::tree::local::Count;
 use crate::tree::node::landing::NewLanding;
 use crate::tree::node::large::{DeadLarge, Large, NewLarge};
 use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::{Leaf, NewLeaf};
+use crate::tree::thread_state::Count;
 use crate::tree::write::{Cut, Locked, WritePath};
 
 /// Which leaves are compacted in a pass; the others are only moved.
@@ -102,7 +102,7 @@ impl Pass {
         let held = core.memory.held();
         // Only a cache's records have marks.
         let (part_of_stride, least) = if core.marks { BOUNDED_STRIDE } else { STRIDE };
-        let renews = is_of_one_go || Memory::CAN_BE_DEFRAGMENTED;
+        let renews = is_of_one_go || NodeHeap::CAN_BE_DEFRAGMENTED;
         if renews {
             core.background.interpolation_renewed();
         }
@@ -148,7 +148,7 @@ impl Pass {
                 match self.sweep_leaf(core, shard, &key, part)? {
                     Swept::Gone => self.at = At::Leaf(key),
                     Swept::Before(Some(end)) => self.at = At::Leaf(end),
-                    Swept::Before(None) if Memory::CAN_BE_DEFRAGMENTED || cfg!(any(shuttle, miri)) => {
+                    Swept::Before(None) if NodeHeap::CAN_BE_DEFRAGMENTED || cfg!(any(shuttle, miri)) => {
                         self.at = At::Inner(Vec::new());
                     }
                     Swept::Before(None) => {}
@@ -304,7 +304,7 @@ impl MovedLarges {
     ///
     /// # Safety
     /// `memory` outlives the copy.
-    unsafe fn copy(&mut self, large: Large<'_>, memory: &Memory) -> Result<NonNull<u8>, Error> {
+    unsafe fn copy(&mut self, large: Large<'_>, memory: &NodeHeap) -> Result<NonNull<u8>, Error> {
         // SAFETY: as the caller promises.
         let Some(copy) = (unsafe { large.copy(memory)? }) else {
             return Ok(large.node());
@@ -322,7 +322,7 @@ impl<'g> Leaf<'g> {
     ///
     /// # Safety
     /// The caller holds the leaf's lock, and `memory` outlives the copies.
-    unsafe fn copy(&self, memory: &Memory, larges: &mut MovedLarges) -> Result<(NewLeaf, Option<NewLanding>), Error> {
+    unsafe fn copy(&self, memory: &NodeHeap, larges: &mut MovedLarges) -> Result<(NewLeaf, Option<NewLanding>), Error> {
         let header = self.header();
         let (live_user_bytes, live) = (
             header.live_user_bytes.load(Ordering::Relaxed),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::mem::node::Kind;
 use crate::tree::inner::TreeInner;
-use crate::tree::local::Count;
+use crate::tree::thread_state::Count;
 use crate::tree::upkeep::defragment::Sweep;
 
 /// From one look to the next.

@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::mem::room::copied;
 use crate::mem::trim;
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::sync::runtime::{self, TaskHandle, Waker};
 use crate::sync::worker::{Health, Workers};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
-use crate::tree::local::Count;
 use crate::tree::node::inner::MAX_CHILDREN;
 use crate::tree::node::landing::Landing;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::options::Tending;
+use crate::tree::thread_state::Count;
 use crate::tree::upkeep::steps::Steps;
 use crate::tree::upkeep::temperature::Share;
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
@@ -355,7 +355,7 @@ impl Background {
 
     /// Starts `compactors` threads, and the task that trains dictionaries and defragments the heap, if the tree has either.
     pub(crate) fn start(core: &Arc<TreeInner>, compactors: usize) -> Result<Upkeep, Error> {
-        let tidies = Memory::CAN_BE_DEFRAGMENTED && !cfg!(shuttle);
+        let tidies = NodeHeap::CAN_BE_DEFRAGMENTED && !cfg!(shuttle);
         let background = &core.background;
         let by_caller = background.tending == Tending::Caller;
         let tends = by_caller || core.dictionaries.auto || core.sizing.auto || core.temperatures.is_some() || tidies;

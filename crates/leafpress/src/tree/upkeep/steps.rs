@@ -62,7 +62,7 @@ enum Due {
     Interpolation,
     Defragmentation,
     Look,
-    Tools,
+    Scratchpad,
 }
 
 impl TreeInner {
@@ -124,7 +124,7 @@ impl Steps {
             }
             Due::Defragmentation => self.pass(core, Sweep::Defragment, None),
             Due::Look => self.look(core),
-            Due::Tools => {
+            Due::Scratchpad => {
                 let left = core.free_tools(true);
                 self.tools_look = Some(Instant::now() + TOOLS_LOOK_EVERY);
                 core.background.state.lock().tools_due |= left;
@@ -162,7 +162,7 @@ impl Steps {
         }
         if state.tools_due && self.tools_look.is_none_or(|at| at <= now) {
             state.tools_due = false;
-            return Some(Due::Tools);
+            return Some(Due::Scratchpad);
         }
         None
     }

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crate::codec::{Codec, Dictionary, Scratch};
-use crate::reclaim::memory::{Flush, Memory};
+use crate::reclaim::node_heap::{Flush, NodeHeap};
 use crate::tree::compact::compress::Settings;
 use crate::tree::error::Error;
 use crate::tree::inner::TreeInner;
-use crate::tree::local::Count;
 use crate::tree::node::decoder::Engines;
+use crate::tree::thread_state::Count;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::samples::{Sampler, raw_bytes_of};
 use crate::tree::upkeep::sizing::{Bench, CopiedRuns, Outcome, Rule, Trial};
@@ -219,7 +219,7 @@ impl Training {
         user_bytes_per_record: u64,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<(Option<Settings>, Outcome)>, Error> {
-        let memory = Memory::new(Flush::InBatches);
+        let memory = NodeHeap::new(Flush::InBatches);
         let bench = Bench {
             engines: &self.engines,
             memory: &memory,

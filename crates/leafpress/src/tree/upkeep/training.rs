@@ -12,7 +12,7 @@ use crate::codec::{CAN_TRAIN, Codec, Dictionary, DictionaryPool, Scratch};
 use crate::mem::OutOfMemory;
 use crate::mem::room::{TryGrow, boxed, copied, room_for};
 use crate::mem::trim;
-use crate::reclaim::memory::{MAX_WAITS, Memory};
+use crate::reclaim::node_heap::{MAX_WAITS, NodeHeap};
 use crate::sync::{AtomicPtr, Mutex, Patience};
 use crate::tree::Tree;
 use crate::tree::compact::compress::Settings;
@@ -191,7 +191,7 @@ impl Dictionaries {
     }
 
     /// Retires all but the current one, to which every leaf in the tree points by now.
-    pub(super) fn retire_older(&self, memory: &Memory) {
+    pub(super) fn retire_older(&self, memory: &NodeHeap) {
         let current = self.current.load(Ordering::Acquire);
         {
             let (mut outdated, mut versions) = (self.outdated.lock(), self.versions.lock());
@@ -214,9 +214,9 @@ impl Dictionaries {
     }
 
     /// Frees the retired ones that no reader of a retired leaf is at any more. Returns whether that was all.
-    pub(crate) fn free_outdated(&self, memory: &Memory) -> bool {
+    pub(crate) fn free_outdated(&self, memory: &NodeHeap) -> bool {
         let mut outdated = self.outdated.lock();
-        for (_, dictionaries) in outdated.extract_if(.., |(since, _)| memory.is_over(*since)) {
+        for (_, dictionaries) in outdated.extract_if(.., |(since, _)| memory.is_quiescent(*since)) {
             for dictionary in dictionaries {
                 // SAFETY: it came from `Box::leak`, no leaf in the tree points to it, and who reads a retired leaf has a guard.
                 drop(unsafe { Box::from_raw(dictionary.as_ptr()) });

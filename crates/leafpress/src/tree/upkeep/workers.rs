@@ -9,7 +9,7 @@ use crate::sync::MutexGuard;
 use crate::sync::runtime::{Next, Task};
 use crate::sync::worker::{Health, Worker};
 use crate::tree::inner::TreeInner;
-use crate::tree::local::Count;
+use crate::tree::thread_state::Count;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::idle::{Found, IdleDetector};
 use crate::tree::upkeep::scheduler::{SetWhenDropped, State};

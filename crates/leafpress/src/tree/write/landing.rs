@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use crate::mem::room::room_for;
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
 use crate::tree::inner::TreeInner;
-use crate::tree::local::Count;
 use crate::tree::node::landing::{Change, Entry, Landing, MAX_LANDING_BYTES, newest_by_key};
 use crate::tree::node::leaf::Leaf;
+use crate::tree::thread_state::Count;
 use crate::tree::write::WritePath;
 
 /// Entries that a landing buffer has room for, where its leaf is large enough.
@@ -111,10 +111,10 @@ impl<'w> WritePath<'w> {
         self.context.add(Count::CopiedBytes, bytes as u64);
         // SAFETY: the leaf no longer points to the old buffer, nor anything to the large values that only it pointed to.
         unsafe {
-            Memory::retire(old.node(), self.guard);
+            NodeHeap::retire(old.node(), self.guard);
             for entry in dead {
                 if let Change::PutLarge(large) = entry.change {
-                    Memory::retire(large.node(), self.guard);
+                    NodeHeap::retire(large.node(), self.guard);
                 }
             }
         }

@@ -9,10 +9,10 @@ use crate::tree::compact::merge::Compaction;
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Splice;
-use crate::tree::local::{Count, Tools};
 use crate::tree::node::inner::Node;
 use crate::tree::node::large::DeadLarge;
 use crate::tree::node::leaf::Leaf;
+use crate::tree::thread_state::{Count, Scratchpad};
 use crate::tree::write::WritePath;
 
 impl<'w> WritePath<'w> {
@@ -22,7 +22,7 @@ impl<'w> WritePath<'w> {
 
     /// Joins the small leaf that holds `key` to a neighbour, or drops it when it is empty. What stands in the way (a neighbour
     /// at work, a codec's error) leaves the leaf small, which is no fault.
-    pub(super) fn merge(&self, key: &[u8], tools: &mut Tools) {
+    pub(super) fn merge(&self, key: &[u8], tools: &mut Scratchpad) {
         let structure = self.shard.lock_structure();
         let Ok((path, leaf)) = self.shard.path(key, self.guard) else {
             return;
@@ -111,10 +111,10 @@ impl<'w> WritePath<'w> {
         first: Leaf<'w>,
         second: Leaf<'w>,
         dead: &mut Vec<DeadLarge>,
-        tools: &mut Tools,
+        tools: &mut Scratchpad,
     ) -> Result<BuiltLeaves, Error> {
         let changes = [landed_changes(first, &[], dead)?, landed_changes(second, &[], dead)?];
-        let Tools {
+        let Scratchpad {
             scratch,
             buffers,
             arena,

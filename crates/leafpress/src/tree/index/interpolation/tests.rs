@@ -3,7 +3,7 @@
 use crate::mem::tagged_ptr;
 #[cfg(target_arch = "x86_64")]
 use crate::mem::tagged_ptr::Hint;
-use crate::reclaim::memory::{Flush, Memory};
+use crate::reclaim::node_heap::{Flush, NodeHeap};
 use crate::tree::index::interpolation::entry::Entry;
 use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
 use crate::tree::node::fraction::Fraction;
@@ -38,7 +38,7 @@ fn taking(bytes: usize) -> Leaves {
 
 #[test]
 fn there_is_no_table_without_buckets() {
-    let memory = Memory::new(Flush::InBatches);
+    let memory = NodeHeap::new(Flush::InBatches);
     for (first, last) in [(b"a", b"b"), (b"a", b"a")] {
         let mut bounds = Bounds::new(first, last).unwrap();
         [first, last].into_iter().for_each(|bound| bounds.push(bound).unwrap());
@@ -53,7 +53,7 @@ fn there_is_no_table_without_buckets() {
 
 #[test]
 fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
-    let memory = Memory::new(Flush::InBatches);
+    let memory = NodeHeap::new(Flush::InBatches);
     let mut rng = fastrand::Rng::with_seed(1);
     let mut found = 0;
     for round in 0..300 {
@@ -103,7 +103,7 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
             );
         }
         // SAFETY: nobody else has seen the table.
-        unsafe { Memory::free(table.node()) };
+        unsafe { NodeHeap::free(table.node()) };
     }
     assert!(found > 100_000, "{found} of 600,000 keys were found");
 }
@@ -140,7 +140,7 @@ fn numbered(rng: &mut fastrand::Rng, partitioner: ShardPartitioner) -> (Vec<Vec<
 #[test]
 fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
     const SHARDS: usize = 8;
-    let memory = Memory::new(Flush::InBatches);
+    let memory = NodeHeap::new(Flush::InBatches);
     let mut rng = fastrand::Rng::with_seed(2);
     let partitioner = ShardPartitioner::new(SHARDS);
     let (leaves, of_bounds) = numbered(&mut rng, partitioner);
@@ -167,7 +167,7 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
     assert!(found * 100 >= all * 98, "{found} of {all}");
     assert!(near * 100 >= found * 98, "{near} of {found}");
     // SAFETY: nobody else has seen the table.
-    unsafe { Memory::free(table.node()) };
+    unsafe { NodeHeap::free(table.node()) };
 }
 
 /// What the prefetch summary says of a key: the line that its leaf begins in, and where in the leaf it is.
@@ -183,7 +183,7 @@ fn foreseen(table: &InterpolationIndex, key: u64, partitioner: ShardPartitioner)
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_taken_for_them() {
-    let memory = Memory::new(Flush::InBatches);
+    let memory = NodeHeap::new(Flush::InBatches);
     let mut rng = fastrand::Rng::with_seed(3);
     let partitioner = ShardPartitioner::new(8);
     let (leaves, of_bounds) = numbered(&mut rng, partitioner);
@@ -250,7 +250,7 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
         }
     }
     // SAFETY: nobody else has seen the table.
-    unsafe { Memory::free(table.node()) };
+    unsafe { NodeHeap::free(table.node()) };
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::reclaim::load;
 use crate::sync::MutexGuard;
 use crate::tree::error::Error;
 use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
-use crate::tree::index::shard::{Memory, Shard, Splice};
+use crate::tree::index::shard::{NodeHeap, Shard, Splice};
 use crate::tree::node::inner::{Inner, Node};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::step::Step;
@@ -129,7 +129,7 @@ impl Shard {
         // SAFETY: the shard no longer leads to the old table.
         unsafe {
             if let Some(old) = InterpolationIndex::from_ptr(old) {
-                Memory::retire(old.node(), guard);
+                NodeHeap::retire(old.node(), guard);
             }
         }
     }
@@ -138,7 +138,7 @@ impl Shard {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; the old table stays.
-    pub(crate) fn renew_interpolation(&self, shards: usize, memory: &Memory, guard: &Guard<'_>) -> Result<(), Error> {
+    pub(crate) fn renew_interpolation(&self, shards: usize, memory: &NodeHeap, guard: &Guard<'_>) -> Result<(), Error> {
         let structure = self.lock_structure();
         let mut parents = Vec::new();
         // The structure lock keeps inner nodes in place.

@@ -2,7 +2,7 @@
 
 use crate::reclaim::guard::Guard;
 
-use crate::reclaim::memory::{Memory, OwnPart};
+use crate::reclaim::node_heap::{NodeHeap, OwnPart};
 use crate::tree::error::Error;
 use crate::tree::index::shard::{Shard, Splice};
 
@@ -16,7 +16,7 @@ impl Shard {
         &self,
         key: &[u8],
         part: &OwnPart,
-        memory: &Memory,
+        memory: &NodeHeap,
         guard: &Guard<'_>,
     ) -> Result<Option<Vec<u8>>, Error> {
         let structure = self.lock_structure();

@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use crate::mem::node::Kind;
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
 use crate::tree::error::Error;
 use crate::tree::node::layout::{HEADER_BYTES, Header, Sections};
@@ -19,7 +19,7 @@ impl<'g> Leaf<'g> {
         &self,
         live_user_bytes: u64,
         live: u32,
-        memory: &Memory,
+        memory: &NodeHeap,
     ) -> Result<NewLeaf, Error> {
         let header = self.header();
         let marks = self.marks();

@@ -7,7 +7,7 @@ use bumpalo::Bump;
 
 use crate::codec::{Codec, Dictionary, Scratch};
 use crate::mem::room::{TryGrow, room_for};
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::tree::compact::builder::{Record, RecordValue, keep};
 use crate::tree::compact::compress::{Buffers, BuiltLeaves, Compression, Settings};
 use crate::tree::compact::split_hint::SplitHint;
@@ -75,7 +75,7 @@ pub(in crate::tree::upkeep) fn records_of<'b>(
 #[derive(Clone, Copy)]
 pub(in crate::tree::upkeep) struct Bench<'c> {
     pub engines: &'c Engines,
-    pub memory: &'c Memory,
+    pub memory: &'c NodeHeap,
     /// What the tree goes by.
     pub now: Settings,
     pub temperatures: Option<&'c Temperatures>,

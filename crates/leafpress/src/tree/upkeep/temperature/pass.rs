@@ -10,8 +10,8 @@ use crate::tree::TemperatureRule;
 use crate::tree::error::Error;
 use crate::tree::hot::HotRecords;
 use crate::tree::inner::TreeInner;
-use crate::tree::local::Count;
 use crate::tree::node::layout::Temperature;
+use crate::tree::thread_state::Count;
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
 use crate::tree::write::{Cut, Locked, WritePath};
 

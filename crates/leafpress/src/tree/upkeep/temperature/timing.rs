@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::is_timed;
 use super::plan::Costs;
-use crate::tree::local::{Context, Contexts, Count};
+use crate::tree::thread_state::{Count, ThreadState, ThreadStates};
 
 /// What a read takes that a hot record answers, in nanoseconds, before any was timed.
 const HOT_READ_NS: f64 = 150.0;
@@ -43,12 +43,12 @@ pub(crate) struct ReadTimer(Option<Instant>);
 
 impl ReadTimer {
     #[inline(always)]
-    pub(crate) fn start(context: &Context) -> Self {
+    pub(crate) fn start(context: &ThreadState) -> Self {
         Self(is_timed(context.so_far(Count::Gets)).then(Instant::now))
     }
 
     #[inline(always)]
-    pub(crate) fn stop(self, context: &Context, answered: Answered) {
+    pub(crate) fn stop(self, context: &ThreadState, answered: Answered) {
         if let Some(began) = self.0 {
             // A thread that lost its core says nothing of reads.
             let ns = began.elapsed().as_nanos().min(LONGEST_READ_NS);
@@ -90,7 +90,7 @@ impl Mean {
 pub(super) struct Timing([Mean; 3]);
 
 impl Timing {
-    pub(super) fn look(&mut self, contexts: &Contexts) {
+    pub(super) fn look(&mut self, contexts: &ThreadStates) {
         for (mean, answered) in self.0.iter_mut().zip(Answered::ALL) {
             mean.look(answered.counts().map(|count| contexts.sum(count)));
         }

@@ -53,7 +53,7 @@ pub(crate) enum Flush {
 }
 
 /// A tree's nodes: where they come from and go to, and what they hold, by kind, summed over threads.
-pub(crate) struct Memory {
+pub(crate) struct NodeHeap {
     local: PerThread<LocalHandle>,
     /// The sums of threads that there was no memory for cells of their own for. Only who alone has the tree enters with it.
     pub(super) common: LocalHandle,
@@ -87,7 +87,7 @@ impl Held {
     }
 }
 
-impl Memory {
+impl NodeHeap {
     /// Whether there are holes to be closed.
     pub(crate) const CAN_BE_DEFRAGMENTED: bool = cfg!(all(feature = "node-heap", unix, not(miri)));
 
@@ -168,12 +168,12 @@ impl Memory {
     /// Frees a node that no other thread can reach.
     ///
     /// # Safety
-    /// `node` came from [`Memory::allocate`], was not retired, and is not used again.
+    /// `node` came from [`NodeHeap::allocate`], was not retired, and is not used again.
     pub(crate) unsafe fn free(node: NonNull<u8>) {
         // SAFETY: a node begins with its header, which says its memory until it is retired, and its memory outlives it.
         unsafe {
             let header = node.cast::<NodeHeader>().as_ref();
-            let memory = &*header.memory_or_next.load(Ordering::Relaxed).cast::<Memory>();
+            let memory = &*header.memory_or_next.load(Ordering::Relaxed).cast::<NodeHeap>();
             memory.count(header.kind(), -1, -header.held(), 0);
             let (asked, part) = (header.asked(), header.part);
             memory.heap.free(node, asked, part);
@@ -184,7 +184,7 @@ impl Memory {
     #[cold]
     pub(crate) fn flush(&self, local: &LocalHandle) {
         let retired = local.take_retired();
-        let waits = self.free_what_is_over(retired).is_some();
+        let waits = self.free_quiescent(retired).is_some();
         if waits && !self.is_inside() && self.garbage_bytes() > self.garbage_limit() {
             self.wait_for_garbage();
         }
@@ -214,7 +214,7 @@ impl Memory {
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(Duration::from_millis(1));
             }
-            let waits = self.free_what_is_over(GarbageBag::default()).is_some();
+            let waits = self.free_quiescent(GarbageBag::default()).is_some();
             if !waits || self.garbage_bytes() <= self.garbage_limit() || Instant::now() >= end {
                 return;
             }
@@ -228,7 +228,7 @@ impl Memory {
         for local in self.all_locals() {
             retired.append(local.take_retired());
         }
-        let mut waits_for = self.free_what_is_over(retired);
+        let mut waits_for = self.free_quiescent(retired);
         let mut patience = Patience::default();
         // What was flushed before, and then what was taken above.
         let mut turns = 2;
@@ -239,7 +239,7 @@ impl Memory {
                 self.leave_over();
             }
             patience.wait();
-            waits_for = self.free_what_is_over(GarbageBag::default());
+            waits_for = self.free_quiescent(GarbageBag::default());
             turns -= i32::from(waits_for != Some(epoch));
             if turns == 0 || self.is_inside() {
                 return;
@@ -259,11 +259,11 @@ impl Memory {
     /// Frees what was left over to this thread.
     #[cold]
     pub(crate) fn free_left_over(&self) {
-        self.free_what_is_over(GarbageBag::default());
+        self.free_quiescent(GarbageBag::default());
     }
 
     /// Frees what nobody reads of what was flushed, `retired` included. Returns the epoch that the rest waits for.
-    fn free_what_is_over(&self, retired: GarbageBag) -> Option<u64> {
+    fn free_quiescent(&self, retired: GarbageBag) -> Option<u64> {
         let (free, waits_for) = {
             let mut flushed = self.flushed.lock();
             flushed.add(retired);
@@ -273,7 +273,7 @@ impl Memory {
                 self.epochs.left_over_waits_for(Some(epoch));
                 epoch
             };
-            let free = flushed.take_free(begin, |epoch| self.is_over(epoch));
+            let free = flushed.take_free(begin, |epoch| self.is_quiescent(epoch));
             let waits_for = flushed.waits_for();
             self.epochs.left_over_waits_for(waits_for);
             (free, waits_for)
@@ -320,7 +320,7 @@ impl Memory {
     }
 
     /// Whether no thread reads what was unlinked before `epoch` began.
-    pub(crate) fn is_over(&self, epoch: u64) -> bool {
+    pub(crate) fn is_quiescent(&self, epoch: u64) -> bool {
         !self.local.iter().any(|local| local.slot.is_in_the_way(epoch))
     }
 
@@ -388,7 +388,7 @@ impl Memory {
         self.heap.return_pages(false);
     }
 
-    /// How many nodes of a kind are in use, and the bytes they hold: what [`Memory::held`] says, without asking the heap.
+    /// How many nodes of a kind are in use, and the bytes they hold: what [`NodeHeap::held`] says, without asking the heap.
     pub(crate) fn live_of(&self, kind: Kind) -> (i64, i64) {
         let of_kind = |cell: &[AtomicI64; KINDS]| cell[kind as usize].load(Ordering::Relaxed);
         let both = self
@@ -463,7 +463,7 @@ impl OwnPart {
     /// Whether a node is from this part.
     ///
     /// # Safety
-    /// `node` came from [`Memory::allocate`] and is not freed.
+    /// `node` came from [`NodeHeap::allocate`] and is not freed.
     pub(crate) unsafe fn has(&self, node: NonNull<u8>) -> bool {
         // SAFETY: as the caller promises.
         unsafe { node.cast::<NodeHeader>().as_ref() }.part == self.name.used
@@ -476,7 +476,7 @@ impl Drop for OwnPart {
     }
 }
 
-impl Drop for Memory {
+impl Drop for NodeHeap {
     fn drop(&mut self) {
         // With the tree its readers have gone.
         self.reclaim_all();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::codec::Scratch;
 use crate::mem::room::boxed;
 use crate::reclaim::guard::Guard;
-use crate::reclaim::memory::Memory;
+use crate::reclaim::node_heap::NodeHeap;
 use crate::sync::per_thread::PerThread;
 use crate::sync::plain::Mutex;
 use crate::tree::admission::Admission;
@@ -76,10 +76,10 @@ const COUNTS: usize = Count::ColdNs as usize + 1;
 
 /// One thread's counters and buffers, on cache lines of its own: threads' contexts lie side by side.
 #[repr(align(128))]
-pub(crate) struct Context {
+pub(crate) struct ThreadState {
     /// Only the owning thread writes, so a load and a store are an addition.
     counts: [AtomicU64; COUNTS],
-    tools: Cell<Option<Box<Tools>>>,
+    tools: Cell<Option<Box<Scratchpad>>>,
     /// Whether the thread has used its tools since they were last looked for.
     used: AtomicBool,
     /// Whether another thread is at the tools, or is about to see whether it may be.
@@ -88,7 +88,7 @@ pub(crate) struct Context {
     held: AtomicU64,
 }
 
-impl Default for Context {
+impl Default for ThreadState {
     fn default() -> Self {
         Self {
             counts: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -100,10 +100,10 @@ impl Default for Context {
     }
 }
 
-// SAFETY: `tools`, the only part that is not atomic, is touched by two: by the context's own thread, which reaches it through `Contexts::get`,
+// SAFETY: `tools`, the only part that is not atomic, is touched by two: by the context's own thread, which reaches it through `ThreadStates::get`,
 // at an operation and only while it finds `claimed` false; and by whoever has set `claimed` and then found that thread at no operation. A
 // thread notes that it is at an operation before it looks at `claimed`, with a barrier between: one of the two sees the other.
-unsafe impl Sync for Context {}
+unsafe impl Sync for ThreadState {}
 
 /// Whom tools go back to.
 #[derive(Default)]
@@ -119,7 +119,7 @@ enum Owner {
 
 /// Buffers that operations borrow. A nested operation, which finds them taken, makes its own.
 #[derive(Default)]
-pub(crate) struct Tools {
+pub(crate) struct Scratchpad {
     owner: Owner,
     pub scratch: Scratch,
     pub buffers: Buffers,
@@ -130,7 +130,7 @@ pub(crate) struct Tools {
 /// An arena that grew past this is given back after the compaction that needed it.
 const MAX_KEPT_ARENA_BYTES: usize = 256 << 10;
 
-impl Context {
+impl ThreadState {
     #[inline]
     pub(crate) fn add(&self, count: Count, amount: u64) {
         let cell = &self.counts[count as usize];
@@ -150,7 +150,7 @@ impl Context {
 
     /// The thread's tools, if it has some at hand. Its guard, which it needs to have, keeps others from them.
     #[inline]
-    fn take_tools(&self, _guard: &Guard<'_>) -> Option<Box<Tools>> {
+    fn take_tools(&self, _guard: &Guard<'_>) -> Option<Box<Scratchpad>> {
         if self.claimed.load(Ordering::Acquire) {
             return None;
         }
@@ -158,7 +158,7 @@ impl Context {
     }
 
     #[inline]
-    fn return_tools(&self, tools: Box<Tools>, _guard: &Guard<'_>) {
+    fn return_tools(&self, tools: Box<Scratchpad>, _guard: &Guard<'_>) {
         self.used.store(true, Ordering::Relaxed);
         if !self.claimed.load(Ordering::Acquire) {
             self.tools.set(Some(tools));
@@ -166,7 +166,7 @@ impl Context {
     }
 
     /// Notes what the tools hold that the thread has taken, and what was done with them.
-    pub(crate) fn note_used(&self, tools: &mut Tools) {
+    pub(crate) fn note_used(&self, tools: &mut Scratchpad) {
         self.held.store(tools.held_bytes(), Ordering::Relaxed);
         self.add(Count::CopiedBytes, std::mem::take(&mut tools.buffers.copied_bytes));
         self.add(
@@ -179,7 +179,7 @@ impl Context {
     fn while_outside<R>(
         &self,
         is_outside: impl FnOnce() -> bool,
-        work: impl FnOnce(&Cell<Option<Box<Tools>>>) -> R,
+        work: impl FnOnce(&Cell<Option<Box<Scratchpad>>>) -> R,
     ) -> Option<R> {
         if self.claimed.swap(true, Ordering::SeqCst) {
             return None;
@@ -204,7 +204,7 @@ impl Context {
     }
 }
 
-impl Tools {
+impl Scratchpad {
     fn held_bytes(&self) -> u64 {
         let held = size_of::<Self>()
             + self.scratch.held_bytes()
@@ -229,7 +229,7 @@ impl Tools {
 struct Lent {
     /// Those at hand.
     #[expect(clippy::vec_box, reason = "operations have them boxed")]
-    kept: Vec<Box<Tools>>,
+    kept: Vec<Box<Scratchpad>>,
     /// All tools of the tree's have a clone of it: those at hand, and those that operations have.
     token: Arc<()>,
     /// Whether some were lent since they were last looked for.
@@ -238,16 +238,16 @@ struct Lent {
 
 /// All threads' contexts.
 #[derive(Default)]
-pub(crate) struct Contexts {
-    contexts: PerThread<Context>,
+pub(crate) struct ThreadStates {
+    contexts: PerThread<ThreadState>,
     lent: Mutex<Lent>,
 }
 
-impl Contexts {
+impl ThreadStates {
     /// The calling thread's.
     #[inline]
-    pub(crate) fn get(&self) -> Result<&Context, Error> {
-        let bytes = size_of::<Context>();
+    pub(crate) fn get(&self) -> Result<&ThreadState, Error> {
+        let bytes = size_of::<ThreadState>();
         self.contexts.get_or_make().ok_or(Error::OutOfMemory { bytes })
     }
 
@@ -255,25 +255,25 @@ impl Contexts {
     #[inline]
     pub(crate) fn take_tools(
         &self,
-        context: &Context,
+        context: &ThreadState,
         admission: &Admission,
         guard: &Guard<'_>,
-    ) -> Result<(Box<Tools>, bool), Error> {
+    ) -> Result<(Box<Scratchpad>, bool), Error> {
         match context.take_tools(guard) {
             Some(tools) => Ok((tools, false)),
-            None if admission.is_keeper() => Ok((boxed(Tools::default())?, true)),
+            None if admission.is_keeper() => Ok((boxed(Scratchpad::default())?, true)),
             None => self.borrow_tools(admission.keepers()),
         }
     }
 
     /// Tools of the tree's. Of those that it makes it keeps `most`: operations past that get some that stay small and are dropped.
     #[cold]
-    fn borrow_tools(&self, most: usize) -> Result<(Box<Tools>, bool), Error> {
+    fn borrow_tools(&self, most: usize) -> Result<(Box<Scratchpad>, bool), Error> {
         let mut lent = self.lent.lock();
         if let Some(tools) = lent.kept.pop() {
             return Ok((tools, false));
         }
-        let mut tools = boxed(Tools::default())?;
+        let mut tools = boxed(Scratchpad::default())?;
         let is_kept = Arc::strong_count(&lent.token) <= most;
         if is_kept {
             tools.owner = Owner::Tree(Arc::clone(&lent.token));
@@ -285,7 +285,7 @@ impl Contexts {
     }
 
     #[inline]
-    pub(crate) fn return_tools(&self, context: &Context, tools: Box<Tools>, guard: &Guard<'_>) {
+    pub(crate) fn return_tools(&self, context: &ThreadState, tools: Box<Scratchpad>, guard: &Guard<'_>) {
         match tools.owner {
             Owner::Thread => context.return_tools(tools, guard),
             Owner::Tree(_) => self.take_back(context, tools),
@@ -294,7 +294,7 @@ impl Contexts {
     }
 
     #[cold]
-    fn take_back(&self, context: &Context, tools: Box<Tools>) {
+    fn take_back(&self, context: &ThreadState, tools: Box<Scratchpad>) {
         context.held.store(0, Ordering::Relaxed);
         let mut lent = self.lent.lock();
         lent.used = true;
@@ -304,7 +304,7 @@ impl Contexts {
     }
 
     /// Bytes of all threads' counters and tools. The counters' are held as long as the tree is.
-    pub(crate) fn held_bytes(&self, memory: &Memory) -> u64 {
+    pub(crate) fn held_bytes(&self, memory: &NodeHeap) -> u64 {
         let tools = self.contexts.iter_with_places();
         let tools = tools.map(|(place, context)| context.tools_bytes(|| memory.is_outside(place)));
         let lent = self
@@ -319,7 +319,7 @@ impl Contexts {
 
     /// Frees the tools of threads that are at no operation, and were at none since this was last asked if `idle_only`. Returns what was freed,
     /// and whether some are left.
-    pub(crate) fn free_tools(&self, memory: &Memory, idle_only: bool) -> (u64, bool) {
+    pub(crate) fn free_tools(&self, memory: &NodeHeap, idle_only: bool) -> (u64, bool) {
         let (mut freed, mut left) = (0, false);
         for (place, context) in self.contexts.iter_with_places() {
             if context.used.swap(false, Ordering::Relaxed) && idle_only {
@@ -356,5 +356,5 @@ impl Contexts {
 // What a thread keeps holds plain bytes and no addresses of nodes, which may be gone by the next operation.
 const _: fn() = || {
     fn is_send<T: Send>() {}
-    is_send::<Tools>();
+    is_send::<Scratchpad>();
 };
