@@ -93,10 +93,10 @@ fn bench_holds_the_same_records_in_the_same_memory() {
             ..PeersConfig::default()
         };
         let peer = Peer::Leafpress(codec.into());
-        let sample = PeerSpec {
-            spec: config.run_of(&peer),
-            peer,
-        };
+        let mut spec = config.run_of(&peer);
+        // A tree chooses its lengths by the time that each takes to read, which is not the same twice.
+        (spec.base.frame_bytes, spec.base.leaf_bytes) = (Some(1024), Some(16 << 10));
+        let sample = PeerSpec { spec, peer };
         let of_peers = run_sample(&sample, &never, &mut |_, _| {}).unwrap().loaded.bytes_held;
         let mut options = bench::Options::new(format!("leafpress:{codec}").parse().unwrap());
         options.dump = Some(bench::Dump {
@@ -104,6 +104,7 @@ fn bench_holds_the_same_records_in_the_same_memory() {
             format: format.clone(),
             left_out: None,
         });
+        options.tree = "frame_bytes=1024,leaf_bytes=16384".parse().unwrap();
         (options.records, options.operations, options.hardware) = (6000, 1, false);
         let report = bench::run(&options, None, &never, &mut |_| {}).unwrap();
         let of_bench = report.outcomes[0].load.as_ref().unwrap().held_bytes.unwrap();
