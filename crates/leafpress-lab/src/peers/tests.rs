@@ -94,6 +94,7 @@ fn bench_holds_the_same_records_in_the_same_memory() {
         };
         let peer = Peer::Leafpress(codec.into());
         let mut spec = config.run_of(&peer);
+        assert_eq!(spec.base.shards, 1, "as a tree of `bench`, which sets none");
         // A tree chooses its lengths by the time that each takes to read, and trains when its thread comes to it: neither is the same twice.
         (spec.base.frame_bytes, spec.base.leaf_bytes) = (Some(1024), Some(16 << 10));
         spec.base.dictionary = false;
