@@ -48,7 +48,7 @@ pub enum DictionaryChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Tending {
-    /// A thread of the tree's.
+    /// The upkeep threads, which all trees and caches of the process share.
     #[default]
     Threads,
     /// The tree's caller, by [`Tree::tend`], in steps: for a program that has one thread, or that forks. The tree starts no thread but

@@ -121,7 +121,7 @@ impl TreeInner {
         result
     }
 
-    /// As [`TreeInner::get`], where records may be hot and leaves cold. Apart, so that others' reads stay as short as they are.
+    /// As [`TreeInner::get`], where records may be hot and leaves cold. A function of its own, so that reads of other trees do not pay for it.
     #[inline(never)]
     fn get_tempered(
         &self,

@@ -57,8 +57,8 @@ struct Unlinked {
 impl Tree {
     /// Removes up to `limit` records whose keys are in `range`, and says how many went and whether that was all.
     ///
-    /// Leaves of which every key is in the range are dropped as they are, so that thousands of records go in microseconds; the range's first
-    /// and last leaf are compacted once. What the records held is free when this returns, unless a reader is in the way, and also for one
+    /// Leaves that lie wholly within the range are unlinked without being decoded, which takes some microseconds for thousands of records. Only
+    /// the first and the last leaf of the range are compacted. What the records held is free when this returns, unless a reader is in the way, and also for one
     /// record no mark of the removal is left behind. Records of a shard go in key order, one shard after the other.
     ///
     /// Atomic for the records of a leaf, not for the range: a record that is written meanwhile may or may not go.

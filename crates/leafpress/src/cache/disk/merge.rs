@@ -41,7 +41,7 @@ impl ReadBuffers {
     }
 }
 
-/// Reads a run from its first record to its last.
+/// Reads the records of a run in order.
 pub(super) struct RunReader<'r> {
     device: &'r Device,
     engine: &'r dyn Engine,
@@ -60,21 +60,8 @@ pub(super) struct RunReader<'r> {
 }
 
 impl<'r> RunReader<'r> {
+    /// Returns a reader that stands before the first record: [`RunReader::advance`] reads that.
     pub(super) fn new(
-        device: &'r Device,
-        engine: &'r dyn Engine,
-        hasher: &'r KeyHasher,
-        tier: u64,
-        run: Arc<Run>,
-        buffers: &'r mut ReadBuffers,
-    ) -> Result<Self, Failure> {
-        let mut reader = Self::before_first(device, engine, hasher, tier, run, buffers);
-        reader.advance()?;
-        Ok(reader)
-    }
-
-    /// One that stands before the first record.
-    pub(super) fn before_first(
         device: &'r Device,
         engine: &'r dyn Engine,
         hasher: &'r KeyHasher,

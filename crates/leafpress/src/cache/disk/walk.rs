@@ -259,7 +259,7 @@ impl Tier {
         let mut buffers = ReadBuffers::new(&self.device).map_err(|_| OutOfMemory { bytes })?;
         let newer_ranks = self.state.read().sealed.len() as u32 + 1;
         for (rank, run) in (newer_ranks..).zip(runs) {
-            let mut reader = RunReader::before_first(
+            let mut reader = RunReader::new(
                 &self.device,
                 &*self.engine,
                 &self.hasher,

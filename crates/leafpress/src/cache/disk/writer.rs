@@ -378,7 +378,7 @@ impl Work<'_> {
         sources.push(Source::Batch(self.group.batch, self.group.entries));
         let read_bytes = READER_BYTES * writer.read_buffers.len();
         for (run, buffers) in self.runs.iter().zip(&mut writer.read_buffers) {
-            let reader = RunReader::new(
+            let mut reader = RunReader::new(
                 &tier.device,
                 &*tier.engine,
                 &tier.hasher,
@@ -386,7 +386,7 @@ impl Work<'_> {
                 Arc::clone(run),
                 buffers,
             );
-            let reader = reader.map_err(failed_to_read(sources.len()))?;
+            reader.advance().map_err(failed_to_read(sources.len()))?;
             sources.push(Source::Run(Box::new(reader)));
         }
         let chunks = Chunks::new(&tier.state, self.generation);
