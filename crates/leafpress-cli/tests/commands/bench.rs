@@ -301,9 +301,8 @@ fn few_records_are_resident_with_what_is_held() {
             continue;
         }
         let held = figure(&text, "Held by its own account:") * records;
-        // What a training leaves in the allocator's arena of its thread is 0.4 to 1.4 MB.
-        let most_apart = held / 10.0 + f64::from(2 << 20);
-        assert!((grown - held).abs() < most_apart, "{input}: {text}");
+        let mebibyte = f64::from(1 << 20);
+        assert!((grown - held).abs() < held / 10.0 + mebibyte, "{input}: {text}");
     }
 }
 
