@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use leafpress::Cache;
 use leafpress::Codec;
 use leafpress::cache::{Disk, fuzz};
-use leafpress::pool::{MemoryStore, PageStore};
+use leafpress::store::{MemoryStore, PageStore};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
 pub(crate) const BLOCK_BYTES: usize = 4096;

@@ -5,10 +5,12 @@
 
 use std::hint::black_box;
 
-use leafpress::pool::{MemoryStore, Share};
-use leafpress::victim::VictimCache;
-use leafpress::{Codec, PagePool};
+use leafpress::Codec;
+use leafpress::store::MemoryStore;
 use leafpress_bench::{Loaded, VALUE_BYTES, key};
+use leafpress_pages::PagePool;
+use leafpress_pages::pool::Share;
+use leafpress_pages::victim::VictimCache;
 
 /// Records in the tree, and operations counted.
 const KEYS: u64 = 10_000;

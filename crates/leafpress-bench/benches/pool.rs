@@ -6,8 +6,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use leafpress::PagePool;
-use leafpress::pool::{MemoryStore, Share};
+use leafpress::store::MemoryStore;
+use leafpress_pages::PagePool;
+use leafpress_pages::pool::Share;
 
 const PAGE_BYTES: usize = 4096;
 const PAGES: [u64; 3] = [1_000, 10_000, 100_000];

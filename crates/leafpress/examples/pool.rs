@@ -1,7 +1,7 @@
 //! A page pool over a file: reading, updating, flushing, and what it holds.
 
-use leafpress::PagePool;
-use leafpress::pool::FileStore;
+use leafpress::store::FileStore;
+use leafpress_pages::PagePool;
 
 const PAGE_BYTES: usize = 4096;
 

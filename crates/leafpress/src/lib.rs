@@ -17,63 +17,50 @@
 //! # }
 //! ```
 //!
-//! # Which one
+//! # Which type to use
 //!
-//! | | for | memory | when that is full |
+//! | type | for | memory | when it is full |
 //! |---|---|---|---|
-//! | [`Cache`] | records that you can load again | bounded | what is used least goes to disk, or is forgotten |
-//! | [`Tree`] | records that must stay, in the order of their keys | what they take | it grows |
-//! | [`PagePool`] | pages of a file or device, by number | bounded | pages leave to their store |
-//! | [`VictimCache`] | blocks that a cache of your own evicts | bounded | what is asked for least is forgotten |
+//! | [`Cache`] | records that can be loaded again | bounded | the least used records are evicted, to a disk tier if there is one |
+//! | [`Tree`] | records that must stay, in key order | grows with the data | |
 //!
-//! All are used by shared reference, from any number of threads. After the process is left what [`PagePool::flush`] has written, and what
-//! [`Cache::close`] leaves on disk for the next cache; a tree and a victim cache are gone.
+//! Both are used by shared reference, from any number of threads. A tree is gone when the process ends; [`Cache::close`] keeps the contents
+//! of a cache with a disk tier for the next start. The crate `leafpress-pages` has a compressed page pool and a victim cache for blocks.
 //!
-//! Each module has one error: [`Error`] of trees, [`CacheError`], [`pool::PoolError`], [`victim::VictimError`], and [`CodecError`], which
-//! the others take in.
+//! [`CacheError`] is the error of caches and [`Error`] that of trees; both include [`CodecError`].
 //!
-//! # Shards, settling, compacting
+//! # Shards, settling, compaction
 //!
-//! [`Builder::shards`] is best left at 1, until several threads insert new keys all the time: within a shard they wait for one another where
-//! leaves split. Reads wait for nobody, and updates only for those of the same leaf. A scan of many shards is slower, unless
-//! [`ShardBy::Range`] keeps the order.
+//! Leave [`Builder::shards`] at 1 unless several threads insert new keys all the time: within a shard, threads wait for one another while
+//! leaves split. Reads never wait, and updates wait only for other updates of the same leaf. A scan over several shards is slower, unless
+//! [`ShardBy::Range`] keeps the key order.
 //!
-//! [`Tree::settle`] does the upkeep that is due and waits for it: before memory is measured, or after a load. [`Tree::compact`] makes every
-//! leaf anew with a dictionary of today: after records have become others, when nothing else is to be done. Neither is needed for right
-//! answers.
+//! [`Tree::settle`] runs all pending upkeep and waits for it: call it before memory is measured, or after a bulk load. [`Tree::compact`]
+//! rebuilds each leaf with the current dictionary: call it when the records have changed their character and the tree is idle. Neither is
+//! needed for correct answers.
 //!
-//! # What is stable
+//! # Stability
 //!
-//! Before 1.0 nothing of the interface is promised: any version may change it, and the changelog says how. What is on disk says the version
-//! of its format: a cache's file of another version counts as empty, and is never misread.
+//! Before 1.0 any version may change the interface; the changelog says how. Files carry the version of their format: a cache's file of
+//! another version counts as empty and is never misread.
 #![warn(missing_docs)]
 // Modules that need it are allowed it by name, where they are declared.
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 #[macro_use]
-mod trace;
+extern crate leafpress_base;
 
 // What unit tests share with the tests outside of the crate and with the fuzz targets names it as those do.
 #[cfg(test)]
 extern crate self as leafpress;
 
 pub mod cache;
-pub mod codec;
-mod eviction;
-mod io;
-mod mem;
-pub mod pool;
-mod reclaim;
-#[allow(unsafe_code)]
-mod sync;
 pub mod tree;
-mod tuner;
-pub mod victim;
 
 pub use cache::{Cache, CacheError};
-pub use codec::{Codec, CodecError, Dictionary};
-pub use pool::PagePool;
+pub use leafpress_base::store;
+pub use leafpress_codec as codec;
+pub use leafpress_codec::{Codec, CodecError, Dictionary};
 pub use tree::{
     Builder, DictionaryChoice, Error, KeyRange, Layout, Range, Record, RemovedRange, ShardBy, Stats, Tending, Tree,
 };
-pub use victim::VictimCache;

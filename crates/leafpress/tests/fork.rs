@@ -219,7 +219,7 @@ fn a_child_does_not_unlock_its_parents_file() {
 
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pages");
-    let options = leafpress::pool::FileStore::options().exclusive(true);
+    let options = leafpress::store::FileStore::options().exclusive(true);
     let mut store = ManuallyDrop::new(options.create(&path, 4096).unwrap());
     // SAFETY: this is the child's copy, which is dropped once.
     fork(|| unsafe { ManuallyDrop::drop(&mut store) });

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use leafpress::Codec;
-use leafpress::pool::{PoolError, Share};
 use leafpress_lab::Bytes;
 use leafpress_lab::LabError;
 use leafpress_lab::core::corpus::Source;
 use leafpress_lab::pool::{self, Options, Verify};
+use leafpress_pages::pool::{PoolError, Share};
 
 use crate::failure::Failure;
 

@@ -1,8 +1,8 @@
 use clap::Parser;
-use leafpress::pool::PolicyKind;
 use leafpress_lab::core::corpus::Source;
 use leafpress_lab::core::keys::Distribution;
 use leafpress_lab::pool::{StoreKind, Warmup};
+use leafpress_pages::pool::PolicyKind;
 
 use super::*;
 

@@ -383,7 +383,7 @@ fn the_default_directory_is_named_after_the_time() {
 #[test]
 fn a_zlib_accel_run_preloads_the_shim() {
     let shim = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libzlib_accel.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../leafpress/tests/codec/zlib_shim.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../leafpress-codec/tests/codec/zlib_shim.c");
     let compiled = std::process::Command::new("cc")
         .args(["-shared", "-fPIC", "-O1", "-o"])
         .args([&shim, &source])

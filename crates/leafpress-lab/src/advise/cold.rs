@@ -2,14 +2,14 @@
 //!
 //! In a cache a page is compressed when another one is wanted, and hardly ever twice in a row: the codec's tables and code, the page and
 //! where it goes have left the CPU's caches, and the CPU comes out of a sleep. Here each compression and each decoding follows a read of a
-//! simulated device (`leafpress::pool::FaultyStore`), of another page each time, as in the pool.
+//! simulated device (`leafpress::store::FaultyStore`), of another page each time, as in the pool.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use leafpress::codec::Engine;
-use leafpress::pool::{FaultyStore, MemoryStore, Operation, PageStore};
+use leafpress::store::{FaultyStore, MemoryStore, Operation, PageStore};
 use serde::Serialize;
 
 use crate::core::LabError;

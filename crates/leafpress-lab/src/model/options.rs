@@ -45,7 +45,7 @@ words!(Replacement, "replacement", "`{}`: it is clock, lru or ideal": Clock "clo
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overhead {
-    /// What [`leafpress::PagePool`] takes for itself: 56 bytes a page in its tables, 12 more a compressed page, a 128th of the budget, a 64th of
+    /// What [`leafpress_pages::PagePool`] takes for itself: 56 bytes a page in its tables, 12 more a compressed page, a 128th of the budget, a 64th of
     /// the frames for raw pages (256 at most) that are free ahead of need, and of the log one segment and a half and what is lost at segments' ends.
     #[default]
     Pool,

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use leafpress::pool::{
-    DirectoryStore, FaultyStore, FileStore, MAX_PAGE_BYTES, MIN_PAGE_BYTES, MemoryStore, Operation, PageId, PageStore,
+use leafpress::store::{
+    FaultyStore, FileStore, MAX_PAGE_BYTES, MIN_PAGE_BYTES, MemoryStore, Operation, PageId, PageStore,
 };
+use leafpress_pages::store::DirectoryStore;
 use tempfile::TempDir;
 
 use super::spread::Spread;

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use leafpress::pool::{PagePool, PageStore};
+use leafpress::store::PageStore;
+use leafpress_pages::PagePool;
 use quanta::Clock;
 
 use super::ledger::Ledger;

@@ -1,7 +1,7 @@
 //! Made-up runs for tests of what is written about them.
 
 use leafpress::Codec;
-use leafpress::pool::Share;
+use leafpress_pages::pool::Share;
 
 use super::sweep::{Line, Sweep};
 use super::{Checks, Counters, Cpu, Held, Options, Outcome, Report, Sample, Set, Work};

@@ -1,4 +1,4 @@
-use leafpress::pool::Share;
+use leafpress_pages::pool::Share;
 
 use super::super::fixtures::{self, LZ4};
 use super::*;

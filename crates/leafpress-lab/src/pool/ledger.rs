@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use leafpress::pool::PageId;
+use leafpress::store::PageId;
 use rapidhash::v3::rapidhash_v3;
 
 use super::options::Verify;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use leafpress::Codec;
-use leafpress::pool::{MAX_PAGE_BYTES, MIN_PAGE_BYTES, PolicyKind, Share};
+use leafpress::store::{MAX_PAGE_BYTES, MIN_PAGE_BYTES};
+use leafpress_pages::pool::{PolicyKind, Share};
 use serde::{Deserialize, Serialize};
 
 use crate::core::corpus::Source;

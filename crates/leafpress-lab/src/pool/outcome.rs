@@ -1,6 +1,6 @@
 //! What a run measured.
 
-use leafpress::pool::PoolStats;
+use leafpress_pages::pool::PoolStats;
 use serde::{Deserialize, Serialize};
 
 use super::{Options, theory};

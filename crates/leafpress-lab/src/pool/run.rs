@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leafpress::pool::{PagePool, PageStore};
+use leafpress::store::PageStore;
+use leafpress_pages::PagePool;
 
 use super::data::Data;
 use super::driver::{Driver, Event};

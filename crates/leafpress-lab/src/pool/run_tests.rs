@@ -1,5 +1,5 @@
 use leafpress::Codec;
-use leafpress::pool::Share;
+use leafpress_pages::pool::Share;
 
 use super::super::{StoreKind, Verify, Warmup, write_files};
 use super::*;

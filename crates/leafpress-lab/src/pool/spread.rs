@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use leafpress::pool::{PageId, PageRead, PageStore};
+use leafpress::store::{PageId, PageRead, PageStore};
 
 use crate::core::corpus::{Assignment, Pairing};
 
@@ -100,7 +100,7 @@ impl PageStore for Spread {
 
 #[cfg(test)]
 mod tests {
-    use leafpress::pool::MemoryStore;
+    use leafpress::store::MemoryStore;
 
     use super::*;
 

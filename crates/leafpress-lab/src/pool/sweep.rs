@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use leafpress::Codec;
-use leafpress::pool::Share;
+use leafpress_pages::pool::Share;
 use serde::Serialize;
 
 use super::{Options, Report};

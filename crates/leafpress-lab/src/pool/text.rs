@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use leafpress::pool::Share;
+use leafpress_pages::pool::Share;
 
 use super::sweep::Sweep;
 use super::{Options, Outcome, Report, tables};

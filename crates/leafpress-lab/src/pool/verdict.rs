@@ -106,7 +106,7 @@ pub(super) fn over_budget(report: &Report) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use leafpress::pool::Share;
+    use leafpress_pages::pool::Share;
 
     use super::super::fixtures;
     use super::*;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use leafpress::pool::{PageId, PageRead, PageStore};
+use leafpress::store::{PageId, PageRead, PageStore};
 
 /// The first so many pages of a store, with changes kept in another.
 pub(super) struct View {

@@ -1,4 +1,4 @@
-use leafpress::pool::MemoryStore;
+use leafpress::store::MemoryStore;
 
 use super::*;
 

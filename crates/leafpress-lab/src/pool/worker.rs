@@ -5,7 +5,9 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use leafpress::pool::{PageGuard, PageId, PagePool, PageStore, PoolError};
+use leafpress::store::{PageId, PageStore};
+use leafpress_pages::PagePool;
+use leafpress_pages::pool::{PageGuard, PoolError};
 use quanta::Clock;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};

@@ -8,8 +8,8 @@ use super::close::Warming;
 use super::inner::CacheInner;
 #[cfg(feature = "metrics")]
 use super::metrics::Schedule;
-use crate::sync::runtime::{self, Next, Task, TaskHandle};
-use crate::sync::worker::Health;
+use leafpress_base::sync::runtime::{self, Next, Task, TaskHandle};
+use leafpress_base::sync::worker::Health;
 
 /// How often it looks.
 const TICK: Duration = Duration::from_millis(100);

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sync::Mutex;
+use leafpress_base::sync::Mutex;
 
 /// All is measured again after writes of one part in so many of the budget...
 const PART_MEASURED: u64 = 64;

@@ -7,11 +7,11 @@ use super::disk::Tier;
 use super::error::CacheError;
 use super::evict::heat;
 use super::inner::{CacheInner, Seen, Sweeper};
-use crate::mem::room::copied;
-use crate::sync::Patience;
-use crate::sync::runtime::{Next, Task};
-use crate::sync::worker::Health;
 use crate::tree::evict::{Evictor, Hand, Shown};
+use leafpress_base::mem::room::copied;
+use leafpress_base::sync::Patience;
+use leafpress_base::sync::runtime::{Next, Task};
+use leafpress_base::sync::worker::Health;
 
 /// Keys in use are remembered in one part in so many of the memory.
 const PART_OF_KEYS: u64 = 64;

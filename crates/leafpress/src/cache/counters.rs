@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sync::PerThread;
+use leafpress_base::sync::PerThread;
 
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]

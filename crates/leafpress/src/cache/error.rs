@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::codec::CodecError;
 use crate::tree;
+use leafpress_codec::CodecError;
 
 /// An error of a [`Cache`](super::Cache).
 #[derive(Debug, Clone, thiserror::Error)]
@@ -96,8 +96,8 @@ impl From<CodecError> for CacheError {
     }
 }
 
-impl From<crate::mem::OutOfMemory> for CacheError {
-    fn from(error: crate::mem::OutOfMemory) -> Self {
+impl From<leafpress_base::mem::OutOfMemory> for CacheError {
+    fn from(error: leafpress_base::mem::OutOfMemory) -> Self {
         Self::OutOfMemory { bytes: error.bytes }
     }
 }

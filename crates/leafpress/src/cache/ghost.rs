@@ -3,8 +3,8 @@
 //! A key's line is chosen by its hash. Each line is a ring: the newest takes the place of the oldest. The table grows with the records that
 //! are held; then each line is copied, since it is not known which of its keys belong to which half.
 
-use crate::mem::OutOfMemory;
-use crate::mem::room::TryGrow;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::TryGrow;
 
 /// Fingerprints of a line, which fills a cache line together with where its ring begins.
 const CELLS: usize = 31;

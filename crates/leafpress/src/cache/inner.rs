@@ -20,10 +20,10 @@ use super::policy::Policy;
 use super::record;
 use super::times::Times;
 use super::touches::Touches;
-use crate::sync::Mutex;
-use crate::sync::worker::Health;
 use crate::tree::evict::Hand;
 use crate::tree::{self, Tree};
+use leafpress_base::sync::Mutex;
+use leafpress_base::sync::worker::Health;
 
 /// What is remembered of keys that left holds one part in so many of the budget at most.
 const PART_OF_GHOST: u64 = 16;
@@ -235,7 +235,7 @@ impl CacheInner {
     }
 
     /// A record that cannot be read is not there; it is counted, and taken out where that can be done.
-    #[cfg_attr(not(feature = "tracing"), expect(unused_variables))]
+    #[cfg_attr(not(feature = "tracing"), allow(unused_variables))]
     pub(super) fn damaged<R>(&self, key: &[u8], error: tree::Error) -> Result<Option<R>, CacheError> {
         match CacheError::from(error) {
             memory @ CacheError::OutOfMemory { .. } => Err(memory),

@@ -7,8 +7,8 @@ use std::collections::hash_map::Entry;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sync::Mutex;
 use crate::tree::hash::hash;
+use leafpress_base::sync::Mutex;
 
 /// Why a record left a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

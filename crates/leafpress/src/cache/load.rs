@@ -12,7 +12,7 @@ use super::error::{CacheError, LoadError};
 use super::inner::Seen;
 use super::load_table::{Join, LoadLeader, LoadOutcome, LoadWaiter};
 use super::options::Entry;
-use crate::mem::room::copied;
+use leafpress_base::mem::room::copied;
 
 impl Cache {
     /// The key's value, or else the one that `load` gives, which is inserted.

@@ -30,8 +30,8 @@ use std::thread::{self, ThreadId};
 #[cfg(shuttle)]
 use shuttle::thread::{self, ThreadId};
 
-use crate::sync::{Condvar, Mutex, plain};
 use crate::tree::hash::hash;
+use leafpress_base::sync::{Condvar, Mutex, plain};
 
 const TABLES: usize = 16;
 

@@ -1,8 +1,8 @@
 //! The map that users see: putting records in, finding them, taking them out.
 
 use super::{Cache, CacheError, CacheRange, Entry};
-use crate::mem::room::{TryGrow, copied, room_for};
 use crate::tree::KeyRange;
+use leafpress_base::mem::room::{TryGrow, copied, room_for};
 
 impl Cache {
     /// Inserts or replaces. Other records may make room for it, or it for others later.

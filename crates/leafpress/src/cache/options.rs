@@ -15,8 +15,8 @@ use super::observer::Observer;
 use super::policy::Policy;
 use super::times::Times;
 use super::{Cache, MIN_MEMORY_BYTES};
-use crate::codec::{Codec, Engine};
 use crate::tree::{self, Tree};
+use leafpress_codec::{Codec, Engine};
 
 /// How a record is inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

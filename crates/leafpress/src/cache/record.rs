@@ -12,9 +12,9 @@
 use std::time::Duration;
 
 use super::clock::Expiry;
-use crate::mem::OutOfMemory;
-use crate::mem::room::TryGrow;
-use crate::mem::transient::Transient;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::TryGrow;
+use leafpress_base::mem::transient::Transient;
 
 const EXPIRES: u8 = 1;
 const CLEAN: u8 = 2;

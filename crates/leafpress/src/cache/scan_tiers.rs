@@ -9,9 +9,9 @@ use super::error::CacheError;
 use super::inner::{CacheInner, Seen};
 use super::record;
 use super::{Cache, disk};
-use crate::mem::OutOfMemory;
-use crate::mem::room::copied;
 use crate::tree::{Bounds, KeyRange, Record, is_empty};
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::copied;
 
 /// Bytes that a scan reads ahead.
 const MAX_BYTES: usize = 4 << 20;

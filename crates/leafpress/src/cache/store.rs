@@ -12,8 +12,8 @@ use super::inner::{CacheInner, Seen};
 use super::listener::RemovalCause;
 use super::load_table::LoadLeader;
 use super::record::{self, MAX_VALUE_BYTES};
-use crate::mem::room::copied;
 use crate::tree;
+use leafpress_base::mem::room::copied;
 
 /// A record may hold one part in so many of the budget.
 const PART_OF_RECORD: u64 = 8;

@@ -11,9 +11,9 @@ use super::evict::EvictionState;
 use super::inner::{CacheInner, Sweeper};
 use super::listener::RemovalCause;
 use super::record;
-use crate::sync::MutexGuard;
 use crate::tree;
 use crate::tree::evict::{Evictor, Hand, Shown};
+use leafpress_base::sync::MutexGuard;
 
 /// Leaves that are looked at while others wait, before those who listen are told.
 const VISITS_OF_TURN: usize = 16;

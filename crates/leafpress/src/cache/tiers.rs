@@ -9,8 +9,8 @@ use super::error::CacheError;
 use super::inner::{CacheInner, Seen};
 use super::listener::RemovalCause;
 use super::record::{self, TOMBSTONE};
-use crate::mem::room::copied;
 use crate::tree;
+use leafpress_base::mem::room::copied;
 
 impl CacheInner {
     /// Looks on disk for a key that is not in the tree, and puts what is found there back.

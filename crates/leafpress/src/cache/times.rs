@@ -10,7 +10,7 @@ use super::counters::Count;
 use super::error::CacheError;
 use super::inner::CacheInner;
 use super::record;
-use crate::mem::room::copied;
+use leafpress_base::mem::room::copied;
 
 /// A read is noted once one part in so many of the time to idle is over since the last that was.
 const PART_NOTED: u32 = 8;

@@ -12,9 +12,9 @@ use crossbeam_queue::ArrayQueue;
 use super::clock::Expiry;
 use super::inner::CacheInner;
 use super::record;
-use crate::mem::room::copied;
-use crate::sync::Mutex;
 use crate::tree::hash::hash;
+use leafpress_base::mem::room::copied;
+use leafpress_base::sync::Mutex;
 
 /// Reads that wait at most. Where there are more, a read is not noted, and the next of its record is.
 const MAX_WAITING: usize = 1024;

@@ -15,8 +15,8 @@ use super::inner::CacheInner;
 use super::listener::RemovalCause;
 use super::record::{self, TOMBSTONE};
 use super::{Cache, Entry, options};
-use crate::mem::room::copied;
 use crate::tree;
+use leafpress_base::mem::room::copied;
 
 /// What becomes of a record: the answer of the closure that [`Cache::update_with`] calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

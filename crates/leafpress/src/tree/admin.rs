@@ -3,12 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::reclaim::guard::Guard;
 use bumpalo::Bump;
+use leafpress_base::reclaim::guard::Guard;
 
-use crate::codec::{Codec, CodecError, Dictionary, Engine};
-use crate::mem::node::Kind;
-use crate::reclaim::node_heap::{Flush, NodeHeap};
 use crate::tree::admission::Admission;
 use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::compact::landed::{empty_values_in, owned_large};
@@ -31,6 +28,9 @@ use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::walk::Walk;
 use crate::tree::write::Locked;
 use crate::tree::{Builder, DictionaryChoice, Layout, ShardBy, Stats, Tending, Tree};
+use leafpress_base::mem::node::Kind;
+use leafpress_base::reclaim::node_heap::{Flush, NodeHeap};
+use leafpress_codec::{Codec, CodecError, Dictionary, Engine};
 
 /// Least bound of the values that leaves hold themselves.
 const MIN_INLINE_VALUE_BYTES: usize = 64;

@@ -6,11 +6,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::mem::OutOfMemory;
-use crate::mem::room::room_for;
-use crate::sync::per_core::concurrency;
-use crate::sync::per_thread::thread_number;
-use crate::sync::plain::{Mutex, MutexGuard};
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::room_for;
+use leafpress_base::sync::per_core::concurrency;
+use leafpress_base::sync::per_thread::thread_number;
+use leafpress_base::sync::plain::{Mutex, MutexGuard};
 
 /// One writer is admitted for so many bytes that the tree may hold...
 const BYTES_PER_WRITER: u64 = 2 << 20;

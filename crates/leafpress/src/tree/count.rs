@@ -5,8 +5,6 @@ use std::sync::atomic::Ordering;
 
 use bumpalo::Bump;
 
-use crate::mem::OutOfMemory;
-use crate::reclaim::guard::Guard;
 use crate::tree::Tree;
 use crate::tree::error::Error;
 use crate::tree::in_range::records_in;
@@ -18,6 +16,8 @@ use crate::tree::node::inner::Inner;
 use crate::tree::node::landing::newest_by_key;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::scan::{Bounds, copied_bound, is_empty, not_above};
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::reclaim::guard::Guard;
 
 impl Tree {
     /// The number of records whose keys are in `range`.

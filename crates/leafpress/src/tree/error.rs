@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-use crate::codec::CodecError;
-use crate::mem::OutOfMemory;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_codec::CodecError;
 
 /// Longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = 1024;

@@ -5,7 +5,6 @@
 
 use bumpalo::Bump;
 
-use crate::mem::room::{TryGrow, short_lived_room_for};
 use crate::tree::Tree;
 use crate::tree::compact::builder::keep;
 use crate::tree::compact::landed::landed_changes;
@@ -21,6 +20,7 @@ use crate::tree::node::leaf::Leaf;
 use crate::tree::read::Read;
 use crate::tree::thread_state::Count;
 use crate::tree::write::{Cut, WritePath};
+use leafpress_base::mem::room::{TryGrow, short_lived_room_for};
 
 /// Where the hand is: at the leaf of a shard that holds a key.
 #[derive(Debug, Default)]

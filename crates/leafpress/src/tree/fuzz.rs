@@ -8,8 +8,6 @@ mod view;
 use bumpalo::Bump;
 
 pub use self::view::LeafView;
-use crate::codec::Scratch;
-use crate::reclaim::node_heap::NodeHeap;
 use crate::tree::Tree;
 use crate::tree::compact::builder::{Record, RecordValue, keep};
 use crate::tree::compact::compress::{Buffers, BuiltLeaves, compress_block};
@@ -21,6 +19,8 @@ use crate::tree::node::hash_bits::fingerprint;
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES, NewLarge};
 use crate::tree::node::leaf::NewLeaf;
+use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_codec::Scratch;
 
 /// The fingerprint that a leaf keeps of `key`.
 pub fn fingerprint_of(key: &[u8]) -> u8 {

@@ -11,12 +11,12 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::mem::node::{Kind, NodeHeader};
-use crate::mem::{OutOfMemory, tagged_ptr};
-use crate::reclaim::guard::Guard;
-use crate::reclaim::load;
-use crate::reclaim::node_heap::NodeHeap;
-use crate::sync::{AtomicPtr, Mutex};
+use leafpress_base::mem::node::{Kind, NodeHeader};
+use leafpress_base::mem::{OutOfMemory, tagged_ptr};
+use leafpress_base::reclaim::guard::Guard;
+use leafpress_base::reclaim::load;
+use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_base::sync::{AtomicPtr, Mutex};
 
 /// Places of a set: a cache line.
 const WAYS: usize = 8;

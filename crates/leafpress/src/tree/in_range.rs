@@ -4,7 +4,6 @@ use std::ops::Bound;
 
 use bumpalo::Bump;
 
-use crate::mem::room::{TryGrow, collected, copied};
 use crate::tree::compact::builder::keep;
 use crate::tree::error::Error;
 use crate::tree::node::decoder::Decoder;
@@ -12,6 +11,7 @@ use crate::tree::node::landing::Entry;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::scan::{Bounds, not_above, not_below};
+use leafpress_base::mem::room::{TryGrow, collected, copied};
 
 /// A record that is in the range.
 pub(super) struct InRange<'r> {

@@ -4,13 +4,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::reclaim::guard::Guard;
+use leafpress_base::reclaim::guard::Guard;
 
 use bumpalo::Bump;
 
-use crate::codec::{Codec, Dictionary, InVain};
-use crate::mem::prefetch::{prefetch_directory, prefetch_for_write};
-use crate::reclaim::node_heap::NodeHeap;
 use crate::tree::ShardBy;
 use crate::tree::admission::Admission;
 use crate::tree::compact::compress::{Buffers, Compression, compress_block};
@@ -33,6 +30,9 @@ use crate::tree::upkeep::sizing::Sizing;
 use crate::tree::upkeep::temperature::Temperatures;
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::write::{Locked, Outcome, WritePath};
+use leafpress_base::mem::prefetch::{prefetch_directory, prefetch_for_write};
+use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_codec::{Codec, Dictionary, InVain};
 
 /// Everything the tree's handle and its background threads share.
 pub(crate) struct TreeInner {

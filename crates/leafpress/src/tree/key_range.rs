@@ -2,8 +2,8 @@
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-use crate::mem::room::copied;
 use crate::tree::error::Error;
+use leafpress_base::mem::room::copied;
 
 /// The bounds of a range, each with its key.
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::codec::{Codec, Dictionary, DictionaryPool, Engine, EngineOptions, JobCache, StreamCache};
 use crate::tree::error::Error;
 use crate::tree::{TemperatureRule, Tree};
+use leafpress_codec::{Codec, Dictionary, DictionaryPool, Engine, EngineOptions, JobCache, StreamCache};
 
 /// How a leaf's records are put into frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

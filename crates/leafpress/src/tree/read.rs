@@ -6,11 +6,8 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::reclaim::guard::Guard;
+use leafpress_base::reclaim::guard::Guard;
 
-use crate::codec::Engine;
-use crate::mem::node::NodeHeader;
-use crate::mem::prefetch::prefetch;
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
 use crate::tree::hot::HotRecords;
@@ -24,6 +21,9 @@ use crate::tree::node::leaf::{Leaf, Place};
 use crate::tree::node::step::Step;
 use crate::tree::thread_state::{Count, Scratchpad, ThreadState};
 use crate::tree::upkeep::temperature::{Answered, ReadTimer, is_counted, may_heat};
+use leafpress_base::mem::node::NodeHeader;
+use leafpress_base::mem::prefetch::prefetch;
+use leafpress_codec::Engine;
 
 /// Reads that go down side by side. Their leaves' lines must stay in the first-level cache until they are read.
 const LANES: usize = 8;

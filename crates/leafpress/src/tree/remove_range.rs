@@ -8,9 +8,8 @@ use std::sync::atomic::Ordering;
 
 use bumpalo::Bump;
 
-use crate::reclaim::guard::Guard;
+use leafpress_base::reclaim::guard::Guard;
 
-use crate::mem::room::{TryGrow, copied, room_for};
 use crate::tree::Tree;
 use crate::tree::compact::landed::{landed_changes, owned_large};
 use crate::tree::count::Ranged;
@@ -30,6 +29,7 @@ use crate::tree::node::leaf::Leaf;
 use crate::tree::scan::{Bounds, is_empty, not_above, not_below};
 use crate::tree::thread_state::{Count, Scratchpad};
 use crate::tree::write::{Cut, Locked, WritePath};
+use leafpress_base::mem::room::{TryGrow, copied, room_for};
 
 /// What [`Tree::remove_range`] took out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -8,9 +8,6 @@ use std::sync::atomic::Ordering;
 
 use bumpalo::Bump;
 
-use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, copied, room_for};
-use crate::reclaim::guard::Guard;
 use crate::tree::error::Error;
 use crate::tree::in_range::{InRange, records_in};
 use crate::tree::inner::TreeInner;
@@ -21,6 +18,9 @@ use crate::tree::node::landing::newest_by_key;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::scan::{Bounds, is_empty};
 use crate::tree::{Record, Tree};
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::{TryGrow, copied, room_for};
+use leafpress_base::reclaim::guard::Guard;
 
 /// Leaves that one is drawn from by its records. With more of them the weights come closer to the records of all leaves.
 const DRAWN_FROM: usize = 8;

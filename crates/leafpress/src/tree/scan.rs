@@ -9,12 +9,9 @@ mod visit;
 
 use std::ops::Bound;
 
-use crate::reclaim::guard::Guard;
+use leafpress_base::reclaim::guard::Guard;
 
 pub(super) use self::batch::End;
-use crate::codec::Scratch;
-use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, copied, joined, room_for};
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
@@ -24,6 +21,9 @@ use crate::tree::node::large::Large;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, Sections};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::scan::batch::{Batch, Gathered, Record};
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::{TryGrow, copied, joined, room_for};
+use leafpress_codec::Scratch;
 
 /// Records of the first batch; later ones double up to [`MAX_BATCH`].
 const FIRST_BATCH: usize = 16;

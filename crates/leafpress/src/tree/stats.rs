@@ -1,6 +1,6 @@
 //! What a tree holds and what it did.
 
-use crate::codec::EngineCounters;
+use leafpress_codec::EngineCounters;
 
 /// A snapshot of a tree's memory and counters, from [`Tree::stats`](crate::tree::Tree::stats).
 ///
@@ -56,7 +56,7 @@ pub struct Stats {
     /// Why these two are what they are, in words: what was tried, what came of it.
     pub limits_reason: String,
 
-    /// Records of which there is a copy that is not compressed: see [`Codec::Auto`](crate::codec::Codec::Auto).
+    /// Records of which there is a copy that is not compressed: see [`Codec::Auto`](leafpress_codec::Codec::Auto).
     pub hot_records: u64,
     /// Leaves compressed with the tree's codec: all, where it is one.
     pub warm_leaves: u64,
@@ -136,7 +136,7 @@ pub struct Stats {
 
     /// What the codec engine did.
     pub engine: EngineCounters,
-    /// The engine that ran: see [`Engine::engine_name`](crate::codec::Engine::engine_name).
+    /// The engine that ran: see [`Engine::engine_name`](leafpress_codec::Engine::engine_name).
     pub engine_name: &'static str,
 }
 

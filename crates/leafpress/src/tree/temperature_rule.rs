@@ -10,7 +10,7 @@ const MAX_SLOWDOWN_PCT: u32 = 1000;
 const DEFAULT_SLOWDOWN_PCT: u32 = 50;
 const MAX_FACTOR: f64 = 1000.0;
 
-/// How a tree with [`Codec::Auto`](crate::codec::Codec::Auto) tells which leaves are cold.
+/// How a tree with [`Codec::Auto`](leafpress_codec::Codec::Auto) tells which leaves are cold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum TemperatureRule {

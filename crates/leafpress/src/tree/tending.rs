@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::codec::Codec;
 use crate::tree::error::Error;
 use crate::tree::{Builder, Tending, Tree};
+use leafpress_codec::Codec;
 
 impl Builder {
     /// What the caller can tend.

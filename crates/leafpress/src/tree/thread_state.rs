@@ -4,16 +4,16 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::codec::Scratch;
-use crate::mem::room::boxed;
-use crate::reclaim::guard::Guard;
-use crate::reclaim::node_heap::NodeHeap;
-use crate::sync::per_thread::PerThread;
-use crate::sync::plain::Mutex;
 use crate::tree::admission::Admission;
 use crate::tree::compact::compress::Buffers;
 use crate::tree::error::Error;
 use bumpalo::Bump;
+use leafpress_base::mem::room::boxed;
+use leafpress_base::reclaim::guard::Guard;
+use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_base::sync::per_thread::PerThread;
+use leafpress_base::sync::plain::Mutex;
+use leafpress_codec::Scratch;
 
 /// The counters, one name each. `Inserted` less `Erased` is the number of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

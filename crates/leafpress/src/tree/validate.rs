@@ -2,8 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::codec::Scratch;
-use crate::reclaim::guard::Guard;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
@@ -13,6 +11,8 @@ use crate::tree::node::key_order::common_prefix;
 use crate::tree::node::landing::{Change, Entry, newest_by_key};
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE, Temperature};
 use crate::tree::node::leaf::Leaf;
+use leafpress_base::reclaim::guard::Guard;
+use leafpress_codec::Scratch;
 
 fn invalid<T>(what: &str) -> Result<T, Error> {
     Err(Error::Invalid(format!("leaf: {what}")))

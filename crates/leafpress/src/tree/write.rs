@@ -5,12 +5,8 @@ mod merge;
 
 use std::sync::atomic::Ordering;
 
-use crate::reclaim::guard::Guard;
+use leafpress_base::reclaim::guard::Guard;
 
-use crate::mem::prefetch::prefetch_for_write;
-use crate::mem::room::{TryGrow, collected};
-use crate::reclaim::node_heap::NodeHeap;
-use crate::sync::LatchGuard;
 use crate::tree::compact::compress::{BuiltLeaves, Settings};
 use crate::tree::compact::landed::landed_changes;
 use crate::tree::compact::merge::Compaction;
@@ -24,6 +20,10 @@ use crate::tree::node::layout::{Temperature, WRITTEN};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::read::Read;
 use crate::tree::thread_state::{Count, Scratchpad, ThreadState};
+use leafpress_base::mem::prefetch::prefetch_for_write;
+use leafpress_base::mem::room::{TryGrow, collected};
+use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_base::sync::LatchGuard;
 
 /// At one in so many exchanges of large values it is seen whether holes have become worth closing.
 const EXCHANGES_PER_LOOK: u64 = 256;

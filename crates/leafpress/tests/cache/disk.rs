@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use leafpress::Cache;
 use leafpress::cache::{CacheError, Disk, Entry, ManualClock};
-use leafpress::pool::{FaultyStore, MemoryStore, Operation};
+use leafpress::store::{FaultyStore, MemoryStore, Operation};
 
 use crate::{key, noise, small};
 
@@ -322,7 +322,7 @@ fn what_no_cache_wrote_is_refused_and_left_as_it_is() {
 
 #[test]
 fn a_store_that_no_cache_wrote_is_refused_and_left_as_it_is() {
-    use leafpress::pool::PageStore;
+    use leafpress::store::PageStore;
 
     let pages: [(u64, Vec<u8>); 3] = [(0, vec![7; 4096]), (3, vec![7; 4096]), (0, vec![0; 4096])];
     for (page, bytes) in pages {

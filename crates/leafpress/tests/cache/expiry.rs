@@ -167,7 +167,7 @@ fn what_is_read_lives_on_and_what_is_not_goes() {
 #[test]
 fn a_time_to_idle_goes_with_a_record_to_disk() {
     // A file's device may be too slow, and what it does not take is dropped.
-    let store = Arc::new(leafpress::pool::MemoryStore::new(4096).unwrap());
+    let store = Arc::new(leafpress::store::MemoryStore::new(4096).unwrap());
     let (cache, clock) = that_idles(Some(Disk::store(store, 32 << 20)));
     for n in 0..20_000 {
         cache.insert(&key(n), &noise(n, 400)).unwrap();
@@ -196,7 +196,7 @@ fn any_time_that_a_clock_shows_will_do() {
     // A clock that was never set, one of a board without a battery, and some of the next centuries.
     for years in [0, 1, 30, 54, 56, 89, 90, 131, 500] {
         let clock = Arc::new(ManualClock::new(years * YEAR));
-        let store = Arc::new(leafpress::pool::MemoryStore::new(4096).unwrap());
+        let store = Arc::new(leafpress::store::MemoryStore::new(4096).unwrap());
         let disk = Disk::store(store, 16 << 20);
         let cache = small().clock(clock.clone()).disk(disk).build().unwrap();
         cache.insert_with("short", "1", Entry::ttl(10 * SECOND)).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leafpress::cache::Disk;
-use leafpress::pool::MemoryStore;
+use leafpress::store::MemoryStore;
 
 use crate::{key, noise, small};
 

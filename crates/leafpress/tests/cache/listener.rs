@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use leafpress::cache::{CacheUpdate, Disk, Entry, ManualClock, RemovalCause};
-use leafpress::pool::MemoryStore;
+use leafpress::store::MemoryStore;
 
 use crate::{key, noise, small};
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use leafpress::Cache;
 use leafpress::cache::{CacheUpdate, Clock, Disk, Entry, LoadError, ManualClock, RemovalCause, SystemClock};
-use leafpress::pool::MemoryStore;
+use leafpress::store::MemoryStore;
 
 use crate::small;
 

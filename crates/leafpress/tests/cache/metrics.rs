@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use leafpress::Cache;
 use leafpress::cache::Disk;
-use leafpress::pool::MemoryStore;
+use leafpress::store::MemoryStore;
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
 };

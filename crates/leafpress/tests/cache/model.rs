@@ -7,7 +7,7 @@ use std::time::Duration;
 use leafpress::Cache;
 use leafpress::cache::{Builder, CacheUpdate, Clock, Disk, Entry, ManualClock, Policy};
 use leafpress::codec::Codec;
-use leafpress::pool::{FaultyStore, MemoryStore, Operation};
+use leafpress::store::{FaultyStore, MemoryStore, Operation};
 use proptest::prelude::*;
 
 use crate::{noise, small};

@@ -381,7 +381,7 @@ fn refused(disk: Disk) -> CacheError {
 
 #[test]
 fn what_cannot_be_found_again_says_why() {
-    let store = Arc::new(leafpress::pool::MemoryStore::new(4096).unwrap());
+    let store = Arc::new(leafpress::store::MemoryStore::new(4096).unwrap());
     let error = refused(Disk::store(store, 8 * MB).recover_after_crash(true));
     assert!(
         matches!(

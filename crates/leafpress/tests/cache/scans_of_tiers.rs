@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leafpress::Cache;
 use leafpress::cache::{CacheError, CacheScan, Disk, Entry, ManualClock};
-use leafpress::pool::{FaultyStore, MemoryStore, Operation, PageStore};
+use leafpress::store::{FaultyStore, MemoryStore, Operation, PageStore};
 
 use crate::{key, noise, small};
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use leafpress::cache::{Builder, Disk, Entry};
 use leafpress::codec::Codec;
-use leafpress::pool::{FaultyStore, MemoryStore, Operation};
+use leafpress::store::{FaultyStore, MemoryStore, Operation};
 
 use crate::{key, noise, small};
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use leafpress::Cache;
 use leafpress::cache::Disk;
-use leafpress::pool::{FaultyStore, MemoryStore, Operation, PageStore, PageWrite};
+use leafpress::store::{FaultyStore, MemoryStore, Operation, PageStore, PageWrite};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};

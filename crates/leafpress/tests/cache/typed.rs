@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use leafpress::cache::{CacheError, Disk, LoadError, TypedCache};
-use leafpress::pool::MemoryStore;
+use leafpress::store::MemoryStore;
 use serde::{Deserialize, Serialize};
 
 use crate::small;

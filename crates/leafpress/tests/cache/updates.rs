@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use leafpress::cache::{Builder, CacheError, CacheUpdate, Disk, Entry, ManualClock, RemovalCause};
-use leafpress::pool::{FaultyStore, MemoryStore, Operation};
+use leafpress::store::{FaultyStore, MemoryStore, Operation};
 
 use crate::{key, noise, small};
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use leafpress::Cache;
 use leafpress::cache::{CacheError, CacheUpdate, Disk, Entry, ManualClock};
-use leafpress::pool::{FaultyStore, MemoryStore, Operation};
+use leafpress::store::{FaultyStore, MemoryStore, Operation};
 
 use crate::log::{ALL_KEYS, Event, What};
 use crate::rounds::{KEYS, Subject, Worker, explore};
@@ -62,7 +62,7 @@ impl Subjects {
             // A small one makes room, a large one keeps all.
             let bytes = if round % 4 == 1 { 6 << 20 } else { 32 << 20 };
             builder = builder.disk(Disk::store(
-                Arc::clone(store) as Arc<dyn leafpress::pool::PageStore>,
+                Arc::clone(store) as Arc<dyn leafpress::store::PageStore>,
                 bytes,
             ));
             if round % 8 == 7 {

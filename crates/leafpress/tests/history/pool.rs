@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use leafpress::PagePool;
-use leafpress::pool::{FaultyStore, MemoryStore, Operation, PageId, PoolError};
+use leafpress::store::{FaultyStore, MemoryStore, Operation, PageId};
+use leafpress_pages::PagePool;
+use leafpress_pages::pool::PoolError;
 
 use crate::log::What;
 use crate::rounds::{Subject, Worker, explore};

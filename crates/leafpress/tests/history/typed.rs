@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leafpress::Cache;
 use leafpress::cache::{CacheUpdate, Disk, TypedCache};
-use leafpress::pool::MemoryStore;
+use leafpress::store::MemoryStore;
 
 use crate::log::What;
 use crate::rounds::{Subject, Worker, explore};

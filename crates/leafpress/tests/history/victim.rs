@@ -1,6 +1,6 @@
 //! A victim cache: what is refused takes the older block of its key with it.
 
-use leafpress::victim::{Insertion, NewBlock, Share, Taking, VictimCache};
+use leafpress_pages::victim::{Insertion, NewBlock, Share, Taking, VictimCache};
 
 use crate::log::What;
 use crate::rounds::{KEYS, Subject, Worker, explore};
@@ -63,7 +63,7 @@ impl Subject for Victim {
                 }
             }
             45..50 => {
-                let read = |found: leafpress::victim::FoundBlock<'_>| Ok::<_, ()>(number(key, found.bytes));
+                let read = |found: leafpress_pages::victim::FoundBlock<'_>| Ok::<_, ()>(number(key, found.bytes));
                 let taking = if worker.random.bool() {
                     Taking::Lend
                 } else {

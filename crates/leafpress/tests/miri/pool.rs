@@ -8,8 +8,9 @@
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 
-use leafpress::PagePool;
-use leafpress::pool::{Builder, MemoryStore, PageId, PolicyKind, PoolError, Share};
+use leafpress::store::{MemoryStore, PageId};
+use leafpress_pages::PagePool;
+use leafpress_pages::pool::{Builder, PolicyKind, PoolError, Share};
 
 const LEN: usize = 4096;
 

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::thread;
 
 use leafpress::Codec;
-use leafpress::victim::{Insertion, Share, Taking, VictimCache};
+use leafpress_pages::victim::{Insertion, Share, Taking, VictimCache};
 
 const CAPACITY_BYTES: usize = 800 << 10;
 

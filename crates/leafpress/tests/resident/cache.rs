@@ -364,7 +364,7 @@ fn what_is_cleared_goes_back_to_the_system() {
     crate::alone("cache::what_is_cleared_goes_back_to_the_system", || {
         for with_disk in [false, true] {
             let build = || {
-                let store = Arc::new(leafpress::pool::MemoryStore::new(4096).unwrap());
+                let store = Arc::new(leafpress::store::MemoryStore::new(4096).unwrap());
                 let builder = Cache::builder().memory(16 << 20);
                 let builder = match with_disk {
                     false => builder,

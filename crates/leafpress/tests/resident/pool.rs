@@ -3,8 +3,9 @@
 use std::io;
 
 use crate::resident_bytes;
-use leafpress::PagePool;
-use leafpress::pool::{PageId, PageStore, Share};
+use leafpress::store::{PageId, PageStore};
+use leafpress_pages::PagePool;
+use leafpress_pages::pool::Share;
 
 /// A quarter that does not shrink, and the rest that does.
 fn fill(id: PageId, bytes: &mut [u8]) {

@@ -1,7 +1,7 @@
 //! What the victim cache says it holds is what the system gave it.
 
 use crate::resident_bytes;
-use leafpress::victim::VictimCache;
+use leafpress_pages::victim::VictimCache;
 
 #[test]
 fn what_it_says_it_holds_is_what_the_system_gave() {

@@ -8,7 +8,7 @@ use crate::explore::explore;
 use leafpress::Cache;
 use leafpress::cache::{CacheUpdate, Disk};
 use leafpress::codec::Codec;
-use leafpress::pool::MemoryStore;
+use leafpress::store::MemoryStore;
 
 fn cache() -> Arc<Cache> {
     Arc::new(Cache::builder().memory(8 << 20).codec(Codec::None).build().unwrap())

@@ -13,8 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use crate::explore::explore;
-use leafpress::PagePool;
-use leafpress::pool::{PageId, PageStore, PolicyKind, PoolError, Share};
+use leafpress::store::{PageId, PageStore};
+use leafpress_pages::PagePool;
+use leafpress_pages::pool::{PolicyKind, PoolError, Share};
 use shuttle::sync::Mutex;
 use shuttle::thread;
 

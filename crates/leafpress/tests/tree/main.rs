@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod background_panics;
 mod bulk;
 mod calm;
 mod dictionary_of_empty_leaf;

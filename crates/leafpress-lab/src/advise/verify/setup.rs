@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use leafpress::Codec;
 use leafpress::codec::EngineOptions;
-use leafpress::pool::{FaultyStore, MemoryStore, Operation, PageStore, Share};
+use leafpress::store::{FaultyStore, MemoryStore, Operation, PageStore};
+use leafpress_pages::pool::Share;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 

@@ -1,7 +1,7 @@
 //! Caches in miniature: a policy of which no stack tells all sizes at once is run for each size on a sample of the keys, in as small a part of
 //! the size (Waldspurger, Saemundsson, Ahmad, Park, "Cache modeling and optimization using miniature simulations", ATC 2017).
 
-use leafpress::pool::{PolicyKind, PolicySimulation};
+use leafpress_pages::pool::{PolicyKind, PolicySimulation};
 
 use super::shards::{place, threshold};
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leafpress::cache::{MIN_MEMORY_BYTES, Policy};
-use leafpress::pool::PolicyKind;
+use leafpress_pages::pool::PolicyKind;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 

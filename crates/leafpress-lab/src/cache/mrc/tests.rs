@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
 use leafpress::cache::Policy;
-use leafpress::pool::PolicyKind;
+use leafpress_pages::pool::PolicyKind;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 

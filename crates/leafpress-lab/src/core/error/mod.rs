@@ -54,7 +54,7 @@ pub enum LabError {
     /// The page pool failed.
     #[cfg(feature = "pool")]
     #[error(transparent)]
-    Pool(#[from] leafpress::pool::PoolError),
+    Pool(#[from] leafpress_pages::pool::PoolError),
     /// A storage device cannot be probed.
     #[cfg(feature = "device")]
     #[error(transparent)]

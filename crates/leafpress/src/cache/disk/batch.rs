@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, room_for};
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::{TryGrow, room_for};
 
 /// Of a key that is in the batch for the first time.
 const NONE: u32 = u32::MAX;

@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::filter::Filter;
 use super::run::{CHUNK_BLOCKS, Run};
 use super::state::SuperLeaf;
-use crate::mem::room::{TryGrow, room_for};
+use leafpress_base::mem::room::{TryGrow, room_for};
 
 /// What no tier has more of: runs of a super-leaf, blocks of a page, buckets of a filter.
 pub(super) const MAX_RUNS: usize = 60;

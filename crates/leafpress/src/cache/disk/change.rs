@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::run::Run;
 use super::state::State;
 use super::tier::Tier;
-use crate::mem::OutOfMemory;
+use leafpress_base::mem::OutOfMemory;
 
 /// A change of a leaf's runs.
 pub(super) enum Change<'c> {

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::failure::Failure;
 use super::page::{BLOCK_BYTES, MAX_RAW_BYTES, framed_bytes};
-use crate::io::aligned::AlignedBuffer;
-use crate::mem::room::room_for;
-use crate::pool::{PageRead, PageStore, PageWrite};
 use crate::tree::MAX_KEY_BYTES;
+use leafpress_base::io::aligned::AlignedBuffer;
+use leafpress_base::mem::room::room_for;
+use leafpress_base::store::{PageRead, PageStore, PageWrite};
 
 /// Block 0 of the store says what is in the others.
 const FIRST_BLOCK: u64 = 1;

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::codec::CodecError;
-use crate::mem::OutOfMemory;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_codec::CodecError;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {

@@ -7,8 +7,8 @@
 
 use std::ops::Range;
 
-use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, room_for};
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::{TryGrow, room_for};
 
 /// Buckets from one noted place to the next.
 const STRIDE: usize = 64;

@@ -19,8 +19,8 @@ use super::page::{BLOCK_BYTES, Place};
 use super::run::{CHUNK_BLOCKS, Run};
 use super::state::{State, SuperLeaf};
 use super::superblock::{Kind, RecoveryStamp, Superblock};
-use crate::io::aligned::AlignedBuffer;
-use crate::mem::room::{TryGrow, copied};
+use leafpress_base::io::aligned::AlignedBuffer;
+use leafpress_base::mem::room::{TryGrow, copied};
 
 const CHUNK_BYTES: usize = CHUNK_BLOCKS as usize * BLOCK_BYTES;
 const HEADER_BYTES: usize = 16;

@@ -11,11 +11,11 @@ use super::run::Run;
 use super::state::Candidates;
 use super::tier::Tier;
 use crate::cache::observer::Observer;
-use crate::codec::Scratch;
-use crate::io::aligned::AlignedBuffer;
-use crate::mem::OutOfMemory;
-use crate::mem::room::TryGrow;
-use crate::sync::per_core::PerCore;
+use leafpress_base::io::aligned::AlignedBuffer;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::TryGrow;
+use leafpress_base::sync::per_core::PerCore;
+use leafpress_codec::Scratch;
 
 /// Times that a lookup is begun anew because what it was about to read was moved meanwhile.
 const MAX_LOOKUPS: usize = 8;

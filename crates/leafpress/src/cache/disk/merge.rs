@@ -8,8 +8,8 @@ use super::failure::Failure;
 use super::key_hash::KeyHasher;
 use super::page::{self, BLOCK_BYTES, MAX_RAW_BYTES, Place, Records};
 use super::run::Run;
-use crate::codec::{Engine, Scratch};
-use crate::io::aligned::AlignedBuffer;
+use leafpress_base::io::aligned::AlignedBuffer;
+use leafpress_codec::{Engine, Scratch};
 
 /// Blocks of a run that are read at once.
 pub(super) const READ_BLOCKS: usize = 8;

@@ -8,7 +8,7 @@
 //! Integers are little-endian. The checksum is of all that follows, to the end of the last block, and of the page's position: that never comes
 //! again, so a page that was written over is known from the one that is looked for.
 
-use crate::codec::{Engine, Scratch};
+use leafpress_codec::{Engine, Scratch};
 
 use super::failure::Failure;
 

@@ -4,16 +4,16 @@ use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 
-use crate::sync::plain::RwLock;
+use leafpress_base::sync::plain::RwLock;
 
 use super::device::Device;
 use super::failure::Failure;
 use super::filter::{Filter, FilterBuilder};
 use super::page::{self, BLOCK_BYTES, MAX_RAW_BYTES, Place, ROOM_BYTES};
 use super::state::State;
-use crate::codec::Engine;
-use crate::io::aligned::AlignedBuffer;
-use crate::mem::room::TryGrow;
+use leafpress_base::io::aligned::AlignedBuffer;
+use leafpress_base::mem::room::TryGrow;
+use leafpress_codec::Engine;
 
 /// Blocks that are taken and given back together, which lie one behind the other.
 pub(super) const CHUNK_BLOCKS: u64 = 8;

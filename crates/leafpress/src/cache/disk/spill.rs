@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::sync::plain::RwLockWriteGuard;
+use leafpress_base::sync::plain::RwLockWriteGuard;
 
 use super::counters::add;
 use super::state::State;

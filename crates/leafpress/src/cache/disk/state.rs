@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::batch::Batch;
 use super::recovery::MAX_EPOCH;
 use super::run::Run;
-use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, room_for};
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::{TryGrow, room_for};
 
 /// A range of keys, from one on to the next leaf's.
 #[derive(Clone)]

@@ -16,8 +16,8 @@ use super::bytes::Bytes;
 use super::device::Device;
 use super::failure::Failure;
 use super::page::Place;
-use crate::codec::Codec;
 use crate::tree::hash::hash;
+use leafpress_codec::Codec;
 
 const MAGIC: &[u8; 16] = b"leafpress cache\0";
 /// Where the magic is.

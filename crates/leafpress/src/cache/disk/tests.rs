@@ -12,8 +12,8 @@ use super::state::{State, SuperLeaf};
 use super::tier::Tier;
 use crate::cache::clock::SystemClock;
 use crate::cache::record;
-use crate::codec::{Codec, EngineOptions};
-use crate::pool::MemoryStore;
+use leafpress_base::store::MemoryStore;
+use leafpress_codec::{Codec, EngineOptions};
 
 const BATCH_BYTES: usize = 64 << 10;
 

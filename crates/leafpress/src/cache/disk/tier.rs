@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::sync::plain::RwLock;
+use leafpress_base::sync::plain::RwLock;
 
 use super::batch::Batch;
 use super::counters::{Counters, add, get};
@@ -23,9 +23,9 @@ use super::writer::Writer;
 use crate::cache::clock::Clock;
 use crate::cache::error::CacheError;
 use crate::cache::observer::Observer;
-use crate::codec::Engine;
-use crate::mem::room::{TryGrow, room_for};
-use crate::sync::{Condvar, Mutex};
+use leafpress_base::mem::room::{TryGrow, room_for};
+use leafpress_base::sync::{Condvar, Mutex};
+use leafpress_codec::Engine;
 
 /// Counters of what left memory, by hash: a few keys share one.
 pub(super) const VERSIONS: usize = 1024;
@@ -70,7 +70,7 @@ pub(in crate::cache) struct Tier {
     pub(super) written: Condvar,
     pub(super) counters: Counters,
     /// What the last write said that failed.
-    pub(super) last_error: crate::sync::plain::Mutex<String>,
+    pub(super) last_error: leafpress_base::sync::plain::Mutex<String>,
     /// It takes and has nothing any more.
     pub(super) has_failed: AtomicBool,
     /// Nothing was written for too long.
@@ -136,7 +136,7 @@ impl Tier {
             ordered: Condvar::default(),
             written: Condvar::default(),
             counters: Counters::default(),
-            last_error: crate::sync::plain::Mutex::default(),
+            last_error: leafpress_base::sync::plain::Mutex::default(),
             has_failed: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
             batch_bytes: AtomicUsize::new(0),
@@ -398,7 +398,7 @@ impl Tier {
     }
 
     /// Goes on without, and says why.
-    #[cfg_attr(not(feature = "tracing"), expect(unused_variables))]
+    #[cfg_attr(not(feature = "tracing"), allow(unused_variables))]
     pub(super) fn give_up(&self, reason: &'static str) {
         self.fail();
         warn_event!(cache = %self.observer.name, reason, "disk given up");

@@ -19,9 +19,9 @@ use super::page::BLOCK_BYTES;
 use super::run::Run;
 use super::tier::{Tier, VERSIONS};
 use crate::cache::record::{self, TOMBSTONE};
-use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, copied, room_for};
 use crate::tree::{Bounds, copied_bound, not_above, not_below};
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::{TryGrow, copied, room_for};
 
 /// Rank of what was found in memory: what is on disk says more.
 const IN_MEMORY: u32 = u32::MAX;

@@ -14,11 +14,11 @@ use super::state::State;
 use super::tier::Tier;
 use crate::cache::clock::Clock;
 use crate::cache::record;
-use crate::codec::Scratch;
-use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, room_for};
-use crate::mem::trim;
-use crate::sync::worker::{Health, Worker};
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::{TryGrow, room_for};
+use leafpress_base::mem::trim;
+use leafpress_base::sync::worker::{Health, Worker};
+use leafpress_codec::Scratch;
 
 /// Runs of about one size in a leaf, before they are made one.
 const SAME_SIZE: usize = 6;

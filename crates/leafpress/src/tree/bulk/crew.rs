@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use crate::mem::room::TryGrow;
-use crate::sync::{Condvar, Mutex};
 use crate::tree::bulk::batch::Batch;
 use crate::tree::error::Error;
 use crate::tree::inner::TreeInner;
+use leafpress_base::mem::room::TryGrow;
+use leafpress_base::sync::{Condvar, Mutex};
 
 /// A shard's batch that is to be put into the tree.
 struct Job {

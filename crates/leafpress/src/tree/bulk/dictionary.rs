@@ -2,9 +2,6 @@
 
 use bumpalo::Bump;
 
-use crate::codec::{Codec, EngineOptions};
-use crate::mem::room::collected;
-use crate::mem::trim;
 use crate::tree::bulk::batch::Batch;
 use crate::tree::compact::builder::{LeafBuilder, Part, Record, RecordValue, form_for};
 use crate::tree::compact::compress::{Buffers, Compression};
@@ -15,6 +12,9 @@ use crate::tree::inner::TreeInner;
 use crate::tree::node::hash_bits::sub_page;
 use crate::tree::upkeep::samples::{Ahead, Samples};
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
+use leafpress_base::mem::room::collected;
+use leafpress_base::mem::trim;
+use leafpress_codec::{Codec, EngineOptions};
 
 impl TreeInner {
     /// Trains a dictionary from a run's beginning, if the tree has none and this is enough. Without memory for it the

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use crate::codec::Dictionary;
-use crate::mem::room::{TryGrow, room_for};
 use crate::tree::bulk::batch::Batch;
 use crate::tree::compact::builder::{Record, RecordValue};
 use crate::tree::compact::split_hint::SplitHint;
@@ -13,6 +11,8 @@ use crate::tree::node::key_order::separator;
 use crate::tree::node::large::NewLarge;
 use crate::tree::node::leaf::NewLeaf;
 use crate::tree::thread_state::{Scratchpad, ThreadState};
+use leafpress_base::mem::room::{TryGrow, room_for};
+use leafpress_codec::Dictionary;
 
 /// Leaves of a run, the separators between them, and the large values that they point to. What is not published is
 /// freed.

@@ -1,10 +1,10 @@
 //! Records as they come: whose run they belong to, and which shard's batch.
 
-use crate::mem::room::{TryGrow, collected};
 use crate::tree::bulk::batch::Batch;
 use crate::tree::bulk::crew::{Crew, Dismissed};
 use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::tree::inner::TreeInner;
+use leafpress_base::mem::room::{TryGrow, collected};
 
 /// Bytes of the batches of all shards together.
 const BATCHES_BYTES: usize = 8 << 20;

@@ -7,8 +7,6 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use crate::codec::Scratch;
-use crate::mem::room::{TryGrow, collected, copied};
 use crate::tree::bulk::batch::Batch;
 use crate::tree::bulk::leaves::Built;
 use crate::tree::compact::compress::BuiltLeaves;
@@ -25,6 +23,8 @@ use crate::tree::node::layout::{FINGERPRINTS, HASHED};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::thread_state::{Count, Scratchpad};
 use crate::tree::write::{Locked, WritePath};
+use leafpress_base::mem::room::{TryGrow, collected, copied};
+use leafpress_codec::Scratch;
 
 /// A buffer for large values that grew past this is given back.
 const MAX_KEPT_BLOCK_BYTES: usize = 1 << 20;

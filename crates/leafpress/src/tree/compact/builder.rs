@@ -7,13 +7,13 @@ use std::ops::Range;
 
 use bumpalo::Bump;
 
-use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, short_lived_room_for};
 use crate::tree::error::Error;
 use crate::tree::node::key_order::common_prefix;
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::SINGLE;
 use crate::tree::node::leaf::Leaf;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::{TryGrow, short_lived_room_for};
 
 /// A record to be compressed.
 #[derive(Clone, Copy)]

@@ -2,9 +2,6 @@
 
 use bumpalo::Bump;
 
-use crate::codec::{Codec, Dictionary, Engine, InVain, saves_enough};
-use crate::mem::room::{TryGrow, room_for};
-use crate::reclaim::node_heap::NodeHeap;
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record, RecordValue, form_for};
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::Error;
@@ -14,6 +11,9 @@ use crate::tree::node::hash_bits::sub_page;
 use crate::tree::node::key_order::{common_prefix, separator};
 use crate::tree::node::layout::{MAX_RECORDS, Temperature};
 use crate::tree::node::leaf::NewLeaf;
+use leafpress_base::mem::room::{TryGrow, room_for};
+use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_codec::{Codec, Dictionary, Engine, InVain, saves_enough};
 
 /// The settings that records are compressed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,5 @@
 //! A builder's parts, written as a leaf.
 
-use crate::mem::OutOfMemory;
-use crate::mem::node::Kind;
-use crate::mem::room::TryGrow;
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, RecordValue};
 use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::error::Error;
@@ -17,6 +13,10 @@ use crate::tree::node::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, MARK
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::node::packed;
 use crate::tree::node::packed::SLOP_BYTES;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::node::Kind;
+use leafpress_base::mem::room::TryGrow;
+use leafpress_base::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
 
 /// The least and the greatest of some numbers.
 #[derive(Clone, Copy)]

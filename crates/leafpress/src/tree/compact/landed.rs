@@ -1,10 +1,10 @@
 //! What landed on a leaf whose latch is held, as a compaction takes it.
 
-use crate::mem::OutOfMemory;
-use crate::mem::room::TryGrow;
 use crate::tree::node::landing::{Change, Entry, Landing, newest_by_key};
 use crate::tree::node::large::{DeadLarge, Large};
 use crate::tree::node::leaf::Leaf;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::TryGrow;
 
 /// The changes in the leaf's landing buffer and some more, newest of each key, in key order. `more` is one change, or several of different
 /// keys. Large values that were superseded are dead.

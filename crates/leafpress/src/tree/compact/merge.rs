@@ -3,8 +3,6 @@
 //! Only frames that a change falls into are decoded and compressed again; the others are carried over as they are. All frames are
 //! compressed again when the leaf's dictionary is not the tree's newest, or when a key does not fit the leaf's form.
 
-use crate::codec::Scratch;
-use crate::mem::room::{TryGrow, collected, copied, short_lived_room_for};
 use crate::tree::compact::builder::{Form, LeafBuilder, Record, RecordValue, keep};
 use crate::tree::compact::compress::{BuiltLeaves, Compression};
 use crate::tree::compact::split_hint::SplitHint;
@@ -16,6 +14,8 @@ use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::DeadLarge;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, READ, SINGLE, Sections};
 use crate::tree::node::leaf::Leaf;
+use leafpress_base::mem::room::{TryGrow, collected, copied, short_lived_room_for};
+use leafpress_codec::Scratch;
 
 /// The leaf's form, borrowed from it.
 fn form_of<'b>(leaf: &'b Leaf<'b>, sections: &Sections) -> Form<'b> {

@@ -1,12 +1,12 @@
 //! Compaction where every change puts a value whose block is as long as the one in its place: the new leaf is a copy of the old one with
 //! those blocks overwritten. So are all updates of values of one length that are not compressed.
 
-use crate::mem::room::TryGrow;
 use crate::tree::compact::merge::Compaction;
 use crate::tree::error::Error;
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::layout::Sections;
 use crate::tree::node::leaf::{Leaf, NewLeaf};
+use leafpress_base::mem::room::TryGrow;
 
 impl<'b> Compaction<'_, '_, 'b> {
     /// The leaf, of one-record frames, with `changes` (sorted, one a key); nothing where a change does more than to overwrite a block.

@@ -2,9 +2,6 @@
 
 use std::ops::Range;
 
-use crate::codec::Scratch;
-use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, collected, copied, room_for};
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record};
 use crate::tree::compact::compress::{BuiltLeaves, Compression};
 use crate::tree::compact::split_hint::SplitHint;
@@ -12,6 +9,9 @@ use crate::tree::error::Error;
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::key_order::separator;
 use crate::tree::node::layout::{FINGERPRINTS, MAX_RECORDS};
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::{TryGrow, collected, copied, room_for};
+use leafpress_codec::Scratch;
 
 impl<'b> Compression<'_, 'b> {
     /// Writes an ordered builder as one leaf, or as several when it holds more than a leaf.

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use crate::codec::Scratch;
 use crate::tree::error::Error;
 use crate::tree::node::decoder::{Decoder, Engines, Value};
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
 use crate::tree::node::leaf::{Leaf, Place};
+use leafpress_codec::Scratch;
 
 /// One of [`Leaves`](crate::tree::fuzz::Leaves).
 pub struct LeafView<'l> {

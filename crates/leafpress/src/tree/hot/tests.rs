@@ -24,7 +24,7 @@ struct Fixture {
 impl Fixture {
     fn new(records: u64) -> Self {
         let this = Self {
-            memory: Arc::new(NodeHeap::new(crate::reclaim::node_heap::Flush::InBatches)),
+            memory: Arc::new(NodeHeap::new(leafpress_base::reclaim::node_heap::Flush::InBatches)),
             hot: HotRecords::default(),
         };
         this.set_budget(records);

@@ -30,16 +30,9 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use crate::reclaim::guard::Guard;
+use leafpress_base::reclaim::guard::Guard;
 
 pub(crate) use self::plan::Bounds;
-use crate::mem::node::{Kind, NodeHeader};
-use crate::mem::prefetch::{LINE_BYTES, prefetch};
-use crate::mem::tagged_ptr;
-use crate::mem::tagged_ptr::Hint;
-use crate::reclaim::load;
-use crate::reclaim::node_heap::NodeHeap;
-use crate::sync::AtomicPtr;
 use crate::tree::error::Error;
 use crate::tree::index::interpolation::entry::{Entry, LINE_BITS, PLACE_BITS};
 use crate::tree::index::interpolation::plan::{ENTRIES_BEHIND, PLACE_SHIFT, Plan};
@@ -48,6 +41,13 @@ use crate::tree::node::key_order::{begins_with, head, head_behind};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::step::Step;
+use leafpress_base::mem::node::{Kind, NodeHeader};
+use leafpress_base::mem::prefetch::{LINE_BYTES, prefetch};
+use leafpress_base::mem::tagged_ptr;
+use leafpress_base::mem::tagged_ptr::Hint;
+use leafpress_base::reclaim::load;
+use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_base::sync::AtomicPtr;
 
 /// Buckets of all shards' tables from which on they have the prefetch summary: smaller ones, of 256 KiB together, stay in the caches themselves. Builds with checks have
 /// it always, for tests to run into; without a way to ask for lines it is of no use.

@@ -18,18 +18,18 @@ mod validate;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use crate::reclaim::guard::Guard;
+use leafpress_base::reclaim::guard::Guard;
 
-use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, copied, room_for};
-use crate::mem::tagged_ptr;
-use crate::reclaim::load;
-use crate::reclaim::node_heap::NodeHeap;
-use crate::sync::{AtomicPtr, LatchGuard, Mutex, MutexGuard};
 use crate::tree::error::Error;
 use crate::tree::node::inner::{Inner, MAX_CHILDREN, NewInner, Node};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::node::partition::ShardPartitioner;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::{TryGrow, copied, room_for};
+use leafpress_base::mem::tagged_ptr;
+use leafpress_base::reclaim::load;
+use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_base::sync::{AtomicPtr, LatchGuard, Mutex, MutexGuard};
 
 /// Fewer children than this and a node looks for a neighbour to join.
 const MIN_CHILDREN: usize = MAX_CHILDREN / 4;

@@ -1,7 +1,7 @@
 //! Reading records by their keys.
 
-use crate::mem::room::room_for;
 use crate::tree::{Error, Tree};
+use leafpress_base::mem::room::room_for;
 
 impl Tree {
     /// The key's value, copied; `None` when absent.

@@ -1,9 +1,9 @@
 //! What a tree is and holds, and the upkeep that its user may ask for.
 
-use crate::codec::Dictionary;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::temperature::Temperatures;
 use crate::tree::{Error, Stats, Tree};
+use leafpress_codec::Dictionary;
 
 impl Tree {
     /// Number of records. Under concurrent writes, a number that was right a moment ago.

@@ -2,10 +2,10 @@
 
 use std::ops::Bound;
 
-use crate::mem::room::copied;
 use crate::tree::key_range::prefixed;
 use crate::tree::scan::End;
 use crate::tree::{Error, KeyRange, Range, Tree};
+use leafpress_base::mem::room::copied;
 
 impl Tree {
     /// The records whose keys are in `range`, in key order, from either end (`.rev()`).

@@ -1,7 +1,7 @@
 //! Writes that go by what is there: reading and writing in one atomic step.
 
-use crate::mem::room::copied;
 use crate::tree::{Error, Tree};
+use leafpress_base::mem::room::copied;
 
 /// What becomes of a record: the answer of the closure that [`Tree::update_with`] calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::codec::{CodecError, Engine, Scratch};
 use crate::tree::error::Error;
 use crate::tree::node::large::Large;
+use leafpress_codec::{CodecError, Engine, Scratch};
 
 /// A record's value.
 pub(crate) enum Value<'a, 'g> {

@@ -23,16 +23,8 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use crate::reclaim::guard::Guard;
+use leafpress_base::reclaim::guard::Guard;
 
-use crate::mem::OutOfMemory;
-use crate::mem::node::{Kind, NodeHeader};
-use crate::mem::prefetch::{LINE_BYTES, prefetch};
-use crate::mem::room::{TryGrow, collected, joined, room_for};
-use crate::mem::tagged_ptr::{self, Hint};
-use crate::reclaim::load;
-use crate::reclaim::node_heap::NodeHeap;
-use crate::sync::{AtomicBool, AtomicPtr, Latch};
 use crate::tree::error::Error;
 use crate::tree::node::fraction::Fraction;
 use crate::tree::node::key_order::{begins_with, common_prefix, head, head_behind};
@@ -41,6 +33,14 @@ use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::rank::count_below;
 use crate::tree::node::step::Step;
 use crate::tree::node::unpublished::unpublished;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::node::{Kind, NodeHeader};
+use leafpress_base::mem::prefetch::{LINE_BYTES, prefetch};
+use leafpress_base::mem::room::{TryGrow, collected, joined, room_for};
+use leafpress_base::mem::tagged_ptr::{self, Hint};
+use leafpress_base::reclaim::load;
+use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_base::sync::{AtomicBool, AtomicPtr, Latch};
 
 /// Most children of an inner node.
 pub(crate) const MAX_CHILDREN: usize = 128;

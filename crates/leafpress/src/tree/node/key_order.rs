@@ -1,7 +1,7 @@
 //! Keys in order: their first and last bytes as numbers that order as they do, what neighbours have in common, and what parts them.
 
-use crate::mem::OutOfMemory;
-use crate::mem::room::copied;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::copied;
 
 /// The first eight bytes of `bytes`, zero-padded, as a number that orders as they do.
 pub(crate) fn head(bytes: &[u8]) -> u64 {

@@ -22,16 +22,16 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use crate::mem::OutOfMemory;
-use crate::mem::node::{Kind, NodeHeader};
-use crate::mem::room::short_lived_room_for;
-use crate::reclaim::node_heap::NodeHeap;
-use crate::sync::AtomicU32;
 use crate::tree::error::{Error, MAX_KEY_BYTES};
 use crate::tree::node::key_order::head;
 use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::layout::MAX_RECORDS;
 use crate::tree::node::unpublished::unpublished;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::node::{Kind, NodeHeader};
+use leafpress_base::mem::room::short_lived_room_for;
+use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_base::sync::AtomicU32;
 
 /// Largest landing buffer, in bytes: offsets have 16 bits.
 pub(crate) const MAX_LANDING_BYTES: usize = 16 << 10;

@@ -3,12 +3,12 @@
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use crate::codec::{Codec, Engine, most_stored, saves_enough};
-use crate::mem::node::{Kind, NodeHeader};
-use crate::mem::transient::Transient;
-use crate::reclaim::node_heap::NodeHeap;
 use crate::tree::error::Error;
 use crate::tree::node::unpublished::unpublished;
+use leafpress_base::mem::node::{Kind, NodeHeader};
+use leafpress_base::mem::transient::Transient;
+use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_codec::{Codec, Engine, most_stored, saves_enough};
 
 /// Longest value that a leaf or a landing buffer holds itself, in bytes.
 pub(crate) const MAX_INLINE_VALUE_BYTES: usize = 2048;

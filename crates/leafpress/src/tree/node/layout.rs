@@ -25,11 +25,11 @@
 
 use std::sync::atomic::{AtomicU32 as Counter, AtomicU64 as Sum};
 
-use crate::codec::Dictionary;
-use crate::mem::node::NodeHeader;
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
 use crate::tree::node::key_array::Widths;
 use crate::tree::node::packed;
+use leafpress_base::mem::node::NodeHeader;
+use leafpress_base::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
+use leafpress_codec::Dictionary;
 
 /// Keys are fingerprints, not packed numbers.
 pub(crate) const FINGERPRINTS: u8 = 1;
@@ -114,7 +114,7 @@ pub(crate) const READ_AT: usize = size_of::<NodeHeader>();
 
 // A model checker's atomics are larger.
 #[cfg(not(shuttle))]
-const _: () = assert!(std::mem::offset_of!(Header, key_base) <= READ_AT + crate::mem::prefetch::LINE_BYTES);
+const _: () = assert!(std::mem::offset_of!(Header, key_base) <= READ_AT + leafpress_base::mem::prefetch::LINE_BYTES);
 
 /// The counts that a leaf's sections follow from.
 #[derive(Clone, Copy)]

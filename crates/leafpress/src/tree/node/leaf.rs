@@ -14,12 +14,8 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr as StdAtomicPtr, Ordering};
 
-use crate::reclaim::guard::Guard;
+use leafpress_base::reclaim::guard::Guard;
 
-use crate::codec::Dictionary;
-use crate::mem::prefetch::{LINE_BYTES, prefetch};
-use crate::mem::room::{TryGrow, joined};
-use crate::reclaim::load;
 use crate::tree::error::Error;
 use crate::tree::node::hash_bits::landed_bit;
 use crate::tree::node::key_array::KeyArray;
@@ -29,6 +25,10 @@ use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, Header, SINGLE, Sect
 use crate::tree::node::packed::Packed;
 use crate::tree::node::step::Step;
 use crate::tree::node::unpublished::unpublished;
+use leafpress_base::mem::prefetch::{LINE_BYTES, prefetch};
+use leafpress_base::mem::room::{TryGrow, joined};
+use leafpress_base::reclaim::load;
+use leafpress_codec::Dictionary;
 
 /// A leaf, live for `'g`: as long as the guard is there under which it was found, or until who made it publishes or frees it.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use crate::mem::tagged_ptr::Hint;
 use crate::tree::node::fraction::Fraction;
+use leafpress_base::mem::tagged_ptr::Hint;
 
 /// What a step leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use crate::reclaim::node_heap::NodeHeap;
+use leafpress_base::reclaim::node_heap::NodeHeap;
 
 /// A node that its maker alone sees. It is freed when this is dropped, unless it was published before; what it points to is not.
 pub(super) struct Unpublished(NonNull<u8>);
@@ -34,7 +34,7 @@ macro_rules! unpublished {
 
         impl $name {
             /// # Safety
-            /// `node` came from [`NodeHeap::allocate`](crate::reclaim::node_heap::NodeHeap::allocate), begins as its kind does, and nobody else
+            /// `node` came from [`NodeHeap::allocate`](leafpress_base::reclaim::node_heap::NodeHeap::allocate), begins as its kind does, and nobody else
             /// has it.
             pub(crate) unsafe fn new(node: std::ptr::NonNull<u8>) -> Self {
                 // SAFETY: as the caller promises.

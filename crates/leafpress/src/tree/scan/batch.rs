@@ -1,11 +1,11 @@
 //! The records a scan reads at once.
 
-use crate::codec::Engine;
-use crate::mem::room::{TryGrow, copied};
 use crate::tree::error::Error;
 use crate::tree::node::decoder::Value;
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::Large;
+use leafpress_base::mem::room::{TryGrow, copied};
+use leafpress_codec::Engine;
 
 /// A batch ends before its large values come to more than this, unless it has only one.
 const MAX_BATCH_LARGE_BYTES: usize = 4 << 20;

@@ -6,9 +6,6 @@
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use crate::mem::node::Kind;
-use crate::mem::room::TryGrow;
-use crate::reclaim::node_heap::{NodeHeap, OwnPart, PartName};
 use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
@@ -19,6 +16,9 @@ use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::thread_state::Count;
 use crate::tree::write::{Cut, Locked, WritePath};
+use leafpress_base::mem::node::Kind;
+use leafpress_base::mem::room::TryGrow;
+use leafpress_base::reclaim::node_heap::{NodeHeap, OwnPart, PartName};
 
 /// Which leaves are compacted in a pass; the others are only moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,10 +8,10 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::mem::node::Kind;
 use crate::tree::inner::TreeInner;
 use crate::tree::thread_state::Count;
 use crate::tree::upkeep::defragment::Sweep;
+use leafpress_base::mem::node::Kind;
 
 /// From one look to the next.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

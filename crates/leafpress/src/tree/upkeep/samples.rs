@@ -1,13 +1,13 @@
 //! Samples that a dictionary is trained from: raw frames, spread over a tree.
 
-use crate::codec::Scratch;
-use crate::mem::OutOfMemory;
-use crate::mem::room::TryGrow;
-use crate::mem::transient::Transient;
 use crate::tree::error::Error;
 use crate::tree::node::decoder::{Decoder, Engines};
 use crate::tree::node::layout::FINGERPRINTS;
 use crate::tree::node::leaf::Leaf;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::TryGrow;
+use leafpress_base::mem::transient::Transient;
+use leafpress_codec::Scratch;
 
 /// A frame is no longer than this.
 const MAX_SAMPLE_BYTES: usize = 64 << 10;

@@ -6,12 +6,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::mem::room::copied;
-use crate::mem::trim;
-use crate::reclaim::node_heap::NodeHeap;
-use crate::sync::runtime::{self, TaskHandle, Waker};
-use crate::sync::worker::{Health, Workers};
-use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
@@ -25,6 +19,12 @@ use crate::tree::upkeep::temperature::Share;
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
 use crate::tree::upkeep::workers::{Compactor, Tender};
 use crate::tree::write::WritePath;
+use leafpress_base::mem::room::copied;
+use leafpress_base::mem::trim;
+use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_base::sync::runtime::{self, TaskHandle, Waker};
+use leafpress_base::sync::worker::{Health, Workers};
+use leafpress_base::sync::{Condvar, Mutex, MutexGuard};
 
 /// Leaves the queue holds.
 const QUEUE_LEAVES: usize = 1024;

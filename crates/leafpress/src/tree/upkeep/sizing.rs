@@ -8,9 +8,6 @@ mod trial;
 
 use bumpalo::Bump;
 
-use crate::codec::{Codec, Dictionary, Scratch};
-use crate::mem::room::{TryGrow, copied, room_for};
-use crate::sync::Mutex;
 use crate::tree::compact::builder::{Record, RecordValue};
 use crate::tree::compact::compress::Settings;
 use crate::tree::error::Error;
@@ -19,6 +16,9 @@ use crate::tree::node::decoder::{Decoder, Engines};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::upkeep::sizing::trial::Tried;
 pub(super) use crate::tree::upkeep::sizing::trial::{Bench, Trial, records_of};
+use leafpress_base::mem::room::{TryGrow, copied, room_for};
+use leafpress_base::sync::Mutex;
+use leafpress_codec::{Codec, Dictionary, Scratch};
 
 /// What memory is worth: a record that is shorter by 1% may take so many per cent longer to read. It is an exchange rate between memory
 /// and processors, for a record that is read now and then; who chose a codec for its speed has another one than who chose it for its
@@ -57,7 +57,8 @@ fn first_frame_bytes(codec: Codec) -> usize {
     match codec {
         Codec::None | Codec::Lz4 { .. } | Codec::Lz4Hc { .. } | Codec::Auto { .. } => 1,
         Codec::Zstd { .. } => 512,
-        Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Zlib32K { .. } | Codec::Qpl { .. } => 2 << 10,
+        // Deflate in all its implementations.
+        _ => 2 << 10,
     }
 }
 

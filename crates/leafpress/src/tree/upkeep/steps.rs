@@ -6,7 +6,6 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::sync::MutexGuard;
 use crate::tree::error::Error;
 use crate::tree::inner::TreeInner;
 use crate::tree::options::Tending;
@@ -15,6 +14,7 @@ use crate::tree::upkeep::idle::{Found, IdleDetector};
 use crate::tree::upkeep::scheduler::State;
 use crate::tree::upkeep::steps_of_training::{Collecting, Running};
 use crate::tree::upkeep::workers::{MIN_REST, REST, TOOLS_LOOK_EVERY};
+use leafpress_base::sync::MutexGuard;
 
 /// How long a wait for a training that runs looks away.
 const TRAINING_LOOK_EVERY: Duration = Duration::from_millis(1);

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use crate::codec::{Codec, Dictionary, Scratch};
-use crate::reclaim::node_heap::{Flush, NodeHeap};
 use crate::tree::compact::compress::Settings;
 use crate::tree::error::Error;
 use crate::tree::inner::TreeInner;
@@ -18,6 +16,8 @@ use crate::tree::upkeep::samples::{Sampler, raw_bytes_of};
 use crate::tree::upkeep::sizing::{Bench, CopiedRuns, Outcome, Rule, Trial};
 use crate::tree::upkeep::trainer::{Aim, Standing, Trained, Trainer, sample_bytes_for};
 use crate::tree::walk::Walk;
+use leafpress_base::reclaim::node_heap::{Flush, NodeHeap};
+use leafpress_codec::{Codec, Dictionary, Scratch};
 
 /// Samples on their way to a training.
 pub(super) struct Collecting {
@@ -270,11 +270,11 @@ impl Running {
     #[cfg(not(any(shuttle, miri)))]
     fn thread(training: Training) -> Result<Thread, Error> {
         // The standard library starts a thread by force: see `on_a_thread_of_its_own`.
-        crate::mem::room::room_for::<u8>(super::training::ROOM_FOR_A_THREAD)?;
+        leafpress_base::mem::room::room_for::<u8>(super::training::ROOM_FOR_A_THREAD)?;
         let work = move || {
-            crate::sync::priority::give_way();
+            leafpress_base::sync::priority::give_way();
             let found = training.run();
-            crate::mem::trim::return_large_blocks();
+            leafpress_base::mem::trim::return_large_blocks();
             found
         };
         let started = std::thread::Builder::new().name("leafpress-train".into()).spawn(work);

@@ -1,9 +1,9 @@
 //! A dictionary from samples: of which size, and whether it is worth having.
 
-use crate::codec::{Dictionary, Engine, saves_enough};
-use crate::mem::room::collected;
 use crate::tree::error::Error;
 use crate::tree::upkeep::samples::Samples;
+use leafpress_base::mem::room::collected;
+use leafpress_codec::{Dictionary, Engine, saves_enough};
 
 /// User bytes of the tree for each byte of the dictionary, whose size is the next power of two, as that of the tables derived from it is.
 const USER_BYTES_PER_DICTIONARY_BYTE: u64 = 256;

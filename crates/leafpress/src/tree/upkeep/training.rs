@@ -8,12 +8,6 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::codec::{CAN_TRAIN, Codec, Dictionary, DictionaryPool, Scratch};
-use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, boxed, copied, room_for};
-use crate::mem::trim;
-use crate::reclaim::node_heap::{MAX_WAITS, NodeHeap};
-use crate::sync::{AtomicPtr, Mutex, Patience};
 use crate::tree::Tree;
 use crate::tree::compact::compress::Settings;
 use crate::tree::error::Error;
@@ -24,6 +18,12 @@ use crate::tree::upkeep::samples::{Ahead, Sampler, Samples, raw_bytes_of};
 use crate::tree::upkeep::trainer::{
     Aim, Candidate, LARGEST_BYTES, LARGEST_LZ4_BYTES, Standing, Trained, Trainer, sample_bytes_for,
 };
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::{TryGrow, boxed, copied, room_for};
+use leafpress_base::mem::trim;
+use leafpress_base::reclaim::node_heap::{MAX_WAITS, NodeHeap};
+use leafpress_base::sync::{AtomicPtr, Mutex, Patience};
+use leafpress_codec::{CAN_TRAIN, Codec, Dictionary, DictionaryPool, Scratch};
 
 /// Leaves a tree has when a dictionary is first trained.
 pub(crate) const FIRST_TRAINING_LEAVES: usize = 16;

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::sync::MutexGuard;
-use crate::sync::runtime::{Next, Task};
-use crate::sync::worker::{Health, Worker};
 use crate::tree::inner::TreeInner;
 use crate::tree::thread_state::Count;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::idle::{Found, IdleDetector};
 use crate::tree::upkeep::scheduler::{SetWhenDropped, State};
 use crate::tree::upkeep::temperature::Share;
+use leafpress_base::sync::MutexGuard;
+use leafpress_base::sync::runtime::{Next, Task};
+use leafpress_base::sync::worker::{Health, Worker};
 
 /// A pass that defragments the heap is followed by as many times its duration of rest, so that it takes 2% of a core at most.
 pub(super) const REST: u32 = 50;

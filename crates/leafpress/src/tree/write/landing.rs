@@ -2,8 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::mem::room::room_for;
-use crate::reclaim::node_heap::NodeHeap;
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
 use crate::tree::inner::TreeInner;
@@ -11,6 +9,8 @@ use crate::tree::node::landing::{Change, Entry, Landing, MAX_LANDING_BYTES, newe
 use crate::tree::node::leaf::Leaf;
 use crate::tree::thread_state::Count;
 use crate::tree::write::WritePath;
+use leafpress_base::mem::room::room_for;
+use leafpress_base::reclaim::node_heap::NodeHeap;
 
 /// Entries that a landing buffer has room for, where its leaf is large enough.
 const LANDING_ENTRIES: usize = 32;

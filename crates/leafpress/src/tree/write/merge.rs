@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::mem::room::{TryGrow, collected};
 use crate::tree::compact::compress::{BuiltLeaves, Compression};
 use crate::tree::compact::landed::landed_changes;
 use crate::tree::compact::merge::Compaction;
@@ -14,6 +13,7 @@ use crate::tree::node::large::DeadLarge;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::thread_state::{Count, Scratchpad};
 use crate::tree::write::WritePath;
+use leafpress_base::mem::room::{TryGrow, collected};
 
 impl<'w> WritePath<'w> {
     pub(super) fn is_small(&self, leaf: Leaf<'_>) -> bool {

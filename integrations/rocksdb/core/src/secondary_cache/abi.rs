@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use leafpress::victim::{NewBlock, Taking};
+use leafpress_pages::victim::{NewBlock, Taking};
 
 use crate::abi::{View, guarded};
 
@@ -143,7 +143,7 @@ unsafe extern "C" fn leafpress_secondary_cache_lookup(
         };
         let is_lent = advise_erase && instance.is_exclusive();
         let taking = if is_lent { Taking::Lend } else { Taking::Keep };
-        let read = |block: leafpress::victim::FoundBlock<'_>| {
+        let read = |block: leafpress_pages::victim::FoundBlock<'_>| {
             // SAFETY: the block is readable for the call, which is what `found` takes.
             let used = unsafe { found(context, block.bytes.as_ptr(), block.bytes.len(), block.tag) };
             if used { Ok(()) } else { Err(()) }

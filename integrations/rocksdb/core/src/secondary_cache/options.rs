@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use leafpress::codec::Codec;
-use leafpress::victim::{Share, VictimCache, VictimError};
+use leafpress_pages::victim::{Share, VictimCache, VictimError};
 use thiserror::Error;
 
 /// The names of all options, in the order in which they are shown.
@@ -124,9 +124,9 @@ impl SecondaryCacheOptions {
             "num_shard_bits" => {
                 self.shard_bits = match value.parse::<i64>() {
                     Ok(bits) if bits < 0 => None,
-                    Ok(bits) if bits <= i64::from(leafpress::victim::MAX_SHARD_BITS) => u32::try_from(bits).ok(),
+                    Ok(bits) if bits <= i64::from(leafpress_pages::victim::MAX_SHARD_BITS) => u32::try_from(bits).ok(),
                     _ => {
-                        let reason = format!("give 0 to {}, or -1", leafpress::victim::MAX_SHARD_BITS);
+                        let reason = format!("give 0 to {}, or -1", leafpress_pages::victim::MAX_SHARD_BITS);
                         return Err(wrong("num_shard_bits", value, reason));
                     }
                 }

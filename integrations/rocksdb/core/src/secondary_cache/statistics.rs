@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use leafpress::victim::{VictimCache, VictimStats};
+use leafpress_pages::victim::{VictimCache, VictimStats};
 
 use super::options::{SecondaryCacheOptionError, SecondaryCacheOptions};
 

@@ -25,7 +25,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::sync::plain::{Mutex, MutexGuard};
+use leafpress_base::sync::plain::{Mutex, MutexGuard};
 
 pub(super) use self::opening::{Opened, Opening};
 use self::run_log::RunLog;

@@ -14,8 +14,8 @@ use crate::cache::disk::failure::Failure;
 use crate::cache::disk::image;
 use crate::cache::disk::state::State;
 use crate::cache::disk::superblock::{self, Kind, RecoveryStamp, Superblock, SuperblockState};
-use crate::io::at_path::at_path;
-use crate::sync::plain::Mutex;
+use leafpress_base::io::at_path::at_path;
+use leafpress_base::sync::plain::Mutex;
 
 /// After a crash positions go on so far behind the last that is known, at least: the killed process may have used some since.
 const POSITIONS_LEFT_OUT: u64 = 1 << 40;
@@ -268,8 +268,8 @@ fn forget_before(state: &mut State, position: u64) {
 #[cfg(all(test, target_os = "linux", not(any(miri, shuttle))))]
 mod tests {
     use super::*;
-    use crate::codec::Codec;
-    use crate::pool::MemoryStore;
+    use leafpress_base::store::MemoryStore;
+    use leafpress_codec::Codec;
 
     #[test]
     fn what_was_killed_is_found_in_the_same_boot_only() {

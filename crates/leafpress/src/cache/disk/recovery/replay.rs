@@ -17,9 +17,9 @@ use crate::cache::disk::failure::Failure;
 use crate::cache::disk::run::Run;
 use crate::cache::disk::state::SuperLeaf;
 use crate::cache::disk::superblock::{Kind, MAX_HEAD};
-use crate::io::open;
-use crate::mem::room::{TryGrow, room_for};
 use crate::tree::MAX_KEY_BYTES;
+use leafpress_base::io::open;
+use leafpress_base::mem::room::{TryGrow, room_for};
 
 /// What there was when the log ended.
 pub(super) struct Replayed {

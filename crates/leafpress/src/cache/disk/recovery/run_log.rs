@@ -23,8 +23,8 @@ use crate::cache::disk::failure::Failure;
 use crate::cache::disk::page::Place;
 use crate::cache::disk::run::Run;
 use crate::cache::disk::state::SuperLeaf;
-use crate::io::at_path::at_path;
-use crate::io::open;
+use leafpress_base::io::at_path::at_path;
+use leafpress_base::io::open;
 
 pub(super) const MAGIC: &[u8; 16] = b"leafpress runs\0\0";
 pub(super) const ENTRY_HEADER_BYTES: usize = 12;

@@ -19,11 +19,11 @@ use super::side_file_header::{HEADER_BYTES, SideFileHeader};
 #[cfg(feature = "fuzz")]
 use crate::cache::disk::page;
 use crate::cache::disk::superblock::Kind;
-use crate::io::at_path::at_path;
-use crate::io::open;
-use crate::mem::OutOfMemory;
-use crate::mem::room::room_for;
-use crate::mem::shared_mapping::SharedMapping;
+use leafpress_base::io::at_path::at_path;
+use leafpress_base::io::open;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::room_for;
+use leafpress_base::mem::shared_mapping::SharedMapping;
 
 const MAGIC: &[u8; 16] = b"leafpress notes\0";
 /// What a word can hold. Epochs are no larger. An epoch that would be stays here: then records are lost, and none is wrong.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cache::{Cache, Disk};
-use crate::pool::{MemoryStore, PageStore, PageWrite};
+use leafpress_base::store::{MemoryStore, PageStore, PageWrite};
 
 /// Panics after each batch that it has written.
 struct Panics {

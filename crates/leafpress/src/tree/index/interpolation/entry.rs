@@ -8,9 +8,9 @@
 //!  1 bit    whether the last bucket's leaf covers what is before
 //! ```
 
-use crate::mem::prefetch::LINE_BYTES;
-use crate::mem::tagged_ptr;
-use crate::mem::tagged_ptr::{HINT_BITS, Hint};
+use leafpress_base::mem::prefetch::LINE_BYTES;
+use leafpress_base::mem::tagged_ptr;
+use leafpress_base::mem::tagged_ptr::{HINT_BITS, Hint};
 
 /// Bits of a place, which is a part of a bucket: so many that a bound between numbered keys has a place of its own.
 pub(crate) const PLACE_BITS: u32 = 12;

@@ -1,10 +1,10 @@
 //! What an interpolation index is made from: the bounds between leaves, as places.
 
-use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, collected, copied, room_for};
-use crate::sync::AtomicPtr;
 use crate::tree::index::interpolation::entry::{Entry, PLACE_BITS};
 use crate::tree::node::key_order::{common_prefix, head};
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::{TryGrow, collected, copied, room_for};
+use leafpress_base::sync::AtomicPtr;
 
 /// Most buckets: a table of 16 MiB, and the prefetch summary of 6, for a shard of a hundred million records.
 const MAX_BUCKETS: usize = 2 << 20;

@@ -13,8 +13,8 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU16, Ordering};
 
-use crate::mem::prefetch::LINE_BYTES;
 use crate::tree::index::interpolation::entry::{LINE_BITS, PLACE_BITS};
+use leafpress_base::mem::prefetch::LINE_BYTES;
 
 pub(crate) const BUCKETS: usize = 20;
 

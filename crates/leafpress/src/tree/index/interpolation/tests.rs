@@ -1,15 +1,15 @@
 //! The table against the bounds that it was made from.
 
-use crate::mem::tagged_ptr;
-#[cfg(target_arch = "x86_64")]
-use crate::mem::tagged_ptr::Hint;
-use crate::reclaim::node_heap::{Flush, NodeHeap};
 use crate::tree::index::interpolation::entry::Entry;
 use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
 use crate::tree::node::fraction::Fraction;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::step::Step;
+use leafpress_base::mem::tagged_ptr;
+#[cfg(target_arch = "x86_64")]
+use leafpress_base::mem::tagged_ptr::Hint;
+use leafpress_base::reclaim::node_heap::{Flush, NodeHeap};
 
 /// Keys of all kinds: few numbers, so that many keys share one, and lengths around that of a number.
 fn key(rng: &mut fastrand::Rng, prefix: &[u8], wide: bool) -> Vec<u8> {

@@ -1,13 +1,13 @@
 //! The way from the root down to the leaf whose range holds a key.
 
-use crate::reclaim::guard::Guard;
+use leafpress_base::reclaim::guard::Guard;
 
-use crate::reclaim::load;
 use crate::tree::index::shard::{Shard, untag};
 use crate::tree::node::inner::Inner;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::step::Step;
+use leafpress_base::reclaim::load;
 
 /// Where a search has got to.
 #[derive(Clone, Copy)]

@@ -3,18 +3,18 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use crate::reclaim::guard::Guard;
+use leafpress_base::reclaim::guard::Guard;
 
-use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, collected, copied};
-use crate::reclaim::load;
-use crate::sync::MutexGuard;
 use crate::tree::error::Error;
 use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
 use crate::tree::index::shard::{NodeHeap, Shard, Splice};
 use crate::tree::node::inner::{Inner, Node};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::step::Step;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::{TryGrow, collected, copied};
+use leafpress_base::reclaim::load;
+use leafpress_base::sync::MutexGuard;
 
 /// Inner nodes above leaves that make a table worth its while: a single one stays in the nearest caches. Under tools that try orders of
 /// steps trees are small.

@@ -1,10 +1,10 @@
 //! Moving inner nodes, for a pass that moves all of a tree's nodes together.
 
-use crate::reclaim::guard::Guard;
+use leafpress_base::reclaim::guard::Guard;
 
-use crate::reclaim::node_heap::{NodeHeap, OwnPart};
 use crate::tree::error::Error;
 use crate::tree::index::shard::{Shard, Splice};
+use leafpress_base::reclaim::node_heap::{NodeHeap, OwnPart};
 
 impl Shard {
     /// Puts copies that are from `part`, which the calling thread allocates from, in the place of the inner nodes above `key` that

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-use crate::reclaim::guard::Guard;
+use leafpress_base::reclaim::guard::Guard;
 
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;

@@ -3,12 +3,12 @@
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use crate::mem::node::Kind;
-use crate::reclaim::node_heap::NodeHeap;
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
 use crate::tree::error::Error;
 use crate::tree::node::layout::{HEADER_BYTES, Header, Sections};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
+use leafpress_base::mem::node::Kind;
+use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_base::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
 
 impl<'g> Leaf<'g> {
     /// A leaf with the same frames and large values, of which a reader sees so much, without a landing buffer, unlocked.

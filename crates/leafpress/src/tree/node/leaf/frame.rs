@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use crate::mem::room::TryGrow;
 use crate::tree::error::{Error, MAX_KEY_BYTES};
 use crate::tree::node::decoder::{Decoder, Value, corrupt};
 use crate::tree::node::frame_keys::FrameKeys;
 use crate::tree::node::hash_bits::{fingerprint, sub_page};
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections, Temperature};
 use crate::tree::node::leaf::{Leaf, Place};
+use leafpress_base::mem::room::TryGrow;
 
 impl<'g> Leaf<'g> {
     /// At least the first `needed` raw bytes of `frame`.

@@ -5,11 +5,11 @@
 //! that the read will need; they are asked for all at once. Each line costs some nanoseconds of those behind it, so that guesses
 //! are as narrow as what they are made from allows, and what the read needs first is asked for first.
 
-use crate::mem::prefetch::{DIRECTORY_LINES, LINE_BYTES, prefetch};
-use crate::mem::tagged_ptr::{HINT_BITS, Hint, NO_HINT};
 use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, READ_AT, SINGLE};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::step::Step;
+use leafpress_base::mem::prefetch::{DIRECTORY_LINES, LINE_BYTES, prefetch};
+use leafpress_base::mem::tagged_ptr::{HINT_BITS, Hint, NO_HINT};
 
 /// Bits of a hint that hold the cache lines that the leaf takes.
 const LENGTH_BITS: u32 = 9;

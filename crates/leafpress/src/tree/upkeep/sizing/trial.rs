@@ -5,9 +5,6 @@ use std::time::Instant;
 
 use bumpalo::Bump;
 
-use crate::codec::{Codec, Dictionary, Scratch};
-use crate::mem::room::{TryGrow, room_for};
-use crate::reclaim::node_heap::NodeHeap;
 use crate::tree::compact::builder::{Record, RecordValue, keep};
 use crate::tree::compact::compress::{Buffers, BuiltLeaves, Compression, Settings};
 use crate::tree::compact::split_hint::SplitHint;
@@ -18,6 +15,9 @@ use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::upkeep::sizing::{REST_OF_READ_NS, time_for_bytes};
 use crate::tree::upkeep::temperature::Temperatures;
+use leafpress_base::mem::room::{TryGrow, room_for};
+use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_codec::{Codec, Dictionary, Scratch};
 
 /// Fewer records say too little.
 const MIN_RECORDS: usize = 64;

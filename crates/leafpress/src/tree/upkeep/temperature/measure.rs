@@ -4,8 +4,6 @@ use bumpalo::Bump;
 
 use super::Temperatures;
 use super::plan::{Cost, Costs};
-use crate::codec::{Codec, Dictionary, EngineOptions, Scratch};
-use crate::mem::trim;
 use crate::tree::compact::builder::{LeafBuilder, Part, form_for};
 use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::compact::split_hint::SplitHint;
@@ -18,6 +16,8 @@ use crate::tree::upkeep::samples::Samples;
 use crate::tree::upkeep::sizing::{REST_OF_READ_NS, records_of};
 use crate::tree::upkeep::trainer::{Aim, Trainer, sample_bytes_for};
 use crate::tree::upkeep::training::on_a_thread_of_its_own;
+use leafpress_base::mem::trim;
+use leafpress_codec::{Codec, Dictionary, EngineOptions, Scratch};
 
 /// Most bytes of a cold dictionary. Wide frames are read seldom: what a larger one saves is worth its tables.
 const LARGEST_BYTES: u64 = 112 << 10;

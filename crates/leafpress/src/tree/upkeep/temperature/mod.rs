@@ -17,14 +17,14 @@ pub(crate) use self::pass::Share;
 use self::plan::{Costs, Factor, Plan};
 use self::timing::Timing;
 pub(crate) use self::timing::{Answered, ReadTimer};
-use crate::codec::{DictionaryPool, Engine};
-use crate::sync::{Mutex, MutexGuard};
 use crate::tree::compact::compress::Settings;
 use crate::tree::error::Error;
 use crate::tree::hot::HotRecords;
 use crate::tree::node::layout::Temperature;
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::{DictionaryChoice, TemperatureRule};
+use leafpress_base::sync::{Mutex, MutexGuard};
+use leafpress_codec::{DictionaryPool, Engine};
 
 /// One read in so many is counted.
 const SAMPLED_IN: u64 = 4;

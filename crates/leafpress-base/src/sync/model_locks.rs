@@ -1,0 +1,77 @@
+//! What `locks` has, over the model checker's locks.
+
+use shuttle::sync;
+
+/// A mutex that knows no poison.
+#[derive(Debug, Default)]
+pub struct Mutex<T>(sync::Mutex<T>);
+
+/// A lock that [`Condvar::wait`] can give up and take again.
+pub struct MutexGuard<'a, T> {
+    mutex: &'a Mutex<T>,
+    held: Option<sync::MutexGuard<'a, T>>,
+}
+
+impl<T> Mutex<T> {
+    pub fn new(value: T) -> Self {
+        Self(sync::Mutex::new(value))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        let held = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        self.guard(held)
+    }
+
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        Some(self.guard(self.0.try_lock().ok()?))
+    }
+
+    fn guard<'a>(&'a self, held: sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        MutexGuard {
+            mutex: self,
+            held: Some(held),
+        }
+    }
+}
+
+impl<T> std::ops::Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.held.as_ref().expect("held but for the time of a wait")
+    }
+}
+
+impl<T> std::ops::DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.held.as_mut().expect("held but for the time of a wait")
+    }
+}
+
+/// A condition variable. In a model a call that is missed is missed for ever.
+#[derive(Debug, Default)]
+pub struct Condvar(sync::Condvar);
+
+impl Condvar {
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+
+    pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        if let Some(held) = guard.held.take() {
+            let held = self.0.wait(held).unwrap_or_else(|poisoned| poisoned.into_inner());
+            guard.held = Some(held);
+        }
+    }
+
+    /// The time is always over at once: there is no clock in a model.
+    pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _timeout: std::time::Duration) {
+        guard.held = None;
+        shuttle::thread::yield_now();
+        guard.held = guard.mutex.lock().held;
+    }
+}

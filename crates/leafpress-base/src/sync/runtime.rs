@@ -1,0 +1,506 @@
+//! The upkeep runtime: a few threads that do the background tasks of all trees and caches of a process.
+//!
+//! A task does one piece of work each time it is called, and says when it is to be called again. Tasks whose time has come wait in one
+//! queue, first come, first served. Threads are started as tasks need them, up to a bound; all of them end with the last task.
+//!
+//! Invariants, which hold whenever the runtime's lock is free:
+//! - A task is in its entry unless a thread runs it. A thread that runs a task holds no lock of the runtime's.
+//! - A task that is to be called has a timer or is in the queue. For each task in the queue a thread was called, and for the first timer a
+//!   thread sleeps no longer than until then, or is at work and will see to it afterwards.
+//! - Threads of an older generation count no more: they end as soon as they see that.
+//!
+//! A child of `fork` has none of the threads, and the lock may have been held when it was made. So it forgets the runtime of its parent, whose
+//! tasks never run again, and makes its own when it needs one.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::thread::{JoinHandle, ThreadId};
+use std::time::{Duration, Instant};
+
+use super::plain::{Condvar, Mutex, MutexGuard};
+use super::worker::{Health, MAX_PANICS_IN_A_ROW};
+
+/// Threads that a runtime has at most, on a machine with fewer cores: some tasks wait for a disk.
+const MIN_MAX_THREADS: usize = 4;
+/// Of these one sleeps until the next timer, and the other sees to it where the first is at long work. Further threads end when they have
+/// been idle for [`MAX_IDLE`].
+const STANDING_THREADS: usize = 2;
+const MAX_IDLE: Duration = Duration::from_secs(1);
+/// How late a timer may be before a second thread looks.
+const GRACE: Duration = Duration::from_millis(50);
+/// Waits of [`MIN_ROUNDED`] and more end at whole multiples of this.
+const GRID: Duration = Duration::from_millis(10);
+const MIN_ROUNDED: Duration = Duration::from_millis(100);
+
+/// When a task is to be called again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// As soon as other tasks that wait have had their turn.
+    Again,
+    /// After this time, or when it is woken, whichever comes first.
+    Wait(Duration),
+    /// The same, or, without a time, only when it is woken. It had nothing to do now: panics before and after this are in a row.
+    Idle(Option<Duration>),
+    /// Never.
+    End,
+}
+
+/// Background work of an owner that is done piece by piece.
+pub trait Task: Send + 'static {
+    /// Does one piece of work. After a panic it is called again, so no lock may stay held, and nothing may count as being worked on that is
+    /// not.
+    fn work(&mut self) -> Next;
+
+    /// The health of the owner's background work.
+    fn health(&self) -> &Health;
+
+    /// The task ends after too many panics, though its owner stays: nothing may wait for its work from now on.
+    fn give_up(&mut self);
+}
+
+/// Wakes a task. Until the task is started it does nothing.
+#[derive(Debug, Default)]
+pub struct Waker(OnceLock<Name>);
+
+impl Waker {
+    /// Has the task called soon. If it runs now, it is called once more after that.
+    pub fn wake(&self) {
+        if let Some(name) = self.0.get() {
+            name.wake();
+        }
+    }
+}
+
+/// A task of a runtime.
+#[derive(Debug, Clone, Copy)]
+struct Name {
+    runtime: &'static Runtime,
+    number: u64,
+}
+
+impl Name {
+    /// Whether the task belongs to the process that this one was forked from.
+    fn is_of_parent(self) -> bool {
+        !ptr::eq(CURRENT.load(Ordering::Acquire), self.runtime)
+    }
+
+    fn wake(self) {
+        if self.is_of_parent() {
+            return;
+        }
+        let mut state = self.runtime.state.lock();
+        match state.tasks.get_mut(&self.number) {
+            Some(entry) if entry.status == Status::Waiting => {
+                state.make_ready(self.number);
+                self.runtime.call_a_thread(&mut state);
+            }
+            Some(entry) => entry.woken = true,
+            None => {}
+        }
+    }
+}
+
+/// A task that was started. It ends when this is dropped; a piece of work that is being done is waited for, unless that piece itself drops
+/// the handle.
+#[derive(Debug)]
+pub struct TaskHandle(Name);
+
+impl Drop for TaskHandle {
+    fn drop(&mut self) {
+        // The parent's tasks are not touched: what they were doing when the process forked is half done here.
+        if !self.0.is_of_parent() {
+            self.0.runtime.end(self.0.number);
+        }
+    }
+}
+
+/// Starts a task, which is called at once, and whenever `waker` wakes it.
+pub fn start(task: impl Task, waker: Option<&Waker>) -> io::Result<TaskHandle> {
+    Runtime::current().start(Box::new(task), waker)
+}
+
+#[derive(Debug, Default)]
+struct Runtime {
+    state: Mutex<State>,
+    /// A task is ready, or the threads are to end.
+    changed: Condvar,
+    /// A task has ended whose owner waits for that.
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    tasks: HashMap<u64, Entry>,
+    next_number: u64,
+    /// Tasks whose time has come, and some that have ended since.
+    ready: VecDeque<u64>,
+    timers: BTreeSet<(Instant, u64)>,
+    generation: u64,
+    /// Threads of this generation.
+    threads: usize,
+    /// Those that wait for something to do.
+    idle: usize,
+    /// Until when one of these sleeps, to see to the timer that was the first by then.
+    alarm: Option<Instant>,
+    /// Timers are whole multiples of the grid after this.
+    zero: Option<Instant>,
+    handles: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("tasks", &self.tasks.len())
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
+}
+
+struct Entry {
+    /// There unless it runs.
+    task: Option<Box<dyn Task>>,
+    status: Status,
+    /// Woken while it was ready or ran.
+    woken: bool,
+    /// Whether it is to end after what it does now.
+    ends: bool,
+    timer: Option<Instant>,
+    panics_in_a_row: u32,
+}
+
+#[derive(PartialEq, Eq)]
+enum Status {
+    Waiting,
+    Ready,
+    Running(ThreadId),
+}
+
+/// The process's runtime, once there is one.
+static CURRENT: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
+
+/// Has children of `fork` forget the runtime of their parent.
+#[cfg(all(unix, not(miri)))]
+#[allow(unsafe_code)]
+fn forget_in_children() {
+    extern "C" fn forget() {
+        CURRENT.store(ptr::null_mut(), Ordering::Release);
+    }
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    // SAFETY: the function may be called at any time, and touches an atomic alone. Where there is no memory for it, children cannot tend their trees.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(forget));
+    });
+}
+
+#[cfg(not(all(unix, not(miri))))]
+fn forget_in_children() {}
+
+/// How many threads a runtime has at most.
+fn max_threads() -> usize {
+    static MAX: OnceLock<usize> = OnceLock::new();
+    *MAX.get_or_init(|| {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        cores.max(MIN_MAX_THREADS)
+    })
+}
+
+impl State {
+    /// Queues a task that is there and does not run.
+    fn make_ready(&mut self, number: u64) {
+        let Some(entry) = self.tasks.get_mut(&number) else {
+            return;
+        };
+        entry.status = Status::Ready;
+        if let Some(timer) = entry.timer.take() {
+            self.timers.remove(&(timer, number));
+        }
+        self.ready.push_back(number);
+    }
+
+    /// Has a waiting task called after this time.
+    fn set_timer(&mut self, number: u64, time: Option<Duration>) {
+        // A time past the clock's end is none.
+        let timer = time.and_then(|time| self.rounded(Instant::now().checked_add(time)?, time));
+        if let (Some(entry), Some(timer)) = (self.tasks.get_mut(&number), timer) {
+            entry.timer = Some(timer);
+            self.timers.insert((timer, number));
+        }
+    }
+
+    /// A later time, up to [`GRID`], which many tasks have in common: thousands of caches wake a thread a hundred times a second together.
+    fn rounded(&mut self, time: Instant, wait: Duration) -> Option<Instant> {
+        if wait < MIN_ROUNDED {
+            return Some(time);
+        }
+        let zero = *self.zero.get_or_insert(time);
+        let past = time.saturating_duration_since(zero).as_nanos() % GRID.as_nanos();
+        let missing = (GRID.as_nanos() - past) % GRID.as_nanos();
+        time.checked_add(Duration::from_nanos(missing as u64))
+    }
+
+    /// Notes whether a task has panicked; how often it has without a piece of work done in between.
+    fn note_panics(&mut self, number: u64, panicked: bool, next: Next) -> u32 {
+        self.tasks.get_mut(&number).map_or(0, |entry| {
+            match next {
+                _ if panicked => entry.panics_in_a_row += 1,
+                Next::Idle(_) => {}
+                Next::Again | Next::Wait(_) | Next::End => entry.panics_in_a_row = 0,
+            }
+            entry.panics_in_a_row
+        })
+    }
+
+    fn queue_what_is_due(&mut self) {
+        if self.timers.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        while let Some(&(time, number)) = self.timers.first()
+            && time <= now
+        {
+            self.make_ready(number);
+        }
+    }
+
+    /// The next task to run, which counts as running from now on.
+    fn take_ready(&mut self) -> Option<(u64, Box<dyn Task>)> {
+        self.queue_what_is_due();
+        while let Some(number) = self.ready.pop_front() {
+            if let Some(entry) = self.tasks.get_mut(&number)
+                && let Some(task) = entry.task.take()
+            {
+                entry.status = Status::Running(std::thread::current().id());
+                entry.woken = false;
+                return Some((number, task));
+            }
+        }
+        None
+    }
+
+    /// Without tasks there are no threads: those that there are end, and are joined by whoever gets their handles.
+    fn end_threads_if_last(&mut self, changed: &Condvar) -> Vec<JoinHandle<()>> {
+        if !self.tasks.is_empty() {
+            return Vec::new();
+        }
+        self.generation += 1;
+        self.threads = 0;
+        self.idle = 0;
+        self.alarm = None;
+        self.ready.clear();
+        changed.notify_all();
+        std::mem::take(&mut self.handles)
+    }
+}
+
+impl Runtime {
+    fn current() -> &'static Self {
+        forget_in_children();
+        let current = CURRENT.load(Ordering::Acquire);
+        if !current.is_null() {
+            return Self::of(current);
+        }
+        let made = Box::into_raw(Box::default());
+        match CURRENT.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Self::of(made),
+            Err(other) => {
+                Self::free(made);
+                Self::of(other)
+            }
+        }
+    }
+
+    #[allow(unsafe_code)]
+    fn of(current: *mut Self) -> &'static Self {
+        // SAFETY: what is or was in `CURRENT` came from a box, and is never freed nor borrowed mutably.
+        unsafe { &*current }
+    }
+
+    #[allow(unsafe_code)]
+    fn free(made: *mut Self) {
+        // SAFETY: the caller made the box and showed it to nobody.
+        drop(unsafe { Box::from_raw(made) });
+    }
+
+    fn start(&'static self, task: Box<dyn Task>, waker: Option<&Waker>) -> io::Result<TaskHandle> {
+        let mut state = self.state.lock();
+        let number = state.next_number;
+        state.next_number += 1;
+        let is_first = state.threads == 0;
+        if is_first {
+            self.start_thread(&mut state)?;
+        }
+        let entry = Entry {
+            task: Some(task),
+            status: Status::Waiting,
+            woken: false,
+            ends: false,
+            timer: None,
+            panics_in_a_row: 0,
+        };
+        state.tasks.insert(number, entry);
+        let name = Name { runtime: self, number };
+        if let Some(waker) = waker {
+            let _ = waker.0.set(name);
+        }
+        state.make_ready(number);
+        if !is_first {
+            self.call_a_thread(&mut state);
+        }
+        Ok(TaskHandle(name))
+    }
+
+    fn start_thread(&'static self, state: &mut State) -> io::Result<()> {
+        let generation = state.generation;
+        let thread = std::thread::Builder::new().name("leafpress-upkeep".to_owned());
+        let handle = thread.spawn(move || self.run(generation))?;
+        // Those of threads that were idle for long are of no use any more.
+        state.handles.retain(|handle| !handle.is_finished());
+        state.handles.push(handle);
+        state.threads += 1;
+        Ok(())
+    }
+
+    /// Has another thread look at the queue and the timers. If no more can be started, the others do it after what they do now.
+    fn call_a_thread(&'static self, state: &mut State) {
+        if state.idle > 0 {
+            self.changed.notify_one();
+        } else if state.threads < max_threads() {
+            let _ = self.start_thread(state);
+        }
+    }
+
+    /// What each of the threads does.
+    fn run(&'static self, generation: u64) {
+        let mut state = self.state.lock();
+        let mut idle_since = Instant::now();
+        while state.generation == generation {
+            if let Some((number, task)) = state.take_ready() {
+                // It may take long.
+                if !state.ready.is_empty() || (!state.timers.is_empty() && state.idle == 0) {
+                    self.call_a_thread(&mut state);
+                }
+                drop(state);
+                state = self.work(number, task);
+                idle_since = Instant::now();
+                continue;
+            }
+            let first = state.timers.first().map(|(time, _)| *time);
+            let alarm = first.filter(|first| state.alarm.is_none_or(|alarm| *first < alarm));
+            let is_spare = alarm.is_none() && state.threads > STANDING_THREADS;
+            if is_spare && idle_since.elapsed() >= MAX_IDLE {
+                state.threads -= 1;
+                return;
+            }
+            let now = Instant::now();
+            let until = match (alarm, first) {
+                (Some(alarm), _) => Some(alarm),
+                // Another thread waits for it. That may be at long work by then.
+                (None, Some(first)) => Some((first + GRACE).max(now + GRACE)),
+                (None, None) if is_spare => Some(now + MAX_IDLE),
+                (None, None) => None,
+            };
+            if alarm.is_some() {
+                state.alarm = alarm;
+            }
+            state.idle += 1;
+            match until {
+                Some(until) => self.changed.wait_for(&mut state, until.saturating_duration_since(now)),
+                None => self.changed.wait(&mut state),
+            }
+            if state.generation == generation {
+                state.idle -= 1;
+                if alarm.is_some() && state.alarm == alarm {
+                    state.alarm = None;
+                }
+            }
+        }
+    }
+
+    /// Runs a task once, and does with it what it says.
+    fn work(&'static self, number: u64, mut task: Box<dyn Task>) -> MutexGuard<'static, State> {
+        let result = catch_unwind(AssertUnwindSafe(|| task.work()));
+        let panicked = result.is_err();
+        let mut next = result.unwrap_or_else(|panic| {
+            task.health().note(panic);
+            Next::Again
+        });
+        let mut state = self.state.lock();
+        let panics_in_a_row = state.note_panics(number, panicked, next);
+        if panics_in_a_row >= MAX_PANICS_IN_A_ROW {
+            drop(state);
+            task.health().end();
+            let _ = catch_unwind(AssertUnwindSafe(|| task.give_up()));
+            next = Next::End;
+            state = self.state.lock();
+        }
+        match state.tasks.get_mut(&number) {
+            Some(entry) if !entry.ends && next != Next::End => {
+                entry.task = Some(task);
+                entry.status = Status::Waiting;
+                match next {
+                    Next::Wait(time) if !entry.woken => state.set_timer(number, Some(time)),
+                    Next::Idle(time) if !entry.woken => state.set_timer(number, time),
+                    _ => state.make_ready(number),
+                }
+                state
+            }
+            _ => {
+                drop(state);
+                // It may have the last reference to what its owner shares with it, whose destructor may be the caller's.
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
+                self.remove(number)
+            }
+        }
+    }
+
+    /// Removes a task that has ended.
+    fn remove(&'static self, number: u64) -> MutexGuard<'static, State> {
+        let mut state = self.state.lock();
+        state.tasks.remove(&number);
+        self.ended.notify_all();
+        // This is one of them: they end by themselves.
+        drop(state.end_threads_if_last(&self.changed));
+        state
+    }
+
+    /// Ends a task for its owner.
+    fn end(&'static self, number: u64) {
+        let mut state = self.state.lock();
+        let mut task = None;
+        while let Some(entry) = state.tasks.get_mut(&number) {
+            match entry.status {
+                Status::Running(thread) => {
+                    entry.ends = true;
+                    if thread == std::thread::current().id() {
+                        // The thread ends it as soon as it can.
+                        return;
+                    }
+                    self.ended.wait(&mut state);
+                }
+                Status::Waiting | Status::Ready => {
+                    let entry = state.tasks.remove(&number);
+                    if let Some(timer) = entry.as_ref().and_then(|entry| entry.timer) {
+                        state.timers.remove(&(timer, number));
+                    }
+                    task = entry.and_then(|entry| entry.task);
+                }
+            }
+        }
+        let threads = state.end_threads_if_last(&self.changed);
+        drop(state);
+        drop(task);
+        for thread in threads {
+            // An owner may be dropped by what another owner's task calls.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

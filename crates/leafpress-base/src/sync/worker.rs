@@ -1,0 +1,256 @@
+//! Background threads that a tree, a pool or a cache has for itself: those that wait for a disk, and those that the caller asked for.
+//!
+//! A worker does one piece of work after another until its owner goes. Work that panics (a caller's engine or store may) is counted and
+//! lost, and the thread goes on with the next. One that panics again and again without any work done in between ends: then its owner's
+//! statistics and calls say so. No background thread ends silently.
+
+use std::any::Any;
+use std::io;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// A worker ends after so many panics in a row.
+pub(super) const MAX_PANICS_IN_A_ROW: u32 = 16;
+
+/// What a background thread does.
+pub trait Worker: Send + 'static {
+    /// Waits for a piece of work and does it; [`ControlFlow::Break`] when the owner is going. After a panic it is called again, so no lock
+    /// may stay held, and nothing may count as being worked on that is not.
+    fn work(&mut self) -> ControlFlow<()>;
+
+    /// Where the owner looks how its workers are.
+    fn health(&self) -> &Health;
+
+    /// The thread is about to end, though its owner stays: nobody may wait for its work from now on.
+    fn give_up(&mut self);
+}
+
+/// In place of a panic that is noted already.
+struct Noted;
+
+/// How an owner's workers are.
+#[derive(Debug, Default)]
+pub struct Health {
+    panics: AtomicU64,
+    ended: AtomicU64,
+    /// What the last panic said.
+    said: Mutex<String>,
+}
+
+impl Health {
+    /// Pieces of work that panicked.
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Relaxed)
+    }
+
+    /// Threads that ended though their owner did not.
+    pub fn ended(&self) -> u64 {
+        self.ended.load(Relaxed)
+    }
+
+    /// Why background work is not done any more, where a thread has ended.
+    pub fn failure(&self) -> Option<String> {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.ended() > 0)
+            .then(|| format!("a background thread ended after {MAX_PANICS_IN_A_ROW} panics in a row, the last: {said}"))
+    }
+
+    /// Does a piece of work that others wait for. Where it panics, that is noted before they can know that it has ended.
+    pub fn noting<R>(&self, work: impl FnOnce() -> R) -> R {
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+            self.note(panic);
+            resume_unwind(Box::new(Noted))
+        })
+    }
+
+    /// Records that a thread or a task has ended before its owner. To be called before callers that wait for its work are woken, because they
+    /// ask for the reason.
+    pub(super) fn end(&self) {
+        self.ended.fetch_add(1, Relaxed);
+        #[cfg(feature = "tracing")]
+        let _ = catch_unwind(|| {
+            warn_event!(thread = std::thread::current().name(), "background thread ended");
+        });
+    }
+
+    /// Notes a panic.
+    pub fn note(&self, panic: Box<dyn Any + Send>) {
+        if panic.is::<Noted>() {
+            return;
+        }
+        self.panics.fetch_add(1, Relaxed);
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = panic.downcast_ref::<&str>() {
+            (*text).clone_into(&mut said);
+        } else if let Some(text) = panic.downcast_ref::<String>() {
+            said.clone_from(text);
+        } else {
+            "no message".clone_into(&mut said);
+            // Its destructor might panic.
+            std::mem::forget(panic);
+        }
+        #[cfg(feature = "tracing")]
+        {
+            let reason = said.clone();
+            drop(said);
+            // Who is told may panic as well, and is not to end the thread by it.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                warn_event!(
+                    thread = std::thread::current().name(),
+                    reason,
+                    "background work panicked"
+                );
+            }));
+        }
+    }
+}
+
+/// An owner's threads, joined when this is dropped. The owner tells them to stop before that.
+#[derive(Debug, Default)]
+pub struct Workers(Vec<JoinHandle<()>>);
+
+impl Workers {
+    /// Starts one more.
+    pub fn start(&mut self, name: String, worker: impl Worker) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name(name).spawn(move || run(worker))?;
+        self.0.push(thread);
+        Ok(())
+    }
+
+    /// Waits until all have ended, which they were told to.
+    pub fn join(&mut self) {
+        for thread in self.0.drain(..) {
+            // The last who has the owner may be what one of its threads calls: that one ends by itself.
+            if thread.thread().id() == std::thread::current().id() {
+                continue;
+            }
+            // Panics are caught and counted in it.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+fn run(mut worker: impl Worker) {
+    let mut panics_in_a_row = 0;
+    while panics_in_a_row < MAX_PANICS_IN_A_ROW {
+        match catch_unwind(AssertUnwindSafe(|| worker.work())) {
+            Ok(ControlFlow::Continue(())) => panics_in_a_row = 0,
+            Ok(ControlFlow::Break(())) => return,
+            Err(panic) => {
+                panics_in_a_row += 1;
+                worker.health().note(panic);
+            }
+        }
+    }
+    worker.health().end();
+    worker.give_up();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[test]
+    fn who_is_told_of_the_end_of_work_finds_its_panic_noted_once() {
+        struct Told<'h>(&'h Health, u64);
+
+        impl Drop for Told<'_> {
+            fn drop(&mut self) {
+                assert_eq!(self.0.panics(), self.1);
+            }
+        }
+
+        let health = Health::default();
+        for panics in 1..4 {
+            let work = || {
+                let _told = Told(&health, panics);
+                health.noting(|| panic!("a bug"))
+            };
+            let panic = catch_unwind(AssertUnwindSafe(work)).unwrap_err();
+            health.note(panic);
+            assert_eq!(health.panics(), panics);
+        }
+        assert_eq!(health.noting(|| 7), 7);
+    }
+
+    /// Panics in `panics` of its first calls, works in the next `works`, and so on until there was `until` work.
+    struct Script {
+        health: Arc<Health>,
+        gave_up: Arc<AtomicBool>,
+        panics: u64,
+        works: u64,
+        until: u64,
+        calls: u64,
+        worked: Arc<AtomicU64>,
+    }
+
+    impl Worker for Script {
+        fn work(&mut self) -> ControlFlow<()> {
+            if self.worked.load(Relaxed) == self.until {
+                return ControlFlow::Break(());
+            }
+            let call = self.calls;
+            self.calls += 1;
+            assert!(call % (self.panics + self.works) >= self.panics, "call {call} panics");
+            self.worked.fetch_add(1, Relaxed);
+            ControlFlow::Continue(())
+        }
+
+        fn health(&self) -> &Health {
+            &self.health
+        }
+
+        fn give_up(&mut self) {
+            assert!(self.health.failure().is_some(), "waiting callers can ask why");
+            self.gave_up.store(true, Relaxed);
+        }
+    }
+
+    /// Panics, work done, and why it ended.
+    fn run_script(panics: u64, works: u64, until: u64) -> (u64, u64, Option<String>) {
+        let (health, gave_up, worked) = (Arc::<Health>::default(), Arc::default(), Arc::default());
+        let script = Script {
+            health: Arc::clone(&health),
+            gave_up: Arc::clone(&gave_up),
+            panics,
+            works,
+            until,
+            calls: 0,
+            worked: Arc::clone(&worked),
+        };
+        let mut workers = Workers::default();
+        workers.start("leafpress-test".to_owned(), script).unwrap();
+        workers.join();
+        assert_eq!(gave_up.load(Relaxed), health.failure().is_some());
+        assert_eq!(health.ended(), u64::from(health.failure().is_some()));
+        (health.panics(), worked.load(Relaxed), health.failure())
+    }
+
+    #[test]
+    fn work_that_panics_now_and_then_ends_nothing() {
+        assert_eq!(run_script(0, 1, 5), (0, 5, None));
+        assert_eq!(run_script(3, 2, 6), (9, 6, None));
+        let one_less = u64::from(MAX_PANICS_IN_A_ROW) - 1;
+        assert_eq!(run_script(one_less, 1, 10), (one_less * 10, 10, None));
+    }
+
+    #[test]
+    fn a_worker_that_only_panics_ends_and_says_why() {
+        let (panics, worked, failure) = run_script(u64::MAX - 1, 1, 1);
+        assert_eq!((panics, worked), (u64::from(MAX_PANICS_IN_A_ROW), 0));
+        let failure = failure.unwrap();
+        assert!(failure.ends_with("the last: call 15 panics"), "{failure}");
+    }
+}

@@ -1,0 +1,175 @@
+//! Trained dictionaries: shared, immutable, reference-counted.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+#[cfg(feature = "lz4")]
+use super::lz4::dictionary::Lz4Compression;
+#[cfg(feature = "lz4")]
+use super::lz4::ffi as lz4_ffi;
+#[cfg(feature = "lz4")]
+use super::lz4::short::History;
+#[cfg(feature = "zstd")]
+use super::zstd::dictionary::{ZstdCompression, ZstdDecompression};
+#[cfg(feature = "zstd")]
+use super::zstd::ffi::{CompressionTables, DecompressionTables, Prepared};
+use super::{Codec, CodecError};
+
+/// A dictionary, trained or given. Cloning shares it.
+///
+/// The tables a codec needs are made when it first uses the dictionary, once for all threads.
+#[derive(Clone)]
+pub struct Dictionary {
+    inner: Arc<Inner>,
+}
+
+/// A dictionary that others may let go.
+pub(super) struct WeakDictionary(Weak<Inner>);
+
+impl WeakDictionary {
+    /// It, if somebody still has it.
+    pub(super) fn upgrade(&self) -> Option<Dictionary> {
+        Some(Dictionary {
+            inner: self.0.upgrade()?,
+        })
+    }
+}
+
+struct Inner {
+    id: u32,
+    /// Unique in this process, so that a thread's buffer can tell whose bytes it holds. Never 0.
+    serial: u64,
+    #[cfg(feature = "lz4")]
+    lz4: Lz4Compression,
+    #[cfg(feature = "zstd")]
+    zstd_compression: ZstdCompression,
+    #[cfg(feature = "zstd")]
+    zstd_decompression: ZstdDecompression,
+    bytes: Box<[u8]>,
+}
+
+static SERIALS: AtomicU64 = AtomicU64::new(1);
+
+impl Dictionary {
+    /// A dictionary from bytes the caller trained or chose.
+    pub fn from_bytes(id: u32, bytes: impl Into<Box<[u8]>>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                id,
+                serial: SERIALS.fetch_add(1, Ordering::Relaxed),
+                #[cfg(feature = "lz4")]
+                lz4: Lz4Compression::default(),
+                #[cfg(feature = "zstd")]
+                zstd_compression: ZstdCompression::default(),
+                #[cfg(feature = "zstd")]
+                zstd_decompression: ZstdDecompression::default(),
+                bytes: bytes.into(),
+            }),
+        }
+    }
+
+    pub(super) fn downgrade(&self) -> WeakDictionary {
+        WeakDictionary(Arc::downgrade(&self.inner))
+    }
+
+    /// How many have this dictionary: its clones.
+    pub fn sharers(&self) -> usize {
+        Arc::strong_count(&self.inner)
+    }
+
+    /// The dictionary's number.
+    pub fn id(&self) -> u32 {
+        self.inner.id
+    }
+
+    /// The dictionary's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.inner.bytes
+    }
+
+    /// Makes the tables that a codec reads with now, so that [`Dictionary::held_bytes`] counts them and the first block need not
+    /// wait for them.
+    ///
+    /// # Errors
+    /// [`CodecError::Failed`] when the codec refuses the dictionary's bytes.
+    pub fn prepare_to_read(&self, codec: Codec) -> Result<(), CodecError> {
+        match codec {
+            #[cfg(feature = "zstd")]
+            Codec::Zstd { .. } if !self.bytes().is_empty() => self.zstd_decompression().map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// Memory that this dictionary holds, in bytes: its bytes and the tables made so far.
+    pub fn held_bytes(&self) -> usize {
+        let inner = &self.inner;
+        // An `Arc` keeps two counts before its value.
+        let own = size_of::<Inner>() + 2 * size_of::<usize>() + inner.bytes.len();
+        #[cfg(feature = "lz4")]
+        let own = own + inner.lz4.held_bytes();
+        #[cfg(feature = "zstd")]
+        let own = own + inner.zstd_compression.held_bytes() + inner.zstd_decompression.held_bytes();
+        own
+    }
+
+    /// A number no other dictionary of this process has; never 0, and below 2^63.
+    #[inline]
+    pub fn serial(&self) -> u64 {
+        self.inner.serial
+    }
+
+    #[cfg(feature = "lz4")]
+    /// The dictionary as our own encoder of short LZ4 blocks takes it, if it can.
+    #[inline]
+    pub(super) fn lz4_short(&self) -> Option<History<'_>> {
+        self.inner.lz4.short(&self.inner.bytes)
+    }
+
+    #[cfg(feature = "lz4")]
+    /// The tables LZ4's fast encoder compresses with.
+    #[inline]
+    pub(super) fn lz4_fast(&self) -> Result<lz4_ffi::Attached<'_, lz4_ffi::Stream>, CodecError> {
+        self.inner.lz4.fast(&self.inner.bytes)
+    }
+
+    #[cfg(feature = "lz4")]
+    /// The tables LZ4's slow encoders compress with at a level.
+    #[inline]
+    pub(super) fn lz4_high(&self, level: i32) -> Result<lz4_ffi::Attached<'_, lz4_ffi::HighStream>, CodecError> {
+        self.inner.lz4.high(&self.inner.bytes, level)
+    }
+
+    #[cfg(feature = "zstd")]
+    /// The tables zstd compresses with at a level.
+    #[inline]
+    pub(super) fn zstd_compression(&self, level: i32) -> Result<Prepared<'_, CompressionTables>, CodecError> {
+        self.inner.zstd_compression.get(&self.inner.bytes, level)
+    }
+
+    #[cfg(feature = "zstd")]
+    /// The tables zstd decompresses with.
+    #[inline]
+    pub(super) fn zstd_decompression(&self) -> Result<Prepared<'_, DecompressionTables>, CodecError> {
+        self.inner.zstd_decompression.get(&self.inner.bytes)
+    }
+}
+
+impl fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dictionary")
+            .field("id", &self.inner.id)
+            .field("bytes", &self.inner.bytes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What becomes of zstd's header with the entropy tables.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Header {
+    Kept,
+    CutOff,
+}
+
+/// What errors of training name.
+pub(super) const TRAINING: &str = "dictionary training";

@@ -1,0 +1,103 @@
+//! liblz4's encoders. All write the one block format; which of them wrote a block, its decoder cannot tell.
+//!
+//! Compression of small inputs must never clear a table of 16 or 256 KiB per call, so working streams are
+//! kept, as many as cores can use, with the `_fast` resets, which only step the position on.
+
+use std::ffi::c_int;
+
+use super::ffi::{HighStream, Stream};
+use crate::room::Room;
+use crate::{CodecError, Dictionary};
+use leafpress_base::mem::room::TryGrow;
+use leafpress_base::sync::per_core::PerCore;
+
+/// Which of liblz4's encoders compresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// `LZ4_compress_fast`: one hash table, one candidate a position.
+    Fast {
+        /// liblz4's acceleration factor.
+        acceleration: c_int,
+    },
+    /// `LZ4_compress_HC`: two hash tables (level 2), chains of candidates (3 to 9) or optimal parsing (10 to 12).
+    High {
+        /// liblz4's level.
+        level: c_int,
+    },
+}
+
+/// What is compressed.
+#[derive(Clone, Copy)]
+pub(crate) enum Input<'r> {
+    Whole(&'r [u8]),
+    /// With bytes behind it.
+    Tailed(&'r [u8], &'r [u8]),
+}
+
+/// Compression streams, made when they are first used.
+#[derive(Default)]
+pub(crate) struct Encoder {
+    /// An input with its tail.
+    tailed: Vec<u8>,
+    // A fast stream that changes between tables for short and for long distances is cleared, so there is one for blocks with
+    // a dictionary and one for blocks without.
+    plain: Option<Box<Stream>>,
+    with_dictionary: Option<Box<Stream>>,
+    high: Option<Box<HighStream>>,
+}
+
+static ENCODERS: PerCore<Encoder> = PerCore::new();
+
+/// Runs `work` with an encoder.
+#[inline]
+pub(crate) fn with_encoder<R>(work: impl FnOnce(&mut Encoder) -> Result<R, CodecError>) -> Result<R, CodecError> {
+    ENCODERS.with(work)
+}
+
+/// The stream in `slot`, made now if there is none.
+#[inline]
+fn stream<S>(slot: &mut Option<Box<S>>, new: impl FnOnce() -> Option<Box<S>>) -> Result<&mut S, CodecError> {
+    match slot {
+        Some(stream) => Ok(stream),
+        none => {
+            let new = new().ok_or(CodecError::OutOfMemory { bytes: size_of::<S>() })?;
+            Ok(none.insert(new))
+        }
+    }
+}
+
+impl Encoder {
+    /// Makes the block of `input` the room's; false when it does not fit.
+    pub(crate) fn compress(
+        &mut self,
+        method: Method,
+        input: Input<'_>,
+        dictionary: Option<&Dictionary>,
+        room: &mut Room<'_>,
+    ) -> Result<bool, CodecError> {
+        let bytes = match input {
+            Input::Whole(raw) => raw,
+            Input::Tailed(raw, tail) => {
+                self.tailed.clear();
+                self.tailed.try_append(raw)?;
+                self.tailed.try_append(tail)?;
+                &self.tailed
+            }
+        };
+        match method {
+            Method::Fast { acceleration } => {
+                let slot = if dictionary.is_some() {
+                    &mut self.with_dictionary
+                } else {
+                    &mut self.plain
+                };
+                let prepared = dictionary.map(Dictionary::lz4_fast).transpose()?;
+                stream(slot, Stream::new)?.compress(bytes, prepared, acceleration, room)
+            }
+            Method::High { level } => {
+                let prepared = dictionary.map(|d| d.lz4_high(level)).transpose()?;
+                stream(&mut self.high, HighStream::new)?.compress(bytes, prepared, level, room)
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Codec names.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::CodecError;
+
+/// Which path Intel QPL executes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum QplPath {
+    /// The CPU, never a device.
+    Software,
+    /// An IAA device; fails fast without one.
+    Hardware,
+    /// An IAA device first, then the CPU.
+    Auto,
+}
+
+/// Which Huffman tables QPL compresses with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum QplMode {
+    /// The fixed tables of RFC 1951.
+    Fixed,
+    /// Tables made for each block.
+    Dynamic,
+}
+
+/// A codec's name and settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Codec {
+    /// Stored as it is.
+    None,
+    /// LZ4; `acceleration` 1 is LZ4's default, larger is faster and weaker.
+    Lz4 {
+        /// 1 to 65537.
+        acceleration: i32,
+    },
+    /// LZ4 written by liblz4's slow encoders: blocks are smaller and decode alike.
+    Lz4Hc {
+        /// 2 to 12; 9 is liblz4's default.
+        level: i32,
+    },
+    /// Zstandard.
+    Zstd {
+        /// -131072 to 22, not 0.
+        level: i32,
+    },
+    /// Raw deflate by libdeflate.
+    Deflate {
+        /// 1 to 12.
+        level: i32,
+    },
+    /// Raw deflate by the system's zlib, or what is preloaded over it, with a history window of 4 KiB, which is what Intel IAA has.
+    Zlib {
+        /// 1 to 9.
+        level: i32,
+    },
+    /// The same with zlib's own history window of 32 KiB: what zlib does for a program that sets nothing. IAA does not decode it.
+    Zlib32K {
+        /// 1 to 9.
+        level: i32,
+    },
+    /// Raw deflate by Intel QPL.
+    Qpl {
+        /// Where it executes.
+        path: QplPath,
+        /// Which Huffman tables it writes.
+        mode: QplMode,
+    },
+    /// Several, leaf by leaf: what is read much is stored as it is, what is read little by Zstandard, what is between by LZ4. A tree chooses;
+    /// nothing else has this codec.
+    Auto {
+        /// Zstandard's level, -131072 to 22, not 0; 3 where it is not said.
+        level: i32,
+    },
+}
+
+/// The level of `auto`.
+const AUTO_LEVEL: i32 = 3;
+
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Codec::None => f.write_str("none"),
+            Codec::Lz4 { acceleration: 1 } => f.write_str("lz4"),
+            Codec::Lz4 { acceleration } => write!(f, "lz4:fast={acceleration}"),
+            Codec::Lz4Hc { level } => write!(f, "lz4:hc={level}"),
+            Codec::Zstd { level } => write!(f, "zstd:{level}"),
+            Codec::Deflate { level } => write!(f, "deflate:{level}"),
+            Codec::Zlib { level } => write!(f, "zlib:{level}"),
+            Codec::Zlib32K { level } => write!(f, "zlib:32k={level}"),
+            Codec::Qpl { path, mode } => {
+                let path = match path {
+                    QplPath::Software => "software",
+                    QplPath::Hardware => "hardware",
+                    QplPath::Auto => "auto",
+                };
+                let mode = match mode {
+                    QplMode::Fixed => "fixed",
+                    QplMode::Dynamic => "dynamic",
+                };
+                write!(f, "qpl:{path}:{mode}")
+            }
+            Codec::Auto { level: AUTO_LEVEL } => f.write_str("auto"),
+            Codec::Auto { level } => write!(f, "auto:zstd:{level}"),
+        }
+    }
+}
+
+/// The smallest zstd level (`ZSTD_minCLevel`).
+const MIN_ZSTD_LEVEL: i32 = -131_072;
+/// liblz4 takes any larger acceleration for this one (`LZ4_ACCELERATION_MAX`).
+const MAX_LZ4_ACCELERATION: i32 = 65_537;
+
+/// What a codec can be called, for messages.
+pub const NAMES: &str = "none, lz4, lz4:fast=1..65537, lz4:hc=2..12, zstd:-131072..22 (not 0), \
+                                deflate:1..12, zlib:1..9, zlib:32k=1..9, qpl:software|hardware|auto:fixed|dynamic, and for trees auto, \
+                                auto:zstd:LEVEL";
+
+impl Codec {
+    /// The codec without its settings: `none`, `lz4`, `zstd`, `deflate`, `zlib`, `qpl` or `auto`.
+    pub fn family(&self) -> &'static str {
+        match self {
+            Codec::None => "none",
+            Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => "lz4",
+            Codec::Zstd { .. } => "zstd",
+            Codec::Deflate { .. } => "deflate",
+            Codec::Zlib { .. } | Codec::Zlib32K { .. } => "zlib",
+            Codec::Qpl { .. } => "qpl",
+            Codec::Auto { .. } => "auto",
+        }
+    }
+
+    /// Checks that the settings are within their bounds.
+    pub fn validate(&self) -> Result<(), CodecError> {
+        let good = match *self {
+            Codec::None | Codec::Qpl { .. } => true,
+            Codec::Lz4 { acceleration } => (1..=MAX_LZ4_ACCELERATION).contains(&acceleration),
+            Codec::Lz4Hc { level } => (2..=12).contains(&level),
+            Codec::Zstd { level } | Codec::Auto { level } => level != 0 && (MIN_ZSTD_LEVEL..=22).contains(&level),
+            Codec::Deflate { level } => (1..=12).contains(&level),
+            Codec::Zlib { level } | Codec::Zlib32K { level } => (1..=9).contains(&level),
+        };
+        if good { Ok(()) } else { Err(unknown(&self.to_string())) }
+    }
+}
+
+fn unknown(name: &str) -> CodecError {
+    CodecError::UnknownName(format!("unknown codec {name:?}; the codecs are {NAMES}"))
+}
+
+/// A number as `Display` writes it: no plus sign, no leading zeroes, no second spelling.
+fn number(digits: &str) -> Option<i32> {
+    digits.parse::<i32>().ok().filter(|n| n.to_string() == digits)
+}
+
+fn parse(name: &str) -> Option<Codec> {
+    let (family, settings) = match name.split_once(':') {
+        Some((family, settings)) => (family, Some(settings)),
+        None => (name, None),
+    };
+    let codec = match (family, settings) {
+        ("none", None) => Codec::None,
+        ("auto", None) => Codec::Auto { level: AUTO_LEVEL },
+        ("auto", Some(strongest)) => match parse(strongest)? {
+            Codec::Zstd { level } => Codec::Auto { level },
+            _ => return None,
+        },
+        ("lz4", None) => Codec::Lz4 { acceleration: 1 },
+        ("lz4", Some(settings)) => match settings.split_once('=')? {
+            ("fast", acceleration) => Codec::Lz4 {
+                acceleration: number(acceleration)?,
+            },
+            ("hc", level) => Codec::Lz4Hc { level: number(level)? },
+            _ => return None,
+        },
+        ("zstd", Some(level)) => Codec::Zstd { level: number(level)? },
+        ("deflate", Some(level)) => Codec::Deflate { level: number(level)? },
+        ("zlib", Some(settings)) => match settings.split_once('=') {
+            None => Codec::Zlib {
+                level: number(settings)?,
+            },
+            Some(("32k", level)) => Codec::Zlib32K { level: number(level)? },
+            Some(_) => return None,
+        },
+        ("qpl", Some(settings)) => {
+            let (path, mode) = settings.split_once(':')?;
+            Codec::Qpl {
+                path: match path {
+                    "software" => QplPath::Software,
+                    "hardware" => QplPath::Hardware,
+                    "auto" => QplPath::Auto,
+                    _ => return None,
+                },
+                mode: match mode {
+                    "fixed" => QplMode::Fixed,
+                    "dynamic" => QplMode::Dynamic,
+                    _ => return None,
+                },
+            }
+        }
+        _ => return None,
+    };
+    codec.validate().ok().map(|()| codec)
+}
+
+impl FromStr for Codec {
+    type Err = CodecError;
+
+    fn from_str(s: &str) -> Result<Self, CodecError> {
+        parse(s).ok_or_else(|| unknown(s))
+    }
+}

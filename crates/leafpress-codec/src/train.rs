@@ -1,0 +1,142 @@
+//! Training dictionaries from samples.
+//!
+//! The content is chosen by FastCover (Liao, Petri, Moffat, Wirth, "Effective construction of relative Lempel-Ziv
+//! dictionaries", WWW 2016, as zstd's dictBuilder has it). For zstd the entropy tables are added; for LZ4, which has none, the
+//! content stands alone. FastCover's main parameter, the length of a segment, is chosen by compressing samples that were
+//! kept from the training with the codec itself.
+
+use rapidhash::v3::rapidhash_v3;
+
+#[cfg(feature = "zstd")]
+use super::EngineOptions;
+use super::dictionary::{Header, TRAINING};
+#[cfg(feature = "zstd")]
+use super::zstd::train::Samples;
+use super::{Codec, CodecError, Dictionary, output};
+#[cfg(feature = "zstd")]
+use leafpress_base::mem::room::collected;
+
+/// Fewer samples than this say too little.
+pub const MIN_SAMPLES: usize = 8;
+/// Fewer bytes of samples than this say too little.
+pub const MIN_SAMPLE_BYTES: usize = 2048;
+/// The smallest dictionary that can be asked for, in bytes: zstd's own bound.
+pub const MIN_DICTIONARY_BYTES: usize = 256;
+
+/// Whether this build can train dictionaries.
+pub const IS_BUILT_IN: bool = cfg!(feature = "zstd");
+
+impl Dictionary {
+    /// Trains a dictionary of at most `max_bytes` for `codec` from records or frames like those it will be used for.
+    /// Its id is a hash of its bytes. It takes about 100 ms per MB of samples; samples past some fifty times `max_bytes` add
+    /// little.
+    ///
+    /// # Errors
+    /// [`CodecError::OutOfMemory`], or [`CodecError::Failed`] when `codec` uses no dictionaries, `max_bytes` is below
+    /// [`MIN_DICTIONARY_BYTES`], or the samples are too few or too small; [`CodecError::Unavailable`] when the crate is built
+    /// without its feature `zstd`, whose library has the trainer.
+    pub fn train(codec: Codec, samples: &[&[u8]], max_bytes: usize) -> Result<Self, CodecError> {
+        if max_bytes < MIN_DICTIONARY_BYTES {
+            return Err(output::failed(
+                TRAINING,
+                format!("{max_bytes} bytes are too few for a dictionary, the least is {MIN_DICTIONARY_BYTES}"),
+            ));
+        }
+        if samples.len() < MIN_SAMPLES {
+            return Err(output::failed(
+                TRAINING,
+                format!(
+                    "{} samples are too few, at least {MIN_SAMPLES} are needed",
+                    samples.len()
+                ),
+            ));
+        }
+        let sample_bytes: usize = samples.iter().map(|s| s.len()).sum();
+        if sample_bytes < MIN_SAMPLE_BYTES {
+            return Err(output::failed(
+                TRAINING,
+                format!("{sample_bytes} bytes of samples are too few, at least {MIN_SAMPLE_BYTES} are needed"),
+            ));
+        }
+        let header = match codec {
+            Codec::Zstd { .. } => Header::Kept,
+            Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Header::CutOff,
+            other => return Err(output::failed(TRAINING, format!("codec {other} uses no dictionary"))),
+        };
+        Ok(Self::from_trained(best(codec, header, samples, max_bytes)?))
+    }
+
+    /// The dictionary of bytes that [`Dictionary::train`] made once, with the id that it had.
+    ///
+    /// ```
+    /// use leafpress_codec::Dictionary;
+    ///
+    /// let dictionary = Dictionary::from_trained(b"what records have in common".as_slice());
+    /// assert_eq!(Dictionary::from_trained(dictionary.bytes()).id(), dictionary.id());
+    /// ```
+    pub fn from_trained(bytes: impl Into<Box<[u8]>>) -> Self {
+        let bytes = bytes.into();
+        // Any 32 bits that follow from the bytes do; 0 stays free to mean "none".
+        let id = (rapidhash_v3(&bytes) as u32).max(1);
+        Self::from_bytes(id, bytes)
+    }
+}
+
+#[cfg(feature = "zstd")]
+/// FastCover's segment lengths that are tried: records that are alike want long segments, text short ones.
+const SEGMENT_BYTES: [u32; 5] = [64, 256, 512, 1024, 2048];
+#[cfg(feature = "zstd")]
+/// One sample in so many is kept from the training to judge the dictionaries by.
+const HELD_OUT: usize = 8;
+#[cfg(feature = "zstd")]
+/// Samples that are kept at most; more only cost time.
+const MAX_HELD_OUT: usize = 4000;
+
+#[cfg(feature = "zstd")]
+/// Of one dictionary for each segment length, the one that the codec itself compresses best with.
+fn best(codec: Codec, header: Header, samples: &[&[u8]], max_bytes: usize) -> Result<Vec<u8>, CodecError> {
+    let every = HELD_OUT.max(samples.len() / MAX_HELD_OUT);
+    let part = |of_judges: bool| {
+        let is_of_it = move |(i, _): &(usize, &&[u8])| (i % every == every - 1) == of_judges;
+        collected(samples.iter().enumerate().filter(is_of_it).map(|(_, sample)| *sample))
+    };
+    let (judges, training): (Vec<&[u8]>, Vec<&[u8]>) = (part(true)?, part(false)?);
+    let level = if let Codec::Zstd { level } = codec { level } else { 1 };
+    let engine = codec.open(&EngineOptions::default())?;
+    let training = Samples::new(&training)?;
+    let mut best: Option<(usize, Vec<u8>)> = None;
+    let mut failure = None;
+    let mut block = Vec::new();
+    for segment_bytes in SEGMENT_BYTES {
+        let judged = training
+            .cover(max_bytes, header, segment_bytes, level)
+            .and_then(|bytes| {
+                let dictionary = Dictionary::from_bytes(0, bytes.as_slice());
+                let mut sum = 0;
+                for sample in &judges {
+                    block.clear();
+                    sum += engine.compress(sample, Some(&dictionary), &mut block)?;
+                }
+                Ok((sum, bytes))
+            });
+        match judged {
+            Ok(candidate) if best.as_ref().is_none_or(|(least, _)| candidate.0 < *least) => best = Some(candidate),
+            Ok(_) => {}
+            Err(error) => failure = Some(error),
+        }
+    }
+    match (best, failure) {
+        (Some((_, bytes)), _) => Ok(bytes),
+        (None, Some(error)) => Err(error),
+        (None, None) => Err(output::failed(TRAINING, "no dictionary was found")),
+    }
+}
+
+#[cfg(not(feature = "zstd"))]
+/// Nothing: the trainer is libzstd's.
+fn best(_: Codec, _: Header, _: &[&[u8]], _: usize) -> Result<Vec<u8>, CodecError> {
+    Err(CodecError::Unavailable {
+        codec: TRAINING.to_owned(),
+        reason: super::open::left_out("zstd"),
+    })
+}

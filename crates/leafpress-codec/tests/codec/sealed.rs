@@ -1,0 +1,266 @@
+//! Sealed blocks: what was sealed is unsealed, and nothing else is.
+
+use std::sync::Arc;
+
+use leafpress_codec::Codec;
+use leafpress_codec::sealed::{self, Label, MAX_OVERHEAD_BYTES, Sealer};
+use leafpress_codec::{CodecError, Dictionary};
+use proptest::prelude::*;
+
+use crate::support::{Guarded, NAMES, Random, dictionaries, sample};
+
+const MOST: usize = 1 << 20;
+
+/// One of each codec that can run here.
+fn sealers() -> Vec<Sealer> {
+    let opened = NAMES
+        .iter()
+        .filter_map(|name| match Sealer::open(name.parse().unwrap()) {
+            Ok(sealer) => Some(sealer),
+            Err(CodecError::Unavailable { .. }) => None,
+            Err(error) => panic!("{name}: {error}"),
+        });
+    opened.collect()
+}
+
+fn sealer(name: &str) -> Sealer {
+    Sealer::open(name.parse().unwrap()).unwrap()
+}
+
+#[test]
+fn what_was_sealed_is_unsealed() {
+    for sealer in sealers() {
+        for dictionary in dictionaries() {
+            let given: Vec<Dictionary> = dictionary.iter().cloned().collect();
+            for size in [0, 1, 5, 14, 100, 1000, 4096, 4097, 70_000, 140_000] {
+                for kind in 0..4 {
+                    let raw = sample(kind, size, 11);
+                    let sealed = sealer.seal(&raw, dictionary.as_ref()).unwrap();
+                    assert!(sealed.len() <= raw.len() + MAX_OVERHEAD_BYTES);
+                    let label = Label::read(&sealed).unwrap();
+                    assert_eq!(label.raw_bytes, size);
+                    let back = sealed::unseal(&sealed, &given, size).unwrap();
+                    assert!(back == raw, "{}, {size} bytes of kind {kind}", sealer.codec());
+                    let mut room = vec![7; size + 3];
+                    assert_eq!(sealed::unseal_into(&sealed, &given, &mut room).unwrap(), size);
+                    assert!(room[..size] == raw && room[size..] == [7; 3]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_label_says_codec_and_dictionary() {
+    let raw = sample(1, 2000, 3);
+    let dictionary = Dictionary::from_bytes(0, sample(1, 5000, 4));
+    for (name, family, takes_dictionary) in [
+        ("none", "none", false),
+        ("lz4:hc=9", "lz4", true),
+        ("zstd:9", "zstd", true),
+        ("deflate:6", "deflate", false),
+    ] {
+        let label = Label::read(&sealer(name).seal(&raw, Some(&dictionary)).unwrap()).unwrap();
+        assert_eq!((label.family, label.raw_bytes), (family, 2000));
+        assert_eq!(label.dictionary_id, takes_dictionary.then_some(0), "{name}");
+    }
+    // What does not shrink is stored as it is.
+    let noise = sample(0, 2000, 5);
+    let label = Label::read(&sealer("zstd:3").seal(&noise, Some(&dictionary)).unwrap()).unwrap();
+    assert_eq!((label.family, label.dictionary_id), ("none", None));
+}
+
+/// Every bit counts, of the header, the checksum and the block.
+#[test]
+fn each_flipped_bit_is_found() {
+    let dictionary = Dictionary::from_bytes(9, sample(1, 3000, 6));
+    for sealer in sealers() {
+        for kind in [0, 1, 2] {
+            let raw = sample(kind, 400, 7);
+            let sealed = sealer.seal(&raw, Some(&dictionary)).unwrap();
+            for bit in 0..sealed.len() * 8 {
+                let mut flipped = sealed.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                let unsealed = sealed::unseal(&flipped, std::slice::from_ref(&dictionary), MOST);
+                assert!(unsealed.is_err(), "{}, bit {bit}", sealer.codec());
+            }
+            for len in 0..sealed.len() {
+                let cut = sealed::unseal(&sealed[..len], std::slice::from_ref(&dictionary), MOST);
+                assert!(
+                    matches!(cut, Err(CodecError::Corrupt { .. })),
+                    "{} cut to {len}",
+                    sealer.codec()
+                );
+            }
+            let longer = [sealed.as_slice(), &[0]].concat();
+            assert!(sealed::unseal(&longer, std::slice::from_ref(&dictionary), MOST).is_err());
+        }
+    }
+}
+
+#[test]
+fn a_dictionary_that_is_not_there_or_another_is_an_error() {
+    let raw = sample(1, 1000, 8);
+    let of = |seed| Dictionary::from_bytes(5, sample(1, 4000, seed));
+    for name in ["lz4", "zstd:3"] {
+        let sealed = sealer(name).seal(&raw, Some(&of(1))).unwrap();
+        let missing = sealed::unseal(&sealed, &[Dictionary::from_bytes(6, vec![1; 50])], MOST);
+        assert!(
+            matches!(missing, Err(CodecError::UnknownDictionary { id: 5 })),
+            "{missing:?}"
+        );
+        let other = sealed::unseal(&sealed, &[of(2)], MOST);
+        assert!(matches!(other, Err(CodecError::Corrupt { .. })), "{other:?}");
+        assert_eq!(sealed::unseal(&sealed, &[of(1)], MOST).unwrap(), raw);
+    }
+}
+
+#[test]
+fn a_length_that_cannot_be_is_refused_before_memory_is_asked_for() {
+    let raw = vec![b'x'; 100_000];
+    let sealed = sealer("zstd:1").seal(&raw, None).unwrap();
+    let refused = sealed::unseal(&sealed, &[], raw.len() - 1);
+    assert!(
+        matches!(refused, Err(CodecError::TooLong { bytes: 100_000, .. })),
+        "{refused:?}"
+    );
+    assert!(matches!(
+        sealed::unseal_into(&sealed, &[], &mut [0; 10]),
+        Err(CodecError::TooLong { limit_bytes: 10, .. })
+    ));
+    // Of a gigabyte, in some bytes; of 2^35; in more digits than it takes.
+    for (form, digits) in [
+        (1, &[0x80, 0x80, 0x80, 0x80, 4][..]),
+        (2, &[0x80, 0x80, 0x80, 0x80, 4]),
+        (3, &[0x80, 0x80, 0x80, 0x80, 4]),
+        (2, &[0xFF, 0xFF, 0xFF, 0xFF, 0x7F]),
+        (2, &[0x80, 0x80, 0x80, 0x80, 0x80, 1]),
+        (2, &[0x81, 0]),
+    ] {
+        let hostile = [b"LPS\x01", &[form][..], digits, &[0; 20]].concat();
+        let refused = sealed::unseal(&hostile, &[], usize::MAX);
+        assert!(
+            matches!(refused, Err(CodecError::Corrupt { .. })),
+            "{form} {digits:?}: {refused:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_sealed_block_says_why() {
+    for (bytes, why) in [
+        (&b""[..], "cut off"),
+        (b"LPS", "cut off"),
+        (b"RIFF....", "does not begin"),
+        (b"LPS\x02......................", "version"),
+        (b"LPS\x01\x04.....................", "codec"),
+    ] {
+        let error = sealed::unseal(bytes, &[], MOST).unwrap_err();
+        assert!(
+            matches!(error, CodecError::Corrupt { .. }) && error.to_string().contains(why),
+            "{error}"
+        );
+    }
+    assert!(matches!(
+        Sealer::open(Codec::Auto { level: 3 }),
+        Err(CodecError::Unavailable { .. })
+    ));
+}
+
+/// Bytes behind a good header, and good blocks that were changed: an error or, by no chance, the raw bytes; never a read past the end.
+#[test]
+fn hostile_bytes() {
+    let dictionary = Dictionary::from_bytes(9, sample(1, 3000, 6));
+    let given = [dictionary.clone()];
+    let mut random = Random(12);
+    for form in [0_u8, 1, 2, 3, 0x81, 0x82, 0x83] {
+        for _ in 0..400 {
+            let mut hostile = b"LPS\x01".to_vec();
+            hostile.extend([form, random.below(128) as u8]);
+            if form & 0x80 != 0 {
+                hostile.extend(9_u32.to_le_bytes());
+            }
+            hostile.extend(sample(0, 8 + random.below(200), random.next()));
+            let guarded = Guarded::from(hostile.as_slice());
+            assert!(sealed::unseal(guarded.bytes(), &given, MOST).is_err());
+        }
+    }
+}
+
+#[test]
+fn threads_share_a_sealer() {
+    let sealer = Arc::new(sealer("lz4"));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let sealer = Arc::clone(&sealer);
+            scope.spawn(move || {
+                for size in 0..200 {
+                    let raw = sample(1, size * 7, thread);
+                    assert_eq!(
+                        sealed::unseal(&sealer.seal(&raw, None).unwrap(), &[], MOST).unwrap(),
+                        raw
+                    );
+                }
+            });
+        }
+    });
+}
+
+/// What earlier versions wrote is read for ever: `LPS\x01` of every form, with and without a dictionary.
+#[test]
+fn frozen_images_are_read() {
+    let raw = b"the same words, the same words, the same words, the same words";
+    let dictionary = Dictionary::from_bytes(0x0102_0304, b"all of the same words".to_vec());
+    for (form, image) in IMAGES {
+        let image: Vec<u8> = (0..image.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&image[at..at + 2], 16).unwrap())
+            .collect();
+        assert_eq!(image[4], form);
+        let unsealed = sealed::unseal(&image, std::slice::from_ref(&dictionary), MOST);
+        assert_eq!(unsealed.unwrap(), raw, "form {form}");
+    }
+}
+
+/// Made once by `Sealer::seal`, never to be made again.
+const IMAGES: [(u8, &str); 6] = [
+    (
+        0x00,
+        "4c505301003ea4cad8cc7701539d7468652073616d6520776f7264732c207468652073616d6520776f7264732c207468652073616d6520776f7264732c207468652073616d6520776f726473",
+    ),
+    (
+        0x01,
+        "4c505301013e6623c0860f3732bbff017468652073616d6520776f7264732c2010001bc0",
+    ),
+    (0x81, "4c505301813e04030201fb2b38681c502e550a0e001b2c1e000f10000dc0"),
+    (
+        0x02,
+        "4c505301023ec75e72ce545c0cb1807468652073616d6520776f7264732c2001001e732e01",
+    ),
+    (0x82, "4c505301823e0403020131cf8a4139e329ba082c0300337108aabb906710"),
+    (
+        0x03,
+        "4c505301033e1bc245ef151e07572bc94855284ecc4d5528cf2f4a29d6512821890f00",
+    ),
+];
+
+proptest! {
+    #[test]
+    fn any_bytes_return(raw in prop::collection::vec(any::<u8>(), 0..3000), repeats in 1_usize..4, which in any::<prop::sample::Index>()) {
+        let raw = raw.repeat(repeats);
+        let sealers = sealers();
+        let sealer = which.get(&sealers);
+        for dictionary in dictionaries() {
+            let given: Vec<Dictionary> = dictionary.iter().cloned().collect();
+            let sealed = sealer.seal(&raw, dictionary.as_ref()).unwrap();
+            prop_assert_eq!(&sealed::unseal(&sealed, &given, raw.len()).unwrap(), &raw);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_no_sealed_block(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert!(sealed::unseal(&bytes, &[], MOST).is_err());
+        let headed = [b"LPS\x01".as_slice(), &bytes].concat();
+        prop_assert!(sealed::unseal(&headed, &[], MOST).is_err());
+    }
+}

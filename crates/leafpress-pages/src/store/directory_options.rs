@@ -1,0 +1,149 @@
+//! How a [`DirectoryStore`] is opened: what of a directory becomes a page.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::Path;
+
+use walkdir::{DirEntry, WalkDir};
+
+use super::directory::{DirectoryStore, is_temporary};
+use super::found::Found;
+use leafpress_base::io::at_path::at_path;
+use leafpress_base::store::{MAX_PAGE_BYTES, MIN_PAGE_BYTES};
+
+/// Settings of a [`DirectoryStore`].
+#[derive(Debug, Clone, Default)]
+#[must_use = "options do nothing until a store is opened with them"]
+pub struct DirectoryOptions {
+    read_only: bool,
+    max_pages: Option<u64>,
+    max_bytes: Option<u64>,
+    longest_page_bytes: Option<usize>,
+}
+
+impl DirectoryOptions {
+    /// Whether writes and removals are refused. No.
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Takes the first pages only, in the order of their paths; the others are as if they were not there. No limit.
+    pub fn max_pages(mut self, pages: u64) -> Self {
+        self.max_pages = Some(pages);
+        self
+    }
+
+    /// Takes pages, in the order of their paths, up to the first that would make them more than `bytes` bytes. No limit.
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = Some(bytes);
+        self
+    }
+
+    /// Bytes that a page may have, up to [`MAX_PAGE_BYTES`]; a longer file is skipped. The default is as long as the longest page found
+    /// ([`MAX_PAGE_BYTES`] where there is none).
+    pub fn longest_page_bytes(mut self, bytes: usize) -> Self {
+        self.longest_page_bytes = Some(bytes);
+        self
+    }
+
+    /// Opens a directory that exists and looks at every file in it. What an interrupted write left behind is removed.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotADirectory`]; [`io::ErrorKind::InvalidInput`] for an option out of its bounds; what the system says of the
+    /// directory itself.
+    pub fn open(&self, path: impl AsRef<Path>) -> io::Result<DirectoryStore> {
+        let path = path.as_ref();
+        let opening = |e| at_path(path, "open", e);
+        let longest = self.longest_page_bytes.unwrap_or(MAX_PAGE_BYTES);
+        if !(MIN_PAGE_BYTES..=MAX_PAGE_BYTES).contains(&longest) {
+            let reason = format!("pages of up to {longest} bytes: {MIN_PAGE_BYTES} to {MAX_PAGE_BYTES} can be");
+            return Err(opening(io::Error::new(io::ErrorKind::InvalidInput, reason)));
+        }
+        let root = std::path::absolute(path).map_err(opening)?;
+        // Reading it tells a directory that is none, or cannot be read.
+        fs::read_dir(&root).map_err(opening)?;
+        let found = self.look(&root, longest);
+        if !self.read_only {
+            for path in &found.temporary {
+                // What cannot be removed is ignored.
+                let _ = fs::remove_file(path);
+            }
+        }
+        let longest_found = found.pages.iter().map(|&(_, bytes)| bytes).max();
+        let longest = self.longest_page_bytes.or(longest_found).unwrap_or(MAX_PAGE_BYTES);
+        Ok(DirectoryStore::of(root, found, self.read_only, longest))
+    }
+
+    fn look(&self, root: &Path, longest: usize) -> Found {
+        let mut found = Found::default();
+        // The root may be a link to a directory, which is none below.
+        found.note_file_system(root);
+        let mut bytes = 0_u64;
+        let mut full = self.max_pages == Some(0);
+        // Links to directories are not followed, so that none is visited twice.
+        for entry in WalkDir::new(root).min_depth(0).sort_by_file_name() {
+            let Ok(entry) = entry else {
+                found.skipped += 1;
+                continue;
+            };
+            if entry.file_type().is_dir() {
+                found.note_file_system(entry.path());
+                continue;
+            }
+            if is_temporary(entry.file_name()) {
+                found.temporary.push(entry.into_path());
+                continue;
+            }
+            // Temporary files are still looked for.
+            if full {
+                continue;
+            }
+            let Some(len) = page_length(&entry, longest) else {
+                found.skipped += u64::from(!leads_to_directory(&entry));
+                continue;
+            };
+            let more = bytes.saturating_add(len as u64);
+            if self.max_bytes.is_some_and(|max| more > max) {
+                full = true;
+                continue;
+            }
+            bytes = more;
+            if let Ok(below) = entry.path().strip_prefix(root) {
+                found.pages.push((below.to_owned(), len));
+            }
+            full = self.max_pages.is_some_and(|max| found.pages.len() as u64 >= max);
+        }
+        found
+    }
+}
+
+impl DirectoryStore {
+    /// Opens a directory that exists, to read and write.
+    ///
+    /// # Errors
+    /// As [`DirectoryOptions::open`].
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        Self::options().open(path)
+    }
+
+    /// Settings to open a directory with.
+    pub fn options() -> DirectoryOptions {
+        DirectoryOptions::default()
+    }
+}
+
+/// What an entry is, a link being what it leads to.
+fn followed(entry: &DirEntry) -> io::Result<Metadata> {
+    fs::metadata(entry.path())
+}
+
+fn page_length(entry: &DirEntry, longest: usize) -> Option<usize> {
+    let about = followed(entry).ok().filter(Metadata::is_file)?;
+    let len = usize::try_from(about.len()).ok()?;
+    (MIN_PAGE_BYTES..=longest).contains(&len).then_some(len)
+}
+
+fn leads_to_directory(entry: &DirEntry) -> bool {
+    followed(entry).is_ok_and(|about| about.is_dir())
+}

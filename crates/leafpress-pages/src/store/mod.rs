@@ -1,0 +1,12 @@
+//! Page stores: what a pool's pages are read from and written to.
+//!
+//! [`FileStore`], [`MemoryStore`] and the trait [`PageStore`] are shared with the disk tier of `leafpress::Cache`; [`DirectoryStore`] reads
+//! the files of a directory as pages.
+
+mod directory;
+mod directory_options;
+mod found;
+
+pub use directory::DirectoryStore;
+pub use directory_options::DirectoryOptions;
+pub use leafpress_base::store::*;

@@ -1,0 +1,409 @@
+//! A miniature of the cache: its blocks at one share of the memory, scaled down to those that are followed, without bytes.
+//!
+//! It does what the shards do: a new block is admitted against the worst of some, stays raw for now where there is a share for that, is
+//! compressed when it is the worst of some raw ones, and leaves when it is the worst of some others.
+
+use crate::tuner::costs::{CLASSES, Prices};
+use crate::tuner::miniatures;
+use crate::tuner::sampled_keys::SampledKeys;
+use crate::victim::{LENT_WORTH, Taking, is_worth_restoring};
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::TryGrow;
+
+/// What a block takes besides its stored bytes: header, key, and what its size is rounded up by.
+const ENTRY_BYTES: u32 = 100;
+/// Blocks that a victim is chosen from.
+const SAMPLE: usize = 8;
+/// What keeping a block raw for now takes: it is copied once more.
+const COPY_NS: f64 = 500.0;
+/// How many blocks leave for one at most.
+const MAX_EVICTIONS: usize = 64;
+
+/// A followed block, as all miniatures see it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Block {
+    /// The clock when it was last asked for or put in.
+    pub(super) touched: u32,
+    /// How often it was asked for lately.
+    pub(super) asked: u8,
+}
+
+/// What all miniatures have in common.
+pub(super) struct World<'w> {
+    pub(super) sampled: &'w mut SampledKeys,
+    pub(super) blocks: &'w [Block],
+    pub(super) clock: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum State {
+    #[default]
+    Absent,
+    /// Kept raw for now.
+    Raw,
+    /// Compressed, or raw for good.
+    Settled,
+}
+
+/// A block in a miniature.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    state: State,
+    /// It is decoded when it is hit.
+    is_compressed: bool,
+    /// Its reader has it and will put it in again.
+    is_lent: bool,
+    /// In the list of its state.
+    at: u32,
+    bytes: u32,
+}
+
+/// What happened to blocks of a class, where the past counts for less and less.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    misses: f32,
+    decodings: f32,
+    compressions: f32,
+    copies: f32,
+}
+
+/// Blocks in one state, in no order.
+#[derive(Debug, Default)]
+struct Space {
+    slots: Vec<u32>,
+    bytes: u64,
+}
+
+/// A miniature.
+pub(in crate::victim) struct Miniature {
+    /// The part of the memory for raw blocks.
+    share: f64,
+    limit: u64,
+    raw_limit: u64,
+    places: Vec<Place>,
+    raw: Space,
+    settled: Space,
+    crowded: bool,
+    random: u64,
+    counts: [Counts; CLASSES],
+    /// Misses of blocks whose length is not known.
+    unknown_misses: f32,
+    evictions: u64,
+}
+
+impl Miniature {
+    /// A miniature without blocks, with tables for so many.
+    pub(super) fn new(seed: u64, share: f64, blocks: usize) -> Result<Self, OutOfMemory> {
+        let mut miniature = Self {
+            share,
+            limit: 0,
+            raw_limit: 0,
+            places: Vec::new(),
+            raw: Space::default(),
+            settled: Space::default(),
+            crowded: false,
+            random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            counts: [Counts::default(); CLASSES],
+            unknown_misses: 0.0,
+            evictions: 0,
+        };
+        miniatures::Miniature::reserve(&mut miniature, blocks)?;
+        Ok(miniature)
+    }
+
+    fn keeps_raw(&self) -> bool {
+        self.share > 0.0 && self.share < 1.0
+    }
+}
+
+impl miniatures::Miniature for Miniature {
+    fn reserve(&mut self, blocks: usize) -> Result<(), OutOfMemory> {
+        let more = blocks.saturating_sub(self.places.len());
+        if more > 0 {
+            self.places.try_grow(more)?;
+            // Each may hold all of them.
+            self.settled.slots.try_grow(blocks - self.settled.slots.len())?;
+            if self.keeps_raw() {
+                self.raw.slots.try_grow(blocks - self.raw.slots.len())?;
+            }
+            self.places.resize(blocks, Place::default());
+        }
+        Ok(())
+    }
+
+    fn evictions(&self) -> u64 {
+        self.evictions
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.places.capacity() * size_of::<Place>()
+            + (self.raw.slots.capacity() + self.settled.slots.capacity()) * size_of::<u32>()
+    }
+
+    fn set_limit(&mut self, bytes: f64) {
+        self.limit = bytes as u64;
+        self.raw_limit = (bytes * self.share) as u64;
+    }
+
+    fn cost(&self, prices: &Prices) -> f64 {
+        let classes = self.counts.iter().enumerate();
+        let cost = classes.map(|(class, counts)| {
+            f64::from(counts.misses) * prices.read[class]
+                + f64::from(counts.decodings) * prices.decompress[class]
+                + f64::from(counts.compressions) * prices.compress[class]
+                + f64::from(counts.copies) * COPY_NS
+        });
+        let typical = prices.read.iter().sum::<f64>() / CLASSES as f64;
+        cost.sum::<f64>() + f64::from(self.unknown_misses) * typical
+    }
+
+    fn age(&mut self, factor: f32) {
+        self.unknown_misses *= factor;
+        for counts in &mut self.counts {
+            counts.misses *= factor;
+            counts.decodings *= factor;
+            counts.compressions *= factor;
+            counts.copies *= factor;
+        }
+    }
+}
+
+impl Miniature {
+    /// A lookup of a block that no miniature holds.
+    pub(super) fn miss(&mut self, weight: f32) {
+        self.unknown_misses += weight;
+    }
+
+    /// A lookup of a followed block. `is_here`: the cache itself had it.
+    pub(super) fn look(&mut self, slot: u32, is_here: bool, taking: Taking, weight: f32, world: &mut World<'_>) {
+        let class = world.sampled.class(slot);
+        let place = self.place(slot);
+        if place.state == State::Absent {
+            self.counts[class].misses += weight;
+            if is_here && taking == Taking::Keep {
+                self.offer(slot, false, weight, world);
+            }
+            return;
+        }
+        if place.is_compressed {
+            self.counts[class].decodings += weight;
+        }
+        self.places[slot as usize].is_lent = taking == Taking::Lend;
+        if taking == Taking::Take {
+            self.remove(slot, world);
+        } else if taking == Taking::Keep && place.is_compressed && self.is_for_raw(slot, world) {
+            self.counts[class].copies += weight;
+            self.leave(slot);
+            self.enter(slot, State::Raw, false, world.sampled.raw_bytes(slot));
+            self.make_room(slot, weight, world);
+        }
+    }
+
+    /// A block is to be put in.
+    pub(super) fn offer(&mut self, slot: u32, force: bool, weight: f32, world: &mut World<'_>) {
+        if self.place(slot).state != State::Absent {
+            // It returns, or was read from here where the cache itself did not have it.
+            self.places[slot as usize].is_lent = false;
+            return;
+        }
+        let raw_bytes = world.sampled.raw_bytes(slot);
+        let stored = if self.share < 1.0 {
+            world.sampled.stored(slot)
+        } else {
+            None
+        };
+        if !force && !self.admits(slot, stored.unwrap_or(raw_bytes), world) {
+            return;
+        }
+        world.sampled.hold(slot);
+        if self.raw_limit >= u64::from(raw_bytes + ENTRY_BYTES) && self.keeps_raw() {
+            self.counts[world.sampled.class(slot)].copies += weight;
+            self.enter(slot, State::Raw, false, raw_bytes);
+        } else {
+            self.settle(slot, weight, world);
+        }
+        self.make_room(slot, weight, world);
+    }
+
+    /// The block turned out not to shrink.
+    pub(super) fn is_unshrinkable(&mut self, slot: u32, world: &mut World<'_>) {
+        if self.place(slot).is_compressed {
+            self.leave(slot);
+            self.enter(slot, State::Settled, false, world.sampled.raw_bytes(slot));
+        }
+    }
+
+    /// The block is no more.
+    pub(super) fn remove(&mut self, slot: u32, world: &mut World<'_>) {
+        if self.place(slot).state != State::Absent {
+            self.leave(slot);
+            world.sampled.let_go(slot);
+        }
+    }
+
+    fn place(&self, slot: u32) -> Place {
+        self.places.get(slot as usize).copied().unwrap_or_default()
+    }
+
+    fn space(&mut self, state: State) -> &mut Space {
+        if state == State::Raw {
+            &mut self.raw
+        } else {
+            &mut self.settled
+        }
+    }
+
+    fn enter(&mut self, slot: u32, state: State, is_compressed: bool, bytes: u32) {
+        let bytes = bytes.saturating_add(ENTRY_BYTES);
+        let space = self.space(state);
+        let at = space.slots.len() as u32;
+        space.slots.push(slot);
+        space.bytes += u64::from(bytes);
+        self.places[slot as usize] = Place {
+            state,
+            is_compressed,
+            is_lent: false,
+            at,
+            bytes,
+        };
+    }
+
+    fn leave(&mut self, slot: u32) {
+        let place = std::mem::take(&mut self.places[slot as usize]);
+        let space = self.space(place.state);
+        space.bytes -= u64::from(place.bytes);
+        space.slots.swap_remove(place.at as usize);
+        if let Some(&moved) = space.slots.get(place.at as usize) {
+            self.places[moved as usize].at = place.at;
+        }
+    }
+
+    /// Puts a block that is nowhere where it is compressed, or raw for good.
+    fn settle(&mut self, slot: u32, weight: f32, world: &World<'_>) {
+        let (raw_bytes, class) = (world.sampled.raw_bytes(slot), world.sampled.class(slot));
+        if self.share >= 1.0 {
+            self.enter(slot, State::Settled, false, raw_bytes);
+            return;
+        }
+        match world.sampled.stored(slot) {
+            Some(stored) => {
+                self.counts[class].compressions += weight;
+                self.enter(slot, State::Settled, true, stored.min(raw_bytes));
+            }
+            None => self.enter(slot, State::Settled, false, raw_bytes),
+        }
+    }
+
+    /// What a block is worth a byte.
+    fn worth(&self, slot: u32, world: &World<'_>) -> f32 {
+        let block = world.blocks.get(slot as usize).copied().unwrap_or_default();
+        let blocks = self.raw.slots.len() + self.settled.slots.len();
+        let age = world.clock.wrapping_sub(block.touched) as f32 / (4 * blocks.max(64)) as f32;
+        let place = self.place(slot);
+        let here = if place.is_lent { LENT_WORTH } else { 1.0 };
+        here * (f32::from(block.asked) + 0.5 - 0.4 * age.min(1.0)) / place.bytes.max(1) as f32
+    }
+
+    /// The block of least worth among some of a state, but for `except`.
+    fn victim(&mut self, state: State, except: Option<u32>, world: &World<'_>) -> Option<(u32, f32)> {
+        let mut worst: Option<(u32, f32)> = None;
+        for _ in 0..SAMPLE {
+            self.random ^= self.random >> 12;
+            self.random ^= self.random << 25;
+            self.random ^= self.random >> 27;
+            let drawn = (self.random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as usize;
+            let slots = &self.space(state).slots;
+            let slot = *slots.get(drawn % slots.len().max(1))?;
+            let worth = self.worth(slot, world);
+            if Some(slot) != except && worst.is_none_or(|(_, least)| worth < least) {
+                worst = Some((slot, worth));
+            }
+        }
+        worst
+    }
+
+    /// Whether a block that would take so many bytes is worth more than what would have to leave for it.
+    fn admits(&mut self, slot: u32, bytes: u32, world: &World<'_>) -> bool {
+        if self.raw.bytes + self.settled.bytes < self.limit / 4 * 3 {
+            self.crowded = false;
+        }
+        if !self.crowded {
+            return true;
+        }
+        let asked = world.blocks.get(slot as usize).map_or(0, |block| block.asked);
+        let worth = f32::from(asked) / bytes.saturating_add(ENTRY_BYTES) as f32;
+        let victim = self
+            .victim(State::Settled, None, world)
+            .or_else(|| self.victim(State::Raw, None, world));
+        victim.is_none_or(|(_, least)| worth > least)
+    }
+
+    /// Whether a compressed block was asked for so often that it should be raw.
+    fn is_for_raw(&mut self, slot: u32, world: &World<'_>) -> bool {
+        let bytes = u64::from(world.sampled.raw_bytes(slot) + ENTRY_BYTES);
+        if !self.keeps_raw() || bytes > self.raw_limit {
+            return false;
+        }
+        let asked = |slot: u32| world.blocks.get(slot as usize).map_or(0, |block| block.asked);
+        if self.raw.bytes + bytes <= self.raw_limit {
+            return asked(slot) > 1;
+        }
+        let raw = self.victim(State::Raw, None, world);
+        raw.is_some_and(|(raw, _)| is_worth_restoring(asked(slot), asked(raw)))
+    }
+
+    /// Compresses raw blocks and lets others leave until there is room. `newest` stays.
+    fn make_room(&mut self, newest: u32, weight: f32, world: &mut World<'_>) {
+        for _ in 0..MAX_EVICTIONS {
+            if self.raw.bytes <= self.raw_limit {
+                break;
+            }
+            let Some((victim, _)) = self.victim(State::Raw, None, world) else {
+                break;
+            };
+            let is_lent = self.place(victim).is_lent;
+            self.leave(victim);
+            let stored = world.sampled.stored(victim).unwrap_or(world.sampled.raw_bytes(victim));
+            if !is_lent && self.admits(victim, stored, world) {
+                self.settle(victim, weight, world);
+            } else {
+                self.evictions += 1;
+                world.sampled.let_go(victim);
+            }
+        }
+        for _ in 0..MAX_EVICTIONS {
+            if self.raw.bytes + self.settled.bytes <= self.limit {
+                break;
+            }
+            let victim = self
+                .victim(State::Settled, Some(newest), world)
+                .or_else(|| self.victim(State::Raw, Some(newest), world));
+            let Some((victim, _)) = victim else { break };
+            self.crowded = true;
+            self.leave(victim);
+            self.evictions += 1;
+            world.sampled.let_go(victim);
+        }
+    }
+}
+
+#[cfg(test)]
+impl Miniature {
+    /// Panics where counters and blocks disagree; counts the blocks held.
+    pub(super) fn validate(&self, holders: &mut [u8]) {
+        let mut held = 0;
+        for (slot, holders) in holders.iter_mut().enumerate() {
+            let place = self.place(slot as u32);
+            let space = match place.state {
+                State::Absent => continue,
+                State::Raw => &self.raw,
+                State::Settled => &self.settled,
+            };
+            assert_eq!(space.slots[place.at as usize], slot as u32);
+            *holders += 1;
+            held += u64::from(place.bytes);
+        }
+        assert_eq!(held, self.raw.bytes + self.settled.bytes);
+    }
+}

@@ -1,0 +1,71 @@
+//! The task that trains dictionaries and decides on the share.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::inner::VictimInner;
+use super::padded::Sampled;
+use super::read::copy_of;
+use super::wake::Work;
+use leafpress_base::sync::runtime::{self, Next, Task, TaskHandle};
+use leafpress_base::sync::worker::Health;
+use leafpress_codec::Scratch;
+
+impl VictimInner {
+    /// Trains a dictionary for a family from the blocks that are held; whether that was due.
+    fn train(&self, family: usize) -> bool {
+        if !self.dictionaries.begin(family) {
+            return false;
+        }
+        let each = self.dictionaries.sample_bytes().div_ceil(self.shards.len());
+        let (mut blocks, mut scratch) = (Vec::new(), Scratch::default());
+        for shard in &self.shards {
+            let mut sampled = Sampled::new(shard);
+            shard.0.lock().sample(family as u8, each, &mut sampled.pins);
+            while let Some(pinned) = sampled.next() {
+                // One that is not what it was, or that there is no memory for, is no sample.
+                let raw = self.raw_bytes(&pinned, &mut scratch).ok().and_then(copy_of);
+                if let Some(raw) = raw.filter(|_| blocks.try_reserve(1).is_ok()) {
+                    blocks.push(raw);
+                }
+            }
+        }
+        self.dictionaries.train(family, self.codec, &*self.engine, &blocks);
+        true
+    }
+}
+
+/// A cache's task of the upkeep runtime.
+struct Background(Arc<VictimInner>);
+
+impl Task for Background {
+    fn work(&mut self) -> Next {
+        let did_work = match self.0.wake.next() {
+            None => return Next::Idle(None),
+            Some(Work::Train(family)) => self.0.train(family),
+            Some(Work::Adapt) => {
+                self.0.adapt();
+                true
+            }
+        };
+        if did_work {
+            Next::Again
+        } else {
+            Next::Idle(Some(Duration::ZERO))
+        }
+    }
+
+    fn health(&self) -> &Health {
+        &self.0.health
+    }
+
+    fn give_up(&mut self) {
+        self.0.wake.stop();
+    }
+}
+
+/// Starts the task, which ends when the handle is dropped.
+pub(super) fn start(core: &Arc<VictimInner>) -> io::Result<TaskHandle> {
+    runtime::start(Background(Arc::clone(core)), Some(&core.wake.task))
+}

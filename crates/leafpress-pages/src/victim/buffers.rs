@@ -1,0 +1,190 @@
+//! Buffers that calls borrow from the cache: for raw bytes, for what they are compressed to, and for decoding.
+//!
+//! They belong to the cache and not to threads: a thread that is idle holds none. What is kept of them between calls is part of the
+//! cache's capacity, and counted.
+
+use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use leafpress_base::sync::plain::Mutex;
+
+use leafpress_codec::Scratch;
+
+/// Kept buffers, at most; a power of two. With more threads than this at once some make their own.
+const PLACES: usize = 32;
+/// Places that a call looks at.
+const TRIED: usize = 4;
+
+/// What a call works with.
+#[derive(Default)]
+pub(super) struct Buffers {
+    pub(super) raw: Vec<u8>,
+    pub(super) pressed: Vec<u8>,
+    pub(super) scratch: Scratch,
+    /// Blocks that were decoded with these.
+    pub(super) decoded: u32,
+    /// What they were counted for when they were kept last, in bytes.
+    counted_bytes: usize,
+}
+
+impl Buffers {
+    fn held_bytes(&self) -> usize {
+        self.raw.capacity() + self.pressed.capacity() + self.scratch.held_bytes()
+    }
+}
+
+/// A place for buffers on cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Place(Mutex<Option<Buffers>>);
+
+/// A cache's buffers.
+#[derive(Default)]
+pub(super) struct BufferPool {
+    places: [Place; PLACES],
+    /// Bytes of all that are kept, and of those that are borrowed as they were when they were kept.
+    held_bytes: AtomicUsize,
+    limit_bytes: AtomicUsize,
+}
+
+thread_local! {
+    /// Where this thread looks first. It has no destructor, and so is there to the thread's very end.
+    static FIRST: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// A place for each thread, in turn.
+fn first_place() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let first = FIRST.get();
+    if first != usize::MAX {
+        return first;
+    }
+    let next = NEXT.fetch_add(1, Relaxed) % PLACES;
+    FIRST.set(next);
+    next
+}
+
+impl BufferPool {
+    /// Memory of buffers, in bytes, but for what they grew by in calls that are not over.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_bytes.load(Relaxed)
+    }
+
+    /// Sets what may be kept, in bytes, and lets go of what is more.
+    pub(super) fn set_limit(&self, limit_bytes: usize) {
+        self.limit_bytes.store(limit_bytes, Relaxed);
+        for place in &self.places {
+            if self.held_bytes() <= limit_bytes {
+                return;
+            }
+            let kept = place.0.lock().take();
+            self.held_bytes
+                .fetch_sub(kept.map_or(0, |kept| kept.counted_bytes), Relaxed);
+        }
+    }
+
+    /// Buffers for a call.
+    #[inline]
+    pub(super) fn borrow(&self) -> Borrowed<'_> {
+        let first = first_place();
+        let mut tried = (0..TRIED).map(|n| &self.places[(first + n) % PLACES].0);
+        let buffers = tried.find_map(|place| place.try_lock()?.take());
+        Borrowed {
+            pool: self,
+            buffers: buffers.unwrap_or_default(),
+        }
+    }
+
+    /// Keeps buffers for the next call, if there is a place for them within the limit.
+    fn keep(&self, mut buffers: Buffers) {
+        let (held, counted) = (buffers.held_bytes(), buffers.counted_bytes);
+        if held != counted {
+            // The sum wraps where it shrinks.
+            self.held_bytes.fetch_add(held.wrapping_sub(counted), Relaxed);
+            buffers.counted_bytes = held;
+        }
+        if self.held_bytes() <= self.limit_bytes.load(Relaxed) {
+            let first = first_place();
+            for place in (0..TRIED).map(|n| &self.places[(first + n) % PLACES].0) {
+                if let Some(mut place) = place.try_lock().filter(|place| place.is_none()) {
+                    *place = Some(buffers);
+                    return;
+                }
+            }
+        }
+        self.held_bytes.fetch_sub(held, Relaxed);
+    }
+}
+
+/// Buffers in the hands of a call.
+pub(super) struct Borrowed<'p> {
+    pool: &'p BufferPool,
+    buffers: Buffers,
+}
+
+impl Deref for Borrowed<'_> {
+    type Target = Buffers;
+
+    fn deref(&self) -> &Buffers {
+        &self.buffers
+    }
+}
+
+impl DerefMut for Borrowed<'_> {
+    fn deref_mut(&mut self) -> &mut Buffers {
+        &mut self.buffers
+    }
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        self.pool.keep(std::mem::take(&mut self.buffers));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_counted_and_bounded() {
+        let pool = BufferPool::default();
+        pool.set_limit(100_000);
+        {
+            let mut one = pool.borrow();
+            one.raw.reserve_exact(40_000);
+            let mut nested = pool.borrow();
+            assert_eq!(nested.raw.capacity(), 0, "not the same");
+            nested.raw.reserve_exact(50_000);
+        }
+        assert_eq!(pool.held_bytes(), 90_000);
+        drop((pool.borrow(), pool.borrow()));
+        assert_eq!(pool.held_bytes(), 90_000);
+        pool.borrow().raw.reserve_exact(200_000);
+        assert!(pool.held_bytes() <= 100_000, "{}", pool.held_bytes());
+        let borrowed = pool.borrow();
+        pool.set_limit(0);
+        drop(borrowed);
+        assert_eq!(pool.held_bytes(), 0);
+    }
+
+    #[test]
+    fn threads_that_wait_hold_nothing() {
+        let pool = BufferPool::default();
+        pool.set_limit(10_000);
+        let barrier = std::sync::Barrier::new(65);
+        std::thread::scope(|scope| {
+            for _ in 0..64 {
+                scope.spawn(|| {
+                    pool.borrow().raw.reserve_exact(1000);
+                    barrier.wait();
+                    barrier.wait();
+                });
+            }
+            barrier.wait();
+            assert!(pool.held_bytes() <= 10_000, "{}", pool.held_bytes());
+            barrier.wait();
+        });
+    }
+}

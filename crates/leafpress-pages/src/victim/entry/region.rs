@@ -1,0 +1,181 @@
+//! Memory for entries: mappings of their own, each with a TLSF heap in it, so that what is held is what is mapped.
+//!
+//! A block is rounded up to 32 bytes, and neighbours that are free join (Masmano, Ripoll, Crespo, Real, ECRTS 2004; the `rlsf`
+//! crate). An entry too long to share a region has a mapping of its own.
+
+use std::alloc::Layout;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+
+use leafpress_base::mem::mapping::{Mapping, page_bytes};
+
+/// Regions of up to 64 MiB; 32 sizes between powers of two.
+type Blocks = rlsf::Tlsf<'static, u32, u32, 21, SIZES>;
+
+/// The largest region, in bytes.
+pub(crate) const MAX_REGION_BYTES: usize = 16 << 20;
+/// The smallest, in bytes.
+pub(crate) const MIN_REGION_BYTES: usize = 64 << 10;
+/// Entries begin at multiples of this.
+pub(crate) const ALIGNMENT: usize = 16;
+/// Bytes in front of a block in use, in rlsf.
+const BLOCK_HEADER_BYTES: usize = rlsf::GRANULARITY / 2;
+
+/// A mapping that entries are allocated from.
+pub(crate) struct Region {
+    /// One heap, or none where the mapping is one entry. A box could not be had without a panic when there is no memory.
+    blocks: Vec<Blocks>,
+    mapping: ManuallyDrop<Mapping>,
+    /// Entries in it.
+    entries: usize,
+    /// Bytes of blocks in use.
+    used_bytes: usize,
+    /// Nothing is allocated from it any more; it goes when its last entry does.
+    pub(crate) leaving: bool,
+    /// It stays though its last entry goes.
+    pub(crate) staying: bool,
+}
+
+/// Room for an entry, its owner's alone, in a region that stays mapped as long as it has room given out.
+#[derive(Debug)]
+pub(crate) struct Room {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Room {
+    /// # Safety
+    /// The region gave this room out, with so many bytes, and it is nobody else's.
+    pub(super) unsafe fn new(start: NonNull<u8>, bytes: usize) -> Self {
+        Self { start, bytes }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Where the room begins, a multiple of [`ALIGNMENT`].
+    pub(super) fn into_start(self) -> NonNull<u8> {
+        self.start
+    }
+}
+
+/// Sizes of free blocks between powers of two that the heap tells apart.
+const SIZES: usize = 32;
+
+/// Bytes that an entry of `bytes` takes in a region. They are rounded up to a size that the heap tells from the next smaller one: it
+/// looks for room only among blocks that are large enough whatever their size, and would not find a block again that an entry of the
+/// same length has left. Without this a third of the memory was never used (`tests/victim/fill.rs`).
+pub(crate) fn block_bytes(bytes: usize) -> usize {
+    let block = bytes + BLOCK_HEADER_BYTES;
+    let step = (1_usize << block.ilog2()) / SIZES;
+    block.next_multiple_of(step.max(rlsf::GRANULARITY))
+}
+
+impl Region {
+    /// Memory of a region over `bytes`, its tables included.
+    pub(crate) fn held_bytes_for(bytes: usize) -> usize {
+        bytes + size_of::<Blocks>() + size_of::<Self>()
+    }
+
+    /// A region of `bytes`, a multiple of the page size; [`None`] when the system has no more.
+    pub(crate) fn new(bytes: usize) -> Option<Self> {
+        let mapping = Mapping::new(bytes)?;
+        let mut blocks = Vec::new();
+        blocks.try_reserve_exact(1).ok()?;
+        blocks.push(Blocks::new());
+        let whole = NonNull::slice_from_raw_parts(mapping.start(), mapping.byte_len());
+        // SAFETY: the mapping is ours, unused, and outlives the heap, which stands before it in the region.
+        unsafe { blocks[0].insert_free_block_ptr(whole) }?;
+        Some(Self {
+            blocks,
+            mapping: ManuallyDrop::new(mapping),
+            entries: 0,
+            used_bytes: 0,
+            leaving: false,
+            staying: false,
+        })
+    }
+
+    /// Bytes of a mapping for one entry of `bytes`.
+    pub(crate) fn single_bytes(bytes: usize) -> usize {
+        bytes.next_multiple_of(page_bytes())
+    }
+
+    /// A region of one entry.
+    pub(crate) fn single(bytes: usize) -> Option<Self> {
+        Some(Self {
+            blocks: Vec::new(),
+            mapping: ManuallyDrop::new(Mapping::new(Self::single_bytes(bytes))?),
+            entries: 0,
+            used_bytes: 0,
+            leaving: false,
+            staying: false,
+        })
+    }
+
+    pub(crate) fn is_single(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Memory held, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        Self::held_bytes_for(self.mapping.byte_len())
+    }
+
+    /// Entries in it.
+    pub(crate) fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// Bytes of blocks in use.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.used_bytes
+    }
+
+    pub(crate) fn contains(&self, address: NonNull<u8>) -> bool {
+        self.mapping.contains(address)
+    }
+
+    /// Room for an entry of `bytes`.
+    pub(crate) fn allocate(&mut self, bytes: usize) -> Option<Room> {
+        if self.leaving {
+            return None;
+        }
+        let start = match self.blocks.first_mut() {
+            None if self.entries == 0 && bytes <= self.mapping.byte_len() => self.mapping.start(),
+            None => return None,
+            Some(blocks) => {
+                let bytes = block_bytes(bytes) - BLOCK_HEADER_BYTES;
+                blocks.allocate(Layout::from_size_align(bytes, ALIGNMENT).ok()?)?
+            }
+        };
+        self.entries += 1;
+        self.used_bytes += block_bytes(bytes);
+        Some(Room { start, bytes })
+    }
+
+    /// Takes an entry's room back. What is not of this region stays where it is.
+    pub(crate) fn free(&mut self, room: Room) {
+        if !self.contains(room.start) {
+            debug_assert!(false, "room is given back where it came from");
+            return;
+        }
+        if let Some(blocks) = self.blocks.first_mut() {
+            // SAFETY: the heap gave this room out, because it lies in its mapping, which no other had since; and it is its owner's alone.
+            unsafe { blocks.deallocate(room.start, ALIGNMENT) };
+        }
+        self.entries -= 1;
+        self.used_bytes -= block_bytes(room.bytes);
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // Entries that are still in use keep their memory.
+        if self.entries == 0 {
+            // SAFETY: it is dropped here only, and the heap in it is not used again.
+            unsafe { ManuallyDrop::drop(&mut self.mapping) };
+        }
+    }
+}

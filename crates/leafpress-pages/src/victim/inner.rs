@@ -1,0 +1,220 @@
+//! What a cache is made of, and what it holds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use leafpress_base::sync::plain::Mutex;
+use rapidhash::v3::rapidhash_v3;
+
+use super::VictimError;
+use super::adaptive::Adaptive;
+use super::buffers::BufferPool;
+use super::dictionaries::{Dictionaries, FAMILIES};
+use super::limits::Limits;
+use super::padded::Padded;
+use super::shard::Shard;
+use super::stats::{Counts, VictimStats};
+use super::wake::Wake;
+use crate::tuner::Share;
+use crate::tuner::costs::Costs;
+use leafpress_base::sync::worker::Health;
+use leafpress_codec::{CAN_TRAIN, Codec, Engine};
+
+pub(super) struct VictimInner {
+    pub(super) codec: Codec,
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) shards: Box<[Padded]>,
+    pub(super) dictionaries: Dictionaries,
+    pub(super) buffers: BufferPool,
+    pub(super) wake: Wake,
+    pub(super) health: Health,
+    pub(super) admission: AtomicBool,
+    pub(super) limits: Limits,
+    pub(super) costs: Arc<Costs>,
+    /// [`None`] where the share is fixed.
+    pub(super) adaptive: Option<Adaptive>,
+    /// By family, what blocks shrank to lately, in 65536ths.
+    pub(super) shrinkage: [AtomicU32; FAMILIES],
+    pub(super) attempts: AtomicU32,
+    pub(super) probes: AtomicU32,
+    pub(super) compressed_later: AtomicU64,
+    pub(super) corrupt: AtomicU64,
+    /// Of blocks that were found corrupt by nobody's lookup.
+    pub(super) corrupt_unread: AtomicU64,
+    pub(super) failed_hits: AtomicU64,
+    pub(super) failed_insertions: AtomicU64,
+    /// The part of the memory for blocks that are kept raw: the bits of an `f64`.
+    share: AtomicU64,
+}
+
+impl VictimInner {
+    /// A cache without memory. Codecs without dictionaries get none.
+    pub(super) fn new(
+        codec: Codec,
+        engine: Arc<dyn Engine>,
+        shards: usize,
+        dictionary_bytes: usize,
+        share: Share,
+    ) -> Self {
+        let compresses = codec != Codec::None;
+        let costs = Arc::new(Costs::default());
+        let adaptive = (compresses && share == Share::Adaptive).then(|| Adaptive::of_victim_cache(Arc::clone(&costs)));
+        let fraction = match share {
+            _ if !compresses => 1.0,
+            Share::Fixed { raw_percent } => f64::from(raw_percent.min(100)) / 100.0,
+            Share::Adaptive => adaptive.as_ref().map_or(0.0, Adaptive::fraction),
+        };
+        let keeps_raw = adaptive.is_some() || (fraction > 0.0 && fraction < 1.0);
+        let shards = (0..shards).map(|n| Padded(Mutex::new(Shard::new(n as u64 + 1, keeps_raw))));
+        let dictionary_bytes = if CAN_TRAIN && engine.supports_dictionary() {
+            dictionary_bytes
+        } else {
+            0
+        };
+        let core = Self {
+            codec,
+            engine,
+            shards: shards.collect(),
+            dictionaries: Dictionaries::new(dictionary_bytes),
+            buffers: BufferPool::default(),
+            wake: Wake::default(),
+            health: Health::default(),
+            admission: AtomicBool::new(true),
+            limits: Limits::default(),
+            costs,
+            adaptive,
+            shrinkage: std::array::from_fn(|_| AtomicU32::new(1 << 15)),
+            attempts: AtomicU32::new(0),
+            probes: AtomicU32::new(0),
+            compressed_later: AtomicU64::new(0),
+            corrupt: AtomicU64::new(0),
+            corrupt_unread: AtomicU64::new(0),
+            failed_hits: AtomicU64::new(0),
+            failed_insertions: AtomicU64::new(0),
+            share: AtomicU64::new(0),
+        };
+        core.set_share(fraction);
+        core
+    }
+
+    /// Sets the part of the memory, 0 to 1, for blocks that are kept raw.
+    fn set_share(&self, share: f64) {
+        self.share.store(share.to_bits(), Relaxed);
+        for shard in &self.shards {
+            shard.0.lock().set_share(share);
+        }
+    }
+
+    /// Works off what was noted of lookups and insertions, and follows the share.
+    pub(super) fn adapt(&self) {
+        if let Some(share) = self.adaptive.as_ref().and_then(Adaptive::step) {
+            self.set_share(share);
+        }
+    }
+
+    #[inline]
+    pub(super) fn shard(&self, hash: u64) -> &Padded {
+        // The bucket is chosen by the upper bits.
+        &self.shards[hash as usize & (self.shards.len() - 1)]
+    }
+
+    /// Memory that the cache takes whatever its capacity, in bytes.
+    pub(super) fn fixed_bytes(&self) -> usize {
+        size_of::<Self>() + size_of::<Costs>() + self.shards.len() * size_of::<Padded>()
+    }
+
+    pub(super) fn erase(&self, key: &[u8]) -> bool {
+        let hash = rapidhash_v3(key);
+        self.note(hash, |adaptive| adaptive.erased(hash));
+        let mut shard = self.shard(hash).0.lock();
+        let erased = shard.erase(key, hash);
+        shard.counts.erased += u64::from(erased);
+        erased
+    }
+
+    /// Tells of a block that is followed, and wakes the thread when there is enough to work off.
+    #[inline]
+    pub(super) fn note(&self, hash: u64, tell: impl FnOnce(&Adaptive)) {
+        if let Some(adaptive) = self.adaptive.as_ref().filter(|adaptive| adaptive.follows(hash)) {
+            tell(adaptive);
+            if adaptive.is_due() {
+                self.wake.adapting();
+            }
+        }
+    }
+
+    pub(super) fn flip(&self, key: &[u8], bit: usize) -> bool {
+        let hash = rapidhash_v3(key);
+        self.shard(hash).0.lock().flip(key, hash, bit)
+    }
+
+    pub(super) fn stats(&self) -> VictimStats {
+        let mut counts = Counts::default();
+        let mut stats = VictimStats {
+            capacity_bytes: self.capacity() as u64,
+            ..VictimStats::default()
+        };
+        let mut held = self.fixed_bytes();
+        for shard in &self.shards {
+            let shard = shard.0.lock();
+            counts.add(&shard.counts);
+            held += shard.held_bytes();
+            stats.entries += shard.entries as u64;
+            stats.compressed_entries += shard.pressed_entries as u64;
+            stats.raw_bytes += shard.raw_bytes;
+            stats.stored_bytes += shard.stored_bytes;
+            let (entries, bytes) = shard.kept_raw();
+            stats.kept_raw_entries += entries as u64;
+            stats.kept_raw_bytes += bytes as u64;
+        }
+        held += self.deciding_bytes();
+        stats.dictionary_bytes = self.dictionaries.held_bytes() as u64;
+        stats.buffer_bytes = self.buffers.held_bytes() as u64;
+        stats.bytes_held = held as u64 + stats.dictionary_bytes + stats.buffer_bytes;
+        stats.corrupt = self.corrupt.load(Relaxed);
+        let corrupt_unread = self.corrupt_unread.load(Relaxed);
+        stats.failed_hits = self.failed_hits.load(Relaxed);
+        stats.failed_insertions = self.failed_insertions.load(Relaxed);
+        stats.lookups = counts.lookups;
+        stats.hits = counts.hits.saturating_sub(stats.corrupt + stats.failed_hits);
+        stats.corrupt += corrupt_unread;
+        stats.compressed_hits = counts.compressed_hits.min(stats.hits);
+        stats.raw_hits = stats.hits - stats.compressed_hits;
+        stats.misses = stats.lookups - stats.hits;
+        stats.taken = counts.taken;
+        stats.inserted = counts.inserted;
+        stats.replaced = counts.replaced;
+        stats.rejected = counts.rejected;
+        stats.no_room = counts.no_room;
+        stats.evicted = counts.evicted;
+        stats.erased = counts.erased;
+        stats.compressed_later = self.compressed_later.load(Relaxed);
+        stats.returned = counts.returned;
+        stats.restored = counts.restored;
+        stats.raw_share_pct = f64::from_bits(self.share.load(Relaxed)) * 100.0;
+        stats.decode_ns = self.costs.decompress_ns() as u64;
+        stats.compress_ns = self.costs.compress_ns() as u64;
+        stats.miss_ns = self.costs.store_read_ns() as u64;
+        stats.deciding_ns = self.adaptive.as_ref().map_or(0, Adaptive::deciding_ns);
+        stats.background_panics = self.health.panics();
+        stats.background_threads_ended = self.health.ended();
+        stats.dictionary_versions = self.dictionaries.versions.load(Relaxed);
+        stats
+    }
+
+    /// Checks the books.
+    pub(super) fn validate(&self) -> Result<(), VictimError> {
+        for (number, shard) in self.shards.iter().enumerate() {
+            let faults = shard.0.lock().faults();
+            if !faults.is_empty() {
+                return Err(VictimError::Broken { shard: number, faults });
+            }
+        }
+        let share = f64::from_bits(self.share.load(Relaxed));
+        if !(0.0..=1.0).contains(&share) {
+            let faults = format!("a share of {share}");
+            return Err(VictimError::Broken { shard: 0, faults });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! The cache's size, and how it changes.
+//!
+//! Blocks that are being read cannot leave, and a thread that changes the capacity waits for their readers: unless it is one of them
+//! itself. Then it does what can be done at once, and the rest when its own read ends.
+
+use super::adaptive::Adaptive;
+use super::inner::VictimInner;
+use super::limits::Wanted;
+use leafpress_base::sync::Patience;
+
+/// Dictionaries may take one in so many of the capacity's bytes.
+const DICTIONARIES_ONE_IN: usize = 16;
+/// Buffers may take one in so many of the capacity's bytes, and no more than this.
+const BUFFERS_ONE_IN: usize = 128;
+const MAX_BUFFER_BYTES: usize = 32 << 20;
+/// Memory of a dictionary with its tables, at most, in its own bytes.
+const TABLES_TIMES: usize = 16;
+
+impl VictimInner {
+    pub(super) fn capacity(&self) -> usize {
+        self.limits.wanted.lock().capacity_bytes
+    }
+
+    pub(super) fn set_capacity(&self, capacity_bytes: usize) {
+        self.limits.wanted.lock().capacity_bytes = capacity_bytes;
+        self.apply();
+    }
+
+    pub(super) fn deflate(&self, bytes: usize) {
+        {
+            let mut wanted = self.limits.wanted.lock();
+            wanted.deflated_bytes = wanted.deflated_bytes.saturating_add(bytes);
+        }
+        self.apply();
+    }
+
+    pub(super) fn inflate(&self, bytes: usize) {
+        {
+            let mut wanted = self.limits.wanted.lock();
+            wanted.deflated_bytes = wanted.deflated_bytes.saturating_sub(bytes);
+        }
+        self.apply();
+    }
+
+    /// Makes the cache as large as it is wanted to be.
+    fn apply(&self) {
+        if self.limits.is_reading() {
+            self.limits.note_unfinished();
+            // A thread that is at it looks again at what is wanted until everything has left.
+            if let Some(_applying) = self.limits.applying.try_lock() {
+                self.approach();
+            }
+            return;
+        }
+        let _applying = self.limits.applying.lock();
+        let mut patience = Patience::default();
+        while !self.approach() {
+            patience.wait();
+        }
+    }
+
+    /// Does what the calling thread could not do while it read a block. Called when it has ended.
+    #[inline]
+    pub(super) fn finish(&self) {
+        if self.limits.is_unfinished() {
+            self.finish_own();
+        }
+    }
+
+    #[cold]
+    fn finish_own(&self) {
+        if !self.limits.is_reading() && self.limits.take_unfinished() {
+            self.apply();
+        }
+    }
+
+    /// Gives every shard its part. Whether all that has to leave has left.
+    fn approach(&self) -> bool {
+        let Wanted {
+            capacity_bytes,
+            deflated_bytes,
+        } = *self.limits.wanted.lock();
+        let bytes = capacity_bytes.saturating_sub(deflated_bytes);
+        let most = self.dictionaries.dictionary_bytes * TABLES_TIMES;
+        let for_dictionaries = most.min(bytes / DICTIONARIES_ONE_IN);
+        self.dictionaries.limit(for_dictionaries);
+        if self.dictionaries.held_bytes() > for_dictionaries {
+            self.dictionaries.forget();
+            // Entries hold on to dictionaries that are too much now, and so do insertions, until they end.
+            if self.dictionaries.held_bytes() > for_dictionaries {
+                self.resize_shards(0);
+            }
+            if self.dictionaries.held_bytes() > for_dictionaries {
+                return false;
+            }
+        }
+        let for_buffers = (bytes / BUFFERS_ONE_IN).min(MAX_BUFFER_BYTES);
+        self.buffers.set_limit(for_buffers);
+        let for_blocks = bytes.saturating_sub(self.fixed_bytes() + for_dictionaries + for_buffers);
+        let for_deciding = self
+            .adaptive
+            .as_ref()
+            .map_or(0, |adaptive| adaptive.resize_within(for_blocks));
+        self.resize_shards(for_blocks.saturating_sub(for_deciding) / self.shards.len())
+    }
+
+    /// Whether all that has to leave has left.
+    fn resize_shards(&self, budget_bytes: usize) -> bool {
+        let mut done = true;
+        for shard in &self.shards {
+            done &= shard.0.lock().resize(budget_bytes);
+        }
+        done
+    }
+
+    /// Memory that deciding on the share holds, in bytes.
+    pub(super) fn deciding_bytes(&self) -> usize {
+        self.adaptive.as_ref().map_or(0, Adaptive::bytes)
+    }
+}
