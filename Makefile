@@ -80,7 +80,7 @@ bench-python: ## the Python package beside dict, SortedDict, diskcache, lmdb and
 	@$(PACKAGE_PYTHON) integrations/python/bench/bench.py
 	@$(PACKAGE_PYTHON) integrations/python/bench/cache.py
 
-check: ## formatting, clippy and the documentation, warnings are errors
+check: ## formatting, licences, clippy and the documentation, warnings are errors
 	@scripts/checks format clippy docs
 
 unit: ## unit, integration and documentation tests

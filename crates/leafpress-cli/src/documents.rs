@@ -9,11 +9,13 @@ use crate::Cli;
 /// What stands before the rows of a table that `scripts/tables` writes.
 const TABLE: &str = "<!-- scripts/tables: ";
 
-/// README.md and the documents, but those of experiments, which are of their time.
+/// README.md, the documents and the manuals of the commands, without the experiments, which show the commands of their time.
 fn documents() -> Vec<PathBuf> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let files = top.join("docs").read_dir().expect("docs");
-    let files = files.map(|entry| entry.expect("an entry").path());
+    let files = ["docs", "docs/commands"].into_iter().flat_map(|folder| {
+        let entries = top.join(folder).read_dir().expect("a folder of documents");
+        entries.map(|entry| entry.expect("an entry").path())
+    });
     let mut documents: Vec<_> = files
         .filter(|path| path.extension().is_some_and(|e| e == "md"))
         .collect();

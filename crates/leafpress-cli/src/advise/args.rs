@@ -157,7 +157,7 @@ pub struct AdviseArgs {
 }
 
 const AFTER_HELP: &str = "\
-Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. docs/advise.md explains the advice and what it rests on.
+Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. docs/commands/advise.md explains the advice and what it rests on.
 
   leafpress advise /data/tables --device /mnt/ssd --memory 15GB --data-bytes 200GB
   leafpress advise dump.zip --device-us 90 --memory 64GiB --data-bytes 2TB --distribution zipfian:0.99 --codecs lz4,zstd:1 --page-bytes 16K

@@ -268,7 +268,7 @@ masstree hashmap dummy";
 
 const AFTER_HELP: &str = "\
 On a terminal the report is a table. In files and pipes, or with --report pibench, one index has PiBench's layout; what PiBench does \
-not have comes after it. docs/bench.md says how the two differ.
+not have comes after it. docs/commands/bench.md says how the two differ.
 
   leafpress bench leafpress:zstd:1 -n 1000000 -p 1000000 -r 0.5 -u 0.5 --latency_sampling 1
   leafpress bench ./libstlmap.so -t 2 -r 0.95 -i 0.05

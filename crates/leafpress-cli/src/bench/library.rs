@@ -25,7 +25,7 @@ pub fn open(path: &Path, options: &Options) -> Result<Box<dyn Index>, IndexError
     } else {
         path
     };
-    // SAFETY: this program's user named the library to have its code run, and vouches for it; `docs/bench.md` says so. Keys and values have
+    // SAFETY: this program's user named the library to have its code run, and vouches for it; `docs/commands/bench.md` says so. Keys and values have
     // the lengths that it is told here.
     let opened = unsafe { Library::open(path, &tree_options) };
     let wrapper = opened.map_err(|e| IndexError::new(e.to_string()))?;

@@ -68,7 +68,7 @@ pub struct DeviceArgs {
 }
 
 const AFTER_HELP: &str = "\
-docs/device.md explains the table, and when its figures are not the device's.
+docs/commands/device.md explains the table, and when its figures are not the device's.
 
   leafpress device /mnt/ssd --out result
   leafpress device /mnt/ssd --queue-depth 1,4,16 --block-bytes 8K --sequential-pct 0 --file-bytes 64G --seconds 60

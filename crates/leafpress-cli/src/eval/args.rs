@@ -22,7 +22,7 @@ use crate::failure::Failure;
     args_override_self = true,
     allow_negative_numbers = true,
     after_help = "The variables of the ZipCache evaluation (THREADS_LIST, BTREE_*, RUN_IAA, ...) set the same things; flags win. \
-                        See docs/evaluation.md."
+                        See docs/commands/eval.md."
 )]
 pub struct EvalArgs {
     /// File, directory, zip, gzip or zstd file (opened), bundled sample, or synthetic:SHARE (compressible share, 0 to 1)

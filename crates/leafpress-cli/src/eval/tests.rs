@@ -476,18 +476,18 @@ fn an_absent_silesia_corpus_is_noted_unless_data_is_given() {
 fn the_document_has_every_variable_and_every_flag() {
     use clap::CommandFactory;
 
-    let document = include_str!("../../../../docs/evaluation.md");
+    let document = include_str!("../../../../docs/commands/eval.md");
     for name in VARIABLES {
         assert!(
             document.contains(&format!("`{name}`")),
-            "docs/evaluation.md does not name {name}"
+            "docs/commands/eval.md does not name {name}"
         );
     }
     for argument in Command::command().get_arguments() {
         let flag = format!("`--{}", argument.get_long().unwrap_or("help"));
         assert!(
             flag == "`--help" || document.contains(&flag),
-            "docs/evaluation.md does not name {flag}"
+            "docs/commands/eval.md does not name {flag}"
         );
     }
 }

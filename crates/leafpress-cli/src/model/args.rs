@@ -146,7 +146,7 @@ pub struct ModelArgs {
 }
 
 const AFTER_HELP: &str = "\
-Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. What is printed is computed, not measured: docs/model.md has the formulas.
+Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. What is printed is computed, not measured: docs/commands/model.md has the formulas.
 
   leafpress model --data-bytes 2TB --memory 64GiB --device-us 90 --distribution zipfian:0.99 --codec-costs lz4=2.1,14,2.2
   leafpress model --distribution trace:pages.txt --memory 1GiB --out result

@@ -176,7 +176,7 @@ pub struct PoolArgs {
 }
 
 const AFTER_HELP: &str = "\
-Data that is given is only read: updates and deletes go to a scratch copy. docs/pool.md explains the report and every option.
+Data that is given is only read: updates and deletes go to a scratch copy. docs/commands/pool.md explains the report and every option.
 
   leafpress pool -p /data/table.db -m 500M -B 20,80 -d 30 --out result
   leafpress pool -p /data/table.db -m 500M -B 20,80 -d 30 --sweep-share 0,10,..,90 -c lz4,zstd:1 --out result

@@ -58,7 +58,7 @@ pub struct SuiteArgs {
 }
 
 const AFTER_HELP: &str = "\
-docs/suite.md explains the report, the files and how it is measured.
+docs/commands/suite.md explains the report, the files and how it is measured.
 
   leafpress suite /data/tables --out result
   leafpress suite dump.zip -c lz4,zstd:1,zstd:3 -b 8K -t 1

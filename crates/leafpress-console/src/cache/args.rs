@@ -142,7 +142,7 @@ pub struct CacheArgs {
 }
 
 const AFTER_HELP: &str = "\
-Each cache runs in a process of its own, in the same memory, measured from outside. docs/cache.md explains work, table and charts.
+Each cache runs in a process of its own, in the same memory, measured from outside. docs/commands/cache.md explains work, table and charts.
 
   leafpress cache --paper -m 64M --working-set 512M
   leafpress cache --paper fig8 -m 64M --scale 0.5

@@ -13,7 +13,7 @@ use crate::report::palette::colours;
 use crate::report::verdict;
 
 const NOTES: [&str; 5] = [
-    "These are <b>computed</b>, not measured: <code>leafpress pool</code> measures. docs/model.md has the formulas and what they assume.",
+    "These are <b>computed</b>, not measured: <code>leafpress pool</code> measures. docs/commands/model.md has the formulas and what they assume.",
     "<b>Microseconds per page</b> is the mean time of getting a page, hits and misses alike. <b>Hit is compressed</b> is the chance that a hit \
      has to be decoded.",
     "<b>As published</b> charges every miss with a compression and takes every cached page for equally likely to be hit. <b>Corrected</b> \

@@ -55,7 +55,7 @@ pub enum Command {
 }
 
 const AFTER_HELP: &str = "\
-Each cache runs in a process of its own, in the same memory, measured from outside. docs/cache.md explains work, table and charts,
+Each cache runs in a process of its own, in the same memory, measured from outside. docs/commands/cache.md explains work, table and charts,
 integrations/rocksdb/docs/bench.md how RocksDB is a cache.
 
   leafpress-rocksdb cache -m 64M --disk 1G --working-set 256M --engines leafpress,rocksdb
