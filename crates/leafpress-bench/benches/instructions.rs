@@ -9,7 +9,7 @@ use leafpress::Codec;
 use leafpress::store::MemoryStore;
 use leafpress_bench::{Loaded, VALUE_BYTES, key};
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::Share;
+use leafpress_pages::pool::RawShare;
 use leafpress_pages::victim::VictimCache;
 
 /// Records in the tree, and operations counted.
@@ -72,8 +72,8 @@ fn page(id: u64) -> Vec<u8> {
 }
 
 /// The share of a pool or a cache: nothing is kept raw that can be compressed.
-fn share(codec: Codec) -> Share {
-    Share::Fixed {
+fn share(codec: Codec) -> RawShare {
+    RawShare::Fixed {
         raw_percent: if codec == Codec::None { 100 } else { 0 },
     }
 }
@@ -81,10 +81,10 @@ fn share(codec: Codec) -> Share {
 /// A pool in which all pages are.
 fn pool(codec: Codec) -> PagePool {
     let pool = PagePool::builder(MemoryStore::from_pages((0..PAGES).map(page)).expect("pages"))
-        .budget_bytes(PAGES as usize * (PAGE_BYTES + 512) + (1 << 20))
+        .memory(PAGES as usize * (PAGE_BYTES + 512) + (1 << 20))
         .codec(codec)
         .share(share(codec))
-        .restore_after(63)
+        .promote_after_hits(63)
         .background_threads(0)
         .build()
         .expect("a pool");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use leafpress::store::MemoryStore;
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::Share;
+use leafpress_pages::pool::RawShare;
 
 const PAGE_BYTES: usize = 4096;
 const PAGES: [u64; 3] = [1_000, 10_000, 100_000];
@@ -22,10 +22,10 @@ fn pool(pages: u64, codec: &str, raw_percent: u8) -> PagePool {
     };
     let store = MemoryStore::from_pages((0..pages).map(page)).expect("pages");
     let pool = PagePool::builder(store)
-        .budget_bytes(pages as usize * (PAGE_BYTES + 512) + (1 << 20))
+        .memory(pages as usize * (PAGE_BYTES + 512) + (1 << 20))
         .codec(codec.parse().expect("a codec"))
-        .share(Share::Fixed { raw_percent })
-        .restore_after(63)
+        .share(RawShare::Fixed { raw_percent })
+        .promote_after_hits(63)
         .background_threads(0)
         .build()
         .expect("a pool");

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::RwLock;
 
-use leafpress::{Builder, Codec, Tree};
+use leafpress::{Codec, Tree, TreeBuilder};
 
 const READS: usize = 200_000;
 /// Random reads are timed so often; the least is printed, since a busy machine only adds.
@@ -37,15 +37,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let lengths = if lengths.is_empty() { &auto[..] } else { lengths };
     for lengths in lengths.chunks_exact(3) {
         let builder = Tree::builder().codec(codec);
-        let builder = given(builder, &lengths[0], Builder::frame_bytes)?;
-        let builder = given(builder, &lengths[1], Builder::leaf_bytes)?;
-        let builder = given(builder, &lengths[2], Builder::dictionary_bytes)?;
+        let builder = given(builder, &lengths[0], TreeBuilder::frame_bytes)?;
+        let builder = given(builder, &lengths[1], TreeBuilder::leaf_bytes)?;
+        let builder = given(builder, &lengths[2], TreeBuilder::dictionary_bytes)?;
         measure(&builder.build()?, &order, &lengths.join(" "))?;
     }
     Ok(())
 }
 
-fn given(builder: Builder, length: &str, set: fn(Builder, usize) -> Builder) -> Result<Builder, Box<dyn Error>> {
+fn given(
+    builder: TreeBuilder,
+    length: &str,
+    set: fn(TreeBuilder, usize) -> TreeBuilder,
+) -> Result<TreeBuilder, Box<dyn Error>> {
     Ok(match length {
         "auto" => builder,
         bytes => set(builder, bytes.parse()?),
@@ -160,7 +164,7 @@ fn measure(tree: &Tree, order: &[(&str, &str)], lengths: &str) -> Result<(), Box
     let overwrite = overwrites / order.len() as u64;
     tree.settle()?;
     let after = tree.stats();
-    let per_byte = |count: fn(&leafpress::Stats) -> u64| {
+    let per_byte = |count: fn(&leafpress::TreeStats) -> u64| {
         (count(&after) - count(&stats)) as f64 / (after.put_bytes - stats.put_bytes) as f64
     };
     let settled = after.held_per_user_byte();
@@ -175,7 +179,7 @@ fn measure(tree: &Tree, order: &[(&str, &str)], lengths: &str) -> Result<(), Box
 }
 
 /// The largest parts of what is held, in parts of the user bytes.
-fn parts(stats: &leafpress::Stats) -> String {
+fn parts(stats: &leafpress::TreeStats) -> String {
     let share = |bytes: u64| bytes as f64 / stats.user_bytes as f64;
     format!(
         "leaves {:.3}, landing {:.3}, free {:.3}",

@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn held(stats: &leafpress::Stats) -> String {
+fn held(stats: &leafpress::TreeStats) -> String {
     format!(
         "{} warm, {} cold leaves ({} warmed, {} cooled), held {:.3} a user byte (leaves {:.3}, hot {:.3}, dictionaries {:.3}, free {:.3})",
         stats.warm_leaves,

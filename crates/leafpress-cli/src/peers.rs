@@ -102,7 +102,7 @@ pub fn run(args: &PeersArgs) -> Result<(), Failure> {
         }
         LabError::Data { .. } => Failure::bad_input(format!("--{e}")),
         LabError::Io { .. } => output::unwritable(&e),
-        LabError::Tree(leafpress::Error::Codec(e)) => Failure::bad_input(e.to_string()),
+        LabError::Tree(leafpress::TreeError::Codec(e)) => Failure::bad_input(e.to_string()),
         e => Failure::failed(e.to_string()),
     })?;
     report(&outcome, &out_dir)

@@ -12,7 +12,7 @@ use leafpress_base::sync::Mutex;
 /// Most dictionaries that are offered; the newest are.
 const MOST: usize = 16;
 
-/// Dictionaries that trees with similar records share: see `leafpress::tree::Builder::dictionary_pool`.
+/// Dictionaries that trees with similar records share: see `leafpress::tree::TreeBuilder::dictionary_pool`.
 ///
 /// Clones are the same pool. It keeps no dictionary alive: one is gone with the last tree that compresses with it.
 #[derive(Clone, Default)]

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use leafpress::Error;
+use leafpress::TreeError;
 use leafpress_lab::core::corpus::{Assignment, Corpus, Cut, Source};
 use leafpress_lab::core::keys::KeyBytes;
 use leafpress_lab::eval::LandingBytes;
@@ -24,11 +24,11 @@ struct Echo {
 }
 
 impl Store for Echo {
-    fn put(&self, _: &[u8], _: &[u8]) -> Result<bool, Error> {
+    fn put(&self, _: &[u8], _: &[u8]) -> Result<bool, TreeError> {
         Ok(!self.loaded.load(std::sync::atomic::Ordering::Relaxed))
     }
 
-    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError> {
         let Some(id) = self.keys.decode(key, 0) else {
             return Ok(false);
         };
@@ -37,11 +37,11 @@ impl Store for Echo {
         Ok(true)
     }
 
-    fn remove(&self, _: &[u8]) -> Result<bool, Error> {
+    fn remove(&self, _: &[u8]) -> Result<bool, TreeError> {
         Ok(true)
     }
 
-    fn scan(&self, _: &[u8], _: usize, _: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+    fn scan(&self, _: &[u8], _: usize, _: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), TreeError> {
         Ok(())
     }
 
@@ -49,7 +49,7 @@ impl Store for Echo {
         0
     }
 
-    fn settle(&self) -> Result<(), Error> {
+    fn settle(&self) -> Result<(), TreeError> {
         self.loaded.store(true, std::sync::atomic::Ordering::Relaxed);
         Ok(())
     }

@@ -10,7 +10,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::{PolicyKind, PoolError, Share};
+use leafpress_pages::pool::{PolicyKind, PoolError, RawShare};
 use leafpress_pages::store::{FileStore, MemoryStore, PageId, PageRead, PageStore, PageWrite, Switch};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -59,9 +59,9 @@ proptest! {
     fn an_operation_without_memory_changes_nothing(
         policy in prop_oneof![Just(PolicyKind::Clock), Just(PolicyKind::Lru), Just(PolicyKind::S3Fifo)],
         share in prop_oneof![
-            Just(Share::Fixed { raw_percent: 100 }),
-            Just(Share::Fixed { raw_percent: 40 }),
-            Just(Share::Adaptive),
+            Just(RawShare::Fixed { raw_percent: 100 }),
+            Just(RawShare::Fixed { raw_percent: 40 }),
+            Just(RawShare::Adaptive),
         ],
         steps in vec((
             prop_oneof![
@@ -78,10 +78,10 @@ proptest! {
     ) {
         let store = MemoryStore::from_pages((0..PAGES).map(|id| page(id, 0, LEN, 30))).unwrap();
         let pool = PagePool::builder(store)
-            .budget_bytes(1 << 20)
+            .memory(1 << 20)
             .policy(policy)
             .share(share)
-            .restore_after(2)
+            .promote_after_hits(2)
             .background_threads(0)
             .build()
             .unwrap();
@@ -118,10 +118,10 @@ proptest! {
                 Step::Flush => {
                     done(starved(after, || pool.flush()));
                 }
-                Step::Resize(kib) => { done(starved(after, || pool.resize(kib << 10))); }
+                Step::Resize(kib) => { done(starved(after, || pool.set_memory(kib << 10))); }
             }
         }
-        pool.resize(1 << 20).unwrap();
+        pool.set_memory(1 << 20).unwrap();
         check(&pool, &model);
         pool.flush().unwrap();
         let mut bytes = [0; LEN];
@@ -139,9 +139,9 @@ proptest! {
 fn a_hit_on_a_compressed_page_without_memory_is_an_error() {
     let store = MemoryStore::from_pages((0..PAGES).map(|id| page(id, 0, LEN, 30))).unwrap();
     let pool = PagePool::builder(store)
-        .budget_bytes(1 << 20)
-        .share(Share::Fixed { raw_percent: 20 })
-        .restore_after(63)
+        .memory(1 << 20)
+        .share(RawShare::Fixed { raw_percent: 20 })
+        .promote_after_hits(63)
         .background_threads(0)
         .build()
         .unwrap();
@@ -164,8 +164,8 @@ fn a_hit_on_a_compressed_page_without_memory_is_an_error() {
 fn removing_a_page_that_left_unsynced_needs_no_memory() {
     let store = MemoryStore::from_pages((0..PAGES).map(|id| page(id, 0, LEN, 30))).unwrap();
     let pool = PagePool::builder(store)
-        .budget_bytes(96 << 10)
-        .share(Share::Fixed { raw_percent: 100 })
+        .memory(96 << 10)
+        .share(RawShare::Fixed { raw_percent: 100 })
         .background_threads(0)
         .build()
         .unwrap();

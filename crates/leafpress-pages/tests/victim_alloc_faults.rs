@@ -6,7 +6,7 @@ mod starving;
 
 use std::sync::Barrier;
 
-use leafpress_pages::victim::{Insertion, Share, Taking, VictimCache};
+use leafpress_pages::victim::{Insertion, OnHit, RawShare, VictimCache};
 use starving::{live_bytes, starved};
 
 fn block(n: u64, len: usize) -> Vec<u8> {
@@ -16,7 +16,7 @@ fn block(n: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-fn cache(codec: &str, share: Share) -> VictimCache {
+fn cache(codec: &str, share: RawShare) -> VictimCache {
     VictimCache::builder(8 << 20)
         .codec(codec.parse().unwrap())
         .share(share)
@@ -28,8 +28,8 @@ fn cache(codec: &str, share: Share) -> VictimCache {
 #[test]
 fn without_memory_blocks_are_missed_or_refused_and_nothing_aborts() {
     for codec in ["lz4", "zstd:1"] {
-        let fixed = |raw_percent| Share::Fixed { raw_percent };
-        for share in [fixed(0), fixed(30), Share::Adaptive] {
+        let fixed = |raw_percent| RawShare::Fixed { raw_percent };
+        for share in [fixed(0), fixed(30), RawShare::Adaptive] {
             let blocks: Vec<_> = (0..40).map(|n| block(n, 3000 + n as usize * 500)).collect();
             let mut refused = 0;
             for after in 0..12 {
@@ -51,13 +51,13 @@ fn without_memory_blocks_are_missed_or_refused_and_nothing_aborts() {
                         assert!(found.bytes == *block);
                         Ok::<_, ()>(())
                     };
-                    starved(after, || cache.read(&n.to_be_bytes(), Taking::Lend, read));
+                    starved(after, || cache.read(&n.to_be_bytes(), OnHit::Promote, read));
                 }
-                starved(after, || cache.set_capacity(64 << 20));
-                starved(after, || cache.set_capacity(2 << 20));
-                starved(after, || cache.erase(&3_u64.to_be_bytes()));
+                starved(after, || cache.set_memory(64 << 20));
+                starved(after, || cache.set_memory(2 << 20));
+                starved(after, || cache.remove(&3_u64.to_be_bytes()));
                 cache.validate().unwrap();
-                cache.set_capacity(8 << 20);
+                cache.set_memory(8 << 20);
                 assert_eq!(cache.insert(b"again", &blocks[0]), Insertion::Inserted);
                 assert_eq!(cache.get(b"again").as_ref(), Some(&blocks[0]));
             }
@@ -70,7 +70,7 @@ fn without_memory_blocks_are_missed_or_refused_and_nothing_aborts() {
 fn threads_that_wait_keep_little_and_it_is_counted() {
     const THREADS: u64 = 32;
     const LEN: usize = 256 << 10;
-    let cache = cache("lz4", Share::Fixed { raw_percent: 0 });
+    let cache = cache("lz4", RawShare::Fixed { raw_percent: 0 });
     let before = live_bytes();
     let barrier = Barrier::new(THREADS as usize + 1);
     let (stats, kept) = std::thread::scope(|scope| {

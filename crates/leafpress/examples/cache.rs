@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use leafpress::Cache;
-use leafpress::cache::{CacheError, Entry};
+use leafpress::cache::{CacheError, InsertOptions};
 
 /// What the cache stands before: it takes a millisecond, and counts its calls.
 fn database(id: u64, calls: &AtomicU64) -> String {
@@ -35,7 +35,7 @@ fn main() -> Result<(), CacheError> {
     });
     println!("800 reads, {} loads", calls.into_inner());
 
-    cache.insert_with("session:17", "user 3", Entry::ttl(Duration::from_secs(60)))?;
+    cache.insert_entry("session:17", "user 3", InsertOptions::ttl(Duration::from_secs(60)))?;
     cache.remove("user:000003")?;
     let first: Vec<_> = cache.prefix("user:").take(3).collect::<Result<_, _>>()?;
     for (key, value) in &first {

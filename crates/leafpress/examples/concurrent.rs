@@ -9,7 +9,7 @@ const WRITERS: u64 = 2;
 const READERS: u64 = 2;
 const KEYS_PER_WRITER: u64 = 50_000;
 
-fn main() -> Result<(), leafpress::Error> {
+fn main() -> Result<(), leafpress::TreeError> {
     // Shards spread the writers; two background threads keep compaction out of their way.
     let tree = leafpress::Tree::builder()
         .codec("lz4".parse()?)
@@ -19,11 +19,11 @@ fn main() -> Result<(), leafpress::Error> {
     let done = AtomicBool::new(false);
     let reads = AtomicU64::new(0);
 
-    thread::scope(|scope| -> Result<(), leafpress::Error> {
+    thread::scope(|scope| -> Result<(), leafpress::TreeError> {
         let (tree, done, reads) = (&tree, &done, &reads);
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
-                scope.spawn(move || -> Result<(), leafpress::Error> {
+                scope.spawn(move || -> Result<(), leafpress::TreeError> {
                     for i in 0..KEYS_PER_WRITER {
                         let id = i * WRITERS + writer;
                         tree.insert(&id.to_be_bytes(), format!("record {id} of writer {writer}").as_bytes())?;
@@ -34,7 +34,7 @@ fn main() -> Result<(), leafpress::Error> {
             .collect();
         let readers: Vec<_> = (0..READERS)
             .map(|reader| {
-                scope.spawn(move || -> Result<(), leafpress::Error> {
+                scope.spawn(move || -> Result<(), leafpress::TreeError> {
                     let mut value = Vec::new();
                     let mut id = reader;
                     while !done.load(Ordering::Relaxed) {

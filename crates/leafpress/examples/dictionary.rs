@@ -30,7 +30,7 @@ fn record(i: u64) -> String {
     )
 }
 
-fn main() -> Result<(), leafpress::Error> {
+fn main() -> Result<(), leafpress::TreeError> {
     let codec: Codec = "zstd:1".parse()?;
     let samples: Vec<String> = (0..2_000).map(|i| record(RECORDS + i)).collect();
     let samples: Vec<&[u8]> = samples.iter().map(String::as_bytes).collect();

@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // 16 MB of pages in 2 MB of memory.
     let pool = PagePool::builder(FileStore::open(&path, PAGE_BYTES)?)
-        .budget_bytes(2 << 20)
+        .memory(2 << 20)
         .codec("lz4".parse()?)
         .build()?;
     for round in 0..5 {

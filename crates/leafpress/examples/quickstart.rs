@@ -2,7 +2,7 @@
 //!
 //! cargo run --release -p leafpress --example quickstart
 
-fn main() -> Result<(), leafpress::Error> {
+fn main() -> Result<(), leafpress::TreeError> {
     let tree = leafpress::Tree::builder().codec("zstd:1".parse()?).build()?;
 
     for id in 0..100_000_u32 {

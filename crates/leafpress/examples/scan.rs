@@ -4,7 +4,7 @@
 
 use leafpress::Tree;
 
-fn main() -> Result<(), leafpress::Error> {
+fn main() -> Result<(), leafpress::TreeError> {
     // Scans work with any number of shards: they are merged in key order.
     let tree = Tree::builder().codec("zstd:1".parse()?).shards(4).build()?;
     for sensor in 0..20 {

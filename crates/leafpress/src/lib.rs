@@ -3,7 +3,7 @@
 //! [`Tree`] is a concurrent, ordered map from byte strings to byte strings whose leaves are kept compressed.
 //!
 //! ```
-//! # fn main() -> Result<(), leafpress::Error> {
+//! # fn main() -> Result<(), leafpress::TreeError> {
 //! let tree = leafpress::Tree::builder().codec("lz4".parse()?).build()?;
 //! tree.insert(b"apple", b"red")?;
 //! tree.insert(b"banana", b"yellow")?;
@@ -27,11 +27,11 @@
 //! Both are used by shared reference, from any number of threads. A tree is gone when the process ends; [`Cache::close`] keeps the contents
 //! of a cache with a disk tier for the next start. The crate `leafpress-pages` has a compressed page pool and a victim cache for blocks.
 //!
-//! [`CacheError`] is the error of caches and [`Error`] that of trees; both include [`CodecError`].
+//! [`CacheError`] is the error of caches and [`TreeError`] that of trees; both include [`CodecError`].
 //!
 //! # Shards, settling, compaction
 //!
-//! Leave [`Builder::shards`] at 1 unless several threads insert new keys all the time: within a shard, threads wait for one another while
+//! Leave [`TreeBuilder::shards`] at 1 unless several threads insert new keys all the time: within a shard, threads wait for one another while
 //! leaves split. Reads never wait, and updates wait only for other updates of the same leaf. A scan over several shards is slower, unless
 //! [`ShardBy::Range`] keeps the key order.
 //!
@@ -62,5 +62,6 @@ pub use leafpress_base::store;
 pub use leafpress_codec as codec;
 pub use leafpress_codec::{Codec, CodecError, Dictionary};
 pub use tree::{
-    Builder, DictionaryChoice, Error, KeyRange, Layout, Range, Record, RemovedRange, ShardBy, Stats, Tending, Tree,
+    DictionaryChoice, KeyRange, Layout, Range, Record, RemovedRange, ShardBy, Tree, TreeBuilder, TreeError, TreeStats,
+    Upkeep,
 };

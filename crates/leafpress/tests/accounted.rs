@@ -9,7 +9,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
-use leafpress::{Tending, Tree};
+use leafpress::{Tree, Upkeep};
 
 /// The system's allocator, counted.
 struct Counted;
@@ -37,7 +37,7 @@ static ALLOCATOR: Counted = Counted;
 const RECORDS: u32 = 30_000;
 
 fn tree(codec: &str) -> Tree {
-    let builder = Tree::builder().codec(codec.parse().unwrap()).tending(Tending::Caller);
+    let builder = Tree::builder().codec(codec.parse().unwrap()).upkeep(Upkeep::Caller);
     builder.build().unwrap()
 }
 
@@ -49,7 +49,7 @@ fn put(tree: &Tree, n: u32, round: u32) {
 }
 
 fn tend_out(tree: &Tree) {
-    while tree.tend(Duration::from_micros(500)).unwrap() || tree.is_training() {
+    while tree.run_upkeep(Duration::from_micros(500)).unwrap() || tree.is_training() {
         if tree.is_training() {
             std::thread::sleep(Duration::from_micros(200));
         }
@@ -63,7 +63,7 @@ fn cycle(codec: &str, looks: bool) {
     for n in 0..RECORDS {
         put(&tree, n, 0);
         if n % 500 == 0 {
-            tree.tend(Duration::from_micros(500)).unwrap();
+            tree.run_upkeep(Duration::from_micros(500)).unwrap();
         }
     }
     tend_out(&tree);
@@ -131,13 +131,13 @@ fn most_of_a_training(steps: u32) -> i64 {
         put(&tree, n, 0);
     }
     for _ in 0..steps {
-        tree.tend(Duration::ZERO).unwrap();
+        tree.run_upkeep(Duration::ZERO).unwrap();
     }
     for n in 3000..RECORDS {
         put(&tree, n, 0);
     }
     let mut most = 0;
-    while tree.tend(Duration::ZERO).unwrap() || tree.is_training() {
+    while tree.run_upkeep(Duration::ZERO).unwrap() || tree.is_training() {
         most = most.max(BYTES.load(Relaxed) - empty - tree.bytes_held() as i64);
     }
     most

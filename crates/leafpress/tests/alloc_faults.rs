@@ -11,7 +11,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use leafpress::codec::CodecError;
-use leafpress::tree::{DictionaryChoice, Error, Layout};
+use leafpress::tree::{DictionaryChoice, Layout, TreeError};
 use leafpress::{Codec, Tree};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -21,16 +21,16 @@ use starving::{refused, starved};
 use support::model::same_contents;
 use support::strategies::settings;
 
-fn is_of_memory(error: &Error) -> bool {
+fn is_of_memory(error: &TreeError) -> bool {
     matches!(
         error,
-        Error::OutOfMemory { .. } | Error::Codec(CodecError::OutOfMemory { .. })
+        TreeError::OutOfMemory { .. } | TreeError::Codec(CodecError::OutOfMemory { .. })
     )
 }
 
 /// What an operation gave; nothing where it had no memory. Panics for an error of another kind.
 #[track_caller]
-fn done<T>(result: Result<T, Error>) -> Option<T> {
+fn done<T>(result: Result<T, TreeError>) -> Option<T> {
     result.map_err(|error| assert!(is_of_memory(&error), "{error}")).ok()
 }
 
@@ -54,7 +54,7 @@ fn a_put_without_memory_leaves_the_old_record() {
     let before = refused();
     for n in 0..200u16 {
         match starved_of_lines(0, || tree.insert(&n.to_be_bytes(), &[2; 90])) {
-            Err(Error::OutOfMemory { bytes }) => assert!(bytes > 0),
+            Err(TreeError::OutOfMemory { bytes }) => assert!(bytes > 0),
             other => panic!("{n}: {other:?}"),
         }
         assert_eq!(tree.get(&n.to_be_bytes()).unwrap(), Some(vec![1; 60]));
@@ -142,7 +142,7 @@ fn records_in_key_order_without_memory_are_taken_up_to_one() {
             let len = tree.len() as u16;
             match extended {
                 Ok(new) => assert_eq!(new, u64::from(3000 - there)),
-                Err(error) => assert!(matches!(error, Error::OutOfMemory { .. }), "{error}"),
+                Err(error) => assert!(matches!(error, TreeError::OutOfMemory { .. }), "{error}"),
             }
             assert!(len >= there);
             taken = taken.max(len);

@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use leafpress::{Cache, Tending, Tree};
+use leafpress::{Cache, Tree, Upkeep};
 
 const RECORDS: u32 = 12_000;
 const FORKS: u32 = 50;
@@ -27,7 +27,7 @@ struct Filled {
 
 impl Filled {
     fn new(codec: &str) -> Self {
-        let builder = Tree::builder().codec(codec.parse().unwrap()).tending(Tending::Caller);
+        let builder = Tree::builder().codec(codec.parse().unwrap()).upkeep(Upkeep::Caller);
         let mut filled = Self {
             tree: builder.build().unwrap(),
             rounds: vec![0; RECORDS as usize],
@@ -108,7 +108,7 @@ fn a_child_reads_all_while_a_training_runs_and_between_steps() {
             } else {
                 steps > 0
             } {
-                filled.tree.tend(Duration::ZERO).unwrap();
+                filled.tree.run_upkeep(Duration::ZERO).unwrap();
                 steps = steps.saturating_sub(1);
             }
             if waits_for_training {
@@ -122,7 +122,7 @@ fn a_child_reads_all_while_a_training_runs_and_between_steps() {
             fork(|| filled.check());
             // The parent goes on.
             filled.put(rng.u32(..RECORDS), round);
-            while filled.tree.tend(Duration::from_micros(200)).unwrap() || filled.tree.is_training() {}
+            while filled.tree.run_upkeep(Duration::from_micros(200)).unwrap() || filled.tree.is_training() {}
         }
         filled.check();
         filled.tree.validate().unwrap();

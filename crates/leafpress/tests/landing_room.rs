@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use leafpress::tree::Tending;
+use leafpress::tree::Upkeep;
 use leafpress::{Dictionary, DictionaryChoice, Tree};
 
 fn key(number: u32) -> [u8; 4] {
@@ -11,7 +11,7 @@ fn key(number: u32) -> [u8; 4] {
 
 #[test]
 fn longer_buffers_put_compactions_off_and_lose_nothing() {
-    let tree = Tree::builder().tending(Tending::Caller).build().unwrap();
+    let tree = Tree::builder().upkeep(Upkeep::Caller).build().unwrap();
     let mut model = BTreeMap::new();
     for number in 0..4000 {
         let value = format!("{{\"number\": {number}, \"text\": \"some text that compresses\"}}");
@@ -19,7 +19,7 @@ fn longer_buffers_put_compactions_off_and_lose_nothing() {
         model.insert(key(number).to_vec(), value.into_bytes());
     }
     let compactions = |least, round: u32, model: &mut BTreeMap<Vec<u8>, Vec<u8>>| {
-        tree.set_least_landing_bytes(least);
+        tree.set_min_landing_bytes(least);
         let before = tree.stats().fg_sync_compactions;
         // Twice the same, for entries that supersede others; some removed and put anew.
         for number in (0..4000).step_by(7).chain((0..4000).step_by(7)) {

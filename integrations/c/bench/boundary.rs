@@ -32,7 +32,7 @@ fn measure(mut read: impl FnMut(&[u8])) -> f64 {
     rounds[ROUNDS / 2]
 }
 
-fn main() -> Result<(), leafpress_core::Error> {
+fn main() -> Result<(), leafpress_core::TreeError> {
     for codec in std::env::args().skip(1).filter(|argument| !argument.starts_with('-')) {
         let tree = Tree::builder().codec(codec.parse()?).build()?;
         for number in 0..RECORDS {

@@ -101,16 +101,16 @@ impl From<CodecError> for Failure {
     }
 }
 
-impl From<tree::Error> for Failure {
-    fn from(error: tree::Error) -> Self {
-        use tree::Error;
+impl From<tree::TreeError> for Failure {
+    fn from(error: tree::TreeError) -> Self {
+        use tree::TreeError;
         let status = match error {
-            Error::Codec(error) => return error.into(),
-            Error::KeyTooLong { .. } | Error::ValueTooLong { .. } => LP_TOO_LONG,
-            Error::Option { .. } | Error::Unsorted { .. } => LP_INVALID_ARGUMENT,
-            Error::OutOfMemory { .. } => LP_OUT_OF_MEMORY,
-            Error::Thread { .. } | Error::Background { .. } => LP_BACKGROUND,
-            Error::Invalid(_) => LP_CORRUPT,
+            TreeError::Codec(error) => return error.into(),
+            TreeError::KeyTooLong { .. } | TreeError::ValueTooLong { .. } => LP_TOO_LONG,
+            TreeError::Option { .. } | TreeError::Unsorted { .. } => LP_INVALID_ARGUMENT,
+            TreeError::OutOfMemory { .. } => LP_OUT_OF_MEMORY,
+            TreeError::Thread { .. } | TreeError::Background { .. } => LP_BACKGROUND,
+            TreeError::Invalid(_) => LP_CORRUPT,
             _ => LP_FAILED,
         };
         Self::of(status, &error)
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn each_error_has_its_status() {
-        let of = |error: CodecError| Failure::from(tree::Error::Codec(error)).status;
+        let of = |error: CodecError| Failure::from(tree::TreeError::Codec(error)).status;
         let corrupt = CodecError::Corrupt {
             codec: "lz4",
             reason: "cut".into(),
@@ -209,10 +209,10 @@ mod tests {
         assert_eq!(of(CodecError::UnknownDictionary { id: 1 }), LP_UNKNOWN_DICTIONARY);
         let reason = || "why".to_owned();
         for (error, status) in [
-            (tree::Error::Thread { reason: reason() }, LP_BACKGROUND),
-            (tree::Error::Background { reason: reason() }, LP_BACKGROUND),
-            (tree::Error::Invalid(reason()), LP_CORRUPT),
-            (tree::Error::Unsorted { index: 3 }, LP_INVALID_ARGUMENT),
+            (tree::TreeError::Thread { reason: reason() }, LP_BACKGROUND),
+            (tree::TreeError::Background { reason: reason() }, LP_BACKGROUND),
+            (tree::TreeError::Invalid(reason()), LP_CORRUPT),
+            (tree::TreeError::Unsorted { index: 3 }, LP_INVALID_ARGUMENT),
         ] {
             assert_eq!(Failure::from(error).status, status);
         }

@@ -16,13 +16,13 @@ type Entry<D> = (&'static str, fn(&mut D, &str) -> Result<(), Failure>);
 /// A tree that is about to be made.
 #[derive(Debug, Default)]
 pub(crate) struct TreeDraft {
-    builder: tree::Builder,
+    builder: tree::TreeBuilder,
 }
 
 /// A cache that is about to be made.
 #[derive(Debug, Default)]
 pub(crate) struct CacheDraft {
-    builder: cache::Builder,
+    builder: cache::CacheBuilder,
     disk_path: Option<String>,
     disk_bytes: Option<u64>,
     disk_codec: Option<Codec>,
@@ -32,59 +32,65 @@ pub(crate) struct CacheDraft {
 }
 
 const TREE: &[Entry<TreeDraft>] = &[
-    ("codec", |draft, text| draft.set(parsed(text)?, tree::Builder::codec)),
+    ("codec", |draft, text| {
+        draft.set(parsed(text)?, tree::TreeBuilder::codec)
+    }),
     ("dictionary", |draft, text| {
-        draft.set(dictionary(text)?, tree::Builder::dictionary)
+        draft.set(dictionary(text)?, tree::TreeBuilder::dictionary)
     }),
     ("dictionary_bytes", |draft, text| {
-        draft.set(bytes(text)?, tree::Builder::dictionary_bytes)
+        draft.set(bytes(text)?, tree::TreeBuilder::dictionary_bytes)
     }),
-    ("shards", |draft, text| draft.set(number(text)?, tree::Builder::shards)),
+    ("shards", |draft, text| {
+        draft.set(number(text)?, tree::TreeBuilder::shards)
+    }),
     ("background_threads", |draft, text| {
-        draft.set(number(text)?, tree::Builder::background_threads)
+        draft.set(number(text)?, tree::TreeBuilder::background_threads)
     }),
     ("load_threads", |draft, text| {
-        draft.set(number(text)?, tree::Builder::load_threads)
+        draft.set(number(text)?, tree::TreeBuilder::load_threads)
     }),
     ("leaf_bytes", |draft, text| {
-        draft.set(bytes(text)?, tree::Builder::leaf_bytes)
+        draft.set(bytes(text)?, tree::TreeBuilder::leaf_bytes)
     }),
     ("frame_bytes", |draft, text| {
-        draft.set(bytes(text)?, tree::Builder::frame_bytes)
+        draft.set(bytes(text)?, tree::TreeBuilder::frame_bytes)
     }),
     ("sub_pages", |draft, text| {
         let sub_pages = number(text)?;
-        draft.set(Layout::Hashed { sub_pages }, tree::Builder::layout)
+        draft.set(Layout::Hashed { sub_pages }, tree::TreeBuilder::layout)
     }),
     ("inline_value_bytes", |draft, text| {
-        draft.set(bytes(text)?, tree::Builder::inline_value_bytes)
+        draft.set(bytes(text)?, tree::TreeBuilder::inline_value_bytes)
     }),
     ("landing_bytes", |draft, text| {
-        draft.set(bytes(text)?, tree::Builder::landing_bytes)
+        draft.set(bytes(text)?, tree::TreeBuilder::landing_bytes)
     }),
     ("temperature_rule", |draft, text| {
-        draft.set(TemperatureRule::from_str(text)?, tree::Builder::temperature_rule)
+        draft.set(TemperatureRule::from_str(text)?, tree::TreeBuilder::temperature_rule)
     }),
 ];
 
 const CACHE: &[Entry<CacheDraft>] = &[
     ("memory_bytes", |draft, text| {
-        draft.set(bytes(text)?, cache::Builder::memory)
+        draft.set(bytes(text)?, cache::CacheBuilder::memory)
     }),
-    ("codec", |draft, text| draft.set(parsed(text)?, cache::Builder::codec)),
+    ("codec", |draft, text| {
+        draft.set(parsed(text)?, cache::CacheBuilder::codec)
+    }),
     ("policy", |draft, text| {
-        draft.set(Policy::from_str(text)?, cache::Builder::policy)
+        draft.set(Policy::from_str(text)?, cache::CacheBuilder::policy)
     }),
     ("ttl_ms", |draft, text| {
-        draft.set(time(text)?, cache::Builder::default_ttl)
+        draft.set(time(text)?, cache::CacheBuilder::default_ttl)
     }),
     ("time_to_idle_ms", |draft, text| {
-        draft.set(time(text)?, cache::Builder::time_to_idle)
+        draft.set(time(text)?, cache::CacheBuilder::time_to_idle)
     }),
     ("stale_while_revalidate_ms", |draft, text| {
-        draft.set(time(text)?, cache::Builder::stale_while_revalidate)
+        draft.set(time(text)?, cache::CacheBuilder::stale_while_revalidate)
     }),
-    ("name", |draft, text| draft.set(text, cache::Builder::name)),
+    ("name", |draft, text| draft.set(text, cache::CacheBuilder::name)),
     ("disk_path", |draft, text| {
         draft.disk_path = Some(text.to_owned());
         Ok(())
@@ -112,23 +118,27 @@ const CACHE: &[Entry<CacheDraft>] = &[
 ];
 
 impl TreeDraft {
-    fn set<V>(&mut self, value: V, set: impl FnOnce(tree::Builder, V) -> tree::Builder) -> Result<(), Failure> {
+    fn set<V>(&mut self, value: V, set: impl FnOnce(tree::TreeBuilder, V) -> tree::TreeBuilder) -> Result<(), Failure> {
         self.builder = set(take(&mut self.builder), value);
         Ok(())
     }
 
-    pub fn finish(self) -> tree::Builder {
+    pub fn finish(self) -> tree::TreeBuilder {
         self.builder
     }
 }
 
 impl CacheDraft {
-    fn set<V>(&mut self, value: V, set: impl FnOnce(cache::Builder, V) -> cache::Builder) -> Result<(), Failure> {
+    fn set<V>(
+        &mut self,
+        value: V,
+        set: impl FnOnce(cache::CacheBuilder, V) -> cache::CacheBuilder,
+    ) -> Result<(), Failure> {
         self.builder = set(take(&mut self.builder), value);
         Ok(())
     }
 
-    pub fn finish(self) -> Result<cache::Builder, Failure> {
+    pub fn finish(self) -> Result<cache::CacheBuilder, Failure> {
         let (path, disk_bytes) = match (self.disk_path, self.disk_bytes) {
             (Some(path), Some(disk_bytes)) => (path, disk_bytes),
             (None, None)

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use leafpress::{CacheError, CodecError, Error};
+use leafpress::{CacheError, CodecError, TreeError};
 use pyo3::PyErrArguments;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -57,14 +57,14 @@ pub fn of_codec(error: &CodecError) -> PyErr {
 }
 
 /// A tree's error as an exception.
-pub fn of_tree(error: &Error) -> PyErr {
+pub fn of_tree(error: &TreeError) -> PyErr {
     let class = match error {
-        Error::Codec(error) => return of_codec(error),
-        Error::KeyTooLong { .. } => Class::KeyTooLong,
-        Error::ValueTooLong { .. } => Class::ValueTooLong,
-        Error::Option { .. } | Error::Unsorted { .. } => Class::InvalidOption,
-        Error::OutOfMemory { .. } => Class::OutOfMemory,
-        Error::Thread { .. } | Error::Background { .. } => Class::BackgroundFailed,
+        TreeError::Codec(error) => return of_codec(error),
+        TreeError::KeyTooLong { .. } => Class::KeyTooLong,
+        TreeError::ValueTooLong { .. } => Class::ValueTooLong,
+        TreeError::Option { .. } | TreeError::Unsorted { .. } => Class::InvalidOption,
+        TreeError::OutOfMemory { .. } => Class::OutOfMemory,
+        TreeError::Thread { .. } | TreeError::Background { .. } => Class::BackgroundFailed,
         _ => Class::Error,
     };
     class.error(error.to_string())

@@ -67,12 +67,12 @@ def test_every_codec(start, codec):
 def test_settings(client):
     """Each is read back as it was set; what is none is refused and changes nothing."""
     kept = dict(zip(*[iter(client("CONFIG", "GET", "leafpress.*"))] * 2))
-    assert {b"leafpress.codec", b"leafpress.dictionary-bytes", b"leafpress.tend-budget-us"} <= set(kept), kept
-    for name, value in (("dictionary-bytes", b"65536"), ("tend-budget-us", b"300"), ("codec", b"zstd:1"), ("hash-prefixes", b"a: b:"), ("string-prefixes", b"s:")):
+    assert {b"leafpress.codec", b"leafpress.dictionary-bytes", b"leafpress.upkeep-budget-us"} <= set(kept), kept
+    for name, value in (("dictionary-bytes", b"65536"), ("upkeep-budget-us", b"300"), ("codec", b"zstd:1"), ("hash-prefixes", b"a: b:"), ("string-prefixes", b"s:")):
         assert client("CONFIG", "SET", "leafpress." + name, value) == OK
         assert client("CONFIG", "GET", "leafpress." + name)[1] == value
     for name, odd in (("codec", "bogus"), ("codec", "zstd:99"), ("codec", ""), ("dictionary-bytes", "-1"), ("dictionary-bytes", "x"),
-                      ("tend-budget-us", "x"), ("tend-budget-us", "-5"), ("tend-budget-us", "999999999999")):
+                      ("upkeep-budget-us", "x"), ("upkeep-budget-us", "-5"), ("upkeep-budget-us", "999999999999")):
         before = client("CONFIG", "GET", "leafpress." + name)
         assert is_error(client.ask("CONFIG", "SET", "leafpress." + name, odd)), (name, odd)
         assert client("CONFIG", "GET", "leafpress." + name) == before

@@ -30,7 +30,7 @@ const MIN_GARBAGE_BYTES: i64 = 512 << 10;
 const MAX_GARBAGE_BYTES: i64 = 4 << 20;
 
 /// What threads have retired and not flushed is at most one part in so many of what the tree may hold.
-const PART_OF_BATCHES: i64 = 32;
+const BATCHES_DIVISOR: i64 = 32;
 
 /// How long a writer waits for what it has replaced to be freed. Every time it has retired as much as is flushed: behind a reader that stays
 /// for long, writers so retire little more than 10 MB a second.
@@ -113,7 +113,7 @@ impl NodeHeap {
 
     /// Bounds what threads have retired and not flushed by what the tree may hold, of which so many threads take an equal part.
     pub fn fit_batches(&self, memory_bytes: u64, threads: usize) {
-        let most = i64::try_from(memory_bytes).unwrap_or(i64::MAX) / PART_OF_BATCHES;
+        let most = i64::try_from(memory_bytes).unwrap_or(i64::MAX) / BATCHES_DIVISOR;
         let batch = most / i64::try_from(threads.max(1)).unwrap_or(i64::MAX);
         self.batch_bytes.store(batch.min(FLUSH_BYTES), Ordering::Relaxed);
         self.batching.store(threads, Ordering::Relaxed);

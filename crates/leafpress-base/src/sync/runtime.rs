@@ -134,7 +134,7 @@ struct Runtime {
 
 #[derive(Default)]
 struct State {
-    tasks: HashMap<u64, Entry>,
+    tasks: HashMap<u64, TaskEntry>,
     next_number: u64,
     /// Tasks whose time has come, and some that have ended since.
     ready: VecDeque<u64>,
@@ -160,7 +160,7 @@ impl std::fmt::Debug for State {
     }
 }
 
-struct Entry {
+struct TaskEntry {
     /// There unless it runs.
     task: Option<Box<dyn Task>>,
     status: Status,
@@ -333,7 +333,7 @@ impl Runtime {
         if is_first {
             self.start_thread(&mut state)?;
         }
-        let entry = Entry {
+        let entry = TaskEntry {
             task: Some(task),
             status: Status::Waiting,
             woken: false,

@@ -153,7 +153,7 @@ pub struct BenchArgs {
     /// Skip the load: the pool has the records
     #[arg(long = "skip_load", alias = "skip-load", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
     skip_load: Option<bool>,
-    /// Share of operations whose latency is measured, 0 to 1
+    /// RawShare of operations whose latency is measured, 0 to 1
     #[arg(
         long = "latency_sampling",
         alias = "latency-sampling",

@@ -65,10 +65,10 @@ impl Settings {
             },
             LabError::Data { .. } => Failure::bad_input(format!("--{error}")),
             LabError::Io { .. } => output::unwritable(error),
-            LabError::Tree(leafpress::Error::Option { option, reason }) => {
+            LabError::Tree(leafpress::TreeError::Option { option, reason }) => {
                 Failure::bad_input(format!("--{}: {reason}", option.replace('_', "-")))
             }
-            LabError::Tree(leafpress::Error::Codec(e)) => {
+            LabError::Tree(leafpress::TreeError::Codec(e)) => {
                 Failure::bad_input(format!("{e}; `leafpress codecs` lists what runs here"))
             }
             _ => Failure::failed(error.to_string()),

@@ -41,7 +41,7 @@ pub fn stream_cache(word: &str) -> Result<StreamCache, String> {
 /// How leaves' temperatures come about. The library's name of the option is not the flag's.
 pub fn temperature_rule(word: &str) -> Result<TemperatureRule, String> {
     word.parse().map_err(|error| match error {
-        leafpress::Error::Option { reason, .. } => reason,
+        leafpress::TreeError::Option { reason, .. } => reason,
         other => other.to_string(),
     })
 }

@@ -102,7 +102,7 @@ pub struct ModelArgs {
     /// How a trace of pages is written: text (a decimal number a line) or u64le (8 bytes a number, little-endian) [default: text]
     #[arg(long, value_name = "FORMAT", help_heading = "Access")]
     trace_format: Option<String>,
-    /// Share of the pages whose accesses are looked at, as in 0.01, or auto: all in files up to 512 MiB [default: auto]
+    /// RawShare of the pages whose accesses are looked at, as in 0.01, or auto: all in files up to 512 MiB [default: auto]
     #[arg(long, value_name = "SHARE", help_heading = "Access")]
     trace_sample: Option<String>,
     /// Leave lines out that are no page numbers, up to one in a hundred, and count them

@@ -9,7 +9,7 @@ use leafpress_lab::Bytes;
 use leafpress_lab::LabError;
 use leafpress_lab::core::corpus::Source;
 use leafpress_lab::pool::{self, Options, Verify};
-use leafpress_pages::pool::{PoolError, Share};
+use leafpress_pages::pool::{PoolError, RawShare};
 
 use crate::failure::Failure;
 
@@ -221,11 +221,11 @@ impl PoolArgs {
 
     /// The run without compression that `runs` are compared with, unless it is among them or not wanted.
     pub fn baseline(&self, runs: &[Options]) -> Option<Options> {
-        let raw = |run: &Options| run.codec == Codec::None || run.share == Share::Fixed { raw_percent: 100 };
+        let raw = |run: &Options| run.codec == Codec::None || run.share == RawShare::Fixed { raw_percent: 100 };
         let first = runs.first().filter(|_| !self.no_baseline && !runs.iter().any(raw))?;
         Some(Options {
             codec: Codec::None,
-            share: Share::Fixed { raw_percent: 100 },
+            share: RawShare::Fixed { raw_percent: 100 },
             ..first.clone()
         })
     }
@@ -241,13 +241,13 @@ impl PoolArgs {
                 ..options.clone()
             };
             match &shares {
-                _ if codec == Codec::None => runs.push(run(Share::Fixed { raw_percent: 100 })),
+                _ if codec == Codec::None => runs.push(run(RawShare::Fixed { raw_percent: 100 })),
                 None => runs.push(run(options.share)),
                 Some(shares) => {
-                    let fixed = shares.iter().map(|compressed| Share::Fixed {
+                    let fixed = shares.iter().map(|compressed| RawShare::Fixed {
                         raw_percent: 100 - compressed,
                     });
-                    runs.extend(fixed.chain([Share::Adaptive]).map(run));
+                    runs.extend(fixed.chain([RawShare::Adaptive]).map(run));
                 }
             }
         }
@@ -294,7 +294,7 @@ impl PoolArgs {
         options.seconds = self.duration;
         options.workers = self.workers.unwrap_or(options.workers);
         if let Some(raw_percent) = self.fixed {
-            options.share = Share::Fixed { raw_percent };
+            options.share = RawShare::Fixed { raw_percent };
         }
         options.distribution = match (&self.bias, &self.distribution) {
             (Some(bias), _) => pool::bias(bias)?,

@@ -54,7 +54,7 @@ fn the_defaults_are_tyches() {
         (options.budget_bytes, options.seconds, options.round_pages),
         (10 << 20, 5.0, (5, 5))
     );
-    assert_eq!(options.share, Share::Adaptive);
+    assert_eq!(options.share, RawShare::Adaptive);
     assert_eq!(options.distribution, Distribution::Uniform);
 }
 
@@ -66,7 +66,7 @@ fn tyches_letters_mean_what_they_mean_there() {
     assert_eq!(options.budget_bytes, 500 << 20);
     assert_eq!(options.codec, Codec::Zstd { level: 3 });
     assert_eq!((options.seconds, options.workers), (30.0, 8));
-    assert_eq!(options.share, Share::Fixed { raw_percent: 60 });
+    assert_eq!(options.share, RawShare::Fixed { raw_percent: 60 });
     assert_eq!(options.distribution.to_string(), "hotset:20:80");
     assert_eq!(options.round_pages, (1, 20));
     assert_eq!((options.update_pct, options.delete_pct), (5.0, 0.5));

@@ -19,8 +19,8 @@ impl IndexError {
     }
 }
 
-impl From<leafpress::Error> for IndexError {
-    fn from(error: leafpress::Error) -> Self {
+impl From<leafpress::TreeError> for IndexError {
+    fn from(error: leafpress::TreeError) -> Self {
         Self(error.to_string())
     }
 }

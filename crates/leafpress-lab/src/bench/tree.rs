@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use leafpress::{Builder, Codec, DictionaryChoice, Tree};
+use leafpress::{Codec, DictionaryChoice, Tree, TreeBuilder};
 
 use crate::core::words::serde_as_text;
 use crate::core::{Bytes, LabError, ParseBytesError};
@@ -35,7 +35,7 @@ const KEYS: [(&str, Key); 7] = [
 ];
 
 impl TreeOptions {
-    fn builder(&self) -> Builder {
+    fn builder(&self) -> TreeBuilder {
         let mut builder = Tree::builder();
         for &(key, value) in &self.0 {
             builder = match key {
@@ -45,7 +45,7 @@ impl TreeOptions {
                 Key::Shards => builder.shards(value),
                 Key::BackgroundThreads => builder.background_threads(value),
                 // What does not fit is out of the builder's bounds all the same.
-                Key::WatermarkPct => builder.high_watermark_pct(u8::try_from(value).unwrap_or(u8::MAX)),
+                Key::WatermarkPct => builder.landing_compaction_pct(u8::try_from(value).unwrap_or(u8::MAX)),
                 Key::Dictionary if value == 0 => builder.dictionary(DictionaryChoice::Off),
                 Key::Dictionary => builder.dictionary(DictionaryChoice::Auto),
             };
@@ -61,7 +61,7 @@ impl TreeOptions {
         let builder = self.builder().codec(codec);
         let built = builder.load_threads(load_threads.clamp(1, MAX_LOAD_THREADS)).build();
         built.map_err(|e| match e {
-            leafpress::Error::Option { option, reason } => LabError::option("tree", format!("{option}: {reason}")),
+            leafpress::TreeError::Option { option, reason } => LabError::option("tree", format!("{option}: {reason}")),
             e => e.into(),
         })
     }

@@ -168,12 +168,12 @@ impl RunSpec {
     ///
     /// # Errors
     /// As [`RunSpec::codec`].
-    pub fn builder_for(&self, data: &Dataset) -> Result<leafpress::Builder, LabError> {
+    pub fn builder_for(&self, data: &Dataset) -> Result<leafpress::TreeBuilder, LabError> {
         Ok(self.builder()?.shard_by(self.shard_by(data)))
     }
 
     /// The tree's builder, but for ranges of keys.
-    pub(crate) fn builder(&self) -> Result<leafpress::Builder, LabError> {
+    pub(crate) fn builder(&self) -> Result<leafpress::TreeBuilder, LabError> {
         let base = &self.base;
         let mut builder = leafpress::Tree::builder()
             .codec(self.codec()?)
@@ -187,7 +187,7 @@ impl RunSpec {
             })
             .background_threads(if self.background { base.background_threads } else { 0 })
             .load_threads(self.threads.clamp(1, MAX_LOAD_THREADS))
-            .high_watermark_pct(base.watermark_pct)
+            .landing_compaction_pct(base.watermark_pct)
             .background_codec(base.background_codec.clone())
             .temperature_rule(base.temperature);
         if let Some(bytes) = base.leaf_bytes {

@@ -13,7 +13,7 @@ const CHANGED: &str = "so little is weighed after the load, and it changed since
 /// What one run measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// The engine that ran: see [`leafpress::Stats::engine_name`].
+    /// The engine that ran: see [`leafpress::TreeStats::engine_name`].
     pub engine: String,
     /// Length of the timed window in seconds, as measured.
     pub wall_seconds: f64,
@@ -169,7 +169,7 @@ impl Memory {
 /// Declares [`Counters`] and how it is taken from two snapshots.
 macro_rules! counters {
     ($($field:ident: $path:ident $(. $rest:ident)* => $doc:literal),+ $(,)?) => {
-        /// What the tree and its engine did in the timed window: see [`leafpress::Stats`].
+        /// What the tree and its engine did in the timed window: see [`leafpress::TreeStats`].
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
         pub struct Counters {
             $(#[doc = $doc] pub $field: u64,)+
@@ -179,7 +179,7 @@ macro_rules! counters {
 
         impl Counters {
             /// What happened between two snapshots.
-            pub fn between(before: &leafpress::Stats, after: &leafpress::Stats) -> Self {
+            pub fn between(before: &leafpress::TreeStats, after: &leafpress::TreeStats) -> Self {
                 Self {
                     $($field: after.$path$(.$rest)*.saturating_sub(before.$path$(.$rest)*),)+
                     thread_jobs: after.engine.thread_jobs,

@@ -10,7 +10,7 @@ use std::ops::Bound;
 use std::sync::{PoisonError, RwLock};
 
 use crossbeam_skiplist::SkipMap;
-use leafpress::Error;
+use leafpress::TreeError;
 use masstree::{MassTree15, RangeBound};
 use scc::{Guard, TreeIndex};
 
@@ -21,9 +21,9 @@ pub(crate) trait Key: Clone + Ord + Hash + Borrow<Self::Probe> + Send + Sync + '
     /// What a key is looked up by: nothing is allocated for it.
     type Probe: Ord + Hash + ?Sized;
     /// The key's bytes, padded if its length is fixed.
-    fn take(bytes: &[u8]) -> Result<Self, Error>;
+    fn take(bytes: &[u8]) -> Result<Self, TreeError>;
     /// Hands out what finds the key with these bytes.
-    fn probe<R>(bytes: &[u8], look: impl FnOnce(&Self::Probe) -> R) -> Result<R, Error>;
+    fn probe<R>(bytes: &[u8], look: impl FnOnce(&Self::Probe) -> R) -> Result<R, TreeError>;
     /// The key with its padding.
     fn bytes(&self) -> &[u8];
 }
@@ -31,7 +31,7 @@ pub(crate) trait Key: Clone + Ord + Hash + Borrow<Self::Probe> + Send + Sync + '
 /// What these maps have as values.
 pub(crate) trait Value: Clone + Send + Sync + 'static {
     /// A copy of the bytes.
-    fn take(bytes: &[u8]) -> Result<Self, Error>;
+    fn take(bytes: &[u8]) -> Result<Self, TreeError>;
     /// The value.
     fn bytes(&self) -> &[u8];
 }
@@ -40,19 +40,19 @@ impl<const N: usize> Key for [u8; N] {
     type Probe = Self;
 
     #[inline]
-    fn probe<R>(bytes: &[u8], look: impl FnOnce(&Self) -> R) -> Result<R, Error> {
+    fn probe<R>(bytes: &[u8], look: impl FnOnce(&Self) -> R) -> Result<R, TreeError> {
         Ok(look(&<Self as Key>::take(bytes)?))
     }
 
     #[inline]
-    fn take(bytes: &[u8]) -> Result<Self, Error> {
+    fn take(bytes: &[u8]) -> Result<Self, TreeError> {
         if let Ok(whole) = bytes.try_into() {
             return Ok(whole);
         }
         let mut key = [0; N];
         let place = key
             .get_mut(..bytes.len())
-            .ok_or(Error::KeyTooLong { len: bytes.len() })?;
+            .ok_or(TreeError::KeyTooLong { len: bytes.len() })?;
         place.copy_from_slice(bytes);
         Ok(key)
     }
@@ -67,12 +67,12 @@ impl Key for Box<[u8]> {
     type Probe = [u8];
 
     #[inline]
-    fn take(bytes: &[u8]) -> Result<Self, Error> {
+    fn take(bytes: &[u8]) -> Result<Self, TreeError> {
         Ok(bytes.into())
     }
 
     #[inline]
-    fn probe<R>(bytes: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<R, Error> {
+    fn probe<R>(bytes: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<R, TreeError> {
         Ok(look(bytes))
     }
 
@@ -84,10 +84,10 @@ impl Key for Box<[u8]> {
 
 impl<const N: usize> Value for [u8; N] {
     #[inline]
-    fn take(bytes: &[u8]) -> Result<Self, Error> {
+    fn take(bytes: &[u8]) -> Result<Self, TreeError> {
         bytes
             .try_into()
-            .map_err(|_| Error::Invalid(format!("{} bytes where {N} are expected", bytes.len())))
+            .map_err(|_| TreeError::Invalid(format!("{} bytes where {N} are expected", bytes.len())))
     }
 
     #[inline]
@@ -98,7 +98,7 @@ impl<const N: usize> Value for [u8; N] {
 
 impl Value for Box<[u8]> {
     #[inline]
-    fn take(bytes: &[u8]) -> Result<Self, Error> {
+    fn take(bytes: &[u8]) -> Result<Self, TreeError> {
         Ok(bytes.into())
     }
 
@@ -139,9 +139,9 @@ impl KeyKind {
 pub(crate) const MASSTREE_KEY_BYTES: usize = masstree::MAX_KEY_LENGTH;
 
 #[inline]
-fn fits_masstree(key: &[u8]) -> Result<(), Error> {
+fn fits_masstree(key: &[u8]) -> Result<(), TreeError> {
     if key.len() > MASSTREE_KEY_BYTES {
-        return Err(Error::KeyTooLong { len: key.len() });
+        return Err(TreeError::KeyTooLong { len: key.len() });
     }
     Ok(())
 }
@@ -152,29 +152,29 @@ fn hand_out(value: &mut Vec<u8>, found: &[u8]) {
 }
 
 /// [`Store`]'s reading in terms of [`ConditionalStore`]'s.
-fn get_into<S: ConditionalStore>(store: &S, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+fn get_into<S: ConditionalStore>(store: &S, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError> {
     store.read(key, |found| hand_out(value, found))
 }
 
 impl<V: Value> Store for MassTree15<V> {
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         fits_masstree(key)?;
         Ok(self.insert_with_guard(key, V::take(value)?, &self.guard()).is_none())
     }
 
-    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError> {
         get_into(self, key, value)
     }
 
-    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+    fn remove(&self, key: &[u8]) -> Result<bool, TreeError> {
         fits_masstree(key)?;
         let removed = self.remove_with_guard(key, &self.guard());
         removed
             .map(|value| value.is_some())
-            .map_err(|e| Error::Invalid(format!("masstree: {e:?}")))
+            .map_err(|e| TreeError::Invalid(format!("masstree: {e:?}")))
     }
 
-    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), TreeError> {
         fits_masstree(start)?;
         let guard = self.guard();
         let mut left = limit;
@@ -205,7 +205,7 @@ impl<V: Value> Store for MassTree15<V> {
 
 impl<V: Value> ConditionalStore for MassTree15<V> {
     /// Two steps: exact only while nobody else writes the key.
-    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         fits_masstree(key)?;
         let guard = self.guard();
         if self.get_ref(key, &guard).is_some() {
@@ -215,7 +215,7 @@ impl<V: Value> ConditionalStore for MassTree15<V> {
     }
 
     /// Two steps: exact only while nobody removes the key.
-    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         fits_masstree(key)?;
         let guard = self.guard();
         if self.get_ref(key, &guard).is_none() {
@@ -226,7 +226,7 @@ impl<V: Value> ConditionalStore for MassTree15<V> {
     }
 
     #[inline]
-    fn read(&self, key: &[u8], mut read: impl FnMut(&[u8])) -> Result<bool, Error> {
+    fn read(&self, key: &[u8], mut read: impl FnMut(&[u8])) -> Result<bool, TreeError> {
         fits_masstree(key)?;
         let guard = self.guard();
         let found = self.get_ref(key, &guard);
@@ -235,7 +235,7 @@ impl<V: Value> ConditionalStore for MassTree15<V> {
 }
 
 impl<K: Key, V: Value> Store for TreeIndex<K, V> {
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         match self.insert_sync(K::take(key)?, V::take(value)?) {
             Ok(()) => Ok(true),
             Err((key, value)) => {
@@ -245,15 +245,15 @@ impl<K: Key, V: Value> Store for TreeIndex<K, V> {
         }
     }
 
-    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError> {
         get_into(self, key, value)
     }
 
-    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+    fn remove(&self, key: &[u8]) -> Result<bool, TreeError> {
         K::probe(key, |key| self.remove_sync(key))
     }
 
-    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), TreeError> {
         let guard = Guard::new();
         K::probe(start, |start| {
             let bounds = (Bound::Included(start), Bound::Unbounded);
@@ -269,12 +269,12 @@ impl<K: Key, V: Value> Store for TreeIndex<K, V> {
 }
 
 impl<K: Key, V: Value> ConditionalStore for TreeIndex<K, V> {
-    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         Ok(self.insert_sync(K::take(key)?, V::take(value)?).is_ok())
     }
 
     /// Two steps: exact only while nobody removes the key.
-    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         if !K::probe(key, |key| self.contains(key))? {
             return Ok(false);
         }
@@ -283,28 +283,28 @@ impl<K: Key, V: Value> ConditionalStore for TreeIndex<K, V> {
     }
 
     #[inline]
-    fn read(&self, key: &[u8], mut read: impl FnMut(&[u8])) -> Result<bool, Error> {
+    fn read(&self, key: &[u8], mut read: impl FnMut(&[u8])) -> Result<bool, TreeError> {
         K::probe(key, |key| self.peek_with(key, |_, found| read(found.bytes())).is_some())
     }
 }
 
 impl<K: Key, V: Value> Store for SkipMap<K, V> {
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         // `insert` does not tell, so this is exact only while nobody else writes the key.
         let new = !K::probe(key, |key| self.contains_key(key))?;
         self.insert(K::take(key)?, V::take(value)?);
         Ok(new)
     }
 
-    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError> {
         get_into(self, key, value)
     }
 
-    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+    fn remove(&self, key: &[u8]) -> Result<bool, TreeError> {
         K::probe(key, |key| self.remove(key).is_some())
     }
 
-    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), TreeError> {
         K::probe(start, |start| {
             let bounds = (Bound::Included(start), Bound::Unbounded);
             for entry in self.range::<K::Probe, _>(bounds).take(limit) {
@@ -320,7 +320,7 @@ impl<K: Key, V: Value> Store for SkipMap<K, V> {
 
 impl<K: Key, V: Value> ConditionalStore for SkipMap<K, V> {
     /// Exact only while nobody else inserts the key: the map does not tell whose insert won.
-    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         let value = V::take(value)?;
         let mut made = false;
         self.get_or_insert_with(K::take(key)?, || {
@@ -331,7 +331,7 @@ impl<K: Key, V: Value> ConditionalStore for SkipMap<K, V> {
     }
 
     /// Two steps: exact only while nobody removes the key.
-    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         if !K::probe(key, |key| self.contains_key(key))? {
             return Ok(false);
         }
@@ -340,7 +340,7 @@ impl<K: Key, V: Value> ConditionalStore for SkipMap<K, V> {
     }
 
     #[inline]
-    fn read(&self, key: &[u8], mut read: impl FnMut(&[u8])) -> Result<bool, Error> {
+    fn read(&self, key: &[u8], mut read: impl FnMut(&[u8])) -> Result<bool, TreeError> {
         K::probe(key, |key| {
             self.get(key).map(|entry| read(entry.value().bytes())).is_some()
         })
@@ -348,22 +348,22 @@ impl<K: Key, V: Value> ConditionalStore for SkipMap<K, V> {
 }
 
 impl<K: Key, V: Value> Store for RwLock<BTreeMap<K, V>> {
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         let (key, value) = (K::take(key)?, V::take(value)?);
         let mut map = self.write().unwrap_or_else(PoisonError::into_inner);
         Ok(map.insert(key, value).is_none())
     }
 
-    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError> {
         get_into(self, key, value)
     }
 
-    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+    fn remove(&self, key: &[u8]) -> Result<bool, TreeError> {
         let mut map = self.write().unwrap_or_else(PoisonError::into_inner);
         K::probe(key, |key| map.remove(key).is_some())
     }
 
-    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), TreeError> {
         let map = RwLock::read(self).unwrap_or_else(PoisonError::into_inner);
         K::probe(start, |start| {
             let bounds = (Bound::Included(start), Bound::Unbounded);
@@ -379,7 +379,7 @@ impl<K: Key, V: Value> Store for RwLock<BTreeMap<K, V>> {
 }
 
 impl<K: Key, V: Value> ConditionalStore for RwLock<BTreeMap<K, V>> {
-    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         use std::collections::btree_map::Entry;
         let (key, value) = (K::take(key)?, V::take(value)?);
         let mut map = self.write().unwrap_or_else(PoisonError::into_inner);
@@ -392,14 +392,14 @@ impl<K: Key, V: Value> ConditionalStore for RwLock<BTreeMap<K, V>> {
         }
     }
 
-    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         let value = V::take(value)?;
         let mut map = self.write().unwrap_or_else(PoisonError::into_inner);
         K::probe(key, |key| map.get_mut(key).map(|old| *old = value).is_some())
     }
 
     #[inline]
-    fn read(&self, key: &[u8], mut read: impl FnMut(&[u8])) -> Result<bool, Error> {
+    fn read(&self, key: &[u8], mut read: impl FnMut(&[u8])) -> Result<bool, TreeError> {
         let map = RwLock::read(self).unwrap_or_else(PoisonError::into_inner);
         K::probe(key, |key| map.get(key).map(|found| read(found.bytes())).is_some())
     }

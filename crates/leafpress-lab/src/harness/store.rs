@@ -1,6 +1,6 @@
 //! What a run needs of the map under test.
 
-use leafpress::{Error, Stats, Tree};
+use leafpress::{Tree, TreeError, TreeStats};
 
 /// Most threads that a tree loads with.
 pub(crate) const MAX_LOAD_THREADS: usize = 64;
@@ -11,14 +11,14 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// What the map says.
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error>;
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError>;
 
     /// Takes records whose keys ascend, and returns how many were new; nothing, before any is asked for, where the map
     /// has no other way to do so than to put each.
     ///
     /// # Errors
     /// What the map says.
-    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, Error>> {
+    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, TreeError>> {
         let _ = records;
         None
     }
@@ -27,14 +27,14 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// What the map says.
-    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error>;
+    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError>;
 
     /// Replaces each of `values` by the value of the key at its index, and each of `found` by whether there is one. All three are of one
     /// length.
     ///
     /// # Errors
     /// What the map says, if it cannot tell one of the values.
-    fn get_many_into(&self, keys: &[&[u8]], values: &mut [Vec<u8>], found: &mut [bool]) -> Result<(), Error> {
+    fn get_many_into(&self, keys: &[&[u8]], values: &mut [Vec<u8>], found: &mut [bool]) -> Result<(), TreeError> {
         for ((key, value), found) in keys.iter().zip(values).zip(found) {
             *found = self.get_into(key, value)?;
         }
@@ -45,13 +45,13 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// What the map says.
-    fn remove(&self, key: &[u8]) -> Result<bool, Error>;
+    fn remove(&self, key: &[u8]) -> Result<bool, TreeError>;
 
     /// Visits up to `limit` records from `start` on, ascending.
     ///
     /// # Errors
     /// What the map says.
-    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error>;
+    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), TreeError>;
 
     /// Number of records.
     fn len(&self) -> usize;
@@ -65,20 +65,20 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// What the map says, if it is not done.
-    fn settle(&self) -> Result<(), Error> {
+    fn settle(&self) -> Result<(), TreeError> {
         Ok(())
     }
 
     /// Memory and counters; all zero for maps that have none.
-    fn stats(&self) -> Stats {
-        Stats::default()
+    fn stats(&self) -> TreeStats {
+        TreeStats::default()
     }
 
     /// Checks every structural invariant.
     ///
     /// # Errors
     /// What is broken.
-    fn validate(&self) -> Result<(), Error> {
+    fn validate(&self) -> Result<(), TreeError> {
         Ok(())
     }
 }
@@ -89,50 +89,50 @@ pub trait ConditionalStore: Store {
     ///
     /// # Errors
     /// What the map says.
-    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, Error>;
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError>;
 
     /// Replaces the value if the key is there; returns whether it did.
     ///
     /// # Errors
     /// What the map says.
-    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, Error>;
+    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError>;
 
     /// Calls `read` once with the key's value; false, and no call, when absent.
     ///
     /// # Errors
     /// What the map says.
-    fn read(&self, key: &[u8], read: impl FnMut(&[u8])) -> Result<bool, Error>;
+    fn read(&self, key: &[u8], read: impl FnMut(&[u8])) -> Result<bool, TreeError>;
 }
 
 impl ConditionalStore for Tree {
-    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         self.insert_if_absent(key, value)
     }
 
-    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         self.update_if_present(key, value)
     }
 
     #[inline]
-    fn read(&self, key: &[u8], read: impl FnMut(&[u8])) -> Result<bool, Error> {
+    fn read(&self, key: &[u8], read: impl FnMut(&[u8])) -> Result<bool, TreeError> {
         Ok(self.get_with(key, read)?.is_some())
     }
 }
 
 impl Store for Tree {
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         Tree::insert(self, key, value)
     }
 
-    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, Error>> {
+    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, TreeError>> {
         Some(self.extend(records))
     }
 
-    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError> {
         Tree::get_into(self, key, value)
     }
 
-    fn get_many_into(&self, keys: &[&[u8]], values: &mut [Vec<u8>], found: &mut [bool]) -> Result<(), Error> {
+    fn get_many_into(&self, keys: &[&[u8]], values: &mut [Vec<u8>], found: &mut [bool]) -> Result<(), TreeError> {
         self.get_many_with(keys, |index, answer| {
             values[index].clear();
             values[index].extend_from_slice(answer.unwrap_or_default());
@@ -140,11 +140,11 @@ impl Store for Tree {
         })
     }
 
-    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+    fn remove(&self, key: &[u8]) -> Result<bool, TreeError> {
         Tree::remove(self, key)
     }
 
-    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), TreeError> {
         Tree::scan(self, start, limit, visit).map(drop)
     }
 
@@ -152,15 +152,15 @@ impl Store for Tree {
         Tree::len(self)
     }
 
-    fn settle(&self) -> Result<(), Error> {
+    fn settle(&self) -> Result<(), TreeError> {
         Tree::settle(self)
     }
 
-    fn stats(&self) -> Stats {
+    fn stats(&self) -> TreeStats {
         Tree::stats(self)
     }
 
-    fn validate(&self) -> Result<(), Error> {
+    fn validate(&self) -> Result<(), TreeError> {
         Tree::validate(self)
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, RwLock};
 
 use leafpress::codec::{Codec, CodecError, Engine, EngineOptions};
-use leafpress::{Error, Stats};
+use leafpress::{TreeError, TreeStats};
 
 use crate::core::LabError;
 use crate::harness::store::Store;
@@ -57,10 +57,10 @@ impl BlockStore {
         })
     }
 
-    fn built(&self) -> Result<&Blocks, Error> {
+    fn built(&self) -> Result<&Blocks, TreeError> {
         self.blocks
             .get()
-            .ok_or_else(|| Error::Invalid("blocks are read before they are built".into()))
+            .ok_or_else(|| TreeError::Invalid("blocks are read before they are built".into()))
     }
 
     fn build(&self, records: Records) -> Result<Blocks, CodecError> {
@@ -179,12 +179,12 @@ fn take_record<'r>(raw: &mut &'r [u8]) -> Option<(usize, &'r [u8], &'r [u8])> {
     Some((shared, rest, value))
 }
 
-fn built_once() -> Error {
-    Error::Invalid("a store of blocks is built once, and does not change from then on".into())
+fn built_once() -> TreeError {
+    TreeError::Invalid("a store of blocks is built once, and does not change from then on".into())
 }
 
 impl Store for BlockStore {
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         if self.blocks.get().is_some() {
             return Err(built_once());
         }
@@ -192,7 +192,7 @@ impl Store for BlockStore {
         Ok(loaded.insert(key.into(), value.into()).is_none())
     }
 
-    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError> {
         let blocks = self.built()?;
         let Some(block) = blocks.block_of(key) else {
             return Ok(false);
@@ -214,12 +214,12 @@ impl Store for BlockStore {
         })
     }
 
-    fn remove(&self, _key: &[u8]) -> Result<bool, Error> {
+    fn remove(&self, _key: &[u8]) -> Result<bool, TreeError> {
         Err(built_once())
     }
 
-    fn scan(&self, _start: &[u8], _limit: usize, _visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
-        Err(Error::Invalid("a store of blocks is here for point reads".into()))
+    fn scan(&self, _start: &[u8], _limit: usize, _visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), TreeError> {
+        Err(TreeError::Invalid("a store of blocks is here for point reads".into()))
     }
 
     fn len(&self) -> usize {
@@ -229,7 +229,7 @@ impl Store for BlockStore {
         }
     }
 
-    fn settle(&self) -> Result<(), Error> {
+    fn settle(&self) -> Result<(), TreeError> {
         let mut loaded = self.loaded.write().map_err(|_| built_once())?;
         if self.blocks.get().is_none() {
             let blocks = self.build(std::mem::take(&mut *loaded))?;
@@ -238,8 +238,8 @@ impl Store for BlockStore {
         Ok(())
     }
 
-    fn stats(&self) -> Stats {
-        let mut stats = Stats::default();
+    fn stats(&self) -> TreeStats {
+        let mut stats = TreeStats::default();
         if let Some(blocks) = self.blocks.get() {
             stats.records = blocks.records as u64;
             stats.user_bytes = blocks.user_bytes as u64;

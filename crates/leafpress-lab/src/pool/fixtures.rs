@@ -1,7 +1,7 @@
 //! Made-up runs for tests of what is written about them.
 
 use leafpress::Codec;
-use leafpress_pages::pool::Share;
+use leafpress_pages::pool::RawShare;
 
 use super::sweep::{Line, Sweep};
 use super::{Checks, Counters, Cpu, Held, Options, Outcome, Report, Sample, Set, Work};
@@ -51,7 +51,7 @@ fn held(raw_percent: f64) -> Held {
     }
 }
 
-pub(super) fn options(codec: Codec, share: Share) -> Options {
+pub(super) fn options(codec: Codec, share: RawShare) -> Options {
     let mut options = Options::new(Source::Path("/data/a<b.db".into()));
     options.codec = codec;
     options.share = share;
@@ -67,9 +67,9 @@ pub(super) fn options(codec: Codec, share: Share) -> Options {
 }
 
 /// A run that got faster the nearer its share was to 40% raw.
-pub(super) fn report(codec: Codec, share: Share) -> Report {
+pub(super) fn report(codec: Codec, share: RawShare) -> Report {
     let raw_percent = match share {
-        Share::Fixed { raw_percent } => f64::from(raw_percent),
+        RawShare::Fixed { raw_percent } => f64::from(raw_percent),
         _ => 42.5,
     };
     let off = (raw_percent - 40.0).abs() / 100.0;
@@ -92,7 +92,7 @@ pub(super) fn report(codec: Codec, share: Share) -> Report {
     let samples = (1..=24).map(|number| {
         let at = f64::from(number) * 0.5;
         let towards = 1.0 - (-at / 2.0).exp();
-        let raw = if share == Share::Adaptive {
+        let raw = if share == RawShare::Adaptive {
             100.0 + (raw_percent - 100.0) * towards
         } else {
             raw_percent
@@ -149,7 +149,7 @@ pub(super) fn report(codec: Codec, share: Share) -> Report {
 
 /// A run that updates and deletes, and found wrong bytes.
 pub(super) fn wrong() -> Report {
-    let mut report = report(ZSTD, Share::Fixed { raw_percent: 60 });
+    let mut report = report(ZSTD, RawShare::Fixed { raw_percent: 60 });
     (report.options.update_pct, report.options.delete_pct) = (10.0, 1.0);
     report.options.distribution = Distribution::Zipfian { theta: 0.99 };
     let outcome = &mut report.outcome;
@@ -181,9 +181,9 @@ pub(super) fn sweep() -> Sweep {
     let mut lines = Vec::new();
     for codec in [LZ4, ZSTD] {
         for raw_percent in [100, 70, 40, 10] {
-            lines.push(line(report(codec, Share::Fixed { raw_percent })));
+            lines.push(line(report(codec, RawShare::Fixed { raw_percent })));
         }
-        lines.push(line(report(codec, Share::Adaptive)));
+        lines.push(line(report(codec, RawShare::Adaptive)));
     }
     // The second codec keeps more but is slower to decode.
     for line in &mut lines[5..] {
@@ -194,7 +194,7 @@ pub(super) fn sweep() -> Sweep {
         }
     }
     lines.push(Line {
-        options: options(Codec::None, Share::Fixed { raw_percent: 100 }),
+        options: options(Codec::None, RawShare::Fixed { raw_percent: 100 }),
         report: None,
         failure: Some("run failed: killed by <signal> 9".into()),
     });

@@ -1,4 +1,4 @@
-use leafpress_pages::pool::Share;
+use leafpress_pages::pool::RawShare;
 
 use super::super::fixtures::{self, LZ4};
 use super::*;
@@ -10,7 +10,7 @@ fn page_of(sweep: &Sweep) -> String {
 
 #[test]
 fn a_run_alone_has_its_charts_and_its_report() {
-    let html = page_of(&Sweep::of(fixtures::report(LZ4, Share::Adaptive)));
+    let html = page_of(&Sweep::of(fixtures::report(LZ4, RawShare::Adaptive)));
     assert_eq!(
         charts(&html),
         7,
@@ -44,7 +44,7 @@ fn wrong_bytes_are_at_the_top() {
 
 #[test]
 fn a_run_that_measured_nothing_still_has_a_page() {
-    let mut report = fixtures::report(LZ4, Share::Adaptive);
+    let mut report = fixtures::report(LZ4, RawShare::Adaptive);
     report.outcome = Outcome::default();
     assert!(!page_of(&Sweep::of(report)).contains("<svg"));
     let none = Sweep {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use leafpress::Codec;
 use leafpress::store::{MAX_PAGE_BYTES, MIN_PAGE_BYTES};
-use leafpress_pages::pool::{PolicyKind, Share};
+use leafpress_pages::pool::{PolicyKind, RawShare};
 use serde::{Deserialize, Serialize};
 
 use crate::core::corpus::Source;
@@ -132,7 +132,7 @@ pub struct Options {
     pub codec: Codec,
     /// How the memory is shared between raw and compressed pages.
     #[serde(with = "as_text")]
-    pub share: Share,
+    pub share: RawShare,
     /// Which pages leave first.
     #[serde(with = "as_text")]
     pub policy: PolicyKind,
@@ -180,7 +180,7 @@ impl Options {
             max_pages: None,
             budget_bytes: 10 << 20,
             codec: Codec::Lz4 { acceleration: 1 },
-            share: Share::Adaptive,
+            share: RawShare::Adaptive,
             policy: PolicyKind::Clock,
             restore_after: None,
             background_threads: None,
@@ -228,7 +228,7 @@ impl Options {
             return refuse("pages", "0 leaves no page".into());
         }
         self.validate_memory()?;
-        if let Share::Fixed { raw_percent: 101.. } = self.share {
+        if let RawShare::Fixed { raw_percent: 101.. } = self.share {
             return refuse("fixed", "the percent of the memory for raw pages is 0 to 100".into());
         }
         if !(1..=63).contains(&self.restore_after.unwrap_or(8)) {

@@ -26,7 +26,9 @@ fn every_bound_is_told_by_its_options_name() {
     refused("pages", &["0"], |o| o.max_pages = Some(0));
     refused("memory", &["1K", "64K"], |o| o.budget_bytes = 1024);
     refused("memory", &["1024P", "machine"], |o| o.budget_bytes = 1 << 60);
-    refused("fixed", &["0 to 100"], |o| o.share = Share::Fixed { raw_percent: 101 });
+    refused("fixed", &["0 to 100"], |o| {
+        o.share = RawShare::Fixed { raw_percent: 101 }
+    });
     refused("restore-after", &["1 to 63"], |o| o.restore_after = Some(0));
     refused("restore-after", &["1 to 63"], |o| o.restore_after = Some(64));
     refused("background-threads", &["64"], |o| o.background_threads = Some(65));
@@ -100,7 +102,7 @@ fn words_read_back() {
 fn options_survive_the_way_to_another_process() {
     let mut options = good();
     options.codec = Codec::Zstd { level: -5 };
-    options.share = Share::Fixed { raw_percent: 30 };
+    options.share = RawShare::Fixed { raw_percent: 30 };
     options.policy = PolicyKind::S3Fifo;
     options.warmup = Warmup::Seconds(1.5);
     options.verify = Verify::Off;

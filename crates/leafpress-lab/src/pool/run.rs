@@ -69,12 +69,12 @@ pub fn check(options: &Options) -> Result<(), LabError> {
 
 fn build(options: &Options, store: Arc<dyn PageStore>) -> Result<PagePool, LabError> {
     let mut builder = PagePool::builder(store)
-        .budget_bytes(options.budget_bytes as usize)
+        .memory(options.budget_bytes as usize)
         .codec(options.codec)
         .share(options.share)
         .policy(options.policy);
     if let Some(hits) = options.restore_after {
-        builder = builder.restore_after(hits);
+        builder = builder.promote_after_hits(hits);
     }
     if let Some(threads) = options.background_threads {
         builder = builder.background_threads(threads);

@@ -1,5 +1,5 @@
 use leafpress::Codec;
-use leafpress_pages::pool::Share;
+use leafpress_pages::pool::RawShare;
 
 use super::super::{StoreKind, Verify, Warmup, write_files};
 use super::*;
@@ -52,7 +52,7 @@ fn assert_sound(report: &Report) {
 #[test]
 fn reads_only() {
     let mut options = options();
-    options.share = Share::Fixed { raw_percent: 50 };
+    options.share = RawShare::Fixed { raw_percent: 50 };
     options.verify = Verify::OneIn(1);
     let report = run_of(&options);
     assert_sound(&report);
@@ -83,9 +83,9 @@ fn reads_only() {
 #[test]
 fn updates_and_deletes_with_many_workers() {
     for (codec, share) in [
-        (Codec::Lz4 { acceleration: 1 }, Share::Adaptive),
-        (Codec::Zstd { level: 1 }, Share::Fixed { raw_percent: 30 }),
-        (Codec::None, Share::Fixed { raw_percent: 100 }),
+        (Codec::Lz4 { acceleration: 1 }, RawShare::Adaptive),
+        (Codec::Zstd { level: 1 }, RawShare::Fixed { raw_percent: 30 }),
+        (Codec::None, RawShare::Fixed { raw_percent: 100 }),
     ] {
         let mut options = options();
         (options.codec, options.share) = (codec, share);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use leafpress::Codec;
-use leafpress_pages::pool::Share;
+use leafpress_pages::pool::RawShare;
 use serde::Serialize;
 
 use super::{Options, Report};
@@ -106,7 +106,7 @@ impl Line {
     pub fn compressed_percent(&self) -> Option<u8> {
         match (self.options.codec, self.options.share) {
             (Codec::None, _) => Some(0),
-            (_, Share::Fixed { raw_percent }) => Some(100_u8.saturating_sub(raw_percent)),
+            (_, RawShare::Fixed { raw_percent }) => Some(100_u8.saturating_sub(raw_percent)),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use leafpress_pages::pool::Share;
+use leafpress_pages::pool::RawShare;
 
 use super::sweep::Sweep;
 use super::{Options, Outcome, Report, tables};
@@ -58,10 +58,10 @@ fn first_lines(sweep: &Sweep) -> String {
 }
 
 /// The share of the memory for compressed pages, as tables have it.
-pub(super) fn compressed(share: Share) -> String {
+pub(super) fn compressed(share: RawShare) -> String {
     match share {
-        Share::Fixed { raw_percent } => format!("{}%", 100_u8.saturating_sub(raw_percent)),
-        Share::Adaptive => "adaptive".into(),
+        RawShare::Fixed { raw_percent } => format!("{}%", 100_u8.saturating_sub(raw_percent)),
+        RawShare::Adaptive => "adaptive".into(),
     }
 }
 
@@ -329,7 +329,7 @@ fn device(text: &mut String, options: &Options, outcome: &Outcome) {
 /// The share at a few points in time.
 fn over_time(text: &mut String, options: &Options, outcome: &Outcome) {
     let samples = &outcome.samples;
-    if samples.is_empty() || options.share != Share::Adaptive {
+    if samples.is_empty() || options.share != RawShare::Adaptive {
         return;
     }
     let points: Vec<_> = (1..=POINTS.min(samples.len()))

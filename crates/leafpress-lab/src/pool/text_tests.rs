@@ -1,4 +1,4 @@
-use leafpress_pages::pool::Share;
+use leafpress_pages::pool::RawShare;
 
 use super::super::fixtures::{self, LZ4};
 use super::*;
@@ -6,7 +6,7 @@ use crate::report::testing::assert_golden;
 
 #[test]
 fn the_report_of_a_run() {
-    let text = report(&fixtures::report(LZ4, Share::Adaptive));
+    let text = report(&fixtures::report(LZ4, RawShare::Adaptive));
     assert_golden("pool/golden/report.txt", &text);
 }
 
@@ -39,7 +39,7 @@ fn the_table_of_a_sweep() {
 #[test]
 fn no_line_is_left_without_a_figure() {
     let text = report(&Report {
-        options: fixtures::options(LZ4, Share::Adaptive),
+        options: fixtures::options(LZ4, RawShare::Adaptive),
         host: "A CPU".into(),
         outcome: Outcome::default(),
     });

@@ -106,7 +106,7 @@ pub(super) fn over_budget(report: &Report) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use leafpress_pages::pool::Share;
+    use leafpress_pages::pool::RawShare;
 
     use super::super::fixtures;
     use super::*;
@@ -121,13 +121,13 @@ mod tests {
 
     #[test]
     fn a_gain_is_told_beside_no_compression_and_not_without() {
-        let lz4 = || fixtures::report(fixtures::LZ4, Share::Fixed { raw_percent: 40 });
+        let lz4 = || fixtures::report(fixtures::LZ4, RawShare::Fixed { raw_percent: 40 });
         let alone = sweep([lz4()]).verdicts().join("\n");
         assert!(
             alone.starts_with("lz4, 60% of the memory compressed: 1.50 us per page, 80.0% hits"),
             "{alone}"
         );
-        let raw = fixtures::report(Codec::None, Share::Fixed { raw_percent: 100 });
+        let raw = fixtures::report(Codec::None, RawShare::Fixed { raw_percent: 100 });
         let told = sweep([raw, lz4()]).verdicts();
         let [verdict] = told.as_slice() else { panic!("{told:?}") };
         assert!(
@@ -142,7 +142,7 @@ mod tests {
         let zstd: Codec = "zstd:1".parse().unwrap();
         let runs = [fixtures::LZ4, zstd].map(|codec| {
             [100, 40].map(|raw_percent| {
-                let mut report = fixtures::report(codec, Share::Fixed { raw_percent });
+                let mut report = fixtures::report(codec, RawShare::Fixed { raw_percent });
                 if let Some(acquire) = report.outcome.acquire.as_mut().filter(|_| codec == zstd) {
                     acquire.mean_ns *= 2.0;
                 }
@@ -159,12 +159,12 @@ mod tests {
 
     #[test]
     fn other_work_and_memory_past_the_budget_are_told() {
-        let mut raw = fixtures::report(Codec::None, Share::Fixed { raw_percent: 100 });
+        let mut raw = fixtures::report(Codec::None, RawShare::Fixed { raw_percent: 100 });
         raw.options.budget_bytes = 65_000_000;
         for sample in &mut raw.outcome.samples {
             sample.resident_bytes = sample.resident_bytes.map(|bytes| bytes - 1);
         }
-        let mut report = fixtures::report(fixtures::LZ4, Share::Adaptive);
+        let mut report = fixtures::report(fixtures::LZ4, RawShare::Adaptive);
         report.outcome.other_cores = Some(0.01);
         assert!(sweep([report.clone()]).cautions().is_empty());
         report.outcome.other_cores = Some(crate::core::resources::cores() as f64);

@@ -10,7 +10,7 @@ const WAYS: usize = 8;
 const MIN_ENTRIES: usize = 16 * WAYS;
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Entry {
+struct GhostEntry {
     /// The upper half of the hash of a page's id.
     fingerprint: u32,
     /// What [`Ghost::now`] was when it entered; 0 where nothing has.
@@ -21,7 +21,7 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Ghost {
     /// Buckets of [`WAYS`], a power of two of them; a fingerprint's low bits say which is its.
-    entries: Vec<Entry>,
+    entries: Vec<GhostEntry>,
     /// Pages that have left so far, never 0 once there is one.
     now: u32,
 }
@@ -31,7 +31,7 @@ impl Ghost {
     pub(crate) fn insert(&mut self, hash: u64, capacity: usize) {
         self.fit(capacity);
         self.now = self.now.wrapping_add(1).max(1);
-        let new = Entry {
+        let new = GhostEntry {
             fingerprint: fingerprint(hash),
             entered: self.now,
         };
@@ -61,16 +61,16 @@ impl Ghost {
             return false;
         };
         let remembered = (age(now, entry) as usize) < capacity;
-        *entry = Entry::default();
+        *entry = GhostEntry::default();
         remembered
     }
 
     /// Memory held, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>()
+        self.entries.capacity() * size_of::<GhostEntry>()
     }
 
-    fn bucket(&mut self, fingerprint: u32) -> &mut [Entry] {
+    fn bucket(&mut self, fingerprint: u32) -> &mut [GhostEntry] {
         let buckets = self.entries.len() / WAYS;
         let start = (fingerprint as usize & (buckets - 1)) * WAYS;
         &mut self.entries[start..start + WAYS]
@@ -87,7 +87,7 @@ impl Ghost {
             // The old one serves, if not as well.
             return;
         }
-        new.resize(wanted, Entry::default());
+        new.resize(wanted, GhostEntry::default());
         let mut old = std::mem::replace(&mut self.entries, new);
         let now = self.now;
         // Oldest first, so that a bucket that overflows keeps its youngest.
@@ -107,7 +107,7 @@ fn fingerprint(hash: u64) -> u32 {
 }
 
 /// Pages that left since the entry did; most where there is none.
-fn age(now: u32, entry: &Entry) -> u32 {
+fn age(now: u32, entry: &GhostEntry) -> u32 {
     if entry.entered == 0 {
         u32::MAX
     } else {
@@ -146,9 +146,9 @@ mod tests {
         for (index, &hash) in hashes.iter().enumerate() {
             ghost.insert(hash, index + 1);
         }
-        assert!(ghost.bytes() >= 3_000 * size_of::<Entry>());
+        assert!(ghost.bytes() >= 3_000 * size_of::<GhostEntry>());
         ghost.insert(1 << 40, 100);
-        assert!(ghost.bytes() <= 4 * 256 * size_of::<Entry>());
+        assert!(ghost.bytes() <= 4 * 256 * size_of::<GhostEntry>());
         let kept = hashes[2_901..].iter().filter(|&&hash| ghost.take(hash, 100)).count();
         assert!(kept >= 97, "{kept}");
     }

@@ -15,7 +15,7 @@ use super::threads::Threads;
 use super::unsynced::Unsynced;
 use super::waiters::Waiters;
 use super::workers::Workers;
-use super::{PagePool, PolicyKind, PoolError, Share};
+use super::{PagePool, PolicyKind, PoolError, RawShare};
 use crate::store::{MAX_PAGE_BYTES, PageStore};
 use leafpress_base::sync::Mutex;
 use leafpress_codec::{Codec, EngineOptions};
@@ -33,19 +33,19 @@ const SHARD_BYTES: usize = 256 << 10;
 
 /// Settings of a pool; [`PagePool::builder`] begins with the defaults.
 #[must_use = "a builder does nothing until it builds"]
-pub struct Builder {
+pub struct PoolBuilder {
     store: Box<dyn PageStore>,
     budget_bytes: usize,
     codec: Codec,
-    share: Share,
+    share: RawShare,
     policy: PolicyKind,
     restore_after: u8,
     background_threads: usize,
 }
 
-impl std::fmt::Debug for Builder {
+impl std::fmt::Debug for PoolBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("PoolBuilder")
             .field("budget_bytes", &self.budget_bytes)
             .field("codec", &self.codec)
             .field("share", &self.share)
@@ -83,13 +83,13 @@ fn typical_page_bytes(store: &dyn PageStore) -> usize {
         .unwrap_or(store.max_page_bytes())
 }
 
-impl Builder {
+impl PoolBuilder {
     pub(super) fn new(store: Box<dyn PageStore>) -> Self {
         Self {
             store,
             budget_bytes: DEFAULT_BUDGET_BYTES,
             codec: Codec::Lz4 { acceleration: 1 },
-            share: Share::default(),
+            share: RawShare::default(),
             policy: PolicyKind::default(),
             restore_after: 8,
             background_threads: 1,
@@ -102,10 +102,10 @@ impl Builder {
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
-    /// let pool = leafpress_pages::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn budget_bytes(self, budget_bytes: usize) -> Self {
+    pub fn memory(self, budget_bytes: usize) -> Self {
         Self { budget_bytes, ..self }
     }
 
@@ -126,12 +126,12 @@ impl Builder {
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
-    /// use leafpress_pages::pool::Share;
+    /// use leafpress_pages::pool::RawShare;
     ///
-    /// let pool = leafpress_pages::PagePool::builder(store).share(Share::Fixed { raw_percent: 50 }).build()?;
+    /// let pool = leafpress_pages::PagePool::builder(store).share(RawShare::Fixed { raw_percent: 50 }).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn share(self, share: Share) -> Self {
+    pub fn share(self, share: RawShare) -> Self {
         Self { share, ..self }
     }
 
@@ -152,10 +152,10 @@ impl Builder {
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
-    /// let pool = leafpress_pages::PagePool::builder(store).restore_after(4).build()?;
+    /// let pool = leafpress_pages::PagePool::builder(store).promote_after_hits(4).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn restore_after(self, restore_after: u8) -> Self {
+    pub fn promote_after_hits(self, restore_after: u8) -> Self {
         Self { restore_after, ..self }
     }
 
@@ -182,7 +182,7 @@ impl Builder {
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
     /// use leafpress_pages::PagePool;
     ///
-    /// assert!(PagePool::builder(store).budget_bytes(1000).build().is_err());
+    /// assert!(PagePool::builder(store).memory(1000).build().is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -210,18 +210,18 @@ impl Builder {
             ));
         }
         let raw_percent = match self.share {
-            Share::Fixed { raw_percent } if raw_percent > 100 => {
+            RawShare::Fixed { raw_percent } if raw_percent > 100 => {
                 return Err(option("share", format!("{raw_percent} percent are more than 100")));
             }
-            Share::Fixed { raw_percent } => f64::from(raw_percent),
-            Share::Adaptive => 100.0,
+            RawShare::Fixed { raw_percent } => f64::from(raw_percent),
+            RawShare::Adaptive => 100.0,
         };
         let engine = match self.codec {
             Codec::None => None,
             codec => Some(codec.open(&EngineOptions::default())?),
         };
         let costs = Arc::new(Costs::default());
-        let adapts = self.share == Share::Adaptive && engine.is_some();
+        let adapts = self.share == RawShare::Adaptive && engine.is_some();
         let adaptive = adapts.then(|| {
             Adaptive::of_pool(
                 self.policy,

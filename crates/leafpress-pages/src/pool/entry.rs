@@ -114,7 +114,7 @@ impl State {
 
 /// An entry. What is not the state is written by whoever has the entry to itself: as it is allocated, or while it is claimed.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct PageSlot {
     pub(super) state: AtomicU64,
     page: AtomicU64,
     place: AtomicPtr<u8>,
@@ -130,12 +130,12 @@ impl Kept {
     /// The frame, which nobody reads any more.
     pub(super) fn into_frame(self, frames: &Frames) -> Option<Frame<'_>> {
         let (start, run, len) = self.0?;
-        // SAFETY: `Entry::put_frame` kept the parts, and `Entry::take` gave them out once.
+        // SAFETY: `PageSlot::put_frame` kept the parts, and `PageSlot::take` gave them out once.
         Some(unsafe { Frame::from_parts(frames, start, run, len) })
     }
 }
 
-impl Entry {
+impl PageSlot {
     pub(super) fn state(&self) -> State {
         State(self.state.load(Acquire))
     }
@@ -306,7 +306,7 @@ const CHUNKS: usize = 24;
 
 /// All entries of a pool, by number.
 pub(super) struct Entries {
-    chunks: [AtomicPtr<Entry>; CHUNKS],
+    chunks: [AtomicPtr<PageSlot>; CHUNKS],
     free: Mutex<FreeList>,
     /// Entries that were ever used: the memory behind them is untouched.
     used: AtomicU32,
@@ -342,7 +342,7 @@ impl Entries {
 
     /// The entry of a number that [`Entries::allocate`] gave out at some time.
     #[inline]
-    pub(super) fn at(&self, entry: u32) -> &Entry {
+    pub(super) fn at(&self, entry: u32) -> &PageSlot {
         let (chunk, place) = locate(entry);
         let chunk = self.chunks[chunk].load(Acquire);
         debug_assert!(!chunk.is_null());
@@ -398,21 +398,21 @@ impl Entries {
 
     /// Memory that is touched, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.used() as usize * size_of::<Entry>()
+        self.used() as usize * size_of::<PageSlot>()
     }
 }
 
 #[cfg(not(shuttle))]
-fn new_chunk(len: usize) -> Option<*mut Entry> {
-    let layout = std::alloc::Layout::array::<Entry>(len).ok()?;
+fn new_chunk(len: usize) -> Option<*mut PageSlot> {
+    let layout = std::alloc::Layout::array::<PageSlot>(len).ok()?;
     // SAFETY: the layout is not empty. All zeros are free entries.
     let chunk = unsafe { std::alloc::alloc_zeroed(layout) };
     (!chunk.is_null()).then_some(chunk.cast())
 }
 
 #[cfg(not(shuttle))]
-unsafe fn drop_chunk(chunk: *mut Entry, len: usize) {
-    if let Ok(layout) = std::alloc::Layout::array::<Entry>(len) {
+unsafe fn drop_chunk(chunk: *mut PageSlot, len: usize) {
+    if let Ok(layout) = std::alloc::Layout::array::<PageSlot>(len) {
         // SAFETY: as the caller promises.
         unsafe { std::alloc::dealloc(chunk.cast(), layout) };
     }
@@ -420,9 +420,9 @@ unsafe fn drop_chunk(chunk: *mut Entry, len: usize) {
 
 /// The model checker's atomics are no plain zeros.
 #[cfg(shuttle)]
-fn new_chunk(len: usize) -> Option<*mut Entry> {
-    let chunk: Box<[Entry]> = (0..len)
-        .map(|_| Entry {
+fn new_chunk(len: usize) -> Option<*mut PageSlot> {
+    let chunk: Box<[PageSlot]> = (0..len)
+        .map(|_| PageSlot {
             state: AtomicU64::new(FREE),
             page: AtomicU64::new(0),
             place: AtomicPtr::new(std::ptr::null_mut()),
@@ -433,7 +433,7 @@ fn new_chunk(len: usize) -> Option<*mut Entry> {
 }
 
 #[cfg(shuttle)]
-unsafe fn drop_chunk(chunk: *mut Entry, len: usize) {
+unsafe fn drop_chunk(chunk: *mut PageSlot, len: usize) {
     // SAFETY: as the caller promises.
     drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(chunk, len)) });
 }

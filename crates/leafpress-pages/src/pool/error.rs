@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{ParsePolicyError, ParseShareError};
+use super::{ParsePolicyError, ParseRawShareError};
 use crate::store::PageId;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_codec::CodecError;
@@ -113,8 +113,8 @@ impl From<ParsePolicyError> for PoolError {
     }
 }
 
-impl From<ParseShareError> for PoolError {
-    fn from(error: ParseShareError) -> Self {
+impl From<ParseRawShareError> for PoolError {
+    fn from(error: ParseRawShareError) -> Self {
         Self::Option {
             option: "share",
             reason: error.to_string(),

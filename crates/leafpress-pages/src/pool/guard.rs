@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::counts::{Count, HoldSlot, ThreadCounts};
-use super::entry::{Entry, PIN, State};
+use super::entry::{PIN, PageSlot, State};
 use super::frames::Frame;
 use super::inner::PoolInner;
 use crate::store::PageId;
@@ -97,7 +97,7 @@ impl Held {
 /// A raw page that a thread's slot holds. Dropped, it is held for ever.
 pub(super) struct HeldRaw<'p> {
     slot: &'p HoldSlot,
-    entry: &'p Entry,
+    entry: &'p PageSlot,
 }
 
 /// A pin on an entry, given back when this is dropped. Its page stays what and where it is, as long as whoever has this does not mark the
@@ -114,7 +114,7 @@ impl<'c> Pinned<'c> {
         self.number
     }
 
-    pub(super) fn entry(&self) -> &'c Entry {
+    pub(super) fn entry(&self) -> &'c PageSlot {
         self.core.entries.at(self.number)
     }
 

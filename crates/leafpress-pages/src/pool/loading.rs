@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::PoolError;
-use super::entry::{Entry, LOADING, RAW, State};
+use super::entry::{LOADING, PageSlot, RAW, State};
 use super::frames::Frame;
 use super::guard::Pinned;
 use super::index::{Locked, Shard};
@@ -29,7 +29,7 @@ impl PoolInner {
 
     /// An entry that is loading, with a place in the order in which pages leave.
     pub(super) fn new_entry(&self, page: PageId) -> Result<u32, PoolError> {
-        let bytes = size_of::<Entry>();
+        let bytes = size_of::<PageSlot>();
         let out_of_memory = PoolError::OutOfMemory { bytes };
         let Some(number) = self.entries.allocate(page, LOADING) else {
             return Err(out_of_memory);

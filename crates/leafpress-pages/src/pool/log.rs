@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::pool::entry::{CLAIMED, COMPRESSED, Entry, FREE, Kept, State};
+use crate::pool::entry::{CLAIMED, COMPRESSED, FREE, Kept, PageSlot, State};
 use leafpress_base::mem::mapping::{Mapping, page_bytes};
 use leafpress_base::sync::Mutex;
 
@@ -125,7 +125,7 @@ impl Log {
     }
 
     /// A compressed page is not live any more.
-    pub(crate) fn dead(&self, entry: &Entry) {
+    pub(crate) fn dead(&self, entry: &PageSlot) {
         self.pages.fetch_sub(1, Relaxed);
         self.stored.fetch_sub(entry.aux() as usize, Relaxed);
         self.raw.fetch_sub(entry.len(), Relaxed);
@@ -136,7 +136,7 @@ impl Log {
     pub(crate) fn append(
         &self,
         number: u32,
-        entry: &Entry,
+        entry: &PageSlot,
         compressed: &[u8],
         limit: usize,
         claim: impl FnOnce() -> bool,
@@ -233,8 +233,8 @@ impl Log {
         &self,
         limit: usize,
         keep: usize,
-        entry: impl Fn(u32) -> &'e Entry,
-        turn: impl Fn(u32, &Entry, State) -> Turn,
+        entry: impl Fn(u32) -> &'e PageSlot,
+        turn: impl Fn(u32, &PageSlot, State) -> Turn,
         unpin: impl Fn(u32),
     ) -> Reclaimed {
         let mut inner = self.inner.lock();
@@ -310,7 +310,7 @@ impl Log {
         &self,
         inner: &mut Inner,
         number: u32,
-        entry: &Entry,
+        entry: &PageSlot,
         from: NonNull<u8>,
         to: NonNull<u8>,
         popularity: u8,

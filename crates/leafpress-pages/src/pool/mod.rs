@@ -4,7 +4,7 @@
 //! 2018). A page that is not here is read from the store into the raw space. When that is over its share of the budget, victims are
 //! compressed and stay, in the compressed space; when that is over its share, the oldest leave. A hit on a compressed page hands out a
 //! decoded copy, and after some hits the page becomes raw again. How much of the budget is for compressed pages the pool finds out by itself
-//! ([`Share::Adaptive`]).
+//! ([`RawShare::Adaptive`]).
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,7 +12,7 @@
 //! use leafpress_pages::PagePool;
 //!
 //! let pages = (0..1000).map(|page: u32| page.to_le_bytes().repeat(1024));
-//! let pool = PagePool::builder(MemoryStore::from_pages(pages)?).budget_bytes(1 << 20).codec("lz4".parse()?).build()?;
+//! let pool = PagePool::builder(MemoryStore::from_pages(pages)?).memory(1 << 20).codec("lz4".parse()?).build()?;
 //! let page = pool.get(7)?;
 //! assert_eq!(page[..4], 7_u32.to_le_bytes());
 //! pool.update(7, &[1; 4096])?;
@@ -62,8 +62,8 @@ use crate::store::{PageId, PageStore};
 #[cfg(feature = "testing")]
 pub use crate::eviction::PolicySimulation;
 pub use crate::eviction::{ParsePolicyError, PolicyKind};
-pub use crate::tuner::{ParseShareError, Share};
-pub use builder::Builder;
+pub use crate::tuner::{ParseRawShareError, RawShare};
+pub use builder::PoolBuilder;
 pub use error::PoolError;
 pub use guard::{OwnedPageGuard, PageGuard};
 pub use stats::PoolStats;
@@ -102,12 +102,12 @@ impl PagePool {
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
-    /// let pool = leafpress_pages::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
     /// assert_eq!(pool.get(7)?[0], 7);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn builder(store: impl PageStore + 'static) -> Builder {
-        Builder::new(Box::new(store))
+    pub fn builder(store: impl PageStore + 'static) -> PoolBuilder {
+        PoolBuilder::new(Box::new(store))
     }
 
     /// The page, pinned: from memory, or read from the store.
@@ -115,7 +115,7 @@ impl PagePool {
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
-    /// # let pool = leafpress_pages::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// # let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
     /// let page = pool.get(7)?;
     /// assert_eq!(page[..4], 7_u32.to_le_bytes());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -137,7 +137,7 @@ impl PagePool {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
-    /// let pool = leafpress_pages::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
     /// let page = pool.get_owned(7)?;
     /// drop(pool);
     /// let first = std::thread::spawn(move || page[0]).join();
@@ -158,7 +158,7 @@ impl PagePool {
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
-    /// # let pool = leafpress_pages::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// # let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
     /// pool.update(7, &[1; 4096])?;
     /// assert_eq!(pool.get(7)?[0], 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -180,7 +180,7 @@ impl PagePool {
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
-    /// # let pool = leafpress_pages::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// # let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
     /// use leafpress_pages::pool::PoolError;
     ///
     /// pool.remove(7)?;
@@ -200,7 +200,7 @@ impl PagePool {
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
-    /// # let pool = leafpress_pages::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// # let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
     /// pool.update(7, &[1; 4096])?;
     /// assert!(pool.discard(7));
     /// assert_eq!(pool.get(7)?[0], 7, "what the store has");
@@ -216,7 +216,7 @@ impl PagePool {
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
-    /// # let pool = leafpress_pages::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// # let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
     /// assert_eq!(pool.prefetch(&[1, 2, 3])?, 3);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -233,7 +233,7 @@ impl PagePool {
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
-    /// # let pool = leafpress_pages::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// # let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
     /// pool.update(7, &[1; 4096])?;
     /// pool.flush()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -253,14 +253,14 @@ impl PagePool {
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
-    /// # let pool = leafpress_pages::PagePool::builder(store).budget_bytes(1 << 20).build()?;
-    /// pool.resize(2 << 20)?;
+    /// # let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
+    /// pool.set_memory(2 << 20)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// [`PoolError::Option`] for less than a [`Builder`] takes.
-    pub fn resize(&self, budget_bytes: usize) -> Result<(), PoolError> {
+    /// [`PoolError::Option`] for less than a [`PoolBuilder`] takes.
+    pub fn set_memory(&self, budget_bytes: usize) -> Result<(), PoolError> {
         self.core.resize(budget_bytes)
     }
 
@@ -269,7 +269,7 @@ impl PagePool {
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
-    /// # let pool = leafpress_pages::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// # let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
     /// pool.get(7)?;
     /// pool.get(7)?;
     /// println!("{:?}", pool.stats());
@@ -284,7 +284,7 @@ impl PagePool {
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
-    /// # let pool = leafpress_pages::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// # let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
     /// assert_eq!(pool.store().len(), 100);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

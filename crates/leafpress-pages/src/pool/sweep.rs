@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use super::PoolError;
 use super::counts::Count;
-use super::entry::{CLAIMED, DETACHED, DIRTY, Entry, LISTED, State, UNWRITABLE};
+use super::entry::{CLAIMED, DETACHED, DIRTY, LISTED, PageSlot, State, UNWRITABLE};
 use super::index::hash;
 use super::inner::{PoolInner, nanoseconds, zeroed};
 use super::log::{Appended, Reclaimed, Turn};
@@ -175,7 +175,7 @@ impl PoolInner {
         swept
     }
 
-    fn try_victimise(&self, number: u32, entry: &Entry, page_hash: u64, probe: Probe, sweeper: Sweeper) -> Swept {
+    fn try_victimise(&self, number: u32, entry: &PageSlot, page_hash: u64, probe: Probe, sweeper: Sweeper) -> Swept {
         let state = entry.state();
         if state.has(DETACHED) {
             return Swept::Freed;
@@ -281,7 +281,7 @@ impl PoolInner {
     }
 
     /// Moves a raw page into the log, for which old segments are reclaimed.
-    fn append(&self, number: u32, entry: &Entry, compressed: &[u8]) -> Appended {
+    fn append(&self, number: u32, entry: &PageSlot, compressed: &[u8]) -> Appended {
         for _ in 0..8 {
             // A segment is for what is copied while one is reclaimed.
             let limit = self.compressed_limit();
@@ -311,13 +311,13 @@ impl PoolInner {
 
     /// Takes the oldest segment from the compressed space, popular pages or not.
     pub(super) fn clear_segment(&self) -> Reclaimed {
-        let leave = |number: u32, entry: &Entry, state: State| self.turn(number, entry, state.with_popularity(0));
+        let leave = |number: u32, entry: &PageSlot, state: State| self.turn(number, entry, state.with_popularity(0));
         let entry = |number| self.entries.at(number);
         self.log.reclaim(0, 0, entry, leave, |number| self.unpin(number))
     }
 
     /// Decides on a compressed page, which the log has pinned, when its segment is reclaimed.
-    fn turn(&self, number: u32, entry: &Entry, state: State) -> Turn {
+    fn turn(&self, number: u32, entry: &PageSlot, state: State) -> Turn {
         if let Some(popularity) = another_round(self.policy, state.popularity()) {
             return Turn::Stays(popularity);
         }

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::entry::CLAIMED;
-use super::{PagePool, Share};
+use super::{PagePool, RawShare};
 use crate::store::{MemoryStore, PageId};
 
 const LEN: usize = 4096;
@@ -12,8 +12,8 @@ const LEN: usize = 4096;
 fn pool() -> PagePool {
     let pages = (0..1000_u32).map(|id| id.to_le_bytes().repeat(LEN / 4));
     PagePool::builder(MemoryStore::from_pages(pages).unwrap())
-        .budget_bytes(500 << 10)
-        .share(Share::Fixed { raw_percent: 100 })
+        .memory(500 << 10)
+        .share(RawShare::Fixed { raw_percent: 100 })
         .background_threads(0)
         .build()
         .unwrap()

@@ -20,13 +20,13 @@ const TEMPORARY_PREFIX: &str = ".leafpress-";
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
 /// A page: a file and how long it was when last seen.
-struct Entry {
+struct StoredFile {
     /// Below the directory; `None` where the name is the page's number.
     path: Option<Box<Path>>,
     bytes: usize,
 }
 
-type Shard = RwLock<HashMap<PageId, Entry>>;
+type Shard = RwLock<HashMap<PageId, StoredFile>>;
 
 /// A directory of files, each of them a page, of any lengths from [`MIN_PAGE_BYTES`] to
 /// [`MAX_PAGE_BYTES`](super::MAX_PAGE_BYTES).
@@ -57,10 +57,10 @@ pub struct DirectoryStore {
 impl DirectoryStore {
     pub(super) fn of(root: PathBuf, found: Found, read_only: bool, max_page_bytes: usize) -> Self {
         let len = found.pages.len() as u64;
-        let mut shards: Vec<HashMap<PageId, Entry>> = (0..SHARDS).map(|_| HashMap::new()).collect();
+        let mut shards: Vec<HashMap<PageId, StoredFile>> = (0..SHARDS).map(|_| HashMap::new()).collect();
         for (page, (path, bytes)) in (0..).zip(found.pages) {
             let path = Some(path.into_boxed_path());
-            shards[shard_of(page)].insert(page, Entry { path, bytes });
+            shards[shard_of(page)].insert(page, StoredFile { path, bytes });
         }
         Self {
             root,
@@ -263,7 +263,7 @@ impl PageStore for DirectoryStore {
         let path = self.root.join(name_of(page));
         self.write_new(&path, bytes).map_err(|e| writing(&path, e))?;
         let bytes = bytes.len();
-        self.shard(page).write().insert(page, Entry { path: None, bytes });
+        self.shard(page).write().insert(page, StoredFile { path: None, bytes });
         self.len.fetch_max(len, Ordering::AcqRel);
         Ok(())
     }

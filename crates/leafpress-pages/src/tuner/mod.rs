@@ -29,7 +29,7 @@ use cpu_budget::{CpuBudget, Load, Pace, Spent};
 use leafpress_base::mem::OutOfMemory;
 use miniatures::Miniatures;
 use readiness::Readiness;
-pub use split::{ParseShareError, Share};
+pub use split::{ParseRawShareError, RawShare};
 
 /// A cache's miniatures, and the events that they are run on.
 pub(crate) trait Model: DerefMut<Target = Miniatures<Self::Miniature>> {

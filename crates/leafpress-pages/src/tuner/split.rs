@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// How a budget is shared between raw and compressed pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Share {
+pub enum RawShare {
     /// So many percent of the budget are for raw pages, 0 to 100; with 100 nothing is compressed.
     Fixed {
         /// Percent of the budget.
@@ -16,7 +16,7 @@ pub enum Share {
     Adaptive,
 }
 
-impl fmt::Display for Share {
+impl fmt::Display for RawShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed { raw_percent } => write!(f, "fixed:{raw_percent}"),
@@ -28,13 +28,13 @@ impl fmt::Display for Share {
 /// A share that is not one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown share {0:?}: it is adaptive, or fixed:PERCENT with the percent of the budget for raw pages, 0 to 100")]
-pub struct ParseShareError(String);
+pub struct ParseRawShareError(String);
 
-impl FromStr for Share {
-    type Err = ParseShareError;
+impl FromStr for RawShare {
+    type Err = ParseRawShareError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseShareError(text.to_owned());
+        let error = || ParseRawShareError(text.to_owned());
         if text == "adaptive" {
             return Ok(Self::Adaptive);
         }

@@ -15,7 +15,7 @@ use super::padded::Padded;
 use super::shard::Shard;
 use super::stats::{Counts, VictimStats};
 use super::wake::Wake;
-use crate::tuner::Share;
+use crate::tuner::RawShare;
 use crate::tuner::costs::Costs;
 use leafpress_base::sync::worker::Health;
 use leafpress_codec::{CAN_TRAIN, Codec, Engine};
@@ -54,15 +54,16 @@ impl VictimInner {
         engine: Arc<dyn Engine>,
         shards: usize,
         dictionary_bytes: usize,
-        share: Share,
+        share: RawShare,
     ) -> Self {
         let compresses = codec != Codec::None;
         let costs = Arc::new(Costs::default());
-        let adaptive = (compresses && share == Share::Adaptive).then(|| Adaptive::of_victim_cache(Arc::clone(&costs)));
+        let adaptive =
+            (compresses && share == RawShare::Adaptive).then(|| Adaptive::of_victim_cache(Arc::clone(&costs)));
         let fraction = match share {
             _ if !compresses => 1.0,
-            Share::Fixed { raw_percent } => f64::from(raw_percent.min(100)) / 100.0,
-            Share::Adaptive => adaptive.as_ref().map_or(0.0, Adaptive::fraction),
+            RawShare::Fixed { raw_percent } => f64::from(raw_percent.min(100)) / 100.0,
+            RawShare::Adaptive => adaptive.as_ref().map_or(0.0, Adaptive::fraction),
         };
         let keeps_raw = adaptive.is_some() || (fraction > 0.0 && fraction < 1.0);
         let shards = (0..shards).map(|n| Padded(Mutex::new(Shard::new(n as u64 + 1, keeps_raw))));
@@ -123,11 +124,11 @@ impl VictimInner {
         size_of::<Self>() + size_of::<Costs>() + self.shards.len() * size_of::<Padded>()
     }
 
-    pub(super) fn erase(&self, key: &[u8]) -> bool {
+    pub(super) fn remove(&self, key: &[u8]) -> bool {
         let hash = rapidhash_v3(key);
         self.note(hash, |adaptive| adaptive.erased(hash));
         let mut shard = self.shard(hash).0.lock();
-        let erased = shard.erase(key, hash);
+        let erased = shard.remove_key(key, hash);
         shard.counts.erased += u64::from(erased);
         erased
     }

@@ -7,7 +7,7 @@
 //!   leave (TinyLFU): a scan does not wipe the cache, and blocks that nobody asks for twice cost no compression.
 //! - A block that does not shrink by an eighth is stored raw; no block is ever stored larger than raw.
 //! - Blocks that could be compressed are kept raw in a part of the memory, which grows and shrinks so that a lookup takes least time, from
-//!   none of it to all of it ([`Share`]).
+//!   none of it to all of it ([`RawShare`]).
 //! - Dictionaries are trained in the background from the blocks that are held, one for each family of blocks, and taken into use when
 //!   they save something.
 //! - Every stored block has a checksum. One that fails it is dropped and counts as a miss.
@@ -48,7 +48,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use thiserror::Error;
 
-pub use crate::tuner::{ParseShareError, Share};
+pub use crate::tuner::{ParseRawShareError, RawShare};
 use leafpress_base::sync::runtime::TaskHandle;
 use leafpress_codec::{Codec, CodecError, Engine, EngineOptions};
 pub use stats::VictimStats;
@@ -113,8 +113,8 @@ pub enum VictimError {
     },
 }
 
-impl From<ParseShareError> for VictimError {
-    fn from(error: ParseShareError) -> Self {
+impl From<ParseRawShareError> for VictimError {
+    fn from(error: ParseRawShareError) -> Self {
         Self::Option {
             option: "share",
             reason: error.to_string(),
@@ -122,7 +122,7 @@ impl From<ParseShareError> for VictimError {
     }
 }
 
-/// A block to be put in.
+/// A block to be inserted. [`NewBlock::new`] sets the defaults.
 #[derive(Debug, Clone, Copy)]
 pub struct NewBlock {
     /// Its length in bytes; an empty block, or one of 4 GiB or more, is refused.
@@ -140,17 +140,17 @@ pub struct NewBlock {
     pub unchanging: bool,
 }
 
-/// What becomes of a block that was found.
+/// What happens to a block after a hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Taking {
-    /// It stays.
+pub enum OnHit {
+    /// The block stays.
     Keep,
-    /// It leaves.
-    Take,
-    /// Its reader has it now, and puts it in again one day. Until then it is among the first to leave when room is needed; if it has not left,
-    /// it is not compressed again ([`NewBlock::unchanging`]).
-    Lend,
+    /// The block is removed.
+    Remove,
+    /// The block is promoted to the reader's own cache and will be inserted again when that evicts it. Until then it is among the first to be
+    /// evicted; if it is still here, it is not compressed again ([`NewBlock::unchanging`]).
+    Promote,
 }
 
 impl NewBlock {
@@ -193,17 +193,17 @@ pub enum Insertion {
 
 /// Settings of a cache; [`VictimCache::builder`] begins with the defaults.
 #[derive(Debug, Clone)]
-pub struct Builder {
+pub struct VictimBuilder {
     capacity_bytes: usize,
     codec: Codec,
     dictionary_bytes: usize,
     shard_bits: Option<u32>,
     admission: bool,
-    share: Share,
+    share: RawShare,
     engine: Option<Arc<dyn Engine>>,
 }
 
-impl Builder {
+impl VictimBuilder {
     /// What compresses the blocks; `lz4` unless set. `none` keeps them raw.
     #[must_use]
     pub fn codec(mut self, codec: Codec) -> Self {
@@ -236,9 +236,9 @@ impl Builder {
     }
 
     /// What part of the memory is for blocks that are kept raw though they could be compressed, so that a hit on them decodes nothing;
-    /// [`Share::Adaptive`] unless set: the cache finds the share at which a lookup takes least. With 100% nothing is compressed.
+    /// [`RawShare::Adaptive`] unless set: the cache finds the share at which a lookup takes least. With 100% nothing is compressed.
     #[must_use]
-    pub fn share(mut self, share: Share) -> Self {
+    pub fn share(mut self, share: RawShare) -> Self {
         self.share = share;
         self
     }
@@ -276,7 +276,7 @@ impl Builder {
                 (expected / SHARD_BYTES).ilog2().min(DEFAULT_MAX_SHARD_BITS)
             }
         };
-        if let Share::Fixed { raw_percent } = self.share
+        if let RawShare::Fixed { raw_percent } = self.share
             && raw_percent > 100
         {
             return option("share", format!("{raw_percent}%; give at most 100%"));
@@ -288,7 +288,7 @@ impl Builder {
         let core = inner::VictimInner::new(self.codec, engine, 1 << bits, self.dictionary_bytes, self.share);
         let core = Arc::new(core);
         core.admission.store(self.admission, Relaxed);
-        core.set_capacity(self.capacity_bytes);
+        core.set_memory(self.capacity_bytes);
         let task = if core.dictionaries.dictionary_bytes > 0 || core.adaptive.is_some() {
             Some(background::start(&core).map_err(|error| VictimError::Thread {
                 reason: error.to_string(),
@@ -321,14 +321,14 @@ impl std::fmt::Debug for VictimCache {
 
 impl VictimCache {
     /// A builder for a cache of so many bytes, tables, slack and dictionaries included.
-    pub fn builder(capacity_bytes: usize) -> Builder {
-        Builder {
+    pub fn builder(capacity_bytes: usize) -> VictimBuilder {
+        VictimBuilder {
             capacity_bytes,
             codec: Codec::Lz4 { acceleration: 1 },
             dictionary_bytes: DEFAULT_DICTIONARY_BYTES,
             shard_bits: None,
             admission: true,
-            share: Share::Adaptive,
+            share: RawShare::Adaptive,
             engine: None,
         }
     }
@@ -371,8 +371,8 @@ impl VictimCache {
 
     fn copy(&self, key: &[u8], take: bool) -> Option<Vec<u8>> {
         let copy = |found: FoundBlock<'_>| Ok::<_, Infallible>(read::copy_of(found.bytes));
-        let taking = if take { Taking::Take } else { Taking::Keep };
-        match self.core.read(key, taking, copy)? {
+        let on_hit = if take { OnHit::Remove } else { OnHit::Keep };
+        match self.core.read(key, on_hit, copy)? {
             Ok(block) => block,
             Err(never) => match never {},
         }
@@ -382,37 +382,37 @@ impl VictimCache {
     pub fn read<R, E>(
         &self,
         key: &[u8],
-        taking: Taking,
+        on_hit: OnHit,
         read: impl FnOnce(FoundBlock<'_>) -> Result<R, E>,
     ) -> Option<Result<R, E>> {
-        self.core.read(key, taking, read)
+        self.core.read(key, on_hit, read)
     }
 
-    /// Drops the block; whether it was here.
-    pub fn erase(&self, key: &[u8]) -> bool {
-        self.core.erase(key)
+    /// Removes the block; returns whether it was here.
+    pub fn remove(&self, key: &[u8]) -> bool {
+        self.core.remove(key)
     }
 
-    /// What the cache may hold, in bytes, as it was last set.
-    pub fn capacity_bytes(&self) -> usize {
+    /// Returns the memory budget in bytes, as last set.
+    pub fn memory(&self) -> usize {
         self.core.capacity()
     }
 
-    /// Changes the capacity. When it shrinks, blocks leave before this returns, those included that other threads are reading: it waits
-    /// for these. Called by a reader of this cache ([`VictimCache::read`]) it waits for nobody, and what cannot leave yet does so when that
-    /// reader ends.
-    pub fn set_capacity(&self, capacity_bytes: usize) {
-        self.core.set_capacity(capacity_bytes);
+    /// Changes the memory budget. When it shrinks, blocks are evicted before this returns, including blocks that other threads are reading,
+    /// for which it waits. Called within [`VictimCache::read`] of this cache it does not wait; what cannot be evicted yet is evicted when
+    /// that read ends.
+    pub fn set_memory(&self, capacity_bytes: usize) {
+        self.core.set_memory(capacity_bytes);
     }
 
-    /// Takes so many bytes of the capacity away until [`VictimCache::inflate`] gives them back.
-    pub fn deflate(&self, bytes: usize) {
-        self.core.deflate(bytes);
+    /// Takes `bytes` off the memory budget until [`VictimCache::grow_back`] gives them back.
+    pub fn shrink_by(&self, bytes: usize) {
+        self.core.shrink_by(bytes);
     }
 
-    /// Gives bytes back that [`VictimCache::deflate`] took.
-    pub fn inflate(&self, bytes: usize) {
-        self.core.inflate(bytes);
+    /// Gives back bytes that [`VictimCache::shrink_by`] took.
+    pub fn grow_back(&self, bytes: usize) {
+        self.core.grow_back(bytes);
     }
 
     /// What the cache holds and did.
@@ -442,7 +442,8 @@ impl VictimCache {
         self.core.validate()
     }
 
-    /// Flips a bit of a block as it is stored, for tests of what happens then; whether the block is here and was not being read.
+    /// Flips a bit of the stored block, for tests; returns whether the block is here and was not being read.
+    #[cfg(feature = "testing")]
     pub fn flip_bit(&self, key: &[u8], bit: usize) -> bool {
         self.core.flip(key, bit)
     }

@@ -9,7 +9,7 @@ use rapidhash::v3::rapidhash_v3;
 use super::inner::VictimInner;
 use super::limits::Reading;
 use super::padded::Pinned;
-use super::{FoundBlock, Taking};
+use super::{FoundBlock, OnHit};
 use leafpress_codec::{CodecError, Scratch};
 
 /// A thread times one decoding in so many.
@@ -57,7 +57,7 @@ impl VictimInner {
     pub(super) fn read<R, E>(
         &self,
         key: &[u8],
-        taking: Taking,
+        on_hit: OnHit,
         read: impl FnOnce(FoundBlock<'_>) -> Result<R, E>,
     ) -> Option<Result<R, E>> {
         // Dropped last to first: the entry's pin, the note that this thread reads, and then what waits for both.
@@ -65,16 +65,16 @@ impl VictimInner {
         let _reading = Reading::new(&self.limits)?;
         let hash = rapidhash_v3(key);
         let shard = self.shard(hash);
-        let looked = shard.0.lock().get(key, hash, taking);
+        let looked = shard.0.lock().get(key, hash, on_hit);
         let raw_bytes = looked.pin.as_ref().map(|pin| pin.entry().raw_bytes);
-        self.note(hash, |adaptive| adaptive.looked(hash, looked.asked, raw_bytes, taking));
+        self.note(hash, |adaptive| adaptive.looked(hash, looked.asked, raw_bytes, on_hit));
         let Some(pin) = looked.pin else {
             self.miss_begins();
             return None;
         };
         let _ = MISSED.try_with(|missed| missed.set(None));
         let pinned = Pinned::new(shard, pin);
-        self.read_entry(&pinned, taking == Taking::Take, looked.is_for_raw, read)
+        self.read_entry(&pinned, on_hit == OnHit::Remove, looked.is_for_raw, read)
     }
 
     fn read_entry<R, E>(

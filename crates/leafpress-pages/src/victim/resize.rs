@@ -21,12 +21,12 @@ impl VictimInner {
         self.limits.wanted.lock().capacity_bytes
     }
 
-    pub(super) fn set_capacity(&self, capacity_bytes: usize) {
+    pub(super) fn set_memory(&self, capacity_bytes: usize) {
         self.limits.wanted.lock().capacity_bytes = capacity_bytes;
         self.apply();
     }
 
-    pub(super) fn deflate(&self, bytes: usize) {
+    pub(super) fn shrink_by(&self, bytes: usize) {
         {
             let mut wanted = self.limits.wanted.lock();
             wanted.deflated_bytes = wanted.deflated_bytes.saturating_add(bytes);
@@ -34,7 +34,7 @@ impl VictimInner {
         self.apply();
     }
 
-    pub(super) fn inflate(&self, bytes: usize) {
+    pub(super) fn grow_back(&self, bytes: usize) {
         {
             let mut wanted = self.limits.wanted.lock();
             wanted.deflated_bytes = wanted.deflated_bytes.saturating_sub(bytes);

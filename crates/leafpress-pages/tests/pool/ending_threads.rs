@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::thread;
 
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::Share;
+use leafpress_pages::pool::RawShare;
 use leafpress_pages::store::MemoryStore;
 
 const LEN: usize = 4096;
@@ -13,8 +13,8 @@ const THREADS: u64 = 200;
 static POOL: LazyLock<PagePool> = LazyLock::new(|| {
     let pages = (0..1000_u64).map(|id| id.to_le_bytes().repeat(LEN / 8));
     PagePool::builder(MemoryStore::from_pages(pages).unwrap())
-        .budget_bytes(1 << 20)
-        .share(Share::Fixed { raw_percent: 50 })
+        .memory(1 << 20)
+        .share(RawShare::Fixed { raw_percent: 50 })
         .build()
         .unwrap()
 });

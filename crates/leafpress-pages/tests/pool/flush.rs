@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::support::{page, version_of};
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::{PoolError, Share};
+use leafpress_pages::pool::{PoolError, RawShare};
 use leafpress_pages::store::{PageId, PageStore};
 use proptest::prelude::*;
 
@@ -51,10 +51,10 @@ impl Store {
         Some(version_of(id, device.platter.get(&id)?.as_ref()?))
     }
 
-    fn builder(&self) -> leafpress_pages::pool::Builder {
+    fn builder(&self) -> leafpress_pages::pool::PoolBuilder {
         PagePool::builder(self.clone())
-            .budget_bytes(100 << 10)
-            .share(Share::Fixed { raw_percent: 100 })
+            .memory(100 << 10)
+            .share(RawShare::Fixed { raw_percent: 100 })
             .background_threads(0)
     }
 }
@@ -301,8 +301,8 @@ fn compressed_pages_are_written_again() {
     let store = Store::default();
     let pool = store
         .builder()
-        .share(Share::Fixed { raw_percent: 40 })
-        .restore_after(63)
+        .share(RawShare::Fixed { raw_percent: 40 })
+        .promote_after_hits(63)
         .build()
         .unwrap();
     for id in 0..15 {
@@ -399,7 +399,7 @@ proptest! {
         ),
     ) {
         let store = Store::default();
-        let pool = store.builder().share(Share::Fixed { raw_percent }).build().unwrap();
+        let pool = store.builder().share(RawShare::Fixed { raw_percent }).build().unwrap();
         let mut newest: HashMap<PageId, Option<u64>> = HashMap::new();
         for (version, step) in (1..).zip(steps) {
             match step {

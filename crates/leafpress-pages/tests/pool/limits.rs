@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{TestStore, page, version_of};
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::{Builder, PolicyKind, PoolError, Share};
+use leafpress_pages::pool::{PolicyKind, PoolBuilder, PoolError, RawShare};
 use leafpress_pages::store::{FaultyStore, MemoryStore, Operation, PageId, PageStore};
 
 const LEN: usize = 4096;
@@ -14,17 +14,17 @@ fn store(pages: u64) -> TestStore {
     TestStore::new((0..pages).map(|id| page(id, 0, LEN, 30)), LEN, true)
 }
 
-fn builder(store: &TestStore) -> Builder {
-    PagePool::builder(store.clone()).budget_bytes(500 << 10)
+fn builder(store: &TestStore) -> PoolBuilder {
+    PagePool::builder(store.clone()).memory(500 << 10)
 }
 
 #[test]
 fn everything_pinned_is_an_error_at_once() {
     for policy in PolicyKind::ALL {
         for share in [
-            Share::Adaptive,
-            Share::Fixed { raw_percent: 100 },
-            Share::Fixed { raw_percent: 10 },
+            RawShare::Adaptive,
+            RawShare::Fixed { raw_percent: 100 },
+            RawShare::Fixed { raw_percent: 10 },
         ] {
             let store = store(500);
             let pool = builder(&store).policy(policy).share(share).build().unwrap();
@@ -67,7 +67,7 @@ fn everything_pinned_is_an_error_at_once() {
 fn pages_that_cannot_be_written_stay() {
     let store = store(400);
     let pool = builder(&store)
-        .share(Share::Fixed { raw_percent: 50 })
+        .share(RawShare::Fixed { raw_percent: 50 })
         .background_threads(0)
         .build()
         .unwrap();
@@ -150,9 +150,9 @@ fn removals_that_fail_keep_the_page() {
 fn cold_pages_are_compressed_and_hot_ones_restored() {
     let store = store(300);
     let pool = builder(&store)
-        .budget_bytes(600 << 10)
-        .share(Share::Fixed { raw_percent: 30 })
-        .restore_after(3)
+        .memory(600 << 10)
+        .share(RawShare::Fixed { raw_percent: 30 })
+        .promote_after_hits(3)
         .build()
         .unwrap();
     for id in 0..300 {
@@ -183,9 +183,9 @@ fn cold_pages_are_compressed_and_hot_ones_restored() {
 fn no_page_leaves_to_restore_another() {
     let store = store(300);
     let pool = builder(&store)
-        .budget_bytes(600 << 10)
-        .share(Share::Fixed { raw_percent: 30 })
-        .restore_after(3)
+        .memory(600 << 10)
+        .share(RawShare::Fixed { raw_percent: 30 })
+        .promote_after_hits(3)
         .background_threads(0)
         .build()
         .unwrap();
@@ -226,7 +226,10 @@ fn no_page_leaves_to_restore_another() {
 #[test]
 fn pages_that_do_not_shrink_are_not_kept_compressed() {
     let store = TestStore::new((0..300).map(|id| page(id, 0, LEN, 100)), LEN, true);
-    let pool = builder(&store).share(Share::Fixed { raw_percent: 50 }).build().unwrap();
+    let pool = builder(&store)
+        .share(RawShare::Fixed { raw_percent: 50 })
+        .build()
+        .unwrap();
     for id in 0..300 {
         pool.get(id).unwrap();
     }
@@ -240,9 +243,9 @@ fn the_raw_space_follows_its_share_without_threads_of_the_pool() {
     let slow = FaultyStore::new(store(4_000));
     slow.set_latency(Operation::Read, Duration::from_micros(200));
     let pool = PagePool::builder(slow)
-        .budget_bytes(2 << 20)
+        .memory(2 << 20)
         .codec("lz4".parse().unwrap())
-        .share(Share::Adaptive)
+        .share(RawShare::Adaptive)
         .background_threads(0)
         .build()
         .unwrap();
@@ -266,31 +269,31 @@ fn the_raw_space_follows_its_share_without_threads_of_the_pool() {
 
 #[test]
 fn settings_out_of_their_bounds() {
-    let message = |builder: Builder| builder.build().unwrap_err().to_string();
+    let message = |builder: PoolBuilder| builder.build().unwrap_err().to_string();
     let store = store(10);
     assert_eq!(
-        message(builder(&store).budget_bytes(1000)),
+        message(builder(&store).memory(1000)),
         "budget_bytes: 1000 is too little for pages of up to 4096 bytes; give at least 98304"
     );
     assert_eq!(
-        message(builder(&store).restore_after(0)),
+        message(builder(&store).promote_after_hits(0)),
         "restore_after: 0 is not within 1 to 63"
     );
     assert_eq!(
-        message(builder(&store).restore_after(64)),
+        message(builder(&store).promote_after_hits(64)),
         "restore_after: 64 is not within 1 to 63"
     );
     assert_eq!(
         message(builder(&store).background_threads(65)),
         "background_threads: 65 are more than 64"
     );
-    let share = Share::Fixed { raw_percent: 101 };
+    let share = RawShare::Fixed { raw_percent: 101 };
     assert_eq!(
         message(builder(&store).share(share)),
         "share: 101 percent are more than 100"
     );
     let pool = builder(&store).build().unwrap();
-    assert!(pool.resize(10).is_err());
+    assert!(pool.set_memory(10).is_err());
     for len in [0, LEN - 1, LEN + 1, 2 << 20] {
         let error = pool.update(1, &vec![0; len]).unwrap_err();
         assert!(matches!(error, PoolError::PageLength { page: 1, .. }), "{error}");
@@ -300,14 +303,14 @@ fn settings_out_of_their_bounds() {
 #[test]
 fn shares_and_policies_have_names() {
     for share in [
-        Share::Adaptive,
-        Share::Fixed { raw_percent: 0 },
-        Share::Fixed { raw_percent: 100 },
+        RawShare::Adaptive,
+        RawShare::Fixed { raw_percent: 0 },
+        RawShare::Fixed { raw_percent: 100 },
     ] {
         assert_eq!(share.to_string().parse(), Ok(share));
     }
     for bad in ["", "fixed", "fixed:", "fixed:101", "fixed:+5", "fixed:1.5", "Adaptive"] {
-        assert!(bad.parse::<Share>().is_err(), "{bad}");
+        assert!(bad.parse::<RawShare>().is_err(), "{bad}");
     }
     for policy in PolicyKind::ALL {
         assert_eq!(policy.to_string().parse(), Ok(policy));
@@ -320,8 +323,8 @@ fn shares_and_policies_have_names() {
 fn many_lengths_of_pages() {
     let pages = (0..200).map(|id| page(id, 0, 512 + (id as usize * 7919) % 60_000, 30));
     let pool = PagePool::builder(MemoryStore::from_pages(pages).unwrap())
-        .budget_bytes(2 << 20)
-        .share(Share::Fixed { raw_percent: 50 })
+        .memory(2 << 20)
+        .share(RawShare::Fixed { raw_percent: 50 })
         .build()
         .unwrap();
     let mut random = fastrand::Rng::with_seed(3);
@@ -367,7 +370,7 @@ fn lengths_that_a_store_makes_up() {
             Ok(())
         }
     }
-    let pool = PagePool::builder(Liar).budget_bytes(500 << 10).build().unwrap();
+    let pool = PagePool::builder(Liar).memory(500 << 10).build().unwrap();
     for (page, len) in [(0, 0), (2, 3 * LEN)] {
         assert!(matches!(pool.get(page), Err(PoolError::PageLength { .. })));
         let error = pool.update(page, &vec![1; len]).unwrap_err();
@@ -380,8 +383,8 @@ fn lengths_that_a_store_makes_up() {
 fn pages_of_some_bytes_that_do_not_shrink_are_not_kept_compressed() {
     let pages = (0..4000_u64).map(|page| page.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes()[..5].to_vec());
     let pool = PagePool::builder(MemoryStore::from_pages(pages).unwrap())
-        .budget_bytes(128 << 10)
-        .share(Share::Fixed { raw_percent: 50 })
+        .memory(128 << 10)
+        .share(RawShare::Fixed { raw_percent: 50 })
         .build()
         .unwrap();
     for page in 0..4000 {
@@ -402,7 +405,7 @@ fn notes_of_what_was_removed_stay_within_the_budget() {
     let first = first.expect("400 pages do not fit, and none can be written");
     // Just as much as there is: nothing is left for tables to grow.
     let held = pool.stats().bytes_held;
-    pool.resize(held).unwrap();
+    pool.set_memory(held).unwrap();
     store.fail_writes(false);
     for id in first..500 {
         pool.remove(id).unwrap();

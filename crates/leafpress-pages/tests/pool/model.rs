@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{TestStore, page, version_of};
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::{PolicyKind, PoolError, Share};
+use leafpress_pages::pool::{PolicyKind, PoolError, RawShare};
 use leafpress_pages::store::PageId;
 use proptest::prelude::*;
 
@@ -50,7 +50,7 @@ fn is_injected(error: &PoolError) -> bool {
 
 fn run(
     codec: &str,
-    share: Share,
+    share: RawShare,
     policy: PolicyKind,
     max_page_bytes: usize,
     one_length: bool,
@@ -70,11 +70,11 @@ fn run(
     }
     let store = TestStore::new(first, max_page_bytes, one_length);
     let pool = PagePool::builder(store.clone())
-        .budget_bytes(400 << 10)
+        .memory(400 << 10)
         .codec(codec.parse().unwrap())
         .share(share)
         .policy(policy)
-        .restore_after(3)
+        .promote_after_hits(3)
         .background_threads(threads)
         .build()
         .unwrap();
@@ -131,7 +131,7 @@ fn run(
                 Err(error) => assert!(fails_writes && is_injected(&error), "{error}"),
             },
             Operation::Resize(bytes) => {
-                pool.resize(bytes).unwrap();
+                pool.set_memory(bytes).unwrap();
                 budget = bytes;
             }
             Operation::FailReads(fail) => {
@@ -197,12 +197,20 @@ fn reads_that_fail_stay_within_the_budget() {
     operations.extend([0, 1, 2, 6, 7, 9, 164, 166, 174, 175, 176, 178, 286].map(|id| Update(id, 1, 0)));
     // Little more than what is held: what one read more needs is too much.
     operations.extend([FailReads(true), Resize(154_624), Prefetch(165, 49)]);
-    run("none", Share::Adaptive, PolicyKind::S3Fifo, 512, true, 0, &operations);
+    run(
+        "none",
+        RawShare::Adaptive,
+        PolicyKind::S3Fifo,
+        512,
+        true,
+        0,
+        &operations,
+    );
 }
 
-fn share() -> impl Strategy<Value = Share> {
-    let fixed = (0..=100_u8).prop_map(|raw_percent| Share::Fixed { raw_percent });
-    prop_oneof![1 => Just(Share::Adaptive), 3 => fixed]
+fn share() -> impl Strategy<Value = RawShare> {
+    let fixed = (0..=100_u8).prop_map(|raw_percent| RawShare::Fixed { raw_percent });
+    prop_oneof![1 => Just(RawShare::Adaptive), 3 => fixed]
 }
 
 proptest! {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::{OwnedPageGuard, PoolStats, Share};
+use leafpress_pages::pool::{OwnedPageGuard, PoolStats, RawShare};
 
 use crate::support::{TestStore, page};
 
@@ -15,9 +15,9 @@ const PAGES: u64 = 2000;
 fn pool() -> PagePool {
     let store = TestStore::new((0..PAGES).map(|id| page(id, 0, LEN, 30)), LEN, true);
     PagePool::builder(store)
-        .budget_bytes(1 << 20)
+        .memory(1 << 20)
         .codec("lz4".parse().unwrap())
-        .share(Share::Fixed { raw_percent: 50 })
+        .share(RawShare::Fixed { raw_percent: 50 })
         .build()
         .unwrap()
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{page, version_of};
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::{PoolError, Share};
+use leafpress_pages::pool::{PoolError, RawShare};
 use leafpress_pages::store::{MemoryStore, PageId, PageStore};
 
 const LEN: usize = 4096;
@@ -107,8 +107,8 @@ fn change_until(pool: &PagePool, version: &mut u64, done: impl Fn() -> bool) {
 fn a_store_that_panics_ends_no_thread_of_the_pool() {
     let store = Arc::new(Panicking::new(400));
     let pool = PagePool::builder(store.clone())
-        .budget_bytes(500 << 10)
-        .share(Share::Fixed { raw_percent: 100 })
+        .memory(500 << 10)
+        .share(RawShare::Fixed { raw_percent: 100 })
         .background_threads(2)
         .build()
         .unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::{TestStore, page, version_of};
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::{Builder, PoolError, Share};
+use leafpress_pages::pool::{PoolBuilder, PoolError, RawShare};
 use leafpress_pages::store::{PageId, PageRead, PageStore};
 
 const LEN: usize = 4096;
@@ -35,10 +35,10 @@ impl Interrupted {
         }
     }
 
-    fn pool(&self) -> Builder {
+    fn pool(&self) -> PoolBuilder {
         PagePool::builder(self.clone())
-            .budget_bytes(500 << 10)
-            .share(Share::Fixed { raw_percent: 100 })
+            .memory(500 << 10)
+            .share(RawShare::Fixed { raw_percent: 100 })
             .background_threads(0)
     }
 }
@@ -163,7 +163,7 @@ fn a_store_that_panics_has_failed() {
 #[test]
 fn a_get_waits_for_room_that_others_read_into() {
     let store = Interrupted::new(100);
-    let pool = store.pool().budget_bytes(100 << 10).build().unwrap();
+    let pool = store.pool().memory(100 << 10).build().unwrap();
     let (tell, told) = mpsc::channel();
     *store.hooks.on_batch.lock().unwrap() = Some(tell);
     std::thread::scope(|scope| {
@@ -227,8 +227,8 @@ fn everything_held_is_found_out_soon() {
     const PAGES: u64 = 6000;
     let pages = (0..PAGES).map(|id| page(id, 0, 512, 30));
     let pool = PagePool::builder(TestStore::new(pages, 512, true))
-        .budget_bytes(2 << 20)
-        .share(Share::Fixed { raw_percent: 100 })
+        .memory(2 << 20)
+        .share(RawShare::Fixed { raw_percent: 100 })
         .background_threads(0)
         .build()
         .unwrap();
@@ -245,7 +245,7 @@ fn everything_held_is_found_out_soon() {
 #[test]
 fn a_get_waits_for_pages_that_a_flush_writes() {
     let store = Interrupted::new(100);
-    let pool = store.pool().budget_bytes(100 << 10).build().unwrap();
+    let pool = store.pool().memory(100 << 10).build().unwrap();
     for id in 0..60 {
         pool.update(id, &page(id, 1, LEN, 30)).unwrap();
     }
@@ -271,7 +271,7 @@ fn a_get_waits_for_pages_that_a_flush_writes() {
 fn updates_wait_for_older_versions_that_a_flush_writes() {
     const WRITTEN: u64 = 40;
     let store = Interrupted::new(WRITTEN);
-    let pool = store.pool().budget_bytes(300 << 10).build().unwrap();
+    let pool = store.pool().memory(300 << 10).build().unwrap();
     let update_all = |version| (0..WRITTEN).try_for_each(|id| pool.update(id, &page(id, version, LEN, 30)));
     update_all(1).unwrap();
     let (tell, told) = mpsc::channel();

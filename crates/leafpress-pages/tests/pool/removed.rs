@@ -7,7 +7,7 @@ use leafpress_pages::store::{DirectoryStore, FileStore, PageStore};
 const LEN: usize = 4096;
 
 fn pool(store: impl PageStore + 'static) -> PagePool {
-    PagePool::builder(store).budget_bytes(1 << 20).build().unwrap()
+    PagePool::builder(store).memory(1 << 20).build().unwrap()
 }
 
 fn fill_and_remove(pool: &PagePool) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{TestStore, page, version_of};
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::{PolicyKind, PoolError, Share};
+use leafpress_pages::pool::{PolicyKind, PoolError, RawShare};
 use leafpress_pages::store::PageId;
 
 const PAGES: PageId = 400;
@@ -20,14 +20,14 @@ struct Truth {
     seen: Vec<AtomicU64>,
 }
 
-fn hammer(policy: PolicyKind, share: Share, codec: &str, writers: usize, readers: usize, background_threads: usize) {
+fn hammer(policy: PolicyKind, share: RawShare, codec: &str, writers: usize, readers: usize, background_threads: usize) {
     let store = TestStore::new((0..PAGES).map(|id| page(id, 0, LEN, id as usize % 70)), LEN, true);
     let pool = PagePool::builder(store.clone())
-        .budget_bytes(600 << 10)
+        .memory(600 << 10)
         .codec(codec.parse().unwrap())
         .share(share)
         .policy(policy)
-        .restore_after(2)
+        .promote_after_hits(2)
         .background_threads(background_threads)
         .build()
         .unwrap();
@@ -101,7 +101,7 @@ fn hammer(policy: PolicyKind, share: Share, codec: &str, writers: usize, readers
                 std::thread::sleep(Duration::from_millis(3));
                 match random.u32(0..3) {
                     0 => pool.flush().unwrap(),
-                    1 => pool.resize(random.usize(500..900) << 10).unwrap(),
+                    1 => pool.set_memory(random.usize(500..900) << 10).unwrap(),
                     _ => {
                         pool.stats();
                     }
@@ -134,8 +134,8 @@ fn hammer(policy: PolicyKind, share: Share, codec: &str, writers: usize, readers
 fn readers_and_writers() {
     for policy in PolicyKind::ALL {
         for (share, codec) in [
-            (Share::Fixed { raw_percent: 40 }, "lz4"),
-            (Share::Fixed { raw_percent: 5 }, "zstd:1"),
+            (RawShare::Fixed { raw_percent: 40 }, "lz4"),
+            (RawShare::Fixed { raw_percent: 5 }, "zstd:1"),
         ] {
             hammer(policy, share, codec, 2, 3, 1);
         }
@@ -144,11 +144,11 @@ fn readers_and_writers() {
 
 #[test]
 fn more_threads_than_there_is_room_for() {
-    hammer(PolicyKind::Clock, Share::Fixed { raw_percent: 20 }, "lz4", 2, 6, 2);
-    hammer(PolicyKind::Clock, Share::Fixed { raw_percent: 100 }, "none", 2, 4, 0);
+    hammer(PolicyKind::Clock, RawShare::Fixed { raw_percent: 20 }, "lz4", 2, 6, 2);
+    hammer(PolicyKind::Clock, RawShare::Fixed { raw_percent: 100 }, "none", 2, 4, 0);
 }
 
 #[test]
 fn share_that_moves() {
-    hammer(PolicyKind::Clock, Share::Adaptive, "lz4", 1, 3, 1);
+    hammer(PolicyKind::Clock, RawShare::Adaptive, "lz4", 1, 3, 1);
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::support::{TestStore, page, version_of};
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::{PoolError, Share};
+use leafpress_pages::pool::{PoolError, RawShare};
 use leafpress_pages::store::{DirectoryStore, FileStore, MemoryStore};
 
 const LEN: usize = 4096;
@@ -31,7 +31,7 @@ fn a_read_only_store_takes_no_updates() {
     let path = file(directory.path(), LEN * 400);
     let store = FileStore::options().read_only(true).open(&path, LEN).unwrap();
     let pool = PagePool::builder(store)
-        .budget_bytes(400 << 10)
+        .memory(400 << 10)
         .background_threads(0)
         .build()
         .unwrap();
@@ -87,8 +87,8 @@ fn a_number_past_what_a_store_can_address_is_refused() {
 /// A pool full of pages that the device, gone by then, does not take; returns how many.
 fn filled(store: &TestStore) -> (PagePool, u64) {
     let pool = PagePool::builder(store.clone())
-        .budget_bytes(400 << 10)
-        .share(Share::Fixed { raw_percent: 100 })
+        .memory(400 << 10)
+        .share(RawShare::Fixed { raw_percent: 100 })
         .background_threads(0)
         .build()
         .unwrap();

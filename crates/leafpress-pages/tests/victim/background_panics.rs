@@ -6,7 +6,7 @@ mod panicking;
 
 use std::sync::Arc;
 
-use leafpress_pages::victim::{Insertion, Share, VictimCache, VictimError};
+use leafpress_pages::victim::{Insertion, RawShare, VictimCache, VictimError};
 use panicking::{Panicking, block, in_time};
 
 fn cache(panics: u64) -> VictimCache {
@@ -14,7 +14,7 @@ fn cache(panics: u64) -> VictimCache {
         .engine(Arc::new(Panicking::new("zstd:1", "leafpress-upkeep", panics)))
         .dictionary_bytes(4096)
         .admission(false)
-        .share(Share::Fixed { raw_percent: 0 })
+        .share(RawShare::Fixed { raw_percent: 0 })
         .build()
         .unwrap()
 }

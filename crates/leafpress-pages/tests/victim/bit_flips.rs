@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use leafpress_codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, EngineOptions};
-use leafpress_pages::victim::{Insertion, Share, Taking, VictimCache};
+use leafpress_pages::victim::{Insertion, OnHit, RawShare, VictimCache};
 
 const BLOCK_BYTES: usize = 3000;
 
@@ -96,16 +96,16 @@ fn cache(codec: &str) -> (VictimCache, Arc<Telling>) {
     let cache = VictimCache::builder(8 << 20)
         .engine(engine.clone())
         .dictionary_bytes(0)
-        .share(Share::Fixed { raw_percent: 0 })
+        .share(RawShare::Fixed { raw_percent: 0 })
         .build()
         .unwrap();
     (cache, engine)
 }
 
 /// The block under `key` has a flipped bit. It was the `flipped`th.
-fn is_found_out(cache: &VictimCache, key: &[u8], taking: Taking, flipped: u64) {
+fn is_found_out(cache: &VictimCache, key: &[u8], on_hit: OnHit, flipped: u64) {
     let before = cache.stats();
-    let read = cache.read(key, taking, |found| Ok::<_, ()>(found.bytes.to_vec()));
+    let read = cache.read(key, on_hit, |found| Ok::<_, ()>(found.bytes.to_vec()));
     assert!(read.is_none(), "a flipped bit was not noticed");
     assert_eq!(cache.get(key), None, "the block is gone");
     let stats = cache.stats();
@@ -115,7 +115,7 @@ fn is_found_out(cache: &VictimCache, key: &[u8], taking: Taking, flipped: u64) {
     cache.validate().unwrap();
 }
 
-const TAKINGS: [Taking; 3] = [Taking::Keep, Taking::Take, Taking::Lend];
+const TAKINGS: [OnHit; 3] = [OnHit::Keep, OnHit::Remove, OnHit::Promote];
 
 #[test]
 fn a_bit_that_flips_in_a_compressed_block_is_a_miss() {
@@ -156,7 +156,7 @@ fn a_bit_that_flips_in_a_raw_block_is_a_miss() {
         assert_eq!(cache.insert(&key.to_be_bytes(), &noise(key)), Insertion::Inserted);
     }
     for key in 0..300_u64 {
-        let read = cache.read(&key.to_be_bytes(), Taking::Keep, |found| {
+        let read = cache.read(&key.to_be_bytes(), OnHit::Keep, |found| {
             assert!(found.bytes == noise(key));
             Ok::<_, ()>(At::of(found.bytes))
         });

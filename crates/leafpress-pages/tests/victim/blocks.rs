@@ -1,7 +1,7 @@
 //! Blocks of every kind in the victim cache, and faults.
 
 use leafpress_codec::Codec;
-use leafpress_pages::victim::{Insertion, MAX_KEY_BYTES, NewBlock, Taking, VictimCache, VictimError};
+use leafpress_pages::victim::{Insertion, MAX_KEY_BYTES, NewBlock, OnHit, VictimCache, VictimError};
 
 fn random_bytes(len: usize, seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -96,7 +96,7 @@ fn a_block_that_its_reader_fails_on_is_gone() {
     let cache = VictimCache::builder(8 << 20).build().unwrap();
     cache.insert(b"key", &text(1));
     assert_eq!(
-        cache.read(b"key", Taking::Keep, |_| Err::<(), _>("no memory")),
+        cache.read(b"key", OnHit::Keep, |_| Err::<(), _>("no memory")),
         Some(Err("no memory"))
     );
     assert!(cache.get(b"key").is_none());
@@ -121,8 +121,8 @@ fn a_reader_keeps_a_block_that_leaves() {
         .unwrap();
     let bytes = text(3);
     cache.insert(b"key", &bytes);
-    let read = cache.read(b"key", Taking::Keep, |found| {
-        assert!(cache.erase(b"key"));
+    let read = cache.read(b"key", OnHit::Keep, |found| {
+        assert!(cache.remove(b"key"));
         assert!(cache.get(b"key").is_none(), "others do not find it any more");
         for key in 0..2_000_u32 {
             cache.insert(&key.to_be_bytes(), &text(u64::from(key)));
@@ -168,7 +168,7 @@ fn a_dictionary_is_trained_and_old_blocks_decode() {
                 .get(&key.to_be_bytes())
                 .is_some_and(|found| found == text(key)[..1000])
         }));
-        cache.set_capacity(0);
+        cache.set_memory(0);
         assert_eq!(
             cache.stats().dictionary_bytes,
             0,
@@ -179,7 +179,7 @@ fn a_dictionary_is_trained_and_old_blocks_decode() {
 
 #[test]
 fn options_out_of_bounds_are_named() {
-    let fails = |builder: leafpress_pages::victim::Builder, word: &str| {
+    let fails = |builder: leafpress_pages::victim::VictimBuilder, word: &str| {
         let error = builder.build().map(drop).unwrap_err();
         assert!(error.to_string().contains(word), "{error}");
         error

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use leafpress_codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, EngineOptions};
-use leafpress_pages::victim::{Insertion, Share, Taking, VictimCache};
+use leafpress_pages::victim::{Insertion, OnHit, RawShare, VictimCache};
 
 fn text(seed: u64, len: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -79,9 +79,9 @@ impl Engine for Faulty {
     }
 }
 
-fn shares() -> [Share; 4] {
-    let fixed = |raw_percent| Share::Fixed { raw_percent };
-    [Share::Adaptive, fixed(0), fixed(30), fixed(100)]
+fn shares() -> [RawShare; 4] {
+    let fixed = |raw_percent| RawShare::Fixed { raw_percent };
+    [RawShare::Adaptive, fixed(0), fixed(30), fixed(100)]
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_block_that_cannot_be_compressed_is_stored_raw() {
         cache.validate().unwrap();
         let stats = cache.stats();
         assert!(stats.hits > 300 && stats.corrupt == 0, "{share}: {stats:?}");
-        if share == (Share::Fixed { raw_percent: 0 }) {
+        if share == (RawShare::Fixed { raw_percent: 0 }) {
             assert!(stats.compressed_entries < stats.entries && stats.compressed_entries > 0);
         }
     }
@@ -192,20 +192,20 @@ fn a_reader_may_change_the_capacity() {
         for key in 0..500_u64 {
             cache.insert(&key.to_be_bytes(), &text(key, 4000));
         }
-        let read = cache.read(&7_u64.to_be_bytes(), Taking::Keep, |found| {
+        let read = cache.read(&7_u64.to_be_bytes(), OnHit::Keep, |found| {
             // The block that is being read cannot leave yet, and nobody waits for that.
-            cache.set_capacity(0);
+            cache.set_memory(0);
             assert!(found.bytes == text(7, 4000));
-            cache.deflate(1 << 20);
-            cache.inflate(1 << 20);
-            assert_eq!(cache.capacity_bytes(), 0);
+            cache.shrink_by(1 << 20);
+            cache.grow_back(1 << 20);
+            assert_eq!(cache.memory(), 0);
             Ok::<_, ()>(())
         });
         assert_eq!(read, Some(Ok(())));
         let stats = cache.stats();
         assert_eq!(stats.entries, 0, "{share}");
         assert!(stats.bytes_held < 24 << 10, "{share}: {stats:?}");
-        cache.set_capacity(4 << 20);
+        cache.set_memory(4 << 20);
         assert_eq!(cache.insert(b"key", b"block"), Insertion::Inserted);
         cache.validate().unwrap();
     }
@@ -217,7 +217,7 @@ fn a_reader_that_panics_has_changed_the_capacity_all_the_same() {
         .codec("zstd:1".parse().unwrap())
         .shard_bits(0)
         .dictionary_bytes(16 << 10)
-        .share(Share::Fixed { raw_percent: 0 })
+        .share(RawShare::Fixed { raw_percent: 0 })
         .build()
         .unwrap();
     for key in 0..3000_u64 {
@@ -227,9 +227,9 @@ fn a_reader_that_panics_has_changed_the_capacity_all_the_same() {
     assert!(cache.stats().dictionary_versions > 0);
     cache.insert(b"with a dictionary", &text(1, 2000));
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        cache.read(b"with a dictionary", Taking::Keep, |_| -> Result<(), ()> {
+        cache.read(b"with a dictionary", OnHit::Keep, |_| -> Result<(), ()> {
             // Its dictionary is too much now, and goes when it is read no more: then there is room for blocks again.
-            cache.set_capacity(512 << 10);
+            cache.set_memory(512 << 10);
             panic!("a bug of the reader");
         })
     }));
@@ -254,15 +254,15 @@ fn readers_and_others_may_change_the_capacity_at_once() {
                     cache.insert(&key.to_be_bytes(), &text(key, 2000));
                     let bytes = random.usize(0..4) << 20;
                     if thread == 0 {
-                        cache.set_capacity(bytes);
+                        cache.set_memory(bytes);
                         continue;
                     }
                     let read = cache.read(
                         &key.to_be_bytes(),
-                        if random.bool() { Taking::Lend } else { Taking::Keep },
+                        if random.bool() { OnHit::Promote } else { OnHit::Keep },
                         |found| {
                             if random.u8(0..8) == 0 {
-                                cache.set_capacity(bytes);
+                                cache.set_memory(bytes);
                             }
                             assert!(found.bytes == text(key, 2000));
                             Ok::<_, ()>(())
@@ -273,7 +273,7 @@ fn readers_and_others_may_change_the_capacity_at_once() {
             });
         }
     });
-    cache.set_capacity(1 << 20);
+    cache.set_memory(1 << 20);
     let stats = cache.stats();
     assert!(stats.bytes_held <= 1 << 20, "{stats:?}");
     cache.validate().unwrap();
@@ -319,7 +319,7 @@ mod memory {
                 .unwrap();
             cache.insert(b"warm", &text(0, 4000));
             drop(cache.get(b"warm"));
-            if share == Share::Adaptive {
+            if share == RawShare::Adaptive {
                 limit(96 << 20);
             }
             let (mut random, mut inserted) = (fastrand::Rng::with_seed(1), 0);

@@ -1,6 +1,6 @@
 //! How much of its memory the victim cache uses for blocks.
 
-use leafpress_pages::victim::{Share, VictimCache};
+use leafpress_pages::victim::{RawShare, VictimCache};
 
 fn used(lengths: impl Fn(&mut fastrand::Rng) -> usize) -> f64 {
     let cache = VictimCache::builder(8 << 20)
@@ -51,7 +51,7 @@ fn tables_grow_with_the_entries_and_shrink_with_the_capacity() {
     for share in [0, 50] {
         let cache = VictimCache::builder(256 << 20)
             .shard_bits(0)
-            .share(Share::Fixed { raw_percent: share })
+            .share(RawShare::Fixed { raw_percent: share })
             .codec("lz4".parse().unwrap())
             .build()
             .unwrap();
@@ -70,14 +70,14 @@ fn tables_grow_with_the_entries_and_shrink_with_the_capacity() {
         };
         assert_eq!((0..ENTRIES).filter(found).count() as u64, ENTRIES);
         let grown = cache.stats().bytes_held;
-        cache.set_capacity(64 << 20);
+        cache.set_memory(64 << 20);
         cache.validate().unwrap();
         let held = cache.stats().bytes_held;
         assert!(held < grown && held <= 64 << 20, "{held} of {grown}");
         let left = (0..ENTRIES).filter(found).count() as u64;
         assert_eq!(left, cache.stats().entries);
         assert!(left > 0);
-        cache.set_capacity(256 << 20);
+        cache.set_memory(256 << 20);
         cache.validate().unwrap();
         assert_eq!((0..ENTRIES).filter(found).count() as u64, left);
     }

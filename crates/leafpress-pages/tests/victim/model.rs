@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use leafpress_codec::Codec;
-use leafpress_pages::victim::{Insertion, NewBlock, Share, Taking, VictimCache};
+use leafpress_pages::victim::{Insertion, NewBlock, OnHit, RawShare, VictimCache};
 
 /// A block that tells its key and its version, of a length that follows from both; some compress, some do not.
 fn block(key: u64, version: u64) -> Vec<u8> {
@@ -35,12 +35,12 @@ fn within(cache: &VictimCache) {
 
 #[test]
 fn one_thread_sees_what_it_put_in() {
-    let fixed = |raw_percent| Share::Fixed { raw_percent };
+    let fixed = |raw_percent| RawShare::Fixed { raw_percent };
     let worlds = [
-        ("none", Share::Adaptive),
+        ("none", RawShare::Adaptive),
         ("lz4", fixed(0)),
         ("lz4", fixed(40)),
-        ("zstd:1", Share::Adaptive),
+        ("zstd:1", RawShare::Adaptive),
         ("zstd:1", fixed(80)),
         ("deflate:1", fixed(100)),
     ];
@@ -82,7 +82,7 @@ fn one_thread_sees_what_it_put_in() {
                 }
                 450..960 => {
                     let take = random.u8(0..4) == 0;
-                    let found = cache.read(&name, if take { Taking::Take } else { Taking::Keep }, |found| {
+                    let found = cache.read(&name, if take { OnHit::Remove } else { OnHit::Keep }, |found| {
                         assert_eq!(found.tag, key as u16);
                         Ok::<_, ()>(found.bytes.to_vec())
                     });
@@ -98,15 +98,15 @@ fn one_thread_sees_what_it_put_in() {
                     }
                 }
                 960..984 => {
-                    cache.erase(&name);
+                    cache.remove(&name);
                     model.remove(&key);
                     assert!(cache.get(&name).is_none());
                 }
-                984..988 => cache.set_capacity(random.usize(least..most)),
-                988..990 => cache.set_capacity(if random.bool() { 0 } else { random.usize(0..least) }),
+                984..988 => cache.set_memory(random.usize(least..most)),
+                988..990 => cache.set_memory(if random.bool() { 0 } else { random.usize(0..least) }),
                 990..994 => {
                     let bytes = random.usize(0..most / 8);
-                    cache.deflate(bytes);
+                    cache.shrink_by(bytes);
                     deflated += bytes;
                     let stats = cache.stats();
                     let left = stats.capacity_bytes.saturating_sub(deflated as u64);
@@ -114,12 +114,12 @@ fn one_thread_sees_what_it_put_in() {
                     assert!(stats.bytes_held <= left.max(24 << 10), "{stats:?} with {left}");
                 }
                 _ => {
-                    cache.inflate(deflated);
+                    cache.grow_back(deflated);
                     deflated = 0;
-                    cache.set_capacity(most);
+                    cache.set_memory(most);
                 }
             }
-            if step % 64 == 0 && cache.capacity_bytes() > 16 << 10 {
+            if step % 64 == 0 && cache.memory() > 16 << 10 {
                 within(&cache);
             }
         }
@@ -132,11 +132,11 @@ fn one_thread_sees_what_it_put_in() {
 #[test]
 fn threads_see_what_was_put_in() {
     for raw_percent in [None, Some(35), Some(75)] {
-        threads(raw_percent.map_or(Share::Adaptive, |raw_percent| Share::Fixed { raw_percent }));
+        threads(raw_percent.map_or(RawShare::Adaptive, |raw_percent| RawShare::Fixed { raw_percent }));
     }
 }
 
-fn threads(share: Share) {
+fn threads(share: RawShare) {
     const KEYS: u64 = 400;
     let cache = VictimCache::builder(4 << 20)
         .codec("zstd:1".parse().unwrap())
@@ -159,7 +159,7 @@ fn threads(share: Share) {
                     let name = key.to_be_bytes();
                     if random.u8(0..3) == 0 {
                         let _writer = writers[key as usize].lock().unwrap();
-                        cache.erase(&name);
+                        cache.remove(&name);
                         let version = begun[key as usize].fetch_add(1, SeqCst) + 1;
                         cache.insert(&name, &block(key, version));
                     } else {
@@ -185,7 +185,7 @@ fn threads(share: Share) {
         scope.spawn(move || {
             let mut random = fastrand::Rng::with_seed(77);
             for step in 0..200 {
-                cache.set_capacity(if step % 10 == 9 {
+                cache.set_memory(if step % 10 == 9 {
                     0
                 } else {
                     random.usize(64 << 10..6 << 20)
@@ -196,7 +196,7 @@ fn threads(share: Share) {
                 assert!(held <= stats.capacity_bytes.max(24 << 10), "{stats:?}");
                 cache.validate().unwrap();
             }
-            cache.set_capacity(4 << 20);
+            cache.set_memory(4 << 20);
         });
     });
     within(&cache);

@@ -1,6 +1,6 @@
 //! How much of the victim cache's memory keeps blocks raw that could be compressed.
 
-use leafpress_pages::victim::{NewBlock, Share, Taking, VictimCache, VictimError, VictimStats};
+use leafpress_pages::victim::{NewBlock, OnHit, RawShare, VictimCache, VictimError, VictimStats};
 
 fn block(key: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(key);
@@ -10,7 +10,7 @@ fn block(key: u64) -> Vec<u8> {
     bytes
 }
 
-fn cache(capacity_bytes: usize, codec: &str, share: Share) -> VictimCache {
+fn cache(capacity_bytes: usize, codec: &str, share: RawShare) -> VictimCache {
     VictimCache::builder(capacity_bytes)
         .codec(codec.parse().unwrap())
         .dictionary_bytes(0)
@@ -27,7 +27,7 @@ fn want(cache: &VictimCache, key: u64) {
     }
 }
 
-fn worked(share: Share) -> VictimStats {
+fn worked(share: RawShare) -> VictimStats {
     let cache = cache(4 << 20, "lz4", share);
     let mut random = fastrand::Rng::with_seed(3);
     for step in 0..30_000 {
@@ -49,7 +49,7 @@ fn worked(share: Share) -> VictimStats {
 
 #[test]
 fn with_no_share_everything_is_compressed() {
-    let stats = worked(Share::Fixed { raw_percent: 0 });
+    let stats = worked(RawShare::Fixed { raw_percent: 0 });
     assert_eq!(stats.entries, stats.compressed_entries);
     assert_eq!((stats.kept_raw_entries, stats.raw_hits, stats.restored), (0, 0, 0));
     assert_eq!(stats.raw_share_pct, 0.0);
@@ -57,7 +57,7 @@ fn with_no_share_everything_is_compressed() {
 
 #[test]
 fn with_all_the_share_hardly_anything_is_compressed() {
-    let stats = worked(Share::Fixed { raw_percent: 100 });
+    let stats = worked(RawShare::Fixed { raw_percent: 100 });
     // Some blocks are compressed to know what it costs.
     assert!(stats.compressed_entries * 20 < stats.entries, "{stats:?}");
     assert!(stats.compressed_entries > 0, "{stats:?}");
@@ -68,7 +68,7 @@ fn with_all_the_share_hardly_anything_is_compressed() {
 #[test]
 fn a_share_between_is_kept_and_has_the_hottest_blocks() {
     for raw_percent in [10, 40, 70] {
-        let stats = worked(Share::Fixed { raw_percent });
+        let stats = worked(RawShare::Fixed { raw_percent });
         let part = stats.kept_raw_bytes as f64 / stats.capacity_bytes as f64 * 100.0;
         let wanted = f64::from(raw_percent);
         assert!(part <= wanted + 1.0 && part > wanted * 0.85, "{part} for {stats:?}");
@@ -83,14 +83,14 @@ fn a_share_between_is_kept_and_has_the_hottest_blocks() {
 fn more_is_found_the_more_is_compressed() {
     let hits: Vec<u64> = [0, 50, 100]
         .into_iter()
-        .map(|raw_percent| worked(Share::Fixed { raw_percent }).hits)
+        .map(|raw_percent| worked(RawShare::Fixed { raw_percent }).hits)
         .collect();
     assert!(hits[0] > hits[1] && hits[1] > hits[2], "{hits:?}");
 }
 
 #[test]
 fn the_share_finds_that_everything_fits_raw() {
-    let cache = cache(16 << 20, "zstd:3", Share::Adaptive);
+    let cache = cache(16 << 20, "zstd:3", RawShare::Adaptive);
     assert_eq!(cache.stats().raw_share_pct, 0.0);
     let mut random = fastrand::Rng::with_seed(9);
     for _ in 0..400 {
@@ -116,7 +116,7 @@ fn the_share_finds_that_everything_fits_raw() {
 
 #[test]
 fn what_does_not_shrink_is_no_part_of_the_share() {
-    let cache = cache(4 << 20, "zstd:1", Share::Fixed { raw_percent: 20 });
+    let cache = cache(4 << 20, "zstd:1", RawShare::Fixed { raw_percent: 20 });
     let mut random = fastrand::Rng::with_seed(1);
     for key in 0..2_000_u64 {
         let bytes: Vec<u8> = (0..4096).map(|_| random.u8(..)).collect();
@@ -140,7 +140,7 @@ fn what_does_not_shrink_is_no_part_of_the_share() {
 
 #[test]
 fn a_corrupt_block_is_not_compressed_into_a_good_one() {
-    let cache = cache(2 << 20, "lz4", Share::Fixed { raw_percent: 30 });
+    let cache = cache(2 << 20, "lz4", RawShare::Fixed { raw_percent: 30 });
     for key in 0..60 {
         cache.insert(&u64::to_be_bytes(key), &block(key));
         while !cache.flip_bit(&key.to_be_bytes(), 777) {
@@ -163,14 +163,14 @@ fn a_corrupt_block_is_not_compressed_into_a_good_one() {
 
 #[test]
 fn a_codec_that_compresses_nothing_has_all_the_share() {
-    let stats = cache(1 << 20, "none", Share::Adaptive).stats();
+    let stats = cache(1 << 20, "none", RawShare::Adaptive).stats();
     assert_eq!(stats.raw_share_pct, 100.0);
 }
 
 #[test]
 fn a_share_out_of_bounds_is_named() {
     let error = VictimCache::builder(1 << 20)
-        .share(Share::Fixed { raw_percent: 101 })
+        .share(RawShare::Fixed { raw_percent: 101 })
         .build()
         .map(drop)
         .unwrap_err();
@@ -180,7 +180,7 @@ fn a_share_out_of_bounds_is_named() {
 
 #[test]
 fn what_is_lent_is_not_compressed_again_and_leaves_first() {
-    for share in [Share::Fixed { raw_percent: 0 }, Share::Fixed { raw_percent: 30 }] {
+    for share in [RawShare::Fixed { raw_percent: 0 }, RawShare::Fixed { raw_percent: 30 }] {
         let cache = cache(2 << 20, "lz4", share);
         let put = |key: u64| {
             let new = NewBlock {
@@ -196,14 +196,14 @@ fn what_is_lent_is_not_compressed_again_and_leaves_first() {
             assert!(inserted.is_ok());
             asked
         };
-        let read = |key: u64, taking| {
-            cache.read(&key.to_be_bytes(), taking, |found| {
+        let read = |key: u64, on_hit| {
+            cache.read(&key.to_be_bytes(), on_hit, |found| {
                 assert!(found.bytes == block(key));
                 Ok::<_, ()>(())
             })
         };
         assert!(put(1));
-        assert!(read(1, Taking::Lend).is_some());
+        assert!(read(1, OnHit::Promote).is_some());
         assert!(!put(1), "it is still here");
         assert_eq!(
             (cache.stats().returned, cache.stats().inserted, cache.stats().taken),
@@ -215,13 +215,13 @@ fn what_is_lent_is_not_compressed_again_and_leaves_first() {
         }
         let before = cache.stats();
         for key in 0..700 {
-            let taking = if key % 2 == 0 { Taking::Lend } else { Taking::Keep };
-            let _ = read(key, taking);
+            let on_hit = if key % 2 == 0 { OnHit::Promote } else { OnHit::Keep };
+            let _ = read(key, on_hit);
         }
         for key in 1_000..1_700 {
             // They were asked for as often.
             for _ in 0..3 {
-                let _ = read(key, Taking::Keep);
+                let _ = read(key, OnHit::Keep);
             }
             put(key);
         }
@@ -242,7 +242,7 @@ fn what_is_lent_is_not_compressed_again_and_leaves_first() {
 
 #[test]
 fn a_block_of_another_length_or_tag_is_another_block() {
-    let cache = cache(2 << 20, "lz4", Share::Adaptive);
+    let cache = cache(2 << 20, "lz4", RawShare::Adaptive);
     let put = |bytes: &[u8], tag| {
         let new = NewBlock {
             tag,
@@ -254,7 +254,7 @@ fn a_block_of_another_length_or_tag_is_another_block() {
             Ok::<_, ()>(())
         };
         cache.insert_with(b"key", &new, fill).unwrap();
-        cache.read(b"key", Taking::Keep, |found| {
+        cache.read(b"key", OnHit::Keep, |found| {
             Ok::<_, ()>((found.bytes.to_vec(), found.tag))
         })
     };

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use args::{Args, Read};
 use hdrhistogram::Histogram;
-use leafpress::{Stats, Tree};
+use leafpress::{Tree, TreeStats};
 
 /// Distinct values that one key takes in turn.
 const VERSIONS: u64 = 4;
@@ -167,7 +167,7 @@ fn read(
     key: &[u8],
     buffer: &mut Vec<u8>,
     right: impl Fn(&[u8]) -> bool,
-) -> Result<bool, leafpress::Error> {
+) -> Result<bool, leafpress::TreeError> {
     Ok(match kind {
         Read::Get => tree.get(key)?.is_some_and(|value| right(&value)),
         Read::GetInto => tree.get_into(key, buffer)? && right(buffer),
@@ -225,7 +225,7 @@ fn print_latency(name: &str, ns: &Histogram<u64>) {
     }
 }
 
-fn print_memory(stats: &Stats, resident_growth: Option<u64>) {
+fn print_memory(stats: &TreeStats, resident_growth: Option<u64>) {
     let user = stats.user_bytes.max(1) as f64;
     println!(
         "memory     {} user bytes, {} held: {:.4} per user byte",
@@ -254,7 +254,7 @@ fn print_memory(stats: &Stats, resident_growth: Option<u64>) {
     }
 }
 
-fn print_counters(before: &Stats, after: &Stats) {
+fn print_counters(before: &TreeStats, after: &TreeStats) {
     let gets = (after.gets - before.gets).max(1) as f64;
     println!(
         "gets       {:.3} frames and {:.0} raw bytes decoded per get, {:.3} answered by landing buffers",
@@ -306,7 +306,7 @@ fn report() -> Result<bool, Box<dyn Error>> {
     let before = tree.stats();
     print_memory(&before, growth);
     if args.seconds <= 0.0 {
-        print_counters(&Stats::default(), &before);
+        print_counters(&TreeStats::default(), &before);
         return Ok(true);
     }
 

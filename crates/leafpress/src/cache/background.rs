@@ -4,10 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::close::Warming;
 use super::inner::CacheInner;
 #[cfg(feature = "metrics")]
 use super::metrics::Schedule;
+use super::warm::Warming;
 use leafpress_base::sync::runtime::{self, Next, Task, TaskHandle};
 use leafpress_base::sync::worker::Health;
 

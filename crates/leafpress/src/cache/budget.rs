@@ -15,7 +15,7 @@ const PART_MEASURED: u64 = 64;
 /// ...but at least these bytes.
 const MIN_MEASURED_BYTES: u64 = 256 << 10;
 /// After so many times as many a writer waits for another thread that measures.
-const TIMES_OVERDUE: u64 = 2;
+const OVERDUE_FACTOR: u64 = 2;
 /// Free pages go back to the system when less than one part in so many of the budget is left: what one measurement does not see until the
 /// next...
 const PART_KEPT_FREE: u64 = 64;
@@ -95,7 +95,7 @@ impl Budget {
         let due = (self.memory_bytes() / PART_MEASURED).max(MIN_MEASURED_BYTES);
         if written < due {
             Due::Later
-        } else if written < due * TIMES_OVERDUE {
+        } else if written < due * OVERDUE_FACTOR {
             Due::Now
         } else {
             Due::Over

@@ -1,30 +1,22 @@
-//! Closing a cache so that the next has what this one had, and warming that one.
+//! Closing a cache: all records move to the disk tier, and the keys in use are saved for the next start.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::disk::Tier;
 use super::error::CacheError;
 use super::evict::heat;
-use super::inner::{CacheInner, Seen, Sweeper};
-use crate::tree::evict::{Evictor, Hand, Shown};
+use super::inner::{CacheInner, Sweeper};
+use super::warm::{KEY_OVERHEAD_BYTES, WARM_KEYS_DIVISOR};
+use crate::tree::cache_hooks::{Evictor, Hand, Shown};
 use leafpress_base::mem::room::copied;
 use leafpress_base::sync::Patience;
-use leafpress_base::sync::runtime::{Next, Task};
-use leafpress_base::sync::worker::Health;
 
-/// Keys in use are remembered in one part in so many of the memory.
-const PART_OF_KEYS: u64 = 64;
-/// What a key that is remembered takes beside its bytes, about.
-const KEY_OVERHEAD_BYTES: u64 = 48;
 /// Times that all leaves are gone round in vain, of which some may be passed over because another thread is at them.
 const MAX_ROUNDS: u64 = 16;
 /// How long a cache that is closed waits for its own threads to leave such a leaf.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Leaves that are emptied before what they gave is written.
 const LEAVES_AT_ONCE: usize = 16;
-/// Keys that are brought back before it is asked whether to go on.
-const KEYS_AT_ONCE: usize = 16;
 
 /// Moves all to the disk, and remembers which keys were in use.
 struct Everything<'c> {
@@ -85,7 +77,7 @@ impl CacheInner {
             disk,
             now: self.clock.now(),
             keys: Vec::new(),
-            room_bytes: self.budget.memory_bytes() / PART_OF_KEYS,
+            room_bytes: self.budget.memory_bytes() / WARM_KEYS_DIVISOR,
         };
         let mut hand = Hand::default();
         let mut sweeper = self.evicting.lock();
@@ -123,57 +115,4 @@ impl CacheInner {
         }
         Ok(())
     }
-}
-
-/// As many of the keys, from the first on, as are to be remembered in so much memory.
-pub(super) fn keys_within(mut keys: Vec<Vec<u8>>, memory_bytes: u64) -> Vec<Vec<u8>> {
-    let mut room = memory_bytes / PART_OF_KEYS;
-    let fits = |key: &&Vec<u8>| {
-        let bytes = key.len() as u64 + KEY_OVERHEAD_BYTES;
-        let fits = bytes <= room;
-        room = room.saturating_sub(bytes);
-        fits
-    };
-    let count = keys.iter().take_while(fits).count();
-    keys.truncate(count);
-    keys.shrink_to_fit();
-    keys
-}
-
-/// Brings back what was in use when the cache was closed, until memory is nearly full.
-pub(super) struct Warming {
-    pub core: Arc<CacheInner>,
-    pub keys: std::vec::IntoIter<Vec<u8>>,
-}
-
-impl Warming {
-    fn end(&self) {
-        debug_event!(cache = %self.core.observer.name, left = self.keys.len(), "warm again");
-    }
-}
-
-impl Task for Warming {
-    fn work(&mut self) -> Next {
-        let budget = &self.core.budget;
-        let is_full = self.core.tree.node_bytes() >= budget.node_limit_bytes() / 10 * 9;
-        if is_full {
-            self.end();
-            return Next::End;
-        }
-        for _ in 0..KEYS_AT_ONCE {
-            let Some(key) = self.keys.next() else {
-                self.end();
-                return Next::End;
-            };
-            // What cannot be read is not there.
-            let _ = self.core.find(&key, |_| (), &mut Seen::default());
-        }
-        Next::Again
-    }
-
-    fn health(&self) -> &Health {
-        &self.core.health
-    }
-
-    fn give_up(&mut self) {}
 }

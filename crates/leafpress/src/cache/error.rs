@@ -71,15 +71,15 @@ pub enum CacheError {
     Invalid(String),
 }
 
-impl From<tree::Error> for CacheError {
-    fn from(error: tree::Error) -> Self {
+impl From<tree::TreeError> for CacheError {
+    fn from(error: tree::TreeError) -> Self {
         match error {
-            tree::Error::KeyTooLong { len } => Self::KeyTooLong { len },
-            tree::Error::ValueTooLong { len } => Self::ValueTooLong { len },
-            tree::Error::OutOfMemory { bytes } => Self::OutOfMemory { bytes },
-            tree::Error::Codec(error) => error.into(),
-            tree::Error::Option { option, reason } => Self::Option { option, reason },
-            tree::Error::Invalid(reason) => Self::Invalid(reason),
+            tree::TreeError::KeyTooLong { len } => Self::KeyTooLong { len },
+            tree::TreeError::ValueTooLong { len } => Self::ValueTooLong { len },
+            tree::TreeError::OutOfMemory { bytes } => Self::OutOfMemory { bytes },
+            tree::TreeError::Codec(error) => error.into(),
+            tree::TreeError::Option { option, reason } => Self::Option { option, reason },
+            tree::TreeError::Invalid(reason) => Self::Invalid(reason),
             other => Self::Background {
                 reason: other.to_string(),
             },

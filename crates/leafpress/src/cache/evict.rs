@@ -13,7 +13,7 @@
 
 use super::ghost::Ghost;
 use super::policy::Policy;
-use crate::tree::evict::{READ, Shown};
+use crate::tree::cache_hooks::{READ, Shown};
 
 /// Of a leaf's records so many go at a visit: parts of them.
 const MIN_PART: f64 = 0.05;

@@ -12,21 +12,21 @@ use super::counters::{Count, Counters};
 use super::disk::Tier;
 use super::error::CacheError;
 use super::evict::EvictionState;
+use super::expiry::Times;
 use super::ghost::Ghost;
 use super::listener::{Listener, Notifier, RemovalCause};
 use super::load_table::LoadTable;
 use super::observer::{Observer, Outcome};
 use super::policy::Policy;
 use super::record;
-use super::times::Times;
 use super::touches::Touches;
-use crate::tree::evict::Hand;
+use crate::tree::cache_hooks::Hand;
 use crate::tree::{self, Tree};
 use leafpress_base::sync::Mutex;
 use leafpress_base::sync::worker::Health;
 
 /// What is remembered of keys that left holds one part in so many of the budget at most.
-const PART_OF_GHOST: u64 = 16;
+const GHOST_DIVISOR: u64 = 16;
 /// Times that a cache that is to be smaller is measured.
 const MAX_SHRINKS: usize = 16;
 
@@ -179,7 +179,7 @@ impl CacheInner {
         key: &[u8],
         read: &mut Option<impl FnOnce(&[u8]) -> R>,
         seen: &mut Seen,
-    ) -> Result<Option<Option<R>>, tree::Error> {
+    ) -> Result<Option<Option<R>>, tree::TreeError> {
         self.tree.get_with(key, |stored| {
             let (value, expiry) = record::read(stored);
             if let Some(expiry) = expiry {
@@ -236,7 +236,7 @@ impl CacheInner {
 
     /// A record that cannot be read is not there; it is counted, and taken out where that can be done.
     #[cfg_attr(not(feature = "tracing"), allow(unused_variables))]
-    pub(super) fn damaged<R>(&self, key: &[u8], error: tree::Error) -> Result<Option<R>, CacheError> {
+    pub(super) fn damaged<R>(&self, key: &[u8], error: tree::TreeError) -> Result<Option<R>, CacheError> {
         match CacheError::from(error) {
             memory @ CacheError::OutOfMemory { .. } => Err(memory),
             reason => {
@@ -356,7 +356,7 @@ impl CacheInner {
     pub(super) fn fit_ghost(&self) {
         let mut sweeper = self.evicting.lock();
         let before = sweeper.held_bytes();
-        let most = self.budget.memory_bytes() / PART_OF_GHOST;
+        let most = self.budget.memory_bytes() / GHOST_DIVISOR;
         if self.policy != Policy::S3Fifo {
             return;
         }

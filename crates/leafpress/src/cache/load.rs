@@ -11,7 +11,7 @@ use super::Cache;
 use super::error::{CacheError, LoadError};
 use super::inner::Seen;
 use super::load_table::{Join, LoadLeader, LoadOutcome, LoadWaiter};
-use super::options::Entry;
+use super::options::InsertOptions;
 use leafpress_base::mem::room::copied;
 
 impl Cache {
@@ -22,7 +22,7 @@ impl Cache {
     /// what was loaded is returned, and not stored. Nor is it stored where it cannot be: a key or value that is too long, a time to live out
     /// of bounds, no memory. If `load` panics, one of those who wait loads. A caller does not wait for a load that needs its own thread (a
     /// loader that loads its own key, or a future that this thread polled last): it loads as well. With
-    /// [`Builder::stale_while_revalidate`](super::Builder::stale_while_revalidate), they need not wait while there is an old value.
+    /// [`CacheBuilder::stale_while_revalidate`](super::CacheBuilder::stale_while_revalidate), they need not wait while there is an old value.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -65,7 +65,7 @@ impl Cache {
         key: &(impl AsRef<[u8]> + ?Sized),
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<Vec<u8>, LoadError<E>> {
-        self.try_get_or_insert_entry_with(key, || Ok((load()?, Entry::default())))
+        self.try_get_or_insert_entry_with(key, || Ok((load()?, InsertOptions::default())))
     }
 
     /// As [`Cache::try_get_or_insert_with`], where `load` says how the value is inserted, too.
@@ -76,11 +76,11 @@ impl Cache {
     /// ```
     /// # fn main() -> Result<(), leafpress::CacheError> {
     /// use std::time::Duration;
-    /// use leafpress::cache::{Entry, LoadError};
+    /// use leafpress::cache::{InsertOptions, LoadError};
     ///
     /// let cache = leafpress::Cache::builder().build()?;
     /// let token = cache.try_get_or_insert_entry_with("token", || {
-    ///     Ok::<_, std::io::Error>(("abc", Entry::ttl(Duration::from_secs(300))))
+    ///     Ok::<_, std::io::Error>(("abc", InsertOptions::ttl(Duration::from_secs(300))))
     /// });
     /// assert_eq!(token.unwrap(), b"abc");
     /// # Ok(())
@@ -89,7 +89,7 @@ impl Cache {
     pub fn try_get_or_insert_entry_with<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
-        load: impl FnOnce() -> Result<(V, Entry), E>,
+        load: impl FnOnce() -> Result<(V, InsertOptions), E>,
     ) -> Result<Vec<u8>, LoadError<E>> {
         let key = key.as_ref();
         loop {
@@ -143,7 +143,7 @@ impl Cache {
         key: &(impl AsRef<[u8]> + ?Sized),
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<Vec<u8>, LoadError<E>> {
-        let load = async { Ok((load.await?, Entry::default())) };
+        let load = async { Ok((load.await?, InsertOptions::default())) };
         self.get_or_fetch_entry(key, load).await
     }
 
@@ -152,9 +152,9 @@ impl Cache {
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
     /// use std::time::Duration;
-    /// use leafpress::cache::Entry;
+    /// use leafpress::cache::InsertOptions;
     ///
-    /// let fetch = async { Ok::<_, std::io::Error>(("from the database", Entry::ttl(Duration::from_secs(60)))) };
+    /// let fetch = async { Ok::<_, std::io::Error>(("from the database", InsertOptions::ttl(Duration::from_secs(60)))) };
     /// let user = async { cache.get_or_fetch_entry("user:42", fetch).await };
     /// # let mut user = std::pin::pin!(user);
     /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -168,7 +168,7 @@ impl Cache {
     pub async fn get_or_fetch_entry<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
-        load: impl Future<Output = Result<(V, Entry), E>>,
+        load: impl Future<Output = Result<(V, InsertOptions), E>>,
     ) -> Result<Vec<u8>, LoadError<E>> {
         let key = key.as_ref();
         loop {
@@ -216,7 +216,7 @@ impl Cache {
     fn finish<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         lead: LoadLeader<'_>,
-        loaded: Result<(V, Entry), E>,
+        loaded: Result<(V, InsertOptions), E>,
     ) -> Result<Vec<u8>, LoadError<E>> {
         match loaded {
             Ok((value, entry)) => {

@@ -1,6 +1,6 @@
 //! The map that users see: putting records in, finding them, taking them out.
 
-use super::{Cache, CacheError, CacheRange, Entry};
+use super::{Cache, CacheError, CacheRange, InsertOptions};
 use crate::tree::KeyRange;
 use leafpress_base::mem::room::{TryGrow, copied, room_for};
 
@@ -31,19 +31,19 @@ impl Cache {
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
     /// use std::time::Duration;
-    /// use leafpress::cache::Entry;
+    /// use leafpress::cache::InsertOptions;
     ///
-    /// cache.insert_with("session:7", "open", Entry::ttl(Duration::from_secs(60)))?;
+    /// cache.insert_entry("session:7", "open", InsertOptions::ttl(Duration::from_secs(60)))?;
     /// # Ok::<(), leafpress::CacheError>(())
     /// ```
     ///
     /// # Errors
     /// As [`Cache::insert`]; [`CacheError::Option`] for a time to live that is not from 1 s to 10 years.
-    pub fn insert_with(
+    pub fn insert_entry(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
         value: &(impl AsRef<[u8]> + ?Sized),
-        entry: Entry,
+        entry: InsertOptions,
     ) -> Result<(), CacheError> {
         let expiry = self.core.expiry_by(entry)?;
         self.core.insert(key.as_ref(), value.as_ref(), expiry)

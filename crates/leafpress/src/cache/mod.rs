@@ -6,11 +6,11 @@
 //! ```
 //! # fn main() -> Result<(), leafpress::CacheError> {
 //! use std::time::Duration;
-//! use leafpress::cache::Entry;
+//! use leafpress::cache::InsertOptions;
 //!
 //! let cache = leafpress::Cache::builder().memory(32 << 20).build()?;
 //! cache.insert("user:42", "Ada")?;
-//! cache.insert_with("session:7", "open", Entry::ttl(Duration::from_secs(60)))?;
+//! cache.insert_entry("session:7", "open", InsertOptions::ttl(Duration::from_secs(60)))?;
 //! assert_eq!(cache.get("user:42")?.as_deref(), Some(b"Ada".as_slice()));
 //! // One loader a key; others that miss meanwhile wait for it.
 //! let value = cache.get_or_insert_with("user:43", || "Grace")?;
@@ -33,8 +33,10 @@ mod clock;
 mod close;
 mod counters;
 mod disk;
+mod disk_lookup;
 mod error;
 mod evict;
+mod expiry;
 mod ghost;
 mod in_memory;
 mod inner;
@@ -54,12 +56,11 @@ mod stats;
 mod stats_display;
 mod store;
 mod sweep;
-mod tiers;
-mod times;
 mod touches;
 #[cfg(feature = "serde")]
 mod typed;
 mod update;
+mod warm;
 
 use std::fmt;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use disk::{Disk, DiskStats, MIN_DISK_BYTES};
 pub use error::{CacheError, LoadError};
 pub use listener::{Listener, RemovalCause};
-pub use options::{Builder, Entry};
+pub use options::{CacheBuilder, InsertOptions};
 pub use policy::Policy;
 pub use record::MAX_VALUE_BYTES;
 pub use scan::CacheRange;
@@ -85,7 +86,7 @@ pub mod fuzz {
 }
 
 use self::background::Tasks;
-use self::disk::Writing;
+use self::disk::WriterHandle;
 use self::inner::CacheInner;
 
 /// Longest key, in bytes.
@@ -100,7 +101,7 @@ pub const MIN_MEMORY_BYTES: u64 = 4 << 20;
 pub struct Cache {
     core: Arc<CacheInner>,
     _tasks: Tasks,
-    _writing: Option<Writing>,
+    _writing: Option<WriterHandle>,
 }
 
 impl fmt::Debug for Cache {
@@ -126,8 +127,8 @@ impl Cache {
     /// assert!(cache.is_empty());
     /// # Ok::<(), leafpress::CacheError>(())
     /// ```
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> CacheBuilder {
+        CacheBuilder::default()
     }
 
     /// Number of records in memory, including those that have expired and were not removed yet. A key that was removed does not count, although
@@ -160,7 +161,7 @@ impl Cache {
         self.len() == 0
     }
 
-    /// What the cache is called: see [`Builder::name`].
+    /// What the cache is called: see [`CacheBuilder::name`].
     ///
     /// ```
     /// let cache = leafpress::Cache::builder().name("users").memory(8 << 20).build()?;

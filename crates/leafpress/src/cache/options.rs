@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::background::Tasks;
 use super::clock::{Clock, SystemClock};
-use super::close::keys_within;
-use super::disk::{Disk, Writing};
+use super::disk::{Disk, WriterHandle};
 use super::error::CacheError;
+use super::expiry::Times;
 use super::inner::CacheInner;
 use super::listener::{Listener, RemovalCause};
 use super::observer::Observer;
 use super::policy::Policy;
-use super::times::Times;
+use super::warm::keys_within;
 use super::{Cache, MIN_MEMORY_BYTES};
 use crate::tree::{self, Tree};
 use leafpress_codec::{Codec, Engine};
@@ -21,12 +21,12 @@ use leafpress_codec::{Codec, Engine};
 /// How a record is inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct InsertOptions {
     /// How long the record lives; [`None`] for as long as the cache's default says.
     pub ttl: Option<Duration>,
 }
 
-impl Entry {
+impl InsertOptions {
     /// A record that lives so long. It may go up to a quarter of a second before its time, and is never returned after it.
     #[must_use]
     pub fn ttl(ttl: Duration) -> Self {
@@ -34,11 +34,11 @@ impl Entry {
     }
 }
 
-/// Settings of a cache; [`Cache::builder`] begins with the defaults. Each method says its bounds, which [`Builder::build`] checks.
+/// Settings of a cache; [`Cache::builder`] begins with the defaults. Each method says its bounds, which [`CacheBuilder::build`] checks.
 #[must_use = "a builder does nothing until it builds"]
-pub struct Builder {
+pub struct CacheBuilder {
     memory_bytes: u64,
-    tree: tree::Builder,
+    tree: tree::TreeBuilder,
     times: Times,
     policy: Policy,
     clock: Arc<dyn Clock>,
@@ -47,11 +47,11 @@ pub struct Builder {
     observer: Observer,
 }
 
-impl Default for Builder {
+impl Default for CacheBuilder {
     fn default() -> Self {
         Self {
             memory_bytes: 64 << 20,
-            tree: tree::Builder {
+            tree: tree::TreeBuilder {
                 marks: true,
                 ..Tree::builder().codec(default_codec())
             },
@@ -76,9 +76,9 @@ fn default_codec() -> Codec {
     }
 }
 
-impl fmt::Debug for Builder {
+impl fmt::Debug for CacheBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("CacheBuilder")
             .field("name", &self.observer.name)
             .field("memory_bytes", &self.memory_bytes)
             .field("tree", &self.tree)
@@ -89,7 +89,7 @@ impl fmt::Debug for Builder {
     }
 }
 
-impl Builder {
+impl CacheBuilder {
     /// Bytes that the cache may hold, all included: records, index, holes, dictionaries, what threads keep. From 4 MiB on; default 64 MiB.
     ///
     /// ```
@@ -114,7 +114,7 @@ impl Builder {
         self
     }
 
-    /// An engine of the caller's own, in place of the one [`Builder::codec`] names.
+    /// An engine of the caller's own, in place of the one [`CacheBuilder::codec`] names.
     ///
     /// ```
     /// use leafpress::codec::{Codec, EngineOptions};
@@ -194,11 +194,11 @@ impl Builder {
     /// use std::sync::Arc;
     /// use std::time::Duration;
     /// use leafpress::Cache;
-    /// use leafpress::cache::{Entry, ManualClock};
+    /// use leafpress::cache::{InsertOptions, ManualClock};
     ///
     /// let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
     /// let cache = Cache::builder().memory(8 << 20).clock(clock.clone()).build()?;
-    /// cache.insert_with("session:7", "open", Entry::ttl(Duration::from_secs(60)))?;
+    /// cache.insert_entry("session:7", "open", InsertOptions::ttl(Duration::from_secs(60)))?;
     /// clock.advance(Duration::from_secs(61));
     /// assert_eq!(cache.get("session:7")?, None);
     /// # Ok::<(), leafpress::CacheError>(())
@@ -318,7 +318,7 @@ impl Builder {
         let no_thread = |error| CacheError::Background {
             reason: format!("cannot start a thread: {error}"),
         };
-        let writing = core.disk.as_ref().map(|disk| Writing::start(disk, &core.health));
+        let writing = core.disk.as_ref().map(|disk| WriterHandle::start(disk, &core.health));
         let writing = writing.transpose().map_err(no_thread)?;
         let tasks = Tasks::start(&core, keys).map_err(no_thread)?;
         Ok(Cache {

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use super::clock::Expiry;
+use super::expiry::Expiry;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::TryGrow;
 use leafpress_base::mem::transient::Transient;

@@ -20,7 +20,7 @@ impl<'c> CacheRange<'c> {
     }
 
     /// The record as its user put it in, unless its time is over.
-    fn opened(&self, record: Result<Record, crate::tree::Error>) -> Option<Result<Record, CacheError>> {
+    fn opened(&self, record: Result<Record, crate::tree::TreeError>) -> Option<Result<Record, CacheError>> {
         let (key, mut stored) = match record {
             Ok(record) => record,
             Err(error) => return Some(Err(error.into())),

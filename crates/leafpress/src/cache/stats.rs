@@ -63,7 +63,7 @@ pub struct CacheStats {
     /// Background threads that have ended because all they did panicked.
     pub background_threads_ended: u64,
     /// The tree that the records are in. Its values have the cache's bytes in front: one, and five more where a record expires.
-    pub tree: tree::Stats,
+    pub tree: tree::TreeStats,
 }
 
 impl CacheStats {

@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Entry;
-use super::clock::Expiry;
+use super::InsertOptions;
 use super::counters::Count;
 use super::error::CacheError;
+use super::expiry::Expiry;
 use super::inner::{CacheInner, Seen};
 use super::listener::RemovalCause;
 use super::load_table::LoadLeader;
@@ -16,7 +16,7 @@ use crate::tree;
 use leafpress_base::mem::room::copied;
 
 /// A record may hold one part in so many of the budget.
-const PART_OF_RECORD: u64 = 8;
+const MAX_RECORD_DIVISOR: u64 = 8;
 /// Room for a longer record is made before it is put in.
 const FEW_BYTES: u64 = 64 << 10;
 /// Longer values are put together in memory that goes back to the system at once.
@@ -55,7 +55,7 @@ impl CacheInner {
 
     /// The longest record that is kept, in bytes of key and value.
     pub(super) fn most_record_bytes(&self) -> u64 {
-        self.budget.memory_bytes() / PART_OF_RECORD
+        self.budget.memory_bytes() / MAX_RECORD_DIVISOR
     }
 
     /// Writes a record into the tree. It calls nobody, so that it may be done under a lock; before and after it [`CacheInner::before_store`] and
@@ -124,7 +124,12 @@ impl CacheInner {
     }
 
     /// Stores what was loaded, unless the key was written or removed since the load began, and ends the load.
-    pub(super) fn store_loaded(&self, lead: LoadLeader<'_>, value: &Arc<[u8]>, entry: Entry) -> Result<(), CacheError> {
+    pub(super) fn store_loaded(
+        &self,
+        lead: LoadLeader<'_>,
+        value: &Arc<[u8]>,
+        entry: InsertOptions,
+    ) -> Result<(), CacheError> {
         let stored = self
             .expiry_by(entry)
             .and_then(|expiry| self.store_led(&lead, value, expiry));
@@ -176,7 +181,7 @@ impl CacheInner {
         Some((value.to_vec(), cause))
     }
 
-    fn put(&self, key: &[u8], record: &[u8]) -> Result<Option<(Vec<u8>, RemovalCause)>, tree::Error> {
+    fn put(&self, key: &[u8], record: &[u8]) -> Result<Option<(Vec<u8>, RemovalCause)>, tree::TreeError> {
         let replaced = self.write(key, Some(record));
         if let Some(disk) = &self.disk {
             disk.note_change(key);
@@ -186,7 +191,7 @@ impl CacheInner {
 
     /// Writes a record, or removes it, whatever is there, and returns what a listener is to be told of what was there. Supersedes a load of
     /// the key.
-    fn write(&self, key: &[u8], record: Option<&[u8]>) -> Result<Option<(Vec<u8>, RemovalCause)>, tree::Error> {
+    fn write(&self, key: &[u8], record: Option<&[u8]>) -> Result<Option<(Vec<u8>, RemovalCause)>, tree::TreeError> {
         if self.listener.is_none() {
             let supersede = || {
                 self.loads.supersede(key);

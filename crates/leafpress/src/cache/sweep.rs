@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use bumpalo::Bump;
 
-use super::clock::Expiry;
 use super::counters::Count;
 use super::disk::{SpillOutcome, Tier};
 use super::evict::EvictionState;
+use super::expiry::Expiry;
 use super::inner::{CacheInner, Sweeper};
 use super::listener::RemovalCause;
 use super::record;
 use crate::tree;
-use crate::tree::evict::{Evictor, Hand, Shown};
+use crate::tree::cache_hooks::{Evictor, Hand, Shown};
 use leafpress_base::sync::MutexGuard;
 
 /// Leaves that are looked at while others wait, before those who listen are told.
@@ -22,7 +22,7 @@ const MAX_TURNS: usize = 1024;
 /// Turns after which who evicts waits for a disk that takes nothing, because what is in memory only hides something there.
 const MAX_STALLED_TURNS: usize = 8;
 /// A writer waits for others who make room when nodes are past their limit by one part in so many of the budget.
-const PART_OF_SLACK: u64 = 256;
+const SLACK_DIVISOR: u64 = 256;
 
 /// The tag of a record that is on disk from now on.
 const MOVED: u8 = 1;
@@ -60,7 +60,7 @@ impl CacheInner {
             self.apply_touches();
         }
         let is_over = |slack: u64| self.tree.node_bytes() + bytes > self.budget.node_limit_bytes() + slack;
-        let slack = self.budget.memory_bytes() / PART_OF_SLACK;
+        let slack = self.budget.memory_bytes() / SLACK_DIVISOR;
         // Turns in a row that made no room because of the disk, when the first was, and what nodes held then.
         let mut stalled: (usize, Option<Instant>, u64) = (0, None, u64::MAX);
         for _ in 0..MAX_TURNS {
@@ -128,7 +128,7 @@ impl CacheInner {
             Err(error) => {
                 let errors = self.counters.count(Count::EvictionErrors);
                 warn_event_by_count!(errors, cache = %self.observer.name, %error, "leaf not evicted from");
-                !matches!(error, tree::Error::OutOfMemory { .. })
+                !matches!(error, tree::TreeError::OutOfMemory { .. })
             }
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crossbeam_queue::ArrayQueue;
 
-use super::clock::Expiry;
+use super::expiry::Expiry;
 use super::inner::CacheInner;
 use super::record;
 use crate::tree::hash::hash;

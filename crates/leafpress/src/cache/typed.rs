@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::error::{CacheError, LoadError};
-use super::{Cache, CacheUpdate, Entry};
+use super::{Cache, CacheUpdate, InsertOptions};
 
 /// A [`Cache`] of keys and values of types that serde knows, which it holds in [postcard](https://docs.rs/postcard)'s format.
 ///
@@ -78,9 +78,9 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
     /// The same for a record that expires.
     ///
     /// # Errors
-    /// As [`TypedCache::insert`] and [`Cache::insert_with`].
-    pub fn insert_with(&self, key: &K, value: &V, entry: Entry) -> Result<(), CacheError> {
-        self.cache.insert_with(&encoded(key)?, &encoded(value)?, entry)
+    /// As [`TypedCache::insert`] and [`Cache::insert_entry`].
+    pub fn insert_entry(&self, key: &K, value: &V, entry: InsertOptions) -> Result<(), CacheError> {
+        self.cache.insert_entry(&encoded(key)?, &encoded(value)?, entry)
     }
 
     /// The key's value; [`None`] when it is not there.

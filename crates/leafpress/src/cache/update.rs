@@ -7,14 +7,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::clock::Expiry;
 use super::counters::Count;
 use super::disk::Tier;
 use super::error::CacheError;
+use super::expiry::Expiry;
 use super::inner::CacheInner;
 use super::listener::RemovalCause;
 use super::record::{self, TOMBSTONE};
-use super::{Cache, Entry, options};
+use super::{Cache, InsertOptions, options};
 use crate::tree;
 use leafpress_base::mem::room::copied;
 
@@ -23,8 +23,8 @@ use leafpress_base::mem::room::copied;
 pub enum CacheUpdate<V> {
     /// The key has this value from now on. A record that is there keeps its time to live; a new one has the cache's default.
     Put(V),
-    /// The key has this value from now on, and a time to live as [`Cache::insert_with`] would give it.
-    PutWith(V, Entry),
+    /// The key has this value from now on, and a time to live as [`Cache::insert_entry`] would give it.
+    PutWith(V, InsertOptions),
     /// The key is not there from now on.
     Remove,
     /// All stays as it is.
@@ -52,13 +52,13 @@ impl Cache {
     /// # fn main() -> Result<(), leafpress::CacheError> {
     /// use std::time::Duration;
     /// use leafpress::Cache;
-    /// use leafpress::cache::{CacheUpdate, Entry};
+    /// use leafpress::cache::{CacheUpdate, InsertOptions};
     ///
     /// // Three requests a minute, from the first on.
     /// let cache = Cache::builder().memory(8 << 20).build()?;
     /// let admits = |client: &str| -> Result<bool, leafpress::CacheError> {
     ///     let answer = cache.update_with(client, |seen| match seen {
-    ///         None => CacheUpdate::PutWith([1], Entry::ttl(Duration::from_secs(60))),
+    ///         None => CacheUpdate::PutWith([1], InsertOptions::ttl(Duration::from_secs(60))),
     ///         Some(&[n]) if n < 3 => CacheUpdate::Put([n + 1]),
     ///         Some(_) => CacheUpdate::Keep,
     ///     })?;
@@ -71,7 +71,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::insert`] and [`Cache::insert_with`]; the record is then as it was.
+    /// As [`Cache::insert`] and [`Cache::insert_entry`]; the record is then as it was.
     pub fn update_with<V: AsRef<[u8]>>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -128,7 +128,10 @@ impl Cache {
         key: &(impl AsRef<[u8]> + ?Sized),
         value: &(impl AsRef<[u8]> + ?Sized),
     ) -> Result<Option<Vec<u8>>, CacheError> {
-        self.exchange(key.as_ref(), CacheUpdate::PutWith(value.as_ref(), Entry::default()))
+        self.exchange(
+            key.as_ref(),
+            CacheUpdate::PutWith(value.as_ref(), InsertOptions::default()),
+        )
     }
 
     /// Removes the key and returns the value that it had; [`None`] when it was not there. Of several threads that take a record one gets it.
@@ -228,7 +231,7 @@ impl CacheInner {
     }
 
     /// When a record expires that is inserted now.
-    pub(super) fn expiry_by(&self, entry: Entry) -> Result<Option<Expiry>, CacheError> {
+    pub(super) fn expiry_by(&self, entry: InsertOptions) -> Result<Option<Expiry>, CacheError> {
         if let Some(ttl) = entry.ttl {
             options::check_ttl("ttl", ttl)?;
         }
@@ -236,7 +239,7 @@ impl CacheInner {
     }
 
     /// What the key has, in the tree or on disk; an error of the tree where that cannot be read.
-    fn look(&self, key: &[u8]) -> Result<Result<Before, tree::Error>, CacheError> {
+    fn look(&self, key: &[u8]) -> Result<Result<Before, tree::TreeError>, CacheError> {
         self.apply_touches();
         let mut before = Before {
             stored: None,
@@ -303,7 +306,7 @@ impl CacheInner {
 
     /// Writes a record, or removes what is there, if that is what was there before; returns whether it was. Then a load of the key is
     /// superseded, also by a removal that found nothing.
-    fn write_over(&self, key: &[u8], before: &Before, record: Option<&[u8]>) -> Result<bool, tree::Error> {
+    fn write_over(&self, key: &[u8], before: &Before, record: Option<&[u8]>) -> Result<bool, tree::TreeError> {
         // What is there may get to the disk, and something older, or something that could not be read for a moment, may be there: a tombstone
         // hides it.
         let leaves_tombstone = self.disk.is_some() && (before.stored.is_some() || self.may_be_on_disk(key));

@@ -11,7 +11,7 @@ use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::compact::landed::{empty_values_in, owned_large};
 use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::error::{Error, MAX_KEY_BYTES};
+use crate::tree::error::{MAX_KEY_BYTES, TreeError};
 use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::Engines;
@@ -27,7 +27,7 @@ use crate::tree::upkeep::temperature::{self, Temperatures};
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::walk::Walk;
 use crate::tree::write::Locked;
-use crate::tree::{Builder, DictionaryChoice, Layout, ShardBy, Stats, Tending, Tree};
+use crate::tree::{DictionaryChoice, Layout, ShardBy, Tree, TreeBuilder, TreeStats, Upkeep};
 use leafpress_base::mem::node::Kind;
 use leafpress_base::reclaim::node_heap::{Flush, NodeHeap};
 use leafpress_codec::{Codec, CodecError, Dictionary, Engine};
@@ -56,18 +56,18 @@ fn default_inline_value_bytes(codec: Codec) -> usize {
     }
 }
 
-fn within(option: &'static str, value: usize, least: usize, most: usize) -> Result<usize, Error> {
+fn within(option: &'static str, value: usize, least: usize, most: usize) -> Result<usize, TreeError> {
     if (least..=most).contains(&value) {
         return Ok(value);
     }
-    Err(Error::Option {
+    Err(TreeError::Option {
         option,
         reason: format!("{value} is out of bounds: {least} to {most}"),
     })
 }
 
-impl Builder {
-    fn check(&self) -> Result<(), Error> {
+impl TreeBuilder {
+    fn check(&self) -> Result<(), TreeError> {
         if let Some(bytes) = self.leaf_bytes {
             within("leaf_bytes", bytes, MIN_LEAF_BYTES, MAX_LEAF_BYTES)?;
         }
@@ -98,10 +98,10 @@ impl Builder {
                     self.shards - 1,
                     boundaries.len()
                 );
-                return Err(Error::Option { option, reason });
+                return Err(TreeError::Option { option, reason });
             }
             if !boundaries.is_sorted_by(|a, b| a < b) {
-                return Err(Error::Option {
+                return Err(TreeError::Option {
                     option,
                     reason: "boundaries do not ascend".to_owned(),
                 });
@@ -111,7 +111,7 @@ impl Builder {
                     "a boundary of {} bytes is longer than a key may be ({MAX_KEY_BYTES})",
                     long.len()
                 );
-                return Err(Error::Option { option, reason });
+                return Err(TreeError::Option { option, reason });
             }
         }
         if let Some(bytes) = self.dictionary_bytes {
@@ -121,12 +121,17 @@ impl Builder {
         within("background_threads", self.background_threads, 0, MAX_THREADS)?;
         self.check_tending()?;
         within("load_threads", self.load_threads, 1, MAX_THREADS)?;
-        within("high_watermark_pct", usize::from(self.high_watermark_pct), 1, 100)?;
+        within(
+            "landing_compaction_pct",
+            usize::from(self.landing_compaction_pct),
+            1,
+            100,
+        )?;
         if let Some(family) = &self.background_codec
             && !FAMILIES.contains(&family.as_str())
         {
             let reason = format!("unknown codec family {family}: one of {}", FAMILIES.join(", "));
-            return Err(Error::Option {
+            return Err(TreeError::Option {
                 option: "background_codec",
                 reason,
             });
@@ -136,7 +141,7 @@ impl Builder {
 }
 
 impl Tree {
-    pub(crate) fn from_builder(builder: Builder) -> Result<Self, Error> {
+    pub(crate) fn from_builder(builder: TreeBuilder) -> Result<Self, TreeError> {
         builder.check()?;
         let cold_engine = match (builder.codec, &builder.engine) {
             (Codec::Auto { .. }, Some(engine)) => Some(Arc::clone(engine)),
@@ -164,7 +169,7 @@ impl Tree {
             Layout::Hashed { sub_pages } => sub_pages,
         };
         if cold_engine.is_some() && sub_pages > 0 {
-            return Err(Error::Option {
+            return Err(TreeError::Option {
                 option: "layout",
                 reason: "sub-pages have no temperature; take the ordered layout, or one codec".to_owned(),
             });
@@ -220,13 +225,16 @@ impl Tree {
             },
             contexts: ThreadStates::default(),
             admission: Admission::new()?,
-            background: Background::new((compactors > 0).then_some(builder.high_watermark_pct), builder.tending),
+            background: Background::new(
+                (compactors > 0).then_some(builder.landing_compaction_pct),
+                builder.upkeep,
+            ),
             dictionaries,
             temperatures,
             marks: builder.marks,
-            memory: Arc::new(NodeHeap::new(match builder.tending {
-                Tending::Threads => Flush::InBatches,
-                Tending::Caller => Flush::AtOnce,
+            memory: Arc::new(NodeHeap::new(match builder.upkeep {
+                Upkeep::Threads => Flush::InBatches,
+                Upkeep::Caller => Flush::AtOnce,
             })),
         };
         for _ in 0..builder.shards {
@@ -240,7 +248,7 @@ impl Tree {
 }
 
 impl TreeInner {
-    fn empty_leaf(&self) -> Result<NewLeaf, Error> {
+    fn empty_leaf(&self) -> Result<NewLeaf, TreeError> {
         let (mut buffers, arena) = (Buffers::default(), Bump::new());
         let mut compression = self.compression(&mut buffers, &arena);
         // The leaf is not in the tree yet, so that a sweep would miss it and a dictionary it points to could be retired.
@@ -264,7 +272,7 @@ impl TreeInner {
     }
 
     /// Bytes of all keys and values.
-    pub(crate) fn user_bytes(&self) -> Result<u64, Error> {
+    pub(crate) fn user_bytes(&self) -> Result<u64, TreeError> {
         let guard = self.memory.enter()?;
         let mut bytes = 0;
         self.for_each_leaf(&guard, |leaf| {
@@ -281,13 +289,16 @@ impl TreeInner {
 
     /// Visits the leaves with a guard for each: a long visit holds up no reclamation. Leaves that are split or merged meanwhile are
     /// visited as they are then.
-    pub(crate) fn for_each_leaf_in_turn(&self, mut visit: impl FnMut(Leaf) -> Result<(), Error>) -> Result<(), Error> {
+    pub(crate) fn for_each_leaf_in_turn(
+        &self,
+        mut visit: impl FnMut(Leaf) -> Result<(), TreeError>,
+    ) -> Result<(), TreeError> {
         let mut walk = Walk::default();
         while walk.step(self, &mut visit)? {}
         Ok(())
     }
 
-    pub(crate) fn clear(&self) -> Result<(), Error> {
+    pub(crate) fn clear(&self) -> Result<(), TreeError> {
         let context = self.contexts.get()?;
         for shard in &self.shards {
             let guard = self.memory.enter()?;
@@ -328,7 +339,7 @@ impl TreeInner {
         Ok(())
     }
 
-    /// Bytes of everything, as [`Stats::bytes_held`] says, without a visit of every leaf.
+    /// Bytes of everything, as [`TreeStats::bytes_held`] says, without a visit of every leaf.
     pub(crate) fn bytes_held(&self) -> u64 {
         let held = self.memory.held();
         let nodes: u64 = held.live.iter().sum();
@@ -351,13 +362,13 @@ impl TreeInner {
             + self.admission.held_bytes()) as u64
     }
 
-    pub(crate) fn current_dictionary(&self) -> Result<Option<Dictionary>, Error> {
+    pub(crate) fn current_dictionary(&self) -> Result<Option<Dictionary>, TreeError> {
         let _guard = self.memory.enter()?;
         Ok(self.dictionaries.current().cloned())
     }
 
-    pub(crate) fn stats(&self) -> Stats {
-        let mut stats = Stats::default();
+    pub(crate) fn stats(&self) -> TreeStats {
+        let mut stats = TreeStats::default();
         // A visit without memory for a guard has counted nothing.
         let _ = self.for_each_leaf_in_turn(|leaf| {
             let header = leaf.header();
@@ -451,15 +462,15 @@ impl TreeInner {
 }
 
 /// Whether the codec takes the dictionary: a put would find out too late.
-fn check_dictionary(engine: &dyn Engine, dictionary: &Dictionary) -> Result<(), Error> {
+fn check_dictionary(engine: &dyn Engine, dictionary: &Dictionary) -> Result<(), TreeError> {
     let probe = b"leaf";
     let mut block = Vec::new();
     let taken = engine
         .compress(probe, Some(dictionary), &mut block)
         .and_then(|_| engine.decompress(&block, Some(dictionary), &mut [0; 4]));
     taken.map_err(|error| match error {
-        memory @ CodecError::OutOfMemory { .. } => Error::Codec(memory),
-        refused => Error::Option {
+        memory @ CodecError::OutOfMemory { .. } => TreeError::Codec(memory),
+        refused => TreeError::Option {
             option: "dictionary",
             reason: refused.to_string(),
         },
@@ -467,11 +478,13 @@ fn check_dictionary(engine: &dyn Engine, dictionary: &Dictionary) -> Result<(), 
 }
 
 /// A leaf without records.
-fn first_leaf(compression: &mut Compression<'_, '_>) -> Result<NewLeaf, Error> {
+fn first_leaf(compression: &mut Compression<'_, '_>) -> Result<NewLeaf, TreeError> {
     compression.begin();
     let mut built = compression.compress_all(Vec::new(), SplitHint::Within)?;
     match built.leaves.pop() {
         Some(leaf) => Ok(leaf),
-        None => Err(Error::Invalid("an empty tree was compressed into no leaf".to_owned())),
+        None => Err(TreeError::Invalid(
+            "an empty tree was compressed into no leaf".to_owned(),
+        )),
     }
 }

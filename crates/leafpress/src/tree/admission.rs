@@ -19,7 +19,7 @@ const MIN_WRITERS: usize = 2;
 /// What a thread keeps for a tree, about: buffers, with a dictionary before what is decoded. All that threads keep is to be one part in so many of
 /// what the tree may hold.
 const BYTES_PER_KEEPER: u64 = 128 << 10;
-const PART_OF_KEEPERS: u64 = 64;
+const KEEPERS_DIVISOR: u64 = 64;
 
 /// A place for one writer, on cache lines of its own.
 #[derive(Default)]
@@ -56,7 +56,7 @@ impl Admission {
         let writers = usize::try_from(memory_bytes / BYTES_PER_WRITER).unwrap_or(usize::MAX);
         let writers = writers.max(MIN_WRITERS).min(self.slots.len());
         self.writers.store(writers, Ordering::Relaxed);
-        let keepers = usize::try_from(memory_bytes / PART_OF_KEEPERS / BYTES_PER_KEEPER).unwrap_or(usize::MAX);
+        let keepers = usize::try_from(memory_bytes / KEEPERS_DIVISOR / BYTES_PER_KEEPER).unwrap_or(usize::MAX);
         self.keepers.store(keepers.max(writers), Ordering::Relaxed);
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use bumpalo::Bump;
 
 use crate::tree::Tree;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::in_range::records_in;
 use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
@@ -27,7 +27,7 @@ impl Tree {
     /// the moment at which it is visited.
     ///
     /// ```
-    /// # fn main() -> Result<(), leafpress::Error> {
+    /// # fn main() -> Result<(), leafpress::TreeError> {
     /// let tree = leafpress::Tree::from_sorted((0..100_u8).map(|n| ([n], "value")))?;
     /// assert_eq!(tree.count([10]..[20])?, 10);
     /// # Ok(())
@@ -35,8 +35,8 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Codec`] when a frame with keys cannot be decoded, [`Error::OutOfMemory`].
-    pub fn count(&self, range: impl KeyRange) -> Result<u64, Error> {
+    /// [`TreeError::Codec`] when a frame with keys cannot be decoded, [`TreeError::OutOfMemory`].
+    pub fn count(&self, range: impl KeyRange) -> Result<u64, TreeError> {
         self.core.count(&range.into_bounds()?)
     }
 }
@@ -85,7 +85,7 @@ impl<'g> Ranged<'g> {
 }
 
 impl TreeInner {
-    fn count(&self, (low, high): &Bounds) -> Result<u64, Error> {
+    fn count(&self, (low, high): &Bounds) -> Result<u64, TreeError> {
         let mut count = 0;
         if is_empty(low, high) {
             return Ok(count);
@@ -108,7 +108,13 @@ impl TreeInner {
         Ok(count)
     }
 
-    fn count_in(&self, ranged: &Ranged<'_>, bounds: &Bounds, arena: &Bump, guard: &Guard<'_>) -> Result<u64, Error> {
+    fn count_in(
+        &self,
+        ranged: &Ranged<'_>,
+        bounds: &Bounds,
+        arena: &Bump,
+        guard: &Guard<'_>,
+    ) -> Result<u64, TreeError> {
         let leaf = ranged.leaf;
         if ranged.is_within(bounds) {
             return Ok(u64::from(leaf.header().live.load(Ordering::Relaxed)));

@@ -13,7 +13,7 @@ pub const MAX_VALUE_BYTES: usize = 64 << 20;
 /// An error of a [`Tree`](crate::tree::Tree). The record that an operation failed on is as it was before.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum TreeError {
     /// The key is longer than [`MAX_KEY_BYTES`].
     #[error("key of {len} bytes is longer than the limit of {MAX_KEY_BYTES}")]
     KeyTooLong {
@@ -66,8 +66,8 @@ pub enum Error {
     Invalid(String),
 }
 
-impl From<OutOfMemory> for Error {
+impl From<OutOfMemory> for TreeError {
     fn from(OutOfMemory { bytes }: OutOfMemory) -> Self {
-        Error::OutOfMemory { bytes }
+        TreeError::OutOfMemory { bytes }
     }
 }

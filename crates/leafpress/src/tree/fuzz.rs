@@ -14,9 +14,9 @@ use crate::tree::compact::compress::{Buffers, BuiltLeaves, compress_block};
 use crate::tree::compact::landed::owned_large;
 use crate::tree::compact::merge::Compaction;
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::tree::error::{MAX_KEY_BYTES, MAX_VALUE_BYTES, TreeError};
 use crate::tree::node::hash_bits::fingerprint;
-use crate::tree::node::landing::{Change, Entry};
+use crate::tree::node::landing::{Change, LandedWrite};
 use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES, NewLarge};
 use crate::tree::node::leaf::NewLeaf;
 use leafpress_base::reclaim::node_heap::NodeHeap;
@@ -41,7 +41,7 @@ struct Unowned(Vec<NewLarge>);
 
 impl Unowned {
     /// The value, compressed; whoever asks no longer uses it when the leaves that it is for are gone, or this without having handed over.
-    fn add<'g>(&mut self, value: &[u8], tree: &Tree) -> Result<Large<'g>, Error> {
+    fn add<'g>(&mut self, value: &[u8], tree: &Tree) -> Result<Large<'g>, TreeError> {
         // SAFETY: the tree, whose memory the value is from, is dropped last, and the value as said above.
         let (new, large) = unsafe {
             let new = Large::compress(value, &*tree.core.engines.warm, &tree.core.memory, &mut Vec::new())?;
@@ -59,17 +59,17 @@ impl Unowned {
 }
 
 /// Checks what compaction relies on: that keys ascend, and that keys and values are no longer than a tree takes.
-fn check<'r>(records: impl Iterator<Item = (&'r [u8], usize)>) -> Result<(), Error> {
+fn check<'r>(records: impl Iterator<Item = (&'r [u8], usize)>) -> Result<(), TreeError> {
     let mut last: Option<&[u8]> = None;
     for (key, value_len) in records {
         if key.len() > MAX_KEY_BYTES {
-            return Err(Error::KeyTooLong { len: key.len() });
+            return Err(TreeError::KeyTooLong { len: key.len() });
         }
         if value_len > MAX_VALUE_BYTES {
-            return Err(Error::ValueTooLong { len: value_len });
+            return Err(TreeError::ValueTooLong { len: value_len });
         }
         if last.is_some_and(|last| last >= key) {
-            return Err(Error::Invalid("keys to be compressed do not ascend".to_owned()));
+            return Err(TreeError::Invalid("keys to be compressed do not ascend".to_owned()));
         }
         last = Some(key);
     }
@@ -80,8 +80,8 @@ impl Leaves {
     /// Compresses `records`, whose keys ascend, into as many leaves as they need, with the options of `tree`.
     ///
     /// # Errors
-    /// As [`Tree::insert`], and [`Error::Invalid`] when the keys do not ascend.
-    pub fn build(tree: Tree, records: &[(&[u8], &[u8])]) -> Result<Self, Error> {
+    /// As [`Tree::insert`], and [`TreeError::Invalid`] when the keys do not ascend.
+    pub fn build(tree: Tree, records: &[(&[u8], &[u8])]) -> Result<Self, TreeError> {
         check(records.iter().map(|(key, value)| (*key, value.len())))?;
         let (mut buffers, arena, mut unowned) = (Buffers::default(), Bump::new(), Unowned::default());
         let mut owned = Vec::with_capacity(records.len());
@@ -109,12 +109,12 @@ impl Leaves {
     /// a change falls into. On an error everything is as it was.
     ///
     /// # Errors
-    /// As [`Tree::insert`], and [`Error::Invalid`] for changes that do not ascend or that belong elsewhere.
-    pub fn compact(&mut self, index: usize, changes: &[(&[u8], Option<&[u8]>)], anew: bool) -> Result<(), Error> {
+    /// As [`Tree::insert`], and [`TreeError::Invalid`] for changes that do not ascend or that belong elsewhere.
+    pub fn compact(&mut self, index: usize, changes: &[(&[u8], Option<&[u8]>)], anew: bool) -> Result<(), TreeError> {
         check(changes.iter().map(|(key, value)| (*key, value.map_or(0, <[u8]>::len))))?;
         let elsewhere = changes.iter().any(|(key, _)| self.leaf_for(key) != index);
         let Some(leaf) = self.leaves.get(index).filter(|_| !elsewhere) else {
-            return Err(Error::Invalid("a change belongs to another leaf".to_owned()));
+            return Err(TreeError::Invalid("a change belongs to another leaf".to_owned()));
         };
         let leaf = leaf.leaf();
         let core = &*self.tree.core;
@@ -143,7 +143,7 @@ impl Leaves {
                 }
                 Some(value) => Change::Put(value),
             };
-            entries.push(Entry::new(key, change, None));
+            entries.push(LandedWrite::new(key, change, None));
         }
         let mut compaction = Compaction {
             compression: core.compression(&mut buffers, &arena),

@@ -42,9 +42,9 @@ struct EntryHeader {
 
 /// A copy of a record, live for `'g`.
 #[derive(Clone, Copy)]
-struct Entry<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
+struct HotRecord<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
 
-impl<'g> Entry<'g> {
+impl<'g> HotRecord<'g> {
     /// # Safety
     /// `node` is an entry that is live for `'g`.
     unsafe fn from_node(node: NonNull<u8>) -> Self {
@@ -165,7 +165,7 @@ impl HotRecords {
             return false;
         };
         let entries = || table.set(hash).iter().map(|place| entry_at(place, guard));
-        let is_unused = |entry: Option<Entry<'_>>| entry.is_some_and(|entry| entry.uses() == 0);
+        let is_unused = |entry: Option<HotRecord<'_>>| entry.is_some_and(|entry| entry.uses() == 0);
         if entries().any(is_unused) || (entries().any(|entry| entry.is_none()) && !self.is_full(memory)) {
             return true;
         }
@@ -380,10 +380,10 @@ fn new_table(sets: usize, memory: &NodeHeap) -> Result<NonNull<u8>, OutOfMemory>
 }
 
 /// What is at a place.
-fn entry_at<'g>(place: &AtomicPtr<u8>, guard: &'g Guard<'_>) -> Option<Entry<'g>> {
+fn entry_at<'g>(place: &AtomicPtr<u8>, guard: &'g Guard<'_>) -> Option<HotRecord<'g>> {
     let node = NonNull::new(tagged_ptr::address(load(place, guard)))?;
     // SAFETY: an entry is retired once no place leads to it, and the guard keeps it.
-    Some(unsafe { Entry::from_node(node) })
+    Some(unsafe { HotRecord::from_node(node) })
 }
 
 /// Where a key is, what leads to it, and the entry.
@@ -393,7 +393,7 @@ fn place_of<'g>(
     key: &[u8],
     hash: u64,
     guard: &'g Guard<'_>,
-) -> Option<(&'g AtomicPtr<u8>, *mut u8, Entry<'g>)> {
+) -> Option<(&'g AtomicPtr<u8>, *mut u8, HotRecord<'g>)> {
     table.set(hash).iter().find_map(|place| {
         let word = load(place, guard);
         let node = NonNull::new(tagged_ptr::address(word))?;
@@ -401,7 +401,7 @@ fn place_of<'g>(
             return None;
         }
         // SAFETY: as in `entry_at`.
-        let entry = unsafe { Entry::from_node(node) };
+        let entry = unsafe { HotRecord::from_node(node) };
         (entry.key() == key).then_some((place, word, entry))
     })
 }

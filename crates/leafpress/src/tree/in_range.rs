@@ -5,9 +5,9 @@ use std::ops::Bound;
 use bumpalo::Bump;
 
 use crate::tree::compact::builder::keep;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::decoder::Decoder;
-use crate::tree::node::landing::Entry;
+use crate::tree::node::landing::LandedWrite;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::scan::{Bounds, not_above, not_below};
@@ -23,17 +23,17 @@ pub(super) struct InRange<'r> {
 /// newest of each key, in key order.
 pub(super) fn records_in<'r>(
     leaf: Leaf<'_>,
-    landed: &[Entry<'_>],
+    landed: &[LandedWrite<'_>],
     bounds: &Bounds,
     most: usize,
     arena: &'r Bump,
     decoder: &mut Decoder<'_>,
-) -> Result<Vec<InRange<'r>>, Error> {
+) -> Result<Vec<InRange<'r>>, TreeError> {
     let sections = leaf.sections();
     let in_bounds = |key: &[u8]| not_below(&bounds.0, key) && not_above(&bounds.1, key);
     let mut landed = landed.iter().filter(|entry| in_bounds(entry.key)).peekable();
     let mut records = Vec::new();
-    let push = |records: &mut Vec<InRange<'r>>, key: &[u8], value_len: Option<usize>| -> Result<(), Error> {
+    let push = |records: &mut Vec<InRange<'r>>, key: &[u8], value_len: Option<usize>| -> Result<(), TreeError> {
         if let Some(value_len) = value_len {
             records.try_push(InRange {
                 key: keep(arena, key)?,
@@ -76,7 +76,7 @@ pub(super) fn records_in<'r>(
         }
         return Ok(records);
     }
-    let landed: Vec<&Entry<'_>> = collected(landed)?;
+    let landed: Vec<&LandedWrite<'_>> = collected(landed)?;
     records.retain(|record| landed.binary_search_by(|entry| entry.key.cmp(record.key)).is_err());
     for entry in landed {
         push(&mut records, entry.key, entry.change.value_len())?;
@@ -109,8 +109,8 @@ pub(super) fn keys_of(
     frame: usize,
     decoder: &mut Decoder<'_>,
     key: &mut Vec<u8>,
-    mut visit: impl FnMut(usize, &[u8]) -> Result<(), Error>,
-) -> Result<(), Error> {
+    mut visit: impl FnMut(usize, &[u8]) -> Result<(), TreeError>,
+) -> Result<(), TreeError> {
     let slots = leaf.slots(sections, frame);
     if leaf.has(FINGERPRINTS) && !leaf.has(SINGLE) {
         return leaf.visit_frame(sections, frame, decoder, key, |slot, key, _| visit(slot, key));

@@ -13,7 +13,7 @@ use crate::tree::admission::Admission;
 use crate::tree::compact::compress::{Buffers, Compression, compress_block};
 use crate::tree::compact::landed::owned_large;
 use crate::tree::compact::live_settings::LiveSettings;
-use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::tree::error::{MAX_KEY_BYTES, MAX_VALUE_BYTES, TreeError};
 use crate::tree::hash::hash;
 use crate::tree::index::shard::Shard;
 use crate::tree::node::decoder::{Decoder, Engines};
@@ -45,7 +45,7 @@ pub(crate) struct TreeInner {
     pub sizing: Sizing,
     /// Room of a landing buffer; [`None`] where it follows the records.
     pub landing_bytes: Option<usize>,
-    /// Least room of one that is made now: see [`Tree::set_least_landing_bytes`](crate::tree::Tree::set_least_landing_bytes).
+    /// Least room of one that is made now: see [`Tree::set_min_landing_bytes`](crate::tree::Tree::set_min_landing_bytes).
     pub least_landing_bytes: AtomicUsize,
     /// Threads that load a long run of records, the one that has them included.
     pub load_threads: usize,
@@ -91,7 +91,7 @@ pub(crate) enum Condition<'c> {
     Noting(&'c dyn Fn() -> bool),
     /// If this returns true for the value that the key has, [`None`] where it is absent. It is called under the leaf's lock, again where the
     /// leaf changed before the write was done, and the last time just before the write.
-    If(&'c dyn Fn(Option<Read<'_>>) -> Result<bool, Error>),
+    If(&'c dyn Fn(Option<Read<'_>>) -> Result<bool, TreeError>),
 }
 
 impl TreeInner {
@@ -114,7 +114,7 @@ impl TreeInner {
 
     /// The calling thread's tools.
     #[inline]
-    pub(crate) fn take_tools(&self, context: &ThreadState, guard: &Guard<'_>) -> Result<Box<Scratchpad>, Error> {
+    pub(crate) fn take_tools(&self, context: &ThreadState, guard: &Guard<'_>) -> Result<Box<Scratchpad>, TreeError> {
         let (tools, is_new) = self.contexts.take_tools(context, &self.admission, guard)?;
         if is_new {
             self.background.tools_made();
@@ -134,7 +134,7 @@ impl TreeInner {
     }
 
     /// Whether `key` is there.
-    pub(crate) fn contains_key(&self, key: &[u8]) -> Result<bool, Error> {
+    pub(crate) fn contains_key(&self, key: &[u8]) -> Result<bool, TreeError> {
         let hash = hash(key);
         let context = self.contexts.get()?;
         let guard = self.memory.enter()?;
@@ -159,7 +159,7 @@ impl TreeInner {
         landing: Option<Landing<'_>>,
         sought: &Sought<'_>,
         tools: &mut Scratchpad,
-    ) -> Result<Seen, Error> {
+    ) -> Result<Seen, TreeError> {
         let Sought { key, hash, share } = *sought;
         if let Some(entry) = landing.and_then(|landing| landing.find(key, hash)) {
             return Ok(Seen {
@@ -179,7 +179,7 @@ impl TreeInner {
     }
 
     /// Puts `value`, or removes for `None`, and returns the value that `key` had.
-    pub(crate) fn swap(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) fn swap(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>, TreeError> {
         let old = RefCell::new(Vec::new());
         let copy = |value: Option<Read<'_>>| {
             let mut old = old.borrow_mut();
@@ -197,7 +197,7 @@ impl TreeInner {
         key: &[u8],
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, TreeError> {
         let is_expected = |found: Option<Read<'_>>| match found {
             Some(found) => found.with(|found| Some(found) == expected),
             None => Ok(false),
@@ -216,10 +216,10 @@ impl TreeInner {
         key: &[u8],
         value: Option<&[u8]>,
         condition: Condition<'_>,
-    ) -> Result<(bool, bool), Error> {
+    ) -> Result<(bool, bool), TreeError> {
         if key.len() > MAX_KEY_BYTES {
             return if value.is_some() {
-                Err(Error::KeyTooLong { len: key.len() })
+                Err(TreeError::KeyTooLong { len: key.len() })
             } else {
                 Ok((false, false))
             };
@@ -227,7 +227,7 @@ impl TreeInner {
         if let Some(value) = value
             && value.len() > MAX_VALUE_BYTES
         {
-            return Err(Error::ValueTooLong { len: value.len() });
+            return Err(TreeError::ValueTooLong { len: value.len() });
         }
         let context = self.contexts.get()?;
         match value {
@@ -264,7 +264,7 @@ impl TreeInner {
         value: &[u8],
         context: &ThreadState,
         block: &mut Vec<u8>,
-    ) -> Result<NewLarge, Error> {
+    ) -> Result<NewLarge, TreeError> {
         // SAFETY: the memory outlives every node of the tree.
         let new = unsafe { Large::compress(value, &*self.engines.warm, &self.memory, block)? };
         context.add(Count::CopiedBytes, new.large().stored_len() as u64);
@@ -280,7 +280,7 @@ impl TreeInner {
 
     /// Takes and releases the latch of the key's leaf: every write of the key under that latch happens either before this, and then reads
     /// that follow see it, or after it, and then the writer sees what the caller did before.
-    pub(crate) fn synchronize(&self, key: &[u8]) -> Result<(), Error> {
+    pub(crate) fn synchronize(&self, key: &[u8]) -> Result<(), TreeError> {
         let shard = self.shard(key);
         let guard = self.memory.enter()?;
         loop {
@@ -301,7 +301,7 @@ impl TreeInner {
         context: &ThreadState,
         tools: &mut Scratchpad,
         guard: &Guard<'_>,
-    ) -> Result<(bool, bool), Error> {
+    ) -> Result<(bool, bool), TreeError> {
         let hash = hash(key);
         let shard = self.shard(key);
         let mut block = std::mem::take(&mut tools.block);
@@ -364,7 +364,7 @@ impl TreeInner {
         context: &ThreadState,
         in_vain: &mut InVain,
         block: &'v mut Vec<u8>,
-    ) -> Result<Change<'v>, Error> {
+    ) -> Result<Change<'v>, TreeError> {
         let likely = self.dictionaries.current();
         self.count_compressed(value, context);
         block.clear();

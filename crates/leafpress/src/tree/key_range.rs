@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use leafpress_base::mem::room::copied;
 
 /// The bounds of a range, each with its key.
@@ -15,18 +15,18 @@ type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 pub trait KeyRange: sealed::Sealed {
     /// The range's bounds.
     #[doc(hidden)]
-    fn into_bounds(self) -> Result<Bounds, Error>;
+    fn into_bounds(self) -> Result<Bounds, TreeError>;
 }
 
 mod sealed {
     pub trait Sealed {}
 }
 
-fn owned(key: impl AsRef<[u8]>) -> Result<Vec<u8>, Error> {
+fn owned(key: impl AsRef<[u8]>) -> Result<Vec<u8>, TreeError> {
     Ok(copied(key.as_ref())?)
 }
 
-fn owned_bound(bound: Bound<impl AsRef<[u8]>>) -> Result<Bound<Vec<u8>>, Error> {
+fn owned_bound(bound: Bound<impl AsRef<[u8]>>) -> Result<Bound<Vec<u8>>, TreeError> {
     Ok(match bound {
         Bound::Included(key) => Bound::Included(owned(key)?),
         Bound::Excluded(key) => Bound::Excluded(owned(key)?),
@@ -38,7 +38,7 @@ macro_rules! key_ranges {
     ($($range:ident, $self:ident => $start:expr, $end:expr;)*) => {$(
         impl<K: AsRef<[u8]>> sealed::Sealed for $range<K> {}
         impl<K: AsRef<[u8]>> KeyRange for $range<K> {
-            fn into_bounds($self) -> Result<Bounds, Error> {
+            fn into_bounds($self) -> Result<Bounds, TreeError> {
                 Ok(($start, $end))
             }
         }
@@ -55,20 +55,20 @@ key_ranges! {
 
 impl sealed::Sealed for RangeFull {}
 impl KeyRange for RangeFull {
-    fn into_bounds(self) -> Result<Bounds, Error> {
+    fn into_bounds(self) -> Result<Bounds, TreeError> {
         Ok((Bound::Unbounded, Bound::Unbounded))
     }
 }
 
 impl<K: AsRef<[u8]>> sealed::Sealed for (Bound<K>, Bound<K>) {}
 impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
-    fn into_bounds(self) -> Result<Bounds, Error> {
+    fn into_bounds(self) -> Result<Bounds, TreeError> {
         Ok((owned_bound(self.0)?, owned_bound(self.1)?))
     }
 }
 
 /// The bounds of all keys that begin with `prefix`.
-pub(crate) fn prefixed(prefix: &[u8]) -> Result<Bounds, Error> {
+pub(crate) fn prefixed(prefix: &[u8]) -> Result<Bounds, TreeError> {
     // The least key above them all: the prefix without the 255s at its end, the last byte one more.
     let mut above = copied(prefix)?;
     while above.last() == Some(&u8::MAX) {

@@ -10,10 +10,10 @@
 mod admin;
 mod admission;
 mod bulk;
+pub(crate) mod cache_hooks;
 mod compact;
 mod count;
 mod error;
-pub(crate) mod evict;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 #[allow(unsafe_code)]
@@ -35,10 +35,10 @@ mod sample;
 mod scan;
 mod stats;
 mod temperature_rule;
-mod tending;
 #[allow(unsafe_code)]
 mod thread_state;
 mod upkeep;
+mod upkeep_by_caller;
 mod validate;
 mod walk;
 #[allow(unsafe_code)]
@@ -46,18 +46,18 @@ mod write;
 
 use std::sync::Arc;
 
-pub use error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+pub use error::{MAX_KEY_BYTES, MAX_VALUE_BYTES, TreeError};
 pub use key_range::KeyRange;
 pub use map::Update;
-pub use options::{Builder, DictionaryChoice, Layout, ShardBy, Tending};
+pub use options::{DictionaryChoice, Layout, ShardBy, TreeBuilder, Upkeep};
 pub use remove_range::RemovedRange;
 pub use scan::Range;
 pub(crate) use scan::{Bounds, copied_bound, is_empty, not_above, not_below};
-pub use stats::Stats;
+pub use stats::TreeStats;
 pub use temperature_rule::TemperatureRule;
 
 use crate::tree::inner::TreeInner;
-use crate::tree::upkeep::scheduler::Upkeep;
+use crate::tree::upkeep::scheduler::UpkeepHandle;
 
 /// A key and its value.
 pub type Record = (Vec<u8>, Vec<u8>);
@@ -76,7 +76,7 @@ pub type Record = (Vec<u8>, Vec<u8>);
 /// Keys are taken by reference, as whatever has bytes: `tree.get("a")`, `tree.get(&42_u64.to_be_bytes())`, `tree.range("a".."b")`.
 pub struct Tree {
     core: Arc<TreeInner>,
-    upkeep: Upkeep,
+    upkeep: UpkeepHandle,
 }
 
 impl std::fmt::Debug for Tree {
@@ -95,15 +95,15 @@ impl Tree {
     /// ```
     /// let tree = leafpress::Tree::builder().codec("zstd:1".parse()?).build()?;
     /// assert!(tree.is_empty());
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> TreeBuilder {
+        TreeBuilder::default()
     }
 }
 
 impl<'t> IntoIterator for &'t Tree {
-    type Item = Result<(Vec<u8>, Vec<u8>), Error>;
+    type Item = Result<(Vec<u8>, Vec<u8>), TreeError>;
     type IntoIter = Range<'t>;
 
     fn into_iter(self) -> Range<'t> {
@@ -114,10 +114,10 @@ impl<'t> IntoIterator for &'t Tree {
 const _: () = {
     const fn shared_between_threads<T: Send + Sync>() {}
     shared_between_threads::<Tree>();
-    shared_between_threads::<Builder>();
+    shared_between_threads::<TreeBuilder>();
     shared_between_threads::<Range<'_>>();
-    shared_between_threads::<Stats>();
-    shared_between_threads::<Error>();
+    shared_between_threads::<TreeStats>();
+    shared_between_threads::<TreeError>();
 };
 
 impl Drop for Tree {

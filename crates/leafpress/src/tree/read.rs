@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use leafpress_base::reclaim::guard::Guard;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::hash::hash;
 use crate::tree::hot::HotRecords;
 use crate::tree::index::shard::descent::Descent;
@@ -36,11 +36,11 @@ pub(crate) enum Read<'a> {
 
 impl Read<'_> {
     /// Appends the value to `out`.
-    pub(crate) fn append_to(&self, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(crate) fn append_to(&self, out: &mut Vec<u8>) -> Result<(), TreeError> {
         match self {
             Read::Bytes(value) => {
                 out.try_reserve(value.len())
-                    .map_err(|_| Error::OutOfMemory { bytes: value.len() })?;
+                    .map_err(|_| TreeError::OutOfMemory { bytes: value.len() })?;
                 out.extend_from_slice(value);
                 Ok(())
             }
@@ -50,7 +50,7 @@ impl Read<'_> {
 
     /// Calls `read` with the value's bytes.
     #[inline]
-    pub(crate) fn with<R>(self, read: impl FnOnce(&[u8]) -> R) -> Result<R, Error> {
+    pub(crate) fn with<R>(self, read: impl FnOnce(&[u8]) -> R) -> Result<R, TreeError> {
         match self {
             Read::Bytes(value) => Ok(read(value)),
             large => {
@@ -93,8 +93,8 @@ impl TreeInner {
     pub(crate) fn get<R>(
         &self,
         key: &[u8],
-        read: impl FnOnce(Read<'_>) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
+        read: impl FnOnce(Read<'_>) -> Result<R, TreeError>,
+    ) -> Result<Option<R>, TreeError> {
         let hash = hash(key);
         let context = self.contexts.get()?;
         let guard = self.memory.enter()?;
@@ -128,8 +128,8 @@ impl TreeInner {
         (key, hash): (&[u8], u64),
         context: &ThreadState,
         guard: &Guard<'_>,
-        read: &mut dyn FnMut(Read<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        read: &mut dyn FnMut(Read<'_>) -> Result<(), TreeError>,
+    ) -> Result<(), TreeError> {
         let timer = ReadTimer::start(context);
         if let Some(value) = self.hot_value(key, hash, context, guard) {
             context.count(Count::Gets);
@@ -217,7 +217,7 @@ impl TreeInner {
     }
 
     /// The value of `key`, copied.
-    pub(crate) fn get_copied(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) fn get_copied(&self, key: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
         self.get(key, |read| {
             let mut value = Vec::new();
             read.append_to(&mut value)?;
@@ -226,7 +226,7 @@ impl TreeInner {
     }
 
     /// Replaces the content of `value` by the value of `key`; returns whether there is one.
-    pub(crate) fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+    pub(crate) fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError> {
         value.clear();
         Ok(self.get(key, |read| read.append_to(value))?.is_some())
     }
@@ -238,8 +238,8 @@ impl TreeInner {
         sought: &Sought<'_>,
         guard: &Guard<'_>,
         tools: &mut Scratchpad,
-        read: impl FnOnce(Read<'_>) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
+        read: impl FnOnce(Read<'_>) -> Result<R, TreeError>,
+    ) -> Result<Option<R>, TreeError> {
         let Sought { key, hash, share } = *sought;
         let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
         let landing = leaf.landing_for(hash, guard);
@@ -256,8 +256,8 @@ impl TreeInner {
     pub(crate) fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
-        mut read: impl FnMut(usize, Option<Read<'_>>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        mut read: impl FnMut(usize, Option<Read<'_>>) -> Result<(), TreeError>,
+    ) -> Result<(), TreeError> {
         let context = self.contexts.get()?;
         let mut result = Ok(());
         for (chunk, first) in keys.chunks(LANES).zip((0..).step_by(LANES)) {
@@ -336,8 +336,8 @@ impl TreeInner {
         hash: u64,
         context: &ThreadState,
         decoder: &mut Decoder<'_>,
-        read: impl FnOnce(Read<'_>) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
+        read: impl FnOnce(Read<'_>) -> Result<R, TreeError>,
+    ) -> Result<Option<R>, TreeError> {
         let Looked { leaf, sections, .. } = looked;
         if let Some(entry) = looked.landing.and_then(|landing| landing.find(key, hash)) {
             context.count(Count::GetLandingHits);
@@ -363,8 +363,8 @@ impl TreeInner {
         leaf: Leaf,
         change: Change<'_>,
         decoder: &mut Decoder<'_>,
-        read: impl FnOnce(Read<'_>) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
+        read: impl FnOnce(Read<'_>) -> Result<R, TreeError>,
+    ) -> Result<Option<R>, TreeError> {
         match change {
             Change::Put(value) => read(Read::Bytes(value)).map(Some),
             Change::PutLarge(large) => read(Read::Large(large, &*self.engines.warm)).map(Some),
@@ -384,8 +384,8 @@ impl TreeInner {
         sections: &Sections,
         place: Option<Place>,
         decoder: &mut Decoder<'_>,
-        read: impl FnOnce(Read<'_>) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
+        read: impl FnOnce(Read<'_>) -> Result<R, TreeError>,
+    ) -> Result<Option<R>, TreeError> {
         match place {
             None => Ok(None),
             Some(place) => match leaf.value(sections, place, decoder)? {

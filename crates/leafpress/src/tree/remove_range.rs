@@ -13,7 +13,7 @@ use leafpress_base::reclaim::guard::Guard;
 use crate::tree::Tree;
 use crate::tree::compact::landed::{landed_changes, owned_large};
 use crate::tree::count::Ranged;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::hash::hash;
 use crate::tree::hot::HotRecords;
 use crate::tree::in_range::{InRange, records_in};
@@ -22,7 +22,7 @@ use crate::tree::inner::TreeInner;
 use crate::tree::key_range::KeyRange;
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::inner::{Inner, Node};
-use crate::tree::node::landing::{Change, Entry, Landing};
+use crate::tree::node::landing::{Change, LandedWrite, Landing};
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::HASHED;
 use crate::tree::node::leaf::Leaf;
@@ -68,18 +68,18 @@ impl Tree {
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
     /// let removed = tree.remove_range("a".."c", 1000)?;
     /// assert_eq!((removed.records, removed.is_done), (2, true));
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] or [`Error::Codec`]; records of leaves before the one that failed are gone, and how many is not said.
-    pub fn remove_range(&self, range: impl KeyRange, limit: usize) -> Result<RemovedRange, Error> {
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; records of leaves before the one that failed are gone, and how many is not said.
+    pub fn remove_range(&self, range: impl KeyRange, limit: usize) -> Result<RemovedRange, TreeError> {
         self.core.remove_range(&range.into_bounds()?, limit)
     }
 }
 
 impl TreeInner {
-    fn remove_range(&self, bounds: &Bounds, limit: usize) -> Result<RemovedRange, Error> {
+    fn remove_range(&self, bounds: &Bounds, limit: usize) -> Result<RemovedRange, TreeError> {
         let mut removed = RemovedRange {
             is_done: true,
             ..RemovedRange::default()
@@ -104,7 +104,7 @@ impl TreeInner {
         limit: usize,
         arena: &mut Bump,
         removed: &mut RemovedRange,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TreeError> {
         let mut from: Vec<u8> = match &bounds.0 {
             Bound::Included(key) | Bound::Excluded(key) => copied(key)?,
             Bound::Unbounded => Vec::new(),
@@ -166,7 +166,7 @@ fn may_be_unlinked(
     bounds: &Bounds,
     left: usize,
     guard: &Guard<'_>,
-) -> Result<bool, Error> {
+) -> Result<bool, TreeError> {
     let live = here.leaf.header().live.load(Ordering::Relaxed) as usize;
     let has_neighbours = path.last().is_some_and(|(parent, _)| parent.children() > 1);
     Ok(live <= left && has_neighbours && here.ends_within(&bounds.1) && begins_within(here, &bounds.0, guard)?)
@@ -174,7 +174,7 @@ fn may_be_unlinked(
 
 /// Whether no record in the leaf is below the bound, according to where its range starts or to its first key, since the range of leaves
 /// that went may have fallen to it.
-fn begins_within(here: &Ranged<'_>, low: &Bound<Vec<u8>>, guard: &Guard<'_>) -> Result<bool, Error> {
+fn begins_within(here: &Ranged<'_>, low: &Bound<Vec<u8>>, guard: &Guard<'_>) -> Result<bool, TreeError> {
     let leaf = here.leaf;
     if here.begins_within(low) {
         return Ok(true);
@@ -198,7 +198,13 @@ fn most_of(path: &[(Inner<'_>, usize)]) -> usize {
 impl<'w> WritePath<'w> {
     /// Unlinks neighbouring leaves whose keys are all in the range, from the one on that holds `from`, as many as one inner node has of them and
     /// `left` records allow; nothing where the first one cannot be unlinked, or a writer is at it.
-    fn unlink(&self, from: &[u8], bounds: &Bounds, left: usize, arena: &mut Bump) -> Result<Option<Unlinked>, Error> {
+    fn unlink(
+        &self,
+        from: &[u8],
+        bounds: &Bounds,
+        left: usize,
+        arena: &mut Bump,
+    ) -> Result<Option<Unlinked>, TreeError> {
         let structure = self.shard.lock_structure();
         let (path, leaf) = self.shard.path(from, self.guard)?;
         let mut here = Ranged::at(&path, leaf)?;
@@ -280,13 +286,13 @@ impl<'w> WritePath<'w> {
     }
 
     /// Takes the records of a leaf whose lock is held out of the hot ones.
-    fn forget_hot(&self, hot: &HotRecords, leaf: Leaf<'w>, arena: &mut Bump) -> Result<(), Error> {
+    fn forget_hot(&self, hot: &HotRecords, leaf: Leaf<'w>, arena: &mut Bump) -> Result<(), TreeError> {
         arena.reset();
         let mut tools = self.core.take_tools(self.context, self.guard)?;
         let mut decoder = Decoder::new(&self.core.engines, &mut tools.scratch);
         let all = (Bound::Unbounded, Bound::Unbounded);
         let records = landed_changes(leaf, &[], &mut Vec::new())
-            .map_err(Error::from)
+            .map_err(TreeError::from)
             .and_then(|landed| records_in(leaf, &landed, &all, usize::MAX, arena, &mut decoder));
         self.core.return_tools(self.context, tools, self.guard);
         for record in records? {
@@ -305,7 +311,7 @@ impl<'w> WritePath<'w> {
         left: usize,
         arena: &Bump,
         tools: &mut Scratchpad,
-    ) -> Result<Option<RemovedRange>, Error> {
+    ) -> Result<Option<RemovedRange>, TreeError> {
         let leaf = locked.leaf;
         let mut decoder = Decoder::new(&self.core.engines, &mut tools.scratch);
         let landed = landed_changes(leaf, &[], &mut Vec::new())?;
@@ -320,7 +326,7 @@ impl<'w> WritePath<'w> {
         }
         let mut changes = room_for(going.len())?;
         for InRange { key, value_len } in going {
-            changes.push(Entry::new(key, Change::Remove, None));
+            changes.push(LandedWrite::new(key, Change::Remove, None));
             taken.records += 1;
             taken.key_and_value_bytes += (key.len() + value_len) as u64;
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use bumpalo::Bump;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::in_range::{InRange, records_in};
 use crate::tree::inner::TreeInner;
 use crate::tree::key_range::KeyRange;
@@ -41,12 +41,12 @@ impl Tree {
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
     /// let sample = tree.sample_range(.., 100, 7)?;
     /// assert!(sample.iter().all(|(key, _)| key.len() >= 5));
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
     /// As [`Tree::range`].
-    pub fn sample_range(&self, range: impl KeyRange, count: usize, seed: u64) -> Result<Vec<Record>, Error> {
+    pub fn sample_range(&self, range: impl KeyRange, count: usize, seed: u64) -> Result<Vec<Record>, TreeError> {
         self.core.sample_range(&range.into_bounds()?, count, seed)
     }
 }
@@ -177,7 +177,7 @@ fn runs_below<'g>(
 }
 
 impl TreeInner {
-    fn sample_range(&self, bounds: &Bounds, count: usize, seed: u64) -> Result<Vec<Record>, Error> {
+    fn sample_range(&self, bounds: &Bounds, count: usize, seed: u64) -> Result<Vec<Record>, TreeError> {
         let mut sampled = Vec::new();
         if count == 0 || is_empty(&bounds.0, &bounds.1) {
             return Ok(sampled);
@@ -222,7 +222,7 @@ impl TreeInner {
         count: usize,
         random: &mut Random,
         guard: &'g Guard<'_>,
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Vec<usize>, TreeError> {
         let total = leaves.len();
         let mut known: Vec<(usize, usize)> = room_for(leaves.edges.len())?;
         let mut arena = Bump::new();
@@ -287,7 +287,7 @@ impl TreeInner {
         bounds: &Bounds,
         arena: &'r Bump,
         guard: &Guard<'_>,
-    ) -> Result<Vec<InRange<'r>>, Error> {
+    ) -> Result<Vec<InRange<'r>>, TreeError> {
         let context = self.contexts.get()?;
         let mut landed = match leaf.landing(guard) {
             Some(landing) => landing.read_all()?,

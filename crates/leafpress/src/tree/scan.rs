@@ -12,11 +12,11 @@ use std::ops::Bound;
 use leafpress_base::reclaim::guard::Guard;
 
 pub(super) use self::batch::End;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::{Decoder, Value, corrupt};
-use crate::tree::node::landing::{Change, Entry, newest_by_key};
+use crate::tree::node::landing::{Change, LandedWrite, newest_by_key};
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, Sections};
 use crate::tree::node::leaf::Leaf;
@@ -42,7 +42,7 @@ pub struct Range<'t> {
     left: Option<usize>,
     failed: bool,
     /// Why it failed before its first step.
-    unsaid: Option<Error>,
+    unsaid: Option<TreeError>,
 }
 
 impl std::fmt::Debug for Range<'_> {
@@ -101,7 +101,7 @@ pub(crate) fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
 
 impl<'t> Range<'t> {
     /// A scan of at most `left` records, where that is known.
-    pub(crate) fn new(core: &'t TreeInner, bounds: Result<Bounds, Error>, left: Option<usize>) -> Self {
+    pub(crate) fn new(core: &'t TreeInner, bounds: Result<Bounds, TreeError>, left: Option<usize>) -> Self {
         let cursors = bounds.and_then(|bounds| Self::cursors(core, &bounds));
         let (cursors, unsaid) = cursors.map_or_else(|error| (Vec::new(), Some(error)), |cursors| (cursors, None));
         Self {
@@ -113,7 +113,7 @@ impl<'t> Range<'t> {
         }
     }
 
-    fn cursors(core: &TreeInner, (start, end): &Bounds) -> Result<Vec<Cursor>, Error> {
+    fn cursors(core: &TreeInner, (start, end): &Bounds) -> Result<Vec<Cursor>, TreeError> {
         let limit = FIRST_BATCH.div_ceil(core.shards.len()).max(MIN_BATCH);
         let mut cursors = room_for(core.shards.len())?;
         for shard in 0..core.shards.len() {
@@ -136,7 +136,7 @@ impl<'t> Range<'t> {
 
 impl Range<'_> {
     /// The next record at `end`, copied.
-    pub(crate) fn record(&mut self, end: End) -> Option<Result<Record, Error>> {
+    pub(crate) fn record(&mut self, end: End) -> Option<Result<Record, TreeError>> {
         let record = self.step(end, |key, value| Ok((copied(key)?, copied(value)?)))?;
         let record = record.and_then(|copied: Result<_, OutOfMemory>| Ok(copied?));
         self.failed |= record.is_err();
@@ -145,7 +145,7 @@ impl Range<'_> {
 
     /// Has the next record at `end` read: of all shards' the first or the last.
     #[inline]
-    pub(crate) fn step<R>(&mut self, end: End, read: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R, Error>> {
+    pub(crate) fn step<R>(&mut self, end: End, read: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R, TreeError>> {
         if self.failed || self.left == Some(0) {
             return self.unsaid.take().map(Err);
         }
@@ -174,7 +174,7 @@ impl Range<'_> {
 }
 
 impl Iterator for Range<'_> {
-    type Item = Result<Record, Error>;
+    type Item = Result<Record, TreeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.record(End::Front)
@@ -214,7 +214,7 @@ impl Cursor {
 
     /// Sees to it that this end's batch has a record, if any is left for it.
     #[inline]
-    fn fill(&mut self, end: End, core: &TreeInner, share: Option<usize>) -> Result<(), Error> {
+    fn fill(&mut self, end: End, core: &TreeInner, share: Option<usize>) -> Result<(), TreeError> {
         if self.batches(end).0.is_empty() && self.rest.is_some() {
             self.refill(end, core, share)
         } else {
@@ -225,7 +225,7 @@ impl Cursor {
     /// Reads batches until this end's has a record or nothing is left. `share` is this shard's of the records that are wanted, where
     /// that is known.
     #[inline(never)]
-    fn refill(&mut self, end: End, core: &TreeInner, share: Option<usize>) -> Result<(), Error> {
+    fn refill(&mut self, end: End, core: &TreeInner, share: Option<usize>) -> Result<(), TreeError> {
         while self.batches(end).0.is_empty() {
             let Some(bounds) = self.rest.take() else {
                 return Ok(());
@@ -303,7 +303,7 @@ impl<'c> Reader<'c> {
 
     /// A batch from the first or the last leaf of the range, and the key up to which it covers the range: exclusive from the front,
     /// inclusive from the back; `None` for all of it.
-    fn read(&self, end: End, bounds: &Bounds, limit: usize) -> Result<(Batch, Option<Vec<u8>>), Error> {
+    fn read(&self, end: End, bounds: &Bounds, limit: usize) -> Result<(Batch, Option<Vec<u8>>), TreeError> {
         let guard = self.core.memory.enter()?;
         let (leaf, span_frames, covered) = match end {
             End::Front => self.first_leaf(&bounds.0, limit, &guard)?,
@@ -332,7 +332,12 @@ impl<'c> Reader<'c> {
     }
 
     /// The first leaf of a range that starts so, its frames that make a batch, and where these or the leaf's range end.
-    fn first_leaf<'g>(&self, start: &Bound<Vec<u8>>, limit: usize, guard: &'g Guard<'_>) -> Result<Part<'g>, Error> {
+    fn first_leaf<'g>(
+        &self,
+        start: &Bound<Vec<u8>>,
+        limit: usize,
+        guard: &'g Guard<'_>,
+    ) -> Result<Part<'g>, TreeError> {
         let from: &[u8] = match start {
             Bound::Included(key) | Bound::Excluded(key) => key,
             Bound::Unbounded => &[],
@@ -360,7 +365,7 @@ impl<'c> Reader<'c> {
     }
 
     /// The last leaf of a range that ends so, its frames that make a batch, and where these or the leaf's range start.
-    fn last_leaf<'g>(&self, end: &Bound<Vec<u8>>, limit: usize, guard: &'g Guard<'_>) -> Result<Part<'g>, Error> {
+    fn last_leaf<'g>(&self, end: &Bound<Vec<u8>>, limit: usize, guard: &'g Guard<'_>) -> Result<Part<'g>, TreeError> {
         // The least key above an inclusive end is the end and a zero byte.
         let below = match end {
             Bound::Included(key) => Some(joined(key, &[0])?),
@@ -391,7 +396,7 @@ impl<'c> Reader<'c> {
     }
 
     /// The leaf's landed changes, newest of each key, in key order.
-    fn landed<'g>(&self, leaf: Leaf, guard: &'g Guard<'_>) -> Result<Vec<Entry<'g>>, Error> {
+    fn landed<'g>(&self, leaf: Leaf, guard: &'g Guard<'_>) -> Result<Vec<LandedWrite<'g>>, TreeError> {
         let Some(landing) = leaf.landing(guard) else {
             return Ok(Vec::new());
         };
@@ -404,10 +409,10 @@ impl<'c> Reader<'c> {
     fn gather<'g>(
         &self,
         leaf: Leaf<'g>,
-        landed: &[Entry<'g>],
+        landed: &[LandedWrite<'g>],
         span: &Span<'_>,
         scratch: &mut Scratch,
-    ) -> Result<Gathered<'g>, Error> {
+    ) -> Result<Gathered<'g>, TreeError> {
         let mut decoder = Decoder::new(&self.core.engines, scratch);
         let landed = self.decompress(leaf, landed, &mut decoder)?;
         let mut gathered = Gathered::default();
@@ -416,7 +421,7 @@ impl<'c> Reader<'c> {
             .filter(|(entry, _)| span.holds(entry.key) && span.wants(entry.key))
             .peekable();
         let decoded_keys = leaf.has(FINGERPRINTS);
-        let mut emit = |gathered: &mut Gathered<'g>, key: &[u8], value: Value<'_, 'g>| -> Result<(), Error> {
+        let mut emit = |gathered: &mut Gathered<'g>, key: &[u8], value: Value<'_, 'g>| -> Result<(), TreeError> {
             if decoded_keys && !span.holds(key) {
                 return Err(corrupt("a key outside its leaf's range"));
             }
@@ -463,9 +468,9 @@ impl<'c> Reader<'c> {
     fn decompress<'e>(
         &self,
         leaf: Leaf,
-        landed: &[Entry<'e>],
+        landed: &[LandedWrite<'e>],
         decoder: &mut Decoder<'_>,
-    ) -> Result<Vec<(Entry<'e>, Vec<u8>)>, Error> {
+    ) -> Result<Vec<(LandedWrite<'e>, Vec<u8>)>, TreeError> {
         let mut decompressed = room_for(landed.len())?;
         for entry in landed {
             let value = match entry.change {

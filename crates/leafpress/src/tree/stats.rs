@@ -8,7 +8,7 @@ use leafpress_codec::EngineCounters;
 /// two for each core, belong to the process, not to the tree, and are not in it.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Stats {
+pub struct TreeStats {
     /// Records in the tree.
     pub records: u64,
     /// Bytes of their keys and values.
@@ -89,10 +89,10 @@ pub struct Stats {
     /// Bytes of the keys and values that were put.
     pub put_bytes: u64,
     /// Bytes written into the tree's nodes for that and by all upkeep since: what lands, leaves that compactions write and that
-    /// passes move. See [`Stats::copied_per_byte_put`].
+    /// passes move. See [`TreeStats::copied_per_byte_put`].
     pub copied_bytes: u64,
     /// Raw bytes given to the codec for what is in the nodes: not for training, nor for trying lengths of frames. See
-    /// [`Stats::compressed_per_byte_put`].
+    /// [`TreeStats::compressed_per_byte_put`].
     pub compressed_bytes: u64,
     /// Removes.
     pub removes: u64,
@@ -140,7 +140,7 @@ pub struct Stats {
     pub engine_name: &'static str,
 }
 
-impl Stats {
+impl TreeStats {
     /// Bytes held per user byte; 1 is no gain, smaller is better. 0 when the tree is empty.
     ///
     /// ```
@@ -148,7 +148,7 @@ impl Stats {
     /// let stats = tree.stats();
     /// println!("{:.2} bytes for each byte of the records", stats.held_per_user_byte());
     /// assert!(stats.held_per_user_byte() < 2.0);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     pub fn held_per_user_byte(&self) -> f64 {
         if self.user_bytes == 0 {
@@ -163,7 +163,7 @@ impl Stats {
     /// ```
     /// # let tree = leafpress::Tree::from_sorted((0..1000_u32).map(|n| (n.to_be_bytes(), [7; 100])))?;
     /// println!("{:.2} bytes written for each that was put", tree.stats().copied_per_byte_put());
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     pub fn copied_per_byte_put(&self) -> f64 {
         per_byte_put(self.copied_bytes, self.put_bytes)
@@ -174,7 +174,7 @@ impl Stats {
     /// ```
     /// # let tree = leafpress::Tree::from_sorted((0..1000_u32).map(|n| (n.to_be_bytes(), [7; 100])))?;
     /// println!("{:.2} bytes compressed for each that was put", tree.stats().compressed_per_byte_put());
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     pub fn compressed_per_byte_put(&self) -> f64 {
         per_byte_put(self.compressed_bytes, self.put_bytes)

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 
 const MAX_SLOWDOWN_PCT: u32 = 1000;
 /// What is allowed where the caller says nothing.
@@ -56,9 +56,9 @@ impl fmt::Display for TemperatureRule {
 
 /// `costs[:SLOWDOWN_PCT]`, `deviation[:FACTOR]` or `deviation:auto[:SLOWDOWN_PCT]`.
 impl FromStr for TemperatureRule {
-    type Err = Error;
+    type Err = TreeError;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self, TreeError> {
         let (name, figure) = text.split_once(':').unwrap_or((text, ""));
         let rule = match (name, figure) {
             ("costs", "") => Some(Self::default()),
@@ -76,7 +76,7 @@ impl FromStr for TemperatureRule {
             },
             _ => None,
         };
-        let rule = rule.ok_or_else(|| Error::Option {
+        let rule = rule.ok_or_else(|| TreeError::Option {
             option: "temperature_rule",
             reason: format!(
                 "unknown rule `{text}`; known: costs[:SLOWDOWN_PCT], deviation[:FACTOR], deviation:auto[:SLOWDOWN_PCT]"
@@ -88,7 +88,7 @@ impl FromStr for TemperatureRule {
 }
 
 impl TemperatureRule {
-    pub(crate) fn check(self) -> Result<(), Error> {
+    pub(crate) fn check(self) -> Result<(), TreeError> {
         let (is_allowed, bounds) = match self {
             Self::Costs { slowdown_pct } | Self::AdaptiveDeviation { slowdown_pct } => {
                 (slowdown_pct <= MAX_SLOWDOWN_PCT, "0 to 1000 per cent")
@@ -98,7 +98,7 @@ impl TemperatureRule {
         if is_allowed {
             return Ok(());
         }
-        Err(Error::Option {
+        Err(TreeError::Option {
             option: "temperature_rule",
             reason: format!("{self} is out of bounds: it takes {bounds}"),
         })

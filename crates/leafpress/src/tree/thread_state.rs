@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::tree::admission::Admission;
 use crate::tree::compact::compress::Buffers;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use bumpalo::Bump;
 use leafpress_base::mem::room::boxed;
 use leafpress_base::reclaim::guard::Guard;
@@ -246,9 +246,9 @@ pub(crate) struct ThreadStates {
 impl ThreadStates {
     /// The calling thread's.
     #[inline]
-    pub(crate) fn get(&self) -> Result<&ThreadState, Error> {
+    pub(crate) fn get(&self) -> Result<&ThreadState, TreeError> {
         let bytes = size_of::<ThreadState>();
-        self.contexts.get_or_make().ok_or(Error::OutOfMemory { bytes })
+        self.contexts.get_or_make().ok_or(TreeError::OutOfMemory { bytes })
     }
 
     /// Tools for an operation of the calling thread, and whether they were made for it to keep.
@@ -258,7 +258,7 @@ impl ThreadStates {
         context: &ThreadState,
         admission: &Admission,
         guard: &Guard<'_>,
-    ) -> Result<(Box<Scratchpad>, bool), Error> {
+    ) -> Result<(Box<Scratchpad>, bool), TreeError> {
         match context.take_tools(guard) {
             Some(tools) => Ok((tools, false)),
             None if admission.is_keeper() => Ok((boxed(Scratchpad::default())?, true)),
@@ -268,7 +268,7 @@ impl ThreadStates {
 
     /// Tools of the tree's. Of those that it makes it keeps `most`: operations past that get some that stay small and are dropped.
     #[cold]
-    fn borrow_tools(&self, most: usize) -> Result<(Box<Scratchpad>, bool), Error> {
+    fn borrow_tools(&self, most: usize) -> Result<(Box<Scratchpad>, bool), TreeError> {
         let mut lent = self.lent.lock();
         if let Some(tools) = lent.kept.pop() {
             return Ok((tools, false));

@@ -2,25 +2,25 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::hash_bits::{fingerprint, sub_page};
 use crate::tree::node::key_order::common_prefix;
-use crate::tree::node::landing::{Change, Entry, newest_by_key};
+use crate::tree::node::landing::{Change, LandedWrite, newest_by_key};
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE, Temperature};
 use crate::tree::node::leaf::Leaf;
 use leafpress_base::reclaim::guard::Guard;
 use leafpress_codec::Scratch;
 
-fn invalid<T>(what: &str) -> Result<T, Error> {
-    Err(Error::Invalid(format!("leaf: {what}")))
+fn invalid<T>(what: &str) -> Result<T, TreeError> {
+    Err(TreeError::Invalid(format!("leaf: {what}")))
 }
 
 impl TreeInner {
     /// Checks every shard; the tree must be at rest.
-    pub(crate) fn validate(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&self) -> Result<(), TreeError> {
         // The background thread may find that writers have calmed down, and begin to replace leaves.
         let _no_pass = self.background.sweeping.lock();
         let guard = self.memory.enter()?;
@@ -48,7 +48,7 @@ impl TreeInner {
             })?;
         }
         if records != self.len() {
-            return Err(Error::Invalid(format!(
+            return Err(TreeError::Invalid(format!(
                 "{records} records are in the tree, {} were counted",
                 self.len()
             )));
@@ -56,7 +56,7 @@ impl TreeInner {
         Ok(())
     }
 
-    fn validate_way(&self, shard: &Shard, key: &[u8], leaf: Leaf, guard: &Guard<'_>) -> Result<(), Error> {
+    fn validate_way(&self, shard: &Shard, key: &[u8], leaf: Leaf, guard: &Guard<'_>) -> Result<(), TreeError> {
         if shard.descend(key, guard).0 != leaf {
             return invalid("the descent to a key does not lead to its leaf");
         }
@@ -67,7 +67,7 @@ impl TreeInner {
     }
 
     /// Checks one leaf and returns the keys a reader sees in it.
-    fn validate_leaf(&self, leaf: Leaf) -> Result<Vec<Vec<u8>>, Error> {
+    fn validate_leaf(&self, leaf: Leaf) -> Result<Vec<Vec<u8>>, TreeError> {
         let header = leaf.header();
         if header.obsolete.load(Ordering::Relaxed) {
             return invalid("an obsolete leaf is in the tree");
@@ -148,7 +148,7 @@ impl TreeInner {
         Ok(records.into_iter().map(|(key, _)| key).collect())
     }
 
-    fn validate_lookups(&self, leaf: Leaf, records: &[(Vec<u8>, usize)]) -> Result<(), Error> {
+    fn validate_lookups(&self, leaf: Leaf, records: &[(Vec<u8>, usize)]) -> Result<(), TreeError> {
         let sections = leaf.sections();
         let mut scratch = Scratch::default();
         for (key, len) in records {
@@ -163,7 +163,7 @@ impl TreeInner {
 }
 
 /// `records` (in key order) with the leaf's landed changes.
-fn with_landed(leaf: Leaf, records: Vec<(Vec<u8>, usize)>) -> Result<Vec<(Vec<u8>, usize)>, Error> {
+fn with_landed(leaf: Leaf, records: Vec<(Vec<u8>, usize)>) -> Result<Vec<(Vec<u8>, usize)>, TreeError> {
     let Some(landing) = leaf.landing_locked() else {
         return Ok(records);
     };
@@ -172,7 +172,7 @@ fn with_landed(leaf: Leaf, records: Vec<(Vec<u8>, usize)>) -> Result<Vec<(Vec<u8
     }
     let mut entries = landing.read_all()?;
     let sections = leaf.sections();
-    let is_where_it_says = |entry: &Entry<'_>| match entry.slot.map(usize::from) {
+    let is_where_it_says = |entry: &LandedWrite<'_>| match entry.slot.map(usize::from) {
         None => true,
         Some(slot) if slot >= leaf.count() => false,
         Some(_) if leaf.has(HASHED) => true,

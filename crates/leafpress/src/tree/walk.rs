@@ -1,6 +1,6 @@
 //! A walk over all leaves, one at a time.
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::leaf::Leaf;
 
@@ -15,12 +15,12 @@ impl Walk {
     /// Visits the next leaf; false if there is none.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or that of the visit, after which the walk stays where it is.
+    /// [`TreeError::OutOfMemory`], or that of the visit, after which the walk stays where it is.
     pub(crate) fn step(
         &mut self,
         core: &TreeInner,
-        visit: &mut dyn FnMut(Leaf<'_>) -> Result<(), Error>,
-    ) -> Result<bool, Error> {
+        visit: &mut dyn FnMut(Leaf<'_>) -> Result<(), TreeError>,
+    ) -> Result<bool, TreeError> {
         let Some(shard) = core.shards.get(self.shard) else {
             return Ok(false);
         };

@@ -10,11 +10,11 @@ use leafpress_base::reclaim::guard::Guard;
 use crate::tree::compact::compress::{BuiltLeaves, Settings};
 use crate::tree::compact::landed::landed_changes;
 use crate::tree::compact::merge::Compaction;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::index::shard::{Shard, Splice};
 use crate::tree::inner::{Condition, Seen, Sought, TreeInner};
 use crate::tree::node::inner::Inner;
-use crate::tree::node::landing::{Change, Entry};
+use crate::tree::node::landing::{Change, LandedWrite};
 use crate::tree::node::large::{DeadLarge, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::layout::{Temperature, WRITTEN};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
@@ -78,7 +78,7 @@ impl<'w> WritePath<'w> {
         change: Change<'_>,
         condition: Condition<'_>,
         tools: &mut Scratchpad,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Outcome, TreeError> {
         let leaf = locked.leaf;
         let Sought { key, hash, .. } = *sought;
         let landing = leaf.landing_locked();
@@ -94,7 +94,7 @@ impl<'w> WritePath<'w> {
             landed: is_landed,
         } = seen;
         let present = old_len.is_some();
-        let entry = Entry::new(key, change, slot);
+        let entry = LandedWrite::new(key, change, slot);
         let skip = match condition {
             Condition::Always => matches!(change, Change::Remove) && !present,
             Condition::IfAbsent => present,
@@ -200,9 +200,9 @@ impl<'w> WritePath<'w> {
         locked: &Locked<'w>,
         parent: Option<Inner<'w>>,
         key: &[u8],
-        more: Option<Entry<'_>>,
+        more: Option<LandedWrite<'_>>,
         tools: &mut Scratchpad,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, TreeError> {
         let (cut, temperature) = match locked.leaf.temperature() {
             // What is written to is not cold.
             Temperature::Cold => (Cut::Anew, Temperature::Warm),
@@ -227,11 +227,11 @@ impl<'w> WritePath<'w> {
         locked: &Locked<'w>,
         parent: Option<Inner<'w>>,
         key: &[u8],
-        more: &[Entry<'_>],
+        more: &[LandedWrite<'_>],
         cut: Cut,
         temperature: Temperature,
         tools: &mut Scratchpad,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, TreeError> {
         let leaf = locked.leaf;
         let mut dead = Vec::new();
         let changes = landed_changes(leaf, more, &mut dead)?;
@@ -291,11 +291,11 @@ impl<'w> WritePath<'w> {
         &self,
         leaf: Leaf<'w>,
         key: &[u8],
-        changes: &[Entry<'_>],
+        changes: &[LandedWrite<'_>],
         (cut, temperature): (Cut, Temperature),
         dead: &mut Vec<DeadLarge>,
         tools: &mut Scratchpad,
-    ) -> Result<BuiltLeaves, Error> {
+    ) -> Result<BuiltLeaves, TreeError> {
         let Scratchpad {
             scratch,
             buffers,
@@ -329,7 +329,7 @@ impl<'w> WritePath<'w> {
     }
 
     /// A copy of a leaf that nothing landed on, which is about to take its place. The caller holds the leaf's lock.
-    pub(crate) fn copy_of(&self, leaf: Leaf<'w>) -> Result<NewLeaf, Error> {
+    pub(crate) fn copy_of(&self, leaf: Leaf<'w>) -> Result<NewLeaf, TreeError> {
         let (live_user_bytes, live) = (
             leaf.header().live_user_bytes.load(Ordering::Relaxed),
             leaf.header().live.load(Ordering::Relaxed),

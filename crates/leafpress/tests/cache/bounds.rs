@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leafpress::cache::{Entry, MAX_KEY_BYTES, MAX_VALUE_BYTES, MIN_MEMORY_BYTES};
+use leafpress::cache::{InsertOptions, MAX_KEY_BYTES, MAX_VALUE_BYTES, MIN_MEMORY_BYTES};
 use leafpress::{Cache, CacheError};
 
 use crate::small;
@@ -22,7 +22,7 @@ fn options_out_of_their_bounds_are_named() {
     for ttl in [Duration::ZERO, Duration::from_millis(999), Duration::MAX] {
         assert_eq!(option_of(&small().default_ttl(ttl).build().unwrap_err()), "default_ttl");
         let cache = small().build().unwrap();
-        let error = cache.insert_with("key", "value", Entry::ttl(ttl)).unwrap_err();
+        let error = cache.insert_entry("key", "value", InsertOptions::ttl(ttl)).unwrap_err();
         assert_eq!(option_of(&error), "ttl");
         assert!(cache.is_empty());
     }

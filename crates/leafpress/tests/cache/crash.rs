@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use leafpress::Cache;
-use leafpress::cache::{CacheUpdate, Disk, Entry};
+use leafpress::cache::{CacheUpdate, Disk, InsertOptions};
 
 use crate::{key, noise, small};
 
@@ -226,8 +226,8 @@ impl Worker<'_> {
     fn expiring(&mut self, n: u64) {
         self.log.say(Step::Begun, n, Some(self.version));
         let value = value(n, self.version, now_ms() + 1000);
-        let entry = Entry::ttl(Duration::from_secs(1));
-        self.cache.insert_with(&key(n), &value, entry).unwrap();
+        let entry = InsertOptions::ttl(Duration::from_secs(1));
+        self.cache.insert_entry(&key(n), &value, entry).unwrap();
         self.log.say(Step::Done, n, Some(self.version));
     }
 
@@ -235,7 +235,7 @@ impl Worker<'_> {
         self.log.say(Step::Begun, n, Some(self.version));
         let version = self.version;
         let answer = self.cache.update_with(&key(n), |_| {
-            CacheUpdate::PutWith(value(n, version, 0), Entry::default())
+            CacheUpdate::PutWith(value(n, version, 0), InsertOptions::default())
         });
         answer.unwrap();
         self.log.say(Step::Done, n, Some(self.version));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use leafpress::Cache;
-use leafpress::cache::{CacheError, Disk, Entry, ManualClock};
+use leafpress::cache::{CacheError, Disk, InsertOptions, ManualClock};
 use leafpress::store::{FaultyStore, MemoryStore, Operation};
 
 use crate::{key, noise, small};
@@ -131,8 +131,8 @@ fn time_goes_on_on_disk() {
     let disk = Disk::store(store(), 64 << 20);
     let cache = small().clock(clock.clone()).disk(disk).build().unwrap();
     for n in 0..30_000 {
-        let ttl = Entry::ttl(Duration::from_secs(if n % 2 == 0 { 10 } else { 1000 }));
-        cache.insert_with(&key(n), &noise(n, 400), ttl).unwrap();
+        let ttl = InsertOptions::ttl(Duration::from_secs(if n % 2 == 0 { 10 } else { 1000 }));
+        cache.insert_entry(&key(n), &noise(n, 400), ttl).unwrap();
     }
     cache.settle().unwrap();
     clock.advance(Duration::from_secs(11));
@@ -587,7 +587,7 @@ fn all_is_closed_whoever_is_at_work() {
                     let disk = Disk::store(store, 4 << 20).codec(leafpress::Codec::None);
                     let cache = small().codec(leafpress::Codec::None).disk(disk).build().unwrap();
                     cache
-                        .insert_with("expires", "1", Entry::ttl(Duration::from_secs(1000)))
+                        .insert_entry("expires", "1", InsertOptions::ttl(Duration::from_secs(1000)))
                         .unwrap();
                     for n in 0..1500 {
                         cache.insert(&key(n), &[7; 300]).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use leafpress::Cache;
-use leafpress::cache::{Clock, Disk, Entry, ManualClock, SystemClock};
+use leafpress::cache::{Clock, Disk, InsertOptions, ManualClock, SystemClock};
 
 use crate::{key, noise, small};
 
@@ -19,8 +19,12 @@ fn with_clock() -> (Cache, Arc<ManualClock>) {
 #[test]
 fn a_record_is_there_until_its_time() {
     let (cache, clock) = with_clock();
-    cache.insert_with("short", "1", Entry::ttl(10 * SECOND)).unwrap();
-    cache.insert_with("long", "2", Entry::ttl(1000 * SECOND)).unwrap();
+    cache
+        .insert_entry("short", "1", InsertOptions::ttl(10 * SECOND))
+        .unwrap();
+    cache
+        .insert_entry("long", "2", InsertOptions::ttl(1000 * SECOND))
+        .unwrap();
     cache.insert("for ever", "3").unwrap();
     clock.advance(SECOND * 9);
     assert_eq!(cache.get("short").unwrap().unwrap(), b"1");
@@ -41,9 +45,9 @@ fn a_record_is_there_until_its_time() {
 #[test]
 fn writing_again_gives_a_record_another_time() {
     let (cache, clock) = with_clock();
-    cache.insert_with("key", "1", Entry::ttl(10 * SECOND)).unwrap();
+    cache.insert_entry("key", "1", InsertOptions::ttl(10 * SECOND)).unwrap();
     clock.advance(9 * SECOND);
-    cache.insert_with("key", "2", Entry::ttl(10 * SECOND)).unwrap();
+    cache.insert_entry("key", "2", InsertOptions::ttl(10 * SECOND)).unwrap();
     clock.advance(9 * SECOND);
     assert_eq!(cache.get("key").unwrap().unwrap(), b"2");
     cache.insert("key", "3").unwrap();
@@ -56,7 +60,9 @@ fn the_default_is_for_those_that_say_nothing() {
     let clock = Arc::new(ManualClock::new(SystemClock::default().now()));
     let cache = small().clock(clock.clone()).default_ttl(60 * SECOND).build().unwrap();
     cache.insert("default", "1").unwrap();
-    cache.insert_with("own", "2", Entry::ttl(600 * SECOND)).unwrap();
+    cache
+        .insert_entry("own", "2", InsertOptions::ttl(600 * SECOND))
+        .unwrap();
     cache.get_or_insert_with("loaded", || "3").unwrap();
     clock.advance(60 * SECOND);
     assert_eq!(cache.get("default").unwrap(), None);
@@ -69,15 +75,17 @@ fn the_default_is_for_those_that_say_nothing() {
 fn a_clock_that_is_set_back_harms_nothing() {
     let (cache, clock) = with_clock();
     let now = clock.now();
-    cache.insert_with("key", "1", Entry::ttl(10 * SECOND)).unwrap();
+    cache.insert_entry("key", "1", InsertOptions::ttl(10 * SECOND)).unwrap();
     clock.set(now - 1000 * SECOND);
     assert_eq!(cache.get("key").unwrap().unwrap(), b"1");
-    cache.insert_with("earlier", "2", Entry::ttl(10 * SECOND)).unwrap();
+    cache
+        .insert_entry("earlier", "2", InsertOptions::ttl(10 * SECOND))
+        .unwrap();
     clock.set(now + 11 * SECOND);
     assert_eq!((cache.get("key").unwrap(), cache.get("earlier").unwrap()), (None, None));
     // Before there was time.
     clock.set(Duration::ZERO);
-    cache.insert_with("key", "3", Entry::ttl(10 * SECOND)).unwrap();
+    cache.insert_entry("key", "3", InsertOptions::ttl(10 * SECOND)).unwrap();
     cache.get("key").unwrap();
 }
 
@@ -87,7 +95,7 @@ fn what_is_over_leaves_without_being_asked_for() {
     for n in 0..5000 {
         let ttl = if n % 2 == 0 { 10 } else { 10_000 };
         cache
-            .insert_with(&key(n), &noise(n, 100), Entry::ttl(ttl * SECOND))
+            .insert_entry(&key(n), &noise(n, 100), InsertOptions::ttl(ttl * SECOND))
             .unwrap();
     }
     assert_eq!(cache.len(), 5000);
@@ -111,7 +119,7 @@ fn what_is_over_makes_room_before_what_is_not() {
     let (cache, clock) = with_clock();
     for n in 0..3000 {
         cache
-            .insert_with(&key(n), &noise(n, 400), Entry::ttl(10 * SECOND))
+            .insert_entry(&key(n), &noise(n, 400), InsertOptions::ttl(10 * SECOND))
             .unwrap();
         assert!(cache.get(&key(n)).unwrap().is_some());
     }
@@ -141,7 +149,7 @@ fn what_is_read_lives_on_and_what_is_not_goes() {
         cache.insert(&key(n), &noise(n, 100)).unwrap();
     }
     cache
-        .insert_with("its time comes", "1", Entry::ttl(200 * SECOND))
+        .insert_entry("its time comes", "1", InsertOptions::ttl(200 * SECOND))
         .unwrap();
     // By each way to read; what is seen by a scan or asked for in vain is not used.
     for round in 0..40 {
@@ -199,8 +207,10 @@ fn any_time_that_a_clock_shows_will_do() {
         let store = Arc::new(leafpress::store::MemoryStore::new(4096).unwrap());
         let disk = Disk::store(store, 16 << 20);
         let cache = small().clock(clock.clone()).disk(disk).build().unwrap();
-        cache.insert_with("short", "1", Entry::ttl(10 * SECOND)).unwrap();
-        cache.insert_with("long", "2", Entry::ttl(9 * YEAR)).unwrap();
+        cache
+            .insert_entry("short", "1", InsertOptions::ttl(10 * SECOND))
+            .unwrap();
+        cache.insert_entry("long", "2", InsertOptions::ttl(9 * YEAR)).unwrap();
         clock.advance(9 * SECOND);
         assert_eq!(cache.get("short").unwrap().as_deref(), Some(&b"1"[..]), "{years}");
         cache.spill().unwrap();

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use leafpress::cache::{CacheUpdate, Disk, Entry, ManualClock, RemovalCause};
+use leafpress::cache::{CacheUpdate, Disk, InsertOptions, ManualClock, RemovalCause};
 use leafpress::store::MemoryStore;
 
 use crate::{key, noise, small};
 
 type Told = Arc<Mutex<Vec<(Vec<u8>, Vec<u8>, RemovalCause)>>>;
 
-fn told(builder: leafpress::cache::Builder) -> (leafpress::Cache, Told) {
+fn told(builder: leafpress::cache::CacheBuilder) -> (leafpress::Cache, Told) {
     let told = Told::default();
     let notes = Arc::clone(&told);
     let cache = builder
@@ -40,8 +40,12 @@ fn each_cause_is_told() {
     assert_eq!(take(&told), [("a".into(), "1".into(), RemovalCause::Replaced)]);
     assert!(cache.remove("a").unwrap() && !cache.remove("a").unwrap());
     assert_eq!(take(&told), [("a".into(), "2".into(), RemovalCause::Removed)]);
-    cache.insert_with("b", "3", Entry::ttl(Duration::from_secs(5))).unwrap();
-    cache.insert_with("c", "4", Entry::ttl(Duration::from_secs(5))).unwrap();
+    cache
+        .insert_entry("b", "3", InsertOptions::ttl(Duration::from_secs(5)))
+        .unwrap();
+    cache
+        .insert_entry("c", "4", InsertOptions::ttl(Duration::from_secs(5)))
+        .unwrap();
     clock.advance(Duration::from_secs(6));
     assert_eq!(cache.get("b").unwrap(), None);
     assert!(take(&told).contains(&("b".into(), "3".into(), RemovalCause::Expired)));
@@ -171,7 +175,7 @@ fn the_last_who_has_the_cache_may_be_its_own_thread() {
         .build()
         .unwrap();
     cache
-        .insert_with("key", "value", Entry::ttl(Duration::from_secs(1)))
+        .insert_entry("key", "value", InsertOptions::ttl(Duration::from_secs(1)))
         .unwrap();
     *slot.lock().unwrap() = Some(Arc::new(cache));
     clock.advance(Duration::from_secs(2));
@@ -182,10 +186,10 @@ fn the_last_who_has_the_cache_may_be_its_own_thread() {
 fn what_has_expired_is_told_as_that_whatever_takes_its_place() {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
     let (cache, told) = told(small().clock(clock.clone()));
-    let brief = || Entry::ttl(Duration::from_secs(5));
+    let brief = || InsertOptions::ttl(Duration::from_secs(5));
     let keys = ["insert", "swap", "update", "too large", "load", "remove", "take"];
     for key in keys {
-        cache.insert_with(key, "old", brief()).unwrap();
+        cache.insert_entry(key, "old", brief()).unwrap();
     }
     clock.advance(Duration::from_secs(6));
     cache.insert("insert", "new").unwrap();
@@ -234,9 +238,9 @@ fn a_listener_that_panics_stops_nothing() {
     };
     let cache = small().clock(clock.clone()).listener(listener).build().unwrap();
     for n in 0..40 {
-        let entry = Entry::ttl(Duration::from_secs(5));
-        cache.insert_with(&key(n), "old", entry).unwrap();
-        cache.insert_with(&key(n), "new", entry).unwrap();
+        let entry = InsertOptions::ttl(Duration::from_secs(5));
+        cache.insert_entry(&key(n), "old", entry).unwrap();
+        cache.insert_entry(&key(n), "new", entry).unwrap();
     }
     assert_eq!(calls.load(Ordering::SeqCst), 40);
     // The cache's thread is told of panics as well, more than it would outlive of its own.

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use leafpress::Cache;
-use leafpress::cache::{CacheUpdate, Clock, Disk, Entry, LoadError, ManualClock, RemovalCause, SystemClock};
+use leafpress::cache::{CacheUpdate, Clock, Disk, InsertOptions, LoadError, ManualClock, RemovalCause, SystemClock};
 use leafpress::store::MemoryStore;
 
 use crate::small;
@@ -148,8 +148,8 @@ const CHANGES: [Change; 13] = [
     (
         "insert_with",
         |cache| {
-            let entry = Entry::ttl(Duration::from_secs(60));
-            cache.insert_with("key", "new", entry).unwrap();
+            let entry = InsertOptions::ttl(Duration::from_secs(60));
+            cache.insert_entry("key", "new", entry).unwrap();
         },
         Some(b"new"),
     ),
@@ -548,7 +548,7 @@ fn a_loader_says_how_long_its_value_lives() {
         .clock(clock.clone())
         .build()
         .unwrap();
-    let long = Entry::ttl(Duration::from_secs(100));
+    let long = InsertOptions::ttl(Duration::from_secs(100));
     let loaded = cache.try_get_or_insert_entry_with("thread", || Ok::<_, String>(("value", long)));
     assert_eq!(loaded.unwrap(), b"value");
     let fetched = pin!(cache.get_or_fetch_entry("task", async { Ok::<_, String>(("value", long)) }));
@@ -556,7 +556,8 @@ fn a_loader_says_how_long_its_value_lives() {
         panic!("nothing waits")
     };
     assert_eq!(fetched.unwrap(), b"value");
-    let default = cache.try_get_or_insert_entry_with("default", || Ok::<_, String>(("value", Entry::default())));
+    let default =
+        cache.try_get_or_insert_entry_with("default", || Ok::<_, String>(("value", InsertOptions::default())));
     assert_eq!(default.unwrap(), b"value");
     clock.advance(Duration::from_secs(50));
     let is_there = ["thread", "task", "default"].map(|key| cache.contains_key(key).unwrap());
@@ -568,7 +569,7 @@ fn a_loader_says_how_long_its_value_lives() {
 #[test]
 fn what_cannot_be_stored_is_returned() {
     let cache = small().build().unwrap();
-    let brief = Entry::ttl(Duration::from_millis(1));
+    let brief = InsertOptions::ttl(Duration::from_millis(1));
     let loaded = cache.try_get_or_insert_entry_with("key", || Ok::<_, String>(("value", brief)));
     assert_eq!(loaded.unwrap(), b"value", "a time to live out of bounds");
     assert_eq!(cache.get_or_insert_with("key", || "another").unwrap(), b"another");

@@ -28,10 +28,10 @@ mod typed;
 mod updates;
 
 use leafpress::Cache;
-use leafpress::cache::Builder;
+use leafpress::cache::CacheBuilder;
 
 /// The least that there is.
-fn small() -> Builder {
+fn small() -> CacheBuilder {
     Cache::builder().memory(4 << 20)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leafpress::Cache;
-use leafpress::cache::{Builder, CacheUpdate, Clock, Disk, Entry, ManualClock, Policy};
+use leafpress::cache::{CacheBuilder, CacheUpdate, Clock, Disk, InsertOptions, ManualClock, Policy};
 use leafpress::codec::Codec;
 use leafpress::store::{FaultyStore, MemoryStore, Operation};
 use proptest::prelude::*;
@@ -89,7 +89,7 @@ fn check(codec: Codec, ops: &[Op]) {
     check_cache(small().codec(codec), None, ops);
 }
 
-fn check_cache(builder: Builder, to_idle: Option<Duration>, ops: &[Op]) {
+fn check_cache(builder: CacheBuilder, to_idle: Option<Duration>, ops: &[Op]) {
     let mut checked = Checked::new(to_idle);
     let cache = checked.build(builder);
     ops.iter().for_each(|op| checked.step(&cache, op));
@@ -119,7 +119,7 @@ impl Checked {
         }
     }
 
-    pub fn build(&self, mut builder: Builder) -> Cache {
+    pub fn build(&self, mut builder: CacheBuilder) -> Cache {
         if let Some(to_idle) = self.to_idle {
             builder = builder.time_to_idle(to_idle);
         }
@@ -206,9 +206,9 @@ impl Checked {
     fn insert(&mut self, cache: &Cache, key: Vec<u8>, len: u32, ttl: Option<u16>) {
         let value = self.new_value(len);
         let ttl = ttl.map(|ttl| Duration::from_secs(ttl.into()));
-        let mut entry = Entry::default();
+        let mut entry = InsertOptions::default();
         entry.ttl = ttl;
-        cache.insert_with(&key, &value, entry).unwrap();
+        cache.insert_entry(&key, &value, entry).unwrap();
         self.put(key, value, ttl.map(|ttl| self.clock.now() + ttl));
     }
 

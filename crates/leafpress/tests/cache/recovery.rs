@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leafpress::Cache;
-use leafpress::cache::{CacheError, CacheUpdate, Disk, Entry, ManualClock};
+use leafpress::cache::{CacheError, CacheUpdate, Disk, InsertOptions, ManualClock};
 use leafpress::codec::Codec;
 
 use crate::{key, noise, small};
@@ -189,8 +189,8 @@ fn time_goes_on_over_a_crash_and_a_short_life_does_not_bring_back_a_long_one() {
     fill(&cache, 0..1000, 1);
     cache.spill().unwrap();
     for n in 0..1000 {
-        let entry = Entry::ttl(Duration::from_secs(if n % 2 == 0 { 100 } else { 1000 }));
-        cache.insert_with(&key(n), &value(n, 2), entry).unwrap();
+        let entry = InsertOptions::ttl(Duration::from_secs(if n % 2 == 0 { 100 } else { 1000 }));
+        cache.insert_entry(&key(n), &value(n, 2), entry).unwrap();
     }
     cache.spill().unwrap();
     drop(cache);

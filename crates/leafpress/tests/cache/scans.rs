@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leafpress::cache::{Entry, ManualClock};
+use leafpress::cache::{InsertOptions, ManualClock};
 
 use crate::small;
 
@@ -35,12 +35,12 @@ fn many_reads_in_one_call_give_what_single_ones_do() {
     let cache = small().clock(clock.clone()).build().unwrap();
     for n in 0..100 {
         let entry = if n % 3 == 0 {
-            Entry::ttl(Duration::from_secs(2))
+            InsertOptions::ttl(Duration::from_secs(2))
         } else {
-            Entry::default()
+            InsertOptions::default()
         };
         cache
-            .insert_with(&format!("{n}"), &format!("value {n}"), entry)
+            .insert_entry(&format!("{n}"), &format!("value {n}"), entry)
             .unwrap();
     }
     clock.advance(Duration::from_secs(3));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use leafpress::Cache;
-use leafpress::cache::{CacheError, CacheScan, Disk, Entry, ManualClock};
+use leafpress::cache::{CacheError, CacheScan, Disk, InsertOptions, ManualClock};
 use leafpress::store::{FaultyStore, MemoryStore, Operation, PageStore};
 
 use crate::{key, noise, small};
@@ -108,8 +108,8 @@ fn a_scan_passes_over_what_was_removed_replaced_or_has_expired() {
     let cache = small().clock(clock.clone()).disk(disk).build().unwrap();
     let mut model = fill(&cache, 0..20_000, 400);
     for n in 20_000..30_000 {
-        let entry = Entry::ttl(Duration::from_secs(if n % 2 == 0 { 10 } else { 1000 }));
-        cache.insert_with(&key(n), &noise(n, 400), entry).unwrap();
+        let entry = InsertOptions::ttl(Duration::from_secs(if n % 2 == 0 { 10 } else { 1000 }));
+        cache.insert_entry(&key(n), &noise(n, 400), entry).unwrap();
         if n % 2 == 1 {
             model.insert(key(n).into_bytes(), noise(n, 400));
         }

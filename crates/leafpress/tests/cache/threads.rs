@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use leafpress::cache::{Builder, Disk, Entry};
+use leafpress::cache::{CacheBuilder, Disk, InsertOptions};
 use leafpress::codec::Codec;
 use leafpress::store::{FaultyStore, MemoryStore, Operation};
 
@@ -30,7 +30,7 @@ fn version(n: u64, found: &[u8]) -> u64 {
 }
 
 /// Each key has one writer, so that what is older than the last version that its writer had finished is stale.
-fn no_stale_value(builder: Builder) {
+fn no_stale_value(builder: CacheBuilder) {
     let cache = builder.build().unwrap();
     let written: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
     let stop = AtomicBool::new(false);
@@ -47,8 +47,8 @@ fn no_stale_value(builder: Builder) {
                         // Nothing older may be found, and this itself is never there.
                         0 => _ = cache.remove(&key(n)).unwrap(),
                         1 => {
-                            let ttl = Entry::ttl(Duration::from_secs(1));
-                            cache.insert_with(&key(n), &value(n, version), ttl).unwrap();
+                            let ttl = InsertOptions::ttl(Duration::from_secs(1));
+                            cache.insert_entry(&key(n), &value(n, version), ttl).unwrap();
                         }
                         _ => cache.insert(&key(n), &value(n, version)).unwrap(),
                     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use leafpress::cache::{Builder, CacheError, CacheUpdate, Disk, Entry, ManualClock, RemovalCause};
+use leafpress::cache::{CacheBuilder, CacheError, CacheUpdate, Disk, InsertOptions, ManualClock, RemovalCause};
 use leafpress::store::{FaultyStore, MemoryStore, Operation};
 
 use crate::{key, noise, small};
@@ -14,7 +14,7 @@ use crate::{key, noise, small};
 const THREADS: u64 = 4;
 const COUNTERS: u64 = 50;
 
-fn on_disk(bytes: u64) -> Builder {
+fn on_disk(bytes: u64) -> CacheBuilder {
     small().disk(Disk::store(Arc::new(MemoryStore::new(4096).unwrap()), bytes))
 }
 
@@ -137,7 +137,7 @@ fn what_is_over_is_not_there_and_an_update_keeps_the_time_that_it_has() {
     for builder in [small(), on_disk(8 << 20)] {
         let builder = builder.clock(clock.clone()).default_ttl(Duration::from_secs(100));
         let cache = builder.build().unwrap();
-        let minute = Entry::ttl(Duration::from_secs(60));
+        let minute = InsertOptions::ttl(Duration::from_secs(60));
         let again = || cache.spill().unwrap();
         let append = |key: &str| {
             let mut old = None;
@@ -148,9 +148,9 @@ fn what_is_over_is_not_there_and_an_update_keeps_the_time_that_it_has() {
             cache.update_with(key, update).unwrap();
             old.map(|old| String::from_utf8(old).unwrap())
         };
-        cache.insert_with("kept", "a", minute).unwrap();
-        cache.insert_with("renewed", "a", minute).unwrap();
-        cache.insert_with("swapped", "a", minute).unwrap();
+        cache.insert_entry("kept", "a", minute).unwrap();
+        cache.insert_entry("renewed", "a", minute).unwrap();
+        cache.insert_entry("swapped", "a", minute).unwrap();
         again();
         clock.advance(Duration::from_secs(50));
         assert_eq!(append("kept").as_deref(), Some("a"));
@@ -178,7 +178,7 @@ fn what_is_over_is_not_there_and_an_update_keeps_the_time_that_it_has() {
         clock.advance(Duration::from_secs(56));
         assert_eq!(append("new"), None);
         assert_eq!(append("kept"), None);
-        let wrong = Entry::ttl(Duration::ZERO);
+        let wrong = InsertOptions::ttl(Duration::ZERO);
         let error = cache
             .update_with("kept", |_| CacheUpdate::PutWith("x", wrong))
             .unwrap_err();
@@ -230,7 +230,7 @@ fn who_listens_is_told_of_each_old_value() {
     assert_eq!(cache.take("key").unwrap().unwrap(), b"3");
     assert_eq!(take(), [(b"3".to_vec(), RemovalCause::Removed)]);
     cache
-        .insert_with("key", "5", Entry::ttl(Duration::from_secs(5)))
+        .insert_entry("key", "5", InsertOptions::ttl(Duration::from_secs(5)))
         .unwrap();
     clock.advance(Duration::from_secs(6));
     put("6");

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use leafpress::Cache;
-use leafpress::cache::{CacheError, CacheUpdate, Disk, Entry, ManualClock};
+use leafpress::cache::{CacheError, CacheUpdate, Disk, InsertOptions, ManualClock};
 use leafpress::store::{FaultyStore, MemoryStore, Operation};
 
 use crate::log::{ALL_KEYS, Event, What};
@@ -149,15 +149,15 @@ impl Subjects {
             }
             1..5 => {
                 let seconds = worker.random.u64(1..30);
-                let entry = Entry::ttl(Duration::from_secs(seconds));
-                let result = self.cache.insert_with(&name(key), &new, entry);
+                let entry = InsertOptions::ttl(Duration::from_secs(seconds));
+                let result = self.cache.insert_entry(&name(key), &new, entry);
                 self.note_expiry(fresh, seconds);
                 Self::note_write(worker, key, begin, fresh, result);
             }
             5 => {
                 // Refused, and nothing is changed.
-                let entry = Entry::ttl(Duration::from_millis(1));
-                assert!(self.cache.insert_with(&name(key), &new, entry).is_err());
+                let entry = InsertOptions::ttl(Duration::from_millis(1));
+                assert!(self.cache.insert_entry(&name(key), &new, entry).is_err());
             }
             6..9 => {
                 let old = self.cache.swap(&name(key), &new).unwrap();
@@ -197,7 +197,7 @@ impl Subjects {
             answered = log.tick();
             match kind {
                 0..4 => CacheUpdate::Put(new.clone()),
-                4 => CacheUpdate::PutWith(new.clone(), Entry::ttl(Duration::from_secs(5))),
+                4 => CacheUpdate::PutWith(new.clone(), InsertOptions::ttl(Duration::from_secs(5))),
                 5 => CacheUpdate::Put(vec![0; NOT_KEPT_BYTES]),
                 6..9 => CacheUpdate::Remove,
                 _ => CacheUpdate::Keep,
@@ -246,9 +246,9 @@ impl Subjects {
         let (mut loaded, log) = (None, &worker.log);
         let expires = kind.is_multiple_of(2);
         let entry = if expires {
-            Entry::ttl(Duration::from_secs(5))
+            InsertOptions::ttl(Duration::from_secs(5))
         } else {
-            Entry::default()
+            InsertOptions::default()
         };
         let mut load = || {
             loaded = Some(log.tick());

@@ -32,7 +32,7 @@ impl Pool {
     }
 
     fn open(store: &Arc<FaultyStore<MemoryStore>>, codec: &str) -> PagePool {
-        let builder = PagePool::builder(Arc::clone(store)).budget_bytes(1 << 20);
+        let builder = PagePool::builder(Arc::clone(store)).memory(1 << 20);
         builder.codec(codec.parse().unwrap()).build().unwrap()
     }
 
@@ -82,7 +82,7 @@ impl Subject for Pool {
                     self.store.fail_every(operation, worker.random.u64(..3) * 20);
                 }
             }
-            _ => self.pool.resize(worker.random.usize(400..1600) << 10).unwrap(),
+            _ => self.pool.set_memory(worker.random.usize(400..1600) << 10).unwrap(),
         }
     }
 

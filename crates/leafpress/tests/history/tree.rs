@@ -1,7 +1,7 @@
 //! A tree, which forgets nothing: a key that was written and not removed since is there.
 
 use leafpress::tree::Update;
-use leafpress::{Builder, Tree};
+use leafpress::{Tree, TreeBuilder};
 
 use crate::log::{ALL_KEYS, What};
 use crate::rounds::{KEYS, Subject, Worker, explore};
@@ -17,7 +17,7 @@ fn name(key: u32) -> [u8; 8] {
 impl Plain {
     fn new(round: u64) -> Self {
         let codecs = ["lz4", "none", "zstd:1"];
-        let builder = Builder::default().codec(codecs[round as usize % 3].parse().unwrap());
+        let builder = TreeBuilder::default().codec(codecs[round as usize % 3].parse().unwrap());
         Self(builder.build().unwrap())
     }
 

@@ -1,6 +1,6 @@
 //! A victim cache: what is refused takes the older block of its key with it.
 
-use leafpress_pages::victim::{Insertion, NewBlock, Share, Taking, VictimCache};
+use leafpress_pages::victim::{Insertion, NewBlock, OnHit, RawShare, VictimCache};
 
 use crate::log::What;
 use crate::rounds::{KEYS, Subject, Worker, explore};
@@ -12,9 +12,9 @@ impl Victim {
     fn new(round: u64) -> Self {
         let codecs = ["lz4", "none", "zstd:1"];
         let share = match round % 4 {
-            0 => Share::Fixed { raw_percent: 0 },
-            1 => Share::Fixed { raw_percent: 40 },
-            _ => Share::Adaptive,
+            0 => RawShare::Fixed { raw_percent: 0 },
+            1 => RawShare::Fixed { raw_percent: 40 },
+            _ => RawShare::Adaptive,
         };
         let builder = VictimCache::builder(2 << 20)
             .codec(codecs[round as usize % 3].parse().unwrap())
@@ -64,12 +64,12 @@ impl Subject for Victim {
             }
             45..50 => {
                 let read = |found: leafpress_pages::victim::FoundBlock<'_>| Ok::<_, ()>(number(key, found.bytes));
-                let taking = if worker.random.bool() {
-                    Taking::Lend
+                let on_hit = if worker.random.bool() {
+                    OnHit::Promote
                 } else {
-                    Taking::Keep
+                    OnHit::Keep
                 };
-                if let Some(Ok(found)) = self.0.read(&name, taking, read) {
+                if let Some(Ok(found)) = self.0.read(&name, on_hit, read) {
                     worker.log.note(key, begin, What::Read(found));
                 }
             }
@@ -79,11 +79,11 @@ impl Subject for Victim {
                 worker.log.note(key, begin, What::Remove);
             }
             58..66 => {
-                self.0.erase(&name);
+                self.0.remove(&name);
                 worker.log.note(key, begin, What::Remove);
             }
             66..99 => self.insert(worker, key, begin),
-            _ => self.0.set_capacity(worker.random.usize(1..4) << 20),
+            _ => self.0.set_memory(worker.random.usize(1..4) << 20),
         }
     }
 

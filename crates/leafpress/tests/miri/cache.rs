@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use leafpress::Cache;
-use leafpress::cache::{Entry, ManualClock};
+use leafpress::cache::{InsertOptions, ManualClock};
 use leafpress::codec::Codec;
 
 #[test]
@@ -19,11 +19,11 @@ fn records_are_read_expire_and_are_loaded() {
         .unwrap();
     for n in 0..60_u8 {
         let entry = if n % 2 == 0 {
-            Entry::ttl(Duration::from_secs(5))
+            InsertOptions::ttl(Duration::from_secs(5))
         } else {
-            Entry::default()
+            InsertOptions::default()
         };
-        cache.insert_with(&[n], &[n; 40], entry).unwrap();
+        cache.insert_entry(&[n], &[n; 40], entry).unwrap();
     }
     for n in 0..60 {
         assert_eq!(cache.get(&[n]).unwrap(), Some(vec![n; 40]));

@@ -10,7 +10,7 @@ use std::thread;
 
 use leafpress::store::{MemoryStore, PageId};
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::{Builder, PolicyKind, PoolError, Share};
+use leafpress_pages::pool::{PolicyKind, PoolBuilder, PoolError, RawShare};
 
 const LEN: usize = 4096;
 
@@ -38,17 +38,17 @@ fn version_of(id: PageId, bytes: &[u8]) -> u64 {
 fn pool(pages: u64, policy: PolicyKind, raw_percent: u8) -> PagePool {
     builder(pages)
         .policy(policy)
-        .share(Share::Fixed { raw_percent })
+        .share(RawShare::Fixed { raw_percent })
         .build()
         .unwrap()
 }
 
 /// Room for some twenty pages.
-fn builder(pages: u64) -> Builder {
+fn builder(pages: u64) -> PoolBuilder {
     PagePool::builder(MemoryStore::from_pages((0..pages).map(|id| page(id, 0))).unwrap())
-        .budget_bytes(128 << 10)
+        .memory(128 << 10)
         .codec("lz4".parse().unwrap())
-        .restore_after(2)
+        .promote_after_hits(2)
         .background_threads(0)
 }
 
@@ -86,7 +86,7 @@ fn pages_come_change_and_go() {
         }
         assert_eq!(version_of(3, &held), 0);
         drop(held);
-        pool.resize(100 << 10).unwrap();
+        pool.set_memory(100 << 10).unwrap();
         pool.flush().unwrap();
         for id in (0..40).filter(|id| versions[*id as usize] != Some(0)) {
             assert_eq!(stored(&pool, id), versions[id as usize]);
@@ -100,9 +100,9 @@ fn pages_come_change_and_go() {
 fn many_lengths() {
     let pages = (0..24_usize).map(|id| vec![id as u8; 512 + id * 977 % 9000]);
     let pool = PagePool::builder(MemoryStore::from_pages(pages).unwrap())
-        .budget_bytes(150 << 10)
+        .memory(150 << 10)
         .codec("lz4".parse().unwrap())
-        .share(Share::Fixed { raw_percent: 60 })
+        .share(RawShare::Fixed { raw_percent: 60 })
         .background_threads(0)
         .build()
         .unwrap();
@@ -157,7 +157,7 @@ fn readers_a_writer_and_a_remover() {
 fn the_table_grows_beside_who_looks_through_it() {
     const SHORT: usize = 64;
     let pool = PagePool::builder(MemoryStore::from_pages((0..12_u32).map(|_| [7; SHORT])).unwrap())
-        .budget_bytes(128 << 10)
+        .memory(128 << 10)
         .codec("none".parse().unwrap())
         .background_threads(0)
         .build()
@@ -180,7 +180,7 @@ fn the_table_grows_beside_who_looks_through_it() {
 fn a_thread_of_its_own() {
     let pool = builder(10)
         .background_threads(1)
-        .share(Share::Fixed { raw_percent: 50 })
+        .share(RawShare::Fixed { raw_percent: 50 })
         .build()
         .unwrap();
     for id in 0..10 {

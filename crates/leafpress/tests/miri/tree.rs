@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use leafpress::tree::DictionaryChoice;
-use leafpress::{Builder, Codec, Layout, Tree};
+use leafpress::{Codec, Layout, Tree, TreeBuilder};
 
-fn small() -> Builder {
+fn small() -> TreeBuilder {
     Tree::builder()
         .codec(Codec::None)
         .dictionary(DictionaryChoice::Off)
@@ -231,7 +231,7 @@ fn background_threads_start_work_and_stop() {
     let tree = small()
         .landing_bytes(512)
         .background_threads(1)
-        .high_watermark_pct(10)
+        .landing_compaction_pct(10)
         .build()
         .unwrap();
     for n in 0..20 {

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::thread;
 
 use leafpress::Codec;
-use leafpress_pages::victim::{Insertion, Share, Taking, VictimCache};
+use leafpress_pages::victim::{Insertion, OnHit, RawShare, VictimCache};
 
 const CAPACITY_BYTES: usize = 800 << 10;
 
@@ -29,7 +29,7 @@ fn is_of(id: u64, bytes: &[u8]) -> bool {
 fn cache(codec: &str, raw_percent: u8) -> VictimCache {
     VictimCache::builder(CAPACITY_BYTES)
         .codec(codec.parse::<Codec>().unwrap())
-        .share(Share::Fixed { raw_percent })
+        .share(RawShare::Fixed { raw_percent })
         .shard_bits(0)
         .dictionary_bytes(0)
         .build()
@@ -47,7 +47,7 @@ fn blocks_come_leave_and_are_replaced() {
         for turn in 0..60_u64 {
             let id = turn * 7 % 40;
             match turn % 6 {
-                4 => drop(cache.erase(&name(id))),
+                4 => drop(cache.remove(&name(id))),
                 5 => assert!(cache.take(&name(id)).is_none_or(|bytes| is_of(id, &bytes))),
                 _ => drop(cache.insert(&name(id), &block(id, turn))),
             }
@@ -60,11 +60,11 @@ fn blocks_come_leave_and_are_replaced() {
         let stats = cache.stats();
         assert!(stats.hits > 0 && stats.replaced > 0 && stats.erased > 0, "{stats:?}");
         // All but what fits in half of it leaves, and then the rest.
-        cache.set_capacity(CAPACITY_BYTES / 2);
+        cache.set_memory(CAPACITY_BYTES / 2);
         cache.validate().unwrap();
-        cache.set_capacity(0);
+        cache.set_memory(0);
         assert_eq!(cache.stats().entries, 0);
-        cache.set_capacity(CAPACITY_BYTES);
+        cache.set_memory(CAPACITY_BYTES);
         assert_eq!(cache.insert(b"again", &block(1, 1)), Insertion::Inserted);
     }
 }
@@ -72,17 +72,17 @@ fn blocks_come_leave_and_are_replaced() {
 #[test]
 fn a_block_that_is_being_read_outlasts_what_becomes_of_it() {
     let cache = cache("none", 100);
-    for taking in [Taking::Keep, Taking::Take, Taking::Lend] {
+    for on_hit in [OnHit::Keep, OnHit::Remove, OnHit::Promote] {
         cache.insert(b"read", &block(3, 1));
-        let read = cache.read(b"read", taking, |found| {
-            cache.erase(b"read");
+        let read = cache.read(b"read", on_hit, |found| {
+            cache.remove(b"read");
             cache.insert(b"read", &block(3, 2));
-            cache.set_capacity(0);
+            cache.set_memory(0);
             Ok::<_, Infallible>(found.bytes == block(3, 1))
         });
         assert_eq!(read, Some(Ok(true)));
         assert_eq!(cache.stats().entries, 0);
-        cache.set_capacity(CAPACITY_BYTES);
+        cache.set_memory(CAPACITY_BYTES);
     }
     // One that a bit was flipped in is found by nobody.
     cache.insert(b"flipped", &block(4, 1));
@@ -103,8 +103,8 @@ fn threads_that_put_take_and_shrink() {
                     for turn in 0..20 {
                         let id = (turn * 3 + thread) % 8;
                         cache.insert(&name(id), &block(id, turn));
-                        let taking = if turn % 4 == 3 { Taking::Take } else { Taking::Keep };
-                        let read = cache.read(&name(id ^ 1), taking, |found| {
+                        let on_hit = if turn % 4 == 3 { OnHit::Remove } else { OnHit::Keep };
+                        let read = cache.read(&name(id ^ 1), on_hit, |found| {
                             Ok::<_, Infallible>(is_of(id ^ 1, found.bytes))
                         });
                         assert_ne!(read, Some(Ok(false)));
@@ -113,7 +113,7 @@ fn threads_that_put_take_and_shrink() {
             }
             scope.spawn(|| {
                 for part in [2, 1, 4, 1] {
-                    cache.set_capacity(CAPACITY_BYTES / part);
+                    cache.set_memory(CAPACITY_BYTES / part);
                 }
             });
         });

@@ -5,7 +5,7 @@ use std::io;
 use crate::resident_bytes;
 use leafpress::store::{PageId, PageStore};
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::Share;
+use leafpress_pages::pool::RawShare;
 
 /// A quarter that does not shrink, and the rest that does.
 fn fill(id: PageId, bytes: &mut [u8]) {
@@ -63,8 +63,8 @@ fn measured() {
             unsafe { libc::malloc_trim(0) };
             let before = resident_bytes();
             let pool = PagePool::builder(Made { page_bytes })
-                .budget_bytes(budget_bytes)
-                .share(Share::Fixed { raw_percent: 40 })
+                .memory(budget_bytes)
+                .share(RawShare::Fixed { raw_percent: 40 })
                 .build()
                 .unwrap();
             let mut random = fastrand::Rng::with_seed(1);
@@ -90,7 +90,7 @@ fn measured() {
                 assert!(!full || stats.bytes_held * 10 > budget * 8, "{stats:?}");
             };
             check(budget_bytes, budget_bytes > 2 << 20);
-            pool.resize(budget_bytes / 2).unwrap();
+            pool.set_memory(budget_bytes / 2).unwrap();
             check(budget_bytes / 2, budget_bytes > 2 << 20);
             drop(pool);
             resident_bytes().saturating_sub(before)

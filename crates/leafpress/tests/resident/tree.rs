@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::resident_bytes;
-use leafpress::{Builder, Tending, Tree};
+use leafpress::{Tree, TreeBuilder, Upkeep};
 
 /// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): one to one, and without order.
 fn scattered(n: u64) -> u64 {
@@ -32,7 +32,7 @@ fn fill(value: &mut Vec<u8>, n: u64) {
     value.resize(128, b' ');
 }
 
-fn builder(codec: &str) -> Builder {
+fn builder(codec: &str) -> TreeBuilder {
     Tree::builder().codec(codec.parse().unwrap())
 }
 
@@ -41,7 +41,7 @@ fn load(codec: &str, records: u64) -> Tree {
     load_into(builder(codec), records)
 }
 
-fn load_into(builder: Builder, records: u64) -> Tree {
+fn load_into(builder: TreeBuilder, records: u64) -> Tree {
     let tree = builder.build().unwrap();
     let mut value = Vec::new();
     for n in 0..records {
@@ -122,13 +122,13 @@ fn bytes_held_agrees_with_resident_growth_where_records_are_few() {
 fn what_is_cleared_goes_back_to_the_system() {
     crate::alone("tree::what_is_cleared_goes_back_to_the_system", || {
         for (codec, tending) in [
-            ("none", Tending::Threads),
-            ("lz4", Tending::Threads),
-            ("lz4", Tending::Caller),
-            ("zstd:1", Tending::Threads),
-            ("auto", Tending::Threads),
+            ("none", Upkeep::Threads),
+            ("lz4", Upkeep::Threads),
+            ("lz4", Upkeep::Caller),
+            ("zstd:1", Upkeep::Threads),
+            ("auto", Upkeep::Threads),
         ] {
-            let load = |records| load_into(builder(codec).tending(tending), records);
+            let load = |records| load_into(builder(codec).upkeep(tending), records);
             drop(load(20_000));
             let before = resident_bytes();
             let tree = load(RECORDS / 4);

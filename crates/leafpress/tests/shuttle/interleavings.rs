@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use leafpress::tree::DictionaryChoice;
-use leafpress::{Builder, Codec, Tree};
+use leafpress::{Codec, Tree, TreeBuilder};
 use shuttle::thread;
 
 pub use crate::explore::explore;
 
-pub fn small() -> Builder {
+pub fn small() -> TreeBuilder {
     Tree::builder()
         .codec(Codec::None)
         .dictionary(DictionaryChoice::Off)
@@ -21,7 +21,7 @@ pub fn key(n: u32) -> [u8; 4] {
 }
 
 /// A tree of `records` records of 100 bytes, keys 10, 20, ...; 10 of them are about one leaf.
-pub fn filled(builder: Builder, records: u32) -> Arc<Tree> {
+pub fn filled(builder: TreeBuilder, records: u32) -> Arc<Tree> {
     let tree = builder.build().unwrap();
     for n in 1..=records {
         tree.insert(&key(n * 10), &[n as u8; 96]).unwrap();

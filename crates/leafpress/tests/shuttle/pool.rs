@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use crate::explore::explore;
 use leafpress::store::{PageId, PageStore};
 use leafpress_pages::PagePool;
-use leafpress_pages::pool::{PolicyKind, PoolError, Share};
+use leafpress_pages::pool::{PolicyKind, PoolError, RawShare};
 use shuttle::sync::Mutex;
 use shuttle::thread;
 
@@ -117,10 +117,10 @@ impl World {
         let store = Arc::new(Store::default());
         *store.pages.lock().unwrap() = (0..PAGES).map(|id| (id, page(id, 0))).collect();
         let pool = PagePool::builder(store.clone())
-            .budget_bytes((64 << 10) + 8 * LEN)
-            .share(Share::Fixed { raw_percent })
+            .memory((64 << 10) + 8 * LEN)
+            .share(RawShare::Fixed { raw_percent })
             .policy(policy)
-            .restore_after(1)
+            .promote_after_hits(1)
             .background_threads(0)
             .build()
             .unwrap();
@@ -368,11 +368,11 @@ fn a_prefetch_beside_a_get_and_an_update() {
 fn a_smaller_budget_beside_gets_and_a_flush() {
     explore(|| {
         let world = World::new(PolicyKind::Clock, 80, []);
-        world.pool.resize(400 << 10).unwrap();
+        world.pool.set_memory(400 << 10).unwrap();
         (0..PAGES).for_each(|id| world.get(id));
         (0..4).for_each(|id| world.update(id, 1));
         join([
-            spawn(&world, |world| world.pool.resize((64 << 10) + 8 * LEN).unwrap()),
+            spawn(&world, |world| world.pool.set_memory((64 << 10) + 8 * LEN).unwrap()),
             spawn(&world, |world| [1, 5, 11, 3].into_iter().for_each(|id| world.get(id))),
             spawn(&world, |world| {
                 world.flush();

@@ -4,7 +4,7 @@
 use crate::interleavings::{explore, filled, key, small, spawn};
 
 /// Without landing buffers, so that every write replaces a leaf.
-fn replacing() -> leafpress::Builder {
+fn replacing() -> leafpress::TreeBuilder {
     small().landing_bytes(0)
 }
 

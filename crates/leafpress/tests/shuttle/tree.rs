@@ -7,7 +7,7 @@
 //! ```
 //! `SHUTTLE_ITERATIONS` sets how many schedules each scheduler tries (300). A failure prints the schedule to replay.
 
-use leafpress::Tending;
+use leafpress::Upkeep;
 use leafpress::tree::Update;
 
 use crate::interleavings::{explore, filled, key, small, spawn};
@@ -238,7 +238,7 @@ fn a_scan_beside_a_split_sees_each_record_once_and_in_order() {
                 }
             });
             let scan = spawn(&tree, move |tree| {
-                let keys = |record: Result<(Vec<u8>, Vec<u8>), leafpress::Error>| record.unwrap().0;
+                let keys = |record: Result<(Vec<u8>, Vec<u8>), leafpress::TreeError>| record.unwrap().0;
                 let mut seen: Vec<_> = if backward {
                     tree.range(..).rev().map(keys).collect()
                 } else {
@@ -443,10 +443,10 @@ fn splits_merges_and_a_clear_beside_a_move_leave_a_whole_tree() {
 
 #[test]
 fn a_range_that_goes_beside_puts_leaves_what_is_not_in_it() {
-    for tending in [Tending::Threads, Tending::Caller] {
+    for tending in [Upkeep::Threads, Upkeep::Caller] {
         for landing_bytes in [0, 256] {
             explore(move || {
-                let tree = filled(small().landing_bytes(landing_bytes).tending(tending), 16);
+                let tree = filled(small().landing_bytes(landing_bytes).upkeep(tending), 16);
                 let range = spawn(&tree, |tree| {
                     let removed = tree.remove_range(key(40)..key(130), 6).unwrap();
                     assert_eq!(removed.records, 6);

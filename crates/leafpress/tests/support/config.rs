@@ -1,8 +1,8 @@
 //! Tree configurations that make splits, merges and compactions happen within a few operations.
 
 use leafpress::codec::{Codec, CodecError, QplMode, QplPath};
-use leafpress::tree::{Builder, DictionaryChoice, Error};
-use leafpress::{Dictionary, Layout, ShardBy, Tending, Tree};
+use leafpress::tree::{DictionaryChoice, TreeBuilder, TreeError};
+use leafpress::{Dictionary, Layout, ShardBy, Tree, Upkeep};
 
 use super::keys::KeyShape;
 use super::values::{Fill, Value};
@@ -51,7 +51,7 @@ impl Default for Config {
 impl Config {
     /// The tree, or `None` with a line on standard error when the codec cannot run on this machine.
     pub fn build(&self, codec: Codec, shape: KeyShape) -> Option<Tree> {
-        self.build_by(codec, shape, Builder::build)
+        self.build_by(codec, shape, TreeBuilder::build)
     }
 
     /// The same, where `build` makes the tree.
@@ -59,7 +59,7 @@ impl Config {
         &self,
         codec: Codec,
         shape: KeyShape,
-        build: impl FnOnce(Builder) -> Result<Tree, Error>,
+        build: impl FnOnce(TreeBuilder) -> Result<Tree, TreeError>,
     ) -> Option<Tree> {
         // Sub-pages have no temperature.
         let layout = match codec {
@@ -75,7 +75,7 @@ impl Config {
             .shards(self.shards)
             .background_threads(self.background_threads)
             .load_threads(self.load_threads)
-            .tending(if by_caller { Tending::Caller } else { Tending::Threads })
+            .upkeep(if by_caller { Upkeep::Caller } else { Upkeep::Threads })
             .dictionary(match self.dictionary {
                 Dict::Off => DictionaryChoice::Off,
                 Dict::Auto => DictionaryChoice::Auto,
@@ -89,7 +89,7 @@ impl Config {
         }
         match build(builder) {
             Ok(tree) => Some(tree),
-            Err(Error::Codec(CodecError::Unavailable { reason, .. })) if !always_available(codec) => {
+            Err(TreeError::Codec(CodecError::Unavailable { reason, .. })) if !always_available(codec) => {
                 eprintln!("skipped: {codec}: {reason}");
                 None
             }

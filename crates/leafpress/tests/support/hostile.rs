@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leafpress::codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch};
-use leafpress::tree::{DictionaryChoice, Error};
+use leafpress::tree::{DictionaryChoice, TreeError};
 use leafpress::{Layout, Tree};
 
 use super::keys::KeyShape;
@@ -317,10 +317,10 @@ pub fn check(options: Options, steps: &[Step]) {
 }
 
 /// An error that wrong bytes may cause.
-fn typed<T>(result: Result<T, Error>) -> Option<T> {
+fn typed<T>(result: Result<T, TreeError>) -> Option<T> {
     match result {
         Ok(done) => Some(done),
-        Err(Error::Codec(CodecError::Corrupt { .. }) | Error::Invalid(_)) => None,
+        Err(TreeError::Codec(CodecError::Corrupt { .. }) | TreeError::Invalid(_)) => None,
         Err(other) => panic!("{other:?}"),
     }
 }
@@ -377,7 +377,7 @@ impl Run {
         }
     }
 
-    fn write(&mut self, number: u16, len: u16, write: impl Fn(&Tree, &[u8], &[u8]) -> Result<bool, Error>) {
+    fn write(&mut self, number: u16, len: u16, write: impl Fn(&Tree, &[u8], &[u8]) -> Result<bool, TreeError>) {
         self.version = self.version.wrapping_add(1);
         let (key, value) = (self.shape.key(number), value(number, self.version, len.into()));
         // Key shapes may give one key to several numbers: the frame may hold it under an earlier one.

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use leafpress::codec::{CodecError, Scratch};
 use leafpress::tree::fuzz::{LeafView, Leaves, fingerprint_of};
-use leafpress::tree::{Error, MAX_KEY_BYTES};
+use leafpress::tree::{MAX_KEY_BYTES, TreeError};
 
 use super::damage::{Damage, Damaging};
 
@@ -45,10 +45,10 @@ pub fn inline_len(value: &[u8]) -> usize {
 }
 
 /// An error that damage may cause.
-fn typed<T>(result: Result<T, Error>) -> Option<T> {
+fn typed<T>(result: Result<T, TreeError>) -> Option<T> {
     match result {
         Ok(read) => Some(read),
-        Err(Error::Codec(CodecError::Corrupt { .. })) => None,
+        Err(TreeError::Codec(CodecError::Corrupt { .. })) => None,
         Err(other) => panic!("{other:?}"),
     }
 }

@@ -174,7 +174,7 @@ fn apply(tree: &Tree, map: &mut Map, shape: KeyShape, op: &Op, at: &str) {
         }
         Op::Tend(steps) => {
             for _ in 0..steps {
-                tree.tend(Duration::ZERO).expect(at);
+                tree.run_upkeep(Duration::ZERO).expect(at);
             }
         }
         Op::RequestTraining => _ = tree.request_training(),

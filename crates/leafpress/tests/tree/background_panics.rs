@@ -6,7 +6,7 @@ mod panicking;
 
 use std::sync::Arc;
 
-use leafpress::{DictionaryChoice, Error, Stats, Tree};
+use leafpress::{DictionaryChoice, Tree, TreeError, TreeStats};
 use panicking::{Panicking, block, in_time};
 
 fn tree(thread: &'static str, panics: u64) -> Tree {
@@ -14,7 +14,7 @@ fn tree(thread: &'static str, panics: u64) -> Tree {
         .engine(Arc::new(Panicking::new("zstd:1", thread, panics)))
         .dictionary(DictionaryChoice::Auto)
         .background_threads(2)
-        .high_watermark_pct(10)
+        .landing_compaction_pct(10)
         .landing_bytes(2048)
         .build()
         .unwrap()
@@ -38,7 +38,7 @@ fn a_tree_goes_on_compacting_after_panics() {
     let tree = tree("leafpress-bg", 3);
     let mut records = 0;
     // On a busy machine writers may compact nearly all leaves themselves.
-    let mut fill_until = |enough: &dyn Fn(&Stats) -> bool| loop {
+    let mut fill_until = |enough: &dyn Fn(&TreeStats) -> bool| loop {
         fill_tree(&tree, records..records + 5000);
         records += 5000;
         in_time(|| tree.settle()).unwrap();
@@ -65,7 +65,7 @@ fn a_tree_whose_compacting_threads_have_ended_says_so() {
         records += 1000;
     }
     let settled = in_time(|| tree.settle());
-    assert!(matches!(&settled, Err(Error::Background { reason }) if reason.contains("a bug of the engine")));
+    assert!(matches!(&settled, Err(TreeError::Background { reason }) if reason.contains("a bug of the engine")));
     fill_tree(&tree, records..records + 1000);
     assert!(in_time(|| tree.settle()).is_err());
     holds(&tree, 0..records + 1000);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leafpress::codec::Codec;
-use leafpress::tree::{Builder, DictionaryChoice, MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use leafpress::{Error, Layout, ShardBy, Tree};
+use leafpress::tree::{DictionaryChoice, MAX_KEY_BYTES, MAX_VALUE_BYTES, TreeBuilder};
+use leafpress::{Layout, ShardBy, Tree, TreeError};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ use crate::support::values::{Fill, Value};
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Small leaves, so that few records make many of them.
-fn builder(codec: &str) -> Builder {
+fn builder(codec: &str) -> TreeBuilder {
     Tree::builder().codec(codec.parse().unwrap()).leaf_bytes(1 << 10)
 }
 
@@ -146,19 +146,19 @@ fn what_is_no_record_is_refused_by_its_place() {
                 for again in [key(0), key(count - 1)] {
                     let error = with((again, value(1))).unwrap_err();
                     assert!(
-                        matches!(error, Error::Unsorted { index } if index as u64 == count),
+                        matches!(error, TreeError::Unsorted { index } if index as u64 == count),
                         "{error}"
                     );
                 }
             }
             let too_long = vec![b'z'; MAX_KEY_BYTES + 1];
             assert!(
-                matches!(with((too_long, value(1))).unwrap_err(), Error::KeyTooLong { len } if len > MAX_KEY_BYTES)
+                matches!(with((too_long, value(1))).unwrap_err(), TreeError::KeyTooLong { len } if len > MAX_KEY_BYTES)
             );
             let too_long = vec![0; MAX_VALUE_BYTES + 1];
             assert!(matches!(
                 with((key(count), too_long)).unwrap_err(),
-                Error::ValueTooLong { .. }
+                TreeError::ValueTooLong { .. }
             ));
         }
     }
@@ -172,7 +172,7 @@ fn records_before_a_wrong_one_are_taken() {
             let tree = builder("lz4").shards(shards).build().unwrap();
             let wrong = (vec![0; MAX_KEY_BYTES + 1], value(0));
             let error = tree.extend(records(0..count).chain([wrong]).chain(records(count..2 * count)));
-            assert!(matches!(error, Err(Error::KeyTooLong { .. })));
+            assert!(matches!(error, Err(TreeError::KeyTooLong { .. })));
             check(&tree, &records(0..count).collect());
         }
     }
@@ -288,7 +288,7 @@ fn a_codec_that_fails_leaves_the_records_before() {
         let extended = tree.extend((0..2000).map(same));
         let raised = engine.faults.raised();
         engine.faults.clear();
-        assert!(matches!(extended, Err(Error::Codec(_))), "{extended:?}");
+        assert!(matches!(extended, Err(TreeError::Codec(_))), "{extended:?}");
         assert!(raised > 0);
         let there = tree.len() as u64;
         assert!(there < 2000);
@@ -436,7 +436,7 @@ fn large_values_are_loaded() {
     let tree = without.build(Codec::None, KeyShape::Dense).unwrap();
     assert!(matches!(
         tree.extend((0..10).map(large).chain([(vec![], vec![0; MAX_VALUE_BYTES + 1])])),
-        Err(Error::ValueTooLong { .. })
+        Err(TreeError::ValueTooLong { .. })
     ));
     check(&tree, &(0..10).map(large).collect());
 }

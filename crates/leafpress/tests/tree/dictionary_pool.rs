@@ -1,11 +1,11 @@
 //! Trees of like records share a dictionary, and hold it once.
 
 use leafpress::codec::DictionaryPool;
-use leafpress::{Builder, Tree};
+use leafpress::{Tree, TreeBuilder};
 
 const RECORDS: u32 = 20_000;
 
-fn builder(codec: &str, pool: &DictionaryPool) -> Builder {
+fn builder(codec: &str, pool: &DictionaryPool) -> TreeBuilder {
     // Frames of one length: one that is chosen makes another dictionary worth training.
     Tree::builder()
         .codec(codec.parse().unwrap())
@@ -18,7 +18,7 @@ fn value(kind: &str, n: u32) -> Vec<u8> {
     format!("{kind}{scattered:08x} leaves {kind}{:06} and frames {kind}", n % 977).into_bytes()
 }
 
-fn filled(builder: Builder, kind: &str) -> Tree {
+fn filled(builder: TreeBuilder, kind: &str) -> Tree {
     let tree = builder.build().unwrap();
     for n in 0..RECORDS {
         tree.insert(&n.to_be_bytes(), &value(kind, n)).unwrap();

@@ -117,7 +117,7 @@ fn a_tenth_of_the_records_holds_about_a_tenth_of_the_memory() {
             left.leaves <= full.leaves / 2,
             "leaves were not merged: {full:?}, then {left:?}"
         );
-        let tree_bytes = |s: &leafpress::Stats| s.leaf_bytes + s.landing_bytes + s.inner_bytes;
+        let tree_bytes = |s: &leafpress::TreeStats| s.leaf_bytes + s.landing_bytes + s.inner_bytes;
         assert!(
             tree_bytes(&left) <= tree_bytes(&full) / 3,
             "{} of {} bytes are held for a tenth of the records",

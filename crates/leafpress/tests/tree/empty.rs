@@ -1,6 +1,6 @@
 //! The empty tree, before the first put and after `clear`, answers everything.
 
-use leafpress::{Layout, Stats, Tree};
+use leafpress::{Layout, Tree, TreeStats};
 
 fn trees() -> Vec<Tree> {
     vec![
@@ -64,7 +64,7 @@ fn clear_empties_and_the_tree_works_on() {
 
 #[test]
 fn the_ratio_of_no_user_bytes_is_zero() {
-    assert_eq!(Stats::default().held_per_user_byte(), 0.0);
+    assert_eq!(TreeStats::default().held_per_user_byte(), 0.0);
 }
 
 #[test]

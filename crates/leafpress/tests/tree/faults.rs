@@ -7,17 +7,17 @@ use crate::support::engine::RunLength;
 use crate::support::model::same_contents;
 use crate::support::strategies::settings;
 use leafpress::codec::CodecError;
-use leafpress::tree::{DictionaryChoice, Error};
-use leafpress::{Builder, Layout, Tree};
+use leafpress::tree::{DictionaryChoice, TreeError};
+use leafpress::{Layout, Tree, TreeBuilder};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// Frames of several records: a write lands as it is and is pressed by the compaction.
-fn frames() -> Builder {
+fn frames() -> TreeBuilder {
     Tree::builder().frame_bytes(512)
 }
 
-fn faulty(builder: Builder) -> (Arc<RunLength>, Tree) {
+fn faulty(builder: TreeBuilder) -> (Arc<RunLength>, Tree) {
     let engine = Arc::new(RunLength::default());
     let tree = builder
         .engine(engine.clone())
@@ -27,9 +27,9 @@ fn faulty(builder: Builder) -> (Arc<RunLength>, Tree) {
     (engine, tree)
 }
 
-fn is_the_fault<T: std::fmt::Debug>(result: Result<T, Error>) {
+fn is_the_fault<T: std::fmt::Debug>(result: Result<T, TreeError>) {
     match result {
-        Err(Error::Codec(CodecError::Failed { codec: "rle", .. })) => {}
+        Err(TreeError::Codec(CodecError::Failed { codec: "rle", .. })) => {}
         other => panic!("{other:?}"),
     }
 }
@@ -169,7 +169,7 @@ fn background_failures_are_counted_and_lose_nothing() {
     let builder = frames()
         .landing_bytes(2048)
         .background_threads(2)
-        .high_watermark_pct(10);
+        .landing_compaction_pct(10);
     let (engine, tree) = faulty(builder);
     fill(&tree, 500);
     tree.settle().unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::support::engine::RunLength;
 use leafpress::Tree;
 use leafpress::codec::CodecError;
-use leafpress::tree::{DictionaryChoice, Error};
+use leafpress::tree::{DictionaryChoice, TreeError};
 
 fn key(n: u32) -> [u8; 4] {
     n.to_be_bytes()
@@ -132,7 +132,7 @@ fn a_value_that_cannot_be_decoded_takes_no_other_with_it() {
             read.push(index as u32);
         });
         assert!(
-            matches!(result, Err(Error::Codec(CodecError::Failed { codec: "rle", .. }))),
+            matches!(result, Err(TreeError::Codec(CodecError::Failed { codec: "rle", .. }))),
             "{result:?}"
         );
         assert!(tree.get_many(&keys).is_err());

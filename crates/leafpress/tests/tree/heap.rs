@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::versioned::{key, value, version};
-use leafpress::{Builder, Codec, Layout, Tree};
+use leafpress::{Codec, Layout, Tree, TreeBuilder};
 
 const KEYS: u64 = 4000;
 const WRITERS: u64 = 2;
@@ -98,7 +98,7 @@ fn reader(tree: &Tree, seed: u64, done: &AtomicBool, written: &[AtomicU64]) {
     }
 }
 
-fn moved_among_threads(builder: Builder) {
+fn moved_among_threads(builder: TreeBuilder) {
     let tree = builder.leaf_bytes(1024).landing_bytes(256).build().unwrap();
     for n in 0..KEYS {
         tree.insert(&key(n), &value(n, 0)).unwrap();
@@ -160,7 +160,7 @@ fn moved_hashed_with_compactors() {
             .codec(Codec::Lz4 { acceleration: 1 })
             .layout(Layout::Hashed { sub_pages: 4 })
             .background_threads(1)
-            .high_watermark_pct(50),
+            .landing_compaction_pct(50),
     );
 }
 

@@ -4,8 +4,8 @@
 use std::ops::Bound;
 
 use leafpress::codec::Codec;
-use leafpress::tree::{DictionaryChoice, Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use leafpress::{Builder, Dictionary, Layout, ShardBy, Tree};
+use leafpress::tree::{DictionaryChoice, MAX_KEY_BYTES, MAX_VALUE_BYTES, TreeError};
+use leafpress::{Dictionary, Layout, ShardBy, Tree, TreeBuilder};
 
 fn tree() -> Tree {
     Tree::builder().build().unwrap()
@@ -21,7 +21,7 @@ fn a_key_past_the_limit_is_refused() {
         tree.update_if_present(&key, b"v"),
     ] {
         match result {
-            Err(Error::KeyTooLong { len }) => assert_eq!(len, MAX_KEY_BYTES + 1),
+            Err(TreeError::KeyTooLong { len }) => assert_eq!(len, MAX_KEY_BYTES + 1),
             other => panic!("{other:?}"),
         }
     }
@@ -35,12 +35,15 @@ fn a_key_past_the_limit_is_never_found() {
     let key = vec![b'k'; MAX_KEY_BYTES + 1];
     tree.insert(&key[1..], b"v").unwrap();
     // Such a key cannot be in the tree: absent and refused are both right, found or a panic is not.
-    assert!(matches!(tree.get(&key), Ok(None) | Err(Error::KeyTooLong { .. })));
+    assert!(matches!(tree.get(&key), Ok(None) | Err(TreeError::KeyTooLong { .. })));
     assert!(matches!(
         tree.contains_key(&key),
-        Ok(false) | Err(Error::KeyTooLong { .. })
+        Ok(false) | Err(TreeError::KeyTooLong { .. })
     ));
-    assert!(matches!(tree.remove(&key), Ok(false) | Err(Error::KeyTooLong { .. })));
+    assert!(matches!(
+        tree.remove(&key),
+        Ok(false) | Err(TreeError::KeyTooLong { .. })
+    ));
     assert_eq!(tree.len(), 1);
 }
 
@@ -98,7 +101,7 @@ fn a_value_past_the_limit_is_refused_and_the_old_one_kept() {
         tree.insert_if_absent(b"other", &value),
     ] {
         match result {
-            Err(Error::ValueTooLong { len }) => assert_eq!(len, MAX_VALUE_BYTES + 1),
+            Err(TreeError::ValueTooLong { len }) => assert_eq!(len, MAX_VALUE_BYTES + 1),
             other => panic!("{:?}", other.map_err(|e| e.to_string())),
         }
     }
@@ -133,9 +136,9 @@ fn a_value_of_the_limit_makes_the_round_trip() {
 }
 
 /// Asserts that the builder is refused for `option`, and that the reason says each of `allowed`.
-fn refused(builder: Builder, option: &str, allowed: &[&str]) {
+fn refused(builder: TreeBuilder, option: &str, allowed: &[&str]) {
     match builder.build() {
-        Err(error @ Error::Option { option: named, .. }) => {
+        Err(error @ TreeError::Option { option: named, .. }) => {
             assert_eq!(named, option);
             let message = error.to_string();
             assert!(message.starts_with(option), "{message}");
@@ -147,7 +150,7 @@ fn refused(builder: Builder, option: &str, allowed: &[&str]) {
     }
 }
 
-fn accepted(builder: Builder) {
+fn accepted(builder: TreeBuilder) {
     let shown = format!("{builder:?}");
     if let Err(error) = builder.build() {
         panic!("{shown}: {error}");
@@ -259,16 +262,16 @@ fn background_options_are_bounded() {
     );
     accepted(Tree::builder().background_threads(2));
     refused(
-        Tree::builder().high_watermark_pct(0),
-        "high_watermark_pct",
+        Tree::builder().landing_compaction_pct(0),
+        "landing_compaction_pct",
         &["1", "100"],
     );
     refused(
-        Tree::builder().high_watermark_pct(101),
-        "high_watermark_pct",
+        Tree::builder().landing_compaction_pct(101),
+        "landing_compaction_pct",
         &["100", "101"],
     );
-    accepted(Tree::builder().high_watermark_pct(100));
+    accepted(Tree::builder().landing_compaction_pct(100));
     let family = |name: &str| Tree::builder().background_codec(Some(name.into()));
     refused(family("brotli"), "background_codec", &["brotli", "lz4", "zstd"]);
     for name in ["none", "lz4", "zstd", "deflate", "zlib", "qpl"] {

@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::support::history::{Call, Event, is_linearizable};
 use leafpress::tree::Update;
-use leafpress::{Builder, Codec, Layout, Tree};
+use leafpress::{Codec, Layout, Tree, TreeBuilder};
 
 const THREADS: usize = 3;
 const KEYS: u64 = 3;
@@ -107,7 +107,7 @@ fn round(tree: &Tree, seed: u64, clock: &AtomicU64) {
     }
 }
 
-fn linearizable(builder: Builder) {
+fn linearizable(builder: TreeBuilder) {
     let tree = builder.build().unwrap();
     let clock = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
@@ -138,7 +138,7 @@ fn linearizable(builder: Builder) {
     tree.validate().unwrap();
 }
 
-fn small() -> Builder {
+fn small() -> TreeBuilder {
     Tree::builder().codec(Codec::None).leaf_bytes(1024)
 }
 
@@ -160,7 +160,7 @@ fn lz4_in_the_background() {
             .codec(lz4)
             .landing_bytes(1024)
             .background_threads(1)
-            .high_watermark_pct(10),
+            .landing_compaction_pct(10),
     );
 }
 

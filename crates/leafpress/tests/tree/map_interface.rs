@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leafpress::{Error, Tree};
+use leafpress::{Tree, TreeError};
 use proptest::prelude::*;
 
 type Record = (Vec<u8>, Vec<u8>);
@@ -54,7 +54,7 @@ fn what_is_not_sorted_is_refused() {
         let error = Tree::builder()
             .from_sorted(wrong.map(|key| (key, "value")))
             .unwrap_err();
-        assert!(matches!(error, Error::Unsorted { index: 2 }), "{error}");
+        assert!(matches!(error, TreeError::Unsorted { index: 2 }), "{error}");
     }
 }
 

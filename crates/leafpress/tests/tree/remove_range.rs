@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leafpress::tree::Tending;
+use leafpress::tree::Upkeep;
 use leafpress::{Layout, Tree};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -352,7 +352,7 @@ fn writers_on_either_side_of_many_leaves_that_go_lose_nothing() {
 fn leaves_that_go_whole_are_not_decoded() {
     // Also where nothing is below the range, so that each leaf in turn is the tree's first.
     for (from, to) in [(5_000, 15_000), (1, 15_000), (5_000, 20_000), (1, 20_000)] {
-        let tree = Tree::builder().tending(Tending::Caller).build().unwrap();
+        let tree = Tree::builder().upkeep(Upkeep::Caller).build().unwrap();
         let text = |n: u32| format!("Package: {n}\nSection: {}\n", n % 7).repeat(3);
         for n in 1..20_000_u32 {
             tree.insert(&n.to_be_bytes(), text(n).as_bytes()).unwrap();

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use leafpress::codec::Codec;
-use leafpress::{Builder, Tree};
+use leafpress::{Tree, TreeBuilder};
 
 const RECORDS: u64 = 12_000;
 
 /// Leaves of some forty records, so that there are two levels of inner nodes.
-fn builder() -> Builder {
+fn builder() -> TreeBuilder {
     Tree::builder().codec(Codec::None).leaf_bytes(4096).landing_bytes(256)
 }
 

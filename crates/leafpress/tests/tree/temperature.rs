@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use leafpress::codec::CodecError;
-use leafpress::tree::{Error, TemperatureRule};
+use leafpress::tree::{TemperatureRule, TreeError};
 use leafpress::{Codec, Layout, Tree};
 
 const RECORDS: u64 = 4000;
@@ -237,7 +237,7 @@ fn what_has_no_temperature_says_so() {
         .layout(Layout::Hashed { sub_pages: 4 })
         .build();
     assert!(
-        matches!(hashed, Err(Error::Option { option: "layout", .. })),
+        matches!(hashed, Err(TreeError::Option { option: "layout", .. })),
         "{hashed:?}"
     );
     for (text, rule) in [
@@ -277,7 +277,7 @@ fn what_has_no_temperature_says_so() {
     assert!(
         matches!(
             patient,
-            Err(Error::Option {
+            Err(TreeError::Option {
                 option: "temperature_rule",
                 ..
             })

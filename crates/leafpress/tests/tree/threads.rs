@@ -10,7 +10,7 @@ use std::thread;
 
 use crate::support::versioned::{key, value, version};
 use leafpress::tree::DictionaryChoice;
-use leafpress::{Builder, Codec, Layout, ShardBy, Tree};
+use leafpress::{Codec, Layout, ShardBy, Tree, TreeBuilder};
 
 const KEYS: u64 = 600;
 const WRITERS: u64 = 3;
@@ -157,7 +157,7 @@ fn scanner(tree: &Tree, seed: u64, running: &AtomicUsize) {
     }
 }
 
-fn stress(builder: Builder) {
+fn stress(builder: TreeBuilder) {
     let tree = builder.build().unwrap();
     for n in (0..KEYS).filter(|&n| permanent(n)) {
         tree.insert(&key(n), &value(n, 0)).unwrap();
@@ -203,7 +203,7 @@ fn stress(builder: Builder) {
     assert_eq!(tree.stats().records, expected.len() as u64);
 }
 
-fn small(codec: Codec) -> Builder {
+fn small(codec: Codec) -> TreeBuilder {
     Tree::builder().codec(codec).leaf_bytes(1024).landing_bytes(128)
 }
 
@@ -256,7 +256,7 @@ fn background() {
         small(LZ4)
             .landing_bytes(1024)
             .background_threads(2)
-            .high_watermark_pct(20),
+            .landing_compaction_pct(20),
     );
 }
 

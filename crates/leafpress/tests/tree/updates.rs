@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use leafpress::tree::{MAX_KEY_BYTES, Update};
-use leafpress::{Builder, Codec, Error, Tree};
+use leafpress::{Codec, Tree, TreeBuilder, TreeError};
 
 const THREADS: u64 = 4;
 
@@ -21,7 +21,7 @@ fn count(value: &[u8]) -> u64 {
 }
 
 /// Threads increment a few counters, by both ways that there are, while their leaves are compacted and neighbours come and go.
-fn counts_exactly(builder: Builder, len: usize, steps: u64) {
+fn counts_exactly(builder: TreeBuilder, len: usize, steps: u64) {
     let tree = builder.leaf_bytes(4096).build().unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -172,15 +172,18 @@ fn nothing_and_an_empty_value_are_two_things() {
 fn what_is_too_long_is_refused() {
     let tree = Tree::builder().build().unwrap();
     let key = [0; MAX_KEY_BYTES + 1];
-    assert!(matches!(tree.swap(&key, "x").unwrap_err(), Error::KeyTooLong { .. }));
+    assert!(matches!(
+        tree.swap(&key, "x").unwrap_err(),
+        TreeError::KeyTooLong { .. }
+    ));
     assert!(matches!(
         tree.compare_and_swap(&key, None, Some(b"x")).unwrap_err(),
-        Error::KeyTooLong { .. }
+        TreeError::KeyTooLong { .. }
     ));
     assert!(tree.compare_and_swap(&key, None, None).unwrap());
     assert!(matches!(
         tree.update_with(&key, |_| Update::Put("x")).unwrap_err(),
-        Error::KeyTooLong { .. }
+        TreeError::KeyTooLong { .. }
     ));
     assert_eq!(
         tree.update_with(&key, |_| Update::<&str>::Remove).unwrap(),

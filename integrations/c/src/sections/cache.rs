@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use leafpress_core::Cache;
-use leafpress_core::cache::{Entry, MAX_VALUE_BYTES};
+use leafpress_core::cache::{InsertOptions, MAX_VALUE_BYTES};
 
 use crate::callback::{ShowFound, given, show_value};
 use crate::failure::{Failure, NOT_FOUND, call, found};
@@ -114,8 +114,8 @@ pub unsafe extern "C" fn lp_cache_insert_ttl(
     // SAFETY: bytes of the caller's.
     let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
     call(|| {
-        let entry = Entry::ttl(Duration::from_millis(ttl_ms));
-        Ok(of(cache)?.insert_with(key.get("key")?, value.get("value")?, entry)?)
+        let entry = InsertOptions::ttl(Duration::from_millis(ttl_ms));
+        Ok(of(cache)?.insert_entry(key.get("key")?, value.get("value")?, entry)?)
     })
 }
 

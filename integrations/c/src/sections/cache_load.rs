@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::time::Duration;
 
-use leafpress_core::cache::{Entry, LoadError};
+use leafpress_core::cache::{InsertOptions, LoadError};
 
 use crate::callback::{given, show_value};
 use crate::failure::{Failure, NOT_FOUND, call};
@@ -16,7 +16,7 @@ use crate::{lp_cache, lp_value_fn};
 /// A load under way: what a loader puts its value into.
 pub struct lp_load {
     value: Option<Vec<u8>>,
-    entry: Entry,
+    entry: InsertOptions,
 }
 
 /// Gets the value of a key that is not in the cache from wherever it is, and hands it over by lp_load_set(). It returns 0; LP_NOT_FOUND if
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn lp_load_set(load: Option<&mut lp_load>, value: *const c
 pub unsafe extern "C" fn lp_load_set_ttl(load: Option<&mut lp_load>, ttl_ms: u64) -> lp_status {
     call(|| {
         let load = load.ok_or_else(|| Failure::argument("the load is NULL"))?;
-        load.entry = Entry::ttl(Duration::from_millis(ttl_ms));
+        load.entry = InsertOptions::ttl(Duration::from_millis(ttl_ms));
         Ok(())
     })
 }
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn lp_cache_get_or_load(
         let loaded = cache.try_get_or_insert_entry_with(key, || {
             let mut taken = lp_load {
                 value: None,
-                entry: Entry::default(),
+                entry: InsertOptions::default(),
             };
             // Without memory to note it, a loader that asks for its own key waits for ever.
             let _loading = copied(key).map(|key| Loading::begin(place, key));

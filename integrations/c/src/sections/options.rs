@@ -191,9 +191,9 @@ pub unsafe extern "C" fn lp_options_free(options: *mut lp_options) {
 }
 
 /// A tree that is to be made so; NULL is all defaults.
-pub(crate) fn tree_builder(options: Option<&lp_options>) -> Result<tree::Builder, Failure> {
+pub(crate) fn tree_builder(options: Option<&lp_options>) -> Result<tree::TreeBuilder, Failure> {
     let Some(options) = options else {
-        return Ok(tree::Builder::default());
+        return Ok(tree::TreeBuilder::default());
     };
     let options = handle::of(Some(options))?;
     if options.listener.is_some() {
@@ -207,9 +207,9 @@ pub(crate) fn tree_builder(options: Option<&lp_options>) -> Result<tree::Builder
 }
 
 /// A cache that is to be made so; NULL is all defaults.
-pub(crate) fn cache_builder(options: Option<&lp_options>) -> Result<cache::Builder, Failure> {
+pub(crate) fn cache_builder(options: Option<&lp_options>) -> Result<cache::CacheBuilder, Failure> {
     let Some(options) = options else {
-        return Ok(cache::Builder::default());
+        return Ok(cache::CacheBuilder::default());
     };
     let options = handle::of(Some(options))?;
     if options.dictionary.is_some() {

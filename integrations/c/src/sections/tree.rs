@@ -184,7 +184,7 @@ fn show_one(
     tree: Option<&lp_tree>,
     read: lp_record_fn,
     context: *mut c_void,
-    one: impl FnOnce(&Tree) -> Result<Option<leafpress_core::Record>, leafpress_core::Error>,
+    one: impl FnOnce(&Tree) -> Result<Option<leafpress_core::Record>, leafpress_core::TreeError>,
 ) -> lp_status {
     call(|| {
         given(read, "callback")?;

@@ -1,6 +1,6 @@
 //! Trees: what they hold and what they did.
 
-use leafpress_core::Stats;
+use leafpress_core::TreeStats;
 
 use crate::failure::{Failure, call};
 use crate::lp_status;
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn lp_tree_get_stats(tree: Option<&lp_tree>, stats: *mut l
 }
 
 impl lp_tree_stats {
-    fn of(stats: &Stats, struct_size: usize) -> Self {
+    fn of(stats: &TreeStats, struct_size: usize) -> Self {
         Self {
             struct_size,
             records: stats.records,

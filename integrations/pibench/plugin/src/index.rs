@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leafpress::tree::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use leafpress::{Builder, Tree};
+use leafpress::{Tree, TreeBuilder};
 use thiserror::Error;
 
 use crate::report;
@@ -36,7 +36,7 @@ enum WriteError {
     #[error("a value of {given} bytes, and the tree was made for {made_for}")]
     ValueSize { given: usize, made_for: usize },
     #[error(transparent)]
-    Tree(#[from] leafpress::Error),
+    Tree(#[from] leafpress::TreeError),
 }
 
 /// A tree whose keys are all of one size, and its values too.
@@ -49,7 +49,7 @@ pub(crate) struct Index {
 
 impl Index {
     /// A tree with keys and values of these sizes.
-    pub(crate) fn new(tree: Builder, key_size: usize, value_size: usize) -> Result<Self, CreateError> {
+    pub(crate) fn new(tree: TreeBuilder, key_size: usize, value_size: usize) -> Result<Self, CreateError> {
         if key_size > MAX_KEY_BYTES {
             return Err(CreateError::KeySize(key_size));
         }

@@ -1,6 +1,6 @@
 //! The tree's options, from the environment variable `LEAFPRESS_TREE`: `codec=lz4,shards=4`.
 //!
-//! Names are those of [`leafpress::Builder`]'s methods, values are written as the `leafpress` command takes them. What is not named stays at its
+//! Names are those of [`leafpress::TreeBuilder`]'s methods, values are written as the `leafpress` command takes them. What is not named stays at its
 //! default. Sharding by key range is left out: its boundaries follow from the keys, which nobody knows yet.
 
 use std::env::VarError;
@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use leafpress::codec::{JobCache, StreamCache};
-use leafpress::{Builder, DictionaryChoice, Layout, Tree};
+use leafpress::{DictionaryChoice, Layout, Tree, TreeBuilder};
 use thiserror::Error;
 
 use crate::program::Interface;
@@ -18,7 +18,7 @@ pub(crate) const VARIABLE: &str = "LEAFPRESS_TREE";
 
 /// What can be set.
 const OPTIONS: &str = "background_codec=FAMILY, background_threads=0..64, codec=NAME, dictionary=auto|off, dictionary_bytes=1024..1048576, \
-     frame_bytes=1..leaf_bytes, high_watermark_pct=1..100, interface=auto|original|bulk_load, job_cache=thread|none, \
+     frame_bytes=1..leaf_bytes, landing_compaction_pct=1..100, interface=auto|original|bulk_load, job_cache=thread|none, \
      landing_bytes=0..16384, layout=ordered|hashed:1..64, \
      leaf_bytes=1024..32768, shards=1..1024, stream_cache=thread|none";
 
@@ -46,7 +46,7 @@ pub(crate) enum SettingsError {
 /// What the variable asks for.
 pub(crate) struct Settings {
     /// The tree, whose bounds are checked when it is built.
-    pub(crate) tree: Builder,
+    pub(crate) tree: TreeBuilder,
     /// The interface that the program calls; `None` to find it out.
     pub(crate) interface: Option<Interface>,
 }
@@ -105,8 +105,8 @@ const INTERFACES: [(&str, Option<Interface>); 3] = [
 ];
 
 /// Sets one option, or says why not; `None` if there is no such option. Bounds of numbers are the tree's business, at
-/// [`Builder::build`].
-fn set(builder: Builder, option: &str, value: &str) -> Option<Result<Builder, String>> {
+/// [`TreeBuilder::build`].
+fn set(builder: TreeBuilder, option: &str, value: &str) -> Option<Result<TreeBuilder, String>> {
     Some(match option {
         "background_codec" => Ok(builder.background_codec((value != "all").then(|| value.to_owned()))),
         "background_threads" => parsed(value).map(|threads| builder.background_threads(threads)),
@@ -118,7 +118,7 @@ fn set(builder: Builder, option: &str, value: &str) -> Option<Result<Builder, St
         .map(|dictionary| builder.dictionary(dictionary)),
         "dictionary_bytes" => parsed(value).map(|bytes| builder.dictionary_bytes(bytes)),
         "frame_bytes" => parsed(value).map(|bytes| builder.frame_bytes(bytes)),
-        "high_watermark_pct" => parsed(value).map(|pct| builder.high_watermark_pct(pct)),
+        "landing_compaction_pct" => parsed(value).map(|pct| builder.landing_compaction_pct(pct)),
         "job_cache" => one_of(value, &[("thread", JobCache::Thread), ("none", JobCache::None)])
             .map(|cache| builder.job_cache(cache)),
         "landing_bytes" => parsed(value).map(|bytes| builder.landing_bytes(bytes)),
@@ -155,11 +155,11 @@ fn layout(value: &str) -> Result<Layout, String> {
 
 #[cfg(test)]
 mod tests {
-    use leafpress::Builder;
+    use leafpress::TreeBuilder;
 
     use super::{Interface, OPTIONS, Settings, SettingsError};
 
-    fn builder(text: &str) -> Result<Builder, SettingsError> {
+    fn builder(text: &str) -> Result<TreeBuilder, SettingsError> {
         text.parse().map(|settings: Settings| settings.tree)
     }
 
@@ -193,7 +193,7 @@ mod tests {
             ("dictionary=auto", "dictionary: Auto"),
             ("dictionary_bytes=4096", "dictionary_bytes: Some(4096)"),
             ("frame_bytes=777", "frame_bytes: Some(777)"),
-            ("high_watermark_pct=33", "high_watermark_pct: 33"),
+            ("landing_compaction_pct=33", "landing_compaction_pct: 33"),
             ("job_cache=none", "job_cache: None"),
             ("landing_bytes=99", "landing_bytes: Some(99)"),
             ("layout=hashed:7", "layout: Hashed { sub_pages: 7 }"),
@@ -260,10 +260,13 @@ mod tests {
                 "dictionary_bytes=5",
                 "dictionary_bytes: 5 is out of bounds: 1024 to 1048576",
             ),
-            ("high_watermark_pct=300", "high_watermark_pct=300: number too large"),
             (
-                "high_watermark_pct=101",
-                "high_watermark_pct: 101 is out of bounds: 1 to 100",
+                "landing_compaction_pct=300",
+                "landing_compaction_pct=300: number too large",
+            ),
+            (
+                "landing_compaction_pct=101",
+                "landing_compaction_pct: 101 is out of bounds: 1 to 100",
             ),
             (
                 "background_threads=65",

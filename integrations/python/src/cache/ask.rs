@@ -12,13 +12,13 @@ use std::task::{Context, Poll, Waker};
 
 use crate::lock::Mutex;
 use leafpress::Cache;
-use leafpress::cache::{Entry, LoadError};
+use leafpress::cache::{InsertOptions, LoadError};
 use pyo3::prelude::*;
 
 use super::handle::closed;
 use crate::errors;
 
-type Loaded = Result<(Vec<u8>, Entry), PyErr>;
+type Loaded = Result<(Vec<u8>, InsertOptions), PyErr>;
 type Answer = Result<Vec<u8>, LoadError<PyErr>>;
 
 /// What a load gives, when it does.

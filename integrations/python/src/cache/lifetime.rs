@@ -38,7 +38,7 @@ struct Options<'a, 'py> {
 
 impl Options<'_, '_> {
     /// The library's builder.
-    fn builder(self) -> PyResult<leafpress::cache::Builder> {
+    fn builder(self) -> PyResult<leafpress::cache::CacheBuilder> {
         let mut builder = Cache::builder().memory(match self.memory {
             Some(memory) => options::bytes("memory", memory)?,
             None => MEMORY_BYTES,

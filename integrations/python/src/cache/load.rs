@@ -5,7 +5,7 @@ use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use leafpress::cache::Entry;
+use leafpress::cache::InsertOptions;
 use pyo3::PyTraverseError;
 use pyo3::exceptions::PyException;
 use pyo3::gc::PyVisit;
@@ -105,10 +105,14 @@ impl Wake for Callback {
 }
 
 /// The bytes of a value, and how it is inserted.
-type Loaded = (Vec<u8>, Entry);
+type Loaded = (Vec<u8>, InsertOptions);
 
 /// Runs a loader, and returns what it gave, and its bytes.
-fn load<'py>(cache: &CacheBase, loader: &Bound<'py, PyAny>, entry: Entry) -> PyResult<(Bound<'py, PyAny>, Loaded)> {
+fn load<'py>(
+    cache: &CacheBase,
+    loader: &Bound<'py, PyAny>,
+    entry: InsertOptions,
+) -> PyResult<(Bound<'py, PyAny>, Loaded)> {
     let value = call::with(loader, ())?;
     let bytes = cache.values.input(&value)?.as_ref().to_vec();
     cache.note_length(bytes.len());
@@ -181,7 +185,7 @@ impl CacheBase {
         &self,
         key: &Bound<'py, PyAny>,
         loader: &Bound<'py, PyAny>,
-        entry: Entry,
+        entry: InsertOptions,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = key.py();
         let key = self.keys.input(key)?;
@@ -305,7 +309,8 @@ impl Ask {
         let ttl = options::time_or_none("ttl", ttl)?;
         let bytes = cache.values.input(value)?.as_ref().to_vec();
         cache.note_length(bytes.len());
-        self.open.fill(Ok((bytes, ttl.map_or_else(Entry::default, Entry::ttl))));
+        self.open
+            .fill(Ok((bytes, ttl.map_or_else(InsertOptions::default, InsertOptions::ttl))));
         Ok(())
     }
 

@@ -68,7 +68,7 @@ impl CacheBase {
             let records = std::mem::take(gathered);
             self.unlocked(py, |cache| {
                 let mut records = records.iter();
-                records.try_for_each(|(key, value)| cache.insert_with(key, value, entry))
+                records.try_for_each(|(key, value)| cache.insert_entry(key, value, entry))
             })
         };
         for pair in call::iterate(&pairs)? {

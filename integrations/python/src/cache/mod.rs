@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leafpress::Cache;
-use leafpress::cache::Entry;
+use leafpress::cache::InsertOptions;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 
@@ -132,8 +132,8 @@ impl CacheBase {
 }
 
 /// How a record is inserted that lives for `ttl`.
-fn entry(ttl: Option<&Bound<'_, PyAny>>) -> PyResult<Entry> {
-    Ok(options::time_or_none("ttl", ttl)?.map_or_else(Entry::default, Entry::ttl))
+fn entry(ttl: Option<&Bound<'_, PyAny>>) -> PyResult<InsertOptions> {
+    Ok(options::time_or_none("ttl", ttl)?.map_or_else(InsertOptions::default, InsertOptions::ttl))
 }
 
 /// `KeyError` with the key, as dict raises it.

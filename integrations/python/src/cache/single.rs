@@ -74,7 +74,7 @@ impl CacheBase {
         let (py, key, value) = (key.py(), self.keys.input(key)?, self.values.input(value)?);
         let (key, value): (&[u8], &[u8]) = (key.as_ref(), value.as_ref());
         let is_long = self.note_length(value.len());
-        self.short(py, is_long, |cache| cache.insert_with(key, value, entry))
+        self.short(py, is_long, |cache| cache.insert_entry(key, value, entry))
     }
 
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {

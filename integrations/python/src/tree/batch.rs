@@ -134,7 +134,7 @@ impl Tree {
     }
 }
 
-fn values_of(tree: &leafpress::Tree, keys: &[&[u8]]) -> Result<Values, leafpress::Error> {
+fn values_of(tree: &leafpress::Tree, keys: &[&[u8]]) -> Result<Values, leafpress::TreeError> {
     let mut values = Values {
         bytes: Vec::new(),
         places: Vec::with_capacity(keys.len()),

@@ -83,7 +83,7 @@ impl Batch {
 
 impl State {
     /// Reads the next batch. The interpreter's lock is not needed.
-    fn refill(&mut self, tree: &leafpress::Tree, part: Part, is_reverse: bool) -> Result<(), leafpress::Error> {
+    fn refill(&mut self, tree: &leafpress::Tree, part: Part, is_reverse: bool) -> Result<(), leafpress::TreeError> {
         self.batch.clear();
         let Some(bounds) = self.rest.take() else {
             return Ok(());

@@ -112,7 +112,7 @@ impl Tree {
     fn work<R: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&leafpress::Tree) -> Result<R, leafpress::Error> + Send,
+        work: impl FnOnce(&leafpress::Tree) -> Result<R, leafpress::TreeError> + Send,
     ) -> PyResult<R> {
         let tree = self.inner()?;
         py.detach(|| work(tree)).map_err(|error| of_tree(&error))

@@ -1,6 +1,6 @@
 //! How a tree is built: keyword arguments, and the library's builder of them.
 
-use leafpress::{Builder, Dictionary, DictionaryChoice};
+use leafpress::{Dictionary, DictionaryChoice, TreeBuilder};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
@@ -100,21 +100,21 @@ impl Options {
     ///
     /// # Errors
     /// As the library's builder.
-    pub fn build(&self) -> Result<leafpress::Tree, leafpress::Error> {
-        let mut builder: Builder = leafpress::Tree::builder().codec(self.codec);
+    pub fn build(&self) -> Result<leafpress::Tree, leafpress::TreeError> {
+        let mut builder: TreeBuilder = leafpress::Tree::builder().codec(self.codec);
         builder = builder.dictionary(match &self.dictionary {
             DictionaryOption::Auto => DictionaryChoice::Auto,
             DictionaryOption::Off => DictionaryChoice::Off,
             DictionaryOption::Given(dictionary) => DictionaryChoice::Given(dictionary.clone()),
         });
-        let setters: [fn(Builder, usize) -> Builder; SIZES.len()] = [
-            Builder::dictionary_bytes,
-            Builder::frame_bytes,
-            Builder::leaf_bytes,
-            Builder::landing_bytes,
-            Builder::shards,
-            Builder::background_threads,
-            Builder::load_threads,
+        let setters: [fn(TreeBuilder, usize) -> TreeBuilder; SIZES.len()] = [
+            TreeBuilder::dictionary_bytes,
+            TreeBuilder::frame_bytes,
+            TreeBuilder::leaf_bytes,
+            TreeBuilder::landing_bytes,
+            TreeBuilder::shards,
+            TreeBuilder::background_threads,
+            TreeBuilder::load_threads,
         ];
         for (set, size) in setters.iter().zip(self.sizes) {
             if let Some(size) = size {

@@ -234,7 +234,7 @@ fn place(index: &Bound<'_, PyAny>) -> PyResult<isize> {
 }
 
 /// The record at an index, from the front, or below 0 from the back.
-fn nth(tree: &leafpress::Tree, index: isize) -> Result<Option<Record>, leafpress::Error> {
+fn nth(tree: &leafpress::Tree, index: isize) -> Result<Option<Record>, leafpress::TreeError> {
     let (len, from_end) = (tree.len(), index.unsigned_abs());
     let (mut skipped, mut is_front) = match index < 0 {
         true => (from_end - 1, false),

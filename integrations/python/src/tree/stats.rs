@@ -1,6 +1,6 @@
 //! What a tree says of itself, as `leafpress.TreeStats`.
 
-use leafpress::Stats;
+use leafpress::TreeStats;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyType};
 use crate::call;
 
 /// The library's figures in the class of Python's that documents them.
-pub fn named<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyAny>> {
+pub fn named<'py>(py: Python<'py>, stats: &TreeStats) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let fields = PyDict::new(py);
     macro_rules! set {

@@ -221,7 +221,7 @@ impl Tree {
     }
 }
 
-fn have_same_records(one: &leafpress::Tree, other: &leafpress::Tree) -> Result<bool, leafpress::Error> {
+fn have_same_records(one: &leafpress::Tree, other: &leafpress::Tree) -> Result<bool, leafpress::TreeError> {
     if std::ptr::eq(one, other) {
         return Ok(true);
     }

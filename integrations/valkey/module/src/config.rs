@@ -48,7 +48,7 @@ static DICTIONARY: NumberOption = NumberOption {
 };
 
 static TEND_BUDGET: NumberOption = NumberOption {
-    name: c"tend-budget-us",
+    name: c"upkeep-budget-us",
     default: 500,
     least: 50,
     most: 100_000,

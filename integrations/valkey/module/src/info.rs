@@ -5,7 +5,7 @@ use crate::api::info::Section;
 use crate::store::databases::databases;
 use crate::store::removal;
 use crate::store::settings::trees;
-use crate::tend::spent;
+use crate::upkeep::spent;
 
 /// Fills it. Nothing here takes longer where there is more data.
 pub fn fill(section: &mut Section) {

@@ -24,7 +24,7 @@ mod load;
 mod persist;
 #[allow(unsafe_code)]
 mod store;
-mod tend;
+mod upkeep;
 
 #[global_allocator]
 static ALLOCATOR: alloc::ServerAllocator = alloc::ServerAllocator;

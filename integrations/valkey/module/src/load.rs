@@ -13,7 +13,7 @@ use crate::api::table::{self, api};
 use crate::api::{Context, datatype, hooks};
 use crate::persist::{ENCODING, dictionaries, digest, load, memory, rewrite, save};
 use crate::store::removal;
-use crate::{commands, config, events, filter, info, tend};
+use crate::{commands, config, events, filter, info, upkeep};
 
 /// Version of the servers' interface.
 const INTERFACE: c_int = 1;
@@ -84,11 +84,11 @@ fn start(context: Context, arguments: c_int) -> Result<(), String> {
             swap: events::swap,
             aside: events::aside,
             moved: events::moved,
-            forked: tend::forked,
+            forked: upkeep::forked,
             gone: filter::forget,
             saved: dictionaries::end_saving,
             loaded: dictionaries::end_loading,
-            tick: tend::tick,
+            tick: upkeep::tick,
             info: info::fill,
         },
     )?;

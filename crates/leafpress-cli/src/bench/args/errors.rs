@@ -29,7 +29,7 @@ pub fn bad_input(error: &LabError) -> Failure {
         LabError::Data { source_name, reason } => {
             Failure::bad_input(format!("--value_source corpus:{source_name}: {reason}"))
         }
-        LabError::Tree(leafpress::Error::Codec(e)) => {
+        LabError::Tree(leafpress::TreeError::Codec(e)) => {
             Failure::bad_input(format!("INPUT: {e}; `leafpress codecs` lists what runs here"))
         }
         e => Failure::failed(e.to_string()),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use leafpress::Codec;
 use leafpress::codec::EngineOptions;
 use leafpress::store::{FaultyStore, MemoryStore, Operation, PageStore};
-use leafpress_pages::pool::Share;
+use leafpress_pages::pool::RawShare;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -141,10 +141,10 @@ impl<'a> Setup<'a> {
         };
         let mut runs = Vec::new();
         for (codec, costs) in &self.codecs {
-            let fixed = self.options.shares.iter().map(|share| Share::Fixed {
+            let fixed = self.options.shares.iter().map(|share| RawShare::Fixed {
                 raw_percent: 100 - (*share).min(100),
             });
-            runs.extend(fixed.chain([Share::Adaptive]).map(|share| (*codec, costs, share)));
+            runs.extend(fixed.chain([RawShare::Adaptive]).map(|share| (*codec, costs, share)));
         }
         let total = runs.len();
         for (number, (codec, costs, share)) in runs.into_iter().enumerate() {
@@ -211,26 +211,26 @@ impl<'a> Setup<'a> {
         }
     }
 
-    fn pool_options(&self, codec: Codec, costs: &CodecCosts, share: Share) -> Result<PoolOptions, LabError> {
+    fn pool_options(&self, codec: Codec, costs: &CodecCosts, share: RawShare) -> Result<PoolOptions, LabError> {
         let mut run = self.pool_of_pages();
         run.budget_bytes = self.memory_bytes;
         run.codec = codec;
         run.share = share;
         run.restore_after = Some(self.question.restore_after);
-        run.background_threads = Some(usize::from(share == Share::Adaptive));
+        run.background_threads = Some(usize::from(share == RawShare::Adaptive));
         run.seconds = self.options.seconds;
         run.distribution = self.law;
         run.device_latency_us = self.device_us;
         run.verify = Verify::OneIn(64);
         let model = self.model_options(self.device_us as f64, self.question.hit_us);
         let share = match share {
-            Share::Fixed { raw_percent } => 1.0 - f64::from(raw_percent) / 100.0,
-            Share::Adaptive => 0.9,
+            RawShare::Fixed { raw_percent } => 1.0 - f64::from(raw_percent) / 100.0,
+            RawShare::Adaptive => 0.9,
         };
         let seconds = self.warm_up_seconds(&model, costs, share)?;
         run.warmup = Warmup::Seconds(match run.share {
-            Share::Fixed { .. } => seconds,
-            Share::Adaptive => (seconds * 2.0).max(MIN_ADAPTING),
+            RawShare::Fixed { .. } => seconds,
+            RawShare::Adaptive => (seconds * 2.0).max(MIN_ADAPTING),
         });
         run.validate()?;
         Ok(run)

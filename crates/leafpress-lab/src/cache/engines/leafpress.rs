@@ -1,6 +1,6 @@
 //! Ours.
 
-use leafpress::cache::{Disk, DiskStats, Entry, Policy};
+use leafpress::cache::{Disk, DiskStats, InsertOptions, Policy};
 use leafpress::{Cache, CacheError, Codec};
 
 use super::super::outcome::DiskFigures;
@@ -9,7 +9,7 @@ use super::{Engine, Settings, Standing};
 /// [`leafpress::Cache`].
 pub(super) struct Leafpress {
     cache: Cache,
-    entry: Option<Entry>,
+    entry: Option<InsertOptions>,
 }
 
 impl Leafpress {
@@ -36,7 +36,7 @@ impl Leafpress {
         }
         Ok(Self {
             cache,
-            entry: settings.ttl.map(Entry::ttl),
+            entry: settings.ttl.map(InsertOptions::ttl),
         })
     }
 }
@@ -65,7 +65,7 @@ impl Engine for Leafpress {
 
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<(), CacheError> {
         match self.entry {
-            Some(entry) => self.cache.insert_with(key, value, entry),
+            Some(entry) => self.cache.insert_entry(key, value, entry),
             None => self.cache.insert(key, value),
         }
     }

@@ -46,7 +46,7 @@ pub enum LabError {
     },
     /// The tree failed.
     #[error(transparent)]
-    Tree(#[from] leafpress::Error),
+    Tree(#[from] leafpress::TreeError),
     /// A cache failed.
     #[cfg(feature = "cache")]
     #[error(transparent)]

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use leafpress::Stats;
+use leafpress::TreeStats;
 use quanta::Clock;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -234,7 +234,7 @@ fn sampling(spec: &RunSpec) -> Sampling {
 
 /// What the tree held at `stats`, and by how much the process has grown since it was `resident_before`, less what its allocators have
 /// free: the harness's buffers and the loader's would be counted as the tree's else.
-fn memory(stats: &Stats, resident_before: Option<u64>) -> Memory {
+fn memory(stats: &TreeStats, resident_before: Option<u64>) -> Memory {
     resources::release_free_memory();
     Memory {
         records: stats.records,
@@ -259,8 +259,8 @@ struct Window {
     user_seconds: f64,
     system_seconds: f64,
     other_cores: Option<f64>,
-    before: Stats,
-    after: Stats,
+    before: TreeStats,
+    after: TreeStats,
     counts: Counts,
     histograms: Histograms,
     timeline: Vec<Moment>,

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::RwLock;
 
-use leafpress::Error;
+use leafpress::TreeError;
 
 use super::*;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Broken {
 }
 
 impl Store for Broken {
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         let mut map = self.map.write().unwrap();
         // Only overwrites are forgotten: a key that never was is another fault.
         if map.contains_key(key) && self.strikes(Fault::DropsPut) {
@@ -70,9 +70,9 @@ impl Store for Broken {
         Ok(new != self.strikes(Fault::LiesOnPut))
     }
 
-    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError> {
         if self.strikes(Fault::Fails) {
-            return Err(Error::OutOfMemory { bytes: 42 });
+            return Err(TreeError::OutOfMemory { bytes: 42 });
         }
         assert!(!self.strikes(Fault::Panics), "a panic on purpose");
         value.clear();
@@ -91,7 +91,7 @@ impl Store for Broken {
         Ok(true)
     }
 
-    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+    fn remove(&self, key: &[u8]) -> Result<bool, TreeError> {
         let mut map = self.map.write().unwrap();
         if self.fault == Fault::DropsRemove {
             return Ok(map.contains_key(key));
@@ -99,7 +99,7 @@ impl Store for Broken {
         Ok(map.remove(key).is_some())
     }
 
-    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), TreeError> {
         let map = self.map.read().unwrap();
         let mut records: Vec<_> = map.range(start.to_vec()..).take(limit).collect();
         if self.fault == Fault::ReversesScan {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use leafpress::Error;
+use leafpress::TreeError;
 
 use super::{Shared, ledger, load, tree};
 use crate::core::LabError;
@@ -46,25 +46,25 @@ pub(crate) fn weigh_store(
 struct Nothing;
 
 impl Store for Nothing {
-    fn put(&self, _: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn put(&self, _: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         std::hint::black_box(value.to_vec());
         Ok(true)
     }
 
-    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, Error>> {
+    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, TreeError>> {
         let read = records.map(|(key, value)| std::hint::black_box((key, value.to_vec())));
         Some(Ok(read.count() as u64))
     }
 
-    fn get_into(&self, _: &[u8], _: &mut Vec<u8>) -> Result<bool, Error> {
+    fn get_into(&self, _: &[u8], _: &mut Vec<u8>) -> Result<bool, TreeError> {
         Ok(false)
     }
 
-    fn remove(&self, _: &[u8]) -> Result<bool, Error> {
+    fn remove(&self, _: &[u8]) -> Result<bool, TreeError> {
         Ok(false)
     }
 
-    fn scan(&self, _: &[u8], _: usize, _: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+    fn scan(&self, _: &[u8], _: usize, _: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), TreeError> {
         Ok(())
     }
 

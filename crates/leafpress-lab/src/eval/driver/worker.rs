@@ -85,7 +85,7 @@ pub(super) struct Done {
     pub(super) timeline: Option<Vec<Moment>>,
 }
 
-pub(super) fn failed(operation: &'static str, id: u64, error: &leafpress::Error) -> LabError {
+pub(super) fn failed(operation: &'static str, id: u64, error: &leafpress::TreeError) -> LabError {
     LabError::Operation {
         operation,
         id,

@@ -6,7 +6,7 @@
 use crate::tuner::costs::{CLASSES, Prices};
 use crate::tuner::miniatures;
 use crate::tuner::sampled_keys::SampledKeys;
-use crate::victim::{LENT_WORTH, Taking, is_worth_restoring};
+use crate::victim::{LENT_WORTH, OnHit, is_worth_restoring};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::TryGrow;
 
@@ -176,12 +176,12 @@ impl Miniature {
     }
 
     /// A lookup of a followed block. `is_here`: the cache itself had it.
-    pub(super) fn look(&mut self, slot: u32, is_here: bool, taking: Taking, weight: f32, world: &mut World<'_>) {
+    pub(super) fn look(&mut self, slot: u32, is_here: bool, on_hit: OnHit, weight: f32, world: &mut World<'_>) {
         let class = world.sampled.class(slot);
         let place = self.place(slot);
         if place.state == State::Absent {
             self.counts[class].misses += weight;
-            if is_here && taking == Taking::Keep {
+            if is_here && on_hit == OnHit::Keep {
                 self.offer(slot, false, weight, world);
             }
             return;
@@ -189,10 +189,10 @@ impl Miniature {
         if place.is_compressed {
             self.counts[class].decodings += weight;
         }
-        self.places[slot as usize].is_lent = taking == Taking::Lend;
-        if taking == Taking::Take {
+        self.places[slot as usize].is_lent = on_hit == OnHit::Promote;
+        if on_hit == OnHit::Remove {
             self.remove(slot, world);
-        } else if taking == Taking::Keep && place.is_compressed && self.is_for_raw(slot, world) {
+        } else if on_hit == OnHit::Keep && place.is_compressed && self.is_for_raw(slot, world) {
             self.counts[class].copies += weight;
             self.leave(slot);
             self.enter(slot, State::Raw, false, world.sampled.raw_bytes(slot));

@@ -9,7 +9,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::Taking;
+use super::OnHit;
 use crate::tuner::costs::{Costs, UNSHRINKABLE};
 use crate::tuner::{Settings, Tuner};
 use model::{Event, Model};
@@ -45,12 +45,12 @@ impl Tuner<Model> {
     }
 
     /// A followed block was looked up, and was here if it has a length. `asked`: how often it was asked for lately.
-    pub(super) fn looked(&self, hash: u64, asked: u8, raw_bytes: Option<u32>, taking: Taking) {
+    pub(super) fn looked(&self, hash: u64, asked: u8, raw_bytes: Option<u32>, on_hit: OnHit) {
         self.note(Event::Looked {
             hash,
             asked,
             found: raw_bytes.unwrap_or(0),
-            taking,
+            on_hit,
         });
     }
 

@@ -9,7 +9,7 @@ use super::miniature::{Block, Miniature, World};
 use crate::tuner;
 use crate::tuner::costs::{Prices, UNSHRINKABLE};
 use crate::tuner::miniatures::{Fullest, Miniatures, Shape};
-use crate::victim::Taking;
+use crate::victim::OnHit;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, copied, room_for};
 
@@ -49,7 +49,7 @@ pub(in crate::victim) enum Event {
         hash: u64,
         found: u32,
         asked: u8,
-        taking: Taking,
+        on_hit: OnHit,
     },
     /// It was to be put in.
     Offered {
@@ -121,7 +121,7 @@ impl Model {
                 hash,
                 found,
                 asked,
-                taking,
+                on_hit,
             } => {
                 self.count_lookup();
                 let known = self.sampled.find(hash);
@@ -138,8 +138,8 @@ impl Model {
                 self.mark(slot, asked);
                 let is_here = found > 0;
                 self.each(|mini, world| match known {
-                    Some(_) => mini.look(slot, is_here, taking, weight, world),
-                    None if taking == Taking::Keep => mini.offer(slot, false, 0.0, world),
+                    Some(_) => mini.look(slot, is_here, on_hit, weight, world),
+                    None if on_hit == OnHit::Keep => mini.offer(slot, false, 0.0, world),
                     None => {}
                 });
             }

@@ -59,7 +59,7 @@ impl World {
                         hash,
                         found: 0,
                         asked: *count,
-                        taking: Taking::Keep,
+                        on_hit: OnHit::Keep,
                     },
                     Event::Offered {
                         hash,
@@ -141,7 +141,7 @@ fn too_small_a_budget_decides_nothing_and_holds_little() {
     assert!(adaptive.resize_within(1 << 20) < 10_000);
     assert!(!adaptive.follows(1 << 40));
     for hash in 0..10_000 {
-        adaptive.looked(hash, 1, None, Taking::Keep);
+        adaptive.looked(hash, 1, None, OnHit::Keep);
     }
     assert_eq!(adaptive.step(), None);
     assert_eq!(adaptive.fraction(), 0.0);

@@ -1,7 +1,7 @@
 //! An entry: a header, the key, and the block as it is stored.
 //!
 //! Whoever holds the shard's lock may find an entry in its table, pin it, and unlink it. A pinned entry is read without the lock: its bytes
-//! do not change, and it is freed by whoever gives the last pin back once it is unlinked. So there are three ways to have one: an [`Entry`]
+//! do not change, and it is freed by whoever gives the last pin back once it is unlinked. So there are three ways to have one: an [`BlockRef`]
 //! borrows the table or a pin, a [`Pin`] holds it, and an [`Owned`] is nobody else's.
 
 mod region;
@@ -52,16 +52,16 @@ pub(super) struct Header {
     pub(super) pressed: bool,
 }
 
-/// Where an entry is. To read it takes an [`Entry`].
+/// Where an entry is. To read it takes an [`BlockRef`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Link(NonNull<Header>);
 
-// SAFETY: a link is an address; what it leads to is read through an [`Entry`] only, and what changes there is atomic.
+// SAFETY: a link is an address; what it leads to is read through an [`BlockRef`] only, and what changes there is atomic.
 unsafe impl Send for Link {}
 
 /// An entry that is neither written nor freed as long as this lives: its table is borrowed, or a pin.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry<'e> {
+pub(super) struct BlockRef<'e> {
     link: Link,
     held: PhantomData<&'e Header>,
 }
@@ -179,7 +179,7 @@ impl Owned {
 }
 
 impl Pin {
-    pub(super) fn entry(&self) -> Entry<'_> {
+    pub(super) fn entry(&self) -> BlockRef<'_> {
         // SAFETY: an entry with a pin is not freed, and its bytes do not change.
         unsafe { self.0.entry() }
     }
@@ -205,7 +205,7 @@ impl<'h, H: Home> Pinned<'h, H> {
         self.home
     }
 
-    pub(super) fn entry(&self) -> Entry<'_> {
+    pub(super) fn entry(&self) -> BlockRef<'_> {
         self.pin.entry()
     }
 }
@@ -224,8 +224,8 @@ impl Link {
     /// # Safety
     /// The entry is neither freed nor flipped during `'e`: it is in a table that is borrowed so long, or there is a pin that stays.
     #[inline]
-    unsafe fn entry<'e>(self) -> Entry<'e> {
-        Entry {
+    unsafe fn entry<'e>(self) -> BlockRef<'e> {
+        BlockRef {
             link: self,
             held: PhantomData,
         }
@@ -244,7 +244,7 @@ impl Link {
     /// Flips a bit of the stored block.
     ///
     /// # Safety
-    /// Nobody but the caller has an [`Entry`] of it or a pin.
+    /// Nobody but the caller has an [`BlockRef`] of it or a pin.
     unsafe fn flip(self, bit: usize) {
         // SAFETY: as the caller promises; the address lies in the block.
         unsafe {
@@ -259,7 +259,7 @@ impl Link {
     }
 }
 
-impl Deref for Entry<'_> {
+impl Deref for BlockRef<'_> {
     type Target = Header;
 
     #[inline]
@@ -269,7 +269,7 @@ impl Deref for Entry<'_> {
     }
 }
 
-impl<'e> Entry<'e> {
+impl<'e> BlockRef<'e> {
     pub(super) fn at(self) -> At {
         At {
             link: self.link,

@@ -3,7 +3,7 @@
 //!
 //! What is in the table is not freed: it is unlinked first, which takes the table for itself.
 
-use super::{At, Entry, Link, Owned};
+use super::{At, BlockRef, Link, Owned};
 
 /// A table of entries. One that is dropped leaves its entries where they are.
 #[derive(Debug, Default)]
@@ -34,10 +34,10 @@ pub(in crate::victim) struct Chain<'t> {
 }
 
 impl<'t> Iterator for Chain<'t> {
-    type Item = Entry<'t>;
+    type Item = BlockRef<'t>;
 
     #[inline]
-    fn next(&mut self) -> Option<Entry<'t>> {
+    fn next(&mut self) -> Option<BlockRef<'t>> {
         // SAFETY: what hangs in a table that is borrowed for `'t` stays in it so long.
         let entry = unsafe { self.next?.entry() };
         self.next = entry.next();
@@ -75,7 +75,7 @@ impl Table {
     }
 
     #[inline]
-    pub(in crate::victim) fn find(&self, key: &[u8], hash: u64) -> Option<Entry<'_>> {
+    pub(in crate::victim) fn find(&self, key: &[u8], hash: u64) -> Option<BlockRef<'_>> {
         self.chain(self.bucket(hash))
             .find(|entry| entry.hash == hash && entry.key() == key)
     }
@@ -84,7 +84,7 @@ impl Table {
     pub(in crate::victim) fn link(&mut self, entry: Owned) -> At {
         let link = entry.into_link();
         // SAFETY: it is nobody else's, and goes into this table, or is left where it is for ever.
-        let entry: Entry<'static> = unsafe { link.entry() };
+        let entry: BlockRef<'static> = unsafe { link.entry() };
         let bucket = self.bucket(entry.hash);
         if let Some(first) = self.buckets.get_mut(bucket) {
             entry.set_next(first.replace(link));
@@ -95,7 +95,7 @@ impl Table {
     /// Takes an entry out of its bucket and off the list; [`None`] where it is not in the table any more.
     pub(in crate::victim) fn unlink(&mut self, at: At) -> Option<Unlinked> {
         let bucket = self.bucket(at.hash);
-        let mut before: Option<Entry<'_>> = None;
+        let mut before: Option<BlockRef<'_>> = None;
         let entry = self.chain(bucket).find(|entry| {
             let is_it = entry.link == at.link;
             if !is_it {
@@ -140,7 +140,7 @@ impl Table {
             let mut next = first;
             while let Some(link) = next {
                 // SAFETY: it hung in this table, and is hung into it again.
-                let entry: Entry<'static> = unsafe { link.entry() };
+                let entry: BlockRef<'static> = unsafe { link.entry() };
                 next = entry.next();
                 let bucket = self.bucket(entry.hash);
                 entry.set_next(self.buckets[bucket].replace(link));
@@ -171,7 +171,7 @@ impl Table {
     }
 
     /// The entry in a place of the list.
-    pub(in crate::victim) fn listed_at(&self, place: usize) -> Option<Entry<'_>> {
+    pub(in crate::victim) fn listed_at(&self, place: usize) -> Option<BlockRef<'_>> {
         let link = *self.listed.get(place)?;
         // SAFETY: what is listed hangs in the table, which is borrowed.
         Some(unsafe { link.entry() })
@@ -206,7 +206,7 @@ impl Table {
     }
 
     /// Whether the list says of an entry what the entry says.
-    pub(in crate::victim) fn is_in_order(&self, entry: Entry<'_>) -> bool {
+    pub(in crate::victim) fn is_in_order(&self, entry: BlockRef<'_>) -> bool {
         let Some(place) = entry.place() else { return true };
         self.listed.get(place) == Some(&entry.link) && !entry.pressed
     }

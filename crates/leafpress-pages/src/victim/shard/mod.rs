@@ -10,8 +10,8 @@ mod memory;
 mod raw;
 mod victims;
 
-use super::Taking;
-use super::entry::{At, Entry, Owned, Parts, Pin, Region, Table, Unlinked};
+use super::OnHit;
+use super::entry::{At, BlockRef, Owned, Parts, Pin, Region, Table, Unlinked};
 use super::stats::Counts;
 use crate::eviction::sketch::Sketch;
 pub(super) use raw::Form;
@@ -73,11 +73,11 @@ impl Shard {
     }
 
     /// Looks for the entry, and counts that it was asked for.
-    pub(super) fn get(&mut self, key: &[u8], hash: u64, taking: Taking) -> Looked {
+    pub(super) fn get(&mut self, key: &[u8], hash: u64, on_hit: OnHit) -> Looked {
         self.clock = self.clock.wrapping_add(1);
         self.counts.lookups += 1;
         let asked = self.sketch.add(hash);
-        let Some(pin) = self.table.find(key, hash).map(Entry::pin) else {
+        let Some(pin) = self.table.find(key, hash).map(BlockRef::pin) else {
             return Looked {
                 pin: None,
                 asked,
@@ -86,18 +86,18 @@ impl Shard {
         };
         let entry = pin.entry();
         entry.touch(self.clock);
-        entry.set_lent(taking == Taking::Lend);
-        if taking != Taking::Keep {
+        entry.set_lent(on_hit == OnHit::Promote);
+        if on_hit != OnHit::Keep {
             // It will be hit where this cache does not see it.
             self.sketch.add(hash);
             self.counts.taken += 1;
         }
-        if taking == Taking::Take {
+        if on_hit == OnHit::Remove {
             self.remove(entry.at());
         }
         self.counts.hits += 1;
         self.counts.compressed_hits += u64::from(entry.pressed);
-        let is_for_raw = taking == Taking::Keep && entry.pressed && self.is_for_raw(entry, asked);
+        let is_for_raw = on_hit == OnHit::Keep && entry.pressed && self.is_for_raw(entry, asked);
         Looked {
             pin: Some(pin),
             asked,
@@ -111,8 +111,8 @@ impl Shard {
     }
 
     /// Removes the entry; whether there was one.
-    pub(super) fn erase(&mut self, key: &[u8], hash: u64) -> bool {
-        let at = self.table.find(key, hash).map(Entry::at);
+    pub(super) fn remove_key(&mut self, key: &[u8], hash: u64) -> bool {
+        let at = self.table.find(key, hash).map(BlockRef::at);
         at.is_some_and(|at| self.remove(at))
     }
 
@@ -165,7 +165,7 @@ impl Shard {
 
     /// Removes the entry of a key that has a newer block, whether that one is put in or not.
     pub(super) fn drop_outdated(&mut self, key: &[u8], hash: u64) {
-        self.counts.replaced += u64::from(self.erase(key, hash));
+        self.counts.replaced += u64::from(self.remove_key(key, hash));
     }
 
     /// Puts an entry in, in place of one with its key; others leave for it. `keeps_raw`: it could be compressed, and is kept raw as
@@ -222,7 +222,7 @@ impl Drop for Shard {
     fn drop(&mut self) {
         // Entries hold on to dictionaries, which live elsewhere.
         for bucket in 0..self.table.buckets() {
-            while let Some(at) = self.table.chain(bucket).next().map(Entry::at) {
+            while let Some(at) = self.table.chain(bucket).next().map(BlockRef::at) {
                 self.remove(at);
             }
         }

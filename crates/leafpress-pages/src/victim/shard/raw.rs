@@ -3,7 +3,7 @@
 //! An entry that would not shrink, or is not to be compressed, is none of them: raw is the least that it takes. Nor are there any where
 //! all the budget is for raw blocks: then nothing is ever compressed, and what leaves is chosen as everywhere.
 
-use super::super::entry::{At, Entry, Pin, entry_bytes};
+use super::super::entry::{At, BlockRef, Pin, entry_bytes};
 use super::Shard;
 use super::victims::SAMPLE;
 use crate::victim::is_worth_restoring;
@@ -157,7 +157,7 @@ impl Shard {
 
     /// Whether a compressed entry was asked for so often that it should be raw: much more often than the raw one that would have to be
     /// compressed in its place, because that costs more than decoding once.
-    pub(super) fn is_for_raw(&mut self, entry: Entry<'_>, asked: u8) -> bool {
+    pub(super) fn is_for_raw(&mut self, entry: BlockRef<'_>, asked: u8) -> bool {
         let bytes = entry_bytes(usize::from(entry.key_bytes), entry.raw_bytes as usize);
         if self.raw.share >= 1.0 || !self.has_raw_place_for(bytes) {
             return false;

@@ -1,6 +1,6 @@
 //! What leaves, and what is let in.
 
-use super::super::entry::{At, Entry, entry_bytes};
+use super::super::entry::{At, BlockRef, entry_bytes};
 use super::Shard;
 use crate::victim::LENT_WORTH;
 
@@ -21,7 +21,7 @@ impl Shard {
     }
 
     /// What an entry is worth a byte: how often it was asked for lately, a little less the longer ago that was.
-    pub(super) fn worth(&self, entry: Entry<'_>) -> f32 {
+    pub(super) fn worth(&self, entry: BlockRef<'_>) -> f32 {
         let age = self.clock.wrapping_sub(entry.touched()) as f32 / (4 * self.entries.max(64)) as f32;
         let asked = f32::from(self.sketch.get(entry.hash));
         let here = if entry.is_lent() { LENT_WORTH } else { 1.0 };

@@ -43,7 +43,7 @@ pub(super) struct Batch {
 
 /// A record of a batch: its key's hash, and where it is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct BatchSlot {
     pub hash: u64,
     at: u32,
 }
@@ -113,11 +113,11 @@ impl Batch {
         (key, record, self.word(at))
     }
 
-    pub(super) fn key(&self, entry: Entry) -> &[u8] {
+    pub(super) fn key(&self, entry: BatchSlot) -> &[u8] {
         self.at(entry.at).0
     }
 
-    pub(super) fn record(&self, entry: Entry) -> &[u8] {
+    pub(super) fn record(&self, entry: BatchSlot) -> &[u8] {
         self.at(entry.at).1
     }
 
@@ -135,18 +135,18 @@ impl Batch {
     }
 
     /// The newest record of each key, in the order of keys.
-    pub(super) fn entries(&self) -> Result<Vec<Entry>, OutOfMemory> {
+    pub(super) fn entries(&self) -> Result<Vec<BatchSlot>, OutOfMemory> {
         let mut entries = room_for(self.newest.len())?;
         for (&hash, &newest) in &self.newest {
             let mut at = newest;
             while at != NONE {
                 let (_, _, older) = self.at(at);
-                entries.try_push(Entry { hash, at })?;
+                entries.try_push(BatchSlot { hash, at })?;
                 at = older;
             }
         }
         // What came last is newest, and comes first of a key.
-        entries.sort_unstable_by(|one: &Entry, other| {
+        entries.sort_unstable_by(|one: &BatchSlot, other| {
             let order = self.key(*one).cmp(self.key(*other));
             order.then(other.at.cmp(&one.at))
         });
@@ -155,7 +155,7 @@ impl Batch {
     }
 
     /// Puts entries in the order of a run: by their keys' hashes, and then by keys.
-    pub(super) fn sort_for_run(&self, entries: &mut [Entry]) {
+    pub(super) fn sort_for_run(&self, entries: &mut [BatchSlot]) {
         entries.sort_unstable_by(|one, other| {
             let order = one.hash.cmp(&other.hash);
             order.then_with(|| self.key(*one).cmp(self.key(*other)))
@@ -185,8 +185,8 @@ mod tests {
         assert_eq!(batch.find(u64::MAX, b""), Some(&b"5"[..]));
         assert_eq!(batch.find(7, b"c"), None);
         let mut entries = batch.entries().unwrap();
-        let seen = |entries: &[Entry]| -> Vec<(Vec<u8>, Vec<u8>)> {
-            let of = |entry: &Entry| (batch.key(*entry).to_vec(), batch.record(*entry).to_vec());
+        let seen = |entries: &[BatchSlot]| -> Vec<(Vec<u8>, Vec<u8>)> {
+            let of = |entry: &BatchSlot| (batch.key(*entry).to_vec(), batch.record(*entry).to_vec());
             entries.iter().map(of).collect()
         };
         let expected = |records: [(&str, &str); 4]| records.map(|(key, record)| (key.into(), record.into()));

@@ -22,12 +22,12 @@ pub(super) struct Device {
 }
 
 /// A record may hold one part in so many of the device.
-pub(super) const PART_OF_RECORD: u64 = 64;
+pub(super) const MAX_RECORD_DIVISOR: u64 = 64;
 
 impl Device {
     /// Most bytes that a page may have when it is decoded.
     pub(super) fn most_raw_bytes(&self) -> usize {
-        let bytes = self.blocks * BLOCK_BYTES as u64 / PART_OF_RECORD;
+        let bytes = self.blocks * BLOCK_BYTES as u64 / MAX_RECORD_DIVISOR;
         let record = usize::try_from(bytes).unwrap_or(usize::MAX);
         MAX_RAW_BYTES.max(record.saturating_add(framed_bytes(&[], &[]) + MAX_KEY_BYTES))
     }

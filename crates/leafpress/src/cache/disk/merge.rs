@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::batch::{Batch, Entry};
+use super::batch::{Batch, BatchSlot};
 use super::device::Device;
 use super::failure::Failure;
 use super::key_hash::KeyHasher;
@@ -166,7 +166,7 @@ fn read_again(device: &Device, run: &Run, first: u64, into: &mut [u8]) -> Result
 
 /// Something that has records in the order of hashes and then of keys.
 pub(super) enum Source<'s> {
-    Batch(&'s Batch, &'s [Entry]),
+    Batch(&'s Batch, &'s [BatchSlot]),
     Run(Box<RunReader<'s>>),
 }
 

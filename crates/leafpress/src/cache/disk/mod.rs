@@ -72,7 +72,7 @@ enum Where {
     Store(Arc<dyn PageStore>),
 }
 
-/// Where a cache keeps what leaves memory: see [`Builder::disk`](super::Builder::disk).
+/// Where a cache keeps what leaves memory: see [`CacheBuilder::disk`](super::CacheBuilder::disk).
 pub struct Disk {
     place: Where,
     bytes: u64,
@@ -174,7 +174,7 @@ impl Disk {
     /// A cache that was closed without this is not taken over by one with it, nor the other way round. After twelve million batches, of 64 KiB to
     /// 4 MiB by the memory's size, the next opening begins empty once.
     ///
-    /// Only for [`Disk::file`] on Linux, of a file: [`Builder::build`](super::Builder::build) refuses the others.
+    /// Only for [`Disk::file`] on Linux, of a file: [`CacheBuilder::build`](super::CacheBuilder::build) refuses the others.
     ///
     /// ```
     /// use leafpress::Cache;
@@ -331,12 +331,12 @@ fn cut_to_blocks(file: &File) -> io::Result<()> {
 }
 
 /// The thread that writes, stopped when this is dropped.
-pub(super) struct Writing {
+pub(super) struct WriterHandle {
     tier: Arc<Tier>,
     workers: Workers,
 }
 
-impl Writing {
+impl WriterHandle {
     pub(super) fn start(tier: &Arc<Tier>, health: &Arc<Health>) -> io::Result<Self> {
         let mut workers = Workers::default();
         // Model checkers have no time to wait for: who evicts writes.
@@ -354,7 +354,7 @@ impl Writing {
     }
 }
 
-impl Drop for Writing {
+impl Drop for WriterHandle {
     fn drop(&mut self) {
         self.tier.stop();
         self.workers.join();

@@ -10,7 +10,7 @@ use leafpress_base::sync::plain::RwLock;
 
 use super::batch::Batch;
 use super::counters::{Counters, add, get};
-use super::device::{Device, PART_OF_RECORD};
+use super::device::{Device, MAX_RECORD_DIVISOR};
 use super::failure::Failure;
 use super::image;
 use super::key_hash::{DiskHash, KeyHasher};
@@ -30,7 +30,7 @@ use leafpress_codec::Engine;
 /// Counters of what left memory, by hash: a few keys share one.
 pub(super) const VERSIONS: usize = 1024;
 /// What is on disk may take one part in so many of the cache's memory to be known.
-const PART_OF_INDEX: u64 = 2;
+const INDEX_DIVISOR: u64 = 2;
 /// Full batches that wait to be written.
 pub(super) const MAX_SEALED: usize = 2;
 /// How long who evicts waits for a device that brings nothing to an end. Then, and until it does, records are dropped in place of being
@@ -220,10 +220,10 @@ impl Tier {
         let disk_bytes = self.device.blocks * BLOCK_BYTES as u64;
         let bytes = (memory_bytes / 64).min(disk_bytes / 64).clamp(64 << 10, 4 << 20);
         self.batch_bytes.store(bytes as usize, Ordering::Relaxed);
-        let most_index_bytes = usize::try_from(memory_bytes / PART_OF_INDEX).unwrap_or(usize::MAX);
+        let most_index_bytes = usize::try_from(memory_bytes / INDEX_DIVISOR).unwrap_or(usize::MAX);
         self.most_index_bytes.store(most_index_bytes, Ordering::Relaxed);
         // Merging one takes its length several times.
-        let most_record_bytes = (disk_bytes / PART_OF_RECORD).min(memory_bytes / 32);
+        let most_record_bytes = (disk_bytes / MAX_RECORD_DIVISOR).min(memory_bytes / 32);
         self.most_record_bytes.store(most_record_bytes, Ordering::Relaxed);
         // A batch of the hand's should find enough for some pages in each leaf that it falls into.
         let leaves = (memory_bytes / (512 << 10)).clamp(16, 1 << 16);

@@ -1,10 +1,10 @@
-//! Writing what has left memory: batches, merges, and what is oldest makes room.
+//! WriterHandle what has left memory: batches, merges, and what is oldest makes room.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::batch::{Batch, Entry};
+use super::batch::{Batch, BatchSlot};
 use super::change::Change;
 use super::counters::add;
 use super::merge::{MergeFailure, ReadBuffers, RunReader, Source, merge};
@@ -62,17 +62,17 @@ impl Writer {
 }
 
 /// A batch's records, and for each leaf that some fall into which these are.
-type Groups = (Vec<Entry>, Vec<(usize, Range<usize>)>);
+type Groups = (Vec<BatchSlot>, Vec<(usize, Range<usize>)>);
 
 /// Records of a batch that fall into one leaf.
 struct Group<'g> {
     batch: &'g Batch,
-    entries: &'g [Entry],
+    entries: &'g [BatchSlot],
 }
 
 impl Group<'_> {
     fn raw_blocks(&self) -> u64 {
-        let framed = |entry: &Entry| page::framed_bytes(self.batch.key(*entry), self.batch.record(*entry));
+        let framed = |entry: &BatchSlot| page::framed_bytes(self.batch.key(*entry), self.batch.record(*entry));
         let bytes: usize = self.entries.iter().map(framed).sum();
         // A record of some blocks fills its last one only in part.
         let blocks = bytes / BLOCK_BYTES;
@@ -179,7 +179,7 @@ impl Tier {
                 let next = state.leaves().get(leaf + 1);
                 (leaf, next.map(|next| Arc::clone(&next.from)))
             };
-            let is_in = |entry: &Entry| next.as_deref().is_none_or(|next| batch.key(*entry) < next);
+            let is_in = |entry: &BatchSlot| next.as_deref().is_none_or(|next| batch.key(*entry) < next);
             let end = start + entries[start..].partition_point(is_in);
             batch.sort_for_run(&mut entries[start..end]);
             groups.try_push((leaf, start..end))?;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::tree::compact::compress::Settings;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::layout::MAX_RECORDS;
 
 /// Values of their own fill no leaf: a batch that is so many times as large as it should be is full all the same.
@@ -101,10 +101,10 @@ impl Batch {
     /// Takes a record, whose key is above those of all others.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; the record is not taken.
-    pub(super) fn push(&mut self, key: &[u8], value: &[u8], settings: &Settings) -> Result<(), Error> {
+    /// [`TreeError::OutOfMemory`]; the record is not taken.
+    pub(super) fn push(&mut self, key: &[u8], value: &[u8], settings: &Settings) -> Result<(), TreeError> {
         let bytes = key.len() + value.len();
-        let no_memory = |_| Error::OutOfMemory { bytes };
+        let no_memory = |_| TreeError::OutOfMemory { bytes };
         self.bytes.try_reserve(bytes).map_err(no_memory)?;
         self.ends.try_reserve(1).map_err(no_memory)?;
         self.bytes.extend_from_slice(key);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::tree::bulk::batch::Batch;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use leafpress_base::mem::room::TryGrow;
 use leafpress_base::sync::{Condvar, Mutex};
@@ -31,7 +31,7 @@ struct State {
     at_work: usize,
     dismissed: bool,
     new: u64,
-    error: Option<Error>,
+    error: Option<TreeError>,
     /// Batches that were put into the tree, for their room.
     spare: Vec<Batch>,
 }
@@ -70,7 +70,7 @@ impl<'c> Crew<'c> {
     ///
     /// # Errors
     /// As [`TreeInner::place`], for this batch or one before.
-    pub(super) fn hand(&self, shard: usize, batch: Batch, least_bytes: usize) -> Result<(), Error> {
+    pub(super) fn hand(&self, shard: usize, batch: Batch, least_bytes: usize) -> Result<(), TreeError> {
         let job = Job {
             shard,
             batch,
@@ -94,7 +94,7 @@ impl<'c> Crew<'c> {
     ///
     /// # Errors
     /// As [`TreeInner::place`], for one of them.
-    pub(super) fn wait(&self) -> Result<(), Error> {
+    pub(super) fn wait(&self) -> Result<(), TreeError> {
         let mut state = self.state.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {

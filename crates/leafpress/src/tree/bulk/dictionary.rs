@@ -6,7 +6,7 @@ use crate::tree::bulk::batch::Batch;
 use crate::tree::compact::builder::{LeafBuilder, Part, Record, RecordValue, form_for};
 use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::hash::hash;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::hash_bits::sub_page;
@@ -33,7 +33,7 @@ impl TreeInner {
     }
 
     /// One in `step` of the frames that the records would be cut into.
-    fn samples_of(&self, head: &[Batch], step: usize) -> Result<Ahead, Error> {
+    fn samples_of(&self, head: &[Batch], step: usize) -> Result<Ahead, TreeError> {
         let bytes = head.iter().map(Batch::bytes).sum::<usize>();
         let mut ahead = Ahead {
             samples: Samples::for_frames(bytes / step)?,
@@ -56,7 +56,7 @@ impl TreeInner {
 
     /// Calls `visit` with each frame's raw bytes. Records with large values, which are no part of a frame, are left
     /// out.
-    fn for_each_frame(&self, batch: &Batch, mut visit: impl FnMut(&[u8])) -> Result<(), Error> {
+    fn for_each_frame(&self, batch: &Batch, mut visit: impl FnMut(&[u8])) -> Result<(), TreeError> {
         // What this engine compresses is the frame itself.
         let plain = Codec::None.open(&EngineOptions::default())?;
         let (mut buffers, arena) = (Buffers::default(), Bump::new());

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::tree::bulk::batch::Batch;
 use crate::tree::compact::builder::{Record, RecordValue};
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::key_order::separator;
 use crate::tree::node::large::NewLarge;
@@ -42,7 +42,7 @@ impl TreeInner {
         range: Range<usize>,
         context: &ThreadState,
         tools: &mut Scratchpad,
-    ) -> Result<Built, Error> {
+    ) -> Result<Built, TreeError> {
         let Scratchpad {
             buffers, arena, block, ..
         } = tools;

@@ -2,7 +2,7 @@
 
 use crate::tree::bulk::batch::Batch;
 use crate::tree::bulk::crew::{Crew, Dismissed};
-use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::tree::error::{MAX_KEY_BYTES, MAX_VALUE_BYTES, TreeError};
 use crate::tree::inner::TreeInner;
 use leafpress_base::mem::room::{TryGrow, collected};
 
@@ -30,7 +30,7 @@ pub(crate) fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     core: &TreeInner,
     order: Order,
     records: impl IntoIterator<Item = (K, V)>,
-) -> Result<u64, Error> {
+) -> Result<u64, TreeError> {
     let crew = Crew::new(core);
     // The model checker has threads of its own.
     if core.load_threads <= 1 || cfg!(shuttle) {
@@ -57,7 +57,7 @@ fn take_all<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     mut loader: Loader<'_>,
     order: Order,
     records: impl IntoIterator<Item = (K, V)>,
-) -> Result<u64, Error> {
+) -> Result<u64, TreeError> {
     for (key, value) in records {
         if let Err(error) = loader.push(key.as_ref(), value.as_ref()) {
             if order == Order::Any {
@@ -96,7 +96,12 @@ struct Loader<'l> {
 }
 
 impl<'l> Loader<'l> {
-    fn new(core: &'l TreeInner, order: Order, crew: &'l Crew<'l>, hire: &'l mut dyn FnMut()) -> Result<Self, Error> {
+    fn new(
+        core: &'l TreeInner,
+        order: Order,
+        crew: &'l Crew<'l>,
+        hire: &'l mut dyn FnMut(),
+    ) -> Result<Self, TreeError> {
         let leaf_bytes = core.settings.now().leaf_bytes;
         Ok(Self {
             core,
@@ -119,18 +124,18 @@ impl<'l> Loader<'l> {
     /// Takes a record.
     ///
     /// # Errors
-    /// [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::Unsorted`]: for this record. Others: for this one or
+    /// [`TreeError::KeyTooLong`], [`TreeError::ValueTooLong`], [`TreeError::Unsorted`]: for this record. Others: for this one or
     /// one before.
-    fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), TreeError> {
         if key.len() > MAX_KEY_BYTES {
-            return Err(Error::KeyTooLong { len: key.len() });
+            return Err(TreeError::KeyTooLong { len: key.len() });
         }
         if value.len() > MAX_VALUE_BYTES {
-            return Err(Error::ValueTooLong { len: value.len() });
+            return Err(TreeError::ValueTooLong { len: value.len() });
         }
         if self.last.as_ref().is_some_and(|last| last.as_slice() >= key) {
             if self.order == Order::Ascending {
-                return Err(Error::Unsorted { index: self.taken });
+                return Err(TreeError::Unsorted { index: self.taken });
             }
             self.end_run()?;
         }
@@ -157,7 +162,7 @@ impl<'l> Loader<'l> {
     ///
     /// # Errors
     /// As [`Loader::push`].
-    fn finish(&mut self) -> Result<u64, Error> {
+    fn finish(&mut self) -> Result<u64, TreeError> {
         self.end_run()?;
         Ok(self.new)
     }
@@ -185,7 +190,7 @@ impl<'l> Loader<'l> {
         self.short_bytes() / 4
     }
 
-    fn end_run(&mut self) -> Result<(), Error> {
+    fn end_run(&mut self) -> Result<(), TreeError> {
         if let Some(mut last) = self.last.take() {
             last.clear();
             self.key_room = last;
@@ -210,7 +215,7 @@ impl<'l> Loader<'l> {
     }
 
     /// Adds a record to the head.
-    fn keep(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    fn keep(&mut self, key: &[u8], value: &[u8]) -> Result<(), TreeError> {
         let settings = &self.core.settings.now();
         let mut last = self.head.len() - 1;
         if self.head[last].is_full_before(key, value, self.batch_bytes, settings) {
@@ -224,7 +229,7 @@ impl<'l> Loader<'l> {
     }
 
     /// The run is long: its first records go to their shards.
-    fn go_long(&mut self) -> Result<(), Error> {
+    fn go_long(&mut self) -> Result<(), TreeError> {
         if self.batches.is_empty() {
             self.batches.try_room(self.core.shards.len())?;
             self.batches.resize_with(self.core.shards.len(), Batch::default);
@@ -255,7 +260,7 @@ impl<'l> Loader<'l> {
     }
 
     /// Adds a record to its shard's batch, which goes into the tree before if it is full.
-    fn route(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    fn route(&mut self, key: &[u8], value: &[u8]) -> Result<(), TreeError> {
         let shard = self.core.shard_index(key);
         let settings = &self.core.settings.now();
         if self.batches[shard].is_full_before(key, value, self.batch_bytes, settings) {
@@ -266,7 +271,7 @@ impl<'l> Loader<'l> {
     }
 
     /// Has a shard's batch put into the tree, by the crew or here.
-    fn hand(&mut self, shard: usize) -> Result<(), Error> {
+    fn hand(&mut self, shard: usize) -> Result<(), TreeError> {
         let spare = self.spare();
         let batch = std::mem::replace(&mut self.batches[shard], spare);
         self.crew.hand(shard, batch, self.least_bytes())
@@ -280,7 +285,7 @@ impl<'l> Loader<'l> {
     }
 
     /// Has all that is left put into the tree, and waits for it.
-    fn flush(&mut self) -> Result<(), Error> {
+    fn flush(&mut self) -> Result<(), TreeError> {
         self.is_long = false;
         let mut first_error = None;
         for shard in 0..self.batches.len() {

@@ -16,23 +16,23 @@ mod place;
 
 use crate::tree::Tree;
 use crate::tree::bulk::loader::{Order, load};
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 
 impl Tree {
     /// A tree of `records`, whose keys ascend, with every option at its default: see
-    /// [`Builder::from_sorted`](crate::tree::Builder::from_sorted).
+    /// [`TreeBuilder::from_sorted`](crate::tree::TreeBuilder::from_sorted).
     ///
     /// ```
     /// let tree = leafpress::Tree::from_sorted([("apple", "red"), ("banana", "yellow")])?;
     /// assert_eq!(tree.len(), 2);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Builder::from_sorted`](crate::tree::Builder::from_sorted).
+    /// As [`TreeBuilder::from_sorted`](crate::tree::TreeBuilder::from_sorted).
     pub fn from_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         records: impl IntoIterator<Item = (K, V)>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, TreeError> {
         Self::builder().from_sorted(records)
     }
 
@@ -43,23 +43,23 @@ impl Tree {
     /// is inserted by itself. Where a key comes twice, the later record counts. Records are kept for a while until
     /// there are enough: others see them when this returns, or before. In a tree whose dictionary is yet to be trained,
     /// it is trained from a long run's first 8 MiB before these are compressed. See
-    /// [`Builder::load_threads`](crate::tree::Builder::load_threads).
+    /// [`TreeBuilder::load_threads`](crate::tree::TreeBuilder::load_threads).
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
     /// let new = tree.extend((0..1000_u32).map(|n| (n.to_be_bytes(), "value")))?;
     /// assert_eq!(new, 1000);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
     /// As [`Tree::insert`], for the first record that cannot be inserted. Those before it are. In a tree of several
-    /// shards, or with several threads, some of those behind it may be, if the error is [`Error::OutOfMemory`] or
-    /// [`Error::Codec`].
+    /// shards, or with several threads, some of those behind it may be, if the error is [`TreeError::OutOfMemory`] or
+    /// [`TreeError::Codec`].
     pub fn extend<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         records: impl IntoIterator<Item = (K, V)>,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TreeError> {
         load(&self.core, Order::Any, records)
     }
 
@@ -67,7 +67,7 @@ impl Tree {
     pub(crate) fn load_ascending<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         records: impl IntoIterator<Item = (K, V)>,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TreeError> {
         load(&self.core, Order::Ascending, records)
     }
 }

@@ -13,7 +13,7 @@ use crate::tree::compact::compress::BuiltLeaves;
 use crate::tree::compact::landed::landed_changes;
 use crate::tree::compact::merge::Compaction;
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::index::shard::Splice;
 use crate::tree::inner::{Condition, TreeInner};
 use crate::tree::node::decoder::{Decoder, corrupt};
@@ -62,7 +62,7 @@ impl TreeInner {
     ///
     /// # Errors
     /// As [`TreeInner::write`], for the first record that is not put in; those before it are.
-    pub(super) fn place(&self, shard: usize, batch: &Batch, least_bytes: usize) -> Result<u64, Error> {
+    pub(super) fn place(&self, shard: usize, batch: &Batch, least_bytes: usize) -> Result<u64, TreeError> {
         let mut new = 0;
         let mut from = 0;
         while from < batch.len() {
@@ -77,7 +77,7 @@ impl TreeInner {
     }
 
     /// Inserts records one by one, and returns how many of their keys are new.
-    pub(super) fn insert_each(&self, batch: &Batch, range: Range<usize>) -> Result<u64, Error> {
+    pub(super) fn insert_each(&self, batch: &Batch, range: Range<usize>) -> Result<u64, TreeError> {
         let mut new = 0;
         for (key, value) in batch.records(range) {
             let (present, _) = self.write(key, Some(value), Condition::Always)?;
@@ -94,7 +94,7 @@ impl TreeInner {
         batch: &Batch,
         from: usize,
         least_bytes: usize,
-    ) -> Result<(usize, Option<u64>), Error> {
+    ) -> Result<(usize, Option<u64>), TreeError> {
         let context = self.contexts.get()?;
         loop {
             let guard = self.memory.enter()?;
@@ -155,7 +155,7 @@ impl<'w> WritePath<'w> {
         mut built: Built,
         put_bytes: usize,
         tools: &mut Scratchpad,
-    ) -> Result<Placed, Error> {
+    ) -> Result<Placed, TreeError> {
         let (locked, mut beside) = loop {
             let (leaf, _) = self.shard.descend(run.first, self.guard);
             let locked = Locked::lock(leaf);
@@ -219,7 +219,7 @@ impl<'w> WritePath<'w> {
 
     /// What of the leaf's records is before the run and what behind it; nothing where one is within. The caller holds
     /// the leaf's lock.
-    fn part(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Scratchpad) -> Result<Option<Beside>, Error> {
+    fn part(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Scratchpad) -> Result<Option<Beside>, TreeError> {
         if leaf.landing_locked().is_some() {
             return self.part_records(leaf, run, tools);
         }
@@ -241,7 +241,7 @@ impl<'w> WritePath<'w> {
     }
 
     /// The leaf's least and greatest key. It has some, and nothing landed on it.
-    fn ends_of(&self, leaf: Leaf<'w>, scratch: &mut Scratch) -> Result<(Vec<u8>, Vec<u8>), Error> {
+    fn ends_of(&self, leaf: Leaf<'w>, scratch: &mut Scratch) -> Result<(Vec<u8>, Vec<u8>), TreeError> {
         let sections = leaf.sections();
         if !leaf.has(FINGERPRINTS) {
             let mut greatest = Vec::new();
@@ -278,7 +278,7 @@ impl<'w> WritePath<'w> {
     }
 
     /// As [`WritePath::part`], with what landed, and every record compressed again.
-    fn part_records(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Scratchpad) -> Result<Option<Beside>, Error> {
+    fn part_records(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Scratchpad) -> Result<Option<Beside>, TreeError> {
         let mut beside = Beside::default();
         let changes = landed_changes(leaf, &[], &mut beside.dead)?;
         let Scratchpad {

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use bumpalo::Bump;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::key_order::common_prefix;
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::SINGLE;
@@ -115,7 +115,7 @@ pub(crate) struct LeafBuilder<'b> {
 }
 
 /// `bytes` copied into the arena.
-pub(crate) fn keep<'b>(arena: &'b Bump, bytes: &[u8]) -> Result<&'b [u8], Error> {
+pub(crate) fn keep<'b>(arena: &'b Bump, bytes: &[u8]) -> Result<&'b [u8], TreeError> {
     // An arena that has nothing yet would write to what all such arenas have in common, of all threads.
     if bytes.is_empty() {
         return Ok(&[]);
@@ -123,7 +123,7 @@ pub(crate) fn keep<'b>(arena: &'b Bump, bytes: &[u8]) -> Result<&'b [u8], Error>
     arena
         .try_alloc_slice_copy(bytes)
         .map(|copy| &*copy)
-        .map_err(|_| Error::OutOfMemory { bytes: bytes.len() })
+        .map_err(|_| TreeError::OutOfMemory { bytes: bytes.len() })
 }
 
 /// The form that ordered `records` get.

@@ -4,7 +4,7 @@ use bumpalo::Bump;
 
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record, RecordValue, form_for};
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::decoder::{Engines, corrupt};
 use crate::tree::node::frame_keys::{MAX_LENGTH_BYTES, write_length};
 use crate::tree::node::hash_bits::sub_page;
@@ -46,9 +46,9 @@ pub(crate) fn compress_block(
     dictionary: Option<&Dictionary>,
     in_vain: &mut InVain,
     out: &mut Vec<u8>,
-) -> Result<usize, Error> {
+) -> Result<usize, TreeError> {
     out.try_reserve(raw.len() + 64)
-        .map_err(|_| Error::OutOfMemory { bytes: raw.len() })?;
+        .map_err(|_| TreeError::OutOfMemory { bytes: raw.len() })?;
     let start = out.len();
     if !raw.is_empty() && engine.codec() != Codec::None && !in_vain.is(raw) {
         engine.compress(raw, dictionary, out)?;
@@ -126,7 +126,7 @@ impl<'b> Compression<'_, 'b> {
         builder: &mut LeafBuilder<'b>,
         from: usize,
         split_hint: SplitHint,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TreeError> {
         let limit = self.settings.frame_bytes;
         let mut left: usize = builder.records[from..]
             .iter()
@@ -163,7 +163,7 @@ impl<'b> Compression<'_, 'b> {
         builder: &mut LeafBuilder<'b>,
         from: usize,
         to: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TreeError> {
         let records = &builder.records[from..to];
         let inline_bytes: usize = records.iter().map(Record::inline_bytes).sum();
         builder.inline_bytes += inline_bytes;
@@ -253,7 +253,7 @@ impl<'b> Compression<'_, 'b> {
         &mut self,
         records: Vec<Record<'b>>,
         split_hint: SplitHint,
-    ) -> Result<BuiltLeaves, Error> {
+    ) -> Result<BuiltLeaves, TreeError> {
         let sub_pages = self.settings.sub_pages;
         if sub_pages == 0 {
             let mut builder = LeafBuilder::new(form_for(&records, 0));
@@ -299,7 +299,7 @@ impl<'b> Compression<'_, 'b> {
     }
 
     /// Compresses `records` (in key order) into one hashed leaf.
-    fn compress_hashed(&mut self, records: &[Record<'b>]) -> Result<NewLeaf, Error> {
+    fn compress_hashed(&mut self, records: &[Record<'b>]) -> Result<NewLeaf, TreeError> {
         let sub_pages = self.settings.sub_pages;
         let mut builder = LeafBuilder::new(form_for(records, sub_pages));
         for page in 0..sub_pages {
@@ -319,7 +319,7 @@ impl<'b> Compression<'_, 'b> {
         &mut self,
         builder: &mut LeafBuilder<'b>,
         records: impl Iterator<Item = Record<'b>>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TreeError> {
         let from = builder.records.len();
         builder.records.try_extend(records)?;
         self.compress_frame(builder, from, builder.records.len())
@@ -333,7 +333,7 @@ impl<'b> Compression<'_, 'b> {
 
 impl BuiltLeaves {
     /// The one leaf that `write` makes, for which there is a place before it is made.
-    pub(crate) fn one(write: impl FnOnce() -> Result<NewLeaf, Error>) -> Result<Self, Error> {
+    pub(crate) fn one(write: impl FnOnce() -> Result<NewLeaf, TreeError>) -> Result<Self, TreeError> {
         let mut leaves = room_for(1)?;
         leaves.push(write()?);
         Ok(Self {

@@ -2,7 +2,7 @@
 
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, RecordValue};
 use crate::tree::compact::compress::{Buffers, Compression};
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::decoder::corrupt;
 use crate::tree::node::hash_bits::fingerprint;
 use crate::tree::node::key_array;
@@ -66,7 +66,7 @@ impl<'b> Compression<'_, 'b> {
         builder: &LeafBuilder<'b>,
         parts: &[Part<'b>],
         inline_bytes: usize,
-    ) -> Result<NewLeaf, Error> {
+    ) -> Result<NewLeaf, TreeError> {
         let prefix = builder.form.prefix();
         let (mut flags, key_len) = match builder.form {
             Form::Packed { key_len, .. } => (0, key_len),

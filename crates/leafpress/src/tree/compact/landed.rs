@@ -1,6 +1,6 @@
 //! What landed on a leaf whose latch is held, as a compaction takes it.
 
-use crate::tree::node::landing::{Change, Entry, Landing, newest_by_key};
+use crate::tree::node::landing::{Change, LandedWrite, Landing, newest_by_key};
 use crate::tree::node::large::{DeadLarge, Large};
 use crate::tree::node::leaf::Leaf;
 use leafpress_base::mem::OutOfMemory;
@@ -10,9 +10,9 @@ use leafpress_base::mem::room::TryGrow;
 /// keys. Large values that were superseded are dead.
 pub(crate) fn landed_changes<'a, 'g: 'a>(
     leaf: Leaf<'g>,
-    more: &[Entry<'a>],
+    more: &[LandedWrite<'a>],
     dead: &mut Vec<DeadLarge>,
-) -> Result<Vec<Entry<'a>>, OutOfMemory> {
+) -> Result<Vec<LandedWrite<'a>>, OutOfMemory> {
     let mut entries = match leaf.landing_locked() {
         Some(landing) => landing.read_all()?,
         None => Vec::new(),
@@ -23,7 +23,7 @@ pub(crate) fn landed_changes<'a, 'g: 'a>(
     };
     entries.try_extend(one)?;
     let mut noted = Ok(());
-    let mut note = |entry: Entry<'_>| {
+    let mut note = |entry: LandedWrite<'_>| {
         if let Change::PutLarge(large) = entry.change
             && noted.is_ok()
         {
@@ -39,7 +39,7 @@ pub(crate) fn landed_changes<'a, 'g: 'a>(
         }
     }
     if !several.is_empty() {
-        entries.sort_unstable_by(Entry::by_key);
+        entries.sort_unstable_by(LandedWrite::by_key);
     }
     noted.map(|()| entries)
 }

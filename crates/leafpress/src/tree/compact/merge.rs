@@ -6,11 +6,11 @@
 use crate::tree::compact::builder::{Form, LeafBuilder, Record, RecordValue, keep};
 use crate::tree::compact::compress::{BuiltLeaves, Compression};
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::decoder::{Decoder, Value, corrupt};
 use crate::tree::node::hash_bits::sub_page;
 use crate::tree::node::key_order::key_number;
-use crate::tree::node::landing::{Change, Entry};
+use crate::tree::node::landing::{Change, LandedWrite};
 use crate::tree::node::large::DeadLarge;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, READ, SINGLE, Sections};
 use crate::tree::node::leaf::Leaf;
@@ -34,7 +34,7 @@ fn form_of<'b>(leaf: &'b Leaf<'b>, sections: &Sections) -> Form<'b> {
 }
 
 /// The record that a change puts, in the place of one with this mark.
-fn put_by<'b>(entry: &Entry<'b>, replaced: Option<u8>) -> Option<Record<'b>> {
+fn put_by<'b>(entry: &LandedWrite<'b>, replaced: Option<u8>) -> Option<Record<'b>> {
     let value = match entry.change {
         Change::Put(value) => RecordValue::Inline(value),
         Change::PutLarge(large) => RecordValue::Large(large),
@@ -65,7 +65,12 @@ pub(crate) struct Compaction<'c, 'p, 'b> {
 
 impl<'b> Compaction<'_, '_, 'b> {
     /// Compresses `leaf` with `changes` (sorted, one a key). With `anew`, every frame is compressed again.
-    pub(crate) fn run(&mut self, leaf: &'b Leaf<'b>, changes: &[Entry<'b>], anew: bool) -> Result<BuiltLeaves, Error> {
+    pub(crate) fn run(
+        &mut self,
+        leaf: &'b Leaf<'b>,
+        changes: &[LandedWrite<'b>],
+        anew: bool,
+    ) -> Result<BuiltLeaves, TreeError> {
         self.compression.begin();
         let sections = leaf.sections();
         let form = form_of(leaf, &sections);
@@ -104,7 +109,12 @@ impl<'b> Compaction<'_, '_, 'b> {
         self.compression.finish(&mut builder, split_hint)
     }
 
-    fn split_hint(&self, leaf: &Leaf, sections: &Sections, changes: &[Entry<'b>]) -> Result<SplitHint, Error> {
+    fn split_hint(
+        &self,
+        leaf: &Leaf,
+        sections: &Sections,
+        changes: &[LandedWrite<'b>],
+    ) -> Result<SplitHint, TreeError> {
         let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
             return Ok(SplitHint::Within);
         };
@@ -133,7 +143,11 @@ impl<'b> Compaction<'_, '_, 'b> {
     }
 
     /// `changes` with compressed values decoded, for frames that hold more than one.
-    fn decompress(&mut self, leaf: &'b Leaf<'b>, changes: &[Entry<'b>]) -> Result<Vec<Entry<'b>>, Error> {
+    fn decompress(
+        &mut self,
+        leaf: &'b Leaf<'b>,
+        changes: &[LandedWrite<'b>],
+    ) -> Result<Vec<LandedWrite<'b>>, TreeError> {
         let mut decompressed = copied(changes)?;
         for entry in &mut decompressed {
             if let Change::Compressed { block, raw_len } = entry.change {
@@ -150,8 +164,8 @@ impl<'b> Compaction<'_, '_, 'b> {
         &mut self,
         leaf: &'b Leaf<'b>,
         sections: &Sections,
-        changes: &[Entry<'b>],
-    ) -> Result<Vec<Record<'b>>, Error> {
+        changes: &[LandedWrite<'b>],
+    ) -> Result<Vec<Record<'b>>, TreeError> {
         let mut records = short_lived_room_for(leaf.count() + changes.len())?;
         for frame in 0..leaf.frames() {
             self.read_frame(leaf, sections, frame, &mut records)?;
@@ -171,7 +185,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         sections: &Sections,
         frame: usize,
         records: &mut Vec<Record<'b>>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TreeError> {
         let arena = self.compression.arena;
         let mut decoder = Decoder::new(self.compression.engines, self.scratch);
         let mut key = Vec::new();
@@ -193,7 +207,7 @@ impl<'b> Compaction<'_, '_, 'b> {
 
     /// Checks that keys which were decoded from `frame` belong to the leaf, where the leaf's own directory does not say so: a wrong
     /// one would lead others astray once it had become a separator.
-    fn check_range(&self, leaf: &Leaf, frame: usize, records: &[Record<'b>]) -> Result<(), Error> {
+    fn check_range(&self, leaf: &Leaf, frame: usize, records: &[Record<'b>]) -> Result<(), TreeError> {
         let unsure = match records {
             [first, .., last] if leaf.has(HASHED) => [Some(first), Some(last)],
             [only] if leaf.has(HASHED) => [Some(only), None],
@@ -212,9 +226,9 @@ impl<'b> Compaction<'_, '_, 'b> {
     fn merge(
         &mut self,
         records: &[Record<'b>],
-        changes: &[Entry<'b>],
+        changes: &[LandedWrite<'b>],
         merged: &mut Vec<Record<'b>>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TreeError> {
         merged.try_grow(records.len() + changes.len())?;
         let mut changes = changes.iter().peekable();
         for record in records {
@@ -241,8 +255,8 @@ impl<'b> Compaction<'_, '_, 'b> {
         leaf: &'b Leaf<'b>,
         sections: &Sections,
         form: Form<'b>,
-        changes: &[Entry<'b>],
-    ) -> Result<LeafBuilder<'b>, Error> {
+        changes: &[LandedWrite<'b>],
+    ) -> Result<LeafBuilder<'b>, TreeError> {
         let mut builder = LeafBuilder::with_room(form, changes.len())?;
         let mut kept = 0;
         let mut gone_bytes = 0;
@@ -272,7 +286,7 @@ impl<'b> Compaction<'_, '_, 'b> {
     }
 
     /// The slot of the entry's key in a leaf of one-record frames and true, or the slot before which it belongs and false.
-    pub(crate) fn slot_of(&self, leaf: &Leaf, sections: &Sections, entry: &Entry<'_>) -> (usize, bool) {
+    pub(crate) fn slot_of(&self, leaf: &Leaf, sections: &Sections, entry: &LandedWrite<'_>) -> (usize, bool) {
         if let Some(slot) = entry.slot {
             return (usize::from(slot), true);
         }
@@ -298,15 +312,15 @@ impl<'b> Compaction<'_, '_, 'b> {
         leaf: &'b Leaf<'b>,
         sections: &Sections,
         form: Form<'b>,
-        changes: &[Entry<'b>],
+        changes: &[LandedWrite<'b>],
         split_hint: SplitHint,
-    ) -> Result<LeafBuilder<'b>, Error> {
+    ) -> Result<LeafBuilder<'b>, TreeError> {
         let mut builder = LeafBuilder::with_room(form, changes.len())?;
         let mut inline_bytes = leaf.header().inline_bytes as usize;
         let small = self.compression.settings.frame_bytes / 2;
         // Separators follow from where frames are cut; packed keys do not.
         let mut same_keys = !leaf.has(FINGERPRINTS);
-        let frame_of = |entry: &Entry<'_>| match entry.slot {
+        let frame_of = |entry: &LandedWrite<'_>| match entry.slot {
             Some(slot) => leaf.frame_of(sections, usize::from(slot)),
             None => leaf.frame_for(sections, entry.key),
         };
@@ -354,14 +368,14 @@ impl<'b> Compaction<'_, '_, 'b> {
         leaf: &'b Leaf<'b>,
         sections: &Sections,
         form: Form<'b>,
-        changes: &[Entry<'b>],
-    ) -> Result<BuiltLeaves, Error> {
+        changes: &[LandedWrite<'b>],
+    ) -> Result<BuiltLeaves, TreeError> {
         let pages = leaf.frames();
         let mut builder = LeafBuilder::with_room(form, changes.len())?;
         let mut inline_bytes = leaf.header().inline_bytes as usize;
         for page in 0..pages {
-            let is_here = |entry: &Entry<'b>| sub_page(crate::tree::hash::hash(entry.key), pages) == page;
-            let here: Vec<Entry<'b>> = collected(changes.iter().copied().filter(is_here))?;
+            let is_here = |entry: &LandedWrite<'b>| sub_page(crate::tree::hash::hash(entry.key), pages) == page;
+            let here: Vec<LandedWrite<'b>> = collected(changes.iter().copied().filter(is_here))?;
             if here.is_empty() {
                 builder.keep(*leaf, page, page + 1)?;
                 continue;

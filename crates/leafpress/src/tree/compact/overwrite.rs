@@ -2,8 +2,8 @@
 //! those blocks overwritten. So are all updates of values of one length that are not compressed.
 
 use crate::tree::compact::merge::Compaction;
-use crate::tree::error::Error;
-use crate::tree::node::landing::{Change, Entry};
+use crate::tree::error::TreeError;
+use crate::tree::node::landing::{Change, LandedWrite};
 use crate::tree::node::layout::Sections;
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use leafpress_base::mem::room::TryGrow;
@@ -14,8 +14,8 @@ impl<'b> Compaction<'_, '_, 'b> {
         &mut self,
         leaf: &'b Leaf<'b>,
         sections: &Sections,
-        changes: &[Entry<'b>],
-    ) -> Result<Option<NewLeaf>, Error> {
+        changes: &[LandedWrite<'b>],
+    ) -> Result<Option<NewLeaf>, TreeError> {
         let mut blocks = std::mem::take(&mut self.compression.buffers.overwritten);
         blocks.clear();
         blocks.try_grow(changes.len())?;
@@ -48,8 +48,8 @@ impl<'b> Compaction<'_, '_, 'b> {
         leaf: &Leaf,
         sections: &Sections,
         slots: &[u16],
-        changes: &[Entry<'b>],
-    ) -> Result<NewLeaf, Error> {
+        changes: &[LandedWrite<'b>],
+    ) -> Result<NewLeaf, TreeError> {
         let large_bytes: u64 = leaf.larges(sections).map(|(_, large)| large.raw_len() as u64).sum();
         let live_user_bytes = u64::from(leaf.header().inline_bytes) + large_bytes;
         // SAFETY: the tree keeps its memory until its last node is gone. Nobody else sees the copy yet, and its blocks are where the

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record};
 use crate::tree::compact::compress::{BuiltLeaves, Compression};
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::key_order::separator;
 use crate::tree::node::layout::{FINGERPRINTS, MAX_RECORDS};
@@ -19,7 +19,7 @@ impl<'b> Compression<'_, 'b> {
         &mut self,
         builder: &mut LeafBuilder<'b>,
         split_hint: SplitHint,
-    ) -> Result<BuiltLeaves, Error> {
+    ) -> Result<BuiltLeaves, TreeError> {
         let records: usize = builder.parts.iter().map(|part| part.slots().len()).sum();
         if builder.inline_bytes <= self.settings.leaf_bytes && records <= MAX_RECORDS {
             return BuiltLeaves::one(|| self.write(builder, &builder.parts, builder.inline_bytes));
@@ -45,7 +45,7 @@ impl<'b> Compression<'_, 'b> {
     }
 
     /// User bytes of each frame.
-    fn frame_sizes(&mut self, builder: &LeafBuilder<'b>, frames: &[Part<'b>]) -> Result<Vec<usize>, Error> {
+    fn frame_sizes(&mut self, builder: &LeafBuilder<'b>, frames: &[Part<'b>]) -> Result<Vec<usize>, TreeError> {
         let mut scratch = Scratch::default();
         let mut key = Vec::new();
         let mut sizes = room_for(frames.len())?;
@@ -74,7 +74,7 @@ impl<'b> Compression<'_, 'b> {
 }
 
 /// A separator between two neighbouring frames of a leaf builder.
-fn boundary(builder: &LeafBuilder<'_>, left: &Part, right: &Part) -> Result<Vec<u8>, Error> {
+fn boundary(builder: &LeafBuilder<'_>, left: &Part, right: &Part) -> Result<Vec<u8>, TreeError> {
     let first = match right {
         Part::Compressed { from, .. } => copied(builder.records[*from].key)?,
         Part::Kept { leaf, from, .. } => leaf.first_key(&leaf.sections(), *from)?,

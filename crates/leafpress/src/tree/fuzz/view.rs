@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::decoder::{Decoder, Engines, Value};
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
 use crate::tree::node::leaf::{Leaf, Place};
@@ -164,8 +164,8 @@ impl<'l> LeafView<'l> {
     /// The slot and the frame where `key` is.
     ///
     /// # Errors
-    /// [`Error::Codec`] when a frame that may hold it cannot be decoded.
-    pub fn locate(&self, key: &[u8], scratch: &mut Scratch) -> Result<Option<(usize, usize)>, Error> {
+    /// [`TreeError::Codec`] when a frame that may hold it cannot be decoded.
+    pub fn locate(&self, key: &[u8], scratch: &mut Scratch) -> Result<Option<(usize, usize)>, TreeError> {
         let mut decoder = Decoder::new(self.engines, scratch);
         let hash = crate::tree::hash::hash(key);
         let place = self.leaf.locate(&self.sections, key, hash, None, &mut decoder)?;
@@ -181,7 +181,7 @@ impl<'l> LeafView<'l> {
         frame: usize,
         needed: usize,
         scratch: &'s mut Scratch,
-    ) -> Option<Result<Vec<u8>, Error>> {
+    ) -> Option<Result<Vec<u8>, TreeError>> {
         let needed = needed.min(self.raw_len(frame)?);
         let mut decoder = Decoder::new(self.engines, scratch);
         let raw = self.leaf.decode(&self.sections, frame, needed, &mut decoder);
@@ -192,7 +192,7 @@ impl<'l> LeafView<'l> {
     ///
     /// # Errors
     /// As for [`LeafView::locate`].
-    pub fn value(&self, slot: usize, scratch: &mut Scratch) -> Option<Result<Vec<u8>, Error>> {
+    pub fn value(&self, slot: usize, scratch: &mut Scratch) -> Option<Result<Vec<u8>, TreeError>> {
         let slot = self.a_slot(slot)?;
         let frame = if self.is_single() {
             slot
@@ -216,7 +216,7 @@ impl<'l> LeafView<'l> {
         frame: usize,
         scratch: &mut Scratch,
         mut visit: impl FnMut(usize, &[u8], &[u8]),
-    ) -> Option<Result<(), Error>> {
+    ) -> Option<Result<(), TreeError>> {
         let frame = self.a_frame(frame)?;
         let mut decoder = Decoder::new(self.engines, scratch);
         let mut buffer = Vec::new();
@@ -232,7 +232,7 @@ impl<'l> LeafView<'l> {
         Some(visited)
     }
 
-    fn read(&self, value: Value<'_, '_>) -> Result<Vec<u8>, Error> {
+    fn read(&self, value: Value<'_, '_>) -> Result<Vec<u8>, TreeError> {
         let mut bytes = Vec::new();
         match value {
             Value::Inline(value) => bytes.extend_from_slice(value),

@@ -33,8 +33,8 @@ use std::sync::atomic::Ordering;
 use leafpress_base::reclaim::guard::Guard;
 
 pub(crate) use self::plan::Bounds;
-use crate::tree::error::Error;
-use crate::tree::index::interpolation::entry::{Entry, LINE_BITS, PLACE_BITS};
+use crate::tree::error::TreeError;
+use crate::tree::index::interpolation::entry::{BucketWord, LINE_BITS, PLACE_BITS};
 use crate::tree::index::interpolation::plan::{ENTRIES_BEHIND, PLACE_SHIFT, Plan};
 use crate::tree::index::interpolation::prefetch_summary::{Group, Seen};
 use crate::tree::node::key_order::{begins_with, head, head_behind};
@@ -51,7 +51,7 @@ use leafpress_base::sync::AtomicPtr;
 
 /// Buckets of all shards' tables from which on they have the prefetch summary: smaller ones, of 256 KiB together, stay in the caches themselves. Builds with checks have
 /// it always, for tests to run into; without a way to ask for lines it is of no use.
-const BUCKETS_TO_FORESEE: usize = if cfg!(any(test, debug_assertions)) {
+const PREFETCH_BUCKETS: usize = if cfg!(any(test, debug_assertions)) {
     1
 } else if cfg!(target_arch = "x86_64") {
     32 << 10
@@ -79,7 +79,7 @@ struct Header {
     /// A position is a number behind the base without its lowest bits, so many.
     shift: u32,
     /// Where the the prefetch summary begins; 0 without.
-    foresight_at: u32,
+    prefetch_summary_at: u32,
     /// Units of the the prefetch summary are of two to the power of so many bytes.
     unit_bits: u32,
     /// The hint of one of the leaves, of which the the prefetch summary takes all to be.
@@ -126,14 +126,14 @@ impl InterpolationIndex {
         leaves: Leaves,
         shards: usize,
         memory: &NodeHeap,
-    ) -> Result<Option<(Self, Vec<u32>)>, Error> {
+    ) -> Result<Option<(Self, Vec<u32>)>, TreeError> {
         let Some(plan) = Plan::new(&bounds.bounds, leaves.bytes) else {
             return Ok(None);
         };
         let of_buckets = plan.leaves()?;
         let entries = plan.buckets + ENTRIES_BEHIND;
         let known_bytes = size_of::<Header>() + entries * size_of::<AtomicPtr<u8>>() + bounds.prefix.len();
-        let groups = if plan.buckets * shards >= BUCKETS_TO_FORESEE {
+        let groups = if plan.buckets * shards >= PREFETCH_BUCKETS {
             entries.div_ceil(prefetch_summary::BUCKETS)
         } else {
             0
@@ -159,10 +159,13 @@ impl InterpolationIndex {
             (&raw mut (*header).typical).write(leaves.hint);
             (&raw mut (*header).records).write(leaves.records);
             let behind = node.addr().get() + known_bytes;
-            let foresight_at = known_bytes + (behind.next_multiple_of(align_of::<Group>()) - behind);
-            (&raw mut (*header).foresight_at).write(if groups > 0 { foresight_at as u32 } else { 0 });
+            let prefetch_summary_at = known_bytes + (behind.next_multiple_of(align_of::<Group>()) - behind);
+            (&raw mut (*header).prefetch_summary_at).write(if groups > 0 { prefetch_summary_at as u32 } else { 0 });
             for group in 0..groups {
-                node.add(foresight_at).cast::<Group>().add(group).write(Group::new());
+                node.add(prefetch_summary_at)
+                    .cast::<Group>()
+                    .add(group)
+                    .write(Group::new());
             }
             let table = Self(node);
             for (bucket, entry) in plan.entries(&of_buckets).enumerate() {
@@ -204,8 +207,8 @@ impl InterpolationIndex {
 
     /// The entry, for what does not change of it.
     #[inline(always)]
-    fn entry(&self, bucket: usize) -> Entry {
-        Entry(self.word(bucket).load(Ordering::Relaxed).addr() as u64)
+    fn entry(&self, bucket: usize) -> BucketWord {
+        BucketWord(self.word(bucket).load(Ordering::Relaxed).addr() as u64)
     }
 
     fn prefix(&self) -> &[u8] {
@@ -256,16 +259,18 @@ impl InterpolationIndex {
 
     /// What the the prefetch summary has of a bucket. Buckets up to those behind the last are in it.
     #[inline(always)]
-    fn foreseen(&self, bucket: usize) -> Option<Seen> {
+    fn prefetched(&self, bucket: usize) -> Option<Seen> {
         self.group(bucket).seen(bucket % prefetch_summary::BUCKETS, bucket)
     }
 
     #[inline(always)]
     fn group(&self, bucket: usize) -> &Group {
-        debug_assert!(bucket < self.header().buckets as usize + ENTRIES_BEHIND && self.header().foresight_at > 0);
+        debug_assert!(
+            bucket < self.header().buckets as usize + ENTRIES_BEHIND && self.header().prefetch_summary_at > 0
+        );
         // SAFETY: callers have looked that there is the prefetch summary, which has a group for every bucket and those behind.
         unsafe {
-            let groups = self.0.add(self.header().foresight_at as usize).cast::<Group>();
+            let groups = self.0.add(self.header().prefetch_summary_at as usize).cast::<Group>();
             groups.add(bucket / prefetch_summary::BUCKETS).as_ref()
         }
     }
@@ -279,18 +284,24 @@ impl InterpolationIndex {
 
     /// About the step that [`InterpolationIndex::find`] will find: for lines to be asked for, and for nothing else.
     #[inline(always)]
-    fn foresee(&self, place: u64, number: u64, suffix_len: usize, partitioner: ShardPartitioner) -> Option<Step<'_>> {
+    fn predict_step(
+        &self,
+        place: u64,
+        number: u64,
+        suffix_len: usize,
+        partitioner: ShardPartitioner,
+    ) -> Option<Step<'_>> {
         let header = self.header();
-        if header.foresight_at == 0 {
+        if header.prefetch_summary_at == 0 {
             return None;
         }
         let here = (place >> PLACE_BITS) as usize;
-        let next = self.foreseen(here + 1);
+        let next = self.prefetched(here + 1);
         let in_next = next.is_some_and(|next| place >= next.start);
         let bucket = here + usize::from(in_next);
-        let leaf = if in_next { next } else { self.foreseen(here) }?;
-        let behind = self.foreseen(bucket + 1).filter(|behind| behind.unit != leaf.unit);
-        let behind = behind.or_else(|| self.foreseen(bucket + 2))?;
+        let leaf = if in_next { next } else { self.prefetched(here) }?;
+        let behind = self.prefetched(bucket + 1).filter(|behind| behind.unit != leaf.unit);
+        let behind = behind.or_else(|| self.prefetched(bucket + 2))?;
         let units = behind.unit.wrapping_sub(leaf.unit);
         let lines = (units as usize) << (header.unit_bits - LINE_BITS);
         let share = partitioner.share(
@@ -332,12 +343,12 @@ impl InterpolationIndex {
         let header = self.header();
         let number = self.number(key)?;
         let place = self.place(number)?;
-        let mut foreseen = None;
-        if ASK && header.foresight_at > 0 {
+        let mut predicted = None;
+        if ASK && header.prefetch_summary_at > 0 {
             // On its way meanwhile.
             prefetch(self.word_at((place >> PLACE_BITS) as usize).cast());
-            foreseen = self.foresee(place, number, key.len() - header.prefix_len as usize, partitioner);
-            if let Some(step) = &foreseen {
+            predicted = self.predict_step(place, number, key.len() - header.prefix_len as usize, partitioner);
+            if let Some(step) = &predicted {
                 Leaf::prefetch_step(step);
             }
         }
@@ -350,7 +361,7 @@ impl InterpolationIndex {
         }
         let bucket = here + usize::from(in_next);
         let word = load(self.word(bucket), guard);
-        let entry = Entry(word.addr() as u64);
+        let entry = BucketWord(word.addr() as u64);
         let leaf = entry.address(header.origin)?;
         let start = entry.start(bucket);
         // Where the next range begins: a leaf covers the starts of no more than three buckets, but for a few.
@@ -361,7 +372,7 @@ impl InterpolationIndex {
         let share = partitioner.share(suffix_len, self.number_at(start), number, self.number_at(end));
         // SAFETY: the guard protects the leaf, which was in the table when the bucket was loaded.
         let step = unsafe { Step::to_leaf(word.map_addr(|_| leaf), entry.hint(), Some(share), header.records) };
-        if ASK && foreseen != Some(step) {
+        if ASK && predicted != Some(step) {
             Leaf::prefetch_step(&step);
         }
         Some(step)
@@ -398,7 +409,7 @@ impl InterpolationIndex {
             let entry = self.entry(bucket).with_leaf(leaf, header.origin);
             let word = leaf.map_addr(|_| entry.0 as usize);
             self.word(bucket).store(word, Ordering::Release);
-            if header.foresight_at > 0 {
+            if header.prefetch_summary_at > 0 {
                 let distance = (at.addr() as i64).wrapping_sub(self.unit_origin() as i64) >> header.unit_bits;
                 let unit = i32::try_from(distance).ok().filter(|_| !at.is_null());
                 let before = ((bucket as u64) << PLACE_BITS) - entry.start(bucket);
@@ -413,7 +424,7 @@ impl InterpolationIndex {
         let origin = self.header().origin;
         let words = (0..self.header().buckets as usize).map(|bucket| self.word(bucket).load(Ordering::Acquire));
         words.filter_map(move |word| {
-            let leaf = Entry(word.addr() as u64).address(origin)?;
+            let leaf = BucketWord(word.addr() as u64).address(origin)?;
             Some(word.map_addr(|_| leaf))
         })
     }

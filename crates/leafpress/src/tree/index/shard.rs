@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 use leafpress_base::reclaim::guard::Guard;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::inner::{Inner, MAX_CHILDREN, NewInner, Node};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::node::partition::ShardPartitioner;
@@ -209,7 +209,7 @@ impl Shard {
         memory: &NodeHeap,
         guard: &Guard<'_>,
         _structure: &MutexGuard<'_, ()>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TreeError> {
         let mut work = Rebuild {
             memory,
             made: Vec::new(),
@@ -448,7 +448,7 @@ impl<'g> Rebuild<'_, 'g> {
         children: Vec<*mut u8>,
         separators: Vec<Vec<u8>>,
         grows_at_end: bool,
-    ) -> Result<(Vec<*mut u8>, Vec<Vec<u8>>), Error> {
+    ) -> Result<(Vec<*mut u8>, Vec<Vec<u8>>), TreeError> {
         let total = children.len();
         let share = if total <= MAX_CHILDREN {
             total

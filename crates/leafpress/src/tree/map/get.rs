@@ -1,6 +1,6 @@
 //! Reading records by their keys.
 
-use crate::tree::{Error, Tree};
+use crate::tree::{Tree, TreeError};
 use leafpress_base::mem::room::room_for;
 
 impl Tree {
@@ -11,12 +11,12 @@ impl Tree {
     /// tree.insert("apple", "red")?;
     /// assert_eq!(tree.get("apple")?.as_deref(), Some(b"red".as_slice()));
     /// assert_eq!(tree.get("cherry")?, None);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Codec`] when its frame cannot be decoded, [`Error::OutOfMemory`].
-    pub fn get(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Vec<u8>>, Error> {
+    /// [`TreeError::Codec`] when its frame cannot be decoded, [`TreeError::OutOfMemory`].
+    pub fn get(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Vec<u8>>, TreeError> {
         self.core.get_copied(key.as_ref())
     }
 
@@ -29,12 +29,12 @@ impl Tree {
     /// // One buffer for many reads.
     /// assert!(tree.get_into("apple", &mut value)? && value == b"red");
     /// assert!(!tree.get_into("cherry", &mut value)? && value.is_empty());
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
     /// As [`Tree::get`]; `value` is then empty.
-    pub fn get_into(&self, key: &(impl AsRef<[u8]> + ?Sized), value: &mut Vec<u8>) -> Result<bool, Error> {
+    pub fn get_into(&self, key: &(impl AsRef<[u8]> + ?Sized), value: &mut Vec<u8>) -> Result<bool, TreeError> {
         self.core.get_into(key.as_ref(), value)
     }
 
@@ -45,7 +45,7 @@ impl Tree {
     /// # let tree = leafpress::Tree::builder().build()?;
     /// # tree.insert("apple", "red")?;
     /// assert_eq!(tree.get_with("apple", |value| value.len())?, Some(3));
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Tree {
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
         read: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>, Error> {
+    ) -> Result<Option<R>, TreeError> {
         self.core.get(key.as_ref(), |found| found.with(read))
     }
 
@@ -69,12 +69,12 @@ impl Tree {
     /// # tree.insert("apple", "red")?;
     /// let values = tree.get_many(&["apple", "cherry"])?;
     /// assert_eq!(values, [Some(b"red".to_vec()), None]);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
     /// As [`Tree::get`], if any of the values cannot be read. [`Tree::get_many_with`] gives the others.
-    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, TreeError> {
         let mut values = room_for(keys.len())?;
         self.core.get_many(keys, |_, found| {
             let value = found.map(|read| {
@@ -96,7 +96,7 @@ impl Tree {
     /// let mut found = 0;
     /// tree.get_many_with(&["apple", "cherry"], |_, value| found += usize::from(value.is_some()))?;
     /// assert_eq!(found, 1);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Tree {
         &self,
         keys: &[K],
         mut read: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<(), Error> {
+    ) -> Result<(), TreeError> {
         self.core.get_many(keys, |index, found| match found {
             Some(found) => found.with(|value| read(index, Some(value))),
             None => {
@@ -121,12 +121,12 @@ impl Tree {
     /// # let tree = leafpress::Tree::builder().build()?;
     /// # tree.insert("apple", "red")?;
     /// assert!(tree.contains_key("apple")? && !tree.contains_key("cherry")?);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Codec`] when that frame cannot be decoded.
-    pub fn contains_key(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, Error> {
+    /// [`TreeError::Codec`] when that frame cannot be decoded.
+    pub fn contains_key(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, TreeError> {
         self.core.contains_key(key.as_ref())
     }
 }

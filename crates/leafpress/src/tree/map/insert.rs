@@ -1,7 +1,7 @@
 //! Putting records in and taking them out, whatever value they had.
 
 use crate::tree::inner::Condition;
-use crate::tree::{Error, Tree};
+use crate::tree::{Tree, TreeError};
 
 impl Tree {
     /// Inserts or replaces; returns whether the key was new.
@@ -12,17 +12,17 @@ impl Tree {
     /// assert!(!tree.insert("apple", "red")?, "it was there, and is replaced");
     /// // Keys and values are whatever has bytes.
     /// tree.insert(&42_u64.to_be_bytes(), &vec![1, 2, 3])?;
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::OutOfMemory`], or [`Error::Codec`] when compressing or decompressing
+    /// [`TreeError::KeyTooLong`], [`TreeError::ValueTooLong`], [`TreeError::OutOfMemory`], or [`TreeError::Codec`] when compressing or decompressing
     /// a frame fails. The key's old record is then still there.
     pub fn insert(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
         value: &(impl AsRef<[u8]> + ?Sized),
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, TreeError> {
         self.core
             .write(key.as_ref(), Some(value.as_ref()), Condition::Always)
             .map(|(present, _)| !present)
@@ -35,7 +35,7 @@ impl Tree {
     /// assert!(tree.insert_if_absent("apple", "green")?);
     /// assert!(!tree.insert_if_absent("apple", "red")?);
     /// assert_eq!(tree.get("apple")?.as_deref(), Some(b"green".as_slice()));
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Tree {
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
         value: &(impl AsRef<[u8]> + ?Sized),
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, TreeError> {
         self.core
             .write(key.as_ref(), Some(value.as_ref()), Condition::IfAbsent)
             .map(|(_, applied)| applied)
@@ -56,7 +56,7 @@ impl Tree {
     /// # let tree = leafpress::Tree::builder().build()?;
     /// assert!(!tree.update_if_present("apple", "red")?);
     /// assert!(tree.is_empty());
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Tree {
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
         value: &(impl AsRef<[u8]> + ?Sized),
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, TreeError> {
         self.core
             .write(key.as_ref(), Some(value.as_ref()), Condition::IfPresent)
             .map(|(_, applied)| applied)
@@ -78,12 +78,12 @@ impl Tree {
     /// # tree.insert("apple", "red")?;
     /// assert!(tree.remove("apple")?);
     /// assert!(!tree.remove("apple")?);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] or [`Error::Codec`]; the record is then still there.
-    pub fn remove(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, Error> {
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; the record is then still there.
+    pub fn remove(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, TreeError> {
         self.core
             .write(key.as_ref(), None, Condition::Always)
             .map(|(present, _)| present)
@@ -97,12 +97,12 @@ impl Tree {
     /// # tree.insert("apple", "red")?;
     /// tree.clear()?;
     /// assert!(tree.is_empty());
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; shards cleared so far stay cleared.
-    pub fn clear(&self) -> Result<(), Error> {
+    /// [`TreeError::OutOfMemory`]; shards cleared so far stay cleared.
+    pub fn clear(&self) -> Result<(), TreeError> {
         self.core.clear()
     }
 }

@@ -1,9 +1,9 @@
 //! The map that users see: the methods of [`Tree`](super::Tree), a room for each thing that one wants of a map.
 
-mod ends;
+mod first_last;
 mod get;
 mod insert;
-mod keep;
+mod maintain;
 mod ranges;
 mod update;
 

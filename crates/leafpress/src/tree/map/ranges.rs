@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use crate::tree::key_range::prefixed;
 use crate::tree::scan::End;
-use crate::tree::{Error, KeyRange, Range, Tree};
+use crate::tree::{KeyRange, Range, Tree, TreeError};
 use leafpress_base::mem::room::copied;
 
 impl Tree {
@@ -23,7 +23,7 @@ impl Tree {
     /// }
     /// let last = tree.range("a".."c").next_back().transpose()?;
     /// assert_eq!(last.map(|(key, _)| key), Some(b"banana".to_vec()));
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     pub fn range(&self, range: impl KeyRange) -> Range<'_> {
         Range::new(&self.core, range.into_bounds(), None)
@@ -36,7 +36,7 @@ impl Tree {
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
     /// let keys = tree.iter().map(|record| record.map(|(key, _)| key));
     /// assert_eq!(keys.collect::<Result<Vec<_>, _>>()?.len(), 3);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     pub fn iter(&self) -> Range<'_> {
         self.range(..)
@@ -48,7 +48,7 @@ impl Tree {
     /// # let tree = leafpress::Tree::builder().build()?;
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
     /// assert_eq!(tree.prefix("ban").count(), 1);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     pub fn prefix(&self, prefix: &(impl AsRef<[u8]> + ?Sized)) -> Range<'_> {
         Range::new(&self.core, prefixed(prefix.as_ref()), None)
@@ -63,17 +63,17 @@ impl Tree {
     /// let mut bytes = 0;
     /// let visited = tree.scan("b", 10, |key, value| bytes += key.len() + value.len())?;
     /// assert_eq!((visited, bytes), (2, 21));
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Codec`] when a frame cannot be decoded, [`Error::OutOfMemory`]; records before it have been visited.
+    /// [`TreeError::Codec`] when a frame cannot be decoded, [`TreeError::OutOfMemory`]; records before it have been visited.
     pub fn scan(
         &self,
         start: &(impl AsRef<[u8]> + ?Sized),
         limit: usize,
         mut visit: impl FnMut(&[u8], &[u8]),
-    ) -> Result<usize, Error> {
+    ) -> Result<usize, TreeError> {
         let start = Bound::Included(copied(start.as_ref())?);
         let mut range = Range::new(&self.core, Ok((start, Bound::Unbounded)), Some(limit));
         let mut visited = 0;

@@ -1,6 +1,6 @@
 //! Writes that go by what is there: reading and writing in one atomic step.
 
-use crate::tree::{Error, Tree};
+use crate::tree::{Tree, TreeError};
 use leafpress_base::mem::room::copied;
 
 /// What becomes of a record: the answer of the closure that [`Tree::update_with`] calls.
@@ -29,7 +29,7 @@ impl Tree {
     /// than compute. A value that changed and changed back is taken for unchanged.
     ///
     /// ```
-    /// # fn main() -> Result<(), leafpress::Error> {
+    /// # fn main() -> Result<(), leafpress::TreeError> {
     /// use leafpress::Tree;
     /// use leafpress::tree::Update;
     ///
@@ -56,7 +56,7 @@ impl Tree {
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
         mut update: impl FnMut(Option<&[u8]>) -> Update<V>,
-    ) -> Result<Update<V>, Error> {
+    ) -> Result<Update<V>, TreeError> {
         let key = key.as_ref();
         let mut value = Vec::new();
         loop {
@@ -79,7 +79,7 @@ impl Tree {
     /// [`Tree::update_with`] tries until it succeeds.
     ///
     /// ```
-    /// # fn main() -> Result<(), leafpress::Error> {
+    /// # fn main() -> Result<(), leafpress::TreeError> {
     /// let tree = leafpress::Tree::builder().build()?;
     /// assert!(tree.compare_and_swap("leader", None, Some(b"a"))?);
     /// assert!(!tree.compare_and_swap("leader", None, Some(b"b"))?);
@@ -97,7 +97,7 @@ impl Tree {
         key: &(impl AsRef<[u8]> + ?Sized),
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, TreeError> {
         self.core.compare_and_swap(key.as_ref(), expected, new)
     }
 
@@ -105,7 +105,7 @@ impl Tree {
     /// value.
     ///
     /// ```
-    /// # fn main() -> Result<(), leafpress::Error> {
+    /// # fn main() -> Result<(), leafpress::TreeError> {
     /// let tree = leafpress::Tree::builder().build()?;
     /// assert_eq!(tree.swap("apple", "green")?, None);
     /// assert_eq!(tree.swap("apple", "red")?.as_deref(), Some(b"green".as_slice()));
@@ -119,7 +119,7 @@ impl Tree {
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
         value: &(impl AsRef<[u8]> + ?Sized),
-    ) -> Result<Option<Vec<u8>>, Error> {
+    ) -> Result<Option<Vec<u8>>, TreeError> {
         self.core.swap(key.as_ref(), Some(value.as_ref()))
     }
 
@@ -130,12 +130,12 @@ impl Tree {
     /// tree.insert("apple", "red")?;
     /// assert_eq!(tree.take("apple")?.as_deref(), Some(b"red".as_slice()));
     /// assert_eq!(tree.take("apple")?, None);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] or [`Error::Codec`]; the record is then still there.
-    pub fn take(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Vec<u8>>, Error> {
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; the record is then still there.
+    pub fn take(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Vec<u8>>, TreeError> {
         self.core.swap(key.as_ref(), None)
     }
 
@@ -148,7 +148,7 @@ impl Tree {
     /// # let tree = leafpress::Tree::builder().build()?;
     /// let number = tree.get_or_insert_with("apple", || (tree.len() as u64).to_le_bytes())?;
     /// assert_eq!(tree.get_or_insert_with("apple", || [9; 8])?, number);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
@@ -157,7 +157,7 @@ impl Tree {
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
         make: impl FnOnce() -> V,
-    ) -> Result<Vec<u8>, Error> {
+    ) -> Result<Vec<u8>, TreeError> {
         let key = key.as_ref();
         if let Some(found) = self.get(key)? {
             return Ok(found);
@@ -185,12 +185,12 @@ impl Tree {
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
     /// assert_eq!(tree.retain(|_, value| value == b"red")?, 1);
     /// assert!(!tree.contains_key("banana")?);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
     /// As [`Tree::range`] and [`Tree::remove`]; the records so far are gone or kept.
-    pub fn retain(&self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64, Error> {
+    pub fn retain(&self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64, TreeError> {
         let mut removed = 0;
         for record in self.iter() {
             let (key, mut value) = record?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::large::Large;
 use leafpress_codec::{CodecError, Engine, Scratch};
 
@@ -53,8 +53,8 @@ impl<'a> Decoder<'a> {
 
 /// The error for decoded bytes that are not what was compressed.
 #[cold]
-pub(crate) fn corrupt(reason: &'static str) -> Error {
-    Error::Codec(CodecError::Corrupt {
+pub(crate) fn corrupt(reason: &'static str) -> TreeError {
+    TreeError::Codec(CodecError::Corrupt {
         codec: "leaf",
         reason: reason.into(),
     })

@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 
 use leafpress_base::reclaim::guard::Guard;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::fraction::Fraction;
 use crate::tree::node::key_order::{begins_with, common_prefix, head, head_behind};
 use crate::tree::node::leaf::Leaf;
@@ -145,7 +145,7 @@ impl<'g> Inner<'g> {
         children: &[*mut u8],
         separators: &[Vec<u8>],
         memory: &NodeHeap,
-    ) -> Result<NewInner, Error> {
+    ) -> Result<NewInner, TreeError> {
         debug_assert_eq!(children.len(), separators.len() + 1);
         let prefix_len = match (separators.first(), separators.last()) {
             (Some(first), Some(last)) => common_prefix(first, last),

@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use crate::tree::error::{Error, MAX_KEY_BYTES};
+use crate::tree::error::{MAX_KEY_BYTES, TreeError};
 use crate::tree::node::key_order::head;
 use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::layout::MAX_RECORDS;
@@ -155,7 +155,7 @@ impl Change<'_> {
 
 /// An entry, read.
 #[derive(Clone, Copy)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct LandedWrite<'a> {
     pub key: &'a [u8],
     /// The key's first bytes, for comparing.
     head: u64,
@@ -164,7 +164,7 @@ pub(crate) struct Entry<'a> {
     pub slot: Option<u16>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> LandedWrite<'a> {
     pub(crate) fn new(key: &'a [u8], change: Change<'a>, slot: Option<u16>) -> Self {
         Self {
             key,
@@ -196,7 +196,11 @@ impl<'g> Landing<'g> {
     ///
     /// # Safety
     /// `memory` outlives the buffer.
-    pub(crate) unsafe fn allocate(capacity: usize, first_bytes: usize, memory: &NodeHeap) -> Result<NewLanding, Error> {
+    pub(crate) unsafe fn allocate(
+        capacity: usize,
+        first_bytes: usize,
+        memory: &NodeHeap,
+    ) -> Result<NewLanding, TreeError> {
         debug_assert!(capacity <= MAX_LANDING_BYTES);
         let slots = (capacity / first_bytes + SPARE_SLOTS).min(capacity / INDEX_BYTES);
         // SAFETY: the caller keeps `memory` alive; the header is written into the room asked for.
@@ -214,7 +218,7 @@ impl<'g> Landing<'g> {
     ///
     /// # Safety
     /// The caller holds the leaf's lock, and `memory` outlives the buffer.
-    pub(crate) unsafe fn copy(&self, memory: &NodeHeap) -> Result<NewLanding, Error> {
+    pub(crate) unsafe fn copy(&self, memory: &NodeHeap) -> Result<NewLanding, TreeError> {
         let header = self.header();
         let (_, bytes) = self.published();
         // SAFETY: the caller keeps `memory` alive and others from appending; index and entries are of one size in both buffers.
@@ -302,8 +306,8 @@ impl<'g> Landing<'g> {
     ///
     /// # Safety
     /// The caller holds the leaf's lock.
-    pub(crate) unsafe fn append(&self, entry: &Entry<'_>, hash: u64) -> bool {
-        let Entry { key, change, slot, .. } = *entry;
+    pub(crate) unsafe fn append(&self, entry: &LandedWrite<'_>, hash: u64) -> bool {
+        let LandedWrite { key, change, slot, .. } = *entry;
         let (count, bytes) = self.published();
         let stored = change.stored_bytes();
         let after = bytes + EntryHeader::BYTES + key.len() + stored;
@@ -343,7 +347,7 @@ impl<'g> Landing<'g> {
 
     /// The newest published entry of `key`.
     #[inline]
-    pub(crate) fn find(&self, key: &[u8], hash: u64) -> Option<Entry<'g>> {
+    pub(crate) fn find(&self, key: &[u8], hash: u64) -> Option<LandedWrite<'g>> {
         let (count, _) = self.published();
         let wanted = (hash >> 48) as u32;
         for index in (0..count).rev() {
@@ -362,7 +366,7 @@ impl<'g> Landing<'g> {
 
     /// # Safety
     /// `offset` is that of a published entry.
-    unsafe fn entry_at(&self, offset: usize) -> Entry<'g> {
+    unsafe fn entry_at(&self, offset: usize) -> LandedWrite<'g> {
         // SAFETY: a published entry is whole and never changes.
         unsafe {
             let mut at = self.data().add(offset);
@@ -383,12 +387,12 @@ impl<'g> Landing<'g> {
                 },
                 _ => Change::Remove,
             };
-            Entry::new(key, change, header.slot())
+            LandedWrite::new(key, change, header.slot())
         }
     }
 
     /// The published entries, oldest first, with room for one more.
-    pub(crate) fn read_all(&self) -> Result<Vec<Entry<'g>>, OutOfMemory> {
+    pub(crate) fn read_all(&self) -> Result<Vec<LandedWrite<'g>>, OutOfMemory> {
         let published = self.iter();
         let mut entries = short_lived_room_for(published.len() + 1)?;
         entries.extend(published);
@@ -396,7 +400,7 @@ impl<'g> Landing<'g> {
     }
 
     /// The published entries, oldest first.
-    pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = Entry<'g>> {
+    pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = LandedWrite<'g>> {
         (0..self.entries()).map(move |index| {
             // SAFETY: the entry is published and the buffer stays live.
             unsafe { self.entry_at((self.index_at(index).read() & 0xFFFF) as usize) }
@@ -411,8 +415,8 @@ impl<'g> Landing<'g> {
     /// Nobody else has seen the buffer yet.
     pub(crate) unsafe fn exchange_larges(
         &self,
-        mut other: impl FnMut(NonNull<u8>) -> Result<NonNull<u8>, Error>,
-    ) -> Result<(), Error> {
+        mut other: impl FnMut(NonNull<u8>) -> Result<NonNull<u8>, TreeError>,
+    ) -> Result<(), TreeError> {
         for index in 0..self.entries() {
             // SAFETY: the entry is published, its address stands behind its key, and the caller is the only one at the buffer.
             unsafe {
@@ -433,12 +437,12 @@ const FEW_ENTRIES: usize = 64;
 
 /// Sorts entries by key and keeps only the newest of each. `entries` is oldest first: those of one landing buffer, and perhaps one more at
 /// the end. `superseded` is given each entry dropped.
-pub(crate) fn newest_by_key<'a>(entries: &mut Vec<Entry<'a>>, mut superseded: impl FnMut(Entry<'a>)) {
+pub(crate) fn newest_by_key<'a>(entries: &mut Vec<LandedWrite<'a>>, mut superseded: impl FnMut(LandedWrite<'a>)) {
     if entries.len() > FEW_ENTRIES {
         // Of one key the older ones stand before the newer ones in the buffer. A sort that keeps the order would need memory; the last
         // entry, which may be from elsewhere, is put in its place below.
         let last = entries.len() - 1;
-        let by_age = |entry: &Entry<'_>| entry.key.as_ptr().addr();
+        let by_age = |entry: &LandedWrite<'_>| entry.key.as_ptr().addr();
         entries[..last].sort_unstable_by(|a, b| a.by_key(b).then_with(|| by_age(a).cmp(&by_age(b))));
     }
     let mut kept = 0;

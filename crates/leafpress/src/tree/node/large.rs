@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::unpublished::unpublished;
 use leafpress_base::mem::node::{Kind, NodeHeader};
 use leafpress_base::mem::transient::Transient;
@@ -52,7 +52,7 @@ impl<'g> Large<'g> {
         engine: &dyn Engine,
         memory: &NodeHeap,
         buffer: &mut Vec<u8>,
-    ) -> Result<NewLarge, Error> {
+    ) -> Result<NewLarge, TreeError> {
         if engine.codec() == Codec::None {
             // SAFETY: as the caller promises.
             return unsafe { Self::store(value, value, memory) };
@@ -60,7 +60,7 @@ impl<'g> Large<'g> {
         let mut room;
         let pressed = if value.len() > MAX_BUFFERED_BYTES {
             let most = most_stored(value.len());
-            room = Transient::with_capacity(most).ok_or(Error::OutOfMemory { bytes: most })?;
+            room = Transient::with_capacity(most).ok_or(TreeError::OutOfMemory { bytes: most })?;
             let len = engine.compress_into(value, None, &mut room.whole()[..most])?;
             len.map(|len| &room.bytes()[..len])
         } else {
@@ -74,7 +74,7 @@ impl<'g> Large<'g> {
 
     /// # Safety
     /// `memory` outlives the value.
-    unsafe fn store(value: &[u8], block: &[u8], memory: &NodeHeap) -> Result<NewLarge, Error> {
+    unsafe fn store(value: &[u8], block: &[u8], memory: &NodeHeap) -> Result<NewLarge, TreeError> {
         // SAFETY: the caller keeps `memory` alive; the block is copied into the room asked for.
         unsafe {
             let node = memory.allocate(size_of::<Header>() + block.len(), Kind::Large)?;
@@ -92,7 +92,7 @@ impl<'g> Large<'g> {
     ///
     /// # Safety
     /// `memory` outlives the copy.
-    pub(crate) unsafe fn copy(self, memory: &NodeHeap) -> Result<Option<NewLarge>, Error> {
+    pub(crate) unsafe fn copy(self, memory: &NodeHeap) -> Result<Option<NewLarge>, TreeError> {
         // SAFETY: a live large value begins with its header and `block_len` bytes follow it; it never changes. The copy has the same
         // room.
         unsafe {
@@ -148,7 +148,7 @@ impl<'g> Large<'g> {
     }
 
     /// Appends the value to `out`. On an error `out` is as it was.
-    pub(crate) fn read_into(self, engine: &dyn Engine, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(crate) fn read_into(self, engine: &dyn Engine, out: &mut Vec<u8>) -> Result<(), TreeError> {
         // SAFETY: a live large value begins with its header and `block_len` bytes follow it.
         let (raw_len, block) = unsafe {
             let header = self.0.cast::<Header>().as_ref();
@@ -159,7 +159,7 @@ impl<'g> Large<'g> {
             )
         };
         out.try_reserve(raw_len)
-            .map_err(|_| Error::OutOfMemory { bytes: raw_len })?;
+            .map_err(|_| TreeError::OutOfMemory { bytes: raw_len })?;
         let before = out.len();
         if block.len() == raw_len {
             out.extend_from_slice(block);

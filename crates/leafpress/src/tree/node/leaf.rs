@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicPtr as StdAtomicPtr, Ordering};
 
 use leafpress_base::reclaim::guard::Guard;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::hash_bits::landed_bit;
 use crate::tree::node::key_array::KeyArray;
 use crate::tree::node::landing::{Landing, NewLanding};
@@ -400,7 +400,7 @@ impl<'g> Leaf<'g> {
     }
 
     /// Writes the key of `slot` in a packed leaf behind `out`.
-    pub(crate) fn packed_key(&self, sections: &Sections, slot: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(crate) fn packed_key(&self, sections: &Sections, slot: usize, out: &mut Vec<u8>) -> Result<(), TreeError> {
         let header = self.header();
         out.try_grow(header.key_len as usize)?;
         out.extend_from_slice(self.prefix(sections));
@@ -410,7 +410,7 @@ impl<'g> Leaf<'g> {
     }
 
     /// First key of `frame` in an ordered leaf, whole.
-    pub(crate) fn first_key(&self, sections: &Sections, frame: usize) -> Result<Vec<u8>, Error> {
+    pub(crate) fn first_key(&self, sections: &Sections, frame: usize) -> Result<Vec<u8>, TreeError> {
         if self.has(FINGERPRINTS) {
             return Ok(joined(self.prefix(sections), self.separator(sections, frame))?);
         }

@@ -1,8 +1,8 @@
 //! The records a scan reads at once.
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::decoder::Value;
-use crate::tree::node::landing::{Change, Entry};
+use crate::tree::node::landing::{Change, LandedWrite};
 use crate::tree::node::large::Large;
 use leafpress_base::mem::room::{TryGrow, copied};
 use leafpress_codec::Engine;
@@ -32,7 +32,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), TreeError> {
         let start = self.bytes.len();
         let bytes = key.len() + value.len();
         self.bytes.try_grow(bytes)?;
@@ -97,7 +97,7 @@ pub(crate) struct Gathered<'g> {
 }
 
 impl<'g> Gathered<'g> {
-    pub(crate) fn push(&mut self, key: &[u8], value: Value<'_, 'g>) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, key: &[u8], value: Value<'_, 'g>) -> Result<(), TreeError> {
         match value {
             Value::Inline(value) => self.batch.push(key, value),
             Value::Large(large) => {
@@ -107,7 +107,7 @@ impl<'g> Gathered<'g> {
         }
     }
 
-    pub(crate) fn push_entry(&mut self, (entry, value): &(Entry<'g>, Vec<u8>)) -> Result<(), Error> {
+    pub(crate) fn push_entry(&mut self, (entry, value): &(LandedWrite<'g>, Vec<u8>)) -> Result<(), TreeError> {
         match entry.change {
             Change::Put(value) => self.push(entry.key, Value::Inline(value)),
             Change::PutLarge(large) => self.push(entry.key, Value::Large(large)),
@@ -118,7 +118,7 @@ impl<'g> Gathered<'g> {
 
     /// Drops records at the far end until the large values are within their bound, and returns the key up to which the batch
     /// then covers the range: exclusive from the front, inclusive from the back. `None` when it drops none.
-    pub(crate) fn trim(&mut self, end: End) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) fn trim(&mut self, end: End) -> Result<Option<Vec<u8>>, TreeError> {
         let mut bytes = 0usize;
         let mut fits = |(_, large): &(usize, Large<'_>)| {
             let len = large.raw_len();
@@ -147,7 +147,7 @@ impl<'g> Gathered<'g> {
     }
 
     /// The batch, with the values read of the large ones that are still in it.
-    pub(crate) fn read_large(self, engine: &dyn Engine) -> Result<Batch, Error> {
+    pub(crate) fn read_large(self, engine: &dyn Engine) -> Result<Batch, TreeError> {
         let mut batch = self.batch;
         batch.large.try_room(self.large.len())?;
         for (index, large) in self.large {

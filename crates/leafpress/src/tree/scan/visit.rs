@@ -1,6 +1,6 @@
 //! Records that are read in passing, without a copy of each.
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::scan::Range;
 use crate::tree::scan::batch::End;
 
@@ -9,7 +9,7 @@ impl Range<'_> {
     /// without a key and a value of one's own.
     ///
     /// ```
-    /// # fn main() -> Result<(), leafpress::Error> {
+    /// # fn main() -> Result<(), leafpress::TreeError> {
     /// let tree = leafpress::Tree::from_sorted([("a", "1"), ("b", "22")])?;
     /// let (mut records, mut value_bytes) = (tree.iter(), 0);
     /// while let Some(read) = records.next_with(|_, value| value_bytes += value.len()) {
@@ -19,12 +19,12 @@ impl Range<'_> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn next_with<R>(&mut self, read: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R, Error>> {
+    pub fn next_with<R>(&mut self, read: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R, TreeError>> {
         self.step(End::Front, read)
     }
 
     /// [`Range::next_with`] from the back.
-    pub fn next_back_with<R>(&mut self, read: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R, Error>> {
+    pub fn next_back_with<R>(&mut self, read: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R, TreeError>> {
         self.step(End::Back, read)
     }
 }

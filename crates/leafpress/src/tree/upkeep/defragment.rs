@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use crate::tree::compact::live_settings::LiveSettings;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::landing::NewLanding;
@@ -48,7 +48,7 @@ pub(crate) struct Pass {
     at: At,
     stride: u64,
     moved: u64,
-    first_error: Option<Error>,
+    first_error: Option<TreeError>,
 }
 
 /// What of a shard is next.
@@ -81,7 +81,7 @@ pub(crate) enum Step {
 impl TreeInner {
     /// Takes each leaf's lock in turn, and compacts or moves the leaf. The error is the first of those that leaves could not be compacted
     /// for.
-    pub(crate) fn sweep(&self, sweep: Sweep) -> Result<(), Error> {
+    pub(crate) fn sweep(&self, sweep: Sweep) -> Result<(), TreeError> {
         let _sweeping = self.background.sweeping.lock();
         let mut pass = Pass::begin(self, sweep, true);
         let part = pass.part.enter();
@@ -122,19 +122,19 @@ impl Pass {
     }
 
     /// The next leaf, inner nodes or table, in a go of its own.
-    pub(crate) fn step_alone(&mut self, core: &TreeInner) -> Result<Step, Error> {
+    pub(crate) fn step_alone(&mut self, core: &TreeInner) -> Result<Step, TreeError> {
         let _sweeping = core.background.sweeping.lock();
         self.step(core, &self.part.enter())
     }
 
     /// The end, in a go of its own.
-    pub(crate) fn end_alone(self, core: &TreeInner) -> Result<(), Error> {
+    pub(crate) fn end_alone(self, core: &TreeInner) -> Result<(), TreeError> {
         let _sweeping = core.background.sweeping.lock();
         let part = self.part.enter();
         self.end(core, &part)
     }
 
-    fn step(&mut self, core: &TreeInner, part: &OwnPart) -> Result<Step, Error> {
+    fn step(&mut self, core: &TreeInner, part: &OwnPart) -> Result<Step, TreeError> {
         let Some(shard) = core.shards.get(self.shard) else {
             return Ok(Step::Last);
         };
@@ -158,7 +158,7 @@ impl Pass {
                 // So that they do not keep the pages around them. What cannot be moved stays where it is.
                 let guard = core.memory.enter();
                 let next = guard
-                    .map_err(Error::from)
+                    .map_err(TreeError::from)
                     .and_then(|guard| shard.move_inner(&key, part, &core.memory, &guard))
                     .unwrap_or_default();
                 if let Some(next) = next {
@@ -178,7 +178,7 @@ impl Pass {
     }
 
     /// Compacts or moves the leaf that holds `key`.
-    fn sweep_leaf(&mut self, core: &TreeInner, shard: &Shard, key: &[u8], part: &OwnPart) -> Result<Swept, Error> {
+    fn sweep_leaf(&mut self, core: &TreeInner, shard: &Shard, key: &[u8], part: &OwnPart) -> Result<Swept, TreeError> {
         let guard = core.memory.enter()?;
         let work = WritePath {
             core,
@@ -210,7 +210,7 @@ impl Pass {
     }
 
     /// What is done when all shards were passed. The error is the first of those that leaves could not be compacted for.
-    fn end(self, core: &TreeInner, part: &OwnPart) -> Result<(), Error> {
+    fn end(self, core: &TreeInner, part: &OwnPart) -> Result<(), TreeError> {
         if let Some(temperatures) = &core.temperatures {
             temperatures.hot.relocate(&core.memory, &core.memory.enter()?);
         }
@@ -223,7 +223,7 @@ impl Pass {
 
 impl<'w> WritePath<'w> {
     /// Bytes that were moved; nothing when the leaf is no longer in the tree. `key` is any key of its range.
-    fn sweep_locked(&self, locked: &Locked<'w>, key: &[u8], sweep: Sweep) -> Result<Option<u64>, Error> {
+    fn sweep_locked(&self, locked: &Locked<'w>, key: &[u8], sweep: Sweep) -> Result<Option<u64>, TreeError> {
         let leaf = locked.leaf;
         let temperature = leaf.temperature();
         let current = self
@@ -243,7 +243,7 @@ impl<'w> WritePath<'w> {
         if !compacts {
             return match self.move_locked(locked, key) {
                 // A leaf that cannot be moved stays where it is; those to be compacted may still be.
-                Err(Error::OutOfMemory { .. }) if sweep != Sweep::Defragment => Ok(Some(0)),
+                Err(TreeError::OutOfMemory { .. }) if sweep != Sweep::Defragment => Ok(Some(0)),
                 moved => moved,
             };
         }
@@ -261,7 +261,7 @@ impl<'w> WritePath<'w> {
 
     /// Puts a copy of the leaf, its landing buffer and its large values in its place. Returns the bytes moved, nothing when the leaf is
     /// no longer in the tree. `key` is any key of its range.
-    fn move_locked(&self, locked: &Locked<'w>, key: &[u8]) -> Result<Option<u64>, Error> {
+    fn move_locked(&self, locked: &Locked<'w>, key: &[u8]) -> Result<Option<u64>, TreeError> {
         let leaf = locked.leaf;
         let mut larges = MovedLarges::default();
         // SAFETY: the caller holds the leaf's lock, and the memory outlives every node.
@@ -304,7 +304,7 @@ impl MovedLarges {
     ///
     /// # Safety
     /// `memory` outlives the copy.
-    unsafe fn copy(&mut self, large: Large<'_>, memory: &NodeHeap) -> Result<NonNull<u8>, Error> {
+    unsafe fn copy(&mut self, large: Large<'_>, memory: &NodeHeap) -> Result<NonNull<u8>, TreeError> {
         // SAFETY: as the caller promises.
         let Some(copy) = (unsafe { large.copy(memory)? }) else {
             return Ok(large.node());
@@ -322,7 +322,11 @@ impl<'g> Leaf<'g> {
     ///
     /// # Safety
     /// The caller holds the leaf's lock, and `memory` outlives the copies.
-    unsafe fn copy(&self, memory: &NodeHeap, larges: &mut MovedLarges) -> Result<(NewLeaf, Option<NewLanding>), Error> {
+    unsafe fn copy(
+        &self,
+        memory: &NodeHeap,
+        larges: &mut MovedLarges,
+    ) -> Result<(NewLeaf, Option<NewLanding>), TreeError> {
         let header = self.header();
         let (live_user_bytes, live) = (
             header.live_user_bytes.load(Ordering::Relaxed),

@@ -1,6 +1,6 @@
 //! Samples that a dictionary is trained from: raw frames, spread over a tree.
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::decoder::{Decoder, Engines};
 use crate::tree::node::layout::FINGERPRINTS;
 use crate::tree::node::leaf::Leaf;
@@ -23,8 +23,8 @@ impl Sampler {
     /// One that takes about `bytes` of a tree whose leaves hold so many.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub(super) fn new(bytes: usize, held: usize) -> Result<Self, Error> {
+    /// [`TreeError::OutOfMemory`].
+    pub(super) fn new(bytes: usize, held: usize) -> Result<Self, TreeError> {
         Ok(Self {
             // Every nth frame of every leaf, with n such that they come to about `bytes`; a step that is no multiple of the frames
             // a leaf has, so that all places in a leaf are sampled.
@@ -35,7 +35,7 @@ impl Sampler {
     }
 
     /// Takes those of the leaf's frames that are next.
-    pub(super) fn visit(&mut self, leaf: Leaf<'_>, engines: &Engines, scratch: &mut Scratch) -> Result<(), Error> {
+    pub(super) fn visit(&mut self, leaf: Leaf<'_>, engines: &Engines, scratch: &mut Scratch) -> Result<(), TreeError> {
         let sections = leaf.sections();
         let mut decoder = Decoder::new(engines, scratch);
         for frame in 0..leaf.frames() {
@@ -77,12 +77,12 @@ pub(crate) struct Samples {
 impl Samples {
     /// Room for samples of about so many bytes: a frame more at a leaf's end, and another where the tree has grown
     /// since, fit as well.
-    pub(crate) fn for_frames(bytes: usize) -> Result<Self, Error> {
+    pub(crate) fn for_frames(bytes: usize) -> Result<Self, TreeError> {
         Self::with_capacity(bytes + bytes / 4 + MAX_SAMPLE_BYTES)
     }
 
-    fn with_capacity(bytes: usize) -> Result<Self, Error> {
-        let room = Transient::with_capacity(bytes).ok_or(Error::OutOfMemory { bytes })?;
+    fn with_capacity(bytes: usize) -> Result<Self, TreeError> {
+        let room = Transient::with_capacity(bytes).ok_or(TreeError::OutOfMemory { bytes })?;
         Ok(Self {
             bytes: room,
             ends: Vec::new(),

@@ -6,13 +6,13 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::inner::MAX_CHILDREN;
 use crate::tree::node::landing::Landing;
 use crate::tree::node::leaf::Leaf;
-use crate::tree::options::Tending;
+use crate::tree::options::Upkeep;
 use crate::tree::thread_state::Count;
 use crate::tree::upkeep::steps::Steps;
 use crate::tree::upkeep::temperature::Share;
@@ -63,7 +63,7 @@ pub(crate) struct Background {
     /// Whether there is a thread that makes interpolation indexes.
     tends: AtomicBool,
     /// Who does all this.
-    pub tending: Tending,
+    pub upkeep: Upkeep,
     /// What the caller has begun, where it is the caller.
     pub(super) steps: Mutex<Steps>,
     /// Whether a training runs.
@@ -76,12 +76,12 @@ pub(crate) struct Background {
 
 /// A tree's background work, ended when this is dropped. [`Background::stop`] comes before that.
 #[derive(Debug, Default)]
-pub(crate) struct Upkeep {
+pub(crate) struct UpkeepHandle {
     tender: Option<TaskHandle>,
     compactors: Workers,
 }
 
-impl Upkeep {
+impl UpkeepHandle {
     pub(crate) fn end(&mut self) {
         self.tender = None;
         self.compactors.join();
@@ -119,10 +119,10 @@ impl State {
 }
 
 impl Background {
-    pub(crate) fn new(watermark_pct: Option<u8>, tending: Tending) -> Self {
+    pub(crate) fn new(watermark_pct: Option<u8>, upkeep: Upkeep) -> Self {
         Self {
             watermark_pct,
-            tending,
+            upkeep,
             train_at: AtomicUsize::new(FIRST_TRAINING_LEAVES),
             interpolation_at: AtomicUsize::new(FIRST_SHORTCUTS_LEAVES),
             ..Self::default()
@@ -305,8 +305,8 @@ impl Background {
     /// Waits until nothing is queued, due or at work; compacts what landed as well if asked to.
     ///
     /// # Errors
-    /// [`Error::Background`] where a thread has ended; what others do is done all the same.
-    pub(crate) fn settle(&self, core: &TreeInner, compacts_landed: bool) -> Result<(), Error> {
+    /// [`TreeError::Background`] where a thread has ended; what others do is done all the same.
+    pub(crate) fn settle(&self, core: &TreeInner, compacts_landed: bool) -> Result<(), TreeError> {
         self.wait_until_idle(core);
         if core.outgrew_dictionary() {
             self.train();
@@ -327,11 +327,11 @@ impl Background {
         core.free_tools(false);
         self.health
             .failure()
-            .map_or(Ok(()), |reason| Err(Error::Background { reason }))
+            .map_or(Ok(()), |reason| Err(TreeError::Background { reason }))
     }
 
     fn wait_until_idle(&self, core: &TreeInner) {
-        if self.tending == Tending::Caller {
+        if self.upkeep == Upkeep::Caller {
             core.tend_until_idle();
         }
         let mut state = self.state.lock();
@@ -348,23 +348,23 @@ impl Background {
         self.state.lock().stop = true;
         self.queued.notify_all();
         self.done.notify_all();
-        if self.tending == Tending::Caller {
+        if self.upkeep == Upkeep::Caller {
             self.steps.lock().abandon_training();
         }
     }
 
     /// Starts `compactors` threads, and the task that trains dictionaries and defragments the heap, if the tree has either.
-    pub(crate) fn start(core: &Arc<TreeInner>, compactors: usize) -> Result<Upkeep, Error> {
+    pub(crate) fn start(core: &Arc<TreeInner>, compactors: usize) -> Result<UpkeepHandle, TreeError> {
         let tidies = NodeHeap::CAN_BE_DEFRAGMENTED && !cfg!(shuttle);
         let background = &core.background;
-        let by_caller = background.tending == Tending::Caller;
+        let by_caller = background.upkeep == Upkeep::Caller;
         let tends = by_caller || core.dictionaries.auto || core.sizing.auto || core.temperatures.is_some() || tidies;
         {
             let mut state = background.state.lock();
             // Nobody waits for what the caller is to do.
             (state.compactors, state.has_tender) = (compactors, tends && !by_caller);
         }
-        let upkeep = Self::start_upkeep(core, compactors, tends && !by_caller).map_err(|error| Error::Thread {
+        let upkeep = Self::start_upkeep(core, compactors, tends && !by_caller).map_err(|error| TreeError::Thread {
             reason: error.to_string(),
         })?;
         background.may_ask_to_defragment.store(tidies, Ordering::Relaxed);
@@ -376,8 +376,8 @@ impl Background {
         Ok(upkeep)
     }
 
-    fn start_upkeep(core: &Arc<TreeInner>, compactors: usize, tends: bool) -> io::Result<Upkeep> {
-        let mut upkeep = Upkeep::default();
+    fn start_upkeep(core: &Arc<TreeInner>, compactors: usize, tends: bool) -> io::Result<UpkeepHandle> {
+        let mut upkeep = UpkeepHandle::default();
         let mut start = || -> io::Result<()> {
             for index in 0..compactors {
                 let compactor = Compactor(Arc::clone(core));
@@ -453,7 +453,7 @@ impl TreeInner {
             self.flush_retired();
         }
         // It would take longer than a step may.
-        if freed >= MUCH_TOOLS_BYTES && self.background.tending == Tending::Threads {
+        if freed >= MUCH_TOOLS_BYTES && self.background.upkeep == Upkeep::Threads {
             trim::return_freed();
         }
         left

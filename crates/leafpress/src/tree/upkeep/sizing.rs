@@ -10,7 +10,7 @@ use bumpalo::Bump;
 
 use crate::tree::compact::builder::{Record, RecordValue};
 use crate::tree::compact::compress::Settings;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::{Decoder, Engines};
 use crate::tree::node::leaf::Leaf;
@@ -204,7 +204,7 @@ impl Rule {
         trial: &mut Trial<'_, '_>,
         user_bytes_per_record: u64,
         is_stopped: &dyn Fn() -> bool,
-    ) -> Result<Option<(Option<Settings>, Outcome)>, Error> {
+    ) -> Result<Option<(Option<Settings>, Outcome)>, TreeError> {
         let Bench { now, engines, .. } = trial.bench();
         let (records, codec) = (trial.records, engines.warm.codec());
         let before = trial.run(now)?;
@@ -263,7 +263,7 @@ impl Rule {
 
 impl TreeInner {
     /// Tries lengths on records of the tree, to be compressed with `dictionary`. Returns those that are worth a change.
-    pub(super) fn better_lengths(&self, dictionary: Option<&Dictionary>) -> Result<Option<Settings>, Error> {
+    pub(super) fn better_lengths(&self, dictionary: Option<&Dictionary>) -> Result<Option<Settings>, TreeError> {
         if !self.sizing.auto {
             return Ok(None);
         }
@@ -282,7 +282,7 @@ impl TreeInner {
     }
 
     /// Records of the tree to try things on, if there are enough.
-    pub(super) fn trial<'r>(&self, arena: &'r Bump) -> Result<Option<Trial<'_, 'r>>, Error> {
+    pub(super) fn trial<'r>(&self, arena: &'r Bump) -> Result<Option<Trial<'_, 'r>>, TreeError> {
         let bench = Bench {
             engines: &self.engines,
             memory: &self.memory,
@@ -295,7 +295,7 @@ impl TreeInner {
 
     /// The records of runs of leaves spread over the tree, in key order. What landed on a leaf, and what of it cannot be decoded, is not
     /// among them.
-    fn runs<'b>(&self, arena: &'b Bump) -> Result<Vec<Vec<Record<'b>>>, Error> {
+    fn runs<'b>(&self, arena: &'b Bump) -> Result<Vec<Vec<Record<'b>>>, TreeError> {
         let mut leaves = 0;
         self.for_each_leaf(&self.memory.enter()?, |_| leaves += 1);
         let mut places = RunPlaces::among(leaves);
@@ -369,7 +369,7 @@ impl CopiedRuns {
     }
 
     /// Takes the leaf's records if it is in a run. What landed on it, and what of it cannot be decoded, is not among them.
-    pub(super) fn visit(&mut self, leaf: Leaf<'_>, engines: &Engines, scratch: &mut Scratch) -> Result<(), Error> {
+    pub(super) fn visit(&mut self, leaf: Leaf<'_>, engines: &Engines, scratch: &mut Scratch) -> Result<(), TreeError> {
         let Some(in_run) = self.places.next_leaf() else {
             return Ok(());
         };
@@ -406,7 +406,7 @@ impl CopiedRuns {
     }
 
     /// The runs, as a trial takes them.
-    pub(super) fn records(&self) -> Result<Vec<Vec<Record<'_>>>, Error> {
+    pub(super) fn records(&self) -> Result<Vec<Vec<Record<'_>>>, TreeError> {
         let mut runs = room_for(self.runs.len())?;
         for copied in &self.runs {
             let mut run = room_for(copied.len())?;

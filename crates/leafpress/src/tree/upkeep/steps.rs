@@ -1,4 +1,4 @@
-//! Upkeep in steps, for trees that their caller tends: what a background thread does elsewhere, a leaf at a time.
+//! UpkeepHandle in steps, for trees that their caller tends: what a background thread does elsewhere, a leaf at a time.
 //!
 //! What has been begun stands between the steps as keys and numbers, and holds neither lock nor guard: writers, readers and whole passes
 //! may come between. Leaves before the key that a pass has come to are done, whatever becomes of them: their successors have their ranges.
@@ -6,9 +6,9 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
-use crate::tree::options::Tending;
+use crate::tree::options::Upkeep;
 use crate::tree::upkeep::defragment::{Pass, Step, Sweep};
 use crate::tree::upkeep::idle::{Found, IdleDetector};
 use crate::tree::upkeep::scheduler::State;
@@ -67,8 +67,8 @@ enum Due {
 
 impl TreeInner {
     /// Does what is due in steps until `budget` is over; returns whether more can be done now.
-    pub(crate) fn tend(&self, budget: Duration) -> Result<bool, Error> {
-        if self.background.tending != Tending::Caller {
+    pub(crate) fn run_upkeep(&self, budget: Duration) -> Result<bool, TreeError> {
+        if self.background.upkeep != Upkeep::Caller {
             return Ok(false);
         }
         let begin = Instant::now();
@@ -99,7 +99,7 @@ impl TreeInner {
 
 impl Steps {
     /// The next step; false if nothing is due. Who `settles` waits for no rest.
-    fn step(&mut self, core: &TreeInner, settles: bool) -> Result<bool, Error> {
+    fn step(&mut self, core: &TreeInner, settles: bool) -> Result<bool, TreeError> {
         if let Some(job) = self.job.take() {
             return self.go_on(core, job).map(|()| true);
         }
@@ -191,7 +191,7 @@ impl Steps {
     }
 
     /// The next step of what has been begun. After an error or a panic it is over.
-    fn go_on(&mut self, core: &TreeInner, job: Job) -> Result<(), Error> {
+    fn go_on(&mut self, core: &TreeInner, job: Job) -> Result<(), TreeError> {
         match job {
             Job::Collecting(mut collecting) => {
                 if collecting.step(core)? {
@@ -226,7 +226,7 @@ impl Steps {
         Ok(())
     }
 
-    fn passed(&mut self, core: &TreeInner, passing: Passing) -> Result<(), Error> {
+    fn passed(&mut self, core: &TreeInner, passing: Passing) -> Result<(), TreeError> {
         self.rest(core, &passing);
         let Passing { pass, dictionary, .. } = passing;
         pass.end_alone(core)?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crate::tree::compact::compress::Settings;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::Engines;
 use crate::tree::thread_state::Count;
@@ -60,8 +60,8 @@ impl Collecting {
     /// Looks at one leaf; false when all were looked at.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] or [`Error::Codec`].
-    pub(super) fn step(&mut self, core: &TreeInner) -> Result<bool, Error> {
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`].
+    pub(super) fn step(&mut self, core: &TreeInner) -> Result<bool, TreeError> {
         match &mut self.phase {
             Phase::Counting(counted) => {
                 let more = self.walk.step(core, &mut |leaf| {
@@ -99,8 +99,8 @@ impl Collecting {
     /// The training of what was collected.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub(super) fn collected(self, core: &TreeInner) -> Result<Option<Training>, Error> {
+    /// [`TreeError::OutOfMemory`].
+    pub(super) fn collected(self, core: &TreeInner) -> Result<Option<Training>, TreeError> {
         let Phase::Sampling(sampling) = self.phase else {
             return Ok(None);
         };
@@ -124,7 +124,7 @@ impl Collecting {
 }
 
 impl Sampling {
-    fn begin(core: &TreeInner, counted: Counted) -> Result<Self, Error> {
+    fn begin(core: &TreeInner, counted: Counted) -> Result<Self, TreeError> {
         let frames = match core.dictionaries.auto {
             false => None,
             true => {
@@ -165,7 +165,7 @@ pub(super) struct Found {
 }
 
 impl Training {
-    fn run(self) -> Result<Found, Error> {
+    fn run(self) -> Result<Found, TreeError> {
         let is_stopped = || self.is_stopped.load(Ordering::Relaxed);
         let codec = self.engines.warm.codec();
         let Counted {
@@ -218,7 +218,7 @@ impl Training {
         dictionary: Option<&Dictionary>,
         user_bytes_per_record: u64,
         is_stopped: &dyn Fn() -> bool,
-    ) -> Result<Option<(Option<Settings>, Outcome)>, Error> {
+    ) -> Result<Option<(Option<Settings>, Outcome)>, TreeError> {
         let memory = NodeHeap::new(Flush::InBatches);
         let bench = Bench {
             engines: &self.engines,
@@ -235,7 +235,7 @@ impl Training {
     }
 }
 
-type Ended = Result<Result<Found, Error>, Box<dyn Any + Send>>;
+type Ended = Result<Result<Found, TreeError>, Box<dyn Any + Send>>;
 
 /// A training on its thread. Dropped, it leaves the thread to end by itself: that has all it needs.
 pub(super) struct Running {
@@ -246,7 +246,7 @@ pub(super) struct Running {
 enum Thread {
     /// The model checkers have their own threads: there it is done at once.
     #[cfg_attr(any(shuttle, miri), allow(dead_code))]
-    Started(JoinHandle<Result<Found, Error>>),
+    Started(JoinHandle<Result<Found, TreeError>>),
     Ended(Ended),
 }
 
@@ -254,8 +254,8 @@ impl Running {
     /// Starts it.
     ///
     /// # Errors
-    /// [`Error::Thread`].
-    pub(super) fn start(training: Training, core: &TreeInner) -> Result<Self, Error> {
+    /// [`TreeError::Thread`].
+    pub(super) fn start(training: Training, core: &TreeInner) -> Result<Self, TreeError> {
         let is_stopped = Arc::clone(&training.is_stopped);
         let thread = Self::thread(training).inspect_err(|_| {
             core.contexts
@@ -268,7 +268,7 @@ impl Running {
     }
 
     #[cfg(not(any(shuttle, miri)))]
-    fn thread(training: Training) -> Result<Thread, Error> {
+    fn thread(training: Training) -> Result<Thread, TreeError> {
         // The standard library starts a thread by force: see `on_a_thread_of_its_own`.
         leafpress_base::mem::room::room_for::<u8>(super::training::ROOM_FOR_A_THREAD)?;
         let work = move || {
@@ -278,13 +278,13 @@ impl Running {
             found
         };
         let started = std::thread::Builder::new().name("leafpress-train".into()).spawn(work);
-        started.map(Thread::Started).map_err(|error| Error::Thread {
+        started.map(Thread::Started).map_err(|error| TreeError::Thread {
             reason: error.to_string(),
         })
     }
 
     #[cfg(any(shuttle, miri))]
-    fn thread(training: Training) -> Result<Thread, Error> {
+    fn thread(training: Training) -> Result<Thread, TreeError> {
         let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| training.run()));
         Ok(Thread::Ended(found))
     }
@@ -300,7 +300,7 @@ impl Running {
     ///
     /// # Errors
     /// What it failed with.
-    pub(super) fn found(mut self, core: &TreeInner) -> Result<Option<Found>, Error> {
+    pub(super) fn found(mut self, core: &TreeInner) -> Result<Option<Found>, TreeError> {
         let ended: Ended = match std::mem::replace(&mut self.thread, Thread::Ended(Err(Box::new(())))) {
             Thread::Started(thread) => thread.join(),
             Thread::Ended(ended) => ended,
@@ -325,8 +325,8 @@ impl TreeInner {
     /// Makes what was found current, unless something else has become so meanwhile. Returns the pass that has to follow.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nothing has changed then, but maybe the lengths.
-    pub(super) fn put_in_force(&self, found: Option<Found>) -> Result<Option<Sweep>, Error> {
+    /// [`TreeError::OutOfMemory`]; nothing has changed then, but maybe the lengths.
+    pub(super) fn put_in_force(&self, found: Option<Found>) -> Result<Option<Sweep>, TreeError> {
         let Some(Found {
             codec,
             trained,

@@ -1,6 +1,6 @@
 //! A dictionary from samples: of which size, and whether it is worth having.
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::upkeep::samples::Samples;
 use leafpress_base::mem::room::collected;
 use leafpress_codec::{Dictionary, Engine, saves_enough};
@@ -99,7 +99,7 @@ impl Trainer<'_> {
             raw_bytes,
         }: Aim,
         is_stopped: &dyn Fn() -> bool,
-    ) -> Result<Option<Trained>, Error> {
+    ) -> Result<Option<Trained>, TreeError> {
         let parts = |held_out: bool| {
             let samples = samples.each().enumerate();
             samples
@@ -186,7 +186,7 @@ impl Trainer<'_> {
         raw_bytes: u64,
         dictionary: Option<&Dictionary>,
         dictionary_bytes: impl FnOnce(&Dictionary) -> usize,
-    ) -> Result<Judged, Error> {
+    ) -> Result<Judged, TreeError> {
         let (mut raw, mut built) = (0u64, 0u64);
         let mut block = Vec::new();
         for frame in frames {
@@ -200,7 +200,7 @@ impl Trainer<'_> {
         })
     }
 
-    fn pressed_len(&self, raw: &[u8], dictionary: Option<&Dictionary>, block: &mut Vec<u8>) -> Result<u64, Error> {
+    fn pressed_len(&self, raw: &[u8], dictionary: Option<&Dictionary>, block: &mut Vec<u8>) -> Result<u64, TreeError> {
         block.clear();
         let stored = self.engine.compress(raw, dictionary, block)?;
         Ok(if saves_enough(stored, raw.len()) {

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::tree::Tree;
 use crate::tree::compact::compress::Settings;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
-use crate::tree::options::{DictionaryChoice, Tending};
+use crate::tree::options::{DictionaryChoice, Upkeep};
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::samples::{Ahead, Sampler, Samples, raw_bytes_of};
 use crate::tree::upkeep::trainer::{
@@ -158,7 +158,7 @@ impl Dictionaries {
         trainer: &Trainer<'_>,
         samples: &Samples,
         aim: Aim,
-    ) -> Result<Option<Dictionary>, Error> {
+    ) -> Result<Option<Dictionary>, TreeError> {
         let codec = trainer.engine.codec();
         let standing = self.standing(codec, false)?;
         let trained = trainer.train(samples, &standing, aim, &|| false)?;
@@ -254,12 +254,12 @@ impl Tree {
     /// // Whether it was of use.
     /// let is_better = tree.train()?;
     /// # let _ = is_better;
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] or [`Error::Codec`]; no record is lost, and the dictionary before is still there.
-    pub fn train(&self) -> Result<bool, Error> {
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; no record is lost, and the dictionary before is still there.
+    pub fn train(&self) -> Result<bool, TreeError> {
         self.core.train_dictionary()
     }
 }
@@ -267,9 +267,9 @@ impl Tree {
 impl TreeInner {
     /// Does `work` on a thread of its own, or, where the tree starts none that has to do with it, on this one.
     fn aside<T: Send>(&self, work: &(dyn Fn() -> T + Sync)) -> T {
-        match self.background.tending {
-            Tending::Threads => on_a_thread_of_its_own(work),
-            Tending::Caller => work(),
+        match self.background.upkeep {
+            Upkeep::Threads => on_a_thread_of_its_own(work),
+            Upkeep::Caller => work(),
         }
     }
 
@@ -288,7 +288,7 @@ impl TreeInner {
 
     /// Trains a dictionary from the tree's leaves and, if it saves more than it costs, makes it current and compresses every leaf
     /// with it. Returns whether it did.
-    pub(crate) fn train_dictionary(&self) -> Result<bool, Error> {
+    pub(crate) fn train_dictionary(&self) -> Result<bool, TreeError> {
         if !self.dictionaries.auto && !self.sizing.auto {
             return Ok(false);
         }
@@ -300,7 +300,7 @@ impl TreeInner {
         Ok(is_trained)
     }
 
-    fn train_and_sweep(&self) -> Result<bool, Error> {
+    fn train_and_sweep(&self) -> Result<bool, TreeError> {
         let found = self.aside(&|| {
             let found = self.trained_and_sized();
             trim::return_working_memory();
@@ -326,7 +326,7 @@ impl TreeInner {
     }
 
     /// A better dictionary and better lengths, if there are.
-    fn trained_and_sized(&self) -> Result<Found, Error> {
+    fn trained_and_sized(&self) -> Result<Found, TreeError> {
         let dictionary = if self.dictionaries.auto { self.trained()? } else { None };
         let lengths = self.better_lengths(dictionary.as_ref().or(self.dictionaries.current()));
         // A dictionary is good without them.
@@ -369,12 +369,12 @@ impl TreeInner {
     /// is compressed with it.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] or [`Error::Codec`]; nothing has changed, or some leaves have the new dictionary.
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; nothing has changed, or some leaves have the new dictionary.
     pub(crate) fn train_first(
         &self,
         user_bytes: u64,
-        collect: impl Fn(usize) -> Result<Ahead, Error> + Sync,
-    ) -> Result<(), Error> {
+        collect: impl Fn(usize) -> Result<Ahead, TreeError> + Sync,
+    ) -> Result<(), TreeError> {
         let _training = self.dictionaries.training.lock();
         if !self.lacks_dictionary() {
             return Ok(());
@@ -401,7 +401,7 @@ impl TreeInner {
     }
 
     /// A dictionary trained from the tree's leaves, if it saves more than it costs.
-    fn trained(&self) -> Result<Option<Dictionary>, Error> {
+    fn trained(&self) -> Result<Option<Dictionary>, TreeError> {
         let (user_bytes, raw_bytes) = (self.user_bytes()?, self.raw_bytes()?);
         let trainer = self.trainer();
         let bytes = self.dictionaries.begin(trainer.bytes_for(user_bytes));
@@ -415,14 +415,14 @@ impl TreeInner {
     }
 
     /// Raw bytes of all frames, about.
-    fn raw_bytes(&self) -> Result<u64, Error> {
+    fn raw_bytes(&self) -> Result<u64, TreeError> {
         let mut bytes = 0;
         self.for_each_leaf(&self.memory.enter()?, |leaf| bytes += raw_bytes_of(leaf));
         Ok(bytes)
     }
 
     /// Raw frames from leaves spread over the tree, about `bytes` of them.
-    fn samples(&self, bytes: usize) -> Result<Samples, Error> {
+    fn samples(&self, bytes: usize) -> Result<Samples, TreeError> {
         let mut held = 0;
         self.for_each_leaf(&self.memory.enter()?, |leaf| {
             held += leaf.header().inline_bytes as usize

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::hash::hash;
 use crate::tree::inner::TreeInner;
-use crate::tree::node::landing::{Change, Entry, Landing, MAX_LANDING_BYTES, newest_by_key};
+use crate::tree::node::landing::{Change, LandedWrite, Landing, MAX_LANDING_BYTES, newest_by_key};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::thread_state::Count;
 use crate::tree::write::WritePath;
@@ -19,7 +19,7 @@ const LEAF_FOR_LANDING: usize = 8;
 const MIN_LANDING_BYTES: usize = 512;
 
 impl TreeInner {
-    pub(in crate::tree) fn set_least_landing_bytes(&self, bytes: usize) {
+    pub(in crate::tree) fn set_min_landing_bytes(&self, bytes: usize) {
         let bytes = bytes.min(MAX_LANDING_BYTES);
         self.least_landing_bytes.store(bytes, Ordering::Relaxed);
     }
@@ -31,9 +31,9 @@ impl<'w> WritePath<'w> {
         &self,
         leaf: Leaf<'w>,
         landing: Option<Landing<'w>>,
-        entry: &Entry<'_>,
+        entry: &LandedWrite<'_>,
         hash: u64,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, TreeError> {
         let bytes = Landing::entry_bytes(entry.key, &entry.change);
         if let Some(landing) = landing {
             leaf.will_land(hash);
@@ -77,7 +77,7 @@ impl<'w> WritePath<'w> {
 
     /// Makes room in a landing buffer that is full of superseded entries, or shorter than buffers are to be now, and appends the
     /// entry; false when half of it would not be free then.
-    pub(super) fn thin_landing(&self, leaf: Leaf<'w>, entry: Entry<'_>) -> Result<bool, Error> {
+    pub(super) fn thin_landing(&self, leaf: Leaf<'w>, entry: LandedWrite<'_>) -> Result<bool, TreeError> {
         let Some(old) = leaf.landing_locked() else {
             return Ok(false);
         };
@@ -102,7 +102,7 @@ impl<'w> WritePath<'w> {
         // SAFETY: the memory outlives every node.
         let new = unsafe { Landing::allocate(room, bytes / entries.len(), &self.core.memory)? };
         // SAFETY: nobody else sees the new buffer before it is stored.
-        let appended = |entry: &Entry<'_>| unsafe { new.landing().append(entry, hash(entry.key)) };
+        let appended = |entry: &LandedWrite<'_>| unsafe { new.landing().append(entry, hash(entry.key)) };
         if !entries.iter().all(appended) {
             return Ok(false);
         }

@@ -6,7 +6,7 @@ use crate::tree::compact::compress::{BuiltLeaves, Compression};
 use crate::tree::compact::landed::landed_changes;
 use crate::tree::compact::merge::Compaction;
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::index::shard::Splice;
 use crate::tree::node::inner::Node;
 use crate::tree::node::large::DeadLarge;
@@ -112,7 +112,7 @@ impl<'w> WritePath<'w> {
         second: Leaf<'w>,
         dead: &mut Vec<DeadLarge>,
         tools: &mut Scratchpad,
-    ) -> Result<BuiltLeaves, Error> {
+    ) -> Result<BuiltLeaves, TreeError> {
         let changes = [landed_changes(first, &[], dead)?, landed_changes(second, &[], dead)?];
         let Scratchpad {
             scratch,

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use leafpress_pages::victim::{NewBlock, Taking};
+use leafpress_pages::victim::{NewBlock, OnHit};
 
 use crate::abi::{View, guarded};
 
@@ -142,7 +142,7 @@ unsafe extern "C" fn leafpress_secondary_cache_lookup(
             return 0;
         };
         let is_lent = advise_erase && instance.is_exclusive();
-        let taking = if is_lent { Taking::Lend } else { Taking::Keep };
+        let taking = if is_lent { OnHit::Promote } else { OnHit::Keep };
         let read = |block: leafpress_pages::victim::FoundBlock<'_>| {
             // SAFETY: the block is readable for the call, which is what `found` takes.
             let used = unsafe { found(context, block.bytes.as_ptr(), block.bytes.len(), block.tag) };
@@ -163,7 +163,7 @@ unsafe extern "C" fn leafpress_secondary_cache_erase(cache: *const Instance, key
         // SAFETY: as the caller promises.
         if let Some(instance) = unsafe { instance(cache) } {
             // SAFETY: as the caller promises.
-            instance.cache.erase(unsafe { key.bytes() });
+            instance.cache.remove(unsafe { key.bytes() });
         }
     });
 }
@@ -174,7 +174,7 @@ unsafe extern "C" fn leafpress_secondary_cache_erase(cache: *const Instance, key
 unsafe extern "C" fn leafpress_secondary_cache_capacity(cache: *const Instance) -> usize {
     // SAFETY: as the caller promises.
     guarded(0, || {
-        unsafe { instance(cache) }.map_or(0, |instance| instance.cache.capacity_bytes())
+        unsafe { instance(cache) }.map_or(0, |instance| instance.cache.memory())
     })
 }
 
@@ -185,7 +185,7 @@ unsafe extern "C" fn leafpress_secondary_cache_set_capacity(cache: *const Instan
     guarded((), || {
         // SAFETY: as the caller promises.
         if let Some(instance) = unsafe { instance(cache) } {
-            instance.cache.set_capacity(bytes);
+            instance.cache.set_memory(bytes);
         }
     });
 }
@@ -197,7 +197,7 @@ unsafe extern "C" fn leafpress_secondary_cache_deflate(cache: *const Instance, b
     guarded((), || {
         // SAFETY: as the caller promises.
         if let Some(instance) = unsafe { instance(cache) } {
-            instance.cache.deflate(bytes);
+            instance.cache.shrink_by(bytes);
         }
     });
 }
@@ -209,7 +209,7 @@ unsafe extern "C" fn leafpress_secondary_cache_inflate(cache: *const Instance, b
     guarded((), || {
         // SAFETY: as the caller promises.
         if let Some(instance) = unsafe { instance(cache) } {
-            instance.cache.inflate(bytes);
+            instance.cache.grow_back(bytes);
         }
     });
 }
@@ -217,7 +217,7 @@ unsafe extern "C" fn leafpress_secondary_cache_inflate(cache: *const Instance, b
 fn set(instance: &Instance, name: &str, value: &str) -> Result<(), SecondaryCacheOptionError> {
     let name = SecondaryCacheOptions::known(name)?;
     if name == "capacity" {
-        instance.cache.set_capacity(size(name, value)?);
+        instance.cache.set_memory(size(name, value)?);
         return Ok(());
     }
     // What stays as it is may be said again.

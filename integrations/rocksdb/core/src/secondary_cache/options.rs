@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use leafpress::codec::Codec;
-use leafpress_pages::victim::{Share, VictimCache, VictimError};
+use leafpress_pages::victim::{RawShare, VictimCache, VictimError};
 use thiserror::Error;
 
 /// The names of all options, in the order in which they are shown.
@@ -57,7 +57,7 @@ pub struct SecondaryCacheOptions {
     /// `dictionary`: length of trained dictionaries in bytes; 0 for none.
     pub dictionary_bytes: usize,
     /// `share`: the part of the memory for blocks that are kept raw though they could be compressed; `adaptive`, or a percentage.
-    pub share: Share,
+    pub share: RawShare,
     /// `admission`: whether blocks are refused when what would have to leave for them is worth more.
     pub admission: bool,
     /// `exclusive`: whether a block leaves when RocksDB takes it into its block cache for good. Else it stays, and is not compressed
@@ -76,7 +76,7 @@ impl SecondaryCacheOptions {
             capacity_bytes,
             codec: Codec::Zstd { level: 1 },
             dictionary_bytes: 16 << 10,
-            share: Share::Adaptive,
+            share: RawShare::Adaptive,
             admission: true,
             exclusive: true,
             shard_bits: None,
@@ -152,8 +152,8 @@ impl SecondaryCacheOptions {
             "codec" => self.codec.to_string(),
             "dictionary" => self.dictionary_bytes.to_string(),
             "share" => match self.share {
-                Share::Adaptive => "adaptive".to_owned(),
-                Share::Fixed { raw_percent } => raw_percent.to_string(),
+                RawShare::Adaptive => "adaptive".to_owned(),
+                RawShare::Fixed { raw_percent } => raw_percent.to_string(),
             },
             "admission" => self.admission.to_string(),
             "exclusive" => self.exclusive.to_string(),
@@ -217,11 +217,11 @@ fn boolean(name: &'static str, text: &str) -> Result<bool, SecondaryCacheOptionE
     }
 }
 
-fn share(text: &str) -> Result<Share, SecondaryCacheOptionError> {
+fn share(text: &str) -> Result<RawShare, SecondaryCacheOptionError> {
     let digits = text.strip_suffix('%').unwrap_or(text);
     match digits.parse::<u8>() {
-        _ if text == "adaptive" => Ok(Share::Adaptive),
-        Ok(raw_percent @ 0..=100) if digits.bytes().all(|b| b.is_ascii_digit()) => Ok(Share::Fixed { raw_percent }),
+        _ if text == "adaptive" => Ok(RawShare::Adaptive),
+        Ok(raw_percent @ 0..=100) if digits.bytes().all(|b| b.is_ascii_digit()) => Ok(RawShare::Fixed { raw_percent }),
         _ => {
             let reason = "give adaptive, or the percentage of the capacity for raw blocks, 0 to 100".to_owned();
             Err(wrong("share", text, reason))

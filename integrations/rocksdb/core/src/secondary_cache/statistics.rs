@@ -40,7 +40,7 @@ impl Instance {
     /// The options as they are now.
     pub(super) fn options(&self) -> SecondaryCacheOptions {
         SecondaryCacheOptions {
-            capacity_bytes: self.cache.capacity_bytes(),
+            capacity_bytes: self.cache.memory(),
             ..self.options.clone()
         }
     }

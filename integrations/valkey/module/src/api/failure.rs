@@ -32,10 +32,10 @@ impl Failure {
     }
 }
 
-impl From<leafpress::Error> for Failure {
-    fn from(error: leafpress::Error) -> Self {
+impl From<leafpress::TreeError> for Failure {
+    fn from(error: leafpress::TreeError) -> Self {
         match error {
-            leafpress::Error::OutOfMemory { .. } => Self::said(format!("OOM {error}")),
+            leafpress::TreeError::OutOfMemory { .. } => Self::said(format!("OOM {error}")),
             error => Self::said(format!("ERR {error}")),
         }
     }

@@ -245,7 +245,7 @@ pub fn mset(context: Context, arguments: &[Str<'_>]) -> Done {
     let pairs: &[[Str<'_>; 2]] = pairs.as_chunks().0;
     if let Some([_, value]) = pairs.iter().find(|[_, value]| value.bytes().len() > MAX_BYTES) {
         let len = value.bytes().len();
-        return Err(leafpress::Error::ValueTooLong { len }.into());
+        return Err(leafpress::TreeError::ValueTooLong { len }.into());
     }
     let mut written = 0;
     let mut outcome = Ok(());
@@ -333,7 +333,7 @@ pub fn append(context: Context, arguments: &[Str<'_>]) -> Done {
     let mut whole = old.unwrap_or_default();
     let len = whole.len().saturating_add(value.bytes().len());
     if len > MAX_BYTES {
-        return Err(leafpress::Error::ValueTooLong { len }.into());
+        return Err(leafpress::TreeError::ValueTooLong { len }.into());
     }
     if is_new || !value.bytes().is_empty() {
         whole.extend_from_slice(value.bytes());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use leafpress::Error;
+use leafpress::TreeError;
 
 use super::block::{BlockError, Records, open};
 use super::dictionaries::for_loading;
@@ -23,7 +23,7 @@ pub trait Source {
     /// The next bytes.
     fn bytes(&mut self) -> Option<Self::Bytes>;
     /// A place for a new value.
-    fn place(&mut self) -> Result<(Hold, u64), Error>;
+    fn place(&mut self) -> Result<(Hold, u64), TreeError>;
 }
 
 impl Source for Loader {
@@ -37,7 +37,7 @@ impl Source for Loader {
         Loader::bytes(self)
     }
 
-    fn place(&mut self) -> Result<(Hold, u64), Error> {
+    fn place(&mut self) -> Result<(Hold, u64), TreeError> {
         place_loaded(self.database())
     }
 }
@@ -56,7 +56,7 @@ pub enum LoadError {
     /// Its fields do not ascend, or there are not as many as it says.
     Fields,
     /// It cannot be kept.
-    Tree(Error),
+    Tree(TreeError),
 }
 
 impl fmt::Display for LoadError {
@@ -81,8 +81,8 @@ impl From<BlockError> for LoadError {
     }
 }
 
-impl From<Error> for LoadError {
-    fn from(error: Error) -> Self {
+impl From<TreeError> for LoadError {
+    fn from(error: TreeError) -> Self {
         Self::Tree(error)
     }
 }

@@ -33,7 +33,7 @@ pub fn save(saver: &mut Saver, value: &Borrowed<'_>) {
 }
 
 /// Saves a value.
-pub fn save_to(sink: &mut impl Sink, value: &Borrowed<'_>) -> Result<(), leafpress::Error> {
+pub fn save_to(sink: &mut impl Sink, value: &Borrowed<'_>) -> Result<(), leafpress::TreeError> {
     let mut block = Vec::new();
     match value {
         Borrowed::Text(text) => {
@@ -49,7 +49,7 @@ pub fn save_to(sink: &mut impl Sink, value: &Borrowed<'_>) -> Result<(), leafpre
     Ok(())
 }
 
-fn save_map(sink: &mut impl Sink, map: &Map, block: &mut Vec<u8>) -> Result<(), leafpress::Error> {
+fn save_map(sink: &mut impl Sink, map: &Map, block: &mut Vec<u8>) -> Result<(), leafpress::TreeError> {
     sink.unsigned(KIND_MAP);
     sink.unsigned(map.len());
     let means = for_saving(map.generation());

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use leafpress::Error;
+use leafpress::TreeError;
 use proptest::prelude::*;
 
 use super::block::{Means, put_record, seal};
@@ -51,7 +51,7 @@ impl Source for Parts {
         }
     }
 
-    fn place(&mut self) -> Result<(Hold, u64), Error> {
+    fn place(&mut self) -> Result<(Hold, u64), TreeError> {
         place_in(0)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use leafpress::Error;
+use leafpress::TreeError;
 
 use super::generation::Hold;
 use super::settings::trees;
@@ -42,12 +42,12 @@ pub fn databases() -> MutexGuard<'static, Databases> {
 }
 
 /// A hold on the generation for a new value of a database, and the value's number.
-pub fn place_in(database: i32) -> Result<(Hold, u64), Error> {
+pub fn place_in(database: i32) -> Result<(Hold, u64), TreeError> {
     databases().place(database, false)
 }
 
 /// The same for a value that is loaded.
-pub fn place_loaded(database: i32) -> Result<(Hold, u64), Error> {
+pub fn place_loaded(database: i32) -> Result<(Hold, u64), TreeError> {
     databases().place(database, true)
 }
 
@@ -61,7 +61,7 @@ impl Databases {
     }
 
     /// A hold on the generation for a new value of a database, and the value's number.
-    pub fn place(&mut self, database: i32, is_loaded: bool) -> Result<(Hold, u64), Error> {
+    pub fn place(&mut self, database: i32, is_loaded: bool) -> Result<(Hold, u64), TreeError> {
         let databases = match &mut self.aside {
             Some(aside) if is_loaded => aside,
             _ => &mut self.current,

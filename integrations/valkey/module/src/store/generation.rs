@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use leafpress::{Codec, Error, Tree};
+use leafpress::{Codec, Tree, TreeError};
 
 use super::settings::TreeSettings;
 
@@ -61,7 +61,7 @@ pub struct Hold {
 
 impl Hold {
     /// A new generation.
-    pub fn create(settings: &TreeSettings) -> Result<Self, Error> {
+    pub fn create(settings: &TreeSettings) -> Result<Self, TreeError> {
         let tree = settings.build()?;
         let mut generation = Box::new(Generation {
             tree,
@@ -83,7 +83,7 @@ impl Hold {
                 }
             }
         }
-        Err(Error::Option {
+        Err(TreeError::Option {
             option: "generations",
             reason: format!("there are {SLOTS} at once already: flushed ones are still being freed"),
         })

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
-use leafpress::{Error, Record};
+use leafpress::{Record, TreeError};
 
 use super::generation::{Hold, IDS};
 use super::record_key::{FieldRange, ID_BYTES, bounds_of, field_of, record_key};
@@ -79,7 +79,7 @@ impl Map {
 
     /// Calls `read` with a field's value; `None` where there is no such field.
     #[inline]
-    pub fn get_with<R>(&self, field: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Error> {
+    pub fn get_with<R>(&self, field: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, TreeError> {
         if field.len() > MAX_FIELD_BYTES {
             return Ok(None);
         }
@@ -89,12 +89,12 @@ impl Map {
     }
 
     /// The length of a field's value.
-    pub fn len_of(&self, field: &[u8]) -> Result<Option<usize>, Error> {
+    pub fn len_of(&self, field: &[u8]) -> Result<Option<usize>, TreeError> {
         self.get_with(field, <[u8]>::len)
     }
 
     /// Whether there is such a field.
-    pub fn contains(&self, field: &[u8]) -> Result<bool, Error> {
+    pub fn contains(&self, field: &[u8]) -> Result<bool, TreeError> {
         if field.len() > MAX_FIELD_BYTES {
             return Ok(false);
         }
@@ -102,7 +102,7 @@ impl Map {
     }
 
     /// Sets a field.
-    pub fn set(&mut self, field: &[u8], value: &[u8]) -> Result<Write, Error> {
+    pub fn set(&mut self, field: &[u8], value: &[u8]) -> Result<Write, TreeError> {
         check(field, value)?;
         let old = self.len_of(field)?;
         self.generation
@@ -129,7 +129,7 @@ impl Map {
     }
 
     /// Adds fields that ascend and are above all that the map has.
-    pub fn extend(&mut self, records: &[(&[u8], &[u8])]) -> Result<(), Error> {
+    pub fn extend(&mut self, records: &[(&[u8], &[u8])]) -> Result<(), TreeError> {
         for (field, value) in records {
             check(field, value)?;
             if self
@@ -147,7 +147,7 @@ impl Map {
     }
 
     /// Removes a field; says whether it was there.
-    pub fn remove(&mut self, field: &[u8]) -> Result<bool, Error> {
+    pub fn remove(&mut self, field: &[u8]) -> Result<bool, TreeError> {
         let Some(value_len) = self.len_of(field)? else {
             return Ok(false);
         };
@@ -157,7 +157,7 @@ impl Map {
     }
 
     /// Removes the fields of a range; says how many there were.
-    pub fn remove_range(&mut self, range: FieldRange<'_>) -> Result<u64, Error> {
+    pub fn remove_range(&mut self, range: FieldRange<'_>) -> Result<u64, TreeError> {
         let bounds = bounds_of(self.id.get(), range)?;
         let removed = self.generation.tree().remove_range(bounds, usize::MAX)?;
         let user_bytes = removed.key_and_value_bytes - removed.records * ID_BYTES as u64;
@@ -172,12 +172,17 @@ impl Map {
     }
 
     /// Calls `visit` with all fields and values, in order of the fields; says how many there were.
-    pub fn each(&self, visit: impl FnMut(&[u8], &[u8])) -> Result<usize, Error> {
+    pub fn each(&self, visit: impl FnMut(&[u8], &[u8])) -> Result<usize, TreeError> {
         self.each_from(b"", usize::MAX, visit)
     }
 
     /// The same for up to `limit` of them, from `field` on.
-    pub fn each_from(&self, field: &[u8], limit: usize, mut visit: impl FnMut(&[u8], &[u8])) -> Result<usize, Error> {
+    pub fn each_from(
+        &self,
+        field: &[u8],
+        limit: usize,
+        mut visit: impl FnMut(&[u8], &[u8]),
+    ) -> Result<usize, TreeError> {
         let limit = limit.min(usize::try_from(self.fields).unwrap_or(usize::MAX));
         let start = record_key(self.id.get(), &field[..field.len().min(MAX_FIELD_BYTES)])?;
         let id = self.id.get().to_be_bytes();
@@ -195,7 +200,7 @@ impl Map {
     pub fn range(
         &self,
         range: FieldRange<'_>,
-    ) -> Result<impl DoubleEndedIterator<Item = Result<Record, Error>> + '_, Error> {
+    ) -> Result<impl DoubleEndedIterator<Item = Result<Record, TreeError>> + '_, TreeError> {
         let records = self.generation.tree().range(bounds_of(self.id.get(), range)?);
         Ok(records.map(|record| {
             record.map(|(mut field, value)| {
@@ -206,7 +211,7 @@ impl Map {
     }
 
     /// Up to `count` of its records, each drawn by itself; `seed` says which.
-    pub fn sample(&self, count: usize, seed: u64) -> Result<Vec<Record>, Error> {
+    pub fn sample(&self, count: usize, seed: u64) -> Result<Vec<Record>, TreeError> {
         let bounds = bounds_of(self.id.get(), (Bound::Unbounded, Bound::Unbounded))?;
         let mut records = self.generation.tree().sample_range(bounds, count, seed)?;
         for (field, _) in &mut records {
@@ -216,7 +221,7 @@ impl Map {
     }
 
     /// A copy of it in a place that is for a new value.
-    pub fn copy_to(&self, place: (Hold, u64)) -> Result<Self, Error> {
+    pub fn copy_to(&self, place: (Hold, u64)) -> Result<Self, TreeError> {
         let mut copy = Self::new(place);
         for record in self.range((Bound::Unbounded, Bound::Unbounded))? {
             let (field, value) = record?;
@@ -227,14 +232,14 @@ impl Map {
 }
 
 /// Says so where a field or its value is too long.
-pub fn check(field: &[u8], value: &[u8]) -> Result<(), Error> {
+pub fn check(field: &[u8], value: &[u8]) -> Result<(), TreeError> {
     if field.len() > MAX_FIELD_BYTES {
-        return Err(Error::KeyTooLong {
+        return Err(TreeError::KeyTooLong {
             len: field.len() + ID_BYTES,
         });
     }
     if value.len() > MAX_BYTES {
-        return Err(Error::ValueTooLong { len: value.len() });
+        return Err(TreeError::ValueTooLong { len: value.len() });
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use arrayvec::ArrayVec;
-use leafpress::Error;
+use leafpress::TreeError;
 use leafpress::tree::MAX_KEY_BYTES;
 
 use super::MAX_FIELD_BYTES;
@@ -16,14 +16,14 @@ pub type RecordKey = ArrayVec<u8, MAX_KEY_BYTES>;
 
 /// The key of a field; of a string, for which it is empty.
 #[inline]
-pub fn record_key(id: u64, field: &[u8]) -> Result<RecordKey, Error> {
+pub fn record_key(id: u64, field: &[u8]) -> Result<RecordKey, TreeError> {
     let mut key = RecordKey::new();
     let fits = key
         .try_extend_from_slice(&id.to_be_bytes())
         .and_then(|()| key.try_extend_from_slice(field));
     match fits {
         Ok(()) => Ok(key),
-        Err(_) => Err(Error::KeyTooLong {
+        Err(_) => Err(TreeError::KeyTooLong {
             len: ID_BYTES.saturating_add(field.len()),
         }),
     }
@@ -41,7 +41,7 @@ pub type FieldRange<'f> = (Bound<&'f [u8]>, Bound<&'f [u8]>);
 /// All records of a value, or those of a range of fields.
 ///
 /// A field that is longer than any can be is as good as what it begins with: no field is between the two.
-pub fn bounds_of(id: u64, (from, to): FieldRange<'_>) -> Result<(Bound<RecordKey>, Bound<RecordKey>), Error> {
+pub fn bounds_of(id: u64, (from, to): FieldRange<'_>) -> Result<(Bound<RecordKey>, Bound<RecordKey>), TreeError> {
     let from = match from {
         Bound::Unbounded => Bound::Included(record_key(id, b"")?),
         Bound::Included(field) | Bound::Excluded(field) if field.len() > MAX_FIELD_BYTES => {

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crossbeam_queue::SegQueue;
-use leafpress::Error;
+use leafpress::TreeError;
 
 use super::generation::Hold;
 use super::record_key::bounds_of;
@@ -92,7 +92,7 @@ pub fn relieve() {
 }
 
 /// Removes records for about `budget`, of one step at least; says whether some are left.
-pub fn step(budget: Duration) -> Result<bool, Error> {
+pub fn step(budget: Duration) -> Result<bool, TreeError> {
     let begin = Instant::now();
     while let Some(removal) = WAITING.pop() {
         while !removal.generation.is_closed() {
@@ -113,7 +113,7 @@ pub fn step(budget: Duration) -> Result<bool, Error> {
 }
 
 /// Says whether nothing of the value is left.
-fn remove_some(generation: &Hold, id: u64, limit: usize) -> Result<bool, Error> {
+fn remove_some(generation: &Hold, id: u64, limit: usize) -> Result<bool, TreeError> {
     let bounds = bounds_of(id, (Bound::Unbounded, Bound::Unbounded))?;
     Ok(generation.tree().remove_range(bounds, limit)?.is_done)
 }

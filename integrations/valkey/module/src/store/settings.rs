@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use leafpress::tree::Tending;
-use leafpress::{Codec, DictionaryChoice, Error, Tree};
+use leafpress::tree::Upkeep;
+use leafpress::{Codec, DictionaryChoice, Tree, TreeError};
 
 /// How trees of new generations are built.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,10 +40,10 @@ pub fn set_tend_budget_us(budget: u64) {
 
 impl TreeSettings {
     /// A tree with these settings.
-    pub fn build(&self) -> Result<Tree, Error> {
+    pub fn build(&self) -> Result<Tree, TreeError> {
         let builder = Tree::builder()
             .codec(self.codec)
-            .tending(Tending::Caller)
+            .upkeep(Upkeep::Caller)
             .dictionary(DictionaryChoice::Auto);
         match self.dictionary_bytes {
             0 => builder.build(),

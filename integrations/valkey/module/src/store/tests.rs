@@ -222,11 +222,11 @@ fn what_is_too_long_is_refused_and_nothing_changes() {
     let mut map = Map::new(place(&generation));
     assert!(matches!(
         map.set(&[0; MAX_FIELD_BYTES + 1], b""),
-        Err(leafpress::Error::KeyTooLong { .. })
+        Err(leafpress::TreeError::KeyTooLong { .. })
     ));
     assert!(matches!(
         map.set(b"", &vec![0; MAX_BYTES + 1]),
-        Err(leafpress::Error::ValueTooLong { .. })
+        Err(leafpress::TreeError::ValueTooLong { .. })
     ));
     assert!(!map.contains(&[0; MAX_FIELD_BYTES + 1]).unwrap());
     assert!(map.is_empty());

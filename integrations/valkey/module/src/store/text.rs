@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
-use leafpress::Error;
+use leafpress::TreeError;
 
 use super::generation::Hold;
 use super::record_key::record_key;
@@ -22,7 +22,7 @@ pub struct Text(NonZeroU64);
 
 impl Text {
     /// A string in a place that is for a new value.
-    pub fn new((generation, id): (Hold, u64), value: &[u8]) -> Result<Self, Error> {
+    pub fn new((generation, id): (Hold, u64), value: &[u8]) -> Result<Self, TreeError> {
         check(value)?;
         generation.tree().insert(&record_key(id, b"")?, value)?;
         let counts = generation.counts();
@@ -69,17 +69,17 @@ impl Text {
 
     /// Calls `read` with its bytes; `None` where its record is gone, which is a defect.
     #[inline]
-    pub fn get_with<R>(&self, read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Error> {
+    pub fn get_with<R>(&self, read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, TreeError> {
         self.generation().tree().get_with(&record_key(self.id(), b"")?, read)
     }
 
     /// Its bytes, copied.
-    pub fn to_vec(&self) -> Result<Vec<u8>, Error> {
+    pub fn to_vec(&self) -> Result<Vec<u8>, TreeError> {
         Ok(self.get_with(<[u8]>::to_vec)?.unwrap_or_default())
     }
 
     /// Its length.
-    pub fn length(&self) -> Result<usize, Error> {
+    pub fn length(&self) -> Result<usize, TreeError> {
         match (self.0.get() >> LEN_SHIFT) & LONG {
             LONG => Ok(self.get_with(<[u8]>::len)?.unwrap_or_default()),
             len => Ok(len as usize),
@@ -87,7 +87,7 @@ impl Text {
     }
 
     /// Gives it other bytes.
-    pub fn set(&mut self, value: &[u8]) -> Result<(), Error> {
+    pub fn set(&mut self, value: &[u8]) -> Result<(), TreeError> {
         check(value)?;
         let old = self.length()?;
         let generation = self.generation();
@@ -99,7 +99,7 @@ impl Text {
     }
 
     /// A copy of it in a place that is for a new value.
-    pub fn copy_to(&self, place: (Hold, u64)) -> Result<Self, Error> {
+    pub fn copy_to(&self, place: (Hold, u64)) -> Result<Self, TreeError> {
         Self::new(place, &self.to_vec()?)
     }
 }
@@ -110,9 +110,9 @@ fn packed(slot: u16, id: u64, len: usize) -> NonZeroU64 {
     NonZeroU64::new(rest | TAG).unwrap_or(NonZeroU64::MIN)
 }
 
-fn check(value: &[u8]) -> Result<(), Error> {
+fn check(value: &[u8]) -> Result<(), TreeError> {
     match value.len() > MAX_BYTES {
-        true => Err(Error::ValueTooLong { len: value.len() }),
+        true => Err(TreeError::ValueTooLong { len: value.len() }),
         false => Ok(()),
     }
 }

@@ -35,7 +35,7 @@ pub(super) const SPLIT: u32 = 2;
 pub(super) const FORGET_FROM: u32 = 3;
 pub(super) const CLEAR: u32 = 4;
 /// A log is written anew when it is so many times as long as what there is, and longer than a little.
-const TIMES_LONG: u64 = 3;
+const COMPACTION_FACTOR: u64 = 3;
 const LITTLE_BYTES: u64 = 256 << 10;
 /// Entries of one log, at most.
 const MAX_ENTRIES: u64 = MAX_EPOCH as u64;
@@ -193,7 +193,7 @@ impl RunLog {
     /// Whether it is to be written anew: most of it is of runs that are gone, where those that are there take so many bytes, or it has half of
     /// the entries that it may have.
     pub(in crate::cache::disk) fn is_long(&self, index_bytes: u64) -> bool {
-        let is_long = self.bytes > LITTLE_BYTES + index_bytes * TIMES_LONG;
+        let is_long = self.bytes > LITTLE_BYTES + index_bytes * COMPACTION_FACTOR;
         self.is_kept() && (is_long || self.entries() >= MAX_ENTRIES / 2)
     }
 

@@ -33,7 +33,7 @@ const FIRST_SLOT: usize = HEADER_BYTES / WORD_BYTES + 1;
 const COMMITTED: usize = FIRST_SLOT - 1;
 const WORD_BYTES: usize = size_of::<u32>();
 /// The table takes one part in so many of the cache's memory...
-const PART_OF_NOTES: u64 = 64;
+const TABLE_DIVISOR: u64 = 64;
 /// ...but no fewer slots than this, and no more.
 const MIN_SLOTS: u64 = 1 << 15;
 const MAX_SLOTS: u64 = 1 << 24;
@@ -81,7 +81,7 @@ fn slot_of(hash: u64, slots: usize) -> usize {
 
 /// Slots for a cache of so much memory: a power of two.
 pub(super) fn slots_for(memory_bytes: u64) -> usize {
-    let slots = memory_bytes / PART_OF_NOTES / WORD_BYTES as u64;
+    let slots = memory_bytes / TABLE_DIVISOR / WORD_BYTES as u64;
     let slots = slots.clamp(MIN_SLOTS, MAX_SLOTS);
     1 << slots.ilog2()
 }

@@ -19,9 +19,9 @@ pub(crate) const LINE_BITS: u32 = LINE_BYTES.trailing_zeros();
 
 /// The word. All but the address and the hint stay as they are.
 #[derive(Clone, Copy)]
-pub(crate) struct Entry(pub u64);
+pub(crate) struct BucketWord(pub u64);
 
-impl Entry {
+impl BucketWord {
     const HINT_BIT: u32 = Self::BEFORE_BIT - HINT_BITS;
     const BEFORE_BIT: u32 = 48;
     const MAX_BEFORE: u64 = (1 << 14) - 1;

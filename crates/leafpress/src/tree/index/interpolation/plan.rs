@@ -1,6 +1,6 @@
 //! What an interpolation index is made from: the bounds between leaves, as places.
 
-use crate::tree::index::interpolation::entry::{Entry, PLACE_BITS};
+use crate::tree::index::interpolation::entry::{BucketWord, PLACE_BITS};
 use crate::tree::node::key_order::{common_prefix, head};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, collected, copied, room_for};
@@ -137,7 +137,7 @@ impl Plan {
     }
 
     /// The entries, of which each of the first has the one of `leaves`.
-    pub(crate) fn entries(&self, leaves: &[u32]) -> impl Iterator<Item = Entry> {
+    pub(crate) fn entries(&self, leaves: &[u32]) -> impl Iterator<Item = BucketWord> {
         (0..self.buckets + ENTRIES_BEHIND).map(|bucket| {
             let start = (bucket as u64) << PLACE_BITS;
             let before = bucket.checked_sub(1).and_then(|before| leaves.get(before)).copied();
@@ -148,12 +148,12 @@ impl Plan {
             };
             let flags = before.map_or(0, |before| {
                 match from.saturating_sub(self.edges[before as usize + 1].below) {
-                    0 => Entry::FOLLOWS,
-                    1 => Entry::FOLLOWS | Entry::BLURRED,
+                    0 => BucketWord::FOLLOWS,
+                    1 => BucketWord::FOLLOWS | BucketWord::BLURRED,
                     _ => 0,
                 }
             });
-            Entry::without_leaf(start - from, flags)
+            BucketWord::without_leaf(start - from, flags)
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The table against the bounds that it was made from.
 
-use crate::tree::index::interpolation::entry::Entry;
+use crate::tree::index::interpolation::entry::BucketWord;
 use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
 use crate::tree::node::fraction::Fraction;
 use crate::tree::node::leaf::Leaf;
@@ -172,11 +172,11 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
 
 /// What the prefetch summary says of a key: the line that its leaf begins in, and where in the leaf it is.
 #[cfg(target_arch = "x86_64")]
-fn foreseen(table: &InterpolationIndex, key: u64, partitioner: ShardPartitioner) -> Option<Step<'_>> {
+fn prefetched(table: &InterpolationIndex, key: u64, partitioner: ShardPartitioner) -> Option<Step<'_>> {
     let key = key.to_be_bytes();
     let number = table.number(&key)?;
     let place = table.place(number)?;
-    table.foresee(place, number, key.len() - table.prefix().len(), partitioner)
+    table.predict_step(place, number, key.len() - table.prefix().len(), partitioner)
 }
 
 // Elsewhere pointers have no room for hints, and nothing is told by the summary.
@@ -221,7 +221,7 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
     for (leaf, place) in leaves.iter().zip(&places).take(leaves.len() - 3).skip(1) {
         for &key in leaf {
             all += 1;
-            let seen = foreseen(&table, key, partitioner);
+            let seen = prefetched(&table, key, partitioner);
             right += usize::from(seen.is_some_and(|step| step.address().addr() == *place));
             // What was told by the summary rightly need not be asked for again.
             if let Some(step) = table.find::<false>(&key.to_be_bytes(), partitioner, &guard) {
@@ -241,7 +241,7 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
     table.store(buckets, node((1 << 29) + 48, 60));
     for (leaf, place) in leaves.iter().zip(&places).take(moved + 20).skip(moved - 20) {
         let middle = leaf[leaf.len() / 2];
-        let step = foreseen(&table, middle, partitioner);
+        let step = prefetched(&table, middle, partitioner);
         if *place == places[moved] {
             assert!(
                 step.is_none_or(|step| step.address().addr() != *place),
@@ -272,7 +272,7 @@ fn a_leaf_foreseen_shorter_than_the_directory_of_another_is_asked_for() {
 fn a_leaf_keeps_its_address_and_hint_in_an_entry_unless_it_is_too_far_away() {
     let origin = (1 << 40) + 48;
     let most = 1 << 35;
-    let entry = Entry::without_leaf(77, Entry::FOLLOWS);
+    let entry = BucketWord::without_leaf(77, BucketWord::FOLLOWS);
     assert_eq!(entry.address(origin), None);
     for (distance, fits) in [
         (0, true),

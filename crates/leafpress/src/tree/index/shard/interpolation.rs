@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use leafpress_base::reclaim::guard::Guard;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
 use crate::tree::index::shard::{NodeHeap, Shard, Splice};
 use crate::tree::node::inner::{Inner, Node};
@@ -137,8 +137,13 @@ impl Shard {
     /// Makes the table anew, where there are inner nodes enough. The shard is one of `shards`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; the old table stays.
-    pub(crate) fn renew_interpolation(&self, shards: usize, memory: &NodeHeap, guard: &Guard<'_>) -> Result<(), Error> {
+    /// [`TreeError::OutOfMemory`]; the old table stays.
+    pub(crate) fn renew_interpolation(
+        &self,
+        shards: usize,
+        memory: &NodeHeap,
+        guard: &Guard<'_>,
+    ) -> Result<(), TreeError> {
         let structure = self.lock_structure();
         let mut parents = Vec::new();
         // The structure lock keeps inner nodes in place.

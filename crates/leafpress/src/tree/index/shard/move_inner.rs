@@ -2,7 +2,7 @@
 
 use leafpress_base::reclaim::guard::Guard;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::index::shard::{Shard, Splice};
 use leafpress_base::reclaim::node_heap::{NodeHeap, OwnPart};
 
@@ -11,14 +11,14 @@ impl Shard {
     /// are not. Returns the first key behind the range of the lowest of them, nothing at the shard's end.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nodes moved so far stay so.
+    /// [`TreeError::OutOfMemory`]; nodes moved so far stay so.
     pub(crate) fn move_inner(
         &self,
         key: &[u8],
         part: &OwnPart,
         memory: &NodeHeap,
         guard: &Guard<'_>,
-    ) -> Result<Option<Vec<u8>>, Error> {
+    ) -> Result<Option<Vec<u8>>, TreeError> {
         let structure = self.lock_structure();
         let mut level = 0;
         loop {

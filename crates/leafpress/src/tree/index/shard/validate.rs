@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use leafpress_base::reclaim::guard::Guard;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::index::shard::Shard;
 use crate::tree::node::inner::{Inner, MAX_CHILDREN, Node};
 use crate::tree::node::leaf::Leaf;
@@ -15,8 +15,8 @@ impl Shard {
     pub(crate) fn validate(
         &self,
         guard: &Guard<'_>,
-        mut visit: impl FnMut(Leaf, Option<&[u8]>, Option<&[u8]>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        mut visit: impl FnMut(Leaf, Option<&[u8]>, Option<&[u8]>) -> Result<(), TreeError>,
+    ) -> Result<(), TreeError> {
         let mut leaves = HashSet::new();
         let mut visit = |leaf: Leaf, start: Option<&[u8]>, end: Option<&[u8]>| {
             leaves.insert(leaf.as_ptr());
@@ -29,7 +29,7 @@ impl Shard {
         if self.interpolation_leads_to(guard, |leaf| leaves.contains(&leaf)) {
             Ok(())
         } else {
-            Err(Error::Invalid(
+            Err(TreeError::Invalid(
                 "the interpolation index leads to a leaf that is not in the tree".to_owned(),
             ))
         }
@@ -41,9 +41,9 @@ fn validate_inner(
     start: Option<&[u8]>,
     end: Option<&[u8]>,
     guard: &Guard<'_>,
-    visit: &mut impl FnMut(Leaf, Option<&[u8]>, Option<&[u8]>) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let invalid = |what: &str| Err(Error::Invalid(format!("inner node: {what}")));
+    visit: &mut impl FnMut(Leaf, Option<&[u8]>, Option<&[u8]>) -> Result<(), TreeError>,
+) -> Result<(), TreeError> {
+    let invalid = |what: &str| Err(TreeError::Invalid(format!("inner node: {what}")));
     let header = inner.header();
     if inner.latch_word().obsolete.load(Ordering::Relaxed) {
         return invalid("an obsolete node is in the tree");

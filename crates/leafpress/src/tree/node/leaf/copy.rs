@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::layout::{HEADER_BYTES, Header, Sections};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use leafpress_base::mem::node::Kind;
@@ -20,7 +20,7 @@ impl<'g> Leaf<'g> {
         live_user_bytes: u64,
         live: u32,
         memory: &NodeHeap,
-    ) -> Result<NewLeaf, Error> {
+    ) -> Result<NewLeaf, TreeError> {
         let header = self.header();
         let marks = self.marks();
         // SAFETY: the caller keeps `memory` alive. Between its header and its marks a leaf never changes, and as much room was asked for.
@@ -58,8 +58,8 @@ impl<'g> Leaf<'g> {
     /// Nobody else has seen the leaf, and `other` returns large values.
     pub(crate) unsafe fn exchange_larges(
         &self,
-        mut other: impl FnMut(NonNull<u8>) -> Result<NonNull<u8>, Error>,
-    ) -> Result<(), Error> {
+        mut other: impl FnMut(NonNull<u8>) -> Result<NonNull<u8>, TreeError>,
+    ) -> Result<(), TreeError> {
         for index in 0..usize::from(self.header().shape.large) {
             // SAFETY: the addresses follow the header, and the caller is the only one at the leaf.
             unsafe {

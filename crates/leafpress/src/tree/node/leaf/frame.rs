@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::tree::error::{Error, MAX_KEY_BYTES};
+use crate::tree::error::{MAX_KEY_BYTES, TreeError};
 use crate::tree::node::decoder::{Decoder, Value, corrupt};
 use crate::tree::node::frame_keys::FrameKeys;
 use crate::tree::node::hash_bits::{fingerprint, sub_page};
@@ -19,7 +19,7 @@ impl<'g> Leaf<'g> {
         frame: usize,
         needed: usize,
         decoder: &'s mut Decoder<'_>,
-    ) -> Result<&'s [u8], Error> {
+    ) -> Result<&'s [u8], TreeError> {
         self.decode_block(
             self.block(sections, frame),
             self.raw_len(sections, frame),
@@ -36,7 +36,7 @@ impl<'g> Leaf<'g> {
         raw_len: usize,
         needed: usize,
         decoder: &'s mut Decoder<'_>,
-    ) -> Result<&'s [u8], Error> {
+    ) -> Result<&'s [u8], TreeError> {
         if block.len() == raw_len {
             return Ok(block);
         }
@@ -51,7 +51,7 @@ impl<'g> Leaf<'g> {
         raw_len: usize,
         needed: usize,
         decoder: &'s mut Decoder<'_>,
-    ) -> Result<&'s [u8], Error> {
+    ) -> Result<&'s [u8], TreeError> {
         if block.as_ptr().addr() == decoder.whole {
             return Ok(decoder.scratch.last(raw_len));
         }
@@ -76,7 +76,7 @@ impl<'g> Leaf<'g> {
         sections: &Sections,
         place: Place,
         decoder: &'s mut Decoder<'_>,
-    ) -> Result<Value<'s, 'g>, Error> {
+    ) -> Result<Value<'s, 'g>, TreeError> {
         if self.header().shape.large > 0
             && let Some(large) = self.large(sections, place.slot)
         {
@@ -112,8 +112,8 @@ impl<'g> Leaf<'g> {
         frame: usize,
         decoder: &mut Decoder<'_>,
         key: &mut Vec<u8>,
-        mut visit: impl FnMut(usize, &[u8], Value<'_, 'g>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        mut visit: impl FnMut(usize, &[u8], Value<'_, 'g>) -> Result<(), TreeError>,
+    ) -> Result<(), TreeError> {
         let raw_len = self.raw_len(sections, frame);
         let raw = self.decode(sections, frame, raw_len, decoder)?;
         let slots = self.slots(sections, frame);
@@ -160,7 +160,7 @@ impl<'g> Leaf<'g> {
         frame: usize,
         keys: &mut FrameKeys<'_>,
         key: &mut Vec<u8>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TreeError> {
         let prefix = self.prefix(sections);
         let first = self.slots(sections, frame).start;
         let Some((slot, shared, rest)) = keys.next() else {
@@ -194,7 +194,7 @@ impl<'g> Leaf<'g> {
     }
 
     /// Checks that the keys fill the room before the values, and that the last one is below the next frame.
-    fn check_end(&self, sections: &Sections, frame: usize, keys: &FrameKeys<'_>, last: &[u8]) -> Result<(), Error> {
+    fn check_end(&self, sections: &Sections, frame: usize, keys: &FrameKeys<'_>, last: &[u8]) -> Result<(), TreeError> {
         let next = frame + 1;
         let below = self.has(HASHED)
             || next == self.frames()
@@ -208,7 +208,7 @@ impl<'g> Leaf<'g> {
 }
 
 #[cold]
-fn wrong_keys() -> Error {
+fn wrong_keys() -> TreeError {
     corrupt("a frame's keys")
 }
 

@@ -1,6 +1,6 @@
 //! Keys found in a leaf.
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::fraction::Fraction;
 use crate::tree::node::frame_keys::FrameKeys;
@@ -39,7 +39,7 @@ impl<'g> Leaf<'g> {
         hash: u64,
         share: Option<Fraction>,
         decoder: &mut Decoder<'_>,
-    ) -> Result<Option<Place>, Error> {
+    ) -> Result<Option<Place>, TreeError> {
         if self.count() == 0 {
             return Ok(None);
         }
@@ -84,7 +84,7 @@ impl<'g> Leaf<'g> {
         key: &[u8],
         hash: u64,
         decoder: &mut Decoder<'_>,
-    ) -> Result<Option<Place>, Error> {
+    ) -> Result<Option<Place>, TreeError> {
         let Some(suffix) = key.strip_prefix(self.prefix(sections)) else {
             return Ok(None);
         };

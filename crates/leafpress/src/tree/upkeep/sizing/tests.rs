@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::tree::compact::compress::Settings;
 use crate::tree::upkeep::defragment::Sweep;
-use crate::tree::{Builder, DictionaryChoice};
+use crate::tree::{DictionaryChoice, TreeBuilder};
 use crate::{Codec, Tree};
 
 const LZ4: Codec = Codec::Lz4 { acceleration: 1 };
@@ -53,7 +53,7 @@ fn value(n: u16, len: u16) -> Vec<u8> {
     text.bytes().cycle().take(usize::from(len)).collect()
 }
 
-fn builder(codec: Codec, landing_bytes: usize) -> Builder {
+fn builder(codec: Codec, landing_bytes: usize) -> TreeBuilder {
     Tree::builder().codec(codec).landing_bytes(landing_bytes)
 }
 

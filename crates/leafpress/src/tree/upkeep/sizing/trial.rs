@@ -8,7 +8,7 @@ use bumpalo::Bump;
 use crate::tree::compact::builder::{Record, RecordValue, keep};
 use crate::tree::compact::compress::{Buffers, BuiltLeaves, Compression, Settings};
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::hash::hash;
 use crate::tree::node::decoder::{Decoder, Engines, Value};
 use crate::tree::node::layout::Temperature;
@@ -45,7 +45,7 @@ pub(in crate::tree::upkeep) fn records_of<'b>(
     leaf: Leaf<'_>,
     decoder: &mut Decoder<'_>,
     arena: &'b Bump,
-) -> Result<Vec<Record<'b>>, Error> {
+) -> Result<Vec<Record<'b>>, TreeError> {
     let sections = leaf.sections();
     let (mut records, mut key_buffer) = (room_for(leaf.count())?, Vec::new());
     for frame in 0..leaf.frames() {
@@ -64,7 +64,7 @@ pub(in crate::tree::upkeep) fn records_of<'b>(
         });
         match visited {
             Ok(()) => {}
-            Err(error @ Error::OutOfMemory { .. }) => return Err(error),
+            Err(error @ TreeError::OutOfMemory { .. }) => return Err(error),
             Err(_) => return Ok(Vec::new()),
         }
     }
@@ -122,7 +122,7 @@ impl<'c, 'r> Trial<'c, 'r> {
         &mut self,
         temperature: Temperature,
         dictionary: Option<&'c Dictionary>,
-    ) -> Result<Tried, Error> {
+    ) -> Result<Tried, TreeError> {
         (self.temperature, self.dictionary) = (temperature, dictionary);
         let Bench { now, temperatures, .. } = self.bench;
         self.run(match (temperature, temperatures) {
@@ -132,7 +132,7 @@ impl<'c, 'r> Trial<'c, 'r> {
     }
 
     /// Builds the records' leaves with these settings, and reads them.
-    pub(super) fn run(&mut self, settings: Settings) -> Result<Tried, Error> {
+    pub(super) fn run(&mut self, settings: Settings) -> Result<Tried, TreeError> {
         let bench = self.bench;
         let (temperature, engine) = match (self.temperature, bench.temperatures) {
             (Temperature::Cold, Some(_)) => (Temperature::Cold, &*bench.engines.cold),
@@ -182,7 +182,7 @@ impl<'c, 'r> Trial<'c, 'r> {
 }
 
 /// Reads `key` from the leaf that has it.
-fn read(built: &BuiltLeaves, key: &[u8], decoder: &mut Decoder<'_>) -> Result<(), Error> {
+fn read(built: &BuiltLeaves, key: &[u8], decoder: &mut Decoder<'_>) -> Result<(), TreeError> {
     let index = built
         .separators
         .partition_point(|separator| separator.as_slice() <= key);

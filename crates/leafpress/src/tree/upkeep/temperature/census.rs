@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::leaf::Leaf;
 
@@ -60,7 +60,7 @@ impl Census {
 }
 
 impl TreeInner {
-    pub(super) fn census(&self) -> Result<Census, Error> {
+    pub(super) fn census(&self) -> Result<Census, TreeError> {
         let mut census = Census {
             leaves: 0,
             user_bytes: 0,

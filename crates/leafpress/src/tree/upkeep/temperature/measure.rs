@@ -7,7 +7,7 @@ use super::plan::{Cost, Costs};
 use crate::tree::compact::builder::{LeafBuilder, Part, form_for};
 use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::compact::split_hint::SplitHint;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::layout::Temperature;
@@ -35,14 +35,14 @@ impl TreeInner {
         &self,
         temperatures: &Temperatures,
         user_bytes: u64,
-    ) -> Result<Option<Costs>, Error> {
+    ) -> Result<Option<Costs>, TreeError> {
         let _training = temperatures.cold_dictionaries.training.lock();
         let measured = on_a_thread_of_its_own(&|| {
             let dictionary = self.trained_cold(temperatures, user_bytes)?;
             let newest = dictionary.as_ref().or(temperatures.cold_dictionaries.current());
             let costs = self.costs(newest)?;
             trim::return_working_memory();
-            Ok::<_, Error>(Measured { dictionary, costs })
+            Ok::<_, TreeError>(Measured { dictionary, costs })
         })?;
         if let Some(trained) = measured.dictionary {
             temperatures.cold_dictionaries.install(trained)?;
@@ -52,7 +52,7 @@ impl TreeInner {
         Ok(measured.costs)
     }
 
-    fn trained_cold(&self, temperatures: &Temperatures, user_bytes: u64) -> Result<Option<Dictionary>, Error> {
+    fn trained_cold(&self, temperatures: &Temperatures, user_bytes: u64) -> Result<Option<Dictionary>, TreeError> {
         if !temperatures.cold_dictionaries.auto {
             return Ok(None);
         }
@@ -72,7 +72,7 @@ impl TreeInner {
     }
 
     /// Frames as cold leaves have them, about `bytes` of them, of leaves spread over a tree of so many user bytes.
-    fn cold_samples(&self, bytes: usize, user_bytes: u64) -> Result<Samples, Error> {
+    fn cold_samples(&self, bytes: usize, user_bytes: u64) -> Result<Samples, TreeError> {
         let step = user_bytes.div_ceil(bytes.max(1) as u64).max(1);
         let mut samples = Samples::for_frames((bytes as u64).min(user_bytes) as usize)?;
         // What this engine compresses is the frame itself.
@@ -109,7 +109,7 @@ impl TreeInner {
     }
 
     /// What each temperature holds and costs, where cold leaves have this dictionary.
-    fn costs(&self, cold: Option<&Dictionary>) -> Result<Option<Costs>, Error> {
+    fn costs(&self, cold: Option<&Dictionary>) -> Result<Option<Costs>, TreeError> {
         let arena = Bump::new();
         let Some(mut trial) = self.trial(&arena)? else {
             return Ok(None);
@@ -117,7 +117,7 @@ impl TreeInner {
         let user_bytes = trial.user_bytes_per_record();
         let mut cost = |temperature, dictionary| {
             let tried = trial.run_as(temperature, dictionary)?;
-            Ok::<_, Error>(Cost {
+            Ok::<_, TreeError>(Cost {
                 held_per_user_byte: tried.bytes_per_record / user_bytes,
                 read_ns: tried.read_ns + REST_OF_READ_NS,
             })

@@ -18,7 +18,7 @@ use self::plan::{Costs, Factor, Plan};
 use self::timing::Timing;
 pub(crate) use self::timing::{Answered, ReadTimer};
 use crate::tree::compact::compress::Settings;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::hot::HotRecords;
 use crate::tree::node::layout::Temperature;
 use crate::tree::upkeep::training::Dictionaries;
@@ -134,7 +134,7 @@ pub(crate) struct Given<'g> {
 }
 
 impl Temperatures {
-    pub(crate) fn new(given: Given<'_>) -> Result<Self, Error> {
+    pub(crate) fn new(given: Given<'_>) -> Result<Self, TreeError> {
         // A dictionary of the caller's is the warm leaves'.
         let choice = match given.dictionary {
             DictionaryChoice::Given(_) => &DictionaryChoice::Auto,

@@ -7,7 +7,7 @@ use super::census::{Census, reads_per_byte};
 use super::plan::Plan;
 use super::{Passes, SAMPLED_IN, Said, Temperatures};
 use crate::tree::TemperatureRule;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::hot::HotRecords;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::layout::Temperature;
@@ -58,8 +58,8 @@ impl TreeInner {
     /// compacted stays as it is.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or that of training.
-    pub(crate) fn temper(&self, share: Share) -> Result<Duration, Error> {
+    /// [`TreeError::OutOfMemory`], or that of training.
+    pub(crate) fn temper(&self, share: Share) -> Result<Duration, TreeError> {
         let Some(temperatures) = &self.temperatures else {
             return Ok(Duration::ZERO);
         };
@@ -170,7 +170,12 @@ impl TreeInner {
         Ok(looked)
     }
 
-    fn measure_if_due(&self, temperatures: &Temperatures, passes: &mut Passes, census: &Census) -> Result<(), Error> {
+    fn measure_if_due(
+        &self,
+        temperatures: &Temperatures,
+        passes: &mut Passes,
+        census: &Census,
+    ) -> Result<(), TreeError> {
         if census.leaves < FIRST_TRAINING_LEAVES as u64 {
             return Ok(());
         }
@@ -191,7 +196,7 @@ impl TreeInner {
         Ok(())
     }
 
-    fn temper_all(&self, plan: &Plan, halves: bool, passes: &mut Passes, left: &mut Left) -> Result<(), Error> {
+    fn temper_all(&self, plan: &Plan, halves: bool, passes: &mut Passes, left: &mut Left) -> Result<(), TreeError> {
         for shard in &self.shards {
             let mut key = Vec::new();
             loop {
@@ -239,7 +244,7 @@ impl TreeInner {
 
 impl WritePath<'_> {
     /// Compacts the leaf that holds `key` into one of another temperature; if others are at it, only when told to wait.
-    fn change(&self, key: &[u8], wanted: Temperature, waits: bool, passes: &mut Passes) -> Result<(), Error> {
+    fn change(&self, key: &[u8], wanted: Temperature, waits: bool, passes: &mut Passes) -> Result<(), TreeError> {
         let (leaf, parent, locked) = loop {
             let (leaf, parent) = self.shard.descend(key, self.guard);
             match self.try_lock(leaf) {

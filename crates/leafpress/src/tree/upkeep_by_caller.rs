@@ -1,26 +1,26 @@
-//! Upkeep by the tree's caller, and trainings that are asked for.
+//! UpkeepHandle by the tree's caller, and trainings that are asked for.
 
 use std::time::Duration;
 
-use crate::tree::error::Error;
-use crate::tree::{Builder, Tending, Tree};
+use crate::tree::error::TreeError;
+use crate::tree::{Tree, TreeBuilder, Upkeep};
 use leafpress_codec::Codec;
 
-impl Builder {
+impl TreeBuilder {
     /// What the caller can tend.
-    pub(super) fn check_tending(&self) -> Result<(), Error> {
+    pub(super) fn check_tending(&self) -> Result<(), TreeError> {
         let refused = |option, reason: &str| {
-            Err(Error::Option {
+            Err(TreeError::Option {
                 option,
                 reason: reason.to_owned(),
             })
         };
-        match self.tending {
-            Tending::Caller if self.background_threads > 0 => {
+        match self.upkeep {
+            Upkeep::Caller if self.background_threads > 0 => {
                 refused("background_threads", "with the caller tending the tree there are none")
             }
-            Tending::Caller if matches!(self.codec, Codec::Auto { .. }) => refused(
-                "tending",
+            Upkeep::Caller if matches!(self.codec, Codec::Auto { .. }) => refused(
+                "upkeep",
                 "the codec `auto` looks at all leaves at once, which the caller cannot do in steps",
             ),
             _ => Ok(()),
@@ -29,8 +29,8 @@ impl Builder {
 }
 
 impl Tree {
-    /// With [`Tending::Caller`], does upkeep that is due, one step after the other until `budget` is over, and says whether more can be
-    /// done now. With [`Tending::Threads`] there is nothing to do.
+    /// With [`Upkeep::Caller`], does upkeep that is due, one step after the other until `budget` is over, and says whether more can be
+    /// done now. With [`Upkeep::Threads`] there is nothing to do.
     ///
     /// A step is mostly one leaf: some ten microseconds, or, where it is compressed again, as long as the codec takes for a leaf of 16 or 32
     /// KiB. Longer are the table that leads to the leaves of a shard, which is made anew in one step, some milliseconds where there are 64
@@ -42,24 +42,24 @@ impl Tree {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use leafpress::{Tending, Tree};
+    /// use leafpress::{Upkeep, Tree};
     ///
-    /// let tree = Tree::builder().tending(Tending::Caller).build()?;
+    /// let tree = Tree::builder().upkeep(Upkeep::Caller).build()?;
     /// tree.insert("apple", "red")?;
     /// // Now and then, as from an event loop's timer.
-    /// while tree.tend(Duration::from_millis(1))? {}
-    /// # Ok::<(), leafpress::Error>(())
+    /// while tree.run_upkeep(Duration::from_millis(1))? {}
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] or [`Error::Codec`] from a step or a training, [`Error::Thread`] where none could be started for a training.
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`] from a step or a training, [`TreeError::Thread`] where none could be started for a training.
     /// No record is lost; what failed is left undone, and the next call goes on with what else is due.
-    pub fn tend(&self, budget: Duration) -> Result<bool, Error> {
-        self.core.tend(budget)
+    pub fn run_upkeep(&self, budget: Duration) -> Result<bool, TreeError> {
+        self.core.run_upkeep(budget)
     }
 
     /// Has a dictionary trained, and the lengths of frames chosen, though neither is due: by the tree's upkeep, or at the next
-    /// [`Tree::tend`]s. What comes of it is used only if it is better than what there is. Returns false where there is nothing to train: the codec
+    /// [`Tree::run_upkeep`]s. What comes of it is used only if it is better than what there is. Returns false where there is nothing to train: the codec
     /// takes no dictionary, or it was given or is off, and lengths are given as well.
     ///
     /// ```
@@ -67,7 +67,7 @@ impl Tree {
     /// if tree.request_training() {
     ///     tree.settle()?;
     /// }
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     pub fn request_training(&self) -> bool {
         let core = &self.core;
@@ -83,7 +83,7 @@ impl Tree {
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
     /// assert!(!tree.is_training(), "there is nothing to train from");
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     #[must_use]
     pub fn is_training(&self) -> bool {

@@ -39,7 +39,7 @@ pub fn forked(is_there: bool) {
     IS_FORKED.store(is_there, Ordering::Relaxed);
     let landing_bytes = if is_there { LANDING_BYTES_WHILE_FORKED } else { 0 };
     for generation in databases().generations() {
-        generation.tree().set_least_landing_bytes(landing_bytes);
+        generation.tree().set_min_landing_bytes(landing_bytes);
     }
 }
 
@@ -68,7 +68,7 @@ pub fn tick() -> i64 {
             is_more = true;
             break;
         }
-        is_more |= noted(generation.tree().tend(left));
+        is_more |= noted(generation.tree().run_upkeep(left));
     }
     later(is_more, begin)
 }
@@ -82,7 +82,7 @@ fn later(is_more: bool, begin: Instant) -> i64 {
 }
 
 /// Whether more is to be done. What failed is tried again at the next call, and logged when it first fails.
-fn noted(outcome: Result<bool, leafpress::Error>) -> bool {
+fn noted(outcome: Result<bool, leafpress::TreeError>) -> bool {
     outcome.unwrap_or_else(|error| {
         if FAILURES.fetch_add(1, Ordering::Relaxed) == 0 {
             log_warning(&format!("leafpress: upkeep failed: {error}"));

@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
-use super::clock::Expiry;
 use super::counters::Count;
 use super::disk::Tier;
 use super::error::CacheError;
+use super::expiry::Expiry;
 use super::inner::{CacheInner, Seen};
 use super::listener::RemovalCause;
 use super::record::{self, TOMBSTONE};
@@ -80,7 +80,11 @@ impl CacheInner {
     /// Removes what is in the tree, so that nothing of the key is left on disk either. `holds` may refuse, by what is there.
     ///
     /// Returns whether there was something and `holds` was so of it.
-    pub(super) fn take_out_if(&self, key: &[u8], holds: &dyn Fn(Option<&[u8]>) -> bool) -> Result<bool, tree::Error> {
+    pub(super) fn take_out_if(
+        &self,
+        key: &[u8],
+        holds: &dyn Fn(Option<&[u8]>) -> bool,
+    ) -> Result<bool, tree::TreeError> {
         let Some(disk) = &self.disk else {
             return self.tree.write_if(key, None, holds);
         };
@@ -112,12 +116,12 @@ impl CacheInner {
     }
 
     /// Removes a key from both tiers, whatever is there, and supersedes a load of it.
-    pub(super) fn erase(&self, disk: &Tier, key: &[u8]) -> Result<(), tree::Error> {
+    pub(super) fn erase(&self, disk: &Tier, key: &[u8]) -> Result<(), tree::TreeError> {
         self.erase_noting(disk, key, &|| self.loads.supersede(key))
     }
 
     /// Removes a key from both tiers, whatever is there. `note` is called under the latch of its leaf, more than once perhaps.
-    pub(super) fn erase_noting(&self, disk: &Tier, key: &[u8], note: &dyn Fn()) -> Result<(), tree::Error> {
+    pub(super) fn erase_noting(&self, disk: &Tier, key: &[u8], note: &dyn Fn()) -> Result<(), tree::TreeError> {
         let is_below = Cell::new(disk.may_have(disk.hash(key), key));
         if !is_below.get() {
             self.tree.write_noting(key, None, &|| {

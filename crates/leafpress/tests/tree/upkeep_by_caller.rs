@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::engine::RunLength;
 use leafpress::codec::{CodecError, Engine, EngineCounters};
-use leafpress::{Codec, Dictionary, DictionaryChoice, Error, Tending, Tree};
+use leafpress::{Codec, Dictionary, DictionaryChoice, Tree, TreeError, Upkeep};
 
 fn record(n: u32) -> (Vec<u8>, Vec<u8>) {
     let value = format!(
@@ -22,7 +22,7 @@ fn record(n: u32) -> (Vec<u8>, Vec<u8>) {
 fn filled(codec: &str, records: u32) -> Tree {
     let tree = Tree::builder()
         .codec(codec.parse().unwrap())
-        .tending(Tending::Caller)
+        .upkeep(Upkeep::Caller)
         .build()
         .unwrap();
     for n in 0..records {
@@ -35,7 +35,7 @@ fn filled(codec: &str, records: u32) -> Tree {
 /// Tends until a training that was begun is over and nothing is left of it.
 fn tend_out(tree: &Tree) {
     let end = Instant::now() + Duration::from_secs(60);
-    while tree.tend(Duration::from_micros(200)).unwrap() || tree.is_training() {
+    while tree.run_upkeep(Duration::from_micros(200)).unwrap() || tree.is_training() {
         assert!(Instant::now() < end, "it does not end");
         if tree.is_training() {
             std::thread::sleep(Duration::from_micros(100));
@@ -71,7 +71,7 @@ fn a_dictionary_is_trained_and_leaves_are_compressed_with_it() {
         assert!(tree.request_training());
         tend_out(&tree);
         check(&tree, 30_000);
-        assert!(!tree.tend(Duration::from_secs(1)).unwrap());
+        assert!(!tree.run_upkeep(Duration::from_secs(1)).unwrap());
     }
 }
 
@@ -112,7 +112,7 @@ fn a_training_that_runs_does_not_hold_up_the_end() {
         assert!(took.len() < 10, "{took:?}");
         let tree = filled("zstd:19", 60_000);
         while !tree.is_training() {
-            let more = tree.tend(Duration::from_micros(500)).unwrap();
+            let more = tree.run_upkeep(Duration::from_micros(500)).unwrap();
             assert!(more || tree.is_training(), "a training is due");
         }
         let begin = Instant::now();
@@ -140,18 +140,18 @@ fn what_is_replaced_is_freed_at_once() {
 
 #[test]
 fn what_cannot_be_tended_in_steps_is_refused() {
-    let refused = |builder: leafpress::Builder, name: &str| match builder.tending(Tending::Caller).build() {
-        Err(Error::Option { option, .. }) => assert_eq!(option, name),
+    let refused = |builder: leafpress::TreeBuilder, name: &str| match builder.upkeep(Upkeep::Caller).build() {
+        Err(TreeError::Option { option, .. }) => assert_eq!(option, name),
         other => panic!("{other:?}"),
     };
     refused(Tree::builder().background_threads(1), "background_threads");
-    refused(Tree::builder().codec("auto".parse().unwrap()), "tending");
+    refused(Tree::builder().codec("auto".parse().unwrap()), "upkeep");
     let tree = Tree::builder().dictionary(DictionaryChoice::Off).frame_bytes(1);
-    let tree = tree.tending(Tending::Caller).build().unwrap();
+    let tree = tree.upkeep(Upkeep::Caller).build().unwrap();
     assert!(!tree.request_training());
     let plain = Tree::builder().codec(Codec::None).build().unwrap();
     assert!(!plain.request_training());
-    assert!(!plain.tend(Duration::MAX).unwrap(), "its threads tend it");
+    assert!(!plain.run_upkeep(Duration::MAX).unwrap(), "its threads tend it");
 }
 
 /// Panics on the thread of a training, while it is told to.
@@ -192,7 +192,7 @@ impl Engine for PanicsInTraining {
 fn a_training_that_panics_is_told_of_and_the_tree_works_on() {
     let engine = Arc::new(PanicsInTraining::default());
     engine.panics.store(true, Ordering::SeqCst);
-    let builder = Tree::builder().engine(engine.clone()).tending(Tending::Caller);
+    let builder = Tree::builder().engine(engine.clone()).upkeep(Upkeep::Caller);
     let tree = builder.build().unwrap();
     for n in 0..5000 {
         let (key, value) = record(n);
@@ -213,7 +213,7 @@ fn a_training_that_panics_is_told_of_and_the_tree_works_on() {
 #[test]
 fn an_error_of_a_step_is_told_and_what_else_is_due_is_done() {
     let engine = Arc::new(RunLength::default());
-    let builder = Tree::builder().engine(engine.clone()).tending(Tending::Caller);
+    let builder = Tree::builder().engine(engine.clone()).upkeep(Upkeep::Caller);
     let tree = builder.build().unwrap();
     for n in 0..5000 {
         let (key, value) = record(n);
@@ -224,11 +224,11 @@ fn an_error_of_a_step_is_told_and_what_else_is_due_is_done() {
     let end = Instant::now() + Duration::from_secs(60);
     let mut errors = 0;
     loop {
-        match tree.tend(Duration::ZERO) {
+        match tree.run_upkeep(Duration::ZERO) {
             Ok(more) if !more && !tree.is_training() => break,
             Ok(_) => {}
             Err(error) => {
-                assert!(matches!(error, Error::Codec(_)), "{error}");
+                assert!(matches!(error, TreeError::Codec(_)), "{error}");
                 errors += 1;
             }
         }

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use crate::tree::scan::End;
-use crate::tree::{Error, Range, Record, Tree};
+use crate::tree::{Range, Record, Tree, TreeError};
 
 impl Tree {
     /// The record with the least key, copied; `None` when there is none.
@@ -13,12 +13,12 @@ impl Tree {
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
     /// let (key, value) = tree.first()?.expect("there are records");
     /// assert_eq!((key.as_slice(), value.as_slice()), (b"apple".as_slice(), b"red".as_slice()));
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Codec`] when a frame cannot be decoded, [`Error::OutOfMemory`].
-    pub fn first(&self) -> Result<Option<Record>, Error> {
+    /// [`TreeError::Codec`] when a frame cannot be decoded, [`TreeError::OutOfMemory`].
+    pub fn first(&self) -> Result<Option<Record>, TreeError> {
         self.at_end(End::Front)
     }
 
@@ -28,12 +28,12 @@ impl Tree {
     /// # let tree = leafpress::Tree::builder().build()?;
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
     /// assert_eq!(tree.last()?.map(|(key, _)| key), Some(b"cherry".to_vec()));
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
     /// As [`Tree::first`].
-    pub fn last(&self) -> Result<Option<Record>, Error> {
+    pub fn last(&self) -> Result<Option<Record>, TreeError> {
         self.at_end(End::Back)
     }
 
@@ -50,12 +50,12 @@ impl Tree {
     ///     println!("{} bytes", key.len() + value.len());
     /// }
     /// assert!(tree.is_empty());
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
     /// As [`Tree::first`] and [`Tree::take`]; the record is then still there.
-    pub fn pop_first(&self) -> Result<Option<Record>, Error> {
+    pub fn pop_first(&self) -> Result<Option<Record>, TreeError> {
         self.pop(End::Front)
     }
 
@@ -66,21 +66,21 @@ impl Tree {
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
     /// assert_eq!(tree.pop_last()?.map(|(key, _)| key), Some(b"cherry".to_vec()));
     /// assert_eq!(tree.len(), 2);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
     /// As [`Tree::pop_first`].
-    pub fn pop_last(&self) -> Result<Option<Record>, Error> {
+    pub fn pop_last(&self) -> Result<Option<Record>, TreeError> {
         self.pop(End::Back)
     }
 
-    fn at_end(&self, end: End) -> Result<Option<Record>, Error> {
+    fn at_end(&self, end: End) -> Result<Option<Record>, TreeError> {
         let mut range = Range::new(&self.core, Ok((Bound::Unbounded, Bound::Unbounded)), Some(1));
         range.record(end).transpose()
     }
 
-    fn pop(&self, end: End) -> Result<Option<Record>, Error> {
+    fn pop(&self, end: End) -> Result<Option<Record>, TreeError> {
         while let Some((key, _)) = self.at_end(end)? {
             // Nothing where another thread was faster.
             if let Some(value) = self.take(&key)? {

@@ -1,4 +1,4 @@
-//! How long single calls of `Tree::tend` take while a tree of a million records is filled, a dictionary is trained, and all leaves are
+//! How long single calls of `Tree::run_upkeep` take while a tree of a million records is filled, a dictionary is trained, and all leaves are
 //! compressed with it; and then removals of records and of ranges, and samples.
 //!
 //! ```text
@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use leafpress::{Tending, Tree};
+use leafpress::{Tree, Upkeep};
 
 const BUDGET: Duration = Duration::from_micros(500);
 /// From one call to the next, as a server's timer would.
@@ -54,9 +54,9 @@ struct Calls {
 }
 
 impl Calls {
-    fn tend(&mut self, tree: &Tree) -> bool {
+    fn run_upkeep(&mut self, tree: &Tree) -> bool {
         let (begin, before) = (Instant::now(), processor_time());
-        let more = tree.tend(BUDGET).expect("upkeep");
+        let more = tree.run_upkeep(BUDGET).expect("upkeep");
         let (wall, processor) = (begin.elapsed(), processor_time() - before);
         self.calls += 1;
         for (longest, time) in [(&mut self.wall, wall), (&mut self.processor, processor)] {
@@ -83,13 +83,13 @@ fn main() {
         .map_or(1_000_000, |n| n.parse().expect("a number of records"));
     let builder = Tree::builder()
         .codec(codec.parse().expect("a codec"))
-        .tending(Tending::Caller);
+        .upkeep(Upkeep::Caller);
     let tree = builder.build().expect("a tree");
     let mut filling = Calls::default();
     for n in 0..records {
         tree.insert(&key(n), &value(n)).expect("room");
         if n % RECORDS_BETWEEN_CALLS == 0 {
-            filling.tend(&tree);
+            filling.run_upkeep(&tree);
         }
     }
     filling.print("filling");
@@ -97,7 +97,7 @@ fn main() {
     let mut training = Calls::default();
     tree.request_training();
     let begin = Instant::now();
-    while training.tend(&tree) || tree.is_training() {
+    while training.run_upkeep(&tree) || tree.is_training() {
         if tree.is_training() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -106,7 +106,7 @@ fn main() {
     let mut calm = Calls::default();
     let end = Instant::now() + Duration::from_secs(2);
     while Instant::now() < end {
-        if !calm.tend(&tree) {
+        if !calm.run_upkeep(&tree) {
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::temperature::Temperatures;
-use crate::tree::{Error, Stats, Tree};
+use crate::tree::{Tree, TreeError, TreeStats};
 use leafpress_codec::Dictionary;
 
 impl Tree {
@@ -12,7 +12,7 @@ impl Tree {
     /// # let tree = leafpress::Tree::builder().build()?;
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
     /// assert_eq!(tree.len(), 3);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
@@ -25,21 +25,21 @@ impl Tree {
     /// # let tree = leafpress::Tree::builder().build()?;
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
     /// assert!(!tree.is_empty());
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What [`Stats::bytes_held`] says, without a visit of every leaf. With the feature `node-heap` it asks the system what is resident.
+    /// What [`TreeStats::bytes_held`] says, without a visit of every leaf. With the feature `node-heap` it asks the system what is resident.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
     /// // Of few records most is the tree's own.
     /// assert!(tree.bytes_held() > 0);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     #[must_use]
     pub fn bytes_held(&self) -> u64 {
@@ -54,15 +54,15 @@ impl Tree {
     /// let stats = tree.stats();
     /// assert_eq!((stats.records, stats.user_bytes), (3, 29));
     /// assert!(stats.bytes_held >= stats.leaf_bytes);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     #[must_use]
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> TreeStats {
         self.core.stats()
     }
 
     /// Has landing buffers that are made or filled from now on be at least so long, whatever
-    /// [`Builder::landing_bytes`](crate::tree::Builder::landing_bytes) says; 0 takes that back, and more than 16 KiB is that.
+    /// [`TreeBuilder::landing_bytes`](crate::tree::TreeBuilder::landing_bytes) says; 0 takes that back, and more than 16 KiB is that.
     ///
     /// It is for as long as a child of the process shares its memory: a compaction writes all of a leaf, and each page that is written is
     /// then held twice; what lands writes little more than itself.
@@ -70,14 +70,14 @@ impl Tree {
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
-    /// tree.set_least_landing_bytes(4 << 10);
+    /// tree.set_min_landing_bytes(4 << 10);
     /// // Here the program forks, and writes on while its child saves what there was.
     /// tree.insert("apple", "green")?;
-    /// tree.set_least_landing_bytes(0);
-    /// # Ok::<(), leafpress::Error>(())
+    /// tree.set_min_landing_bytes(0);
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
-    pub fn set_least_landing_bytes(&self, bytes: usize) {
-        self.core.set_least_landing_bytes(bytes);
+    pub fn set_min_landing_bytes(&self, bytes: usize) {
+        self.core.set_min_landing_bytes(bytes);
     }
 
     /// The dictionary that new frames are compressed with; `None` where there is none, yet or at all.
@@ -92,12 +92,12 @@ impl Tree {
     /// };
     /// let other = leafpress::Tree::builder().dictionary(choice).build()?;
     /// # assert!(other.is_empty());
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn dictionary(&self) -> Result<Option<Dictionary>, Error> {
+    /// [`TreeError::OutOfMemory`].
+    pub fn dictionary(&self) -> Result<Option<Dictionary>, TreeError> {
         self.core.current_dictionary()
     }
 
@@ -109,12 +109,12 @@ impl Tree {
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
     /// tree.compact()?;
     /// assert_eq!(tree.stats().landing_buffers, 0);
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] or [`Error::Codec`]; no record is lost, and leaves compacted so far stay so.
-    pub fn compact(&self) -> Result<(), Error> {
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; no record is lost, and leaves compacted so far stay so.
+    pub fn compact(&self) -> Result<(), TreeError> {
         self.core.train_dictionary()?;
         self.core.sweep(Sweep::Landed)
     }
@@ -129,12 +129,12 @@ impl Tree {
     /// // Before memory is measured.
     /// tree.settle()?;
     /// println!("{} bytes", tree.bytes_held());
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Background`] where a background thread has ended because all it did panicked; what can be done without it is done.
-    pub fn settle(&self) -> Result<(), Error> {
+    /// [`TreeError::Background`] where a background thread has ended because all it did panicked; what can be done without it is done.
+    pub fn settle(&self) -> Result<(), TreeError> {
         let settled = self.core.background.settle(&self.core, true);
         self.core.flush_retired();
         settled
@@ -143,9 +143,9 @@ impl Tree {
     /// Moves every leaf and landing buffer, as the background thread does that defragments the heap: model checkers have neither.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; leaves moved so far stay so.
+    /// [`TreeError::OutOfMemory`]; leaves moved so far stay so.
     #[cfg(any(shuttle, miri))]
-    pub fn defragment(&self) -> Result<(), Error> {
+    pub fn defragment(&self) -> Result<(), TreeError> {
         self.core.sweep(Sweep::Defragment)
     }
 
@@ -155,12 +155,12 @@ impl Tree {
     /// # let tree = leafpress::Tree::builder().build()?;
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
     /// tree.validate()?;
-    /// # Ok::<(), leafpress::Error>(())
+    /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the first one that is broken.
-    pub fn validate(&self) -> Result<(), Error> {
+    /// [`TreeError::Invalid`] names the first one that is broken.
+    pub fn validate(&self) -> Result<(), TreeError> {
         // Leaves keep their temperature meanwhile.
         let _passes = self.core.temperatures.as_ref().map(Temperatures::hold);
         // What landed stays there, to be checked. A background thread that is no more leaves the tree right.

@@ -8,12 +8,12 @@ use bumpalo::Bump;
 use crate::tree::Tree;
 use crate::tree::compact::builder::keep;
 use crate::tree::compact::landed::landed_changes;
-use crate::tree::error::Error;
+use crate::tree::error::TreeError;
 use crate::tree::hash::hash;
 use crate::tree::in_range::keys_of;
 use crate::tree::inner::{Condition, TreeInner};
 use crate::tree::node::decoder::{Decoder, Value};
-use crate::tree::node::landing::{Change, Entry};
+use crate::tree::node::landing::{Change, LandedWrite};
 pub(crate) use crate::tree::node::layout::READ;
 use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::Leaf;
@@ -100,7 +100,7 @@ impl TreeInner {
     ///
     /// # Errors
     /// Those of a compaction, or of decoding; nothing was taken out then, and the hand has moved on.
-    fn evict_at(&self, hand: &mut Hand, arena: &mut Bump, evictor: &mut dyn Evictor) -> Result<Visit, Error> {
+    fn evict_at(&self, hand: &mut Hand, arena: &mut Bump, evictor: &mut dyn Evictor) -> Result<Visit, TreeError> {
         arena.reset();
         let context = self.contexts.get()?;
         let guard = self.memory.enter()?;
@@ -129,7 +129,7 @@ impl TreeInner {
             return Ok(Visit::default());
         };
         let mut tools = self.take_tools(context, &guard)?;
-        let result = (|| -> Result<_, Error> {
+        let result = (|| -> Result<_, TreeError> {
             let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
             let mut records = self.records_of(leaf, evictor.wants_values(), arena, &mut decoder)?;
             if let Some(temperatures) = &self.temperatures {
@@ -147,7 +147,7 @@ impl TreeInner {
                 let going = records.iter().filter(|record| record.goes);
                 going.map(|record| {
                     let change = record.stays_as.map_or(Change::Remove, Change::Put);
-                    Entry::new(record.key, change, None)
+                    LandedWrite::new(record.key, change, None)
                 })
             };
             let mut changes = short_lived_room_for(removals().count())?;
@@ -204,7 +204,7 @@ impl TreeInner {
         with_values: bool,
         arena: &'r Bump,
         decoder: &mut Decoder<'_>,
-    ) -> Result<Vec<Shown<'r>>, Error> {
+    ) -> Result<Vec<Shown<'r>>, TreeError> {
         let sections = leaf.sections();
         let landed = landed_changes(leaf, &[], &mut Vec::new())?;
         let mut records = short_lived_room_for(leaf.count() + landed.len())?;
@@ -223,7 +223,7 @@ impl TreeInner {
                     tag: 0,
                 })
             };
-        let landed_value = |change: Change<'r>, decoder: &mut Decoder<'_>| -> Result<Option<Read<'r>>, Error> {
+        let landed_value = |change: Change<'r>, decoder: &mut Decoder<'_>| -> Result<Option<Read<'r>>, TreeError> {
             Ok(match change {
                 Change::Put(value) => Some(Read::Bytes(value)),
                 Change::PutLarge(large) => Some(Read::Large(large, &*self.engines.warm)),
@@ -304,7 +304,7 @@ impl Tree {
         hand: &mut Hand,
         arena: &mut Bump,
         evictor: &mut dyn Evictor,
-    ) -> Result<Visit, Error> {
+    ) -> Result<Visit, TreeError> {
         self.core.evict_at(hand, arena, evictor)
     }
 
@@ -341,7 +341,7 @@ impl Tree {
         key: &[u8],
         value: Option<&[u8]>,
         note: &dyn Fn() -> bool,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, TreeError> {
         self.core
             .write(key, value, Condition::Noting(note))
             .map(|(was_there, _)| was_there)
@@ -358,7 +358,7 @@ impl Tree {
         key: &[u8],
         value: Option<&[u8]>,
         holds: &dyn Fn(Option<&[u8]>) -> bool,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, TreeError> {
         let holds = |found: Option<Read<'_>>| match found {
             Some(found) => found.with(|found| holds(Some(found))),
             None => Ok(holds(None)),
@@ -371,8 +371,8 @@ impl Tree {
     /// Waits for a write of the key that is under way: see `TreeInner::synchronize`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub(crate) fn synchronize(&self, key: &[u8]) -> Result<(), Error> {
+    /// [`TreeError::OutOfMemory`].
+    pub(crate) fn synchronize(&self, key: &[u8]) -> Result<(), TreeError> {
         self.core.synchronize(key)
     }
 }
