@@ -118,7 +118,7 @@ unsafe impl Sync for BlockCache {}
 impl fmt::Debug for BlockCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BlockCache")
-            .field("capacity_bytes", &self.memory())
+            .field("capacity_bytes", &self.capacity_bytes())
             .field("usage_bytes", &self.usage_bytes())
             .finish()
     }
@@ -162,13 +162,13 @@ impl BlockCache {
     }
 
     /// What the block cache may hold, in bytes, without the secondary cache.
-    pub fn memory(&self) -> usize {
+    pub fn capacity_bytes(&self) -> usize {
         // SAFETY: the cache is one.
         unsafe { leafpress_shim_block_cache_capacity(self.0.as_ptr()) }
     }
 
     /// Changes what the block cache may hold.
-    pub fn set_memory(&self, bytes: usize) {
+    pub fn set_capacity(&self, bytes: usize) {
         // SAFETY: the cache is one.
         unsafe { leafpress_shim_block_cache_set_capacity(self.0.as_ptr(), bytes) };
     }
