@@ -9,7 +9,7 @@ use leafpress::{Cache, Tree, Upkeep};
 
 const RECORDS: u32 = 12_000;
 const FORKS: u32 = 50;
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(600);
 
 fn value(n: u32, round: u32) -> Vec<u8> {
     let text = format!(

@@ -144,6 +144,7 @@ impl VictimInner {
         }
     }
 
+    #[cfg(feature = "testing")]
     pub(super) fn flip(&self, key: &[u8], bit: usize) -> bool {
         let hash = rapidhash_v3(key);
         self.shard(hash).0.lock().flip(key, hash, bit)

@@ -103,7 +103,7 @@ fn what_is_over_leaves_without_being_asked_for() {
     // The cache's own thread looks for it.
     let began = Instant::now();
     while cache.len() > 2500 {
-        assert!(began.elapsed() < Duration::from_secs(60), "{} are left", cache.len());
+        assert!(began.elapsed() < Duration::from_secs(600), "{} are left", cache.len());
         std::thread::sleep(Duration::from_millis(20));
     }
     let stats = cache.stats();

@@ -74,7 +74,7 @@ fn what_is_evicted_is_told_once_with_its_value() {
         if gone.len() as u64 == evicted && cache.stats().evicted == evicted {
             break (absent, gone);
         }
-        assert!(began.elapsed() < Duration::from_secs(60), "{} of {evicted}", gone.len());
+        assert!(began.elapsed() < Duration::from_secs(600), "{} of {evicted}", gone.len());
     };
     let of: HashMap<_, _> = (0..40_000).map(|n| (key(n).into_bytes(), n)).collect();
     let mut told = Vec::new();
@@ -155,7 +155,7 @@ fn a_listener_may_use_the_cache_while_a_long_value_is_loaded() {
         }
         done.send(()).unwrap();
     });
-    is_done.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+    is_done.recv_timeout(std::time::Duration::from_secs(600)).unwrap();
     *slot.lock().unwrap() = None;
 }
 
@@ -179,7 +179,7 @@ fn the_last_who_has_the_cache_may_be_its_own_thread() {
         .unwrap();
     *slot.lock().unwrap() = Some(Arc::new(cache));
     clock.advance(Duration::from_secs(2));
-    is_done.recv_timeout(Duration::from_secs(60)).unwrap();
+    is_done.recv_timeout(Duration::from_secs(600)).unwrap();
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_listener_that_panics_stops_nothing() {
     clock.advance(Duration::from_secs(6));
     cache.settle().unwrap();
     let began = Instant::now();
-    while calls.load(Ordering::SeqCst) < 80 && began.elapsed() < Duration::from_secs(60) {
+    while calls.load(Ordering::SeqCst) < 80 && began.elapsed() < Duration::from_secs(600) {
         std::thread::yield_now();
     }
     let stats = cache.stats();
@@ -268,7 +268,7 @@ fn calls_for_one_key_do_not_overlap() {
             assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two calls at a time");
             if value == b"0" {
                 entered_tx.send(()).unwrap();
-                leave_rx.lock().unwrap().recv_timeout(Duration::from_secs(60)).unwrap();
+                leave_rx.lock().unwrap().recv_timeout(Duration::from_secs(600)).unwrap();
             }
             inside.fetch_sub(1, Ordering::SeqCst);
         }

@@ -333,7 +333,7 @@ fn a_wait_on_the_thread_that_the_load_needs_ends() {
         assert_eq!(outer.unwrap(), b"inner");
         done_tx.send(()).unwrap();
     });
-    let done = done_rx.recv_timeout(Duration::from_secs(60));
+    let done = done_rx.recv_timeout(Duration::from_secs(600));
     assert_eq!(done, Ok(()), "waited for ever, or failed");
 }
 

@@ -307,7 +307,7 @@ fn threads_that_have_ended_leave_nothing() {
         run(Some(&cache));
         // What the allocator keeps of reads that a thousand threads were in at once is given back when buffers of idle threads are freed.
         let limit = memory + memory / 20 + (8 << 20);
-        let (end, mut left) = (Instant::now() + Duration::from_secs(30), u64::MAX);
+        let (end, mut left) = (Instant::now() + Duration::from_secs(600), u64::MAX);
         while left > limit && Instant::now() < end {
             left = resident_bytes().saturating_sub(before) as u64;
             thread::sleep(Duration::from_millis(10));

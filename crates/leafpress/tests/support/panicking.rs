@@ -65,7 +65,7 @@ pub fn in_time<R: Send>(call: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| {
         let (done, is_done) = mpsc::channel();
         scope.spawn(move || done.send(call()));
-        match is_done.recv_timeout(Duration::from_secs(60)) {
+        match is_done.recv_timeout(Duration::from_secs(600)) {
             Ok(result) => result,
             Err(_) => {
                 eprintln!("the call does not return");

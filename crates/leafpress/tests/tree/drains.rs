@@ -62,7 +62,7 @@ fn returned(tree: &Tree, empty: u64, full: u64) {
         }
         let waited = start.elapsed();
         assert!(
-            waited < Duration::from_secs(10),
+            waited < Duration::from_secs(600),
             "empty {empty}, full {full}, drained {left} after {waited:?}: {stats:?}"
         );
         thread::sleep(Duration::from_millis(20));

@@ -34,7 +34,7 @@ fn filled(codec: &str, records: u32) -> Tree {
 
 /// Tends until a training that was begun is over and nothing is left of it.
 fn tend_out(tree: &Tree) {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_secs(600);
     while tree.run_upkeep(Duration::from_micros(200)).unwrap() || tree.is_training() {
         assert!(Instant::now() < end, "it does not end");
         if tree.is_training() {
@@ -95,7 +95,7 @@ fn what_landed_is_compacted_when_writers_are_calm() {
         tree.insert(&key, &value).unwrap();
     }
     assert!(tree.stats().landing_buffers > 0);
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_secs(600);
     while tree.stats().landing_buffers > 0 {
         assert!(Instant::now() < end, "{:?}", tree.stats());
         std::thread::sleep(Duration::from_millis(20));
@@ -221,7 +221,7 @@ fn an_error_of_a_step_is_told_and_what_else_is_due_is_done() {
     }
     engine.faults.fail_compress(0);
     assert!(tree.request_training());
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_secs(600);
     let mut errors = 0;
     loop {
         match tree.run_upkeep(Duration::ZERO) {

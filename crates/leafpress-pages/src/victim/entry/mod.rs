@@ -245,6 +245,7 @@ impl Link {
     ///
     /// # Safety
     /// Nobody but the caller has an [`BlockRef`] of it or a pin.
+    #[cfg(feature = "testing")]
     unsafe fn flip(self, bit: usize) {
         // SAFETY: as the caller promises; the address lies in the block.
         unsafe {

@@ -212,6 +212,7 @@ impl Table {
     }
 
     /// Flips a bit of a block that nobody reads; whether there is one under the key.
+    #[cfg(feature = "testing")]
     pub(in crate::victim) fn flip(&mut self, key: &[u8], hash: u64, bit: usize) -> bool {
         let Some(entry) = self.find(key, hash).filter(|entry| !entry.is_pinned()) else {
             return false;

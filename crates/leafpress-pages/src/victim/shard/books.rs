@@ -25,6 +25,7 @@ impl Shard {
     }
 
     /// Flips a bit of an entry that nobody reads; whether there is one.
+    #[cfg(feature = "testing")]
     pub(in crate::victim) fn flip(&mut self, key: &[u8], hash: u64, bit: usize) -> bool {
         self.table.flip(key, hash, bit)
     }
