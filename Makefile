@@ -68,14 +68,14 @@ demo-valkey: ## real records in Valkey twice, native and compressed: what each t
 	@scripts/setup-valkey
 	@$(VALKEY_PYTHON) integrations/valkey/demo/demo.py
 
-bench-valkey: ## the module beside the native types: memory, throughput, stalls, saving, eviction
+bench-valkey: ## the module vs the native types: memory, throughput, stalls, saving, eviction
 	@scripts/setup-valkey
 	@$(VALKEY_PYTHON) integrations/valkey/bench/bench.py
 
 test-python: ## the Python package: wheel, tests with each Python that there is, types, examples
 	@scripts/test-python
 
-bench-python: ## the Python package beside dict, SortedDict, diskcache, lmdb and shelve: memory, reads, writes
+bench-python: ## the Python package vs dict, SortedDict, diskcache, lmdb and shelve: memory, reads, writes
 	@scripts/setup-python bench
 	@$(PACKAGE_PYTHON) integrations/python/bench/bench.py
 	@$(PACKAGE_PYTHON) integrations/python/bench/cache.py

@@ -27,7 +27,7 @@ class Skip(Exception):
 
 
 class LeftOut(Exception):
-    """The step did not run, or not to its end, and that is no fault: its time was up, or nothing has changed."""
+    """The step did not run, or not to its end, which is not a failure: its time was up, or nothing has changed."""
 
 
 class Output:
@@ -125,7 +125,7 @@ class Step:
         return self.deadline - time.monotonic()
 
     def run(self, command, env=None, seconds=None, quiet=False):
-        """Runs a command to its end and shows what it prints. After so many seconds, or at the step's deadline, it is killed."""
+        """Runs a command to its end and shows what it prints. It is killed at the time limit, or at the step's deadline."""
         print("+ " + " ".join(command), flush=True)
         until = min(self.deadline, time.monotonic() + seconds if seconds else self.deadline)
         process, output, killed = start(command, env), Output(), threading.Event()

@@ -1,4 +1,4 @@
-//! Holds the documents to the commands: what an example shows, and what a table is measured with, is a command that this program takes.
+//! Checks the documents against the commands: every command in an example or table must parse.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use clap::Parser;
 
 use crate::Cli;
 
-/// What stands before the rows of a table that `scripts/tables` writes.
+/// The marker before the rows of a table that `scripts/tables` writes.
 const TABLE: &str = "<!-- scripts/tables: ";
 
-/// README.md, the documents and the manuals of the commands, without the experiments, which show the commands of their time.
+/// README.md and the documents, except the records of experiments.
 fn documents() -> Vec<PathBuf> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let files = ["docs", "docs/commands"].into_iter().flat_map(|folder| {
@@ -24,7 +24,7 @@ fn documents() -> Vec<PathBuf> {
     documents
 }
 
-/// Words as a shell has them: split at spaces, but for those in quotes, up to a comment, a pipe or a redirection.
+/// Splits a line as a shell does: at spaces outside quotes, up to a comment, a pipe or a redirection.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
     let mut is_word = false;
@@ -49,7 +49,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Commands of this program in a document: lines of code that begin with its name, and rows of tables that are measured.
+/// Commands of this program in a document: lines of code that begin with its name, and rows of measured tables.
 fn commands(document: &str) -> Vec<Vec<String>> {
     let (mut is_code, mut is_table) = (false, false);
     let mut commands = Vec::new();
@@ -68,7 +68,7 @@ fn commands(document: &str) -> Vec<Vec<String>> {
         let is_command = matches!(name, Some("leafpress" | "target/release/leafpress"))
             && words.get(1).is_none_or(|word| word != "=");
         if is_command {
-            // What stands for a number.
+            // Placeholders for numbers.
             for word in words
                 .iter_mut()
                 .filter(|word| ["N", "M", "US"].contains(&word.as_str()))
@@ -116,7 +116,7 @@ fn commands_are_found_as_a_shell_reads_them() {
     );
 }
 
-/// The table that a newcomer reads first is one that is measured again by one command.
+/// The first table of the README is reproduced by one command.
 #[test]
 fn the_table_of_the_readme_has_its_commands() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -126,7 +126,7 @@ fn the_table_of_the_readme_has_its_commands() {
     let (table, _) = table
         .split_once("<!-- scripts/tables: end -->")
         .expect("the end of the table");
-    // Headings and a rule come before the rows.
+    // The heading and a rule precede the rows.
     assert_eq!(rows.lines().skip(1).count(), table.lines().skip(2).count(), "{table}");
     for (row, line) in rows.lines().skip(1).zip(table.lines().skip(2)) {
         let (name, _) = row.split_once(": leafpress ").expect("a command");

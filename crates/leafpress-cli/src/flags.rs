@@ -1,5 +1,5 @@
-//! Holds the commands' flags to the rules of docs/flags.md, and its tables to the commands: those of `leafpress` and those of
-//! `leafpress-rocksdb`, whose command line is a crate without RocksDB.
+//! Checks the commands' flags against the rules of docs/flags.md, and its tables against the commands: those of
+//! `leafpress` and of `leafpress-rocksdb`, whose command line is a crate without RocksDB.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -9,24 +9,24 @@ use clap::{Arg, Command, CommandFactory};
 
 use crate::Cli;
 
-/// Sections of options that are another program's: `bench` has PiBench's, `pool` Tyche's, `leafpress-rocksdb` db_bench's, whose
-/// names and letters are theirs.
+/// Sections with another program's options: PiBench's in `bench`, Tyche's in `pool`, db_bench's in `leafpress-rocksdb`,
+/// with their own names and letters.
 const OTHERS: [&str; 3] = ["PiBench's options", "Tyche's options", "db_bench's options"];
-/// Flags that mean another thing in one command: `bench` writes a file where others print.
+/// Flags whose meaning differs in one command: `bench` writes a file where others print.
 const EXCEPTIONS: [(&str, &str); 1] = [("bench", "json")];
-/// What the table stands behind in the document.
+/// The marker before the table in the document.
 const MARK: &str = "<!-- The rest is written by the test in crates/leafpress-cli/src/flags.rs. -->\n";
-/// What stands before the flags of `leafpress-rocksdb`.
-const ROCKSDB: &str = "\n## leafpress-rocksdb\n\nIts `cache` takes what `leafpress cache` takes. The others, with db_bench's own flags marked `*`, \
+/// The text before the flags of `leafpress-rocksdb`.
+const ROCKSDB: &str = "\n## leafpress-rocksdb\n\nIts `cache` has the flags of `leafpress cache`. The others, with db_bench's own flags marked `*`, \
                        whose underscores\nmay be hyphens:\n";
 
 /// A flag of a command.
 struct Flag {
     command: String,
-    /// With hyphens, as the commands but `bench` write it.
+    /// With hyphens, as in all commands except `bench`.
     name: String,
     short: Option<char>,
-    /// What stands behind it; nothing for a switch.
+    /// The value's name; empty for a switch.
     value: String,
     help: String,
     /// Whether it is another program's.
@@ -91,7 +91,7 @@ fn a_letter_stands_for_one_flag() {
     for (letter, names) in &letters {
         assert_eq!(names.len(), 1, "-{letter} is {names:?}");
     }
-    // A flag that has a letter has it in all commands, but where another program took it.
+    // A letter means the same flag in all commands, except where another program uses it.
     for flag in flags().iter().filter(|flag| !flag.is_others && flag.command != "bench") {
         for (letter, names) in &letters {
             if names.contains(&flag.name) {
@@ -101,7 +101,7 @@ fn a_letter_stands_for_one_flag() {
     }
 }
 
-/// The rules name the letters that another program's options give a second meaning.
+/// The rules list the letters that have a second meaning as another program's options.
 #[test]
 fn letters_with_two_meanings_are_listed() {
     let mut letters: BTreeMap<char, BTreeSet<String>> = BTreeMap::new();
@@ -129,7 +129,7 @@ fn a_flag_takes_the_same_everywhere() {
         values.entry(flag.name).or_default().insert(flag.value);
     }
     for (name, of) in values {
-        // Where a command takes one, another may take a list of them.
+        // Where one command takes a single value, another may take a list.
         let kinds = of.iter().filter(|value| *value != "LIST").count();
         assert!(kinds <= 1, "--{name} takes {of:?}");
     }
@@ -161,7 +161,7 @@ fn what_is_written_goes_to_out() {
     }
 }
 
-/// The first sentence of a help text, without what it is by default.
+/// The first sentence of a help text, without its default.
 fn meaning(help: &str) -> String {
     let help = help.split(" [default").next().unwrap_or(help);
     help.replace('|', "\\|").replace('\n', " ")
@@ -176,7 +176,7 @@ fn table(flags: Vec<Flag>) -> String {
         match rows.last_mut() {
             Some((last, commands)) if last.name == flag.name && !flag.is_exception() && !last.is_exception() => {
                 commands.push(mine);
-                // `bench` says what is its own of a flag.
+                // `bench` describes its own part of a flag.
                 if (last.is_others || last.command == "bench") && !flag.is_others {
                     *last = flag;
                 }
@@ -211,7 +211,7 @@ fn the_document_has_every_flag() {
     } else {
         assert!(
             found == table,
-            "docs/flags.md is not as the commands are; UPDATE_GOLDEN=1 writes it anew"
+            "docs/flags.md does not match the commands; regenerate it with UPDATE_GOLDEN=1"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The `leafpress` command: arguments in, calls to the laboratory, tables and files out.
+//! The `leafpress` command: parses arguments, calls the laboratory, prints tables and writes files.
 
 mod advise;
 mod bench;
@@ -26,10 +26,10 @@ use mimalloc::MiMalloc;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// The name under which the user ran this.
+/// The name under which the program was started.
 const COMMAND: &str = "leafpress";
 
-/// A compressed key-value cache, and what it gains on your data and machine.
+/// A compressed key-value cache, and tools that measure its benefit on your data and machine
 #[derive(Debug, Parser)]
 #[command(name = "leafpress", version, about, max_term_width = 120)]
 struct Cli {
@@ -39,39 +39,45 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Advise whether compression pays for your data, on your device, in so much memory: codec, block size, share, and why
+    /// Advise whether compression pays for your data, device and memory size: codec, block size, share, and why
     Advise(Box<advise::AdviseArgs>),
-    /// Run the evaluation: real put, get and scan work on compressed trees, one process per codec and configuration
+    /// Run the evaluation: put, get and scan workloads on compressed trees, one process per codec and configuration
     Eval(Box<eval::EvalArgs>),
-    /// Benchmark an index as PiBench does: our tree, built-in ordered maps, or a shared library written for PiBench
+    /// Benchmark an index as PiBench does: the Leafpress tree, built-in ordered maps, or a shared library written for
+    /// PiBench
     Bench(Box<bench::BenchArgs>),
-    /// Compare caches in the same memory: ours and the registry's, on the ZipCache paper's objects, your records, or a trace
+    /// Compare caches in the same memory: Leafpress and others, on the ZipCache paper's objects, your records, or a
+    /// trace
     Cache(Box<cache::CacheArgs>),
-    /// Benchmark the page pool as Tyche does, on your pages: does keeping cold ones compressed pay, and how much of the memory should it have?
+    /// Benchmark the page pool as Tyche does, on your pages: whether to keep cold pages compressed, and in how much of
+    /// the memory
     Pool(Box<pool::PoolArgs>),
-    /// Probe a storage device as fio does: requests per second and latency percentiles of random reads, for each block size
+    /// Probe a storage device as fio does: requests per second and latency percentiles of random reads, for each block
+    /// size
     Device(Box<device::DeviceArgs>),
-    /// Predict hit ratio and microseconds per page by formulas, over all shares of the memory: does compression pay, and from where on?
+    /// Predict hit ratio and microseconds per page by formulas, over all shares of the memory: whether compression
+    /// pays, and from which share
     Model(Box<model::ModelArgs>),
-    /// Measure every codec, block length and number of threads on your files: ratio, microseconds per block, MB/s, memcpy as the floor
+    /// Measure every codec, block size and number of threads on your files: ratio, microseconds per block, MB/s, with
+    /// memcpy as the floor
     Suite(Box<suite::SuiteArgs>),
     /// Compare with uncompressed concurrent ordered maps: reads per second and core, memory per record
     Peers(Box<peers::PeersArgs>),
-    /// List every codec: whether it runs here, a self-test, MB/s and ratio on a sample
+    /// List every codec: availability, a self-test, MB/s and ratio on a sample
     Codecs(codecs::CodecsArgs),
-    /// Report what this machine offers to accelerators, direct I/O and hardware counters, and how to mend what is missing
+    /// Check accelerators, direct I/O and hardware counters of this machine, and suggest fixes
     Doctor(doctor::DoctorArgs),
-    /// One run of an evaluation in its own process; the configuration comes on standard input
+    /// Run one part of an evaluation in its own process; the configuration comes on standard input
     #[command(name = leafpress_lab::CHILD_SUBCOMMAND, hide = true)]
     EvalRun,
 }
 
-/// The command line as a shell takes it.
+/// The command line, quoted for a shell.
 fn command_line() -> String {
     output::command_line(COMMAND, std::env::args_os())
 }
 
-/// What to ask for help: the command that was mistyped, if there is one of that name.
+/// The command to suggest --help for: the mistyped one, if its name is known.
 fn program(command: Option<OsString>) -> String {
     match command.and_then(|command| command.into_string().ok()) {
         Some(name) if Cli::command().find_subcommand(&name).is_some() => format!("leafpress {name}"),

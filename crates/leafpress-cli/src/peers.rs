@@ -1,4 +1,4 @@
-//! `leafpress peers`: our tree beside the registry's uncompressed concurrent ordered maps.
+//! `leafpress peers`: compares the tree with the registry's uncompressed concurrent ordered maps.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ pub struct PeersArgs {
     /// File, directory, archive, bundled sample, or synthetic:SHARE (compressible share, 0 to 1) [default: packages]
     #[arg(long, value_name = "DATA")]
     data: Option<OsString>,
-    /// Take the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
+    /// Use the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
     #[arg(long, value_name = "FORMAT")]
     records: Option<String>,
-    /// What keys look like: dense (the best case), scattered, text, uuid, path [default: scattered]
+    /// Shape of the keys: dense (the best case), scattered, text, uuid, path [default: scattered]
     #[arg(long, value_name = "SHAPE")]
     key_shape: Option<String>,
     /// Bytes of a dense or scattered key [default: 8]
@@ -41,16 +41,16 @@ pub struct PeersArgs {
     /// Order in which keys are loaded: random, or sequential (of the keys) [default: random]
     #[arg(long, value_name = "ORDER")]
     load_order: Option<String>,
-    /// What is done after the load: read_only, read_write_8_2, write_only, ... as in `leafpress eval` [default: read_only]
+    /// Workload after the load: read_only, read_write_8_2, write_only, ... as in `leafpress eval` [default: read_only]
     #[arg(long, value_name = "NAME")]
     workload: Option<String>,
-    /// Codecs of our tree [default: none lz4 zstd:1]
+    /// Codecs of the Leafpress tree [default: none lz4 zstd:1]
     #[arg(short = 'c', long, value_name = "LIST", num_args = 1..)]
     codecs: Option<Vec<String>>,
     /// Number of keys [default: 1000000; with --records all there are]
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
-    /// Threads that load and read [default: 1]
+    /// Threads that load and run the workload [default: 1]
     #[arg(short = 't', long, value_name = "N")]
     threads: Option<usize>,
     /// Length of a sample's timed window [default: 2]
@@ -94,7 +94,7 @@ pub fn run(args: &PeersArgs) -> Result<(), Failure> {
     );
     bar.finish();
     let outcome = outcome.map_err(|e| match e {
-        LabError::Cancelled => Failure::Interrupted("interrupted: no sample had finished".into()),
+        LabError::Cancelled => Failure::Interrupted("interrupted: no sample finished".into()),
         LabError::Option { option, reason } => {
             // The evaluation's lists are single values here.
             let option = if option == "workloads" { "workload" } else { option };
@@ -119,7 +119,7 @@ fn config(args: &PeersArgs) -> Result<PeersConfig, Failure> {
     if let Some(records) = &args.records {
         config.records = Some(option("records", records)?);
         config.keys = 0;
-        // The shapes are for keys that are made up.
+        // Key shapes are for generated keys.
         config.key_shape = KeyShape::Dense;
     }
     if let Some(shape) = &args.key_shape {
@@ -178,7 +178,7 @@ fn report(outcome: &PeersOutcome, out_dir: &Path) -> Result<(), Failure> {
     };
     if outcome.cancelled {
         return Err(Failure::Interrupted(format!(
-            "interrupted: what had finished is in {json}"
+            "interrupted: finished samples are in {json}"
         )));
     }
     if let Some(failure) = outcome.failures.first() {
@@ -189,7 +189,7 @@ fn report(outcome: &PeersOutcome, out_dir: &Path) -> Result<(), Failure> {
     }
     if outcome.mismatches > 0 {
         return Err(Failure::failed(format!(
-            "{} reads did not return what the key held",
+            "{} reads returned wrong values",
             outcome.mismatches
         )));
     }

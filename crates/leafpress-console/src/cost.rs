@@ -1,16 +1,17 @@
-//! What saved cores and memory are worth: the options of every command that tells it.
+//! The value of saved cores and memory: options of every command that reports it.
 
 use clap::Args;
 use leafpress_lab::LabError;
 use leafpress_lab::model::tco::Prices;
 
-/// Whether money is computed, and prices.
+/// Whether to compute cost, and the prices.
 #[derive(Debug, Args)]
 pub struct CostArgs {
-    /// What saved cores and memory are worth
+    /// Report the value of saved cores and memory
     #[arg(long, help_heading = "Cost")]
     tco: bool,
-    /// Percent of the total cost that is compute [default: 20.8, between the 19.1 and 22.4 that Intel's white paper implies]
+    /// Compute's percentage of the total cost [default: 20.8, between the 19.1 and 22.4 that Intel's white paper
+    /// implies]
     #[arg(
         long,
         value_name = "PCT",
@@ -19,7 +20,7 @@ pub struct CostArgs {
         allow_negative_numbers = true
     )]
     compute_share_pct: Option<f64>,
-    /// Percent of cores saved at equal throughput, as measured [default: by the model]
+    /// Percentage of cores saved at equal throughput, as measured [default: by the model]
     #[arg(
         long,
         value_name = "PCT",
@@ -28,7 +29,7 @@ pub struct CostArgs {
         allow_negative_numbers = true
     )]
     cores_saved_pct: Option<f64>,
-    /// Cores in use now
+    /// Cores currently in use
     #[arg(
         long,
         value_name = "N",
@@ -37,7 +38,7 @@ pub struct CostArgs {
         allow_negative_numbers = true
     )]
     cores: Option<f64>,
-    /// Cost of a core over the time that is looked at
+    /// Cost of a core over the period
     #[arg(
         long,
         value_name = "COST",
@@ -46,7 +47,7 @@ pub struct CostArgs {
         allow_negative_numbers = true
     )]
     core_cost: Option<f64>,
-    /// Total cost of ownership over that time
+    /// Total cost of ownership over the period
     #[arg(
         long,
         value_name = "COST",
@@ -55,7 +56,7 @@ pub struct CostArgs {
         allow_negative_numbers = true
     )]
     total_cost: Option<f64>,
-    /// Cost of a GiB of memory over that time
+    /// Cost of a GiB of memory over the period
     #[arg(
         long,
         value_name = "COST",
@@ -67,10 +68,10 @@ pub struct CostArgs {
 }
 
 impl CostArgs {
-    /// The prices, where money is asked for.
+    /// The prices, if cost is requested.
     ///
     /// # Errors
-    /// [`LabError::Option`] when a price is out of its bounds.
+    /// [`LabError::Option`] when a price is out of bounds.
     pub fn prices(&self) -> Result<Option<Prices>, LabError> {
         if !self.tco {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well: one line on standard error, wrapped on a terminal, and an exit code.
+//! Failures of a command: one line on standard error, wrapped on a terminal, and an exit code.
 
 use std::process::ExitCode;
 
@@ -7,13 +7,13 @@ use crate::{interrupt, output};
 /// Why a command stopped.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Arguments, environment or data that cannot work: exit 2.
+    /// Invalid arguments, environment or data: exit 2.
     BadInput(String),
     /// The work itself failed: exit 1.
     Failed(String),
     /// The user pressed Ctrl-C, or SIGTERM came: exit 130 or 143, as shells do.
     Interrupted(String),
-    /// Whoever read standard output has gone (`| head`): nothing to say, exit 0.
+    /// The reader of standard output has gone (`| head`): nothing to print, exit 0.
     ReaderGone,
 }
 
@@ -28,7 +28,7 @@ impl Failure {
         Self::Failed(message.into())
     }
 
-    /// Prints the message and gives the exit code.
+    /// Prints the message and returns the exit code.
     pub fn report(&self) -> ExitCode {
         let (message, code) = match self {
             Self::BadInput(message) => (Some(format!("error: {message}")), 2),
@@ -43,7 +43,7 @@ impl Failure {
     }
 }
 
-/// Messages come from libraries and the system too; a user gets one line.
+/// Joins the lines of a message, which may come from libraries and the system.
 fn one_line(message: &str) -> String {
     message
         .lines()
@@ -53,7 +53,7 @@ fn one_line(message: &str) -> String {
         .join("; ")
 }
 
-/// Messages of the system without their numbers, which say nothing more: ` (os error 20)`, and what libraries put behind that.
+/// Strips error numbers from the system's messages: ` (os error 20)`, and what libraries append to it.
 pub fn without_numbers(message: &str) -> String {
     let mut parts = message.split(" (os error ");
     let mut plain = parts.next().unwrap_or_default().to_owned();

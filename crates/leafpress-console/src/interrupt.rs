@@ -11,14 +11,15 @@ use crate::failure::Failure;
 /// The signal that came first; 0 before one came.
 static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// A flag that the first Ctrl-C or SIGTERM sets, so that the work ends and keeps what is finished. The second one ends the process.
+/// Returns a flag that the first Ctrl-C or SIGTERM sets, so that the work ends and keeps finished results. A second one
+/// exits.
 ///
 /// # Errors
 /// [`Failure::Failed`] when the system refuses.
 pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
     let cancel = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // The order counts: a signal ends the process if one before it has set the flag.
+        // The order matters: a signal ends the process if an earlier one has set the flag.
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&cancel))
             .and_then(|_| flag::register_usize(signal, Arc::clone(&SIGNAL), signal as usize))
             .and_then(|_| flag::register(signal, Arc::clone(&cancel)))
@@ -27,7 +28,7 @@ pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(cancel)
 }
 
-/// The exit code of work that a signal ended, as shells have it: 130 for Ctrl-C, 143 for SIGTERM.
+/// The exit code of work that a signal ended, as in shells: 130 for Ctrl-C, 143 for SIGTERM.
 pub(crate) fn exit_code() -> u8 {
     match SIGNAL.load(Ordering::Relaxed) {
         0 => 130,

@@ -1,7 +1,7 @@
-//! What Leafpress's commands have in common, so that they look and end alike: one-line failures with their exit codes, standard
-//! output, the progress bar, Ctrl-C, and the options of cost.
+//! Shared behaviour of Leafpress's commands: one-line failures with exit codes, standard output, the progress bar,
+//! Ctrl-C, and the cost options.
 //!
-//! This library prints, because that is its work; it never exits but at a second Ctrl-C.
+//! This library prints, because that is its purpose; it exits only at a second Ctrl-C.
 #![warn(missing_docs)]
 
 #[cfg(feature = "cache")]

@@ -1,4 +1,4 @@
-//! Where results go: standard output, and a directory for files.
+//! Output of results: standard output, and a directory for files.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -11,8 +11,9 @@ use leafpress_lab::report;
 
 use crate::failure::Failure;
 
-/// `text` as it may be shown on a terminal: names of files and columns, and messages of libraries, may hold control characters, which a
-/// terminal obeys, and marks that change the direction of what follows. They are written as escapes (`\u{1b}`); line ends and tabs stay.
+/// Escapes `text` for a terminal: names of files and columns, and messages of libraries, may contain control
+/// characters, which a terminal obeys, and marks that change the direction of what follows. They are written as escapes
+/// (`\u{1b}`); line ends and tabs stay.
 ///
 /// Everything that this program prints goes through here: [`print()`], [`message`] and the progress bar call it.
 pub fn printable(text: &str) -> Cow<'_, str> {
@@ -36,7 +37,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 /// Writes `text` to standard output, [`printable`]. `println!` panics when the reader has gone; this does not.
 ///
 /// # Errors
-/// [`Failure::ReaderGone`] when nobody reads any more, [`Failure::Failed`] when it cannot be written.
+/// [`Failure::ReaderGone`] when the reader has gone, [`Failure::Failed`] when it cannot be written.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(printable(text).as_bytes()).and_then(|()| out.flush()) {
@@ -46,29 +47,29 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes a report for people, no line of it longer than the terminal is wide but for what cannot be wrapped.
+/// Writes a report for people, wrapped to the terminal's width except for text that cannot be wrapped.
 ///
 /// # Errors
-/// As [`print()`].
+/// See [`print()`].
 pub fn print_report(text: &str) -> Result<(), Failure> {
     print(&report::narrow(text))
 }
 
-/// Has reports made for the terminal, if standard output is one, or for as many columns as `COLUMNS` says.
+/// Sets the report width to that of the terminal, if standard output is one, or to `COLUMNS`.
 pub fn fit_terminal() {
     if let Some(columns) = columns(io::stdout()) {
         report::set_page_width(columns);
     }
 }
 
-/// How wide the terminal of a stream is: as `COLUMNS` says, or as it says itself. `None` without both.
+/// The width of a stream's terminal: `COLUMNS`, or the terminal's own. `None` without either.
 fn columns(stream: impl AsFd) -> Option<usize> {
     let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let given = given.filter(|columns| *columns > 0);
     given.or_else(|| terminal_size::terminal_size_of(stream).map(|(terminal_size::Width(columns), _)| columns.into()))
 }
 
-/// A message for standard error, [`printable`]: a line where programs read it, wrapped at words where people do.
+/// Formats a message for standard error, [`printable`]: one line for programs, wrapped at words for people.
 pub fn message(text: &str) -> String {
     let text = printable(text);
     match columns(io::stderr()).filter(|_| io::stderr().is_terminal()) {
@@ -77,7 +78,7 @@ pub fn message(text: &str) -> String {
     }
 }
 
-/// Writes a message to standard error. Nobody is left to be told when that fails.
+/// Writes a message to standard error. An error of that write is ignored, since it cannot be reported.
 pub fn tell(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", message(text));
 }
@@ -90,29 +91,29 @@ pub fn default_directory(command: &str) -> PathBuf {
         .join(now.replace(['-', ':'], ""))
 }
 
-/// Makes a directory and those above it.
+/// Creates a directory and its parents.
 ///
 /// # Errors
-/// [`Failure::BadInput`] with the option that names one that cannot be made.
+/// [`Failure::BadInput`] with the option that names a directory that cannot be created.
 pub fn make_directory(option: &str, directory: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(directory).map_err(|e| {
         let reason = match e.kind() {
-            io::ErrorKind::AlreadyExists => "is no directory".to_owned(),
+            io::ErrorKind::AlreadyExists => "is not a directory".to_owned(),
             _ => e.to_string(),
         };
         Failure::bad_input(format!(
-            "--{option} {}: {reason}; name a directory that can be written",
+            "--{option} {}: {reason}; name a writable directory",
             directory.display()
         ))
     })
 }
 
-/// The error of a file that is to be written below `--out`.
+/// The error of a file that cannot be written under `--out`.
 pub fn unwritable(error: &impl std::fmt::Display) -> Failure {
-    Failure::bad_input(format!("--out: {error}; name a directory that can be written"))
+    Failure::bad_input(format!("--out: {error}; name a writable directory"))
 }
 
-/// A command line that can be typed again: `program` and the words behind the first, quoted where a shell needs it.
+/// A command line that can be typed again: `program` and the remaining words, quoted where a shell needs it.
 pub fn command_line(program: &str, words: impl Iterator<Item = OsString>) -> String {
     let words = words.skip(1).map(|word| quoted(&word.to_string_lossy()));
     std::iter::once(program.to_owned())
@@ -121,7 +122,7 @@ pub fn command_line(program: &str, words: impl Iterator<Item = OsString>) -> Str
         .join(" ")
 }
 
-/// A word as a shell takes it: quoted where it needs to be.
+/// A word, quoted for a shell where needed.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! A bar over a number of equal pieces of work, on standard error, and only when that is a terminal.
+//! A bar over a number of equal pieces of work, on standard error, shown only on a terminal.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::output;
 /// Steps of the bar per piece of work.
 const STEPS: u64 = 1000;
 
-/// The part of the work from which the time for the rest can be told.
+/// The completed part of the work from which an estimate of the remaining time is shown.
 const ENOUGH_DONE: f32 = 0.005;
 
-/// The time left, once there is something to tell it by.
+/// The remaining time, once it can be estimated.
 fn left(state: &ProgressState, out: &mut dyn Write) {
     if state.fraction() >= ENOUGH_DONE {
-        // A progress bar has nowhere to report to.
+        // A progress bar cannot report errors.
         let _ = write!(out, " {:#} left", HumanDuration(state.eta()));
     }
 }
@@ -35,7 +35,7 @@ impl Default for Bar {
 }
 
 impl Bar {
-    /// A bar that nothing has moved yet.
+    /// A bar at its start.
     pub fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{bar:10} {percent:>3}%{left} {prefix}{wide_msg}") {
@@ -56,18 +56,18 @@ impl Bar {
         self.advance(0.0);
     }
 
-    /// How much of the piece is done, 0 to 1.
+    /// The completed part of the piece, 0 to 1.
     pub fn advance(&self, share: f64) {
         self.bar
             .set_position(self.index as u64 * STEPS + (share.clamp(0.0, 1.0) * STEPS as f64) as u64);
     }
 
-    /// What is being done now.
+    /// The current step.
     pub fn say(&self, what: String) {
         self.bar.set_message(output::printable(&what).into_owned());
     }
 
-    /// Lines above the bar on a terminal, wrapped there, or plain lines in a pipe.
+    /// Prints lines above the bar on a terminal, wrapped there, or plain lines in a pipe.
     pub fn line(&self, text: &str) {
         for line in text.lines() {
             if self.bar.is_hidden() {
@@ -78,12 +78,12 @@ impl Bar {
         }
     }
 
-    /// Does something that writes to the terminal, with the bar out of its way.
+    /// Runs something that writes to the terminal, with the bar out of its way.
     pub fn suspend<R>(&self, act: impl FnOnce() -> R) -> R {
         self.bar.suspend(act)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

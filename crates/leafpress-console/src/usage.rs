@@ -1,4 +1,4 @@
-//! What clap says of the command line, in our commands' manner: help in full, a mistake in one line that begins with the flag.
+//! Prints clap's help and errors in our format: help in full, an error in one line that begins with the flag.
 
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::failure::Failure;
 use crate::output;
 
-/// Prints help, version or the mistake, and gives the exit code. `program` is the name that the user typed.
+/// Prints help, the version or the error, and returns the exit code. `program` is the name that the user typed.
 pub fn report(error: &clap::Error, program: &str) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match output::print(&error.render().to_string()) {
@@ -27,7 +27,7 @@ pub fn report(error: &clap::Error, program: &str) -> ExitCode {
     }
 }
 
-/// What is wrong, in a line.
+/// The error, in one line.
 fn mistake(error: &clap::Error, words: impl Iterator<Item = OsString>) -> String {
     let named = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
@@ -41,7 +41,7 @@ fn mistake(error: &clap::Error, words: impl Iterator<Item = OsString>) -> String
                 .zip(named(ContextKind::InvalidValue))
                 .zip(source);
             parts.map(|((argument, value), source)| {
-                // Without what it takes: `--threads <N>`.
+                // Without its value: `--threads <N>`.
                 let argument = argument.split(" <").next().unwrap_or(argument);
                 format!("{argument}: {}", reason(value, source))
             })
@@ -51,21 +51,21 @@ fn mistake(error: &clap::Error, words: impl Iterator<Item = OsString>) -> String
     .unwrap_or_else(|| one_line(&error.render().to_string()))
 }
 
-/// Why a value cannot be taken.
+/// Why a value is rejected.
 fn reason(value: &str, source: &(dyn std::error::Error + 'static)) -> String {
     let is_negative = value.strip_prefix('-').is_some_and(|rest| rest.parse::<f64>().is_ok());
     if let Some(error) = source.downcast_ref::<ParseIntError>() {
         return match error.kind() {
             IntErrorKind::Empty => "it is empty; give a number".into(),
             IntErrorKind::PosOverflow => format!("`{value}` is too large a number"),
-            _ if is_negative => format!("`{value}` is under 0"),
-            _ => format!("`{value}` is no whole number"),
+            _ if is_negative => format!("`{value}` is negative"),
+            _ => format!("`{value}` is not a whole number"),
         };
     }
     if source.is::<ParseFloatError>() {
         return match value {
             "" => "it is empty; give a number".into(),
-            value => format!("`{value}` is no number"),
+            value => format!("`{value}` is not a number"),
         };
     }
     let said = source.to_string();
@@ -76,13 +76,18 @@ fn reason(value: &str, source: &(dyn std::error::Error + 'static)) -> String {
     }
 }
 
-/// Words that are not UTF-8. Paths may be so, and do not end up here alone.
+/// Words that are not UTF-8. Paths may be, and do not end up here alone.
 fn not_text(words: impl Iterator<Item = OsString>) -> Option<String> {
     let words: Vec<String> = words
         .filter(|word| word.to_str().is_none())
         .map(|word| format!("{word:?}"))
         .collect();
-    (!words.is_empty()).then(|| format!("{} is not UTF-8; only a path may hold such bytes", words.join(" or ")))
+    (!words.is_empty()).then(|| {
+        format!(
+            "{} is not UTF-8; only a path may contain such bytes",
+            words.join(" or ")
+        )
+    })
 }
 
 /// clap's message without its usage block.
@@ -105,7 +110,7 @@ mod tests {
     use super::*;
     use crate::words::size;
 
-    /// What is said of these words.
+    /// The error for these words.
     fn said(words: &[OsString]) -> String {
         let command = Command::new("leafpress")
             .arg(
@@ -143,19 +148,19 @@ mod tests {
     fn what_is_wrong_with_a_value_is_said_plainly() {
         for (word, expected) in [
             ("--threads=", "--threads: it is empty; give a number"),
-            ("--threads=x", "--threads: `x` is no whole number"),
-            ("--threads=1.5", "--threads: `1.5` is no whole number"),
-            ("--threads=-1", "--threads: `-1` is under 0"),
+            ("--threads=x", "--threads: `x` is not a whole number"),
+            ("--threads=1.5", "--threads: `1.5` is not a whole number"),
+            ("--threads=-1", "--threads: `-1` is negative"),
             (
                 "--threads=99999999999999999999",
                 "--threads: `99999999999999999999` is too large a number",
             ),
             ("--seconds=", "--seconds: it is empty; give a number"),
-            ("--seconds=x", "--seconds: `x` is no number"),
+            ("--seconds=x", "--seconds: `x` is not a number"),
         ] {
             assert_eq!(said(&[word.into()]), expected);
         }
-        assert!(said(&["--bytes=1X".into()]).starts_with("--bytes: `1X` is no number of bytes"));
+        assert!(said(&["--bytes=1X".into()]).starts_with("--bytes: invalid size `1X`"));
         assert!(said(&["--kind=three".into()]).contains("one, two"));
     }
 
@@ -164,7 +169,7 @@ mod tests {
         let word = OsString::from_vec(b"--threads=\xff".to_vec());
         assert_eq!(
             said(&[word]),
-            "\"--threads=\\xFF\" is not UTF-8; only a path may hold such bytes"
+            "\"--threads=\\xFF\" is not UTF-8; only a path may contain such bytes"
         );
     }
 }

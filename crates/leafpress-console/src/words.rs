@@ -1,4 +1,4 @@
-//! Words of arguments.
+//! Splitting and parsing of arguments.
 
 use leafpress_lab::{Bytes, ParseBytesError};
 
@@ -12,10 +12,10 @@ pub fn list<S: AsRef<str>>(words: &[S]) -> Vec<String> {
         .collect()
 }
 
-/// A length in bytes, as `Bytes` reads them.
+/// Parses a length in bytes, like `Bytes`.
 ///
 /// # Errors
-/// What is no such number, in words.
+/// A description of what is wrong.
 pub fn size(word: &str) -> Result<usize, String> {
     let Bytes(bytes) = word.parse().map_err(|e: ParseBytesError| e.to_string())?;
     usize::try_from(bytes).map_err(|_| ParseBytesError::TooMany(word.to_owned()).to_string())

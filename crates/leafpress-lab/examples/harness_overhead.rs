@@ -1,5 +1,5 @@
-//! What the harness itself costs per operation, in CPU time, so that a busy machine does not show: a run on a map that does
-//! nothing but hand out the right answer.
+//! Measures the harness's own cost per operation, in CPU time, which a busy machine does not affect: a run on a map
+//! that does nothing but return the right answer.
 //!
 //! `cargo run --release -p leafpress-lab --example harness_overhead`
 
@@ -15,7 +15,7 @@ use leafpress_lab::eval::driver;
 use leafpress_lab::harness::store::Store;
 use leafpress_lab::{EvalConfig, LabError, RunSpec, Workload};
 
-/// Says what a map would say that was loaded and never written. A read copies the value, as any map's must.
+/// Returns the values of a map that was loaded and never written. A read copies the value, as in any map.
 struct Echo {
     corpus: Arc<Corpus>,
     assignment: Assignment,

@@ -1,9 +1,9 @@
-//! What measuring the latency of every operation costs the benchmark, in throughput and in CPU time, and how much of that is the
-//! clock's: the processor's time-stamp counter read once for each operation, and nothing done with it.
+//! Measures the cost of recording the latency of every operation, in throughput and in CPU time, and how much of that
+//! is the clock's: the processor's time-stamp counter read once for each operation, and nothing done with it.
 //!
 //! One index is loaded once and then run in all three ways in turn, so that they see the same memory and the same
-//! disturbances. Arguments: INPUT (leafpress:lz4), records (1000000), threads (2), rounds (101), operations of a run (200000),
-//! bytes of a value (8).
+//! disturbances. Arguments: INPUT (leafpress:lz4), records (1000000), threads (2), rounds (101), operations of a run
+//! (200000), bytes of a value (8).
 
 use std::error::Error;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use quanta::Clock;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The index, and the clock where told.
+/// The index, with a clock read per operation if configured.
 struct Clocked {
     index: Box<dyn Index>,
     clock: Clock,

@@ -1,4 +1,4 @@
-//! The child's side of every command: which job a process was started for, and who does it.
+//! The child's side of every command: selects the implementation of the job that a process was started for.
 
 use std::process::ExitCode;
 use std::sync::Arc;

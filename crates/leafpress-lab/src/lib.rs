@@ -1,8 +1,9 @@
 //! Corpora, workloads, measurement and reports for Leafpress.
 //!
-//! [`core`] is what measurements are made of, [`harness`] what runs of every kind share, [`report`] what every report is made of; none of the
-//! three knows a command. Above them a folder for each command: its options, its run, what it measured, and how that is shown.
-//! [`run_eval`], for one, runs an [`EvalConfig`]: each codec and configuration in a process of its own.
+//! [`core`] is what measurements are made of, [`harness`] what runs of every kind share, [`report`] what every report
+//! is made of; none of the three knows a command. Above them a folder for each command: its options, its run, what it
+//! measured, and how that is shown.
+//! [`run_eval`], for one, runs an [`EvalConfig`]: each codec and configuration in its own process.
 #![warn(missing_docs)]
 
 #[cfg(feature = "advise")]

@@ -1,5 +1,5 @@
-//! Runs in processes of their own. The child is this test binary again: libtest runs only `child_entry` there, which does what the
-//! environment tells it to.
+//! Runs in processes of their own. The child is this test binary again: libtest runs only `child_entry` there, which
+//! does what an environment variable asks for it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn child_entry() {
             }
         }
         "interrupted" => {
-            // What runs in a shell's background, and all that it starts, ignores a Ctrl-C.
+            // A shell's background process, and its children, ignore Ctrl-C.
             // SAFETY: no handler is set that another thread could be in.
             unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
             let own = std::process::id().to_string();
@@ -342,7 +342,7 @@ fn maps_are_compared_in_children() {
     assert_eq!(first[0], Peer::Leafpress("lz4".into()));
     for line in &outcome.lines {
         assert!(line.operations_per_second_per_core > 0.0, "{line:?}");
-        // Of so few it may be too little to tell.
+        // So few may be too small to measure.
         let resident = line.resident_bytes_per_record;
         assert!(
             resident.is_some_and(|bytes| bytes > 0.0) || line.resident_unknown.is_some(),

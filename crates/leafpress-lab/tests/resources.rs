@@ -1,4 +1,5 @@
-//! What the system says of a process: alone in its test binary, since other tests would be in the figures.
+//! Resources of a process as reported by the system: alone in its test binary, since other tests would be in the
+//! figures.
 
 use leafpress_lab::core::resources::{host, peak_resident_kib, release_free_memory, resident_bytes, usage};
 

@@ -48,16 +48,16 @@ fn of_lab(error: LabError) -> PyErr {
 
 /// What has other words here than an option's, which come first.
 const WORDS: [(&str, &str); 5] = [
-    ("--access trace:FILE", "access=\"trace:FILE\""),
+    ("--distribution trace:FILE", "access=\"trace:FILE\""),
     ("--verify runs", "the command `leafpress advise --verify` runs"),
-    ("--out writes them all", "candidates has them all"),
+    ("--out writes all of them", "candidates has all of them"),
     (
         "--trace-format u64le",
         "the command `leafpress advise --trace-format u64le`",
     ),
     (
-        "--skip-junk leaves",
-        "the command `leafpress advise --skip-junk` leaves",
+        "--skip-junk skips",
+        "the command `leafpress advise --skip-junk` skips",
     ),
 ];
 

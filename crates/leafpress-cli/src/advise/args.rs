@@ -15,7 +15,7 @@ use super::records::RecordsArgs;
 use crate::eval::words;
 use leafpress_console::cost::CostArgs;
 
-/// A size. In other commands `--data` is where data comes from, so a path is told where it belongs.
+/// A size. In other commands `--data` names a data source, so a path here gets an error that says where it belongs.
 fn data_bytes(text: &str) -> Result<Bytes, String> {
     text.parse().map_err(|error: ParseBytesError| match Path::new(text).exists() {
         true => format!("`{text}` is a path: name it without a flag, as in leafpress advise {text}; --data-bytes is how much data there is"),
@@ -28,10 +28,11 @@ fn data_bytes(text: &str) -> Result<Bytes, String> {
 #[command(args_override_self = true, after_help = AFTER_HELP)]
 #[command(next_help_heading = "Data and memory")]
 pub struct AdviseArgs {
-    /// Files and directories that are like the data; archives (zip, gzip, zstd) are opened; or a bundled sample's name
+    /// Files and directories that are representative of the data; archives (zip, gzip, zstd) are opened; or the name of
+    /// a bundled sample
     #[arg(value_name = "SAMPLE", required_unless_present = "trace")]
     pub(super) sample: Vec<PathBuf>,
-    /// Size of the data there is or will be, as in 200GB [default: the sample's]
+    /// Total size of the data, as in 200GB [default: the sample's]
     #[arg(
         long = "data-bytes",
         alias = "data",
@@ -40,29 +41,31 @@ pub struct AdviseArgs {
         allow_hyphen_values = true
     )]
     data: Option<Bytes>,
-    /// Memory of the cache, all of it, as in 15GB [default: an eighth of the data, 64M with --trace]
+    /// Total memory of the cache, as in 15GB [default: an eighth of the data, 64M with --trace]
     #[arg(short = 'm', long, value_name = "BYTES", allow_hyphen_values = true)]
     pub(super) memory: Option<Bytes>,
-    /// What an access wants
+    /// Bytes that an access needs
     #[arg(long, value_name = "BYTES", default_value = "8KiB", allow_hyphen_values = true)]
     access_bytes: Bytes,
-    /// Lengths of blocks to choose from, multiples of what an access wants [default: that, and its doubles up to 64K where the device is measured]
+    /// Block sizes to choose from, multiples of --access-bytes [default: that, and its doubles up to 64K where the
+    /// device is measured]
     #[arg(short = 'b', long, value_name = "LIST")]
     block_bytes: Option<String>,
-    /// The length of a page is given: what an access wants, and the only length of blocks
+    /// Fix the page size: what an access needs, and the only block size
     #[arg(long, value_name = "BYTES", conflicts_with_all = ["access_bytes", "block_bytes"], allow_hyphen_values = true)]
     page_bytes: Option<Bytes>,
-    /// Codecs to choose from, with commas between [default: all that run here and are meant for speed]
+    /// Codecs to choose from, separated by commas [default: all that run here and are meant for speed]
     #[arg(short = 'c', long, value_name = "LIST")]
     codecs: Option<String>,
-    /// Take so much of the sample, evenly spread [default: 64M, 8M with --quick]
+    /// Use N bytes of the sample, evenly spread [default: 64M, 8M with --quick]
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     sample_bytes: Option<Bytes>,
 
-    /// Directory on the device, in which a file is made, read and removed; or a file or block device, which is only read
+    /// Directory on the device, in which a file is made, read and removed; or a file or block device, which is only
+    /// read
     #[arg(long, value_name = "PATH", help_heading = "Device", conflicts_with_all = ["device_us", "device_json", "fio_json"])]
     device: Option<PathBuf>,
-    /// Latency of a read instead, at the load there is
+    /// Use this read latency instead, at the expected load
     #[arg(
         long,
         value_name = "US",
@@ -71,10 +74,10 @@ pub struct AdviseArgs {
         allow_negative_numbers = true
     )]
     device_us: Option<f64>,
-    /// Take what `leafpress device --out` wrote instead of measuring: its results.json, or its directory
+    /// Use a result of `leafpress device --out` instead of measuring: its results.json, or its directory
     #[arg(long, value_name = "FILE", help_heading = "Device", conflicts_with = "fio_json")]
     device_json: Option<PathBuf>,
-    /// Take what fio --output-format=json wrote instead of measuring
+    /// Use a result of fio --output-format=json instead of measuring
     #[arg(long, value_name = "FILE", help_heading = "Device")]
     fio_json: Option<PathBuf>,
 
@@ -82,22 +85,23 @@ pub struct AdviseArgs {
     #[arg(
         long = "distribution",
         alias = "access",
-        value_name = "LAW",
+        value_name = "DISTRIBUTION",
         help_heading = "Access",
-        help = "How pages are asked for: uniform, X,Y or hotset:X:Y (the hot X% get Y% of the accesses), zipfian[:THETA], self-similar[:H], \
-                or trace:FILE with a page number a line [default: 20,80]"
+        help = "Access distribution of pages: uniform, X,Y or hotset:X:Y (the hot X% get Y% of the accesses), zipfian[:THETA], self-similar[:H], \
+                or trace:FILE with one page number per line [default: 20,80]"
     )]
     access: Option<OsString>,
-    /// How a trace of pages is written: text (a decimal number a line) or u64le (8 bytes a number, little-endian) [default: text]; how one of records is, with --trace: oracle, arc, csv or keys [default: by its name]
+    /// Format of a page trace: text (one decimal number per line) or u64le (8 bytes per number, little-endian)
+    /// [default: text]; with --trace, of the request trace: oracle, arc, csv or keys [default: by its name]
     #[arg(long, value_name = "FORMAT", help_heading = "Access")]
     pub(super) trace_format: Option<String>,
-    /// Leave lines of a trace out that are no page numbers, up to one in a hundred, and count them
+    /// Skip trace lines that are not page numbers, up to 1% of all lines, and count them
     #[arg(long, help_heading = "Access")]
     skip_junk: bool,
-    /// Threads that ask for pages, each waiting for its own
+    /// Threads that request pages, each waiting for its own
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Access")]
     workers: u32,
-    /// Cost of finding a page and handing it out
+    /// Cost of finding a page and returning it
     #[arg(
         long,
         value_name = "US",
@@ -106,7 +110,7 @@ pub struct AdviseArgs {
         allow_negative_numbers = true
     )]
     hit_us: f64,
-    /// Percent of compressions that no access waits for
+    /// Percentage of compressions done in the background, which no access waits for
     #[arg(
         long,
         value_name = "PCT",
@@ -116,13 +120,14 @@ pub struct AdviseArgs {
     )]
     background_pct: f64,
 
-    /// A sample of 8M and short measurements
+    /// Use a sample of 8M and short measurements
     #[arg(long, help_heading = "How")]
     quick: bool,
-    /// Run the page pool at a smaller scale and show predicted beside measured; with these codecs, or the best one
+    /// Run the page pool at a smaller scale and compare the prediction with the measurement; with these codecs, or the
+    /// best one
     #[arg(long, value_name = "CODECS", help_heading = "How", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     verify: Option<String>,
-    /// Percents of the memory for compressed pages that are verified
+    /// Percentages of the memory for compressed pages at which to verify
     #[arg(
         long,
         value_name = "LIST",
@@ -131,7 +136,7 @@ pub struct AdviseArgs {
         requires = "verify"
     )]
     verify_shares: String,
-    /// Length of each run that verifies
+    /// Length of each verification run
     #[arg(
         long,
         value_name = "SECONDS",
@@ -148,10 +153,10 @@ pub struct AdviseArgs {
     #[command(flatten)]
     cost: CostArgs,
 
-    /// Write summary.tsv, results.json and report.html (a page to play what-if with) there
+    /// Write summary.tsv, results.json and report.html (an interactive page) to this directory
     #[arg(short = 'o', long, value_name = "DIR", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// Say nothing but the advice
+    /// Print only the advice
     #[arg(short = 'q', long, help_heading = "Output")]
     pub quiet: bool,
 }
@@ -170,7 +175,7 @@ impl AdviseArgs {
         behind(self.access.as_deref()?, "trace:")
     }
 
-    /// The trace that is to be read, and how.
+    /// The trace to read, and its format.
     pub fn trace(&self) -> Result<Option<(PathBuf, TraceOptions)>, LabError> {
         let Some(path) = self.trace_of_pages() else {
             let given = [
@@ -180,7 +185,7 @@ impl AdviseArgs {
             return match given.into_iter().find(|(_, is_given)| *is_given) {
                 Some((option, _)) => Err(option_error(
                     option,
-                    "there is no trace: name one with --distribution trace:FILE",
+                    "no trace is given: name one with --distribution trace:FILE",
                 )),
                 None => Ok(None),
             };
@@ -193,12 +198,12 @@ impl AdviseArgs {
         Ok(Some((PathBuf::from(path), options)))
     }
 
-    /// What is asked, checked as far as that goes without the data.
+    /// The question, validated as far as possible without the data.
     pub fn options(&self, trace: Option<Arc<Trace>>) -> Result<Options, LabError> {
         if self.records.records.is_some() {
             return Err(option_error(
                 "records",
-                "goes with --trace, the requests of a cache of records",
+                "requires --trace (the requests of a record cache)",
             ));
         }
         let device = self.source()?;
@@ -220,7 +225,7 @@ impl AdviseArgs {
         options.sample_bytes = self.sample_bytes.map(|Bytes(bytes)| bytes);
         match (trace, &self.access) {
             (Some(trace), _) => options.access = Access::Trace(trace),
-            // It is checked before it is read.
+            // Validate before reading it.
             (None, Some(_)) if self.trace_of_pages().is_some() => {}
             (None, Some(access)) => {
                 options.access = Access::parse(&access.to_string_lossy())?;
@@ -237,7 +242,7 @@ impl AdviseArgs {
         Ok(options)
     }
 
-    /// Where the device's latency is from.
+    /// The source of the device's latency.
     fn source(&self) -> Result<DeviceSource, LabError> {
         if let Some(path) = &self.device {
             return Ok(DeviceSource::Probe(path.clone()));
@@ -258,7 +263,7 @@ impl AdviseArgs {
         ))
     }
 
-    /// How the advice is verified, if it is.
+    /// How to verify the advice; `None` to skip it.
     pub fn verify(&self) -> Result<Option<VerifyOptions>, LabError> {
         let Some(list) = &self.verify else { return Ok(None) };
         let with_option = |option| {
@@ -273,7 +278,7 @@ impl AdviseArgs {
             ..VerifyOptions::default()
         };
         if !(0.1..=3600.0).contains(&options.seconds) {
-            return Err(option_error("verify-seconds", "is 0.1 to 3600"));
+            return Err(option_error("verify-seconds", "must be between 0.1 and 3600"));
         }
         if !list.is_empty() {
             options.codecs = codecs("verify", list)?;
@@ -284,7 +289,7 @@ impl AdviseArgs {
         if self.trace_of_pages().is_some() {
             return Err(option_error(
                 "verify",
-                "the pool is asked for pages by a law, and not by a trace: leave it out, or give --distribution a law that is like the trace",
+                "cannot be used with a trace: omit it, or give --distribution a distribution that resembles the trace",
             ));
         }
         Ok(Some(options))

@@ -79,9 +79,9 @@ fn what_is_out_of_bounds_is_told() {
     refused("a --device-us 0", &["device-us"]);
     refused("a --device-us nan", &["device-us"]);
     refused("a --device-us 1 --device /mnt", &["cannot be used with"]);
-    refused("a --device-us 1 --memory -15GB", &["`-15GB` is no number of bytes"]);
+    refused("a --device-us 1 --memory -15GB", &["invalid size `-15GB`"]);
     refused("a --device-us 1 --data .", &["`.` is a path", "leafpress advise ."]);
-    refused("a --device-us 1 --memory 15XB", &["15XB", "no number of bytes"]);
+    refused("a --device-us 1 --memory 15XB", &["invalid size `15XB`"]);
     refused("a --device-us 1 --memory 1K", &["memory", "1024"]);
     refused("a --device-us 1 --data 99999999T", &["99999999T"]);
     refused("a --device-us 1 --data 2000000T", &["data", "2^60"]);

@@ -1,4 +1,4 @@
-//! `leafpress advise`: does compression pay? The suite, the probe of the device and the model in, a recommendation with its reasons out.
+//! `leafpress advise`: runs the suite, the device probe and the model, and prints a recommendation with its reasons.
 
 mod args;
 mod records;
@@ -16,13 +16,13 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::{interrupt, output};
 
-/// Advises.
+/// Runs the command.
 pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     if let Some(trace) = &args.records.trace {
         return records::run(args, trace);
     }
     let verify = args.verify().map_err(|e| failure(&e))?;
-    // Mistakes are told before a long file is read.
+    // Validate before reading a long file.
     let without_trace = args.options(None).map_err(|e| failure(&e))?;
     let trace = args.trace().map_err(|e| failure(&e))?;
     if let Some(out) = &args.out {
@@ -57,11 +57,11 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     match (stopped, verification) {
         (Some(failure), _) => Err(failure),
         (None, Some(verification)) if verification.interrupted => Err(Failure::Interrupted(format!(
-            "interrupted: {} runs had been verified",
+            "interrupted: {} verification runs had finished",
             verification.comparisons.len()
         ))),
         (None, Some(verification)) => match verification.failures.first() {
-            Some(first) => Err(Failure::failed(format!("a run that verifies failed: {first}"))),
+            Some(first) => Err(Failure::failed(format!("a verification run failed: {first}"))),
             None => printed,
         },
         (None, None) => printed,
@@ -70,7 +70,7 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
 
 type Verified = Option<Result<Verification, LabError>>;
 
-/// The advice, and what verifying it came to.
+/// The advice, and the result of its verification.
 fn advise(
     args: &AdviseArgs,
     options: &Options,
@@ -106,7 +106,7 @@ fn advise(
     Ok((advice, Some(verification)))
 }
 
-/// Writes the files and says where they are.
+/// Writes the files and returns where they are.
 fn write(advice: &Advice, verification: Option<&Verification>, out: &Path) -> Result<String, Failure> {
     let command_line = crate::command_line();
     let files = advise::write_files(advice, verification, &command_line, out);
@@ -116,7 +116,7 @@ fn write(advice: &Advice, verification: Option<&Verification>, out: &Path) -> Re
 
 fn of_trace(error: &LabError) -> Failure {
     match error {
-        LabError::Cancelled => Failure::Interrupted("interrupted: the trace was not read to its end".into()),
+        LabError::Cancelled => Failure::Interrupted("interrupted: the trace was not read completely".into()),
         LabError::Data { source_name, reason } => {
             Failure::bad_input(format!("--distribution trace:{source_name}: {reason}"))
         }
@@ -130,7 +130,7 @@ fn of_trace(error: &LabError) -> Failure {
 /// An error of the laboratory as this command reports it.
 fn failure(error: &LabError) -> Failure {
     match error {
-        LabError::Cancelled => Failure::Interrupted("interrupted: nothing was worked out yet".into()),
+        LabError::Cancelled => Failure::Interrupted("interrupted: nothing was computed yet".into()),
         LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
         LabError::Data { source_name, reason } => Failure::bad_input(format!("{source_name}: {reason}")),
         LabError::Device(DeviceError::Fio { .. }) => Failure::bad_input(format!("--fio-json {error}")),
@@ -141,7 +141,7 @@ fn failure(error: &LabError) -> Failure {
             free_bytes,
             ..
         }) => Failure::bad_input(format!(
-            "--device {}: the probe needs a file of {wanted_bytes} bytes there, and {free_bytes} are free: name another directory, or give \
+            "--device {}: the probe needs a file of {wanted_bytes} bytes there, and {free_bytes} are free: use another directory, or give \
              --device-us",
             path.display()
         )),

@@ -1,4 +1,4 @@
-//! Advice for a cache of records, from what one was asked for: how many reads it answers in how much memory, compressed and not.
+//! Advice for a cache of records, from a trace of its requests: hit ratio by memory size, compressed and uncompressed.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,8 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Records")]
 pub struct RecordsArgs {
-    /// What a cache of records was asked for, in place of pages: which memory answers how many reads, with records as they are and compressed. The sample, one, is what values are made of
+    /// Requests of a record cache, instead of pages: predict the hit ratio by memory size, compressed and uncompressed.
+    /// Values are made from the sample (exactly one)
     #[arg(
         long,
         value_name = "FILE",
@@ -24,16 +25,16 @@ pub struct RecordsArgs {
                               "device_json", "fio_json", "access", "skip_junk", "workers", "hit_us", "background_pct", "quick", "verify", "tco"]
     )]
     pub trace: Option<PathBuf>,
-    /// Take the sample's own records for values: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
-    // Not `requires`: that is not looked at beside what the other conflicts with.
+    /// Use the sample's own records as values: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
+    // Not `requires`: clap does not check it together with the other's conflicts.
     #[arg(long, value_name = "FORMAT")]
     pub(super) records: Option<String>,
 }
 
-/// Memory where nothing says how much.
+/// The default memory.
 const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 
-/// Advises.
+/// Runs the command.
 pub fn run(args: &AdviseArgs, trace: &std::path::Path) -> Result<(), Failure> {
     let options = options(args, trace)?;
     let out = args.out.clone().unwrap_or_else(|| output::default_directory("advise"));
@@ -54,7 +55,11 @@ fn options(args: &AdviseArgs, trace: &std::path::Path) -> Result<Options, Failur
             let source = Source::named(one.as_os_str());
             (source.map_err(|e| Failure::bad_input(format!("SAMPLE: {e}")))?, records)
         }
-        _ => return Err(Failure::bad_input("--trace: values are made of one sample: name one")),
+        _ => {
+            return Err(Failure::bad_input(
+                "--trace: values are made from one sample: name exactly one",
+            ));
+        }
     };
     let format = args.trace_format.as_deref();
     let mut options = Options::new(Work::Trace {

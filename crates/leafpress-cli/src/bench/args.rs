@@ -1,4 +1,4 @@
-//! The command line of `leafpress bench`: PiBench's, and what is ours beyond it.
+//! The command line of `leafpress bench`: PiBench's, with our extensions.
 
 mod errors;
 mod plan;
@@ -29,11 +29,11 @@ use crate::failure::Failure;
 pub struct BenchArgs {
     #[arg(value_name = "INPUT", help = INPUT_HELP)]
     positional: Option<OsString>,
-    /// The same as INPUT
+    /// Same as INPUT
     #[arg(long, value_name = "INPUT", conflicts_with = "positional")]
     input: Option<OsString>,
-    /// Number of records to load [default: 1000000]; or take keys and values from --data: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD,
-    /// tsv (all its records unless -n says how many)
+    /// Number of records to load [default: 1000000]; or the format of keys and values in --data: jsonl:/POINTER,
+    /// csv:COLUMN, stanzas:FIELD, tsv (loads all records unless -n is given)
     #[arg(short = 'n', long, value_name = "N|FORMAT", action = ArgAction::Append, value_parser = records, allow_negative_numbers = true)]
     records: Vec<RecordsWord>,
     /// Number of operations to execute, over all threads
@@ -89,7 +89,7 @@ pub struct BenchArgs {
     /// Ratio of scan operations [default: 0]
     #[arg(short = 's', long = "scan_ratio", alias = "scan-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
     scan_ratio: Option<f64>,
-    /// Number of records of a scan
+    /// Number of records per scan
     #[arg(
         long = "scan_size",
         alias = "scan-size",
@@ -112,13 +112,14 @@ pub struct BenchArgs {
     // No docstring: rustdoc would take the brackets for links.
     #[arg(
         long,
-        value_name = "LAW",
-        help = "Key distribution: UNIFORM, SELFSIMILAR, ZIPFIAN with --skew, or as elsewhere uniform, zipfian[:THETA], self-similar[:H], \
+        value_name = "DISTRIBUTION",
+        help = "Key distribution: UNIFORM, SELFSIMILAR, ZIPFIAN with --skew, or as in other commands uniform, zipfian[:THETA], self-similar[:H], \
                 latest[:THETA], hotset[:KEYS_PCT:OPERATIONS_PCT] [default: UNIFORM]"
     )]
     distribution: Option<String>,
-    /// Skew of the key distribution: over 0 to 0.5 self-similar, 0 to under 1 zipfian and latest [default: 0.2; 0.99 for latest and YCSB]
-    #[arg(long, value_name = "SKEW", value_parser = number("over 0 to 0.5 self-similar, 0 to under 1 zipfian and latest"), allow_negative_numbers = true)]
+    /// Skew of the key distribution: above 0 to 0.5 for self-similar, 0 to below 1 for zipfian and latest [default:
+    /// 0.2; 0.99 for latest and YCSB]
+    #[arg(long, value_name = "SKEW", value_parser = number("above 0 to 0.5 for self-similar, 0 to below 1 for zipfian and latest"), allow_negative_numbers = true)]
     skew: Option<f64>,
     /// Seed of every random choice
     #[arg(long, default_value_t = 1729, value_parser = whole::<u64>(0, u64::MAX), allow_negative_numbers = true)]
@@ -129,10 +130,10 @@ pub struct BenchArgs {
     /// Length of the run in seconds, in time mode [default: 20]
     #[arg(long, value_name = "SECONDS", value_parser = number(format!("more than 0 and at most {MAX_SECONDS}")), allow_negative_numbers = true)]
     seconds: Option<f64>,
-    /// Read hardware metrics (by perf events); --pcm=false turns them off [default: true]
+    /// Read hardware metrics (perf events); --pcm=false turns them off [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
     pcm: Option<bool>,
-    /// Path of a persistent pool, for the wrapper
+    /// Path of a persistent pool, passed to the wrapper
     #[arg(
         long = "pool_path",
         alias = "pool-path",
@@ -141,7 +142,7 @@ pub struct BenchArgs {
         hide_default_value = true
     )]
     pool_path: OsString,
-    /// Size of a persistent pool in bytes, for the wrapper
+    /// Size of a persistent pool in bytes, passed to the wrapper
     #[arg(
         long = "pool_size",
         alias = "pool-size",
@@ -150,7 +151,7 @@ pub struct BenchArgs {
         allow_negative_numbers = true
     )]
     pool_size: Bytes,
-    /// Skip the load: the pool has the records
+    /// Skip the load: the pool already has the records
     #[arg(long = "skip_load", alias = "skip-load", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
     skip_load: Option<bool>,
     /// RawShare of operations whose latency is measured, 0 to 1
@@ -180,10 +181,10 @@ pub struct BenchArgs {
     )]
     garbage_collector: Option<u8>,
 
-    /// With --records FORMAT: file, directory, archive or bundled sample that has the records [default: packages]
+    /// With --records FORMAT: file, directory, archive or bundled sample to read the records from [default: packages]
     #[arg(long, value_name = "DATA", help_heading = "Ours")]
     data: Option<OsString>,
-    /// What keys look like: dense (the best case), scattered, text, uuid, path [default: PiBench's, which are scattered]
+    /// Shape of the keys: dense (the best case), scattered, text, uuid, path [default: PiBench's, which are scattered]
     #[arg(long = "key_shape", alias = "key-shape", value_name = "SHAPE", help_heading = "Ours")]
     key_shape: Option<String>,
     /// Order in which dense keys and records are loaded: random or sequential [default: random]
@@ -197,14 +198,14 @@ pub struct BenchArgs {
     /// Mix and key choice of a YCSB workload: A to F; several (A,C,E or A..F) make a table
     #[arg(long, value_name = "WORKLOAD", help_heading = "Ours")]
     ycsb: Option<String>,
-    /// Open loop: this many operations per second are intended, and latency counts from the intended start
+    /// Open loop: issue this many operations per second; latency counts from the intended start
     #[arg(long, value_name = "OPS_PER_S", help_heading = "Ours", value_parser = number("more than 0 and at most 1e9"), allow_negative_numbers = true)]
     rate: Option<f64>,
-    /// Of --distribution hotset: percent of keys that are hot, percent of operations that go to them [default: 20,80]
+    /// For --distribution hotset: percentage of keys that are hot, percentage of operations on them [default: 20,80]
     #[arg(long, value_name = "KEYS,OPERATIONS", help_heading = "Ours")]
     hotset: Option<String>,
-    /// Where values come from: pool, compressible:ETA (the share ETA is compressible), corpus:PATH (cuts of a file, directory,
-    /// archive, or bundled sample)
+    /// Source of values: pool, compressible:ETA (the share ETA is compressible), corpus:PATH (cuts of a file,
+    /// directory, archive, or bundled sample)
     #[arg(
         long = "value_source",
         alias = "value-source",
@@ -213,7 +214,7 @@ pub struct BenchArgs {
         help_heading = "Ours"
     )]
     value_source: OsString,
-    /// The same work for so long before the run
+    /// Warm-up: run the same work this long before the run
     #[arg(
         long = "warmup-seconds",
         aliases = ["warmup", "warmup_seconds"],
@@ -227,10 +228,11 @@ pub struct BenchArgs {
     /// Pin threads: compact, spread or none
     #[arg(long, default_value = "none", value_name = "HOW", help_heading = "Ours")]
     pin: String,
-    /// Do it all so many times; the report is of the median, with the spread
+    /// Repeat the run N times; report the median, with the spread
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Ours", value_parser = whole::<usize>(1, MAX_REPEAT as u64), allow_negative_numbers = true)]
     repeat: usize,
-    /// Options of our tree: leaf_bytes=, frame_bytes=, landing_bytes=, shards=, background_threads=, watermark_pct=, dictionary=0|1
+    /// Options of the Leafpress tree: leaf_bytes=, frame_bytes=, landing_bytes=, shards=, background_threads=,
+    /// watermark_pct=, dictionary=0|1
     #[arg(
         long,
         value_name = "KEY=VALUE,...",
@@ -239,10 +241,11 @@ pub struct BenchArgs {
         hide_default_value = true
     )]
     tree: String,
-    /// Several indexes in turn, each in a process of its own, and one table
+    /// Compare several indexes, each in its own process, in one table
     #[arg(long, value_name = "INPUT", num_args = 1.., help_heading = "Ours", conflicts_with_all = ["positional", "input"])]
     compare: Vec<OsString>,
-    /// How the report of one index is laid out: table, or pibench (line for line) [default: table on a terminal, pibench in files and pipes]
+    /// Report layout for one index: table, or pibench (line for line) [default: table on a terminal, pibench in files
+    /// and pipes]
     #[arg(
         long,
         value_name = "LAYOUT",
@@ -251,10 +254,10 @@ pub struct BenchArgs {
         help_heading = "Ours"
     )]
     report: Option<Layout>,
-    /// Write results.json and report.html there
+    /// Write results.json and report.html to this directory
     #[arg(short = 'o', long, value_name = "DIR", help_heading = "Ours", conflicts_with_all = ["json", "html"])]
     pub out: Option<PathBuf>,
-    /// Write everything as JSON
+    /// Write all results as JSON
     #[arg(long, value_name = "FILE", help_heading = "Ours")]
     pub json: Option<PathBuf>,
     /// Write a page with charts
@@ -274,17 +277,17 @@ not have comes after it. docs/commands/bench.md says how the two differ.
   leafpress bench ./libstlmap.so -t 2 -r 0.95 -i 0.05
   leafpress bench --compare leafpress:none leafpress:lz4 btreemap masstree --ycsb A,C,E --html compare.html";
 
-/// How the report of one index is laid out.
+/// The report layout for one index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
-    /// As every other report: a verdict and tables.
+    /// A verdict and tables, as in the other commands.
     Table,
-    /// As PiBench's, line for line, so that scripts that read it go on working.
+    /// PiBench's layout, line for line, for scripts that parse it.
     Pibench,
 }
 
 impl BenchArgs {
-    /// The layout that was asked for, or else what the reader of standard output wants.
+    /// The requested layout, or else the default for standard output.
     pub fn layout(&self) -> Layout {
         self.report.unwrap_or(if std::io::stdout().is_terminal() {
             Layout::Table
@@ -293,18 +296,18 @@ impl BenchArgs {
         })
     }
 
-    /// Whether a table of several may be laid out so.
+    /// Checks that a comparison can be printed in this layout.
     pub fn check_layout_of_several(&self) -> Result<(), Failure> {
         match self.report {
             Some(Layout::Pibench) => Err(Failure::bad_input(
-                "--report: PiBench's layout is of one index and one workload; several are a table",
+                "--report: the PiBench layout requires one index and one workload",
             )),
             _ => Ok(()),
         }
     }
 }
 
-/// What `--records` can be: PiBench's number, or the format of a dump.
+/// The value of `--records`: PiBench's number, or the format of a dump.
 #[derive(Debug, Clone)]
 enum RecordsWord {
     Count(u64),

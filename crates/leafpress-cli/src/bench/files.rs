@@ -1,4 +1,4 @@
-//! The files of a benchmark: known to be writable before the run, whole or not there after it.
+//! Output files of a benchmark: checked for writability before the run, and replaced atomically after it.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -9,25 +9,25 @@ use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
 
-/// Links that are followed before they are taken for a circle: the kernel's own limit.
+/// Links to follow before assuming a cycle: the kernel's limit.
 const MAX_LINKS: usize = 40;
 
-/// A file that can be written.
+/// A writable output file.
 pub struct Output {
     path: PathBuf,
     place: Place,
 }
 
-/// Where the text goes.
+/// The destination.
 enum Place {
-    /// A file, which another one takes the place of in one step.
+    /// A file, replaced atomically.
     Replaced(PathBuf),
-    /// A device, a pipe or a terminal, which is written into: as a file in its place it would be gone.
+    /// A device, pipe or terminal, which is written to directly, never replaced.
     Into(File),
 }
 
 impl Output {
-    /// Checks that `path` can be written, without touching what is there.
+    /// Checks that `path` can be written, without changing it.
     pub fn new(option: &str, path: &Path) -> Result<Self, Failure> {
         let refuse = |reason: String| Failure::bad_input(format!("{option} {}: {reason}", path.display()));
         if path.is_dir() || path.as_os_str().as_bytes().ends_with(b"/") {
@@ -40,7 +40,7 @@ impl Output {
                 .map_err(|e| refuse(e.to_string()))
         };
         let at = path.to_owned();
-        // `/dev/stdout` may lead to a file, but one that this process is writing.
+        // `/dev/stdout` may lead to a regular file, but this process is writing that one.
         let is_device = path.starts_with("/dev") || path.starts_with("/proc");
         if path.exists() && (is_device || !path.is_file()) {
             let place = Place::Into(append()?);
@@ -50,24 +50,24 @@ impl Output {
         if end.exists() {
             append()?;
         }
-        // Made and removed again: nothing is left should the run be killed.
-        drop(beside(&end).map_err(|e| refuse(format!("cannot write in its directory: {}", bare(&e))))?);
+        // Created and removed immediately, so that nothing is left if the run is killed.
+        drop(sibling(&end).map_err(|e| refuse(format!("cannot write in its directory: {}", bare(&e))))?);
         let place = Place::Replaced(end);
         Ok(Self { path: at, place })
     }
 
-    /// A file of a results directory: what has its name there is replaced, a link too, since others may have put it there.
+    /// An output in a results directory: an existing entry is replaced, even a link, since others may have created it.
     pub fn in_directory(option: &str, path: PathBuf) -> Result<Self, Failure> {
         let refuse = |reason: String| Failure::bad_input(format!("{option} {}: {reason}", path.display()));
         if path.symlink_metadata().is_ok_and(|there| there.is_dir()) {
             return Err(refuse("it is a directory".into()));
         }
-        drop(beside(&path).map_err(|e| refuse(format!("cannot write in its directory: {}", bare(&e))))?);
+        drop(sibling(&path).map_err(|e| refuse(format!("cannot write in its directory: {}", bare(&e))))?);
         let place = Place::Replaced(path.clone());
         Ok(Self { path, place })
     }
 
-    /// Whether both are one file, of which only the later text would be left.
+    /// Returns whether both are the same file, in which only the later text would remain.
     pub fn is_same_file(&self, other: &Self) -> bool {
         let (Place::Replaced(mine), Place::Replaced(theirs)) = (&self.place, &other.place) else {
             return false;
@@ -76,14 +76,14 @@ impl Output {
             && directory_of(mine).canonicalize().ok() == directory_of(theirs).canonicalize().ok()
     }
 
-    /// Puts `text` there.
+    /// Writes `text` to the destination.
     pub fn write(self, text: &str) -> Result<(), Failure> {
         let path = self.path.display();
         let failed = |e: &std::io::Error| Failure::failed(format!("{path}: {e}"));
         match self.place {
             Place::Into(mut file) => file.write_all(text.as_bytes()).map_err(|e| failed(&e)),
             Place::Replaced(end) => {
-                let mut unfinished = beside(&end).map_err(|e| failed(&e))?;
+                let mut unfinished = sibling(&end).map_err(|e| failed(&e))?;
                 unfinished.write_all(text.as_bytes()).map_err(|e| failed(&e))?;
                 unfinished.persist(&end).map_err(|e| failed(&e.error))?;
                 Ok(())
@@ -92,7 +92,7 @@ impl Output {
     }
 }
 
-/// Where the links from `path` on end, whether something is there or not.
+/// Resolves links from `path` on; the target need not exist.
 fn end_of_links(path: &Path) -> PathBuf {
     let mut end = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -109,23 +109,23 @@ fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// An unfinished file in the directory of `path`, so that it can take its place in one step.
-fn beside(path: &Path) -> std::io::Result<NamedTempFile> {
+/// Creates a temporary file in the directory of `path`, to be renamed over it.
+fn sibling(path: &Path) -> std::io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(".leafpress-bench-")
         .permissions(permissions())
         .tempfile_in(directory_of(path))
 }
 
-/// What a new file has, before the mask.
+/// Permissions of a new file, before the umask.
 fn permissions() -> std::fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o666)
 }
 
-/// What the system said, without the temporary file's name.
+/// The system's message, without the temporary file's name.
 fn bare(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "there is none".into(),
+        std::io::ErrorKind::NotFound => "it does not exist".into(),
         kind => kind.to_string(),
     }
 }

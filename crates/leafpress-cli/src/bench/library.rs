@@ -1,32 +1,32 @@
-//! Shared libraries written for PiBench, as indexes.
+//! Loads shared libraries written for PiBench as indexes.
 
 use std::path::Path;
 
 use leafpress_lab::bench::{Index, IndexError, KeyOrder, Options};
 use leafpress_pibench_host::{CallError, Library, TreeOptions};
 
-/// Opens a shared library; the function that the laboratory is handed.
+/// Opens a shared library; passed to the laboratory.
 pub fn open(path: &Path, options: &Options) -> Result<Box<dyn Index>, IndexError> {
     let tree_options = TreeOptions {
         key_size: options.key_bytes(),
         value_size: options.value_size,
         pool_path: options.pool_path.clone(),
         pool_size: usize::try_from(options.pool_size)
-            .map_err(|_| IndexError::new(format!("a pool of {} bytes has no place here", options.pool_size)))?,
+            .map_err(|_| IndexError::new(format!("a pool of {} bytes is too large", options.pool_size)))?,
         num_threads: options.threads,
         protocol: options.protocol.unwrap_or(0),
         clock_type: options.clock.unwrap_or(0),
         gc_enabled: options.garbage_collector.unwrap_or(0),
     };
-    // A bare name is a file of the working directory, as PiBench's users write it, not one of the loader's search path.
+    // A bare name is a file in the working directory, as in PiBench, not a name on the loader's search path.
     let local = Path::new(".").join(path);
     let path = if path.components().count() == 1 && local.exists() {
         local.as_path()
     } else {
         path
     };
-    // SAFETY: this program's user named the library to have its code run, and vouches for it; `docs/commands/bench.md` says so. Keys and values have
-    // the lengths that it is told here.
+    // SAFETY: the user named the library so that its code runs, and vouches for it (see `docs/commands/bench.md`). Keys and
+    // values have the lengths passed here.
     let opened = unsafe { Library::open(path, &tree_options) };
     let wrapper = opened.map_err(|e| IndexError::new(e.to_string()))?;
     Ok(Box::new(Wrapped {
@@ -63,7 +63,7 @@ impl Index for Wrapped {
 
     fn scan(&self, key: &[u8], records: usize, out: &mut Vec<u8>) -> Result<usize, IndexError> {
         match self.wrapper.scan(key, records, self.record_bytes, out) {
-            // Counted as wrong scans, which end no run.
+            // Counted as wrong scans, which do not end a run.
             Err(CallError::TooMany { count, .. } | CallError::NoValues { count, .. }) => {
                 out.clear();
                 Ok(count)

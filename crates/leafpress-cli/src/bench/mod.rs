@@ -1,4 +1,4 @@
-//! `leafpress bench`: PiBench's command line in, the laboratory's benchmark, PiBench's report out.
+//! `leafpress bench`: parses PiBench's command line, runs the laboratory's benchmark, prints PiBench's report.
 
 mod args;
 mod files;
@@ -39,7 +39,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     if let (Some(json), Some(html)) = (&files.json, &files.html)
         && json.is_same_file(html)
     {
-        return Err(Failure::bad_input("--html: it is the file of --json"));
+        return Err(Failure::bad_input("--html: the same file as --json"));
     }
     for note in args.notes(&runs) {
         output::tell(&note);
@@ -51,14 +51,14 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
 }
 
-/// That a library is there is known before anything is run; whether it can be loaded, when it is.
+/// Checks that a library exists before anything runs; loading is checked when it is opened.
 fn check_libraries(runs: &[&Options]) -> Result<(), Failure> {
     for options in runs {
         let Input::Library(path) = &options.input else { continue };
-        // Asked before it is opened: to open a pipe is to wait for its writer.
+        // Checked before opening: opening a pipe blocks until it has a writer.
         let fault = match path.metadata() {
             Err(e) => e.to_string(),
-            Ok(about) if about.is_dir() => "is a directory; name a shared library in it".into(),
+            Ok(about) if about.is_dir() => "is a directory; name a shared library".into(),
             Ok(about) if !about.is_file() => "is not a regular file".into(),
             Ok(about) if about.len() == 0 => "it is empty".into(),
             Ok(_) => match std::fs::File::open(path) {
@@ -71,13 +71,13 @@ fn check_libraries(runs: &[&Options]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The files asked for.
+/// The requested output files.
 struct Files {
     json: Option<Output>,
     html: Option<Output>,
 }
 
-/// What a JSON file holds.
+/// The contents of a JSON file.
 #[derive(Serialize)]
 struct Document<'d> {
     /// Number of this layout; a change that breaks readers raises it.
@@ -124,13 +124,13 @@ impl Files {
     }
 }
 
-/// One index: PiBench's report as it comes, or a table at the end.
+/// Runs one index: prints PiBench's report as it goes, or a table at the end.
 fn one(options: &Options, layout: Layout, files: Files, cancel: &Arc<AtomicBool>) -> Result<(), Failure> {
     let repeated = options.repeat > 1;
     let is_table = layout == Layout::Table;
     let mut bar = Bar::new();
     let mut printed = Ok(());
-    // With repetitions the report is of one of them, which is not known before the end.
+    // With repetitions, the reported run is known only at the end.
     let mut say = |bar: &Bar, text: &str| {
         if !repeated && !text.is_empty() && printed.is_ok() {
             printed = bar.suspend(|| output::print(text));
@@ -157,9 +157,9 @@ fn one(options: &Options, layout: Layout, files: Files, cancel: &Arc<AtomicBool>
         Event::LoadStarted => say(&bar, &as_it_comes(text::LOAD_STARTED.into())),
         Event::Loaded(load) => say(&bar, &as_it_comes(text::loaded(load))),
         Event::Verified(_) => say(&bar, &as_it_comes(text::LOAD_VERIFIED.into())),
-        // Before the index is dropped, which not every wrapper survives.
+        // Before the index is dropped, which some wrappers do not survive.
         Event::Measured(outcome) => {
-            // Repetitions load alike.
+            // All repetitions load the same records.
             weight = weight
                 .take()
                 .or_else(|| Weight::of(&launcher, options, outcome, &log, cancel));
@@ -184,7 +184,7 @@ fn one(options: &Options, layout: Layout, files: Files, cancel: &Arc<AtomicBool>
     }
     let comparison = of_one(measured);
     if !is_table {
-        // PiBench's layout is for programs.
+        // The PiBench layout is for programs.
         comparison.cautions().iter().for_each(|caution| output::tell(caution));
     }
     if repeated {
@@ -199,7 +199,7 @@ fn one(options: &Options, layout: Layout, files: Files, cancel: &Arc<AtomicBool>
     printed
 }
 
-/// Says of indexes in which nothing was found that nobody loaded them.
+/// Warns about indexes in which nothing was found: they were not loaded.
 fn tell_empty(comparison: &Comparison) {
     const LOOK_FOR_RECORDS: [Operation; 4] = [Operation::Read, Operation::Update, Operation::Remove, Operation::Scan];
     for line in &comparison.lines {
@@ -217,7 +217,7 @@ fn tell_empty(comparison: &Comparison) {
     }
 }
 
-/// A report as a comparison with nothing.
+/// A report as a comparison with a single line.
 fn of_one(report: Report) -> Comparison {
     Comparison {
         lines: vec![Line {
@@ -229,7 +229,7 @@ fn of_one(report: Report) -> Comparison {
     }
 }
 
-/// The verdict, what was run, and the tables.
+/// The verdict, the setting, and the tables.
 fn table(comparison: &Comparison) -> String {
     let verdicts = comparison.verdict_text();
     report::narrow(&format!("{verdicts}{}{}\n", heading(comparison), comparison.text()))
@@ -256,7 +256,7 @@ fn several(runs: &[Options], files: Files, cancel: &Arc<AtomicBool>) -> Result<(
     let comparison = comparison.map_err(|e| failure(&e))?;
     if comparison.lines.iter().all(|line| line.report.is_none()) && comparison.cancelled {
         return Err(Failure::Interrupted(
-            "interrupted: no run had finished, nothing was written".into(),
+            "interrupted: no run finished, nothing was written".into(),
         ));
     }
     let printed = output::print(&table(&comparison));
@@ -266,7 +266,7 @@ fn several(runs: &[Options], files: Files, cancel: &Arc<AtomicBool>) -> Result<(
     printed
 }
 
-/// What all runs of a comparison have in common, in a line.
+/// One line with what all runs of a comparison share.
 fn heading(comparison: &Comparison) -> String {
     let Some(Line { options, .. }) = comparison.lines.first() else {
         return String::new();
@@ -289,11 +289,11 @@ fn heading(comparison: &Comparison) -> String {
     )
 }
 
-/// Whether everything that ran can be trusted.
+/// Returns an error if any run cannot be trusted.
 fn judge(comparison: &Comparison) -> Result<(), Failure> {
     if comparison.cancelled {
         return Err(Failure::Interrupted(
-            "interrupted: the table has what had finished".into(),
+            "interrupted: the table contains the finished runs".into(),
         ));
     }
     for line in &comparison.lines {
@@ -306,7 +306,7 @@ fn judge(comparison: &Comparison) -> Result<(), Failure> {
         for Outcome { scan_errors, .. } in outcomes {
             if scan_errors.scans > 0 {
                 return Err(Failure::failed(format!(
-                    "{}: {} scans returned what they must not; the first: {}",
+                    "{}: {} scans returned wrong records; the first: {}",
                     line.options.input,
                     scan_errors.scans,
                     scan_errors.example.as_deref().unwrap_or("unknown")
@@ -324,7 +324,7 @@ fn failure(error: &LabError) -> Failure {
     }
 }
 
-/// How much of a repetition is done, 0 to 1.
+/// Progress of a repetition, 0 to 1.
 fn share(phase: Phase, done: f64, skip_load: bool) -> f64 {
     let (before, length) = match phase {
         Phase::Corpus => (0.0, 0.02),

@@ -1,4 +1,4 @@
-//! Numbers of the command line. What is no number is told with the range it should be in; one out of it is told by the laboratory.
+//! Parses numbers of the command line. Errors state the expected range; the laboratory checks the range itself.
 
 use std::fmt::Display;
 use std::str::FromStr;

@@ -7,19 +7,19 @@ use leafpress::codec::Engine;
 use leafpress_lab::suite;
 use serde::Serialize;
 
-/// Passes over the frames; the best counts.
+/// Passes over the frames; the fastest counts.
 const PASSES: usize = 3;
 
-/// What an engine did with the frames.
+/// Measurements of an engine on the frames.
 #[derive(Debug, Serialize)]
 pub struct Speed {
     /// Raw bytes per second, in millions.
     pub compress_mb_per_s: f64,
     /// Raw bytes per second, in millions.
     pub decompress_mb_per_s: f64,
-    /// Raw bytes per compressed byte. A frame that does not shrink counts as its raw length: that is how a tree stores it.
+    /// Raw bytes per compressed byte. A frame that does not shrink counts as its raw length, as in a tree.
     pub ratio: f64,
-    /// All of it.
+    /// The whole sample.
     #[serde(skip)]
     pub row: suite::Row,
 }

@@ -1,4 +1,4 @@
-//! `leafpress codecs`: every codec, whether it runs here, whether it works, and how fast it is on a sample.
+//! `leafpress codecs`: lists every codec, its availability, a self-test, and its speed on a sample.
 
 mod measure;
 mod self_test;
@@ -20,10 +20,10 @@ use self::measure::Speed;
 use crate::failure::Failure;
 use crate::output;
 
-/// Size of the dictionary that the last column is measured with, in bytes.
+/// Dictionary size for the last column, in bytes.
 const DICTIONARY_BYTES: usize = 16 << 10;
 
-/// Every codec works on all of the data several times; of more, a sample is taken.
+/// Every codec processes all of the data several times; larger data is sampled.
 const MAX_BYTES: u64 = 32 << 20;
 
 /// Arguments of `leafpress codecs`.
@@ -32,10 +32,10 @@ pub struct CodecsArgs {
     /// Only these codecs, separated by commas or spaces
     #[arg(short = 'c', long, value_name = "LIST", num_args = 1..)]
     codecs: Option<Vec<String>>,
-    /// What to measure on: file, directory, archive, bundled sample, or synthetic:SHARE
+    /// Data to measure on: file, directory, archive, bundled sample, or synthetic:SHARE
     #[arg(long, value_name = "DATA", default_value = "packages")]
     data: OsString,
-    /// Take an archive's own, compressed bytes instead of opening it
+    /// Measure an archive's own, compressed bytes instead of opening it
     #[arg(long)]
     raw: bool,
     /// Raw bytes compressed at a time, 64 to 1048576
@@ -51,10 +51,10 @@ pub struct CodecsArgs {
 struct Line {
     codec: String,
     available: bool,
-    /// Why not, when it is not available.
+    /// The reason, if it is not available.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// What does the work.
+    /// The implementation.
     #[serde(skip_serializing_if = "Option::is_none")]
     engine: Option<&'static str>,
     /// The library behind it and its version.
@@ -161,7 +161,7 @@ fn dictionary_ratio(codec: Codec, engine: &dyn Engine, frames: &[&[u8]]) -> Opti
     if !engine.supports_dictionary() {
         return None;
     }
-    // Trained on every fourth frame and measured on the others, so that it does not see what it is measured on.
+    // Trained on every fourth frame and measured on the others, to avoid overfitting.
     let part = |wanted: fn(usize) -> bool| -> Vec<&[u8]> {
         frames
             .iter()
@@ -208,7 +208,7 @@ fn table(lines: &[Line], args: &CodecsArgs, corpus: &Corpus) -> String {
     format!("{verdicts}{table}{said}\n{notes}")
 }
 
-/// The codecs that store the least and are the fastest, by the suite's rule.
+/// The codecs that compress best and are the fastest, by the suite's rule.
 fn verdicts(lines: &[Line], args: &CodecsArgs) -> Vec<String> {
     let rows = || {
         lines
@@ -221,14 +221,14 @@ fn verdicts(lines: &[Line], args: &CodecsArgs) -> Vec<String> {
         let [compress, decompress] = [&row.compress, &row.decompress].map(|speed| speed.mb_per_s);
         format!("{compress:.0} MB/s to compress and {decompress:.0} to decompress")
     });
-    // The dictionary's part of the sample is another one, so the ratios are not set side by side.
+    // The dictionary was measured on another part of the sample, so the ratios are not compared directly.
     let with = lines.iter().filter_map(|line| Some((line, line.dictionary_ratio?)));
     if let Some((line, ratio)) = with
         .max_by(|(_, one), (_, other)| one.total_cmp(other))
         .filter(|_| rows().count() > 1)
     {
         verdicts.push(format!(
-            "With a dictionary {} stores the least: {ratio:.2} to 1.",
+            "With a dictionary {} compresses best: {ratio:.2}:1.",
             line.codec
         ));
     }
@@ -236,14 +236,14 @@ fn verdicts(lines: &[Line], args: &CodecsArgs) -> Vec<String> {
         && let Some(row) = rows().next()
     {
         verdicts.push(format!(
-            "{} alone compresses nothing; it copies {:.0} MB/s ({where_}).",
+            "{} only copies, at {:.0} MB/s ({where_}).",
             row.codec, row.compress.mb_per_s
         ));
     }
     verdicts
 }
 
-/// What does the work and whether it does it well, and why the others do not, a line for codecs of which the same is to be said.
+/// Implementation and self-test per codec, and why others are unavailable; codecs with the same text share a line.
 fn said(lines: &[Line]) -> Vec<String> {
     let mut said: Vec<(Vec<&str>, String)> = Vec::new();
     for line in lines {
@@ -268,7 +268,7 @@ fn said(lines: &[Line]) -> Vec<String> {
         .collect()
 }
 
-/// What was measured.
+/// The measured sample.
 fn notes(args: &CodecsArgs, corpus: &Corpus) -> [String; 2] {
     let frames = corpus.count();
     let sampled = corpus

@@ -12,10 +12,11 @@ use crate::failure::Failure;
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = AFTER_HELP)]
 pub struct DeviceArgs {
-    /// Directory on the device, in which a file is made, filled and removed; or a file or block device, which is only read
+    /// Directory on the device, in which a file is made, filled and removed; or a file or block device, which is only
+    /// read
     #[arg(value_name = "PATH", required_unless_present = "fio_json")]
     path: Option<PathBuf>,
-    /// Lengths of the blocks, each measured by itself
+    /// Block sizes, each measured separately
     #[arg(
         short = 'b',
         long,
@@ -34,35 +35,36 @@ pub struct DeviceArgs {
         default_value = "4"
     )]
     queue_depth: Vec<u32>,
-    /// Percent of the requests that follow the one before; the default is fio's rw=randread:9, eight of nine, which the thesis calls 90%
+    /// Percentage of requests that directly follow the previous one; the default is fio's rw=randread:9, eight of nine,
+    /// which the thesis calls 90%
     #[arg(long, value_name = "PCT", default_value_t = Options::SEQUENTIAL_PCT, allow_negative_numbers = true)]
     sequential_pct: f64,
     /// Length of each measurement [default: 5]
     #[arg(short = 'd', long, value_name = "SECONDS", allow_negative_numbers = true)]
     seconds: Option<f64>,
-    /// Length of the file that is made [default: 1G]; of a file that exists, how much of it is read [default: all]
+    /// Size of the probe file [default: 1G]; of an existing file, how much of it to read [default: all]
     #[arg(short = 's', long, value_name = "BYTES")]
     file_bytes: Option<Bytes>,
-    /// Measure writes too, after all reads; only in a directory
+    /// Measure writes too, after all reads; requires a directory
     #[arg(short_alias = 'w', long)]
     write: bool,
-    /// Half a second for each measurement, and a file of 256M
+    /// Measure for half a second each, with a file of 256M
     #[arg(long)]
     quick: bool,
     /// How requests reach the kernel: auto, io_uring or threads
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
     engine: String,
-    /// Seed of the places and of what is written
+    /// Seed of the offsets and of the written data
     #[arg(long, default_value_t = 1729)]
     seed: u64,
-    /// Take what fio --output-format=json wrote instead of measuring
+    /// Use a result of fio --output-format=json instead of measuring
     #[arg(
         long,
         value_name = "FILE",
         conflicts_with_all = ["path", "block_bytes", "queue_depth", "sequential_pct", "seconds", "file_bytes", "write", "quick", "engine", "seed"]
     )]
     pub fio_json: Option<PathBuf>,
-    /// Write summary.tsv, results.json and report.html there
+    /// Write summary.tsv, results.json and report.html to this directory
     #[arg(short = 'o', long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -76,7 +78,7 @@ docs/commands/device.md explains the table, and when its figures are not the dev
   leafpress device --fio-json fio.json --out result";
 
 impl DeviceArgs {
-    /// What the arguments ask for, checked.
+    /// The requested probe, validated.
     pub fn options(&self) -> Result<Options, Failure> {
         let options = self.unchecked().map_err(|e| failure(&e))?;
         options.validate().map_err(|e| failure(&e))?;
@@ -89,7 +91,7 @@ impl DeviceArgs {
         let mut options = Options::new(path);
         if self.quick {
             options = options.quick();
-            // Of a file that exists all is read, as it takes no time to make it.
+            // An existing file is read entirely: it costs no time to create.
             options.file_bytes = options.file_bytes.filter(|_| is_directory);
         }
         options.block_bytes = self.block_bytes.iter().map(|bytes| bytes.0).collect();
@@ -104,7 +106,7 @@ impl DeviceArgs {
     }
 }
 
-/// An error of the laboratory as this command reports it.
+/// Converts an error of the laboratory to this command's report.
 pub fn failure(error: &LabError) -> Failure {
     match error {
         LabError::Cancelled => {

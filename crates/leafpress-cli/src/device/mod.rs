@@ -1,4 +1,4 @@
-//! `leafpress device`: arguments in, the laboratory's probe of a storage device or a result of fio, a table and files out.
+//! `leafpress device`: probes a storage device or reads a result of fio; prints a table and writes files.
 
 mod args;
 
@@ -30,7 +30,7 @@ pub fn run(args: &DeviceArgs) -> Result<(), Failure> {
     if report.interrupted {
         let done = report.measurements.len();
         return Err(Failure::Interrupted(format!(
-            "interrupted: {done} measurements had ended"
+            "interrupted: {done} measurements had finished"
         )));
     }
     Ok(())
@@ -50,13 +50,13 @@ fn probe(args: &DeviceArgs) -> Result<Report, Failure> {
     report.map_err(|e| failure(&e))
 }
 
-/// Makes the directory for the files before anything is measured.
+/// Creates the output directory before measuring.
 fn make(out: Option<&Path>) -> Result<(), Failure> {
     let Some(out) = out else { return Ok(()) };
     output::make_directory("out", out)
 }
 
-/// Writes the files and says where they are.
+/// Writes the files and returns where they are.
 fn write(report: &Report, out: &Path) -> Result<String, Failure> {
     let command_line = crate::command_line();
     let files = device::write_files(report, &command_line, out).map_err(|e| Failure::failed(e.to_string()))?;

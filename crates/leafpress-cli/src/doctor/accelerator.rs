@@ -1,7 +1,8 @@
 //! IAA devices and their work queues, as the kernel's idxd driver shows them in `/sys/bus/dsa/devices`.
 //!
-//! QPL takes a work queue only if its type is `user`, its mode is `shared`, it and its device are enabled, and its character device
-//! under `/dev/iax` can be opened for reading and writing. Each of these is looked at, in the order in which they have to be mended.
+//! QPL takes a work queue only if its type is `user`, its mode is `shared`, it and its device are enabled, and its
+//! character device under `/dev/iax` can be opened for reading and writing. These are checked in the order in which
+//! they have to be fixed.
 
 use std::fmt::Write as _;
 use std::io;
@@ -36,7 +37,7 @@ fn is_device(name: &str, kind: &str) -> bool {
 
 fn driver(root: &Root) -> Finding {
     if root.exists("sys/bus/dsa") {
-        return Finding::ok(AREA, "idxd driver", "loaded (/sys/bus/dsa is there)");
+        return Finding::ok(AREA, "idxd driver", "loaded (/sys/bus/dsa exists)");
     }
     Finding::missing(
         AREA,
@@ -93,7 +94,7 @@ fn device_finding(root: &Root, device: &str) -> Finding {
         None => Finding::not_usable(
             AREA,
             device,
-            "its state cannot be read",
+            "state cannot be read",
             "the driver's entry is broken: see dmesg | grep idxd, then sudo modprobe -r idxd && sudo modprobe idxd",
         ),
         Some("enabled") if at("pasid_enabled").as_deref() == Some("0") => Finding::not_usable(
@@ -121,7 +122,7 @@ fn device_finding(root: &Root, device: &str) -> Finding {
 fn queue_findings(root: &Root, names: &[String], device: &str) -> Vec<Finding> {
     let number = &device["iax".len()..];
     let prefix = format!("wq{number}.");
-    // The kernel lists queues beside their devices and inside them; either will do.
+    // The kernel lists queues next to their devices and inside them; either works.
     let mut queues: Vec<(String, String)> = Vec::new();
     for (directory, names) in [
         (DEVICES.to_owned(), names.to_vec()),
@@ -141,7 +142,7 @@ fn queue_findings(root: &Root, names: &[String], device: &str) -> Vec<Finding> {
             configure(device, &format!("wq{number}.0")),
         )];
     }
-    // Eight queues a device are normal and one is enough: the unconfigured ones are one line.
+    // Eight queues per device are normal and one is enough: unconfigured queues share one line.
     let (idle, configured): (Vec<_>, Vec<_>) = queues
         .into_iter()
         .partition(|(_, path)| root.attribute(format!("{path}/type")).as_deref() == Some("none"));
@@ -156,7 +157,7 @@ fn queue_findings(root: &Root, names: &[String], device: &str) -> Vec<Finding> {
         findings.push(Finding::not_usable(
             AREA,
             format!("{device} work queues"),
-            format!("{} there, none configured", idle.len()),
+            format!("{} found, none configured", idle.len()),
             configure(device, &first),
         ));
     }
@@ -231,13 +232,13 @@ fn queue_finding(root: &Root, device: &str, queue: &str, path: &str) -> Finding 
     }
 }
 
-/// Really opens the queue's character device, as QPL will.
+/// Opens the queue's character device, as QPL will.
 fn open_problem(root: &Root, queue: &str) -> Option<String> {
     let path = root.path(format!("dev/iax/{queue}"));
     match std::fs::OpenOptions::new().read(true).write(true).open(&path) {
         Ok(_) => None,
         Err(e) if e.kind() == io::ErrorKind::NotFound => Some(format!(
-            "/dev/iax/{queue} is not there: udev did not make it, or /dev/iax is not mapped into this container"
+            "/dev/iax/{queue} does not exist: udev did not create it, or /dev/iax is not mapped into this container"
         )),
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Some(format!(
             "no permission to open /dev/iax/{queue}: sudo chgrp $(id -gn) /dev/iax/{queue} && sudo chmod g+rw /dev/iax/{queue} \

@@ -1,4 +1,4 @@
-//! The processor: model, and the features that codecs and accelerators ask for.
+//! The processor: its model, and the features that codecs and accelerators need.
 
 use super::finding::Finding;
 use super::root::Root;
@@ -14,7 +14,7 @@ const IAA_MODELS: [(u32, &str); 5] = [
     (175, "Sierra Forest"),
 ];
 
-/// What `/proc/cpuinfo` says of the first processor.
+/// The first processor of `/proc/cpuinfo`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
     pub model_name: String,
@@ -53,7 +53,7 @@ impl Cpu {
         self.has("hypervisor")
     }
 
-    /// The generation's name, when it is one that has IAA.
+    /// The name of the generation, if it has IAA.
     pub fn iaa_generation(&self) -> Option<&'static str> {
         if self.vendor != "GenuineIntel" || self.family != Some(6) {
             return None;

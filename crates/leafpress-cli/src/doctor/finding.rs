@@ -1,18 +1,18 @@
-//! One line of the report.
+//! A line of the report.
 
 use serde::Serialize;
 
 use crate::failure::without_numbers;
 
-/// The verdict of a line.
+/// The status of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// There, and it works.
+    /// Present and working.
     Ok,
-    /// Not there.
+    /// Not present.
     Missing,
-    /// There, but it does not work as it is.
+    /// Present but not working.
     NotUsable,
 }
 
@@ -26,17 +26,17 @@ impl Status {
     }
 }
 
-/// What was looked at, the verdict, what was seen, and how to mend it.
+/// What was checked, its status, details, and the fix.
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
-    /// The heading it stands under.
+    /// The section of the report.
     pub area: &'static str,
-    /// What was looked at.
+    /// What was checked.
     pub what: String,
     pub status: Status,
-    /// What was seen.
+    /// Details.
     pub detail: String,
-    /// How to mend it; `None` when there is nothing to mend.
+    /// The fix; `None` when nothing needs fixing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! What the kernel lets this process do: io_uring, hardware counters, the IOMMU that accelerators need.
-//! The first two are tried, not guessed from settings.
+//! Kernel facilities: io_uring, hardware counters, the IOMMU that accelerators need.
+//! The first two are tried, not derived from settings.
 
 use std::io;
 
@@ -69,7 +69,7 @@ fn counters(root: &Root) -> Vec<Finding> {
     .collect()
 }
 
-/// Opens a counter on this thread, counts a loop, and wants to see a number that is not 0.
+/// Opens a counter on this thread, counts a loop, and expects a non-zero count.
 fn counter(root: &Root, name: &str, event: Hardware) -> Finding {
     let what = format!("hardware counter: {name}");
     let count = || -> io::Result<u64> {

@@ -1,4 +1,4 @@
-//! Shared libraries that are loaded at run time: QPL, libaccel-config, the system's zlib.
+//! Shared libraries loaded at run time: QPL, libaccel-config, the system's zlib.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub fn examine() -> Vec<Finding> {
     ]
 }
 
-/// What the library itself says of a codec: its library's name and version, or why it cannot run.
+/// The library behind a codec, with its version, or why it cannot run.
 fn probe(wanted: Codec) -> Result<String, String> {
     let known = Codec::list().into_iter().find(|known| known.codec == wanted);
     let known = known.ok_or_else(|| format!("{wanted} is not in this build"))?;

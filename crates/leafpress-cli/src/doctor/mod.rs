@@ -1,6 +1,7 @@
-//! `leafpress doctor`: what this machine offers to IAA, QPL, zlib-accel, direct I/O and hardware counters, what is wrong, and the fix.
+//! `leafpress doctor`: checks IAA, QPL, zlib-accel, direct I/O and hardware counters, and suggests fixes.
 //!
-//! Nothing is changed. What can be tried is tried: devices are opened, io_uring is set up, a counter counts, a file is written.
+//! Nothing is changed. Facilities are tried where possible: devices are opened, io_uring is set up, a counter counts, a
+//! file is written.
 
 mod accelerator;
 mod cpu;
@@ -26,7 +27,7 @@ use crate::output;
 /// Arguments of `leafpress doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Directory whose direct I/O is tried (a small file is written there and removed)
+    /// Directory in which to try direct I/O (a small file is written there and removed)
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// Print JSON
@@ -41,7 +42,7 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
     for (option, directory) in [("--dir", &args.dir), ("--root", &args.root)] {
         if !directory.is_dir() {
             return Err(Failure::bad_input(format!(
-                "{option} {}: is no directory; name one that exists",
+                "{option} {}: not a directory; name an existing one",
                 directory.display()
             )));
         }
@@ -58,7 +59,7 @@ fn examine(root: &Root, args: &DoctorArgs) -> Vec<Finding> {
     let mut findings = cpu::examine(root);
     findings.extend(accelerator::examine(root));
     findings.extend(libraries::examine());
-    // What is preloaded into this process has no meaning for a made-up tree.
+    // A library preloaded into this process says nothing about a test's tree.
     let preload = if root.is_real() {
         std::env::var_os("LD_PRELOAD")
     } else {
@@ -91,7 +92,7 @@ fn table(findings: &[Finding]) -> String {
     }
     let count = |status| findings.iter().filter(|finding| finding.status == status).count();
     let sum = format!(
-        "{} ok, {} missing, {} not usable. Only what you want to use has to be mended: the CPU codecs need none of it.",
+        "{} ok, {} not found (optional), {} not usable. Fix only what you want to use: the CPU codecs need none of it.",
         count(Status::Ok),
         count(Status::Missing),
         count(Status::NotUsable)

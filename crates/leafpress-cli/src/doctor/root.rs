@@ -1,4 +1,4 @@
-//! Where `/sys`, `/proc`, `/dev` and `/etc` are read from: the real root, or a tree made up for a test.
+//! The root of `/sys`, `/proc`, `/dev` and `/etc`: the real one, or a tree made by a test.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ impl Root {
         Self(path.into())
     }
 
-    /// Whether this is the running system, and not a made-up tree.
+    /// Whether this is the running system.
     pub fn is_real(&self) -> bool {
         self.0 == Path::new("/")
     }
@@ -25,7 +25,8 @@ impl Root {
         self.path(path).exists()
     }
 
-    /// The file's text; `None` when it cannot be read. Bytes that are not UTF-8 are replaced: sysfs promises nothing.
+    /// The file's text; `None` when it cannot be read. Bytes that are not UTF-8 are replaced: sysfs guarantees no
+    /// encoding.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         std::fs::read(self.path(path))
             .ok()

@@ -1,4 +1,4 @@
-//! Direct I/O in a directory: a file is written and read back with `O_DIRECT`, in 4 KiB and in 512-byte pieces.
+//! Direct I/O in a directory: writes a file and reads it back with `O_DIRECT`, in 4 KiB and in 512-byte pieces.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -9,7 +9,7 @@ use super::finding::Finding;
 
 const AREA: &str = "storage";
 
-/// A buffer aligned as `O_DIRECT` wants it.
+/// A buffer aligned for `O_DIRECT`.
 #[repr(align(4096))]
 struct Page([u8; 4096]);
 
@@ -26,7 +26,7 @@ pub fn examine(directory: &Path) -> Vec<Finding> {
         Err((step, e)) => {
             let fix = match e.kind() {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    "name a directory that can be written with --dir"
+                    "name a writable directory with --dir"
                 }
                 io::ErrorKind::StorageFull => "the file system is full",
                 _ => "name another directory with --dir",
@@ -56,7 +56,7 @@ fn try_direct(directory: &Path) -> Result<usize, (&'static str, io::Error)> {
     let mut read = Box::new(Page([0; 4096]));
     direct.read_exact_at(&mut read.0, 0).map_err(|e| ("read", e))?;
     if read.0 != page.0 {
-        return Err(("compare", io::Error::other("what was read is not what was written")));
+        return Err(("compare", io::Error::other("read data differs from written data")));
     }
     let small = direct.read_exact_at(&mut read.0[..512], 512).is_ok() && read.0[..512] == page.0[512..1024];
     Ok(if small { 512 } else { 4096 })

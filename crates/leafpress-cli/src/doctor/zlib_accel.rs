@@ -1,7 +1,7 @@
-//! Intel zlib-accel: whether the shim is in this process, and what its configuration file makes it do.
+//! Intel zlib-accel: whether the shim is loaded into this process, and how its configuration file sets it up.
 //!
-//! The shim reads `/etc/zlib-accel.conf`, ignores it when it is a symbolic link, and says nothing when it is absent. Its built-in
-//! defaults send calls to QAT and not to IAA, so a preloaded shim without a file usually runs plain zlib.
+//! The shim reads `/etc/zlib-accel.conf`, ignores it when it is a symbolic link, and does not report a missing one. Its
+//! built-in defaults send calls to QAT and not to IAA, so a preloaded shim without a file usually runs plain zlib.
 
 use std::ffi::OsString;
 
@@ -33,7 +33,7 @@ pub fn examine(root: &Root, preload: Option<OsString>) -> Vec<Finding> {
     findings
 }
 
-/// Whether a path, or a list of them, names the shim: `libzlib-accel.so`, which was `libzlib_accel.so` at first.
+/// Returns whether a path, or a list of them, names the shim: `libzlib-accel.so`, formerly `libzlib_accel.so`.
 fn is_shim(path: &str) -> bool {
     path.contains("libzlib-accel") || path.contains("libzlib_accel")
 }
@@ -55,7 +55,7 @@ fn configuration(root: &Root) -> Finding {
         return Finding::missing(
             AREA,
             WHAT,
-            "no such file: the shim's own defaults use QAT and not IAA",
+            "no such file: the shim's defaults use QAT and not IAA",
             WANTED,
         );
     };

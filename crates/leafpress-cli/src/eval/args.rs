@@ -16,7 +16,8 @@ use super::words::{
 };
 use crate::failure::Failure;
 
-/// Arguments of `leafpress eval`. A list is separated by commas or spaces, and the run is the cross product of all lists.
+/// Arguments of `leafpress eval`. A list is separated by commas or spaces, and the run is the cross product of all
+/// lists.
 #[derive(Debug, Default, Args)]
 #[command(
     args_override_self = true,
@@ -25,11 +26,11 @@ use crate::failure::Failure;
                         See docs/commands/eval.md."
 )]
 pub struct EvalArgs {
-    /// File, directory, zip, gzip or zstd file (opened), bundled sample, or synthetic:SHARE (compressible share, 0 to 1)
-    /// [default: the bundled sample `packages`]
+    /// File, directory, zip, gzip or zstd file (opened), bundled sample, or synthetic:SHARE (compressible share, 0 to
+    /// 1) [default: the bundled sample `packages`]
     #[arg(long, value_name = "DATA", help_heading = "Data")]
     data: Option<OsString>,
-    /// Take an archive's own, compressed bytes instead of opening it
+    /// Use an archive's own, compressed bytes instead of opening it
     #[arg(long, help_heading = "Data")]
     raw: bool,
     /// How the data is cut into values: fixed:BYTES, lines, length-prefixed [default: fixed:VALUE_BYTES]
@@ -38,17 +39,18 @@ pub struct EvalArgs {
     /// Bytes of a value cut at a fixed size [default: 128]
     #[arg(long, value_name = "BYTES", help_heading = "Data", value_parser = size)]
     value_bytes: Option<usize>,
-    /// Take the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
+    /// Use the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
     #[arg(long, value_name = "FORMAT", help_heading = "Data")]
     records: Option<String>,
 
-    /// Codecs, for example none,lz4,zstd:1,deflate:1,zlib:1,qpl:software:fixed (see `leafpress codecs`)
+    /// Codecs, as in none,lz4,zstd:1,deflate:1,zlib:1,qpl:software:fixed (see `leafpress codecs`)
     #[arg(short = 'c', long, value_name = "LIST", num_args = 1.., help_heading = "Work")]
     codecs: Option<Vec<String>>,
-    /// read_only, write_only, read_write_8_2, read_write_5_5, read_write_2_8, scan, crud, hotset [default: the first five]
+    /// read_only, write_only, read_write_8_2, read_write_5_5, read_write_2_8, scan, crud, hotset [default: the first
+    /// five]
     #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Work")]
     workloads: Option<Vec<String>>,
-    /// Worker threads [default: 1 and the number of cores]
+    /// Numbers of worker threads [default: 1 and the number of cores]
     #[arg(short = 't', long, value_name = "LIST", num_args = 1.., help_heading = "Work")]
     threads: Option<Vec<String>>,
     /// Length of each timed run [default: 5]
@@ -60,7 +62,7 @@ pub struct EvalArgs {
     /// Number of keys [default: 50000; with --records all there are]
     #[arg(long, value_name = "N", help_heading = "Work")]
     keys: Option<u64>,
-    /// What keys look like: dense (the best case), scattered, text, uuid, path [default: dense]
+    /// Shape of the keys: dense (the best case), scattered, text, uuid, path [default: dense]
     #[arg(long, value_name = "SHAPE", help_heading = "Work")]
     key_shape: Option<String>,
     /// Bytes of a dense or scattered key [default: 8]
@@ -72,19 +74,19 @@ pub struct EvalArgs {
     // Not a documentation comment: rustdoc takes the brackets for links.
     #[arg(
         long,
-        value_name = "LAW",
+        value_name = "DISTRIBUTION",
         help_heading = "Work",
-        help = "How operations choose keys: uniform, zipfian[:THETA], self-similar[:H], latest[:THETA], \
+        help = "Distribution of keys: uniform, zipfian[:THETA], self-similar[:H], latest[:THETA], \
                 hotset[:KEYS_PCT:OPERATIONS_PCT] [default: uniform]"
     )]
     distribution: Option<String>,
-    /// Operations after which other keys become hot, in the workload hotset [default: 1000000]
+    /// Operations after which the hot set moves, in the workload hotset [default: 1000000]
     #[arg(long, value_name = "OPERATIONS", help_heading = "Work")]
     shift_at: Option<u64>,
-    /// Records a scan reads [default: 100]
+    /// Records per scan [default: 100]
     #[arg(long, value_name = "N", help_heading = "Work")]
     scan_records: Option<usize>,
-    /// Point reads in a row that go to the tree in one call, whose latency counts for each [default: 1]
+    /// Point reads per call to the tree; the call's latency counts for each [default: 1]
     #[arg(long, value_name = "N", help_heading = "Work")]
     reads_per_call: Option<usize>,
     /// Seed of every random choice [default: 1]
@@ -94,7 +96,7 @@ pub struct EvalArgs {
     /// Shards of the tree [default: 1]
     #[arg(long, value_name = "N", help_heading = "Tree")]
     shards: Option<usize>,
-    /// How keys are shared out to shards: hash or range [default: hash]
+    /// How keys are assigned to shards: hash or range [default: hash]
     #[arg(long, value_name = "CHOICE", help_heading = "Tree")]
     shard_by: Option<String>,
     /// Bytes of a landing buffer, or auto: as the records need [default: auto]
@@ -109,33 +111,34 @@ pub struct EvalArgs {
     /// ordered, or hashed:N for N sub-pages per leaf [default: ordered]
     #[arg(long, help_heading = "Tree")]
     layout: Option<String>,
-    /// How the codec auto tells which leaves are cold: costs[:SLOWDOWN_PCT], deviation[:FACTOR] (the ZipCache paper's) or deviation:auto[:SLOWDOWN_PCT] [default: costs:50]
+    /// How the codec auto detects cold leaves: costs[:SLOWDOWN_PCT], deviation[:FACTOR] (the ZipCache paper's) or
+    /// deviation:auto[:SLOWDOWN_PCT] [default: costs:50]
     #[arg(long, value_name = "RULE", help_heading = "Tree")]
     temperature: Option<String>,
     /// Trained dictionary: auto or off [default: auto]
     #[arg(long, value_name = "CHOICE", help_heading = "Tree")]
     dictionary: Option<String>,
-    /// Size limit of a trained dictionary
+    /// Maximum size of a trained dictionary
     #[arg(long, value_name = "BYTES", help_heading = "Tree", value_parser = size)]
     dictionary_bytes: Option<usize>,
 
     /// Background compaction: off, on, or both to sweep [default: off]
     #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Background compaction")]
     background: Option<Vec<String>>,
-    /// Threads that compact in the background [default: 1]
+    /// Background compaction threads [default: 1]
     #[arg(long, value_name = "N", help_heading = "Background compaction")]
     background_threads: Option<usize>,
-    /// Fill of a landing buffer at which its leaf is offered to the background, in percent [default: 75]
+    /// Fill percentage of a landing buffer at which its leaf is queued for background compaction [default: 75]
     #[arg(long, value_name = "PCT", help_heading = "Background compaction")]
     watermark_pct: Option<String>,
-    /// Compact in the background only with this codec family: all, none, lz4, zstd, deflate, zlib, qpl [default: all]
+    /// Restrict background compaction to a codec family: all, none, lz4, zstd, deflate, zlib, qpl [default: all]
     #[arg(long, value_name = "FAMILY", help_heading = "Background compaction")]
     background_codec: Option<String>,
 
-    /// Keep QPL jobs: thread or none [default: thread]
+    /// Cache QPL jobs: thread or none [default: thread]
     #[arg(long, value_name = "CHOICE", help_heading = "Accelerators")]
     job_cache: Option<String>,
-    /// Keep zlib streams: thread or none [default: thread]
+    /// Cache zlib streams: thread or none [default: thread]
     #[arg(long, value_name = "CHOICE", help_heading = "Accelerators")]
     stream_cache: Option<String>,
     /// Also run QPL on an IAA device
@@ -160,7 +163,7 @@ pub struct EvalArgs {
     /// Record latencies: on or off [default: on]
     #[arg(long, value_name = "ON|OFF", help_heading = "Measurement")]
     measure_latency: Option<String>,
-    /// Latency samples per thread, spread over the whole run; 0 takes every operation [default: 100000]
+    /// Latency samples per thread, spread over the whole run; 0 records every operation [default: 100000]
     #[arg(long, value_name = "N", help_heading = "Measurement")]
     latency_samples_per_thread: Option<usize>,
     /// Record CPU seconds, memory and context switches: on or off [default: on]
@@ -173,7 +176,7 @@ pub struct EvalArgs {
 }
 
 impl EvalArgs {
-    /// Puts every flag that was given over what `config` has, and tells which options these are.
+    /// Applies every given flag to `config`, and returns their options.
     pub fn apply(&self, config: &mut EvalConfig) -> Result<Vec<&'static str>, Failure> {
         let mut given = Vec::new();
         let mut set = Setter { given: &mut given };
@@ -300,7 +303,7 @@ impl EvalArgs {
     }
 }
 
-/// Sets fields from flags and remembers which flags were given.
+/// Sets fields from flags and records which flags were given.
 struct Setter<'g> {
     given: &'g mut Vec<&'static str>,
 }

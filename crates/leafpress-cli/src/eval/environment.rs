@@ -1,7 +1,7 @@
-//! The environment variables of the ZipCache evaluation, and how they change a configuration.
+//! Applies the environment variables of the ZipCache evaluation to a configuration.
 //!
-//! They do here what they do for its script, so that its command lines work with `leafpress eval` in place of the script.
-//! An empty variable is an unset one, as in a shell script's `${NAME:-default}`.
+//! They act as in its script, so that its command lines work with `leafpress eval` instead of the script.
+//! An empty variable counts as unset, as in a shell script's `${NAME:-default}`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,12 +14,12 @@ use leafpress_lab::core::corpus::Source;
 use super::words::{background_family, flag, job_cache, list, message, percentage, stream_cache};
 use crate::failure::Failure;
 
-/// Where the evaluation's script takes its values from.
+/// The data file of the evaluation's script.
 const SILESIA: &str = "SilesiaCorpus/samba.zip";
-/// Values of `BTREE_USE_SILESIA=0` are made up; this share of each is compressible.
+/// Values of `BTREE_USE_SILESIA=0` are synthetic; this share of each is compressible.
 const SYNTHETIC_SHARE: f64 = 0.5;
 
-/// Every variable that is looked at, for the documentation's test and the report's command line.
+/// All variables, for the documentation's test and the report's command line.
 pub const VARIABLES: [&str; 32] = [
     "BG_SWEEP_VALUES",
     "BTREE_BG_CODEC",
@@ -51,23 +51,23 @@ pub const VARIABLES: [&str; 32] = [
     "THREADS_LIST",
     "ZLIB_ACCEL_CODECS",
     "ZLIB_ACCEL_SO",
-    // Not of the evaluation's document; they say where files are.
+    // Not in the evaluation's document: locations of files.
     "LEAFPRESS_DATA",
     "LEAFPRESS_QPL",
 ];
 
-/// What the environment said.
+/// Settings taken from the environment.
 #[derive(Debug, Default)]
 pub struct Applied {
-    /// Which variable set an option (by its flag's name), for messages about the option.
+    /// The variable that set an option (by its flag's name), for error messages.
     pub origins: BTreeMap<&'static str, &'static str>,
-    /// What the word `qpl` means: `BTREE_QPL_PATH` and `BTREE_QPL_MODE`.
+    /// The meaning of the word `qpl`: `BTREE_QPL_PATH` and `BTREE_QPL_MODE`.
     pub qpl: Option<String>,
-    /// Lines for standard error.
+    /// Notes for standard error.
     pub notes: Vec<String>,
 }
 
-/// Variables by name, so that tests need not touch the process's own.
+/// Variables by name, so that tests need not modify the process's own.
 pub struct Environment<'l> {
     lookup: &'l dyn Fn(&str) -> Option<OsString>,
 }
@@ -106,7 +106,7 @@ impl<'l> Environment<'l> {
         })
     }
 
-    /// Puts what the variables say over what `config` has.
+    /// Applies the variables to `config`.
     pub fn apply(&self, config: &mut EvalConfig) -> Result<Applied, Failure> {
         let mut applied = Applied::default();
         self.apply_data(config, &mut applied)?;
@@ -115,7 +115,7 @@ impl<'l> Environment<'l> {
 
         let origins = &mut applied.origins;
         let mut set = |option, variable| origins.insert(option, variable);
-        // A list of the script wins over the single value that the script sets for each of its runs.
+        // A list of the script takes precedence over the single value that the script sets for each run.
         for variable in ["BTREE_THREADS", "THREADS_LIST"] {
             if let Some(threads) = self.list(variable)? {
                 config.threads = threads;
@@ -163,7 +163,7 @@ impl<'l> Environment<'l> {
         Ok(applied)
     }
 
-    /// `BTREE_USE_SILESIA=1` is the script's default: samba of the Silesia corpus, where the script looks for it.
+    /// `BTREE_USE_SILESIA=1` is the script's default: samba of the Silesia corpus, at the script's path.
     fn apply_data(&self, config: &mut EvalConfig, applied: &mut Applied) -> Result<(), Failure> {
         match self.read("BTREE_USE_SILESIA", flag)? {
             None => {}
@@ -176,7 +176,7 @@ impl<'l> Environment<'l> {
                 applied.origins.insert("data", "BTREE_USE_SILESIA");
             }
             Some(true) => applied.notes.push(format!(
-                "note: BTREE_USE_SILESIA=1, but {SILESIA} is not here: values come from {} (--data takes another file)",
+                "note: BTREE_USE_SILESIA=1, but {SILESIA} does not exist: values come from {} (use --data for another file)",
                 config.data
             )),
         }

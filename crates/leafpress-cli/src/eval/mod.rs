@@ -1,4 +1,4 @@
-//! `leafpress eval`: flags and environment in, the laboratory's runs, a table and files out.
+//! `leafpress eval`: resolves flags and environment, runs the laboratory's evaluation, prints a table and writes files.
 
 mod args;
 mod environment;
@@ -36,13 +36,13 @@ pub fn run(args: &EvalArgs) -> Result<(), Failure> {
     });
     reporter.finish();
     let outcome = outcome.map_err(|e| match e {
-        LabError::Cancelled => Failure::Interrupted("interrupted: no run had finished, nothing was written".into()),
+        LabError::Cancelled => Failure::Interrupted("interrupted: no run finished, nothing was written".into()),
         e => settings.failure(&e),
     })?;
     report(&outcome, &out_dir, total)
 }
 
-/// Prints the table and says how it went.
+/// Prints the table and returns whether the runs succeeded.
 fn report(outcome: &EvalOutcome, out_dir: &Path, total: usize) -> Result<(), Failure> {
     let mut text = String::new();
     if !outcome.rows.is_empty() {
@@ -73,7 +73,7 @@ fn report(outcome: &EvalOutcome, out_dir: &Path, total: usize) -> Result<(), Fai
     }
     if outcome.mismatches > 0 {
         return Err(Failure::failed(format!(
-            "{} reads did not return what the key held; see the column `mismatches` and the logs in {}",
+            "{} reads returned wrong values; see the column `mismatches` and the logs in {}",
             outcome.mismatches,
             out_dir.display()
         )));

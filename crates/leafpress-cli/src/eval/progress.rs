@@ -1,10 +1,10 @@
-//! What an evaluation says while it runs: the bar, and a line per finished run.
+//! Progress of an evaluation: the bar, and a line per finished run.
 
 use leafpress_lab::{Phase, Progress, Row};
 
 use crate::progress::Bar;
 
-/// Shows how far an evaluation is.
+/// Shows the progress of an evaluation.
 pub struct Reporter {
     bar: Bar,
     /// The run in progress.
@@ -50,7 +50,7 @@ impl Reporter {
     }
 }
 
-/// How much of a run is done, 0 to 1: the timed window is nearly all of it.
+/// The completed part of a run, 0 to 1: the timed window is nearly all of it.
 fn share(phase: Phase, fraction: f64) -> f64 {
     let (before, length) = match phase {
         Phase::Corpus => (0.0, 0.02),
@@ -62,7 +62,7 @@ fn share(phase: Phase, fraction: f64) -> f64 {
     before + length * fraction
 }
 
-/// How long frames and leaves were at the end. Other maps have none.
+/// Frame and leaf sizes at the end. Other maps have none.
 fn frames(row: &Row) -> Option<String> {
     let ended = &row.result.ended;
     let frame = match ended.frame_limit_bytes {
@@ -73,7 +73,7 @@ fn frames(row: &Row) -> Option<String> {
     Some(format!("frames of {frame}, leaves of {}", ended.leaf_limit_bytes))
 }
 
-/// A run's result: what is done in a second, and below it what that took.
+/// A run's result: throughput, and its costs below it.
 fn finished(index: usize, total: usize, row: &Row) -> String {
     let (spec, result) = (&row.spec, &row.result);
     let width = total.to_string().len();

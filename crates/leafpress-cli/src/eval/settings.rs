@@ -1,4 +1,4 @@
-//! What an evaluation is told: defaults, then the environment, then the flags.
+//! Resolves the configuration of an evaluation: defaults, then the environment, then the flags.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,13 +12,13 @@ use crate::failure::Failure;
 use crate::output::{self, quoted};
 use crate::records;
 
-/// A resolved configuration, and who set what.
+/// A resolved configuration, and the origin of each setting.
 #[derive(Debug)]
 pub struct Settings {
     pub config: EvalConfig,
     /// Lines for standard error before the run.
     pub notes: Vec<String>,
-    /// Options that an environment variable set, and no flag after it.
+    /// Options set by an environment variable and not overridden by a flag.
     origins: BTreeMap<&'static str, &'static str>,
 }
 
@@ -56,7 +56,7 @@ impl Settings {
         })
     }
 
-    /// The laboratory's error as a user should read it: options by the name under which they were given.
+    /// The laboratory's error, naming options as the user gave them.
     pub fn failure(&self, error: &LabError) -> Failure {
         match error {
             LabError::Option { option, reason } => match self.origins.get(option) {
@@ -76,7 +76,7 @@ impl Settings {
     }
 }
 
-/// The command line with the variables that matter in front, as a shell takes it.
+/// The command line, prefixed with the relevant variables, quoted for a shell.
 fn reproduction(lookup: &dyn Fn(&str) -> Option<OsString>, command_line: impl Iterator<Item = OsString>) -> String {
     let variables = VARIABLES
         .iter()

@@ -79,7 +79,7 @@ fn the_help_tells_the_defaults() {
     for argument in Command::command().get_arguments() {
         let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
         let default = help.split_once("[default: ").and_then(|(_, rest)| rest.split_once(']'));
-        // What is told in words cannot be given as a word.
+        // A default described in words cannot be passed as a value.
         let Some((word, _)) = default.filter(|(word, _)| !word.contains([' ', '_'])) else {
             continue;
         };

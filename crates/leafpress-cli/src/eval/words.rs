@@ -1,4 +1,4 @@
-//! The words that flags and environment variables share, and how they are read.
+//! Parses words that flags and environment variables share.
 
 use leafpress::codec::{JobCache, StreamCache};
 use leafpress::tree::TemperatureRule;
@@ -38,7 +38,7 @@ pub fn stream_cache(word: &str) -> Result<StreamCache, String> {
     }
 }
 
-/// How leaves' temperatures come about. The library's name of the option is not the flag's.
+/// The rule for leaf temperatures. The library's name of the option is not the flag's.
 pub fn temperature_rule(word: &str) -> Result<TemperatureRule, String> {
     word.parse().map_err(|error| match error {
         leafpress::TreeError::Option { reason, .. } => reason,
@@ -72,7 +72,7 @@ pub fn layout(word: &str) -> Result<Option<usize>, String> {
     }
 }
 
-/// A codec family for background compaction; `all` is no restriction, and the evaluation's `zlib_accel` is `zlib`.
+/// A codec family for background compaction; `all` is unrestricted, and the evaluation's `zlib_accel` is `zlib`.
 pub fn background_family(word: &str) -> Option<String> {
     match word {
         "all" => None,
@@ -81,11 +81,12 @@ pub fn background_family(word: &str) -> Option<String> {
     }
 }
 
-/// One line that names who said what: `--threads 0: ...`. A reason that begins with the option's own name does not say it twice.
+/// One line with the option and its value: `--threads 0: ...`. A reason that begins with the option's own name does not
+/// repeat it.
 pub fn message(name: &str, word: &str, reason: &str) -> String {
     let bare = name.trim_start_matches('-');
     let reason = reason.strip_prefix(&format!("{bare}: ")).unwrap_or(reason);
-    // So does every reason of an empty word.
+    // Every reason for an empty word does.
     if reason.contains(word) {
         format!("{name}: {reason}")
     } else {

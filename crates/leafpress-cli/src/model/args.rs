@@ -24,7 +24,7 @@ pub struct ModelArgs {
         allow_hyphen_values = true
     )]
     data: Option<Bytes>,
-    /// Memory of the cache, all of it
+    /// Total memory of the cache
     #[arg(
         short = 'm',
         long,
@@ -33,10 +33,10 @@ pub struct ModelArgs {
         allow_hyphen_values = true
     )]
     memory: Bytes,
-    /// Length of a page
+    /// Page size
     #[arg(long, value_name = "BYTES", default_value = "8KiB", allow_hyphen_values = true)]
     page_bytes: Bytes,
-    /// What an access wants: a part of a page, or a multiple of one [default: a page]
+    /// Bytes that an access needs: a part of a page, or a multiple of one [default: a page]
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     access_bytes: Option<Bytes>,
     /// A codec: its ratio (raw over compressed) and microseconds to compress and decode a page; give one for each codec
@@ -47,11 +47,12 @@ pub struct ModelArgs {
         value_name = "NAME=RATIO,COMPRESS_US,DECOMPRESS_US"
     )]
     codec: Vec<String>,
-    /// Percents of the memory for compressed pages that tables show
+    /// Percentages of the memory for compressed pages to show in tables
     #[arg(long, value_name = "LIST", default_value = "0,10,..,100")]
     shares: String,
 
-    /// Latency of reading a page, at the load asked for [default: 462.9, the thesis's SSD with four reads under way; 110 as published]
+    /// Latency of a page read, at the expected load [default: 462.9, the thesis's SSD at queue depth 4; 110 with
+    /// --as-published]
     #[arg(
         long,
         value_name = "US",
@@ -59,7 +60,7 @@ pub struct ModelArgs {
         allow_negative_numbers = true
     )]
     device_us: Option<f64>,
-    /// Reads a second that the device can do at most [default: no bound]
+    /// Maximum reads per second of the device [default: no limit]
     #[arg(
         long,
         value_name = "N",
@@ -67,7 +68,7 @@ pub struct ModelArgs {
         allow_negative_numbers = true
     )]
     device_iops: Option<f64>,
-    /// Cost of finding a page and handing it out
+    /// Cost of finding a page and returning it
     #[arg(
         long,
         value_name = "US",
@@ -76,7 +77,7 @@ pub struct ModelArgs {
         allow_negative_numbers = true
     )]
     hit_us: f64,
-    /// Percent of compressions that no access waits for
+    /// Percentage of compressions done in the background, which no access waits for
     #[arg(
         long,
         value_name = "PCT",
@@ -85,7 +86,7 @@ pub struct ModelArgs {
         allow_negative_numbers = true
     )]
     background_pct: f64,
-    /// Threads that ask for pages, each waiting for its own
+    /// Threads that request pages, each waiting for its own
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Device and costs")]
     workers: u32,
 
@@ -93,54 +94,56 @@ pub struct ModelArgs {
     #[arg(
         long = "distribution",
         alias = "access",
-        value_name = "LAW",
+        value_name = "DISTRIBUTION",
         help_heading = "Access",
-        help = "How pages are asked for: uniform, X,Y (the hot X% of the pages get Y% of the accesses), zipfian[:THETA], \
-                self-similar[:H], or trace:FILE with a page number a line; the data is what is in it [default: 20,80]"
+        help = "Access distribution of pages: uniform, X,Y (the hot X% of the pages get Y% of the accesses), zipfian[:THETA], \
+                self-similar[:H], or trace:FILE with one page number per line, which defines the data [default: 20,80]"
     )]
     access: Option<OsString>,
-    /// How a trace of pages is written: text (a decimal number a line) or u64le (8 bytes a number, little-endian) [default: text]
+    /// Format of a page trace: text (one decimal number per line) or u64le (8 bytes per number, little-endian)
+    /// [default: text]
     #[arg(long, value_name = "FORMAT", help_heading = "Access")]
     trace_format: Option<String>,
-    /// RawShare of the pages whose accesses are looked at, as in 0.01, or auto: all in files up to 512 MiB [default: auto]
+    /// Fraction of the pages to sample, as in 0.01, or auto: all in files up to 512 MiB [default: auto]
     #[arg(long, value_name = "SHARE", help_heading = "Access")]
     trace_sample: Option<String>,
-    /// Leave lines out that are no page numbers, up to one in a hundred, and count them
+    /// Skip lines that are not page numbers, up to 1% of all lines, and count them
     #[arg(long, help_heading = "Access")]
     skip_junk: bool,
 
-    /// Formulas that charge what happens (the default)
+    /// Use formulas that charge only actual events (the default)
     #[arg(long, help_heading = "Formulas", conflicts_with = "as_published")]
     corrected: bool,
-    /// Exactly the formulas of the thesis
+    /// Use exactly the formulas of the thesis
     #[arg(long, help_heading = "Formulas", conflicts_with_all = ["access_bytes", "replacement", "overhead", "restore_after", "device_iops", "background_pct", "hit_us"])]
     as_published: bool,
-    /// Which pages are where: clock (as the pool), lru, or ideal (the hottest raw, the next compressed) [default: clock; lru with a trace]
+    /// How pages are placed: clock (as the pool), lru, or ideal (the hottest raw, the next compressed) [default: clock;
+    /// lru with a trace]
     #[arg(long, value_name = "KIND", help_heading = "Formulas")]
     replacement: Option<String>,
     /// Hits after which a compressed page becomes raw again, 1 to 63, with clock
     #[arg(long, value_name = "HITS", default_value_t = 8, help_heading = "Formulas")]
     restore_after: u8,
-    /// Memory that holds no pages: pool (what the page pool takes for itself) or none
+    /// Memory that holds no pages: pool (the pool's own overhead) or none
     #[arg(long, value_name = "WHOSE", default_value = "pool", help_heading = "Formulas")]
     overhead: String,
-    /// Print every figure the thesis publishes beside what its formulas give; exit 1 if one differs
+    /// Compare every figure the thesis publishes with its formulas; exit 1 if one differs
     #[arg(long, help_heading = "Formulas", exclusive = true)]
     pub reproduce_thesis: bool,
-    /// Print the white paper's figures of cost beside what its arithmetic gives
+    /// Compare the white paper's cost figures with its arithmetic
     #[arg(long, help_heading = "Formulas", exclusive = true)]
     pub reproduce_white_paper: bool,
 
     #[command(flatten)]
     pub cost: CostArgs,
 
-    /// Print the table for programs (summary.tsv) and nothing else
+    /// Print only the table for programs (summary.tsv)
     #[arg(long, help_heading = "Output", conflicts_with = "json")]
     pub tsv: bool,
-    /// Print everything as JSON (results.json) and nothing else
+    /// Print only the JSON (results.json)
     #[arg(long, help_heading = "Output")]
     pub json: bool,
-    /// Write summary.tsv, results.json and report.html there
+    /// Write summary.tsv, results.json and report.html to this directory
     #[arg(short = 'o', long, value_name = "DIR", help_heading = "Output")]
     pub out: Option<PathBuf>,
 }
@@ -159,7 +162,7 @@ impl ModelArgs {
         behind(self.access.as_deref()?, "trace:")
     }
 
-    /// The file of page numbers that is to be read, and how.
+    /// The file of page numbers to read, and its format.
     pub fn trace(&self) -> Result<Option<(PathBuf, TraceOptions)>, LabError> {
         let Some(path) = self.trace_of_pages() else {
             let given = [
@@ -170,7 +173,7 @@ impl ModelArgs {
             return match given.into_iter().find(|(_, is_given)| *is_given) {
                 Some((option, _)) => Err(LabError::Option {
                     option,
-                    reason: "there is no trace: name one with --distribution trace:FILE".into(),
+                    reason: "no trace is given: name one with --distribution trace:FILE".into(),
                 }),
                 None => Ok(None),
             };
@@ -183,7 +186,7 @@ impl ModelArgs {
         Ok(Some((PathBuf::from(path), options)))
     }
 
-    /// What is asked of the model, checked but for the trace.
+    /// The model's options, validated except for the trace.
     pub fn options(&self, trace: Option<Arc<model::Trace>>) -> Result<Options, LabError> {
         let method = if self.as_published {
             Method::AsPublished
@@ -212,7 +215,7 @@ impl ModelArgs {
         options.background_pct = self.background_pct;
         options.workers = self.workers;
         match &self.access {
-            // It is read by now, or its options are checked before it is.
+            // It was read already, or its options are checked before it is.
             Some(_) if self.trace_of_pages().is_some() => {
                 let given = [
                     ("data-bytes", self.data.is_some()),
@@ -221,7 +224,7 @@ impl ModelArgs {
                 if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
                     return Err(LabError::Option {
                         option,
-                        reason: "it follows from the trace: leave it out".into(),
+                        reason: "it follows from the trace: omit it".into(),
                     });
                 }
             }
@@ -236,7 +239,7 @@ impl ModelArgs {
         if self.trace_of_pages().is_some() && options.replacement == Replacement::Clock {
             return Err(LabError::Option {
                 option: "replacement",
-                reason: "a trace tells an LRU cache's hits exactly and a clock's not: use lru, or ideal".into(),
+                reason: "a trace determines the hits of an LRU cache, not of a clock: use lru, or ideal".into(),
             });
         }
         options.restore_after = self.restore_after;

@@ -1,4 +1,4 @@
-//! `leafpress model`: what compression should gain, by formulas: arguments in, tables and files out.
+//! `leafpress model`: predicts the gain of compression by formulas; prints tables and writes files.
 
 mod args;
 
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::{interrupt, output};
 
-/// Works the model out.
+/// Runs the command.
 pub fn run(args: &ModelArgs) -> Result<(), Failure> {
     if args.reproduce_thesis {
         return reproduce_thesis();
@@ -28,7 +28,7 @@ pub fn run(args: &ModelArgs) -> Result<(), Failure> {
     let savings = prices.map(|prices| tco::savings(&outcome, &prices)).transpose();
     let savings = savings.map_err(|e| failure(&e))?;
     let command_line = crate::command_line();
-    // Files first: they are there even when whoever reads the table goes.
+    // Write files first, so that they exist even if the reader of the table goes away.
     let written = match &args.out {
         Some(out) => write(&outcome, savings.as_deref(), &command_line, out)?,
         None => String::new(),
@@ -49,7 +49,7 @@ pub fn run(args: &ModelArgs) -> Result<(), Failure> {
 
 /// The options, with the trace read.
 fn options(args: &ModelArgs) -> Result<Options, Failure> {
-    // Mistakes are told before a long file is read.
+    // Validate before reading a long file.
     let mut without = args.options(None).map_err(|e| failure(&e))?;
     let Some((path, how)) = args.trace().map_err(|e| failure(&e))? else {
         return Ok(without);
@@ -66,7 +66,7 @@ fn options(args: &ModelArgs) -> Result<Options, Failure> {
     args.options(Some(Arc::new(trace))).map_err(|e| failure(&e))
 }
 
-/// Writes the files and says where they are.
+/// Writes the files and returns where they are.
 fn write(outcome: &Outcome, savings: Option<&[Savings]>, command_line: &str, out: &Path) -> Result<String, Failure> {
     output::make_directory("out", out)?;
     let files = model::write_files(outcome, savings, command_line, out);
@@ -80,15 +80,15 @@ fn reproduce_thesis() -> Result<(), Failure> {
     match reproduction.count(thesis::Verdict::Differs) {
         0 => Ok(()),
         differ => Err(Failure::failed(format!(
-            "{differ} figures are not what the thesis's formulas give"
+            "{differ} figures differ from the thesis's formulas"
         ))),
     }
 }
 
-/// An error of the laboratory as this command reports it.
+/// Converts an error of the laboratory to this command's report.
 fn failure(error: &LabError) -> Failure {
     match error {
-        LabError::Cancelled => Failure::Interrupted("interrupted: the trace was not read to its end".into()),
+        LabError::Cancelled => Failure::Interrupted("interrupted: the trace was not read completely".into()),
         LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
         LabError::Data { source_name, reason } => {
             Failure::bad_input(format!("--distribution trace:{source_name}: {reason}"))

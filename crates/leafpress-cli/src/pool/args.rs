@@ -1,4 +1,4 @@
-//! The command line of `leafpress pool`: Tyche's, and what is ours beyond it.
+//! The command line of `leafpress pool`: Tyche's, with our extensions.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,20 +18,21 @@ use crate::failure::Failure;
 #[command(args_override_self = true, after_help = AFTER_HELP)]
 #[command(next_help_heading = "Tyche's options")]
 pub struct PoolArgs {
-    /// Directory whose files are the pages, a file to cut into pages, or what `leafpress eval --data` takes: an archive, a bundled
-    /// sample, synthetic:SHARE [default: the bundled sample `packages`]
+    /// Directory whose files are the pages, a file to cut into pages, or a source as in `leafpress eval --data`: an
+    /// archive, a bundled sample, synthetic:SHARE [default: the bundled sample `packages`]
     #[arg(short = 'p', long, value_name = "DATA")]
     data: Option<OsString>,
-    /// Read at most this many bytes of pages (as in 500M), spread over the whole file; of a directory, the first files [default: all]
+    /// Read at most N bytes of pages (as in 500M), spread over the whole file; of a directory, the first files
+    /// [default: all]
     #[arg(short = 'b', long, value_name = "BYTES")]
     bytes: Option<Bytes>,
-    /// Take so many pages, spread over the whole file; of a directory the first files [default: all]
+    /// Read N pages, spread over the whole file; of a directory, the first files [default: all]
     #[arg(short = 'n', long, value_name = "N")]
     pages: Option<u64>,
-    /// Memory of the pool, all of it, as in 500M
+    /// Total memory of the pool, as in 500M
     #[arg(short = 'm', long, value_name = "BYTES", default_value = "10M")]
     memory: Bytes,
-    /// What compresses cold pages; several (lz4,zstd:1) run in turn (see `leafpress codecs`) [default: lz4]
+    /// Codec of cold pages; several (lz4,zstd:1) run in turn (see `leafpress codecs`) [default: lz4]
     #[arg(
         short = 'c',
         long = "codecs",
@@ -53,19 +54,19 @@ pub struct PoolArgs {
         allow_negative_numbers = true
     )]
     duration: f64,
-    /// Threads that ask for pages [default: the number of CPUs]
+    /// Threads that request pages [default: the number of CPUs]
     #[arg(short = 'w', long, value_name = "N")]
     workers: Option<usize>,
-    /// Percent of the memory for raw pages, fixed [default: the pool finds it]
+    /// Percentage of the memory for raw pages, fixed [default: adaptive]
     #[arg(short = 'f', long, value_name = "RAW_PCT")]
     fixed: Option<u8>,
     /// The hot X percent of the pages get Y percent of the accesses, as in 20,80 [default: 100,100, no bias]
     #[arg(short = 'B', long, value_name = "X,Y")]
     bias: Option<String>,
-    /// Pages of a round, least and most; they are held until its end
+    /// Minimum and maximum pages per round; they stay pinned until its end
     #[arg(short = 'M', long, value_name = "MIN,MAX", default_value = "5,5")]
     round: String,
-    /// Percent of rounds that update all their pages
+    /// Percentage of rounds that update all their pages
     #[arg(
         short = 'U',
         long,
@@ -74,7 +75,7 @@ pub struct PoolArgs {
         allow_negative_numbers = true
     )]
     updates: f64,
-    /// Percent of rounds that delete some of their pages: a quarter and one more
+    /// Percentage of rounds that delete some of their pages: a quarter and one more
     #[arg(
         short = 'D',
         long,
@@ -83,23 +84,23 @@ pub struct PoolArgs {
         allow_negative_numbers = true
     )]
     deletes: f64,
-    /// Say nothing but the report
+    /// Print only the report
     #[arg(short = 'q', long, conflicts_with = "verbose")]
     quiet: bool,
-    /// A line a second while it runs; twice, a line for every look at the pool
+    /// Print a line per second while running; twice, a line for every sample of the pool
     #[arg(short = 'v', long, action = clap::ArgAction::Count)]
     verbose: u8,
 
-    /// Length of the pages that a file is cut into, as in 8K
+    /// Size of the pages that a file is cut into, as in 8K
     #[arg(long, value_name = "BYTES", default_value = "8K", help_heading = "Ours: pages")]
     page_bytes: Bytes,
-    /// Where the pages are kept: file, dir or memory [default: where they are]
+    /// Where to keep the pages: file, dir or memory [default: where they are]
     #[arg(long, value_name = "STORE", help_heading = "Ours: pages")]
     store: Option<String>,
-    /// Take an archive's own, compressed bytes instead of opening it
+    /// Use an archive's own, compressed bytes instead of opening it
     #[arg(long, help_heading = "Ours: pages")]
     raw: bool,
-    /// Every read and write of a page waits so long on top of what it takes
+    /// Add this latency to every read and write of a page
     #[arg(
         long = "device-us",
         alias = "device-latency-us",
@@ -108,14 +109,16 @@ pub struct PoolArgs {
         help_heading = "Ours: pages"
     )]
     device_latency_us: u64,
-    /// Directory for scratch copies: of what has to be opened first, and of pages that are updated [default: the system's for temporary files]
+    /// Directory for temporary copies: of opened archives, and of updated pages [default: the system's temporary
+    /// directory]
     #[arg(long, value_name = "DIR", help_heading = "Ours: pages")]
     scratch: Option<PathBuf>,
 
-    /// A run for each of these percents of the memory for compressed pages, and one in which the pool finds it; as in 0,10,..,90
+    /// Run once for each of these percentages of the memory for compressed pages, and once with an adaptive share; as
+    /// in 0,10,..,90
     #[arg(long, value_name = "LIST", help_heading = "Ours: the pool", conflicts_with_all = ["fixed", "no_compression"])]
     sweep_share: Option<String>,
-    /// Which pages leave first: clock, lru or s3-fifo
+    /// Eviction policy: clock, lru or s3-fifo
     #[arg(
         long,
         value_name = "POLICY",
@@ -133,14 +136,14 @@ pub struct PoolArgs {
     // No docstring: rustdoc would take the brackets for links.
     #[arg(
         long,
-        value_name = "LAW",
+        value_name = "DISTRIBUTION",
         help_heading = "Ours: work",
         conflicts_with = "bias",
-        help = "How workers choose pages: uniform, zipfian[:THETA], self-similar[:H], hotset[:PAGES_PCT:ACCESSES_PCT] \
+        help = "Distribution of pages: uniform, zipfian[:THETA], self-similar[:H], hotset[:PAGES_PCT:ACCESSES_PCT] \
                 [default: uniform]"
     )]
     distribution: Option<String>,
-    /// Other pages become the hot ones after so many seconds
+    /// Move the hot set after N seconds
     #[arg(
         long,
         value_name = "SECONDS",
@@ -148,7 +151,7 @@ pub struct PoolArgs {
         allow_negative_numbers = true
     )]
     switch_at: Option<f64>,
-    /// The same work before that is measured: full (until the pool is), or seconds
+    /// Warm-up before measuring: full (until the pool is), or seconds
     #[arg(
         long,
         value_name = "FULL|SECONDS",
@@ -156,7 +159,8 @@ pub struct PoolArgs {
         help_heading = "Ours: work"
     )]
     warmup: String,
-    /// Compare what is read with what it must be: all pages, one in N, off [default: all when pages are updated or deleted, else 64]
+    /// Compare pages read with their expected contents: all, one in N, off [default: all when pages are updated or
+    /// deleted, else 64]
     #[arg(
         long = "check",
         alias = "verify",
@@ -164,13 +168,13 @@ pub struct PoolArgs {
         help_heading = "Ours: work"
     )]
     verify: Option<String>,
-    /// Leave out the run without compression that the others are compared with
+    /// Skip the run without compression that the others are compared with
     #[arg(long, help_heading = "Ours: work")]
     no_baseline: bool,
     /// Seed of every random choice
     #[arg(long, default_value_t = 1729, help_heading = "Ours: work")]
     seed: u64,
-    /// Write summary.tsv, over_time.tsv, results.json and report.html there
+    /// Write summary.tsv, over_time.tsv, results.json and report.html to this directory
     #[arg(short = 'o', long, value_name = "DIR", help_heading = "Ours: work")]
     pub out: Option<PathBuf>,
 }
@@ -182,7 +186,7 @@ Data that is given is only read: updates and deletes go to a scratch copy. docs/
   leafpress pool -p /data/table.db -m 500M -B 20,80 -d 30 --sweep-share 0,10,..,90 -c lz4,zstd:1 --out result
   leafpress pool -p packages -m 1M -w 8 -B 20,80 -U 10 -D 1 -d 60";
 
-/// How much is said while a run goes on.
+/// How much to print during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Talk {
     Quiet,
@@ -204,13 +208,13 @@ impl PoolArgs {
         }
     }
 
-    /// The runs that the arguments ask for, at least one, checked.
+    /// The requested runs, at least one, validated.
     pub fn plan(&self) -> Result<Vec<Options>, Failure> {
         let runs = self.runs().map_err(|e| failure(&e))?;
         for run in &runs {
             run.validate().map_err(|e| failure(&e))?;
         }
-        // All runs have the same data and memory, but not all codecs are on every machine.
+        // All runs have the same data and memory, but not all codecs are available on every machine.
         for (at, run) in runs.iter().enumerate() {
             if runs[..at].iter().all(|before| before.codec != run.codec) {
                 pool::check(run).map_err(|e| failure(&e))?;
@@ -219,7 +223,7 @@ impl PoolArgs {
         Ok(runs)
     }
 
-    /// The run without compression that `runs` are compared with, unless it is among them or not wanted.
+    /// The run without compression to compare `runs` with, unless it is among them or not wanted.
     pub fn baseline(&self, runs: &[Options]) -> Option<Options> {
         let raw = |run: &Options| run.codec == Codec::None || run.share == RawShare::Fixed { raw_percent: 100 };
         let first = runs.first().filter(|_| !self.no_baseline && !runs.iter().any(raw))?;
@@ -265,7 +269,7 @@ impl PoolArgs {
             .map(|word| word.trim())
             .filter(|word| !word.is_empty())
         {
-            // Tyche's names, with Tyche's level.
+            // Tyche's names use Tyche's level.
             let word = match word {
                 "zlib" => "zlib:1",
                 "zstd" => "zstd:1",
@@ -275,7 +279,7 @@ impl PoolArgs {
                 .parse::<Codec>()
                 .map_err(|e| option_error("codecs", e.to_string()))?;
             if codecs.contains(&codec) {
-                return Err(option_error("codecs", format!("{codec} is there twice")));
+                return Err(option_error("codecs", format!("{codec} is listed twice")));
             }
             codecs.push(codec);
         }
@@ -303,7 +307,7 @@ impl PoolArgs {
         };
         options.round_pages = pool::round_pages(&self.round)?;
         (options.update_pct, options.delete_pct) = (self.updates, self.deletes);
-        // Out of bounds is told with the bounds.
+        // Values out of range get an error with the range.
         options.page_bytes = usize::try_from(self.page_bytes.0).unwrap_or(usize::MAX);
         options.store = self.store.as_deref().map(str::parse).transpose()?;
         options.raw = self.raw;
@@ -334,14 +338,14 @@ fn option_error(option: &'static str, reason: impl Into<String>) -> LabError {
     }
 }
 
-/// An error of the laboratory as this command reports it.
+/// Converts an error of the laboratory to this command's report.
 pub fn failure(error: &LabError) -> Failure {
     match error {
         LabError::Cancelled => Failure::Interrupted("interrupted: nothing was measured yet".into()),
         LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
         LabError::Data { source_name, reason } => Failure::bad_input(format!("--data {source_name}: {reason}")),
         LabError::Io { path, source } => Failure::bad_input(format!(
-            "{}: {source}; name a directory that can be written with --scratch",
+            "{}: {source}; name a writable directory with --scratch",
             path.display()
         )),
         LabError::Pool(PoolError::Option { option, reason }) => {

@@ -148,7 +148,7 @@ fn a_sweep_is_a_run_for_each_share_and_codec_and_the_adaptive_ones() {
 #[test]
 fn what_cannot_work_is_told_by_its_option() {
     refused("-B 120,5", "--bias: `120,5`", &["20,80"]);
-    refused("-f 101", "--fixed: ", &["0 to 100"]);
+    refused("-f 101", "--fixed: ", &["between 0 and 100"]);
     refused("-m 1K", "--memory: 1K", &["64K"]);
     refused("-c brotli", "--codecs: ", &["brotli", "lz4", "zstd"]);
     refused("-c ,", "--codecs: ", &["empty"]);

@@ -1,4 +1,5 @@
-//! `leafpress pool`: Tyche's command line in, the laboratory's runs of the page pool, Tyche's report, tables and files out.
+//! `leafpress pool`: parses Tyche's command line, runs the page pool benchmark, prints Tyche's report and tables,
+//! writes files.
 
 mod args;
 mod progress;
@@ -46,7 +47,7 @@ pub fn run(args: &PoolArgs) -> Result<(), Failure> {
     printed
 }
 
-/// One run, in this process, after the one that it is compared with.
+/// Runs one run in this process, after the one that it is compared with.
 fn alone(
     baseline: Option<&Options>,
     options: &Options,
@@ -67,11 +68,11 @@ fn alone(
     })
 }
 
-/// Several runs of `total`, each in a process of its own.
+/// Runs several of `total`, each in its own process.
 fn in_turn(runs: &[Options], total: usize, cancel: &AtomicBool, reporter: &mut Reporter) -> Result<Sweep, Failure> {
     let no_directory = |e| Failure::failed(format!("no temporary directory: {e}"));
     let logs = tempfile::tempdir().map_err(no_directory)?;
-    // A run that is ended from outside cannot clean up behind itself; this one does.
+    // A run that is killed cannot clean up; this process does.
     let scratch = match runs.iter().find_map(|run| run.scratch.as_ref()) {
         Some(parent) => tempfile::tempdir_in(parent).map_err(|source| {
             let path = parent.clone();
@@ -98,14 +99,14 @@ fn in_turn(runs: &[Options], total: usize, cancel: &AtomicBool, reporter: &mut R
     Ok(sweep)
 }
 
-/// Writes the files and says where they are.
+/// Writes the files and returns where they are.
 fn write(sweep: &Sweep, out: &Path) -> Result<String, Failure> {
     let command_line = crate::command_line();
     let files = pool::write_files(sweep, &command_line, out).map_err(|e| Failure::failed(e.to_string()))?;
     Ok(format!("\n{files}"))
 }
 
-/// Whether everything that ran can be trusted.
+/// Returns an error if any run cannot be trusted.
 fn judge(sweep: &Sweep, wanted: usize) -> Result<(), Failure> {
     let reports = || sweep.lines.iter().filter_map(|line| line.report.as_ref());
     let wrong = reports().any(|report| report.outcome.checks.wrong > 0 || report.outcome.counters.write_errors > 0);
@@ -113,7 +114,7 @@ fn judge(sweep: &Sweep, wanted: usize) -> Result<(), Failure> {
     match sweep.troubles().first() {
         Some(first) if wrong || failed => Err(Failure::failed(first.clone())),
         _ if sweep.cancelled => Err(Failure::Interrupted(format!(
-            "interrupted: {} of {wanted} runs had finished",
+            "interrupted: {} of {wanted} runs finished",
             sweep.lines.len()
         ))),
         Some(first) => Err(Failure::Interrupted(first.clone())),

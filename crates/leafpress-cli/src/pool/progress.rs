@@ -1,4 +1,4 @@
-//! What a run says while it goes on.
+//! Progress of the runs.
 
 use leafpress_lab::Phase;
 use leafpress_lab::core::about;
@@ -7,7 +7,7 @@ use leafpress_lab::pool::{Event, Line, Sample, text};
 use super::args::Talk;
 use crate::progress::Bar;
 
-/// Shows how far the runs are.
+/// Shows the progress of the runs.
 pub struct Reporter {
     talk: Talk,
     bar: Bar,
@@ -45,7 +45,7 @@ impl Reporter {
         }
     }
 
-    /// How much of a phase is done, 0 to 1.
+    /// The completed part of a phase, 0 to 1.
     pub fn advance(&self, phase: Phase, done: f64) {
         if self.talk != Talk::Quiet {
             self.bar.advance(share(phase, done));
@@ -79,7 +79,7 @@ impl Reporter {
     }
 }
 
-/// A sample in a line.
+/// One sample, on one line.
 fn status(sample: &Sample) -> String {
     let held = &sample.held;
     let hits = sample
@@ -93,7 +93,7 @@ fn status(sample: &Sample) -> String {
     )
 }
 
-/// A run's result in a line.
+/// One run's result, on one line.
 fn result(index: usize, total: usize, line: &Line) -> String {
     let width = total.to_string().len();
     let name = format!("[{:>width$}/{total}] {:<15}", index + 1, text::name(&line.options));
@@ -102,7 +102,7 @@ fn result(index: usize, total: usize, line: &Line) -> String {
             let outcome = &report.outcome;
             let us = outcome
                 .us_per_page()
-                .map_or_else(String::new, |us| format!("{us:>8.2} us a page"));
+                .map_or_else(String::new, |us| format!("{us:>8.2} us/page"));
             let wrong = match outcome.checks.wrong {
                 0 => String::new(),
                 wrong => format!("  {wrong} WRONG"),
@@ -113,7 +113,7 @@ fn result(index: usize, total: usize, line: &Line) -> String {
     }
 }
 
-/// How much of a run is done, 0 to 1: the measured time is most of it.
+/// The completed part of a run, 0 to 1: the measured time is most of it.
 fn share(phase: Phase, done: f64) -> f64 {
     let (before, length) = match phase {
         Phase::Corpus | Phase::Load => (0.0, 0.05),

@@ -15,44 +15,46 @@ use crate::failure::Failure;
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = AFTER_HELP)]
 pub struct SuiteArgs {
-    /// Files, directories (searched to their depth) and archives (zip, gzip and zstd are opened); or a bundled sample's name
+    /// Files, directories (searched recursively) and archives (zip, gzip and zstd are opened); or the name of a bundled
+    /// sample
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// Measure the records of one PATH, each alone and in frames: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
     #[arg(long, value_name = "FORMAT")]
     records: Option<String>,
-    /// Only these codecs, with commas between [default: all that run here, but for none]
+    /// Only these codecs, separated by commas [default: all that run here except none]
     #[arg(short = 'c', long, value_name = "LIST")]
     codecs: Option<String>,
-    /// Lengths of blocks, with commas between [default: 4K,8K,16K,32K,64K, those that the data has]; with --records
-    /// lengths of frames [default: 4K,16K]
+    /// Block sizes, separated by commas [default: 4K,8K,16K,32K,64K, those that the data has]; with --records
+    /// frame sizes [default: 4K,16K]
     #[arg(short = 'b', long, value_name = "LIST")]
     block_bytes: Option<String>,
-    /// With --records: bytes of a trained dictionary, 0 for none [default: 32K]
+    /// With --records: size of a trained dictionary, 0 for none [default: 32K]
     #[arg(long, value_name = "BYTES")]
     dictionary_bytes: Option<Bytes>,
-    /// Numbers of threads, with commas between [default: 1 and the number of CPUs; with --records 1]
+    /// Numbers of threads, separated by commas [default: 1 and the number of CPUs; with --records 1]
     #[arg(short = 't', long, value_name = "LIST")]
     threads: Option<String>,
-    /// Passes that are measured; the best and the median are reported [default: 3]
+    /// Measured passes; the best and the median are reported [default: 3]
     #[arg(short_alias = 'n', long, value_name = "N")]
     passes: Option<usize>,
-    /// Take so many bytes of all files together, in pieces evenly spread over them, as in 500M [default: all]
+    /// Sample at most N bytes of all files together, in pieces evenly spread over them, as in 500M [default: all]
     #[arg(long, value_name = "BYTES")]
     max_bytes: Option<Bytes>,
-    /// Take so many bytes of each file, in pieces evenly spread over it [default: all]
+    /// Sample at most N bytes of each file, in pieces evenly spread over it [default: all]
     #[arg(long, value_name = "BYTES")]
     max_file_bytes: Option<Bytes>,
-    /// One pass over a sample of 8M, unless --passes or --max-bytes say otherwise
+    /// Run one pass over a sample of 8M, unless --passes or --max-bytes is given
     #[arg(long)]
     quick: bool,
-    /// Take an archive's own, compressed bytes instead of opening it
+    /// Measure an archive's own, compressed bytes instead of opening it
     #[arg(long)]
     raw: bool,
-    /// Write summary.tsv, overall.tsv, suite_wide_Nt.tsv (with --records records.tsv), results.json and report.html there
+    /// Write summary.tsv, overall.tsv, suite_wide_Nt.tsv (with --records records.tsv), results.json and report.html to
+    /// this directory
     #[arg(short = 'o', long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Say nothing but the report
+    /// Print only the report
     #[arg(short = 'q', long)]
     pub quiet: bool,
 }
@@ -65,7 +67,7 @@ docs/commands/suite.md explains the report, the files and how it is measured.
   leafpress suite /data --max-bytes 500M --quick
   leafpress suite users.jsonl.gz --records jsonl:/user/id --out result";
 
-/// What the arguments ask for.
+/// The requested measurement.
 #[derive(Debug)]
 pub enum Asked {
     /// Files in blocks.
@@ -75,7 +77,7 @@ pub enum Asked {
 }
 
 impl SuiteArgs {
-    /// What the arguments ask for, checked as far as that goes without the data.
+    /// The requested measurement, validated as far as possible without the data.
     pub fn asked(&self) -> Result<Asked, Failure> {
         let asked = match &self.records {
             None => self.files().map(Asked::Files),
@@ -94,7 +96,7 @@ impl SuiteArgs {
         if self.dictionary_bytes.is_some() {
             return Err(refused(
                 "dictionary-bytes",
-                "it goes with --records: blocks of files are compressed without",
+                "requires --records: blocks of files are compressed without one",
             ));
         }
         let mut options = Options::new(self.paths.clone());
@@ -113,7 +115,7 @@ impl SuiteArgs {
         let format: RecordFormat = format.parse()?;
         let [path] = self.paths.as_slice() else {
             let reason = format!(
-                "{} PATHs are given, and it takes one: name a directory for several dumps",
+                "{} PATHs are given, and it takes one: use a directory for several dumps",
                 self.paths.len()
             );
             return Err(refused("records", &reason));
@@ -121,13 +123,13 @@ impl SuiteArgs {
         if self.raw {
             return Err(refused(
                 "raw",
-                "an archive's own bytes are no records: leave it out with --records",
+                "an archive's own bytes are not records: omit it with --records",
             ));
         }
         if self.max_file_bytes.is_some() {
             return Err(refused(
                 "max-file-bytes",
-                "records are sampled by --max-bytes: leave it out with --records",
+                "records are sampled by --max-bytes: omit it with --records",
             ));
         }
         let mut options = records::Options::new(path.clone(), format);
@@ -145,7 +147,7 @@ impl SuiteArgs {
         Ok(options)
     }
 
-    /// Passes, and of how many bytes, where `passes` is the default.
+    /// Number of passes and bytes, with `passes` as the default.
     fn extent(&self, passes: usize) -> (usize, Option<u64>) {
         let (passes, most) = if self.quick {
             (1, Some(QUICK_BYTES))
@@ -176,7 +178,7 @@ fn codecs(text: &str) -> Result<Vec<Codec>, LabError> {
     words::list(&[text]).iter().map(codec).collect()
 }
 
-/// An error of the laboratory as this command reports it.
+/// Converts an error of the laboratory to this command's report.
 pub fn failure(error: &LabError) -> Failure {
     match error {
         LabError::Cancelled => Failure::Interrupted("interrupted: nothing was measured yet".into()),

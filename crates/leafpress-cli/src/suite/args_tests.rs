@@ -75,7 +75,7 @@ fn what_is_out_of_bounds_is_told() {
     refused("a -c lz5", &["--codecs", "lz5", "zstd"]);
     refused("a -c ,", &["--codecs", "empty"]);
     refused("a -c lz4,lz4", &["--codecs", "lz4", "twice"]);
-    refused("a -b 4X", &["--block-bytes", "4X", "no number of bytes"]);
+    refused("a -b 4X", &["--block-bytes", "invalid size `4X`"]);
     refused("a -b 0", &["--block-bytes", "0", "64"]);
     refused("a -b 17M", &["--block-bytes", "17M", "16M"]);
     refused("a -b 4K,4096", &["--block-bytes", "4K", "twice"]);
@@ -108,7 +108,7 @@ fn records_have_options_of_their_own() {
     assert_eq!((said.passes, said.max_bytes), (1, Some(QUICK_BYTES)));
     refused("a b --records tsv", &["--records", "2 PATHs", "directory"]);
     refused("a --records json", &["--records", "json", "jsonl:/POINTER"]);
-    refused("a --records tsv --raw", &["--raw", "leave it out with --records"]);
+    refused("a --records tsv --raw", &["--raw", "omit it with --records"]);
     refused(
         "a --records tsv --max-file-bytes 1M",
         &["--max-file-bytes", "--max-bytes"],

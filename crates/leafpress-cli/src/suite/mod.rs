@@ -1,4 +1,5 @@
-//! `leafpress suite`: the compression test suite on the user's files, as a table, as files, and as a page with charts.
+//! `leafpress suite`: the compression test suite on the user's files; prints a table and writes files and a page with
+//! charts.
 
 mod args;
 
@@ -33,8 +34,8 @@ pub fn run(args: &SuiteArgs) -> Result<(), Failure> {
     }
 }
 
-/// Measures under a bar; the directory for files is made when the data was read and can be measured, so that bad input
-/// leaves none behind.
+/// Measures under a progress bar; the output directory is created after the data has been read and validated, so that
+/// bad input leaves none behind.
 fn measure<R>(
     args: &SuiteArgs,
     run: impl FnOnce(&AtomicBool, &mut dyn FnMut(&Progress)) -> Result<R, LabError>,
@@ -63,8 +64,8 @@ fn measure<R>(
     report.map_err(|e| failure(&e))
 }
 
-/// Prints the report, writes the files and says where they are. A reader who goes away does not keep files from being
-/// written.
+/// Prints the report, writes the files and prints where they are. The files are written even if the reader of standard
+/// output goes away.
 fn tell(args: &SuiteArgs, text: &str, write: impl FnOnce(&Path) -> Result<Written, LabError>) -> Result<(), Failure> {
     let printed = output::print_report(text);
     if let Some(out) = &args.out {

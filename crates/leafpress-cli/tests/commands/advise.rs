@@ -39,7 +39,8 @@ impl Data {
         Self { directory }
     }
 
-    /// Data of which every 4 KB are half noise, and of eight in a row the last three repeat the first: long blocks hold less of it.
+    /// Data of which every 4 KB are half noise, and of eight in a row the last three repeat the first: long blocks hold
+    /// less of it.
     fn repeats(&self) -> String {
         let mut next = random();
         let mut repeats = Vec::new();
@@ -103,15 +104,15 @@ fn the_bundled_sample_is_advised_on() {
         "compressed by lz4 in blocks of 8K",
         "200GB of data, 15GB of memory (7.50%)",
         "Break-even: lz4",
-        "It would change:",
-        "How pages are asked for was not said: hotset:20:80 was assumed.",
-        "The device's latency, 110 us, was given and not measured",
+        "Sensitivity:",
+        "The access distribution was not given: hotset:20:80 was assumed.",
+        "The device's latency, 110 us, was given, not measured",
         "* recommended",
         "none 8K",
     ] {
         assert!(text.contains(part), "no `{part}` in {text}");
     }
-    assert!(!text.contains("Taken for want of better"), "{text}");
+    assert!(!text.contains("Assumed: "), "{text}");
 }
 
 #[test]
@@ -119,9 +120,7 @@ fn sizes_that_were_not_given_are_said() {
     let data = Data::new();
     let text = flat(&advise(&[&data.text("text"), "--device-us", "110"]));
     assert!(
-        text.contains(
-            "Taken for want of better: the data to be the sample, 4M, and the memory an eighth of the data, 512K."
-        ),
+        text.contains("Assumed: the sample's size for the data, 4M, and an eighth of the data for the memory, 512K."),
         "{text}"
     );
 }
@@ -159,9 +158,9 @@ fn the_device_is_measured() {
         "--access",
         "uniform",
     ]);
-    assert!(text.contains("us a read of"), "{text}");
+    assert!(text.contains("us per read of"), "{text}");
     assert!(
-        flat(&text).contains("Blocks longer than 8K are charged with what an access does not want"),
+        flat(&text).contains("Blocks larger than 8K contain data that an access does not need"),
         "{text}"
     );
     let left: Vec<_> = std::fs::read_dir(data.path("")).expect("read").flatten().collect();
@@ -185,11 +184,8 @@ fn a_result_of_fio_does_instead() {
         "--data",
         "1G",
     ]);
-    assert!(text.contains("Device 200 us a read of 8K"), "{text}");
-    assert!(
-        flat(&text).contains("fio does not tell reads at random places"),
-        "{text}"
-    );
+    assert!(text.contains("Device 200 us per read of 8K"), "{text}");
+    assert!(flat(&text).contains("fio does not distinguish random reads"), "{text}");
 }
 
 #[test]
@@ -216,7 +212,7 @@ fn what_the_probe_wrote_does_instead() {
             "1G",
         ];
         let text = advise(&words);
-        assert!(text.contains("us a read of 8K"), "{text}");
+        assert!(text.contains("us per read of 8K"), "{text}");
     }
 }
 
@@ -233,7 +229,7 @@ fn a_trace_ends_the_guessing() {
         "--memory",
         "4M",
     ]));
-    assert!(text.contains("those of one LRU list, exactly"), "{text}");
+    assert!(text.contains("exact for a single LRU list"), "{text}");
     assert!(!text.contains("was assumed"), "{text}");
 }
 
@@ -253,7 +249,7 @@ fn a_trace_of_records_says_what_memory_their_cache_needs() {
         &out,
     ]);
     assert!(
-        text.contains("hits by a cache's memory") && text.contains("compressed"),
+        text.contains("hit ratio by memory") && text.contains("compressed"),
         "{text}"
     );
     assert!(std::path::Path::new(&out).join("mrc.tsv").is_file());
@@ -311,8 +307,8 @@ fn files_are_written() {
     );
 }
 
-/// Even access and a device that takes as long for any block: the longest blocks, which compress best, are best. Where a tenth is hot the
-/// shortest are. Sentence, table and page are of one model.
+/// Even access and a device that takes as long for any block: the longest blocks, which compress best, are best. Where
+/// a tenth is hot the shortest are. Sentence, table and page are of one model.
 #[test]
 fn the_page_says_what_the_command_says_of_blocks_longer_than_an_access() {
     let data = Data::new();
@@ -391,7 +387,7 @@ fn bad_input_is_told_in_a_line() {
     bad(&[&text], &["--device", "--device-us", "--device-json", "--fio-json"]);
     bad(
         &[&text, "--device-us", "110", "--data-bytes", "99999999P"],
-        &["--data-bytes", "too many bytes"],
+        &["--data-bytes", "is too large"],
     );
     bad(
         &["/no/such/file", "--device-us", "110"],
@@ -427,10 +423,10 @@ fn bad_input_is_told_in_a_line() {
         &[&text, "--device-us", "110", "--access", "trace:/no/trace"],
         &["/no/trace"],
     );
-    // What cannot be verified is told after the advice, or before if that is known.
+    // An impossible verification is reported after the advice, or before if that is known.
     bad(
         &[&text, "--device-us", "110", "--access", &junk, "--verify"],
-        &["--verify", "law"],
+        &["--verify", "a trace"],
     );
 }
 
@@ -478,7 +474,7 @@ fn it_is_said_how_much_of_the_sample_was_taken() {
     );
 }
 
-/// A directory's own reports are no data, no file counts twice, and zeros are told.
+/// A directory's own reports are skipped, no file counts twice, and zeros are reported.
 #[test]
 fn a_directory_is_sampled_with_care() {
     let directory = TempDir::new().expect("a temporary directory");
@@ -502,7 +498,7 @@ fn a_directory_is_sampled_with_care() {
     let first = flat(&advise(&arguments));
     let second = flat(&advise(&arguments));
     for text in [&first, &second] {
-        assert!(text.contains("are zeros only"), "{text}");
+        assert!(text.contains("contain only zeros"), "{text}");
         assert!(text.contains("in 2 files"), "one file has two names: {text}");
     }
     assert!(second.contains("a report of leafpress"), "{second}");

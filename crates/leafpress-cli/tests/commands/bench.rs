@@ -163,8 +163,8 @@ fn time_mode_and_open_loop() {
 
 /// However short the run: starting and ending its threads takes CPU time too, and time.
 ///
-/// In a process of its own, since the system counts what runs beside it only at its ticks: a test on another thread would add up to
-/// 10 ms of CPU time to a run of one.
+/// In its own process, since the system counts other threads only at its ticks: a test on another thread
+/// would add up to 10 ms of CPU time to a run of one.
 #[test]
 fn no_more_cores_are_busy_than_there_are() {
     let cores = std::thread::available_parallelism().unwrap().get() as f64;
@@ -223,7 +223,7 @@ fn files_hold_what_was_measured() {
     );
 }
 
-/// The files were asked for, whoever reads the report (`| head`).
+/// Requested files are written even if the report is not read to its end (`| head`).
 #[test]
 fn files_are_written_though_the_reader_has_gone() {
     let directory = TempDir::new().expect("a temporary directory");
@@ -300,7 +300,7 @@ fn few_records_are_resident_with_what_is_held() {
             assert!(grown > 16.0 * records && grown < 48.0 * records, "{text}");
             continue;
         }
-        let held = figure(&text, "Held by its own account:") * records;
+        let held = figure(&text, "Held by its own accounting:") * records;
         let mebibyte = f64::from(1 << 20);
         assert!((grown - held).abs() < held / 10.0 + mebibyte, "{input}: {text}");
     }
@@ -325,7 +325,7 @@ fn people_get_a_table_and_scripts_pibenchs_lines() {
     assert!(pibench.starts_with("Environment:"), "{pibench}");
     let output = run(&["bench", "--compare", "btreemap", "leafpress", "--report", "pibench"]);
     assert_bad_input(&output, &["--report: ", "one index"]);
-    // A terminal of its own.
+    // A pseudo-terminal.
     let command = format!("{} bench {}", env!("CARGO_BIN_EXE_leafpress"), arguments.join(" "));
     let Ok(output) = std::process::Command::new("script")
         .args(["-qec", &command, "/dev/null"])
@@ -340,11 +340,11 @@ fn people_get_a_table_and_scripts_pibenchs_lines() {
     assert!(text.contains("held") && !text.contains("Environment:"), "{text}");
 }
 
-/// Where there is no figure, it is said why.
+/// A missing figure is explained.
 #[test]
 fn what_grows_by_too_little_is_told() {
     let text = bench(&["btreemap", "-n", "10"]);
-    assert!(text.contains("Resident growth: not known, growth of"), "{text}");
+    assert!(text.contains("Resident growth: unknown, growth of"), "{text}");
     let text = bench(&["--compare", "btreemap", "dummy", "-n", "10"]);
     assert!(
         text.contains("btreemap in 100% read: no resident memory: growth of"),

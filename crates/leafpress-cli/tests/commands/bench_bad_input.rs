@@ -19,7 +19,7 @@ fn what_cannot_work_is_one_line_and_exit_2() {
         ),
         (&["btreemap", "--mode", "forever"], ["forever", "time"]),
         (&["btreemap", "--pcm=maybe"], ["maybe", "--pcm"]),
-        (&["hashmap", "-r", "0", "-s", "1"], ["--scan_ratio", "no order"]),
+        (&["hashmap", "-r", "0", "-s", "1"], ["--scan_ratio", "unordered"]),
         (&["btreemap", "-k", "1"], ["--key_size", "255 different keys"]),
         (&["nonesuch"], ["nonesuch", "skiplist"]),
         (&["./no/such.so"], ["./no/such.so", "No such file"]),
@@ -39,7 +39,7 @@ fn what_cannot_work_is_one_line_and_exit_2() {
     }
 }
 
-/// A file that is no wrapper is refused with the loader's own words, exit 1.
+/// A file that is not a wrapper is rejected with the loader's own message, exit 1.
 #[test]
 fn a_foreign_library_says_why() {
     let directory = TempDir::new().expect("a temporary directory");
@@ -59,7 +59,7 @@ fn a_foreign_library_says_why() {
     assert_eq!(message.lines().count(), 1, "{message}");
 }
 
-/// What is no number at all, negative, or too long for the machine's numbers is told with the range, and not taken for an option.
+/// A value that is not a number, negative, or out of range is reported with the range, and not taken for an option.
 #[test]
 fn what_is_no_number_is_told_with_its_range() {
     for (option, value, range) in [
@@ -76,11 +76,11 @@ fn what_is_no_number_is_told_with_its_range() {
         ("-s", "-1", "between 0 and 1"),
         ("--scan_size", "-1", "between 1 and 1048576"),
         ("--sampling_ms", "-1", "between 1 and 3600000"),
-        ("--skew", "high", "0.5 self-similar"),
+        ("--skew", "high", "0.5 for self-similar"),
         ("--seed", "99999999999999999999", "between 0 and 18446744073709551615"),
         ("--seconds", "ten", "at most 2592000"),
         ("--latency_sampling", "all", "between 0 and 1"),
-        ("--pool_size", "-1", "`-1` is no number of bytes"),
+        ("--pool_size", "-1", "invalid size `-1`"),
         ("--skew", "-1", "at least 0"),
         ("-c", "300", "0, 1 or 2"),
         ("-x", "-1", "0, 1, 2 or 3"),
@@ -112,11 +112,11 @@ fn a_prefix_that_leaves_no_room_is_told() {
 fn what_is_named_twice_is_told() {
     assert_bad_input(
         &run(&["bench", "dummy", "--ycsb", "A,C,A"]),
-        &["--ycsb", "A is there twice"],
+        &["--ycsb", "A is listed twice"],
     );
     assert_bad_input(
         &run(&["bench", "--compare", "dummy", "dummy"]),
-        &["--compare", "dummy is there twice"],
+        &["--compare", "dummy is listed twice"],
     );
     let directory = TempDir::new().expect("a temporary directory");
     for html in ["same", "./same"] {

@@ -17,7 +17,7 @@ fn run(arguments: &[&str], pool_path: &str) -> Output {
         .expect("leafpress starts")
 }
 
-/// A wrapper compiled here: find, insert and scan reach it, options too, and what it throws is told.
+/// A wrapper compiled here: find, insert and scan reach it, options too, and its exceptions are reported.
 #[test]
 fn a_wrapper_is_driven() {
     let directory = TempDir::new().expect("a temporary directory");
@@ -56,11 +56,11 @@ fn a_wrapper_is_driven() {
         "the report is printed all the same"
     );
     assert!(
-        stderr(&output).contains("returned what they must not"),
+        stderr(&output).contains("returned wrong records"),
         "{}",
         stderr(&output)
     );
-    // What was measured is told before the tree is deleted, which some wrappers do not survive.
+    // Results are printed before the tree is deleted, which some wrappers do not survive.
     let output = run(&[&wrapper], "die");
     assert!(!output.status.success());
     let report = stdout(&output);

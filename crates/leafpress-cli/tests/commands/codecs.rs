@@ -75,9 +75,9 @@ fn the_table_has_a_line_per_codec_and_says_what_was_measured() {
 #[test]
 fn a_verdict_comes_first() {
     for (codecs, verdict) in [
-        ("none,lz4,zstd:1", "zstd:1 stores the least: "),
+        ("none,lz4,zstd:1", "zstd:1 compresses best: "),
         ("zstd:1", "zstd:1: "),
-        ("none", "none alone compresses nothing; "),
+        ("none", "none only copies, at "),
     ] {
         let text = stdout(&run(&["codecs", "--codecs", codecs]));
         assert!(text.starts_with(verdict), "{codecs}:\n{text}");
@@ -125,7 +125,7 @@ fn absent_qpl_is_reported_with_the_reason() {
     assert_eq!(
         output.status.code(),
         Some(0),
-        "an absent library is no failure of the list"
+        "an absent library does not fail the list"
     );
 }
 

@@ -102,18 +102,18 @@ fn the_comparison_runs_every_map_and_refuses_bad_input() {
     }
     let json = std::fs::read(directory.path().join("peers.json")).expect("peers.json");
     let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
-    // So few are weighed by themselves: what they are resident with is what they hold.
+    // A small map is weighed separately: its resident memory is its own.
     for line in json["lines"].as_array().expect("lines") {
         let resident = line["resident_bytes_per_record"].as_f64();
         let Some(resident) = resident else {
             let why = line["resident_unknown"].as_str().expect("it is said why");
             assert!(
-                why.contains("too little to tell") && stdout(&output).contains("no resident memory of "),
+                why.contains("too small to separate") && stdout(&output).contains("no resident memory of "),
                 "{line}"
             );
             continue;
         };
-        // Maps that do not say what they hold have keys, values and pointers.
+        // Maps without their own accounting have keys, values and pointers.
         let held = line["bytes_held_per_record"].as_f64().unwrap_or(200.0);
         assert!((resident - held).abs() * 2000.0 < f64::from(1 << 20), "{line}");
     }

@@ -24,7 +24,8 @@ fn entries(path: &Path) -> usize {
     fs::read_dir(path).expect("read").count()
 }
 
-/// A probe of a moment that must end well. What it says, in one line: where its lines end hangs on how long the path is.
+/// A probe of a moment that must end well. What it says, in one line: where its lines end hangs on how long the path
+/// is.
 #[track_caller]
 fn device(path: &Path, arguments: &[&str]) -> String {
     let moment = ["device", text(path), "--seconds", "0.05"];
@@ -40,8 +41,8 @@ fn the_report_has_every_block_size_and_the_file_is_gone() {
     let said = device(directory.path(), &["--file-bytes", "4M"]);
     let mut at = 0;
     for part in [
-        "a file of 4M, random bytes, made for this and removed on ",
-        "one in 9 at a random place, 88.9% sequential, as",
+        "a temporary file of 4M, random bytes on ",
+        "one in 9 at a random offset, 88.9% sequential, as",
         "0.05 s each",
         "IOPS",
         "us per",
@@ -144,7 +145,7 @@ fn memory_is_not_taken_for_a_device() {
     }
     let directory = TempDir::new_in(shared).expect("a temporary directory");
     let said = device(directory.path(), &["--file-bytes", "4M", "-b", "4K"]);
-    assert!(said.contains("! tmpfs is memory: there is no device"), "{said}");
+    assert!(said.contains("! tmpfs is in memory: there is no device"), "{said}");
     assert!(said.contains("no direct I/O (the file system is in memory)"), "{said}");
 }
 

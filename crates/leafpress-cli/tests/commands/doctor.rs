@@ -70,7 +70,7 @@ fn device(root: &Path, name: &str, state: &str) {
     }
 }
 
-/// A queue that QPL can use, but for `changes`; an empty value takes the attribute away.
+/// A queue that QPL can use, except for `changes`; an empty value removes the attribute.
 fn queue(root: &Path, name: &str, changes: &[(&str, &str)]) {
     let attributes = [
         ("mode", "shared"),
@@ -194,7 +194,7 @@ fn a_queue_without_its_device_file_is_not_usable() {
         tree.path(),
         "iax1/wq1.0",
         "not_usable",
-        &["/dev/iax/wq1.0 is not there"],
+        &["/dev/iax/wq1.0 does not exist"],
     );
     // What cannot be opened for another reason.
     std::fs::create_dir(tree.path().join("dev/iax/wq1.0")).expect("made");
@@ -227,7 +227,8 @@ fn devices_that_do_not_work_are_told_apart() {
 fn unreadable_entries_do_not_stop_the_report() {
     let tree = healthy();
     let devices = tree.path().join("sys/bus/dsa/devices");
-    // A directory where an attribute should be, bytes that are no text, names that only look like devices, a dangling link.
+    // A directory where an attribute should be, bytes that are not UTF-8, names that only resemble devices, a dangling
+    // link.
     std::fs::remove_file(devices.join("iax1/numa_node")).expect("removed");
     std::fs::create_dir(devices.join("iax1/numa_node")).expect("made");
     std::fs::write(devices.join("wq1.0/name"), [0xff, 0xfe, b'\n']).expect("written");
@@ -346,7 +347,7 @@ fn the_running_machine_is_examined_without_leaving_a_file() {
 fn a_directory_that_is_not_there_is_bad_input() {
     assert_bad_input(
         &run(&["doctor", "--dir", "/no/such/directory"]),
-        &["--dir", "/no/such/directory", "is no directory"],
+        &["--dir", "/no/such/directory", "not a directory"],
     );
 }
 

@@ -189,7 +189,8 @@ fn the_table_and_the_files_are_there() {
     assert!(json.to_string().contains("leafpress eval"), "the command line is in it");
 }
 
-/// Huge pages, and what the run itself needs, some megabytes a thread, are neither counted as the tree's nor taken off it.
+/// Huge pages, and what the run itself needs, some megabytes a thread, are neither counted as the tree's nor taken off
+/// it.
 #[test]
 fn few_records_are_resident_with_what_is_held() {
     for keys in ["2000", "20000"] {
@@ -208,9 +209,9 @@ fn few_records_are_resident_with_what_is_held() {
         assert_eq!(rows.len(), 4);
         for row in rows {
             let Some(resident) = number(&row, "loaded_rss_growth_bytes") else {
-                assert!(row["rss_growth_unknown"].contains("too little to tell"), "{row:?}");
+                assert!(row["rss_growth_unknown"].contains("too small to separate"), "{row:?}");
                 assert!(
-                    stdout(&evaluation.output).contains("too little to tell"),
+                    stdout(&evaluation.output).contains("too small to separate"),
                     "the text says so too"
                 );
                 continue;
@@ -436,7 +437,7 @@ fn long_data_is_sampled() {
     assert!(page.contains("evenly spread over 520M"));
 }
 
-/// What the head of a file is like says nothing of the rest: the same bytes in another order have the same figures.
+/// The head of a file is not representative: the same bytes in another order have equal figures.
 #[test]
 fn values_come_from_the_whole_file() {
     let directory = TempDir::new().expect("a temporary directory");

@@ -27,7 +27,7 @@ fn start(out: &Path) -> Child {
         .arg(out)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // A group of its own, as a shell gives a job: Ctrl-C goes to all of it.
+        // Its own process group, as a shell gives a job: Ctrl-C goes to all of it.
         .process_group(0)
         .spawn()
         .expect("leafpress starts")
@@ -133,7 +133,7 @@ fn children(id: u32) -> usize {
     std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).map_or(0, |text| text.split_whitespace().count())
 }
 
-/// The benchmark of one index: what was asked for is not there, and nothing is left beside it.
+/// The benchmark of one index: the requested file does not exist, and nothing else is left.
 #[test]
 fn a_benchmark_ends_and_leaves_nothing() {
     let directory = TempDir::new().expect("a temporary directory");
@@ -180,11 +180,11 @@ fn a_benchmark_ends_and_leaves_nothing() {
     assert_eq!(std::fs::read_dir(&directory).expect("a directory").count(), 0);
 }
 
-/// A comparison keeps the runs that had finished, in the table and in the files.
+/// A comparison keeps the finished runs, in the table and in the files.
 #[test]
 fn a_comparison_keeps_what_had_finished() {
     let directory = TempDir::new().expect("a temporary directory");
-    // Many runs in turn, of which no two are there at once: when the third is there, two have finished.
+    // Many runs in turn, one at a time: when the third one exists, two have finished.
     let child = leafpress()
         .args(["bench", "--compare", "dummy", "btreemap", "-n", "1000", "-p", "1000"])
         .args(["--warmup", "1", "--repeat", "300", "--json", "out.json"])
@@ -205,7 +205,7 @@ fn a_comparison_keeps_what_had_finished() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(
-        stderr(&output).contains("the table has what had finished"),
+        stderr(&output).contains("the table contains the finished runs"),
         "{}",
         stderr(&output)
     );
@@ -226,7 +226,7 @@ fn child_of(id: u32) -> Option<u32> {
     children.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether the process has a handler of its own for Ctrl-C.
+/// Whether the process has its own handler for Ctrl-C.
 pub fn watches_for_ctrl_c(id: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));

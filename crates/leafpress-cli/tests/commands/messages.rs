@@ -1,4 +1,4 @@
-//! What is said of arguments that cannot work: one line that begins with the flag.
+//! Messages about invalid arguments: one line that begins with the flag.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -13,26 +13,26 @@ fn numbers_that_are_none_are_told_plainly() {
     for (arguments, words) in [
         (
             "eval --background-threads=x",
-            &["--background-threads: `x` is no whole number"][..],
+            &["--background-threads: `x` is not a whole number"][..],
         ),
         (
             "eval --background-threads=-1",
-            &["--background-threads: `-1` is under 0"],
+            &["--background-threads: `-1` is negative"],
         ),
         (
             "pool --workers=99999999999999999999",
             &["--workers: `99999999999999999999`", "too large"],
         ),
-        ("cache --backend-us=x", &["--backend-us: `x` is no number"]),
+        ("cache --backend-us=x", &["--backend-us: `x` is not a number"]),
         ("cache --backend-us=", &["--backend-us: it is empty"]),
-        ("pool --bytes=1X", &["--bytes: `1X` is no number of bytes"]),
+        ("pool --bytes=1X", &["--bytes: invalid size `1X`"]),
         (
             "bench leafpress:none --tree leaf_bytes=8X",
-            &["--tree: leaf_bytes: `8X` is no number of bytes"],
+            &["--tree: leaf_bytes: invalid size `8X`"],
         ),
         (
             "bench leafpress:none --pool_size=1X",
-            &["--pool_size: `1X` is no number of bytes"],
+            &["--pool_size: invalid size `1X`"],
         ),
         ("doctor --jsn", &["unexpected argument '--jsn' found; tip:", "--json"]),
     ] {
@@ -173,8 +173,8 @@ fn data_is_blamed_by_its_flag() {
     }
 }
 
-/// Each flag and argument that takes what is there already, with a path that cannot be it: which one, and what is wrong, is said first, and
-/// nothing was begun. `{}` is the path.
+/// Each flag and argument that takes what is there already, with a path that cannot be it: which one, and what is
+/// wrong, is said first, and nothing was begun. `{}` is the path.
 #[test]
 fn a_path_that_cannot_be_used_is_blamed_by_its_flag() {
     let directory = TempDir::new().expect("a temporary directory");

@@ -38,7 +38,7 @@ fn the_report_says_what_pays_and_from_where_on() {
     let mut at = 0;
     for part in [
         "200G of data in pages of 8K, 15G of memory (7.50%)",
-        "Access hotset:20:80 · device 462.86 us a read",
+        "Access hotset:20:80 · device 462.86 us per read",
         "Corrected formulas · replacement clock",
         "Without compression: ",
         "lz4: ratio 2.13, 2 us to compress a page, 1 us to decode one",
@@ -66,7 +66,7 @@ fn published_figures_come_out_of_the_command_line() {
         "0,100",
     ]);
     let us: Vec<_> = rows.iter().map(|row| row["us_per_page"].as_str()).collect();
-    // 112 us x 0.97, then as figure 12b has it at C = 100%.
+    // 112 us x 0.97, then as in figure 12b at C = 100%.
     assert_eq!(us, ["108.640000", "105.034900", "114.460000", "108.466300"]);
     assert_eq!(figure(&rows[0], "raw_us_per_page"), 106.7);
 }
@@ -192,11 +192,11 @@ fn a_trace_is_read_as_text_and_as_bytes() {
 #[test]
 fn mistakes_are_one_line_and_exit_status_2() {
     let cases: [(&[&str], &[&str]); 22] = [
-        (&["--data", "-1"], &["--data", "no number of bytes"]),
-        (&["--memory", "-5GB"], &["--memory", "no number of bytes"]),
+        (&["--data", "-1"], &["--data", "invalid size"]),
+        (&["--memory", "-5GB"], &["--memory", "invalid size"]),
         (&["--data", "0"], &["--data", "a page"]),
-        (&["--data", "15 GB"], &["--data", "no number of bytes"]),
-        (&["--data-bytes", "99999999T"], &["--data-bytes", "too many bytes"]),
+        (&["--data", "15 GB"], &["--data", "invalid size"]),
+        (&["--data-bytes", "99999999T"], &["--data-bytes", "is too large"]),
         (&["--memory", "1K"], &["--memory"]),
         (&["--page-bytes", "0"], &["--page-bytes"]),
         (&["--codec", "lz4"], &["--codec", "NAME=RATIO"]),

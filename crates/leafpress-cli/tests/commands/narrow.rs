@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::common::{leafpress, stderr, stdout};
 
-/// What a command prints in a terminal of so many columns; 80 are what there are without one.
+/// Output of a command in a terminal of this width; 80 columns without one.
 #[track_caller]
 fn printed(directory: &Path, columns: &str, arguments: &str) -> (String, String) {
     let output = leafpress()
@@ -93,7 +93,7 @@ fn tables_are_the_same_at_every_width() {
     }
 }
 
-/// What is no number of columns is not one.
+/// An invalid number of columns is ignored.
 #[test]
 fn columns_that_are_none_are_80() {
     let directory = TempDir::new().expect("a temporary directory");

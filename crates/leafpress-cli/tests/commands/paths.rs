@@ -68,7 +68,7 @@ fn traces_may_have_any_name() {
     }
 }
 
-/// A library is found by its name, and its pool's path reaches it as it is.
+/// A library is found by its name, and its pool's path reaches it unchanged.
 #[test]
 fn a_library_may_have_any_name() {
     for arguments in [

@@ -215,7 +215,7 @@ fn other_pages_become_hot() {
     ]);
 }
 
-/// A gain is told beside a run without compression, which nobody has to ask for.
+/// A gain is reported relative to an uncompressed run, which is added automatically.
 #[test]
 fn a_run_is_compared_with_one_without_compression() {
     let pages = Pages::new();
@@ -285,7 +285,7 @@ fn a_sweep_is_one_table_and_files() {
     assert!(read("over_time.tsv").lines().count() > 5);
     let html = read("report.html");
     assert!(
-        html.contains("Against the share") && html.matches("<svg").count() >= 7,
+        html.contains("By share") && html.matches("<svg").count() >= 7,
         "{}",
         html.len()
     );
@@ -363,7 +363,7 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
     let pages = Pages::new();
     let (file, directory) = (pages.text("pages.db"), pages.text("pages"));
     refused(&["-B", "120,5"], &["--bias", "120,5", "20,80"]);
-    refused(&["-f", "101"], &["--fixed", "0 to 100"]);
+    refused(&["-f", "101"], &["--fixed", "between 0 and 100"]);
     refused(&["-c", "brotli"], &["--codec", "brotli", "lz4", "zstd"]);
     refused(&["-m", "1K"], &["--memory", "1K", "64K"]);
     refused(&["-m", "lots"], &["--memory", "lots", "500M"]);
@@ -373,7 +373,7 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
     );
     refused(
         &["-p", &file, "--page-bytes", "1M", "-m", "8M"],
-        &["pages.db", "less than a page"],
+        &["pages.db", "smaller than a page"],
     );
     refused(&["-p", "/no/such/file"], &["--data", "/no/such/file", "no such file"]);
     refused(&["-p", "nonesuch"], &["nonesuch", "packages"]);
@@ -409,7 +409,7 @@ fn a_place_that_cannot_be_written_is_told() {
     );
 }
 
-/// A run that goes on for a minute if nobody ends it, and says every quarter of a second what it does.
+/// A run of a minute unless it is ended, with a progress line every quarter of a second.
 fn long_run(data: &Path, arguments: &[&str]) -> Child {
     leafpress()
         .args([
@@ -462,7 +462,7 @@ fn a_page_that_changes_under_the_run_is_a_wrong_byte() {
         "{errors:?}"
     );
     assert!(
-        stdout(&output).contains("bytes that no version of it had"),
+        stdout(&output).contains("bytes that match no version"),
         "{}",
         stdout(&output)
     );

@@ -95,10 +95,10 @@ fn what_is_left_out_of_a_dump_is_said() {
     let (told, summary) = eval(&directory.path().join("out"), &arguments);
     let flat = told.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        flat.contains("left out: 1 whose key came again (the last one counts), 1 without a key"),
+        flat.contains("skipped: 1 with a duplicate key (the last one counts), 1 without a key"),
         "{told}"
     );
-    // The last record of key a counts, and values are the lines: 16 bytes each, beside keys of 1.
+    // The last record of key a counts, and values are the lines: 16 bytes each, with keys of 1.
     assert_eq!(column(&summary, "user_bytes"), ["51"]);
 }
 
@@ -116,7 +116,7 @@ fn the_bundled_samples_have_records() {
             "jsonl:/code",
             "34924 records of characters (jsonl:/code): keys of 6 to 8 ",
         ),
-        ("characters", "jsonl:/name", "left out: 64 whose key came again"),
+        ("characters", "jsonl:/name", "skipped: 64 with a duplicate key"),
     ] {
         let out = directory.path().join(format!("{sample}-{}", format.len()));
         let arguments = ["--data", sample, "--records", format, "--workloads", "read_write_8_2"];
@@ -223,7 +223,7 @@ fn maps_are_compared_on_records_and_on_keys_of_every_kind() {
             "TreeIndex",
             "SkipMap",
             "BTreeMap",
-            "in no other",
+            "not included in any",
         ] {
             assert!(told.contains(map), "no {map} in {told}");
         }
@@ -236,7 +236,7 @@ fn maps_are_compared_on_records_and_on_keys_of_every_kind() {
     let output = run(&[&["peers", "--data", &data, "--records", "tsv"], &short[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(
-        stdout(&output).contains("left out: masstree: it takes keys up to 256 bytes"),
+        stdout(&output).contains("skipped: masstree: its keys have at most 256 bytes"),
         "{}",
         stdout(&output)
     );
@@ -263,7 +263,7 @@ fn bad_records_and_shapes_are_refused_in_one_line() {
             vec!["--records", "tsv"],
             vec!["dump.jsonl: line 1: no tab", "--records tsv"],
         ),
-        (vec!["--records", "csv:id"], vec!["line 1: no column is called `id`"]),
+        (vec!["--records", "csv:id"], vec!["line 1: no column is named `id`"]),
         (
             vec!["--records", "stanzas:id"],
             vec!["no record with a key", "1 without a key"],
@@ -274,7 +274,7 @@ fn bad_records_and_shapes_are_refused_in_one_line() {
         ),
         (
             vec!["--data", &broken, "--records", "jsonl:/id"],
-            vec!["broken.jsonl: line 2: not a JSON document"],
+            vec!["broken.jsonl: line 2: not valid JSON"],
         ),
         (
             vec!["--data", &empty, "--records", "jsonl:/id"],
@@ -290,19 +290,19 @@ fn bad_records_and_shapes_are_refused_in_one_line() {
         ),
         (
             vec!["--records", "jsonl:/id", "--keys", "4"],
-            vec!["--keys", "4 are asked for", "3 records"],
+            vec!["--keys", "4 are requested", "3 records"],
         ),
         (
             vec!["--records", "jsonl:/id", "--cut", "lines"],
-            vec!["--cut", "leave it out"],
+            vec!["--cut", "omit it"],
         ),
         (
             vec!["--records", "jsonl:/id", "--key-shape", "text"],
-            vec!["--key-shape", "leave it out"],
+            vec!["--key-shape", "omit it"],
         ),
         (
             vec!["--records", "jsonl:/id", "--value-bytes", "64"],
-            vec!["--value-bytes", "leave it out"],
+            vec!["--value-bytes", "omit it"],
         ),
         (
             vec!["--key-shape", "words"],
@@ -310,7 +310,7 @@ fn bad_records_and_shapes_are_refused_in_one_line() {
         ),
         (
             vec!["--key-shape", "uuid", "--key-bytes", "16"],
-            vec!["--key-bytes", "uuid keys have lengths of their own"],
+            vec!["--key-bytes", "uuid keys have their own lengths"],
         ),
         (
             vec!["--key-shape", "scattered", "--key-bytes", "7"],

@@ -151,7 +151,7 @@ fn what_cannot_be_read_is_listed_and_skipped() {
     let secret = data.path("secret");
     std::fs::write(&secret, vec![b'x'; 9000]).expect("written");
     std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o000)).expect("changed");
-    // Who may read everything can read this too.
+    // A privileged user can read this too.
     let skipped = if std::fs::read(&secret).is_ok() { 2 } else { 3 };
     let text = suite(&[&data.text(""), "-c", "lz4", "-b", "4K", "-t", "1"]);
     for part in [
@@ -222,7 +222,7 @@ fn a_place_that_cannot_be_written_is_told() {
     assert_bad_input(&run(&["suite", &even, "--out", &even]), &["--out", "even"]);
 }
 
-/// What is preloaded over zlib and whose `inflate` changes a byte of what it gives back.
+/// A library preloaded over zlib whose `inflate` corrupts a byte of its output.
 fn lying_zlib(directory: &Path) -> PathBuf {
     let (source, library) = (directory.join("lying.c"), directory.join("liblying.so"));
     let code = r#"
@@ -371,7 +371,7 @@ fn records_that_cannot_be_measured_are_refused() {
     refused(&[&even, "--records", "tsv"], &["even: line 1: no tab", "--records tsv"]);
     refused(&[&dump, &even, "--records", "tsv"], &["--records", "2 PATHs"]);
     refused(&[&dump, "--records", "xml"], &["--records", "`xml`", "jsonl:/POINTER"]);
-    refused(&[&dump, "--records", "tsv", "--raw"], &["--raw", "leave it out"]);
+    refused(&[&dump, "--records", "tsv", "--raw"], &["--raw", "omit it"]);
     refused(&[&dump, "--records", "tsv", "-b", "32"], &["--block-bytes", "32", "64"]);
     refused(
         &[&dump, "--dictionary-bytes", "8K"],

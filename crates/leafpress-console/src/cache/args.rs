@@ -25,17 +25,17 @@ pub struct CacheArgs {
         value_name = "LIST",
         num_args = 1..,
         help_heading = "Caches",
-        help = "leafpress[:CODEC][@POLICY], quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC]; behind a + values are compressed one by one \
+        help = "leafpress[:CODEC][@POLICY], quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC]; after +, each value is compressed separately \
                 [default: leafpress quick_cache quick_cache+zstd:3 moka, and foyer where it is compiled in]"
     )]
     pub(super) engines: Option<Vec<String>>,
-    /// What the process may grow by, all of it [default: 64M, or what a CacheBench file says]
+    /// Total memory budget (RSS growth) [default: 64M, or the CacheBench file's]
     #[arg(short = 'm', long, value_name = "BYTES", help_heading = "Caches")]
     pub(super) memory: Option<Bytes>,
-    /// A tier on a disk of so many bytes, for the caches that have one; 0 for none [default: none, or what a CacheBench file says]
+    /// Size of the disk tier, for the caches that have one; 0 for none [default: none, or the CacheBench file's]
     #[arg(long, value_name = "BYTES", help_heading = "Caches")]
     pub(super) disk: Option<Bytes>,
-    /// Where that is [default: cache.disk in the directory of --out]
+    /// File of the disk tier [default: cache.disk in the directory of --out]
     #[arg(long, value_name = "FILE", help_heading = "Caches")]
     pub(super) disk_path: Option<PathBuf>,
 
@@ -44,46 +44,48 @@ pub struct CacheArgs {
 
     #[command(flatten)]
     pub(super) paper: PaperArgs,
-    /// Values, or records, from a file, directory, archive, or bundled sample, as `leafpress eval` takes them
+    /// Values, or records, from a file, directory, archive, or bundled sample, as in `leafpress eval`
     #[arg(long, value_name = "DATA", help_heading = "Work")]
     data: Option<OsString>,
-    /// Take the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
+    /// Use the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
     #[arg(long, value_name = "FORMAT", help_heading = "Work")]
     records: Option<String>,
     /// How data without --records is cut into values: fixed:BYTES, lines, length-prefixed [default: fixed:128]
     #[arg(long, value_name = "CUT", help_heading = "Work", conflicts_with_all = ["records", "trace", "cachebench"])]
     cut: Option<String>,
-    /// Bytes of all keys and values [default: 8 times the memory]
+    /// Total bytes of keys and values [default: 8 times the memory]
     #[arg(long, value_name = "BYTES", help_heading = "Work")]
     pub(super) working_set: Option<Bytes>,
     // No docstring: rustdoc would take the brackets for links.
     #[arg(
         long,
-        value_name = "LAW",
+        value_name = "DISTRIBUTION",
         help_heading = "Work",
-        help = "How keys are chosen: uniform, zipfian[:THETA] (or zipf), self-similar[:H], hotset[:KEYS_PCT:OPERATIONS_PCT] \
-                [default: hotset:20:80 of the paper's objects, else zipfian:0.99]"
+        help = "Distribution of keys: uniform, zipfian[:THETA] (or zipf), self-similar[:H], hotset[:KEYS_PCT:OPERATIONS_PCT] \
+                [default: hotset:20:80 for the paper's objects, else zipfian:0.99]"
     )]
     pub(super) distribution: Option<String>,
-    /// Other keys become hot after so many measured operations of all threads
+    /// Move the hot set after N measured operations of all threads
     #[arg(long, value_name = "OPERATIONS", help_heading = "Work")]
     pub(super) shift_at: Option<u64>,
-    /// Ask for what a trace asked for, in its order; values of its lengths are made of --data
+    /// Replay a trace in order; values have the traced sizes, filled from --data
     #[arg(long, value_name = "FILE", help_heading = "Work")]
     trace: Option<PathBuf>,
-    /// oracle (libCacheSim's oracleGeneral), arc (.lis), csv (CacheLib's, Twitter's, time,key,size), keys [default: by the file's name]
+    /// Format of the trace: oracle (libCacheSim's oracleGeneral), arc (.lis), csv (CacheLib's, Twitter's,
+    /// time,key,size), keys [default: by the file's name]
     #[arg(long, value_name = "FORMAT", help_heading = "Work", requires = "trace")]
     trace_format: Option<String>,
-    /// Take only the first so many requests of the trace
+    /// Replay only the first N requests of the trace
     #[arg(long, value_name = "N", help_heading = "Work", requires = "trace")]
     requests: Option<u64>,
-    /// Ask as a CacheBench file wants it: operations, popularity and lengths; values are made of --data
+    /// Run the workload of a CacheBench file: operations, popularity and sizes; values are filled from --data
     #[arg(long, value_name = "FILE", help_heading = "Work", conflicts_with = "trace")]
     cachebench: Option<PathBuf>,
-    /// What keys, operations and sizes of a CacheBench file or of the paper's figure are multiplied by, up to 1 [default: 1, 0.25 of figures with many scenarios: 7 to 10]
+    /// Multiply keys, operations and sizes of a CacheBench file or a paper's figure by F, up to 1 [default: 1, 0.25 for
+    /// figures 7 to 10, which have many scenarios]
     #[arg(long, value_name = "F", allow_negative_numbers = true, help_heading = "Work")]
     pub(super) scale: Option<f64>,
-    /// Percent of the operations that overwrite a key with a new version
+    /// Percentage of the operations that overwrite a key with a new version
     #[arg(
         long,
         value_name = "PCT",
@@ -92,17 +94,17 @@ pub struct CacheArgs {
         help_heading = "Work"
     )]
     pub(super) writes: f64,
-    /// Records live so long [default: until they make room]
+    /// Time to live of records [default: none]
     #[arg(long, value_name = "SECONDS", help_heading = "Work")]
     pub(super) ttl: Option<u64>,
 
-    /// Insert every key once before the warm-up, or as many as three times the bytes of memory and disk
+    /// Insert every key once before the warm-up, up to three times the bytes of memory and disk
     #[arg(long, help_heading = "Measurement")]
     pub(super) load: bool,
-    /// Threads that ask [default: 2, or what a CacheBench file says]
+    /// Client threads [default: 2, or the CacheBench file's]
     #[arg(short = 't', long, value_name = "N", help_heading = "Measurement")]
     pub(super) threads: Option<usize>,
-    /// Operations before anything is measured [default: two for each key; none of a trace or a CacheBench file]
+    /// Warm-up operations [default: two per key; none for a trace or a CacheBench file]
     #[arg(
         long = "warmup-operations",
         alias = "warmup",
@@ -110,13 +112,13 @@ pub struct CacheArgs {
         help_heading = "Measurement"
     )]
     pub(super) warmup: Option<u64>,
-    /// Length of the measured time [default: 5; a trace is gone through once, a CacheBench file has its operations]
+    /// Length of the measurement [default: 5; a trace is replayed once, a CacheBench file defines its operations]
     #[arg(short = 'd', long, allow_negative_numbers = true, help_heading = "Measurement")]
     pub(super) seconds: Option<f64>,
-    /// Operations that are measured, in place of a time
+    /// Number of measured operations, instead of a time
     #[arg(long, value_name = "N", help_heading = "Measurement", conflicts_with = "seconds")]
     pub(super) operations: Option<u64>,
-    /// Requests per second that come whether the cache keeps up or not; times are then from when a request was due
+    /// Open loop: issue N requests per second; latency counts from the intended start
     #[arg(
         long,
         value_name = "OPS_PER_S",
@@ -124,7 +126,7 @@ pub struct CacheArgs {
         help_heading = "Measurement"
     )]
     pub(super) rate: Option<f64>,
-    /// What a miss is charged with, for what the backend would take
+    /// Cost of a miss at the backend
     #[arg(
         long,
         value_name = "US",
@@ -136,13 +138,14 @@ pub struct CacheArgs {
     /// Seed of every random choice
     #[arg(long, default_value_t = 1, help_heading = "Measurement")]
     pub(super) seed: u64,
-    /// Directory for summary.tsv, over_time.tsv, mrc.tsv, results.json, report.html and logs [default: leafpress-results/cache/TIMESTAMP]
+    /// Directory for summary.tsv, over_time.tsv, mrc.tsv, results.json, report.html and logs [default:
+    /// leafpress-results/cache/TIMESTAMP]
     #[arg(short = 'o', long, value_name = "DIR", help_heading = "Measurement")]
     pub out: Option<PathBuf>,
 }
 
 const AFTER_HELP: &str = "\
-Each cache runs in a process of its own, in the same memory, measured from outside. docs/commands/cache.md explains work, table and charts.
+Each cache runs in its own process, with the same memory, measured from outside. docs/commands/cache.md explains workloads, table and charts.
 
   leafpress cache --paper -m 64M --working-set 512M
   leafpress cache --paper fig8 -m 64M --scale 0.5
@@ -151,13 +154,13 @@ Each cache runs in a process of its own, in the same memory, measured from outsi
   leafpress cache --trace cluster.oracleGeneral.zst -m 256M --mrc
   leafpress cache --cachebench cdn/config.json --scale 0.01 -t 2 --seconds 20 --rate 20000";
 
-/// What the process may grow by where nothing says it.
+/// The default memory.
 const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
-/// Threads where nothing says how many.
+/// The default number of threads.
 const DEFAULT_THREADS: usize = 2;
 
 impl CacheArgs {
-    /// What the arguments ask for; files go to `out`. Not yet checked.
+    /// The requested comparison, with files under `out`. Not validated yet.
     pub fn options(&self, out: &std::path::Path) -> Result<Options, Failure> {
         let mut options = Options::new(self.work()?);
         let file = match &options.work {
@@ -183,7 +186,7 @@ impl CacheArgs {
         }
         let memory_bytes = self.memory.map(|Bytes(bytes)| bytes).or(file.memory_bytes);
         options.memory_bytes = memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES);
-        // A file that has a disk may be run by caches that have none.
+        // Caches without a disk tier may run a file that has one.
         let file_disk = file
             .disk_bytes
             .filter(|_| options.engines.iter().any(EngineSpec::has_disk));
@@ -194,7 +197,7 @@ impl CacheArgs {
         });
         if self.disk_path.is_some() && options.disk.is_none() {
             return Err(Failure::bad_input(
-                "--disk-path: there is no disk: say how large with --disk",
+                "--disk-path: there is no disk tier: set its size with --disk",
             ));
         }
         if let Some(path) = &self.disk_path
@@ -202,7 +205,7 @@ impl CacheArgs {
             && !directory.is_dir()
         {
             return Err(Failure::bad_input(format!(
-                "--disk-path {}: there is no directory {}; make it, or name another file",
+                "--disk-path {}: the directory {} does not exist; create it, or name another file",
                 path.display(),
                 directory.display()
             )));
@@ -229,9 +232,7 @@ impl CacheArgs {
 
     fn work(&self) -> Result<Work, Failure> {
         if self.scale.is_some() && self.cachebench.is_none() {
-            return Err(Failure::bad_input(
-                "--scale: of a CacheBench file or a figure of the paper: name one with --cachebench or --paper FIGURE",
-            ));
+            return Err(Failure::bad_input("--scale: requires --cachebench or --paper FIGURE"));
         }
         let data = self
             .data
@@ -245,7 +246,7 @@ impl CacheArgs {
         let records = self.records.as_deref();
         let records = records.map(|word| parse::<RecordFormat>("records", word)).transpose()?;
         let packages = || Source::Sample("packages".into());
-        // Records are asked for by their format; the sample's is known.
+        // Records are requested by their format; the sample's is known.
         let parts = match &data {
             None => Some(
                 records
@@ -285,19 +286,17 @@ impl CacheArgs {
                 },
             },
             (None, None) if self.cut.is_some() => {
-                return Err(Failure::bad_input(
-                    "--cut: there is no data to cut: name some with --data",
-                ));
+                return Err(Failure::bad_input("--cut: no data is given: name some with --data"));
             }
             (None, None) => Work::Paper(self.paper.objects()),
         })
     }
 }
 
-/// What an option's word says.
+/// Parses an option's word.
 ///
 /// # Errors
-/// [`Failure::BadInput`] with the option's name.
+/// [`Failure::BadInput`], with the option's name.
 pub fn parse<T: FromStr<Err = LabError>>(option: &'static str, word: &str) -> Result<T, Failure> {
     word.parse().map_err(|e| match e {
         LabError::Option { reason, .. } => Failure::bad_input(format!("--{option}: {reason}")),
@@ -305,7 +304,7 @@ pub fn parse<T: FromStr<Err = LabError>>(option: &'static str, word: &str) -> Re
     })
 }
 
-/// An error of what reads the data of `work`, by the flag that names it.
+/// Converts an error about the data of `work`, naming its flag.
 pub fn failure_of(work: &Work, error: &LabError) -> Failure {
     let LabError::Data { source_name, reason } = error else {
         return failure(error);
@@ -318,10 +317,10 @@ pub fn failure_of(work: &Work, error: &LabError) -> Failure {
     Failure::bad_input(format!("--{flag} {source_name}: {reason}"))
 }
 
-/// An error of the laboratory as this command reports it.
+/// Converts an error of the laboratory to this command's report.
 pub fn failure(error: &LabError) -> Failure {
     match error {
-        LabError::Cancelled => Failure::Interrupted("interrupted: no cache had finished".into()),
+        LabError::Cancelled => Failure::Interrupted("interrupted: no cache finished".into()),
         LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
         LabError::Data { source_name, reason } => Failure::bad_input(format!("{source_name}: {reason}")),
         LabError::Io { .. } => output::unwritable(error),

@@ -1,5 +1,5 @@
-//! `cache` of a command: our cache beside others, in the same memory. Those that the command
-//! [adds](leafpress_lab::cache::add_engines) are among them.
+//! `cache` of a command: compares caches in the same memory, including engines that the command
+//! [adds](leafpress_lab::cache::add_engines).
 
 mod args;
 mod mrc_args;
@@ -22,7 +22,8 @@ use crate::{interrupt, output};
 /// Runs the comparison, or a figure of the paper, for `program`, the command's name.
 ///
 /// # Errors
-/// [`Failure::BadInput`] of arguments and data, [`Failure::Failed`] of a cache that failed or was not right, [`Failure::Interrupted`].
+/// [`Failure::BadInput`] for arguments and data, [`Failure::Failed`] for a cache that failed or returned wrong values,
+/// [`Failure::Interrupted`].
 pub fn run(args: &CacheArgs, program: &str) -> Result<(), Failure> {
     let out = args.out.clone().unwrap_or_else(|| output::default_directory("cache"));
     match args.figure(&out)? {
@@ -31,10 +32,10 @@ pub fn run(args: &CacheArgs, program: &str) -> Result<(), Failure> {
     }
 }
 
-/// Runs what the options ask for, for `program`; files go to `out`.
+/// Runs the comparison that `options` describe, for `program`, with files under `out`.
 ///
 /// # Errors
-/// As [`run`].
+/// See [`run`].
 pub fn run_comparison(options: &Options, program: &str, out: &Path) -> Result<(), Failure> {
     options.validate().map_err(|e| failure_of(&options.work, &e))?;
     let cancel = interrupt::flag()?;
@@ -78,13 +79,13 @@ fn run_figure(options: &FigureOptions, program: &str, out: &Path) -> Result<(), 
     printed
 }
 
-/// Says where files are.
+/// Prints where the files are.
 fn tell(files: Result<Written, LabError>) -> Result<(), Failure> {
     let files = files.map_err(|e| Failure::failed(e.to_string()))?;
     output::print(&format!("\n{files}"))
 }
 
-/// Whether everything that ran can be trusted.
+/// Returns an error if any cache cannot be trusted.
 fn judge<'o>(outcomes: impl IntoIterator<Item = &'o Outcome>, troubles: Vec<String>) -> Result<(), Failure> {
     let mut lines = outcomes.into_iter().flat_map(|outcome| &outcome.lines);
     let is_bad = lines.any(|line| {

@@ -6,24 +6,25 @@ use leafpress_lab::cache::{MrcOptions, Sampling};
 
 /// Arguments of `leafpress cache --mrc`.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Hits by memory")]
+#[command(next_help_heading = "Miss-ratio curves")]
 pub struct MrcArgs {
-    /// Hits of caches of all sizes from one pass over the work, records as they are and compressed. Runs no cache but those of --engines
+    /// Compute miss-ratio curves (hits of all cache sizes) from one pass over the work, uncompressed and compressed.
+    /// Runs only the caches of --engines
     #[arg(long)]
     mrc: bool,
-    /// Look at most at so many keys (SHARDS with a fixed size) [default: 65536]
+    /// Sample at most N keys (SHARDS with a fixed size) [default: 65536]
     #[arg(long, value_name = "N", requires = "mrc", conflicts_with = "mrc_rate")]
     mrc_keys: Option<u64>,
-    /// Look at this share of the keys, over 0 to 1 (SHARDS with a fixed rate)
+    /// Sample this fraction of the keys, above 0 to 1 (SHARDS with a fixed rate)
     #[arg(long, value_name = "RATE", requires = "mrc", allow_negative_numbers = true)]
     mrc_rate: Option<f64>,
-    /// What an entry takes beside its key and value in a cache that does not compress [default: 64]
+    /// Overhead of an entry in an uncompressed cache, next to its key and value [default: 64]
     #[arg(long, value_name = "BYTES", requires = "mrc")]
     mrc_overhead: Option<Bytes>,
 }
 
 impl MrcArgs {
-    /// What the curves are made with, if they are asked for. Not yet checked.
+    /// The curves' options, if requested. Not validated yet.
     pub fn options(&self) -> Option<MrcOptions> {
         let default = MrcOptions::default();
         self.mrc.then(|| MrcOptions {

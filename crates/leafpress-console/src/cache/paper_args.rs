@@ -13,8 +13,8 @@ use crate::words::list;
 /// Arguments of the paper's objects and figures.
 #[derive(Debug, Args)]
 pub struct PaperArgs {
-    /// The ZipCache paper's objects: keys of 16 bytes, values of 64 bytes, half of each zeros. The default. With fig7 to fig14 or fig16,
-    /// that figure's scenarios in turn, scaled to the memory
+    /// The ZipCache paper's objects: keys of 16 bytes, values of 64 bytes, half of each zeros. The default. With fig7
+    /// to fig14 or fig16, that figure's scenarios in turn, scaled to the memory
     #[arg(
         long,
         value_name = "FIGURE",
@@ -23,7 +23,7 @@ pub struct PaperArgs {
         conflicts_with_all = ["data", "trace", "cachebench", "records", "cut"]
     )]
     pub paper: Option<Option<String>>,
-    /// Lengths of the paper's values, an equal part of all bytes of each [default: 64]
+    /// Lengths of the paper's values, each with an equal part of all bytes [default: 64]
     #[arg(
         long,
         value_name = "BYTES",
@@ -33,7 +33,7 @@ pub struct PaperArgs {
         conflicts_with_all = ["data", "trace", "cachebench", "records", "cut"]
     )]
     value_bytes: Option<Vec<Bytes>>,
-    /// Percent of each of them that does not compress; the rest are zeros [default: 50]
+    /// Percentage of each value that does not compress; the rest is zeros [default: 50]
     #[arg(
         long,
         value_name = "PCT",
@@ -45,11 +45,11 @@ pub struct PaperArgs {
 }
 
 impl PaperArgs {
-    /// The objects. Not yet checked.
+    /// The objects. Not validated yet.
     pub fn objects(&self) -> PaperObjects {
         let default = PaperObjects::default();
         let lengths = self.value_bytes.as_ref();
-        // What is too long for the type is too long for a value, which the check says.
+        // A length that does not fit the type is too long for a value, which the check reports.
         let lengths = lengths.map(|all| {
             all.iter()
                 .map(|bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX))
@@ -63,7 +63,7 @@ impl PaperArgs {
 }
 
 impl CacheArgs {
-    /// The figure of the paper that is asked for, if one is; its files go to `out`. Not yet checked.
+    /// The requested figure, if any, with files under `out`. Not validated yet.
     pub fn figure(&self, out: &Path) -> Result<Option<FigureOptions>, Failure> {
         let Some(Some(word)) = &self.paper.paper else {
             return Ok(None);
@@ -80,7 +80,7 @@ impl CacheArgs {
             ("disk", self.disk.is_some()),
         ] {
             if is_given {
-                let reason = format!("{figure} has its own: leave it out with --paper {figure}");
+                let reason = format!("{figure} defines it: omit it with --paper {figure}");
                 return Err(Failure::bad_input(format!("--{option}: {reason}")));
             }
         }
@@ -90,7 +90,7 @@ impl CacheArgs {
             ("mrc", self.mrc.options().is_some()),
         ] {
             if is_given {
-                let reason = format!("the paper's figures have none: leave it out with --paper {figure}");
+                let reason = format!("the paper's figures have none: omit it with --paper {figure}");
                 return Err(Failure::bad_input(format!("--{option}: {reason}")));
             }
         }
@@ -105,7 +105,7 @@ impl CacheArgs {
         }
         if self.disk_path.is_some() && !options.engines().iter().any(EngineSpec::has_disk) {
             return Err(Failure::bad_input(
-                "--disk-path: no cache of the list has a tier on a disk here: leafpress has",
+                "--disk-path: no listed cache has a disk tier: leafpress has",
             ));
         }
         options.scale = self.scale.unwrap_or(options.scale);

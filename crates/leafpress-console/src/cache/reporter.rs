@@ -1,11 +1,11 @@
-//! What is going on, on standard error.
+//! Progress on standard error.
 
 use leafpress_lab::Phase;
 use leafpress_lab::cache::{self, Step};
 
 use crate::progress::Bar;
 
-/// Says what is going on.
+/// Prints progress.
 pub struct Reporter {
     bar: Bar,
     index: usize,
@@ -21,11 +21,11 @@ pub struct Reporter {
     fills: usize,
 }
 
-/// Fills that the search for a knob mostly takes.
+/// Fills that the search for a knob usually needs.
 const USUAL_FILLS: usize = 3;
 
 impl Reporter {
-    /// For so many caches a scenario, and so many runs of all scenarios.
+    /// A reporter for `caches` per scenario and `total` runs of all scenarios.
     pub fn new(engines: usize, total: usize) -> Self {
         Self {
             bar: Bar::new(),
@@ -39,17 +39,17 @@ impl Reporter {
         }
     }
 
-    /// There is nothing more to say.
+    /// Ends the progress output.
     pub fn finish(&self) {
         self.bar.finish();
     }
 
-    /// Says what is going on.
+    /// Prints a step.
     pub fn show(&mut self, step: &Step<'_>) {
         match step {
             Step::Curves(done) => {
                 if self.name.is_empty() {
-                    self.name = "hits by memory".into();
+                    self.name = "miss-ratio curves".into();
                     self.bar.start(0, 1, self.name.clone());
                 }
                 self.bar.advance(*done);
@@ -70,7 +70,7 @@ impl Reporter {
                 self.fills = number + 1;
                 let fills = self.fills;
                 self.bar
-                    .say(format!("{}: fill {fills}, for what it may be told to hold", self.name));
+                    .say(format!("{}: fill {fills}, to find its size setting", self.name));
             }
             Step::Progress(phase, done) => {
                 if matches!(phase, Phase::WarmUp | Phase::Timed) {
@@ -100,7 +100,7 @@ impl Reporter {
         }
     }
 
-    /// How much of a cache's run is done, 0 to 1.
+    /// The completed part of a cache's run, 0 to 1.
     fn share(&self, phase: Phase, done: f64) -> f64 {
         let (before, length) = match (phase, self.fills) {
             (Phase::Corpus, 0) => (0.0, 0.0),

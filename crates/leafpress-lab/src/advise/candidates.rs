@@ -9,15 +9,15 @@ use crate::model::{CodecCosts, MAX_COMPRESSED, Model, NOTHING_US, Options, Point
 /// A codec, or none, with blocks of one length.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Candidate {
-    /// What it gains and costs; `None` compresses nothing.
+    /// Its ratio and costs; `None` compresses nothing.
     pub codec: Option<CodecCosts>,
     /// Length of its blocks in bytes.
     pub block_bytes: u64,
     /// Microseconds of a read of a block, at the load that the cache without compression makes.
     pub device_us: f64,
-    /// Where microseconds a page are least; share 0 compresses nothing.
+    /// The point with the lowest microseconds per page; share 0 compresses nothing.
     pub best: Point,
-    /// The points that were looked at, by share.
+    /// The evaluated points, by share.
     #[serde(skip)]
     pub points: Vec<Point>,
 }
@@ -33,7 +33,7 @@ impl Candidate {
         self.codec.is_some() && self.best.share > 0.0
     }
 
-    /// The least microseconds a page if reads took `scale` times as long, and at which point.
+    /// The lowest microseconds per page if reads took `scale` times as long, and its point.
     pub(super) fn scaled(&self, scale: f64) -> (f64, &Point) {
         let us = |point: &Point| point.us_per_page + (scale - 1.0) * self.device_us * (1.0 - point.hit_ratio);
         let points = self.points.iter().map(|point| (us(point), point));
@@ -78,7 +78,7 @@ pub(super) fn of_block(question: &Question, block: &BlockFigures) -> Result<Vec<
     Ok(candidates)
 }
 
-/// The best share and the points looked at on the way: in tenths, then near the best of them, to a percent.
+/// The best share and the evaluated points: in tenths, then near the best of them, to a percent.
 pub(super) fn best_share(raw: Point, at: impl Fn(f64) -> Point) -> (Point, Vec<Point>) {
     let mut points = vec![raw];
     points.extend((1..10).map(|tenth| at(f64::from(tenth) / 10.0)));

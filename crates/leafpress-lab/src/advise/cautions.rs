@@ -1,4 +1,4 @@
-//! What must be known before a recommendation is believed.
+//! Caveats of a recommendation.
 
 use super::figures::nearest;
 use super::narrative::{like, percent, us};
@@ -9,21 +9,21 @@ use crate::core::{Bytes, about};
 use crate::model::Access;
 use crate::{device, suite};
 
-/// Codecs that had less of a processor than this were measured beside other work.
+/// Below this share of a processor, codecs were measured while other work ran.
 const BUSY: f64 = 0.8;
-/// A sample that is a smaller part of the data than this says so.
+/// A sample that is a smaller part of the data than this gets a caveat.
 const SMALL_PART: f64 = 0.999;
-/// Shorter reads that take so many times as long as longer ones are worth a word.
+/// Factor by which a shorter read must exceed a longer one to get a caveat.
 const UNREST: f64 = 1.1;
-/// Blocks that do not shrink are worth a word from this share on.
+/// The share of incompressible blocks from which on there is a caveat.
 const INCOMPRESSIBLE: f64 = 0.02;
-/// From such a share of the pages on, zeros are told.
+/// The share of zero pages from which on there is a caveat.
 const ZEROS: f64 = 0.02;
 
-/// What is said where nothing was verified.
-pub(super) const COMPUTED: &str = "All of this is computed from measurements of the parts. --verify runs the page pool and shows how far it is off on a small scale.";
+/// The caveat of an advice that was not verified.
+pub(super) const COMPUTED: &str = "All figures are computed from measurements of the parts. --verify runs the page pool and reports the error at a small scale.";
 
-/// All of them, what matters most first.
+/// All caveats, the most important first.
 pub(super) fn of(
     options: &Options,
     question: &Question,
@@ -38,7 +38,7 @@ pub(super) fn of(
     cautions.extend(sample(question, suite));
     match (&options.device, device) {
         (DeviceSource::Latency(latency), _) => cautions.push(format!(
-            "The device's latency, {} us, was given and not measured, and is taken to be the same for all lengths of blocks and any load.",
+            "The device's latency, {} us, was given, not measured, and is assumed equal for all block sizes and any load.",
             us(*latency)
         )),
         (_, Some(report)) => cautions.extend(of_device(question, report)),
@@ -48,14 +48,15 @@ pub(super) fn of(
     cautions.extend(incompressible(recommendation, suite));
     if question.blocks.len() > 1 && matches!(question.access, Access::Law(_)) {
         cautions.push(format!(
-            "Blocks longer than {} are charged with what an access does not want: whatever lies beside it is read, decoded and kept with it, \
-             and is no hotter than any other. Where neighbours are asked for together, longer blocks do better than here.",
+            "Blocks larger than {} contain data that an access does not need: its neighbours are read, decoded and cached with it, \
+             and are assumed no hotter than other data. If accesses have spatial locality, larger blocks do better than predicted.",
             Bytes(question.access_bytes)
         ));
     }
     if matches!(question.access, Access::Trace(_)) {
         cautions.push(
-            "With a trace the hit ratios are those of one LRU list, exactly; the page pool's clock comes near them, not to the digit.".into(),
+            "With a trace, hit ratios are exact for a single LRU list; those of the page pool's clock differ slightly."
+                .into(),
         );
     }
     cautions
@@ -63,11 +64,11 @@ pub(super) fn of(
 
 fn sizes(question: &Question, assumed: Assumed) -> Option<String> {
     let data = format!(
-        "the data to be the sample, {}",
+        "the sample's size for the data, {}",
         like(question, question.data_bytes as f64)
     );
     let memory = format!(
-        "the memory an eighth of the data, {}",
+        "an eighth of the data for the memory, {}",
         like(question, question.memory_bytes as f64)
     );
     let (what, how) = match (assumed.data, assumed.memory) {
@@ -76,14 +77,14 @@ fn sizes(question: &Question, assumed: Assumed) -> Option<String> {
         (false, true) => (memory, "--memory"),
         (false, false) => return None,
     };
-    Some(format!("Taken for want of better: {what}. Say {how}."))
+    Some(format!("Assumed: {what}. Set {how}."))
 }
 
 fn access(question: &Question, assumed: Assumed) -> Option<String> {
     assumed.access.then(|| {
         format!(
-            "How pages are asked for was not said: {} was assumed. Hit ratios hang on it more than on anything else; a trace (--distribution trace:FILE) \
-             ends the guessing.",
+            "The access distribution was not given: {} was assumed. Hit ratios depend on it more than on anything else; a trace \
+             (--distribution trace:FILE) removes this uncertainty.",
             question.access.name()
         )
     })
@@ -103,7 +104,7 @@ fn sample(question: &Question, suite: &suite::Report) -> Option<String> {
             format!("the whole sample of {taken}")
         };
         format!(
-            "Ratios and times are of {of_what}: {}% of the data. They hold as far as the rest is like it.",
+            "Ratios and times are of {of_what}: {}% of the data. Valid only if the sample is representative.",
             percent(part, if part < 0.01 { 3 } else { 1 })
         )
     })
@@ -112,7 +113,7 @@ fn sample(question: &Question, suite: &suite::Report) -> Option<String> {
 fn of_device(question: &Question, report: &device::Report) -> Vec<String> {
     let mut cautions = Vec::new();
     for note in &report.notes {
-        // What is said of the order of places, and of the highest percentiles, does not touch a mean of random reads.
+        // Notes on the order of requests and on high percentiles do not affect a mean of random reads.
         if !matches!(note.topic, device::Topic::Few) {
             cautions.push(format!("Device: {}.", note.text.trim_end_matches('.')));
         }
@@ -125,20 +126,20 @@ fn of_device(question: &Question, report: &device::Report) -> Vec<String> {
         .collect();
     if !missing.is_empty() {
         cautions.push(format!(
-            "Reads of {} were not measured: the latency is that of the nearest length there is.",
+            "Reads of {} were not measured: the latency of the nearest measured size was used.",
             missing.join(", ")
         ));
     }
     cautions.extend(unrest(report));
     if let device::Source::Fio { .. } = report.source {
         cautions.push(
-            "fio does not tell reads at random places from sequential ones: if its job had both, random reads take longer than its mean.".into(),
+            "fio does not distinguish random reads from sequential ones: if its job had both, random reads take longer than its mean.".into(),
         );
     }
     cautions
 }
 
-/// Reads that took longer than longer ones.
+/// Reads that took longer than larger ones.
 fn unrest(report: &device::Report) -> Option<String> {
     let lengths: Vec<u64> = lengths(report).collect();
     let wait = |bytes: u64| at_load_us(report, bytes, 0.0);
@@ -146,8 +147,8 @@ fn unrest(report: &device::Report) -> Option<String> {
         let (short, long) = (wait(pair[0])?, wait(pair[1])?);
         (short > long * UNREST).then(|| {
             format!(
-                "Device: reads of {} took {} us and those of {} {} us. A read is not slower than one that has it in itself: the device or the machine was \
-                 not at rest. The quicker figure was taken; measure again.",
+                "Device: reads of {} took {} us, those of {} {} us. A read cannot be slower than a larger one: the device or the machine was \
+                 busy. The lower latency was used; measure again.",
                 Bytes(pair[0]),
                 us(short),
                 Bytes(pair[1]),
@@ -157,12 +158,12 @@ fn unrest(report: &device::Report) -> Option<String> {
     })
 }
 
-/// What is zeros only compresses to nothing, whatever data comes later.
+/// Pages of zeros compress to nothing, unlike data that may replace them.
 pub(super) fn zeros(share: f64, page_bytes: u64) -> Option<String> {
     (share >= ZEROS).then(|| {
         format!(
-            "{}% of the sample's pages of {} are zeros only, as in sparse files and room that is not used yet: they compress to nothing, which data \
-             that comes there will not.",
+            "{}% of the sample's pages of {} contain only zeros, as in sparse files and preallocated space: they compress to nothing, but data \
+             written there later will not.",
             percent(share, 0),
             Bytes(page_bytes)
         )
@@ -178,8 +179,8 @@ fn busy(suite: &suite::Report) -> Option<String> {
     });
     (wall > 0.0 && cpu < wall * BUSY).then(|| {
         format!(
-            "Other work was running: codecs had {}% of a processor. Their times are CPU times, which that stretches little; the device's latency \
-             may be stretched more. Measure on a quiet machine.",
+            "Other work was running: codecs had {}% of a processor. Their times are CPU times, which that affects little; the device's latency \
+             may be affected more. Measure on a quiet machine.",
             percent(cpu / wall, 0)
         )
     })
@@ -194,7 +195,7 @@ fn incompressible(recommendation: &Recommendation, suite: &suite::Report) -> Opt
     let share = row.stored_blocks as f64 / row.blocks.max(1) as f64;
     (share >= INCOMPRESSIBLE).then(|| {
         format!(
-            "{}% of the blocks do not shrink by {}: the pool lets them leave where the model takes all pages for alike.",
+            "{}% of the blocks do not compress with {}: the pool evicts them, while the model treats all pages alike.",
             percent(share, 1),
             best.name()
         )

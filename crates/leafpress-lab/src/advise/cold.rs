@@ -1,8 +1,9 @@
-//! What a codec costs behind a wait for the device, where the suite's loops do not measure it.
+//! Measures a codec's cost after a wait for the device, which the suite's loops do not cover.
 //!
-//! In a cache a page is compressed when another one is wanted, and hardly ever twice in a row: the codec's tables and code, the page and
-//! where it goes have left the CPU's caches, and the CPU comes out of a sleep. Here each compression and each decoding follows a read of a
-//! simulated device (`leafpress::store::FaultyStore`), of another page each time, as in the pool.
+//! In a cache a page is compressed when another one is wanted, and hardly ever twice in a row: the codec's tables and
+//! code, the page and where it goes have left the CPU's caches, and the CPU comes out of a sleep. Here each compression
+//! and each decoding follows a read of a simulated device (`leafpress::store::FaultyStore`), of another page each time,
+//! as in the pool.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,26 +19,28 @@ use crate::suite::SamplePages;
 /// Seconds that a codec is measured with one length of blocks, and the bounds of how often.
 const SECONDS: f64 = 0.15;
 const TIMES: (usize, usize) = (16, 400);
-/// The longest that is waited, in microseconds: caches are as cold then as they get.
+/// The longest wait, in microseconds: caches are as cold then as they get.
 const LONGEST_WAIT_US: f64 = 1000.0;
-/// The share of the times, the longest ones, that are left out: other work that got in between.
+/// The share of the times, the longest ones, that is discarded: other work interfered.
 pub(super) const LEFT_OUT: f64 = 0.1;
 
-/// Microseconds that the pool takes for a page it compresses beside the codec: it chooses the page, copies it into the log, reclaims a part of
-/// a segment and takes the pages that leave out of its index. Measured as `sweep_ns` over `compressions` less the codec's own time, 4.6 us on
-/// an idle machine: `leafpress pool -p FILE --store memory -m 6M -w 1 -M 1,1 -f 40 -c zstd:1 --device-latency-us 110 --background-threads 0 --out DIR`.
+/// Microseconds of the pool's own work for a page it compresses: it chooses the page, copies it into the log, reclaims
+/// a part of a segment and removes evicted pages from its index. Measured as `sweep_ns` over `compressions` less the
+/// codec's own time, 4.6 us on an idle machine:
+/// `leafpress pool -p FILE --store memory -m 6M -w 1 -M 1,1 -f 40 -c zstd:1 --device-latency-us 110 --background-threads 0 --out DIR`.
 pub const SWEEP_US: f64 = 4.5;
 
-/// Microseconds behind a wait for the device.
+/// Microseconds after a wait for the device.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cold {
-    /// Of compressing a block and copying what it compressed to.
+    /// To compress a block and copy the result.
     pub compress_us: f64,
-    /// Of decoding a block into a buffer that is made for it.
+    /// To decode a block into a new buffer.
     pub decompress_us: f64,
 }
 
-/// Measures a codec with blocks of one length, behind waits of `device_us`, without the share `left_out` of the longest times; `None` when the sample has none so long, or it was cancelled.
+/// Measures a codec with blocks of one length, behind waits of `device_us`, without the share `left_out` of the longest
+/// times; `None` when the sample has none so long, or it was cancelled.
 ///
 /// # Errors
 /// [`LabError::System`] when the codec fails.
@@ -73,7 +76,7 @@ pub(super) fn measure(
         let length = engine
             .compress(page, None, &mut out)
             .map_err(|e| failed(e.to_string()))?;
-        // What does not shrink stays as it is.
+        // Incompressible blocks stay raw.
         let block = (length < page.len()).then(|| out[..length].to_vec());
         compress.push(start.elapsed());
         log.push((page.len(), block));
@@ -98,7 +101,7 @@ pub(super) fn measure(
     }))
 }
 
-/// The mean without that share of the longest ones.
+/// The mean without that share of the longest times.
 fn mean_us(mut times: Vec<Duration>, left_out: f64) -> f64 {
     times.sort_unstable();
     let kept = (times.len() as f64 * (1.0 - left_out)).ceil() as usize;

@@ -1,4 +1,4 @@
-//! From measurements to the figures of a question.
+//! Derives a question's figures from measurements.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use crate::device;
 use crate::model::CodecCosts;
 use crate::suite::{self, MEMCPY, Row, Speed};
 
-/// Codecs whose work another device does: a core's time says nothing of theirs.
+/// Codecs whose work another device does, so that a core's time does not measure it.
 const ELSEWHERE: [&str; 2] = ["qpl:hardware", "qpl:auto"];
 
-/// Where the latency of reads is from.
+/// The source of the read latency.
 #[derive(Debug, Clone)]
 pub(super) enum Device {
     Always(f64),
@@ -35,7 +35,8 @@ pub(super) fn nearest(report: &device::Report, block_bytes: u64) -> Option<u64> 
     lengths(report).min_by_key(|bytes| bytes.abs_diff(block_bytes))
 }
 
-/// Microseconds for a block: CPU time of the median pass, which other work on the machine does not stretch. An accelerator's is wall time.
+/// Microseconds for a block: CPU time of the median pass, which other work on the machine does not stretch. An
+/// accelerator's is wall time.
 pub(super) fn us(codec: &str, speed: &Speed) -> f64 {
     let is_elsewhere = ELSEWHERE.iter().any(|name| codec.starts_with(name));
     if is_elsewhere || speed.cpu_median_us <= 0.0 {
@@ -45,13 +46,13 @@ pub(super) fn us(codec: &str, speed: &Speed) -> f64 {
     }
 }
 
-/// What a row says of its codec.
+/// A row's codec figures.
 pub(super) fn costs(row: &Row) -> CodecCosts {
     let (compress, decompress) = (us(&row.codec, &row.compress), us(&row.codec, &row.decompress));
     CodecCosts::new(&row.codec, row.ratio.max(1.0), compress, decompress)
 }
 
-/// The figures of every length of block that the suite measured.
+/// The figures of every measured block size.
 pub(super) fn blocks(suite: &suite::Report, device: &Device) -> Vec<BlockFigures> {
     let lengths = suite.block_bytes.iter().map(|&block_bytes| {
         let rows = || suite.overall.iter().filter(move |row| row.block_bytes == block_bytes);

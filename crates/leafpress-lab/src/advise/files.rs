@@ -1,4 +1,4 @@
-//! What an advice leaves in a directory.
+//! Files of an advice.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::report::{Written, json, write_all};
 /// The verification's file.
 const VERIFY: &str = "verify.tsv";
 
-/// What `results.json` holds beside what each has.
+/// Fields of `results.json`, in addition to the common ones.
 #[derive(Serialize)]
 struct Document<'d> {
     sentence: String,
@@ -30,11 +30,13 @@ struct Document<'d> {
     verification: Option<&'d Verification>,
 }
 
-/// Writes `summary.tsv`, a line for each codec and length of blocks, after a verification `verify.tsv`, a line for each run beside its
-/// prediction (without a verification an old one is removed), `results.json` and `report.html`, a page to play what-if with, into `directory`, which exists.
+/// Writes `summary.tsv`, a line for each codec and length of blocks, after a verification `verify.tsv`, a line for each
+/// run with its prediction (without a verification an old one is removed), `results.json` and `report.html`, an
+/// interactive page, into the existing `directory`.
 ///
 /// # Errors
-/// [`LabError::Io`] when a file cannot be written; [`LabError::Option`] when a figure is out of the bounds of the page's model.
+/// [`LabError::Io`] when a file cannot be written; [`LabError::Option`] when a figure is out of the bounds of the
+/// page's model.
 pub fn write_files(
     advice: &Advice,
     verification: Option<&Verification>,

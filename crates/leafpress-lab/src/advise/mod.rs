@@ -1,10 +1,10 @@
-//! Whether compression pays for the user's data, on the user's device, in so much memory.
+//! Whether compression pays for the user's data, on the user's device, in a given amount of memory.
 //!
-//! [`run()`] measures codecs on a sample (`crate::suite`) and the device (`crate::device`), puts both into the model (`crate::model`) for every
-//! codec, block length and share of the memory, and recommends: an [`Advice`]. The recommendation itself is [`recommend()`], a pure
-//! function of a [`Question`], with nothing measured in it. [`verify()`] runs the page pool at a smaller scale and sets what the model
-//! predicts beside what is measured. [`text()`] writes an advice for people, [`write_files`] for
-//! programs and as a [`page`] to play with.
+//! [`run()`] measures codecs on a sample (`crate::suite`) and the device (`crate::device`), puts both into the model
+//! (`crate::model`) for every codec, block length and share of the memory, and recommends: an [`Advice`]. The
+//! recommendation itself is [`recommend()`], a pure function of a [`Question`], with nothing measured in it.
+//! [`verify()`] runs the page pool at a smaller scale and compares the model's prediction with the measurement.
+//! [`text()`] formats an advice for people, [`write_files`] for programs and as an interactive [`page`].
 
 mod candidates;
 mod cautions;

@@ -9,7 +9,7 @@ use crate::model::{BreakEven, WITHIN_ERROR};
 pub(super) use crate::report::numbers::percent;
 use crate::report::numbers::{brief, share_of_memory, thousands};
 
-/// Microseconds with as many digits as help: as the page has them.
+/// Formats microseconds with the page's number of digits.
 pub(super) fn us(us: f64) -> String {
     brief(us)
 }
@@ -20,7 +20,7 @@ pub(super) fn is_decimal(question: &Question) -> bool {
     is_decimal(question.data_bytes) || is_decimal(question.memory_bytes)
 }
 
-/// Bytes as people say them, in powers of 1000 where the question's sizes are such.
+/// Formats bytes, in powers of 1000 if the question's sizes are.
 pub(super) fn like(question: &Question, amount: f64) -> String {
     if is_decimal(question) {
         about_decimal(amount)
@@ -33,19 +33,18 @@ fn per_second(pages: f64) -> String {
     thousands(pages.round() as u64)
 }
 
-/// A latency as a reader of it wants it.
 fn latency(latency: f64) -> String {
     format!("{} us", us(latency))
 }
 
-/// The recommendation in a sentence or two.
+/// The recommendation, in a sentence or two.
 pub fn sentence(recommendation: &Recommendation) -> String {
     let (raw, best) = (&recommendation.raw.best, &recommendation.best);
     let block = Bytes(best.block_bytes);
     match recommendation.verdict {
         Verdict::Compress => format!(
-            "Compress: give {}% of the memory to pages compressed by {} in blocks of {block}. {}% of accesses hit in place of {}%, and a page \
-             takes {} us in place of {}: {:.2} times the pages a second.",
+            "Compress: give {}% of the memory to pages compressed by {} in blocks of {block}. Hit ratio {}% vs {}% uncompressed, \
+             time per page {} us vs {} us: {:.2} times the throughput.",
             share_of_memory(best.best.share),
             best.name(),
             percent(best.best.hit_ratio, 1),
@@ -55,8 +54,8 @@ pub fn sentence(recommendation: &Recommendation) -> String {
             best.best.pages_per_second / raw.pages_per_second
         ),
         Verdict::TooClose => format!(
-            "Do not compress: it would hardly pay. The best there is, {} in blocks of {block} with {}% of the memory, saves {}% of the time of a \
-             page ({} us in place of {}), which is less than such a computation is good for.",
+            "Do not compress: the gain is too small. The best choice, {} in blocks of {block} with {}% of the memory, saves {}% of the time \
+             per page ({} us vs {} us), which is within the error of the computation.",
             best.name(),
             share_of_memory(best.best.share),
             percent(recommendation.gain(), 1),
@@ -64,15 +63,15 @@ pub fn sentence(recommendation: &Recommendation) -> String {
             us(raw.us_per_page)
         ),
         Verdict::DoNotCompress => format!(
-            "Do not compress: no codec beats raw pages, at any share of the memory. {}% of accesses hit, and a page takes {} us.",
+            "Do not compress: no codec beats uncompressed pages at any share of the memory. Hit ratio {}%, time per page {} us.",
             percent(raw.hit_ratio, 1),
             us(raw.us_per_page)
         ),
-        Verdict::AllFits => "Do not compress: all the data fits into the memory as it is.".to_owned(),
+        Verdict::AllFits => "Do not compress: all the data fits into memory uncompressed.".to_owned(),
     }
 }
 
-/// Why, a sentence or two each.
+/// The reasons, a sentence or two each.
 pub fn reasons(recommendation: &Recommendation, question: &Question) -> Vec<String> {
     let mut reasons = Vec::new();
     reasons.extend(why_codec(recommendation, question));
@@ -95,27 +94,27 @@ fn why_codec(recommendation: &Recommendation, question: &Question) -> Option<Str
     let (miss, hit) = (latency(best.device_us), us(codec.decompress_us));
     Some(match recommendation.verdict {
         Verdict::Compress => format!(
-            "{} puts {:.2} pages where one was. A page that is found compressed is decoded in {hit} us instead of read in {miss}, and one that \
-             is to be kept takes {} us to compress: {} times an access.",
+            "{} compresses pages {:.2}:1. A hit on a compressed page costs {hit} us to decode it, a miss {miss} to read it; compressing an \
+             evicted page costs {} us and happens on {}% of accesses.",
             codec.name,
             codec.ratio,
             us(codec.compress_us),
-            round(best.best.compressions)
+            percent(best.best.compressions, 1)
         ),
         Verdict::AllFits => format!(
-            "{} of memory are enough for {} of data.",
+            "{} of memory is enough for {} of data.",
             like(question, question.memory_bytes as f64),
             like(question, question.data_bytes as f64)
         ),
         Verdict::TooClose | Verdict::DoNotCompress if codec.ratio < 1.15 => format!(
-            "The data hardly shrinks: {} comes to {:.2} pages where one was, the pool wants an eighth saved, and each try takes {} us.",
+            "The data hardly compresses: {} reaches {:.2}:1, the pool requires that a page shrinks by an eighth, and each attempt costs {} us.",
             codec.name,
             codec.ratio,
             us(codec.compress_us)
         ),
         Verdict::TooClose | Verdict::DoNotCompress => format!(
-            "A read takes {}, and {} needs {} us to compress a page and {hit} us to decode it, for {:.2} pages where one was: what more hits save \
-             ({}% hit raw, a read each for the rest) is eaten by that.",
+            "A read costs {}; {} costs {} us to compress a page and {hit} us to decode it, at {:.2}:1. That exceeds what additional hits save \
+             (uncompressed, {}% of accesses hit and each miss costs a read).",
             latency(raw.device_us),
             codec.name,
             us(codec.compress_us),
@@ -125,18 +124,14 @@ fn why_codec(recommendation: &Recommendation, question: &Question) -> Option<Str
     })
 }
 
-fn round(figure: f64) -> String {
-    format!("{figure:.2}")
-}
-
 fn gains(recommendation: &Recommendation, question: &Question) -> Vec<String> {
     let memory = question.memory_bytes as f64;
     let best = &recommendation.best.best;
     let mut gains = Vec::new();
     gains.push(match recommendation.raw_memory_bytes {
         Some(needed) => format!(
-            "Memory: a cache of raw pages needs {} to be as fast, {} more. The other way round, {} are enough to be as fast compressed as raw \
-             pages are with all {}{}.",
+            "Memory: an uncompressed cache needs {} for the same speed, {} more. Conversely, {} compressed is as fast as {} \
+             uncompressed{}.",
             like(question, needed),
             like(question, (needed - memory).max(0.0)),
             like(question, recommendation.enough_memory_bytes.unwrap_or(memory)),
@@ -146,11 +141,11 @@ fn gains(recommendation: &Recommendation, question: &Question) -> Vec<String> {
                 percent(1.0 - enough / memory, 0)
             ))
         ),
-        None => "Memory: a cache of raw pages is not as fast with any memory.".to_owned(),
+        None => "Memory: an uncompressed cache is slower with any amount of memory.".to_owned(),
     });
     gains.push(format!(
-        "Throughput: {} pages a second from {} worker{}, in place of {}; or {}% fewer workers for the same. A worker that waits for the device \
-         counts as one in use.",
+        "Throughput: {} pages/s from {} worker{} vs {} uncompressed; or {}% fewer workers at equal throughput. A worker that waits for the \
+         device counts as busy.",
         per_second(best.pages_per_second),
         question.workers,
         if question.workers == 1 { "" } else { "s" },
@@ -163,14 +158,14 @@ fn gains(recommendation: &Recommendation, question: &Question) -> Vec<String> {
 fn break_even(recommendation: &Recommendation) -> String {
     let name = recommendation.best.name();
     match recommendation.break_even {
-        BreakEven::AtOnce => format!("Break-even: {name} pays from the first percent of the memory on."),
+        BreakEven::AtOnce => format!("Break-even: {name} pays from the smallest share of the memory."),
         BreakEven::Share(share) => {
             format!(
-                "Break-even: {name} pays from {}% of the memory on, and costs below that.",
+                "Break-even: {name} pays from {}% of the memory, and costs time below that.",
                 percent(share, 1)
             )
         }
-        BreakEven::Never => format!("Break-even: {name} does not get there at any share of the memory."),
+        BreakEven::Never => format!("Break-even: {name} does not pay at any share of the memory."),
     }
 }
 
@@ -187,7 +182,7 @@ fn second_codec(recommendation: &Recommendation) -> Option<String> {
     }
     if !recommendation.verdict.pays() {
         return Some(format!(
-            "Next comes {}: {} us a page at its best.",
+            "Next best: {}, {} us per page.",
             describe(second),
             us(second.best.us_per_page)
         ));
@@ -200,12 +195,12 @@ fn second_codec(recommendation: &Recommendation) -> Option<String> {
         us(codec.decompress_us)
     );
     Some(format!(
-        "Second best is {} ({how}): {} us a page, {}% more.{}",
+        "Second best: {} ({how}), {} us per page, {}% more.{}",
         describe(second),
         us(second.best.us_per_page),
         percent(more, 1),
         if more < WITHIN_ERROR {
-            " That is too close to call: take the one that suits you otherwise."
+            " The difference is within the error: choose by other criteria."
         } else {
             ""
         }
@@ -218,7 +213,7 @@ fn blocks(recommendation: &Recommendation, question: &Question) -> Option<String
     }
     let (best, second) = (&recommendation.best, recommendation.second_block()?);
     Some(format!(
-        "Blocks of {}: the next best length, {}, takes {} us a page, {}% more. An access wants {}.",
+        "Blocks of {}: the next best size, {}, costs {} us per page, {}% more. An access needs {}.",
         Bytes(best.block_bytes),
         Bytes(second.block_bytes),
         us(second.best.us_per_page),
@@ -233,23 +228,21 @@ fn crossovers(recommendation: &Recommendation) -> Vec<String> {
     let mut lines = Vec::new();
     match (recommendation.pays_from_us, recommendation.verdict.pays()) {
         (Some(from), true) => lines.push(format!(
-            "It would change: where a read of {block} took less than {}, raw pages would be faster (it is {} here).",
+            "Sensitivity: if a read of {block} took less than {}, uncompressed pages would be faster (here: {}).",
             latency(from),
             latency(best.device_us)
         )),
         (Some(from), false) => lines.push(format!(
-            "It would change: where a read of {block} took more than {}, compression would begin to gain (it is {} here).",
+            "Sensitivity: if a read of {block} took more than {}, compression would begin to pay (here: {}).",
             latency(from),
             latency(best.device_us)
         )),
+        // Latencies from a thousandth to a thousand times the device's are considered: the same figure in another unit.
         (None, true) => lines.push(format!(
-            "No latency of the device from a thousandth of {} on would change it.",
-            latency(best.device_us)
+            "Holds for any device latency of at least {} ns.",
+            us(best.device_us)
         )),
-        (None, false) => lines.push(format!(
-            "No latency of the device up to a thousand times {} would change it.",
-            latency(best.device_us)
-        )),
+        (None, false) => lines.push(format!("Holds for any device latency up to {} ms.", us(best.device_us))),
     }
     for (crossover, side) in recommendation.crossovers.iter().zip(["below", "above"]) {
         if let Some(crossover) = crossover
@@ -257,7 +250,7 @@ fn crossovers(recommendation: &Recommendation) -> Vec<String> {
             .filter(|crossover| crossover.codec != "none" && recommendation.verdict.pays())
         {
             lines.push(format!(
-                "With reads {side} {} the best is {} in blocks of {}.",
+                "With a device latency {side} {} the best choice is {} in blocks of {}.",
                 latency(crossover.device_us),
                 crossover.codec,
                 Bytes(crossover.block_bytes)
@@ -271,12 +264,12 @@ fn memory(recommendation: &Recommendation, question: &Question) -> Option<String
     let part = |bytes: f64| percent(bytes / question.data_bytes.max(1) as f64, 1);
     Some(match recommendation.pays_until? {
         MemoryBound::From(until) => format!(
-            "With {} of memory and more ({}% of the data; it is {}% here) it gains less than {}%.",
+            "With {} of memory or more ({}% of the data; here {}%) the gain is below {}%.",
             like(question, until),
             part(until),
             part(question.memory_bytes as f64),
             percent(WITHIN_ERROR, 0)
         ),
-        MemoryBound::Never => "More memory does not change it before all the data fits.".to_owned(),
+        MemoryBound::Never => "Adding memory does not change this until all the data fits.".to_owned(),
     })
 }

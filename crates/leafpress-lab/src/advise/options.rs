@@ -1,4 +1,4 @@
-//! What is asked, and how it is measured.
+//! Options of an advice: the question, and how to measure.
 
 use std::path::PathBuf;
 
@@ -11,69 +11,69 @@ use crate::model::tco::Prices;
 use crate::model::{Access, Options as ModelOptions};
 use crate::suite;
 
-/// What is taken of the sample unless told otherwise, in bytes, evenly spread.
+/// Default number of bytes to take of the sample, evenly spread.
 pub const SAMPLE_BYTES: u64 = 64 << 20;
-/// The same where it is to be quick.
+/// The number for a quick advice.
 pub const QUICK_SAMPLE_BYTES: u64 = 8 << 20;
 /// The longest block, in bytes.
 pub const MAX_BLOCK_BYTES: u64 = suite::MAX_BLOCK_BYTES as u64;
-/// The longest block that is looked at unless told otherwise, in bytes: as in the thesis.
+/// Default largest block size, in bytes: as in the thesis.
 const USUAL_BLOCK_BYTES: u64 = 64 << 10;
-/// The part of the data that the memory is unless told otherwise.
+/// Default memory, as a part of the data.
 pub(super) const USUAL_MEMORY: u64 = 8;
-/// Seconds of a measurement of the device, and where it is to be quick.
+/// Seconds of a device measurement, normal and quick.
 const DEVICE_SECONDS: (f64, f64) = (1.5, 0.3);
-/// The file that the device is measured with, in bytes, and where it is to be quick.
+/// Size of the device's probe file in bytes, normal and quick.
 const DEVICE_BYTES: (u64, u64) = (512 << 20, 128 << 20);
 
-/// Where the latency of the device is from.
+/// The source of the device's latency.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeviceSource {
-    /// It is measured in this directory, or with this file.
+    /// Measured in this directory, or with this file.
     Probe(PathBuf),
-    /// So many microseconds a read, whatever the length of a block and the load.
+    /// Fixed microseconds per read, for any block size and load.
     Latency(f64),
-    /// What `leafpress device` wrote: a file, or its directory.
+    /// A result of `leafpress device`: a file, or its directory.
     Saved(PathBuf),
     /// A result of fio.
     Fio(PathBuf),
 }
 
-/// What is asked, and how it is measured.
+/// Options of an advice: the question, and how to measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Files and directories that are like the data.
+    /// Files and directories that represent the data.
     pub sample: Vec<PathBuf>,
-    /// Where the latency of the device is from.
+    /// The source of the device's latency.
     pub device: DeviceSource,
     /// Bytes of the data; `None` is what the sample has. With a trace, the pages in it.
     pub data_bytes: Option<u64>,
     /// Bytes of memory of the cache; `None` is an eighth of the data.
     pub memory_bytes: Option<u64>,
-    /// Bytes that an access wants.
+    /// Bytes that an access needs.
     pub access_bytes: u64,
-    /// Lengths of blocks to choose from; `None` is `access_bytes` and its doubles up to 64 KiB where the device is measured, else only
-    /// `access_bytes`.
+    /// Lengths of blocks to choose from; `None` is `access_bytes` and its doubles up to 64 KiB where the device is
+    /// measured, else only `access_bytes`.
     pub block_bytes: Option<Vec<u64>>,
-    /// Codecs to choose from; `None` is all that run here and are meant for speed.
+    /// Codecs to choose from; `None` is all available ones that are meant for speed.
     pub codecs: Option<Vec<Codec>>,
-    /// How pieces of `access_bytes` are asked for.
+    /// Access distribution of pieces of `access_bytes`.
     pub access: Access,
     /// Whether the access was chosen by the user.
     pub access_is_given: bool,
-    /// Threads that ask, each waiting for its own.
+    /// Threads that request pages, each waiting for its own.
     pub workers: u32,
-    /// Microseconds of finding and handing out a page that is there.
+    /// Microseconds to find and return a cached page.
     pub hit_us: f64,
     /// Percent of the compressions that no access waits for.
     pub background_pct: f64,
     /// Hits after which a compressed page becomes raw again.
     pub restore_after: u8,
-    /// Bytes that are taken of the sample; `None` is [`SAMPLE_BYTES`], or [`QUICK_SAMPLE_BYTES`].
+    /// Bytes to take of the sample; `None` is [`SAMPLE_BYTES`], or [`QUICK_SAMPLE_BYTES`].
     pub sample_bytes: Option<u64>,
     /// Small samples and short measurements.
     pub quick: bool,
-    /// What saved cores and memory are worth.
+    /// Prices, to compute the value of saved cores and memory.
     pub prices: Option<Prices>,
 }
 
@@ -101,7 +101,7 @@ impl Options {
         }
     }
 
-    /// Checks what can be checked before anything is measured.
+    /// Checks everything that can be checked before measuring.
     ///
     /// # Errors
     /// [`LabError::Option`] with the name of the option on the command line.
@@ -112,7 +112,7 @@ impl Options {
                 return refuse(
                     "block-bytes",
                     format!(
-                        "{} is not a multiple of what an access wants, {} (--access-bytes)",
+                        "{} is not a multiple of --access-bytes, {}",
                         Bytes(bytes),
                         Bytes(self.access_bytes)
                     ),
@@ -131,14 +131,14 @@ impl Options {
         if let DeviceSource::Latency(us) = self.device
             && !(us > 0.0 && us <= 1e9)
         {
-            return refuse("device-us", format!("{us} is not over 0 and up to 1e9"));
+            return refuse("device-us", format!("{us} must be greater than 0 and at most 1e9"));
         }
         if let (Access::Trace(_), Some(lengths)) = (&self.access, &self.block_bytes)
             && lengths.iter().any(|bytes| *bytes != self.access_bytes)
         {
             return refuse(
                 "block-bytes",
-                "a trace has the numbers of pages: give their length with --page-bytes instead".into(),
+                "a trace has page numbers: set the page size with --page-bytes instead".into(),
             );
         }
         if let Some(prices) = &self.prices {
@@ -149,7 +149,7 @@ impl Options {
             probe.validate()?;
         }
         let access_bytes = self.access_bytes;
-        // Sizes that are not known yet are taken for some that are in bounds.
+        // Unknown sizes are replaced by valid ones.
         let data_bytes = self.data_bytes.unwrap_or(1 << 40);
         let model = ModelOptions {
             data_bytes,
@@ -162,7 +162,7 @@ impl Options {
             workers: self.workers,
             restore_after: self.restore_after,
             access: match &self.access {
-                // Its bounds are in it.
+                // It checks its own bounds.
                 Access::Trace(_) => ModelOptions::new(crate::model::Method::Corrected).access,
                 access => access.clone(),
             },
@@ -206,7 +206,7 @@ impl Options {
         lengths
     }
 
-    /// Bytes that are taken of the sample.
+    /// Bytes to take of the sample.
     pub fn sample_bytes(&self) -> u64 {
         let usual = if self.quick { QUICK_SAMPLE_BYTES } else { SAMPLE_BYTES };
         self.sample_bytes.unwrap_or(usual)
@@ -225,7 +225,8 @@ impl Options {
         options
     }
 
-    /// How the device is measured, if it is: at random places, alone and with as many reads in flight as there are workers.
+    /// How the device is measured, if it is: at random places, alone and with as many reads in flight as there are
+    /// workers.
     pub(super) fn device_options(&self, lengths: &[u64]) -> Option<device::Options> {
         let DeviceSource::Probe(path) = &self.device else {
             return None;
@@ -249,8 +250,8 @@ impl Options {
     }
 }
 
-/// The codecs that run here and are meant for speed: not those that imitate an accelerator, nor the system's zlib where none is before it,
-/// nor encoders for what is written once and read often.
+/// The available codecs that are meant for speed: not those that imitate an accelerator, nor the system's zlib where
+/// none is before it, nor encoders for what is written once and read often.
 fn usual_codecs() -> Vec<Codec> {
     let is_usual = |one: &Availability| match (&one.codec, &one.engine) {
         (Codec::None | Codec::Lz4Hc { .. }, _) | (_, Err(_)) => false,

@@ -1,4 +1,4 @@
-//! What the what-if page is made of, from an advice.
+//! Builds the input of the what-if page from an advice.
 
 use super::cautions::COMPUTED;
 use super::figures::us;
@@ -17,7 +17,7 @@ use crate::suite::{self, MEMCPY};
 /// Files whose ratios are shown.
 const MAX_FILES: usize = 40;
 
-/// What the page is made of.
+/// Returns the input of the page.
 pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_line: &str) -> PageInput {
     let (question, recommendation) = (&advice.question, &advice.recommendation);
     let choice = recommendation.choice();
@@ -68,7 +68,7 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
     }
 }
 
-/// What a read takes of a block of each length, at the load of the cache without compression.
+/// Read latency by block size, at the load of the cache without compression.
 fn reads(recommendation: &Recommendation) -> Vec<BlockReads> {
     let raws = recommendation.candidates.iter().filter(|one| one.codec.is_none());
     let mut reads: Vec<_> = raws
@@ -81,7 +81,7 @@ fn reads(recommendation: &Recommendation) -> Vec<BlockReads> {
     reads
 }
 
-/// What the recommendation counts with, not the suite's loops.
+/// The recommendation's figures, not those of the suite's loops.
 fn codecs(advice: &Advice) -> Vec<CodecBlocks> {
     let blocks = |name: &str| {
         let of_codec = advice.question.blocks.iter().flat_map(|block| {

@@ -1,4 +1,5 @@
-//! What a recommendation rests on: sizes, a pattern of access, and figures of codecs and of a device, measured or made up.
+//! Inputs of a recommendation: sizes, an access distribution, and figures of codecs and of a device, measured or
+//! synthetic.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use crate::device::{Measurement, Operation, Report};
 use crate::model::tco::Prices;
 use crate::model::{Access, CodecCosts, Method, Options, Replacement};
 
-/// What was not given.
+/// Which inputs were assumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Assumed {
     /// The size of the data is the sample's.
@@ -24,7 +25,7 @@ pub struct Assumed {
 /// How long a read of a block waits.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reads {
-    /// So many microseconds under any load.
+    /// Fixed microseconds under any load.
     Always(f64),
     /// As a device was measured with blocks of this length.
     Probed {
@@ -36,8 +37,8 @@ pub enum Reads {
 }
 
 impl Reads {
-    /// Mean microseconds of a read when so many are asked for a second; beyond the highest rate measured, what it is there. A read never waits
-    /// longer than a longer one does, which has it in itself: where that was measured, it is the machine's unrest.
+    /// Mean microseconds of a read at a rate of reads per second; beyond the highest measured rate, its latency there.
+    /// A read is never slower than a larger one, which contains it: a measurement of that is noise.
     pub fn wait_us(&self, per_second: f64) -> f64 {
         match self {
             Self::Always(us) => *us,
@@ -49,8 +50,8 @@ impl Reads {
         }
     }
 
-    /// Microseconds of a read when `workers` ask for pages, each waiting for its own: a page takes `busy_us` and, with the chance `miss`, a
-    /// read. The more a read waits, the fewer are asked for; this is where both meet.
+    /// Microseconds of a read when `workers` threads request pages, each waiting for its own: a page takes `busy_us`
+    /// and, with the chance `miss`, a read. The longer a read waits, the fewer are requested; this is the equilibrium.
     pub fn wait_of_workers_us(&self, workers: f64, busy_us: f64, miss: f64) -> f64 {
         if let Self::Always(us) = self {
             return *us;
@@ -79,7 +80,7 @@ pub(super) fn lengths(report: &Report) -> impl Iterator<Item = u64> {
     lengths.into_iter()
 }
 
-/// Microseconds of a read of this length when so many are asked for a second.
+/// Microseconds of a read of this size at a rate of reads per second.
 pub(super) fn at_load_us(report: &Report, block_bytes: u64, per_second: f64) -> Option<f64> {
     let at_load = report.wait_at_load_us(Operation::Read, block_bytes, per_second);
     at_load.or_else(|| {
@@ -91,7 +92,7 @@ pub(super) fn at_load_us(report: &Report, block_bytes: u64, per_second: f64) -> 
     })
 }
 
-/// What was measured with blocks of one length.
+/// Measurements at one block size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlockFigures {
     /// Their length in bytes.
@@ -100,24 +101,24 @@ pub struct BlockFigures {
     pub copy_us: Option<f64>,
     /// How long a read of one waits.
     pub reads: Reads,
-    /// What each codec gains and costs; a codec that is to be compared over lengths has the same name in all.
+    /// Ratio and costs of each codec; a codec compared over block sizes has the same name in all.
     pub codecs: Vec<CodecCosts>,
 }
 
-/// What a recommendation rests on.
+/// Inputs of a recommendation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// Bytes of the data.
     pub data_bytes: u64,
     /// Bytes of memory of the cache, all of it.
     pub memory_bytes: u64,
-    /// Bytes that an access wants. Blocks that hold several such pieces are read, compressed and cached as a whole.
+    /// Bytes that an access needs. Blocks with several such pieces are read, compressed and cached as a whole.
     pub access_bytes: u64,
-    /// How pieces of `access_bytes` are asked for.
+    /// Access distribution of pieces of `access_bytes`.
     pub access: Access,
     /// Threads that ask, each waiting for its own.
     pub workers: u32,
-    /// Microseconds of finding and handing out a page that is there.
+    /// Microseconds to find and return a cached page.
     pub hit_us: f64,
     /// Percent of the compressions that no access waits for.
     pub background_pct: f64,
@@ -125,7 +126,7 @@ pub struct Question {
     pub restore_after: u8,
     /// Lengths of blocks that may be chosen, multiples of `access_bytes`, rising; one at least.
     pub blocks: Vec<BlockFigures>,
-    /// What saved cores and memory are worth.
+    /// Prices, to compute the value of saved cores and memory.
     pub prices: Option<Prices>,
 }
 
@@ -166,14 +167,14 @@ impl Question {
     /// [`LabError::Option`] with the name of the option on the command line.
     pub(super) fn validate(&self) -> Result<(), LabError> {
         if self.blocks.is_empty() || self.blocks.iter().any(|block| block.codecs.is_empty()) {
-            return Err(LabError::option("codecs", "there is none to choose from"));
+            return Err(LabError::option("codecs", "no codec is available"));
         }
         for block in &self.blocks {
             if self.access_bytes == 0 || !block.block_bytes.is_multiple_of(self.access_bytes) {
                 return Err(LabError::option(
                     "block-bytes",
                     format!(
-                        "{} is not a multiple of what an access wants, {}",
+                        "{} is not a multiple of the access size, {}",
                         block.block_bytes, self.access_bytes
                     ),
                 ));
@@ -183,7 +184,7 @@ impl Question {
         if is_trace && self.blocks.iter().any(|block| block.block_bytes != self.access_bytes) {
             return Err(LabError::option(
                 "block-bytes",
-                "a trace has the numbers of pages, so blocks are what an access wants: leave it out, or give --page-bytes",
+                "a trace has page numbers, so the block size is the access size: omit it, or set --page-bytes",
             ));
         }
         if let Some(prices) = &self.prices {

@@ -19,7 +19,7 @@ pub enum Verdict {
     TooClose,
     /// No codec beats raw pages at any share.
     DoNotCompress,
-    /// All the data fits into the memory as it is.
+    /// All the data fits into memory uncompressed.
     AllFits,
 }
 
@@ -30,7 +30,7 @@ impl Verdict {
     }
 }
 
-/// What is recommended, and what it rests on.
+/// The recommendation and its basis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Recommendation {
     /// Whether compression pays.
@@ -39,29 +39,29 @@ pub struct Recommendation {
     pub raw: Candidate,
     /// The best codec with the length of blocks that is best for it, whether or not it pays.
     pub best: Candidate,
-    /// All, the fewest microseconds a page first.
+    /// All, by ascending microseconds per page.
     pub candidates: Vec<Candidate>,
     /// From which share on the best codec is faster than [`Recommendation::raw`].
     pub break_even: BreakEven,
-    /// Bytes of memory that raw pages need for as many hits as the best codec has; `None` where it does not pay, or no memory is
-    /// enough.
+    /// Bytes of memory that raw pages need for as many hits as the best codec has; `None` where it does not pay, or no
+    /// memory is enough.
     pub raw_memory_bytes: Option<f64>,
     /// Bytes of memory with which the best codec is as fast as raw pages with all of it; `None` where it does not pay.
     pub enough_memory_bytes: Option<f64>,
     /// The share of workers that is not needed for the throughput of raw pages; below 0 more are needed.
     pub workers_saved: f64,
-    /// Microseconds of a read from which on some codec pays; `None` when one does, or none, whatever the latency.
+    /// Read latency from which some codec pays, in microseconds; `None` if one always does, or none.
     pub pays_from_us: Option<f64>,
     /// The nearest latencies below and above at which another choice is best.
     pub crossovers: [Option<Crossover>; 2],
     /// The memory from which on the best codec gains less than [`WITHIN_ERROR`]; `None` where it does not pay.
     pub pays_until: Option<MemoryBound>,
-    /// What it saves, where prices are known and it pays.
+    /// Its savings, if prices are known and it pays.
     pub savings: Option<Savings>,
 }
 
 impl Recommendation {
-    /// What is to be done: the best codec where it pays, else raw pages.
+    /// The choice: the best codec if it pays, else raw pages.
     pub fn choice(&self) -> &Candidate {
         if self.verdict.pays() { &self.best } else { &self.raw }
     }
@@ -101,7 +101,7 @@ pub fn recommend(question: &Question) -> Result<Recommendation, LabError> {
         found.next().cloned()
     };
     let (Some(raw), Some(best)) = (first(false), first(true)) else {
-        return Err(LabError::option("codecs", "there is none to choose from"));
+        return Err(LabError::option("codecs", "no codec is available"));
     };
     let crossovers = thresholds::crossovers(&all);
     let pays_from_us = thresholds::pays_from_us(&all, &best);
@@ -113,7 +113,7 @@ pub fn recommend(question: &Question) -> Result<Recommendation, LabError> {
         _ => Verdict::DoNotCompress,
     };
     let Some(block) = question.block(best.block_bytes) else {
-        return Err(LabError::option("block-bytes", "there is none to choose from"));
+        return Err(LabError::option("block-bytes", "no block size is available"));
     };
     let options = candidates::options_at_load(question, block)?;
     let break_even = match &best.codec {
@@ -150,7 +150,7 @@ fn raws(recommendation: &Recommendation, question: &Question) -> Vec<model::Opti
     options.collect()
 }
 
-/// What a codec that pays saves, and how long it goes on paying.
+/// The savings of a codec that pays, and how far it keeps paying.
 fn gains(
     recommendation: &mut Recommendation,
     question: &Question,

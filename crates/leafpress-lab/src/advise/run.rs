@@ -18,32 +18,32 @@ use crate::model::{Access, Model};
 use crate::suite::SamplePages;
 use crate::{device, suite};
 
-/// What an advice tells while it is made.
+/// Progress of an advice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// How much of all is done, 0 to 1, in time as far as that is known.
+    /// Overall progress, 0 to 1, by estimated time.
     pub share: f64,
-    /// What is being done.
+    /// The current step.
     pub what: String,
 }
 
-/// What is advised, and everything it rests on.
+/// An advice, and its basis.
 #[derive(Debug, Clone, Serialize)]
 pub struct Advice {
-    /// What was asked, with what was not given filled in.
+    /// The question, with assumptions filled in.
     #[serde(skip)]
     pub question: Question,
-    /// Whether the size of the data, and of the memory, was taken for want of a better one.
+    /// Whether the size of the data, and of the memory, was assumed.
     pub assumed: Assumed,
-    /// What is recommended.
+    /// The recommendation.
     pub recommendation: Recommendation,
-    /// What must be known before it is believed.
+    /// Its caveats.
     pub cautions: Vec<String>,
-    /// What was measured of the codecs.
+    /// Measurements of the codecs.
     pub suite: suite::Report,
-    /// What codecs take in the suite's loops and behind waits for the device.
+    /// Cost of codecs in the suite's loops and after waits for the device.
     pub cold: Vec<Times>,
-    /// What was measured of the device; `None` where its latency was given.
+    /// Measurements of the device; `None` if its latency was given.
     #[serde(serialize_with = "shared")]
     pub device: Option<Arc<device::Report>>,
 }
@@ -52,7 +52,7 @@ fn shared<S: Serializer>(report: &Option<Arc<device::Report>>, serializer: S) ->
     report.as_deref().serialize(serializer)
 }
 
-/// How long the parts take, in seconds, to tell how much of all is done.
+/// Estimated seconds of the parts, to report overall progress.
 struct Plan {
     suite: f64,
     device: f64,
@@ -63,7 +63,7 @@ impl Plan {
     fn new(options: &Options) -> Self {
         let suite = options.suite_options(&options.lengths());
         let settings = suite.codecs.as_ref().map_or(1, Vec::len) * options.lengths().len() * suite.passes;
-        // A codec compresses and decodes about 150 MB a second.
+        // A codec compresses and decodes about 150 MB/s.
         let suite = options.sample_bytes() as f64 / 150e6 * settings as f64;
         let device = options.device_options(&options.lengths()).map_or(0.0, |device| {
             let measurements = device.block_bytes.len() * device.queue_depths.len();
@@ -76,7 +76,7 @@ impl Plan {
         }
     }
 
-    /// How much of all is done when so much of a part is.
+    /// Overall progress at this progress of a part.
     fn share(&self, before: f64, part: f64, done: f64) -> f64 {
         (before + part * done.clamp(0.0, 1.0)) / (self.suite + self.device + self.model)
     }
@@ -85,12 +85,13 @@ impl Plan {
 /// Measures, and recommends.
 ///
 /// # Errors
-/// Options out of bounds and data that cannot be used ([`LabError::Option`], [`LabError::Data`]); a device that cannot be probed
-/// ([`LabError::Device`]); a codec that gives back wrong bytes ([`LabError::Block`]); [`LabError::Cancelled`].
+/// Options out of bounds and data that cannot be used ([`LabError::Option`], [`LabError::Data`]); a device that cannot
+/// be probed ([`LabError::Device`]); a codec that gives back wrong bytes ([`LabError::Block`]);
+/// [`LabError::Cancelled`].
 pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event)) -> Result<Advice, LabError> {
     options.validate()?;
     let plan = Plan::new(options);
-    // A device that cannot be used is told before the suite has taken its time.
+    // An unusable device is reported before the suite takes its time.
     let device = match &options.device {
         DeviceSource::Fio(path) => Some(Arc::new(device::fio_report(path)?)),
         DeviceSource::Saved(path) => Some(Arc::new(device::saved_report(path)?)),
@@ -103,7 +104,7 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event)
     }
     events(Event {
         share: plan.share(plan.device + plan.suite, 0.0, 0.0),
-        what: "working out the model".into(),
+        what: "computing the model".into(),
     });
     let source = match (&options.device, &device) {
         (DeviceSource::Latency(us), _) => Device::Always(*us),
@@ -128,7 +129,7 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event)
     })
 }
 
-/// What a codec takes with blocks of one length, in the suite's loops and behind waits for the device.
+/// Cost of a codec at one block size, in the suite's loops and after waits for the device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Times {
     /// The codec.
@@ -137,12 +138,12 @@ pub struct Times {
     pub block_bytes: u64,
     /// Microseconds in the suite's loops.
     pub warm: Cold,
-    /// Microseconds behind waits for the device.
+    /// Microseconds after waits for the device.
     pub cold: Cold,
 }
 
-/// Measures the codecs behind waits for the device, and takes that, and what the pool does beside, for what they cost: see [`super::cold`]. Of
-/// decodings, those that follow a miss are behind a wait.
+/// Measures the codecs after waits for the device, and uses that plus the pool's own work as their cost: see
+/// [`super::cold`]. Of decodings, only those that follow a miss come after a wait.
 fn measure_cold(question: &mut Question, sample: &SamplePages, cancel: &AtomicBool) -> Result<Vec<Times>, LabError> {
     let mut times = Vec::new();
     let mut blocks = std::mem::take(&mut question.blocks);
@@ -234,7 +235,7 @@ fn measure_codecs(
             });
         });
         match suite {
-            // Lengths that nobody asked for go when no file is so long.
+            // Default block sizes are dropped if no file is that large.
             Err(LabError::Option {
                 option: "block-bytes", ..
             }) if options.block_bytes.is_none() && lengths.len() > 1 => {
@@ -266,7 +267,7 @@ fn question(options: &Options, suite: &suite::Report, device: &Device) -> Result
         return Err(LabError::option(
             "data-bytes",
             format!(
-                "{data_bytes} bytes are less than an access wants, {}",
+                "{data_bytes} bytes are less than an access needs, {}",
                 Bytes(options.access_bytes)
             ),
         ));

@@ -25,11 +25,8 @@ const HEADINGS: [&str; 10] = [
     "pages\nper sec",
 ];
 
-/// The tables that [`HEADINGS`] stand in, behind codec and block.
-const PARTS: [Part<'_>; 2] = [
-    ("", &[6, 7, 8, 9]),
-    ("Ratio and costs they are computed from", &[2, 3, 4, 5]),
-];
+/// The tables of [`HEADINGS`], after codec and block.
+const PARTS: [Part<'_>; 2] = [("", &[6, 7, 8, 9]), ("Ratio and costs used", &[2, 3, 4, 5])];
 
 fn costs(one: &Candidate) -> [String; 3] {
     match &one.codec {
@@ -63,7 +60,7 @@ pub(super) fn for_people(advice: &Advice) -> String {
         cells.push(us(one.device_us));
         cells.push(percent(one.best.share, 0));
         cells.push(percent(one.best.hit_ratio, 2));
-        // A space in place of the mark keeps digits under digits.
+        // A space instead of the mark keeps digits aligned.
         cells.push(format!(
             "{}{}",
             us(one.best.us_per_page),
@@ -75,22 +72,18 @@ pub(super) fn for_people(advice: &Advice) -> String {
     let table = of_parts(HEADINGS, rows, 2, &PARTS);
     let mut more = String::new();
     if never_pay > 0 {
-        more += &format!("{never_pay} that do not beat raw pages of their length at any share are left out");
+        more += &format!("{never_pay} that never beat uncompressed pages of their size are omitted");
     }
     if left_out > 0 {
         let and = if more.is_empty() { "" } else { ", and " };
         more += &format!("{and}{left_out} slower ones");
-        more += if never_pay > 0 { "" } else { " are left out" };
+        more += if never_pay > 0 { "" } else { " are omitted" };
     }
     if !more.is_empty() {
-        more += "; --out writes them all.";
+        more += "; --out writes all of them.";
         more = wrapped(&more, "", "");
     }
-    let note = wrapped(
-        "* recommended. Each at the share of the memory that is best for it.",
-        "",
-        "",
-    );
+    let note = wrapped("* recommended. Each at its best share of the memory.", "", "");
     format!("{table}\n{note}{more}")
 }
 
@@ -126,7 +119,7 @@ fn of_codec(one: &Candidate, figure: fn(&crate::model::CodecCosts) -> f64) -> St
     codec.map_or_else(|| NOT_APPLICABLE.to_owned(), |codec| format!("{:.4}", figure(codec)))
 }
 
-/// `summary.tsv`: a line for each codec and length of blocks, the fewest microseconds a page first.
+/// `summary.tsv`: a line per codec and block size, by ascending microseconds per page.
 pub fn summary(advice: &Advice) -> String {
     let rows = &advice.recommendation.candidates;
     tsv::columns(COLUMNS, rows, |cell, one| cell(advice, one))

@@ -13,7 +13,7 @@ use crate::model::text::savings;
 use crate::report::paragraph::wrapped;
 use crate::suite;
 
-/// The whole page.
+/// Formats the whole advice.
 pub fn text(advice: &Advice, verification: Option<&Verification>) -> String {
     let question = &advice.question;
     let mut text = wrapped(&sentence(&advice.recommendation), "", "") + "\n";
@@ -22,7 +22,7 @@ pub fn text(advice: &Advice, verification: Option<&Verification>) -> String {
     for reason in reasons(&advice.recommendation, question) {
         text += &wrapped(&reason, "- ", "  ");
     }
-    text += "\nBefore you believe it\n";
+    text += "\nCaveats\n";
     let computed = verification.is_none().then_some(COMPUTED);
     for caution in advice.cautions.iter().map(String::as_str).chain(computed) {
         text += &wrapped(caution, "! ", "  ");
@@ -41,12 +41,12 @@ fn money(saved: &crate::model::tco::Savings, prices: &Prices) -> String {
     savings(std::slice::from_ref(saved), prices) + "\n"
 }
 
-/// What was asked, in lines.
+/// The question, in lines.
 pub(super) fn head(advice: &Advice) -> String {
     let (question, suite) = (&advice.question, &advice.suite);
     let raw = &advice.recommendation.raw;
     let asked = format!(
-        "{} of data, {} of memory ({}%) · access {} of {} · {} worker{}\nDevice {} us a read of {} · sample {} in {} file{} · {}\n",
+        "{} of data, {} of memory ({}%) · access {} of {} · {} worker{}\nDevice {} us per read of {} · sample {} in {} file{} · {}\n",
         like(question, question.data_bytes as f64),
         like(question, question.memory_bytes as f64),
         percent(question.memory_bytes as f64 / question.data_bytes.max(1) as f64, 2),
@@ -64,7 +64,7 @@ pub(super) fn head(advice: &Advice) -> String {
     asked + &sampled(suite)
 }
 
-/// Which files the sample is of, the longest first, and how many were left out.
+/// The sampled files, the largest first, and the number of skipped ones.
 fn sampled(suite: &suite::Report) -> String {
     const NAMED: usize = 3;
     let mut files: Vec<_> = suite.files.iter().collect();
@@ -80,7 +80,7 @@ fn sampled(suite: &suite::Report) -> String {
             .map(|left_out| format!("{}: {}", left_out.file, left_out.reason))
             .collect();
         let more = if suite.skipped.len() > NAMED { "; ..." } else { "" };
-        text += &format!("; left out: {} ({}{more})", suite.skipped.len(), named.join("; "));
+        text += &format!("; skipped: {} ({}{more})", suite.skipped.len(), named.join("; "));
     }
     text + "\n"
 }

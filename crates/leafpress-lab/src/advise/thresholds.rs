@@ -6,7 +6,7 @@ use super::candidates::{Candidate, best_share};
 use crate::core::LabError;
 use crate::model::{BreakEven, CodecCosts, Model, NOTHING_US, Options, Point};
 
-/// Latencies are looked at from a thousandth to a thousand times what was measured.
+/// Latencies from a thousandth to a thousand times the measured one are considered.
 const SCALES: (f64, f64) = (1e-3, 1e3);
 /// Steps of that range on the way to a crossover.
 const STEPS: i32 = 120;
@@ -26,7 +26,7 @@ pub struct Crossover {
 fn best_at(candidates: &[Candidate], scale: f64) -> Option<&Candidate> {
     let us = candidates.iter().map(|one| {
         let (us, point) = one.scaled(scale);
-        // A codec that is best at share 0 is no compression.
+        // A codec whose best share is 0 does not compress.
         let is_codec = one.codec.is_some() && point.share > 0.0;
         (us, one, is_codec || one.codec.is_none())
     });
@@ -68,8 +68,8 @@ fn same(one: &Candidate, other: &Candidate) -> bool {
     one.name() == other.name() && one.block_bytes == other.block_bytes
 }
 
-/// The latency, as that of `now`'s blocks, from which on some codec beats not compressing: `None` when none does up to a thousand times
-/// what was measured, or when one does down to a thousandth.
+/// The latency, as that of `now`'s blocks, from which on some codec beats not compressing: `None` when none does up to
+/// a thousand times the measured latency, or down to a thousandth.
 pub(super) fn pays_from_us(candidates: &[Candidate], now: &Candidate) -> Option<f64> {
     let pays = |scale: f64| best_at(candidates, scale).is_some_and(|one| one.codec.is_some());
     let (mut low, mut high) = SCALES;
@@ -125,7 +125,7 @@ pub(super) fn break_even(
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryBound {
-    /// From so many bytes on.
+    /// From this many bytes.
     From(f64),
     /// It pays until all the data fits.
     Never,
@@ -134,8 +134,8 @@ pub enum MemoryBound {
 /// Steps between the memory there is and the data.
 const MEMORY_STEPS: i32 = 12;
 
-/// The memory from which on the codec, with the blocks of `options`, gains less than `least_gain` of the time of the fastest of `raws`: raw pages
-/// of all lengths.
+/// The memory from which on the codec, with the blocks of `options`, gains less than `least_gain` of the time of the
+/// fastest of `raws`: raw pages of all lengths.
 pub(super) fn pays_until(
     raws: &[Options],
     options: &Options,

@@ -30,7 +30,7 @@ pub enum Builtin {
     Masstree,
     /// `scc::HashMap`: what no order costs. It cannot scan.
     HashMap,
-    /// Says yes to everything and stores nothing: what the benchmark itself costs.
+    /// Accepts everything and stores nothing: the benchmark's own cost.
     Dummy,
 }
 
@@ -215,7 +215,7 @@ fn hand_out(value: &[u8], value_out: &mut [u8]) {
     value_out[..len].copy_from_slice(&value[..len]);
 }
 
-/// `scc::HashMap`, which is no [`Store`](crate::harness::store::Store) for want of an order.
+/// `scc::HashMap`, which is unordered and so not a [`Store`](crate::harness::store::Store).
 struct Unordered<K: Key, V: Value>(String, scc::HashMap<K, V>);
 
 impl<K: Key, V: Value> Index for Unordered<K, V> {
@@ -255,7 +255,7 @@ impl<K: Key, V: Value> Index for Unordered<K, V> {
     }
 }
 
-/// Says yes to everything.
+/// Accepts everything.
 struct Dummy;
 
 impl Index for Dummy {

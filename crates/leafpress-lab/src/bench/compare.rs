@@ -1,6 +1,7 @@
-//! Several runs in turn, each in a process of its own, and one table of them.
+//! Several runs in turn, each in its own process, and one table of them.
 //!
-//! With repetitions, rounds go through the runs in alternating order, so that a disturbance hits one repetition and not one index.
+//! With repetitions, rounds go through the runs in alternating order, so that a disturbance hits one repetition and not
+//! one index.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,21 +18,21 @@ use crate::harness::weigh::RESIDENT;
 use crate::report::paragraph::wrapped;
 use crate::report::table::of_parts;
 
-/// What the other figure of memory is.
-const HELD: &str = "Held: the index's own account, which only ours has. Both in bytes per record.";
+/// Note on the other memory figure.
+const HELD: &str = "Held: the index's own accounting, which only Leafpress has. Both in bytes per record.";
 
 /// One run of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// What was run.
+    /// The options of the run.
     pub options: Options,
-    /// What it measured; `None` when no repetition finished.
+    /// Its measurements; `None` when no repetition finished.
     pub report: Option<Report>,
     /// Why a repetition failed, in one line each.
     pub failures: Vec<String>,
 }
 
-/// Runs beside each other.
+/// A comparison of runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// The runs, in the order they were given.
@@ -59,11 +60,11 @@ const PARTS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Runs each of `runs`; their output goes to logs in `log_dir`. `progress` is told the number of the child, how many there are, its
-/// options, and what it is doing.
+/// Runs each of `runs`; their output goes to logs in `log_dir`. `progress` receives the number of the child, the number
+/// of children, its options, and what it is doing.
 ///
 /// # Errors
-/// Options out of bounds, a `log_dir` that cannot be written. A run that fails is told of in its line.
+/// Options out of bounds, a `log_dir` that cannot be written. A failed run is reported in its line.
 pub fn compare(
     runs: &[Options],
     log_dir: &Path,
@@ -208,7 +209,7 @@ impl Comparison {
             .filter(move |line| line.options.workload() == workload)
     }
 
-    /// The table for people, and what is to be said below it.
+    /// The table for people, with its notes.
     pub fn text(&self) -> String {
         let columns = self.columns();
         let mut rows: Vec<Vec<String>> = Vec::new();
@@ -232,11 +233,11 @@ impl Comparison {
         format!("{table}\n{}", notes.trim_end())
     }
 
-    /// What a reader of the table must know.
+    /// Notes for the reader of the table.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = vec![match self.lines.as_slice() {
             [_] => format!("{RESIDENT} {HELD}"),
-            _ => format!("Each index ran in a process of its own. {RESIDENT} {HELD}"),
+            _ => format!("Each index ran in its own process. {RESIDENT} {HELD}"),
         }];
         for line in &self.lines {
             let name = format!("{} in {}", line.options.input.short_name(), line.options.workload());
@@ -256,18 +257,18 @@ impl Comparison {
             }
             if let Some(load) = outcome.load.as_ref().filter(|load| load.wrong_values > 0) {
                 notes.push(format!(
-                    "{name}: {} records were read back with another value",
+                    "{name}: {} records were read back with a wrong value",
                     load.wrong_values
                 ));
             }
         }
         if self.cancelled {
-            notes.push("cancelled: the figures are of the runs finished until then".into());
+            notes.push("cancelled: only finished runs are included".into());
         }
         notes
     }
 
-    /// What must be known before the figures are believed, a sentence or two each.
+    /// Caveats of the figures, a sentence or two each.
     pub fn cautions(&self) -> Vec<String> {
         let reports = || self.lines.iter().filter_map(|line| line.report.as_ref());
         let mut cautions: Vec<String> = Vec::new();
@@ -278,7 +279,7 @@ impl Comparison {
         }
         let outcomes = reports().flat_map(|report| &report.outcomes);
         let busiest = outcomes.filter_map(|outcome| outcome.cpu.other_cores).reduce(f64::max);
-        cautions.extend(other_work::caution(busiest, "bytes a record"));
+        cautions.extend(other_work::caution(busiest, "bytes per record"));
         cautions
     }
 

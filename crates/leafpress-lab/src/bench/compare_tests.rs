@@ -82,7 +82,7 @@ fn the_page_stands_alone_and_shows_everything() {
         "YCSB A",
         "leafpress:lz4",
         "Throughput over time",
-        "Memory after the load",
+        "Resident memory after the load",
         "Latency, all operations",
         "leafpress bench --compare &lt;x&gt;",
         "SIGSEGV",
@@ -98,7 +98,7 @@ fn the_page_stands_alone_and_shows_everything() {
     one.lines.truncate(1);
     let page = super::super::page(&one, "leafpress bench leafpress").unwrap();
     assert!(page.contains("Latency by operation") && page.contains("Benchmark Options:"));
-    // An index alone is told in words and has no bar.
+    // A single index is described in words, without a bar.
     assert!(has_verdict(&page) && !page.contains("class=\"bars\""), "{page}");
     assert!(one.verdicts()[0].contains(" Mops/s, "), "{:?}", one.verdicts());
 }

@@ -1,7 +1,7 @@
 //! How operations choose ids.
 //!
-//! Ids are 1 to n, where n grows with the inserts. Rank 0, the hottest, is id 1, but for `latest`, where it is the newest. Keys are
-//! hashes of ids, so hot keys lie scattered over the key space.
+//! Ids are 1 to n, where n grows with the inserts. Rank 0, the hottest, is id 1, but for `latest`, where it is the
+//! newest. Keys are hashes of ids, so hot keys lie scattered over the key space.
 
 use rand_xoshiro::rand_core::Rng;
 use serde::{Deserialize, Serialize};
@@ -9,27 +9,28 @@ use serde::{Deserialize, Serialize};
 use crate::core::LabError;
 use crate::core::keys::{Distribution, Zipf, below, unit};
 
-/// The skew of `latest` unless told otherwise: YCSB's. (PiBench's 0.2 is for the laws PiBench has.)
+/// Default skew of `latest`: YCSB's. (PiBench's 0.2 is for PiBench's distributions.)
 pub const DEFAULT_LATEST_SKEW: f64 = 0.99;
 
-/// A law without its parameters, as the command line names it.
+/// A distribution without its parameters, as named on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Law {
     /// Every id alike.
     Uniform,
-    /// `1 + floor(n u^(ln s / ln(1 - s)))` for a uniform u (Gray et al. 1994): the first share s of the ids takes the share 1 - s.
+    /// `1 + floor(n u^(ln s / ln(1 - s)))` for a uniform u (Gray et al. 1994): the first share s of the ids takes the
+    /// share 1 - s.
     SelfSimilar,
     /// Zipfian: see `Zipf`.
     Zipfian,
     /// Zipfian by age: the newest ids are the hottest.
     Latest,
-    /// A share of the operations goes to a share of the ids.
+    /// A share of the operations is on a share of the ids.
     HotSet,
 }
 
 impl Law {
-    /// The law of this name, in any case.
+    /// The distribution of this name, in any case.
     ///
     /// # Errors
     /// [`LabError::Option`] with the names there are.
@@ -52,7 +53,7 @@ impl Law {
     /// The distribution with its parameters.
     ///
     /// # Errors
-    /// [`LabError::Option`] when the skew is out of the law's bounds.
+    /// [`LabError::Option`] when the skew is out of the distribution's bounds.
     pub fn with(self, skew: f64, hot_keys_pct: f64, hot_operations_pct: f64) -> Result<Distribution, LabError> {
         let zipfian = |skew: f64| {
             if skew >= 0.0 && skew.is_finite() {
@@ -60,7 +61,7 @@ impl Law {
             } else {
                 Err(LabError::option(
                     "skew",
-                    format!("{skew}: a zipfian skew must be at least 0"),
+                    format!("{skew}: the skew of zipfian must be at least 0"),
                 ))
             }
         };
@@ -70,7 +71,7 @@ impl Law {
             Self::SelfSimilar => {
                 return Err(LabError::option(
                     "skew",
-                    format!("{skew} is not more than 0 and at most 0.5, as a self-similar skew must be"),
+                    format!("{skew}: the skew of self-similar must be greater than 0 and at most 0.5"),
                 ));
             }
             Self::Zipfian => Distribution::Zipfian { theta: zipfian(skew)? },

@@ -17,8 +17,9 @@ fn draw(chooser: &IdChooser) -> Vec<u64> {
     hits
 }
 
-/// Pearson's test against a law given by the probability that an id is at most i. Ids are put together until 1000 hits are expected. The
-/// statistic has mean k and deviation sqrt(2k); the seed is fixed, and five deviations are not met by chance.
+/// Pearson's test against a distribution given by the probability that an id is at most i. Ids are grouped until 1000
+/// hits are expected. The statistic has mean k and deviation sqrt(2k); the seed is fixed, and five deviations do not
+/// occur by chance.
 fn assert_law(name: &str, hits: &[u64], cumulative: impl Fn(u64) -> f64) {
     let (mut statistic, mut groups, mut seen, mut from) = (0.0, 0.0, 0, 0);
     for (at, hit) in hits.iter().enumerate() {
@@ -47,8 +48,8 @@ fn zeta(n: u64, theta: f64) -> f64 {
     (1..=n).map(|i| (i as f64).powf(-theta)).sum()
 }
 
-/// The probability that Gray et al.'s generator gives a rank of at most i: its closed form solved for u, after the two ranks
-/// it treats apart.
+/// The probability that Gray et al.'s generator gives a rank of at most i: its closed form solved for u, after the two
+/// ranks it treats apart.
 fn gray(n: u64, theta: f64) -> impl Fn(u64) -> f64 {
     let zeta_n = zeta(n, theta);
     let eta = (1.0 - (2.0 / n as f64).powf(1.0 - theta)) / (1.0 - zeta(2, theta) / zeta_n);
@@ -56,7 +57,7 @@ fn gray(n: u64, theta: f64) -> impl Fn(u64) -> f64 {
         0 => 0.0,
         1 => 1.0 / zeta_n,
         2 => zeta(2, theta) / zeta_n,
-        // What the closed form would put on the first two ranks falls to them.
+        // They get the closed form's share of the first two ranks.
         i => ((((i as f64 / n as f64).powf(1.0 - theta)) - 1.0) / eta + 1.0).max(zeta(2, theta) / zeta_n),
     }
 }
@@ -119,7 +120,7 @@ fn hot_set() {
     assert_law("hot set", &draw(&chooser(Law::HotSet, 0.0, IDS)), cumulative);
 }
 
-/// A chooser that grew draws as one made for so many ids.
+/// A chooser that grew draws like one created at that size.
 #[test]
 fn growing_changes_nothing_but_the_number() {
     for (law, skew) in [

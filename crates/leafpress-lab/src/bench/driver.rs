@@ -17,12 +17,12 @@ use crate::core::LabError;
 use crate::core::resources::{Usage, usage};
 use crate::harness::gate::{Gate, Stage};
 
-/// How often progress is told, and how soon a cancellation is seen.
+/// Interval of progress reports and of checks for cancellation.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Two points in time nearer to each other than this are one.
 const INSTANT: Duration = Duration::from_micros(500);
 
-/// What a run needs.
+/// Inputs of a run.
 pub(super) struct Run<'r> {
     pub options: &'r Options,
     pub index: &'r dyn Index,
@@ -31,14 +31,14 @@ pub(super) struct Run<'r> {
     pub cancel: &'r AtomicBool,
 }
 
-/// Which part of a run is told of.
+/// The phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     WarmUp,
     Timed,
 }
 
-/// What a run measured.
+/// Measurements of a run.
 pub(super) struct Measured {
     pub milliseconds: f64,
     pub counts: [Counts; 6],
@@ -50,7 +50,7 @@ pub(super) struct Measured {
     pub cpu: CpuTime,
 }
 
-/// What one thread hands back.
+/// Result of one thread.
 struct Finished {
     start: u64,
     end: u64,
@@ -62,7 +62,8 @@ impl Run<'_> {
     /// Runs the operations and measures them.
     ///
     /// # Errors
-    /// [`LabError::Index`] when an operation fails, [`LabError::Cancelled`], [`LabError::System`] when a thread cannot be started.
+    /// [`LabError::Index`] when an operation fails, [`LabError::Cancelled`], [`LabError::System`] when a thread cannot
+    /// be started.
     pub(super) fn run(
         &self,
         mut counters: Option<Counters>,
@@ -121,7 +122,7 @@ impl Run<'_> {
         self.index.detach_thread();
     }
 
-    /// What a thread does between its first and its last operation.
+    /// A thread's work between its first and its last operation.
     fn operate(&self, gate: &Gate<'_, Finished>, mut worker: Worker<'_>, thread: usize) {
         let operate = |worker: &mut Worker<'_>, limit, measured| {
             let error = |reason| self.options.input.error(reason);
@@ -150,7 +151,7 @@ impl Run<'_> {
         }
     }
 
-    /// Lets the threads warm up and run, and samples what they do.
+    /// Starts warm-up and run of the threads, and samples their progress.
     fn drive(
         &self,
         gate: &Gate<'_, Finished>,
@@ -180,7 +181,7 @@ impl Run<'_> {
             Ok(before) if !failed && !self.cancel.load(Ordering::Relaxed) => before,
             before => {
                 gate.open(Stage::Abandoned);
-                // What went wrong is told by the caller, but for this.
+                // Other errors are reported by the caller.
                 return before.map(|_| (Vec::new(), CpuTime::default()));
             }
         };
@@ -197,7 +198,7 @@ impl Run<'_> {
         Ok((samples, CpuTime::between(&before, &usage()?, counted_from.elapsed())))
     }
 
-    /// Whether the run is to end before its time.
+    /// Whether the run must end early.
     fn over(&self, shared: &Shared<'_>) -> bool {
         if self.cancel.load(Ordering::Relaxed) {
             shared.stop.store(true, Ordering::Relaxed);
@@ -294,7 +295,7 @@ impl Run<'_> {
     }
 }
 
-/// The samples so far.
+/// The samples taken.
 #[derive(Default)]
 struct Samples {
     taken: Vec<Sample>,

@@ -16,7 +16,7 @@ pub struct Dump {
     pub data: Source,
     /// How it holds its records.
     pub format: RecordFormat,
-    /// What is left out of it, in words, once it was looked at.
+    /// Skipped records, in words, once it was read.
     pub left_out: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Dump {
             return Err(LabError::option(
                 "records",
                 format!(
-                    "{} to load{inserts} are asked for, but {} has {found} records",
+                    "{} to load{inserts} are requested, but {} has {found} records",
                     options.records, self.data
                 ),
             ));
@@ -75,7 +75,7 @@ fn inserts(options: &Options) -> u64 {
     }
 }
 
-/// Names the option in a message that does not, so that nobody looks for the fault in where values come from.
+/// Adds the option to a message without it, so that the error is not mistaken for one of the value source.
 fn with_option(reason: String, format: &RecordFormat) -> String {
     if reason.contains("(--records ") {
         return reason;
@@ -83,8 +83,8 @@ fn with_option(reason: String, format: &RecordFormat) -> String {
     format!("{reason} (--records {format})")
 }
 
-/// Looks at a run's dump for what is left out of it; with `all` the run is to load all its records, but for those that it inserts: half
-/// of them at most, and in time mode a tenth.
+/// Looks at a run's dump for what is left out of it; with `all` the run is to load all its records, but for those that
+/// it inserts: half of them at most, and in time mode a tenth.
 ///
 /// # Errors
 /// As [`Records::load`].

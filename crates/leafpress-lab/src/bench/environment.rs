@@ -4,7 +4,7 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a run took place, as PiBench tells it.
+/// The environment of a run, in PiBench's format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     /// Local time as C's `asctime` writes it: `Tue Nov  5 14:05:25 2019`.
@@ -13,7 +13,7 @@ pub struct Environment {
     pub cpus: u64,
     /// Their model.
     pub cpu_model: String,
-    /// Size of their cache, as the kernel tells it.
+    /// Size of their cache, as reported by the kernel.
     pub cpu_cache: String,
     /// Kernel and release.
     pub kernel: String,

@@ -1,7 +1,7 @@
 //! Hardware metrics by the kernel's perf events: what PiBench takes from Intel PCM.
 //!
-//! Instructions, cycles and last-level cache misses are of this process in user mode, background threads included. Memory traffic is the
-//! machine's: the memory controllers do not know whose it is.
+//! Instructions, cycles and last-level cache misses are of this process in user mode, background threads included.
+//! Memory traffic is the machine's: memory controllers do not attribute it to processes.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub enum Reading {
     /// The count.
     Count(u64),
-    /// Why it cannot be had.
+    /// Why it is not available.
     NotAvailable(String),
 }
 
@@ -109,7 +109,8 @@ impl Counters {
     pub(super) fn read(&mut self) -> Hardware {
         let [l3, dram_read, dram_write, nvm_read, nvm_write, instructions, cycles] = self.all().map(read);
         Hardware {
-            // A virtual machine may open these counters and count nothing; that a program ran without an instruction is no reading.
+            // A virtual machine may open these counters and count nothing; a run without an instruction is not a valid
+            // reading.
             l3_misses: if instructions == Reading::Count(0) {
                 instructions.clone().counting_nothing()
             } else {
@@ -142,12 +143,12 @@ fn read(sum: &mut Sum) -> Reading {
     let mut total = 0.0;
     for (counter, factor) in counters {
         match counter.read_count_and_time() {
-            // A counter that had to share the hardware is scaled up to the whole time.
+            // A multiplexed counter is scaled up to the whole time.
             Ok(read) if read.time_running > 0 => {
                 total += read.count as f64 * *factor * (read.time_enabled as f64 / read.time_running as f64);
             }
             Ok(read) if read.time_enabled > 0 => {
-                return Reading::NotAvailable("the counter never got onto the hardware".into());
+                return Reading::NotAvailable("the counter was never scheduled on the hardware".into());
             }
             Ok(_) => {}
             Err(e) => return Reading::NotAvailable(format!("perf events: {e}")),
@@ -161,7 +162,7 @@ fn of_process(event: impl Event) -> Sum {
     counter.map(|counter| vec![(counter, 1.0)]).map_err(|e| refusal(&e))
 }
 
-/// What the memory controllers count.
+/// Counts of the memory controllers.
 enum Traffic {
     /// An event the kernel has a name and a scale (to MiB) for.
     Named(&'static str),
@@ -232,7 +233,7 @@ fn open_controller(controller: &str, traffic: &Traffic, cpu: usize) -> io::Resul
     };
     let event = event.build().map_err(io::Error::other)?;
     let mut builder = Builder::new(event);
-    // Uncore counters take no process and no mode.
+    // Uncore counters cannot be restricted to a process or mode.
     builder.any_pid().one_cpu(cpu).include_kernel().include_hv();
     Ok((builder.build()?, factor))
 }
@@ -249,7 +250,7 @@ fn cpu_list(text: &str) -> Vec<usize> {
     cpus
 }
 
-/// Why the kernel refuses, with the setting that says so.
+/// Why the kernel refuses, with the responsible setting.
 fn refusal(error: &io::Error) -> String {
     let refused = matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES));
     match fs::read_to_string("/proc/sys/kernel/perf_event_paranoid") {
@@ -289,7 +290,7 @@ mod tests {
         }
     }
 
-    /// Whatever the machine has, every metric is a count or says why not.
+    /// On any machine, every metric is a count or an explanation.
     #[test]
     fn every_metric_is_there_or_says_why_not() {
         let mut counters = Counters::open();

@@ -16,16 +16,16 @@ use crate::report::rows::{Bar, rows};
 use crate::report::verdict;
 
 const NOTES: [&str; 5] = [
-    "Keys, values and the choice of operations are made before an operation's clock starts; they are in the throughput, not in the latency.",
-    "In an open loop (<code>--rate</code>) a latency counts from when the operation was meant to start, so a stall delays the operations \
-     behind it as it would delay requests. In a closed loop the threads wait with the stalled operation, and it counts once.",
-    "Every record was read back after the load, and every scan was checked: ascending keys, none before the start, no more than asked for.",
-    "<b>Resident</b> is what the process grew by over the load. What takes less than 64M is loaded once more for that figure, in a \
-     process without huge pages, which would be most of it. <b>Held</b> is the index's own account of its memory.",
-    "Latencies are in HDR histograms with three significant digits; those over time have two.",
+    "Keys, values and the operation are chosen before an operation's clock starts; the cost is included in throughput, not in latency.",
+    "In an open loop (<code>--rate</code>) latency counts from the intended start of the operation, so a stall delays the operations \
+     behind it, as it would delay requests. In a closed loop the threads wait with the stalled operation, and it counts once.",
+    "Every record was read back after the load, and every scan was checked: ascending keys, none before the start, no more than requested.",
+    "<b>Resident</b> is the growth of the process over the load. An index smaller than 64M is loaded once more for that figure, in a \
+     process without huge pages, which would dominate it. <b>Held</b> is the index's own accounting of its memory.",
+    "Latencies are recorded in HDR histograms with three significant digits; those over time have two.",
 ];
 
-/// The page of one run, or of several beside each other.
+/// The page of one run, or of a comparison.
 ///
 /// # Errors
 /// [`LabError::Chart`] when a chart cannot be drawn.
@@ -102,7 +102,7 @@ fn inputs(comparison: &Comparison) -> Vec<Input> {
 
 /// Our tree's codec, which decides its colour.
 fn codec(input: &Input) -> Option<&'static str> {
-    // The palette knows codecs by their family, which is all that matters here.
+    // The palette knows codecs by their family, which is sufficient here.
     let Input::Builtin(Builtin::Leafpress(codec)) = input else {
         return None;
     };
@@ -115,7 +115,7 @@ fn codec(input: &Input) -> Option<&'static str> {
 fn head(title: &str, comparison: &Comparison) -> Markup {
     let is_bad =
         |note: &str| ["failed", "cancelled"].iter().any(|word| note.starts_with(word)) || note.contains("WRONG");
-    // The first says what memory is, as the end of the page does.
+    // The first note explains memory, as the end of the page does.
     let (bad, notes): (Vec<String>, Vec<String>) =
         comparison.notes().into_iter().skip(1).partition(|note| is_bad(note));
     let cautions = [comparison.cautions(), notes].concat();
@@ -133,7 +133,7 @@ fn head(title: &str, comparison: &Comparison) -> Markup {
     }
 }
 
-/// The table of everything: a row for each index, under its workload where there are several.
+/// The complete table: a row per index, grouped by workload if there are several.
 fn table(comparison: &Comparison, style: &Styles) -> Markup {
     const LEFT: &str = "text-align:left";
     let mut columns = comparison.columns();
@@ -200,10 +200,10 @@ fn overview(comparison: &Comparison, style: &Styles) -> Result<Markup, LabError>
 type BytesOf = fn(&super::Load) -> Option<u64>;
 
 const MEMORY: [(&str, BytesOf); 2] = [
-    ("Memory after the load, as the system says, bytes a record", |load| {
+    ("Resident memory after the load, bytes per record", |load| {
         load.resident.bytes()
     }),
-    ("Memory by the index's own account, bytes a record", |load| {
+    ("Memory by the index's own accounting, bytes per record", |load| {
         load.held_bytes
     }),
 ];
@@ -237,7 +237,7 @@ fn section(comparison: &Comparison, workload: &str, style: &Styles) -> Result<Ma
         })
     };
     let throughput = over("Mops/s", false, &|outcome| {
-        // The last window may be too short to tell anything.
+        // The last window may be too short.
         let whole = outcome.samples.first().map_or(0.0, |sample| sample.length_ms);
         let samples = outcome
             .samples

@@ -1,4 +1,4 @@
-//! What is benchmarked.
+//! Indexes under test.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,25 +30,28 @@ impl From<leafpress::TreeError> for IndexError {
 pub enum KeyOrder {
     /// As bytes compare.
     Bytes,
-    /// As bytes, or as unsigned little-endian integers: wrappers may read a key as an integer. Any one of them, but the same throughout.
+    /// As bytes, or as unsigned little-endian integers: wrappers may read a key as an integer. Any one of them, but the
+    /// same throughout.
     BytesOrIntegers,
 }
 
-/// An index under test. Keys and values have the lengths of the run's [`Options`], or of its records; all methods are called from many threads.
+/// An index under test. Keys and values have the lengths of the run's [`Options`], or of its records; all methods are
+/// called from many threads.
 pub trait Index: Send + Sync {
-    /// Looks the key up and copies its value to the front of `value_out`, which has at least the value's length. False when absent.
+    /// Looks the key up and copies its value to the front of `value_out`, which has at least the value's length. False
+    /// when absent.
     ///
     /// # Errors
-    /// What the index says; the run ends.
+    /// The index's error; the run ends.
     fn find(&self, key: &[u8], value_out: &mut [u8]) -> Result<bool, IndexError>;
 
-    /// Inserts unless the key is there; returns whether it inserted.
+    /// Inserts unless the key exists; returns whether it inserted.
     ///
     /// # Errors
     /// As [`Index::find`].
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, IndexError>;
 
-    /// Takes records whose keys ascend, and returns how many were new; nothing, before any is asked for, where the
+    /// Takes records whose keys ascend, and returns how many were new; `None`, before any is requested, if the
     /// index has no other way to do so than to insert each.
     ///
     /// # Errors
@@ -58,26 +61,27 @@ pub trait Index: Send + Sync {
         None
     }
 
-    /// Replaces the value if the key is there; returns whether it did.
+    /// Replaces the value if the key exists; returns whether it did.
     ///
     /// # Errors
     /// As [`Index::find`].
     fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, IndexError>;
 
-    /// Removes the key; returns whether it was there.
+    /// Removes the key; returns whether it existed.
     ///
     /// # Errors
     /// As [`Index::find`].
     fn remove(&self, key: &[u8]) -> Result<bool, IndexError>;
 
-    /// Replaces `out` by up to `records` records in key order from `key` on, each the key's bytes and then the value's, with both
-    /// lengths in front as little-endian `u32` where [`Options::fixed_lengths`] has none; returns their number.
+    /// Replaces `out` by up to `records` records in key order from `key` on, each the key's bytes and then the value's,
+    /// with both lengths in front as little-endian `u32` where [`Options::fixed_lengths`] has none; returns their
+    /// number.
     ///
     /// # Errors
     /// As [`Index::find`].
     fn scan(&self, key: &[u8], records: usize, out: &mut Vec<u8>) -> Result<usize, IndexError>;
 
-    /// What it is, in a few words, with what matters to its figures.
+    /// A short description, with settings that affect its figures.
     fn name(&self) -> String;
 
     /// Whether it has an order to scan in.
@@ -103,7 +107,7 @@ pub trait Index: Send + Sync {
     /// Waits until background work that is due is done.
     ///
     /// # Errors
-    /// What the index says, if it is not done.
+    /// The index's error.
     fn settle(&self) -> Result<(), IndexError> {
         Ok(())
     }
@@ -111,7 +115,7 @@ pub trait Index: Send + Sync {
     /// Called by each thread before its first operation.
     ///
     /// # Errors
-    /// What the index says, if the thread cannot use it.
+    /// The index's error, if the thread cannot use it.
     fn attach_thread(&self) -> Result<(), IndexError> {
         Ok(())
     }
@@ -178,5 +182,6 @@ impl<I: Index + ?Sized> Index for Arc<I> {
     }
 }
 
-/// Opens a shared library written for PiBench. The laboratory calls no foreign code itself; who can load one hands in how.
+/// Opens a shared library written for PiBench. The laboratory calls no foreign code itself; a caller that can passes
+/// this function.
 pub type OpenLibrary = fn(&Path, &Options) -> Result<Box<dyn Index>, IndexError>;

@@ -9,7 +9,7 @@ use super::{Builtin, Index, OpenLibrary, Options};
 use crate::core::LabError;
 use crate::core::paths::serde_as_name;
 
-/// What a run is to benchmark.
+/// The index to benchmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// One of ours.
@@ -19,7 +19,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// What [`FromStr`] makes of a word, whatever bytes it has: what is no text is a library's path.
+    /// Parses a word of any bytes, like [`FromStr`]: a word that is not UTF-8 is a library's path.
     ///
     /// # Errors
     /// As [`FromStr`].
@@ -48,12 +48,12 @@ impl Input {
         }
     }
 
-    /// Whether its scans can be asked for.
+    /// Whether it supports scans.
     pub fn scans(&self) -> bool {
         !matches!(self, Self::Builtin(Builtin::HashMap))
     }
 
-    /// Makes the index, empty or as its pool has it.
+    /// Creates the index, empty or with its pool's contents.
     ///
     /// # Errors
     /// [`LabError::Index`] when it cannot be made, [`LabError::Option`] when the tree's options are out of bounds.
@@ -87,7 +87,7 @@ impl fmt::Display for Input {
 impl FromStr for Input {
     type Err = LabError;
 
-    /// What has a slash in it or ends like a shared library is a path; anything else is a built-in index.
+    /// A word with a slash, or with a shared library's suffix, is a path; anything else is a built-in index.
     fn from_str(s: &str) -> Result<Self, LabError> {
         if s.contains('/') || s.ends_with(".so") || s.contains(".so.") {
             Ok(Self::Library(s.into()))

@@ -6,7 +6,8 @@ use super::Options;
 use crate::core::corpus::Records;
 use crate::core::keys::{KeySet, KeyShape, LoadOrder, Permutation};
 
-/// Multiplier of the hash that scatters ids: 2^64 over the golden ratio, odd (Knuth, "The Art of Computer Programming" 3, 6.4).
+/// Multiplier of the hash that scatters ids: 2^64 over the golden ratio, odd (Knuth, "The Art of Computer Programming"
+/// 3, 6.4).
 const MULTIPLIER: u64 = 11_400_714_819_323_198_393;
 
 /// From an id to a key: PiBench's keys, keys of a shape, or the keys of records.
@@ -26,8 +27,8 @@ pub struct KeyFormat {
 enum Kind {
     /// Zero bytes, then the id times 11400714819323198393 mod 2^64, little-endian.
     ///
-    /// Sizes below 8 bytes keep the low bytes of the product, sizes above have zeros in front of it. As the multiplier is odd, ids
-    /// below `256^size` have different keys.
+    /// Sizes below 8 bytes keep the low bytes of the product, sizes above have zeros in front of it. As the multiplier
+    /// is odd, ids below `256^size` have different keys.
     PiBench {
         size: usize,
     },
@@ -40,7 +41,7 @@ enum Kind {
 }
 
 impl KeyFormat {
-    /// PiBench's keys of `size` bytes behind `prefix`.
+    /// PiBench's keys of `size` bytes after `prefix`.
     pub fn new(prefix: &[u8], size: usize) -> Self {
         Self {
             prefix: prefix.to_vec(),
@@ -99,7 +100,7 @@ impl KeyFormat {
         blank
     }
 
-    /// The record that an id is of, from 0.
+    /// The record of an id, from 0.
     pub(super) fn number(&self, id: u64) -> u64 {
         let number = id.wrapping_sub(1);
         let number = match &self.kind {
@@ -149,7 +150,7 @@ impl KeyFormat {
     }
 }
 
-/// A key for people: as text where it is text, else in hexadecimal.
+/// Formats a key: as text if it is text, else in hexadecimal.
 pub(super) fn readable(key: &[u8]) -> String {
     if !key.is_empty() && key.iter().all(|byte| byte.is_ascii_graphic()) {
         return String::from_utf8_lossy(key).into_owned();

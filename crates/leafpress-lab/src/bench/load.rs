@@ -10,14 +10,14 @@ use super::{Index, Input, KeyFormat, Load, Options, Resident};
 use crate::core::keys::LoadOrder;
 use crate::core::{LabError, resources};
 
-/// How often progress is told.
+/// Interval of progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
-/// Records between two looks at whether the load is to end.
+/// Records between checks for cancellation.
 const CHUNK: u64 = 256;
 /// PiBench's buffer for a value, which wrappers may count on.
 pub(super) const MIN_VALUE_BUFFER: usize = 4096;
 
-/// What a load needs.
+/// Inputs of a load.
 pub(super) struct Loader<'r> {
     pub options: &'r Options,
     pub index: &'r dyn Index,
@@ -26,7 +26,7 @@ pub(super) struct Loader<'r> {
     pub cancel: &'r AtomicBool,
 }
 
-/// What reading back found wrong.
+/// Errors found by the read-back.
 #[derive(Default)]
 struct Wrong {
     missing: u64,
@@ -46,7 +46,8 @@ impl Wrong {
 }
 
 impl Loader<'_> {
-    /// Inserts the ids 1 to n: each thread a run of them, so that what is in the index in the end does not depend on the threads.
+    /// Inserts the ids 1 to n: each thread a run of them, so that what is in the index in the end does not depend on
+    /// the threads.
     pub(super) fn load(&self, resident_before: Option<u64>, progress: &mut dyn FnMut(f64)) -> Result<Load, LabError> {
         let started = Instant::now();
         let in_bulk = self.options.load_order == LoadOrder::Sequential && self.load_in_order(progress)?;
@@ -54,7 +55,7 @@ impl Loader<'_> {
             match self.index.insert(key, self.values.loaded(id)) {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(self.error(format!(
-                    "load: insert of key {} (id {id}) returned false, as if it were there already; a pool that is loaded needs --skip_load",
+                    "load: insert of key {} (id {id}) returned false, as if the key existed already; use --skip_load for a loaded pool",
                     readable(key)
                 ))),
                 Err(e) => Err(self.error(format!("load: insert of key {} (id {id}): {e}", readable(key)))),
@@ -67,7 +68,7 @@ impl Loader<'_> {
         self.index
             .settle()
             .map_err(|e| self.error(format!("after the load: {e}")))?;
-        // What a training has freed, the allocator gives back in its own time.
+        // The allocator returns memory freed by training in its own time.
         resources::release_free_memory();
         Ok(Load {
             records: self.options.records,
@@ -113,7 +114,8 @@ impl Loader<'_> {
     /// Reads every id back.
     ///
     /// # Errors
-    /// [`LabError::Index`] when one is missing, or has another value in an index of ours; wrappers that hand out no values are only told of.
+    /// [`LabError::Index`] when one is missing, or has a wrong value in an index of ours; for wrappers that return no
+    /// values it is only reported.
     pub(super) fn verify(&self, load: &mut Load, progress: &mut dyn FnMut(f64)) -> Result<(), LabError> {
         if !self.index.stores() {
             return Ok(());
@@ -160,7 +162,7 @@ impl Loader<'_> {
         let ours = !matches!(self.options.input, Input::Library(_));
         if let Some(id) = wrong.least_other_value.filter(|_| ours) {
             return Err(self.error(format!(
-                "{} of {} records have another value than was inserted; the first is {}",
+                "{} of {} records have a wrong value; the first is {}",
                 wrong.other_value,
                 self.options.records,
                 key(id)
@@ -175,8 +177,8 @@ impl Loader<'_> {
         self.options.input.error(reason)
     }
 
-    /// Calls `visit` with every id, its key and a buffer for a value, on all threads; thread t has the t-th run of ids, and the first
-    /// threads one id more when it does not come out even.
+    /// Calls `visit` with every id, its key and a buffer for a value, on all threads; thread t has the t-th run of ids,
+    /// and the first threads get one id more for the remainder.
     fn over_all_ids(
         &self,
         progress: &mut dyn FnMut(f64),

@@ -1,10 +1,10 @@
-//! The index benchmark: PiBench's command line and report (Lersch et al., "Evaluating Persistent Memory Range Indexes", PVLDB
-//! 13(4), 2019), on our tree, on the registry's ordered maps, and on wrappers written for PiBench.
+//! The index benchmark: PiBench's command line and report (Lersch et al., "Evaluating Persistent Memory Range Indexes",
+//! PVLDB 13(4), 2019), on our tree, on the registry's ordered maps, and on wrappers written for PiBench.
 //!
-//! From the outside in: [`run`] opens an [`Index`], `load`s it and reads it back, and lets the `driver` run the operations, whose
-//! threads are `worker`s that draw operations from a `mix`, ids from a `distribution`, `keys` from ids and `values`. What it measured
-//! is an [`Outcome`]; [`text`] writes it in PiBench's layout. [`compare()`] does so for several indexes in turn, each in a process of
-//! its own.
+//! From the outside in: [`run`] opens an [`Index`], `load`s it and reads it back, and lets the `driver` run the
+//! operations, whose threads are `worker`s that draw operations from a `mix`, ids from a `distribution`, `keys` from
+//! ids and `values`. What it measured is an [`Outcome`]; [`text`] writes it in PiBench's layout. [`compare()`] does so
+//! for several indexes in turn, each in its own process.
 
 mod builtin;
 mod compare;
@@ -63,5 +63,5 @@ pub use crate::harness::weigh::{Resident, Weight};
 
 /// The job of a child that does one run of the index benchmark; the answer is a [`Report`].
 pub(crate) const RUN: &str = "bench_run";
-/// The job of a child that loads an index to see what it takes; the answer is a [`Weight`].
+/// The job of a child that loads an index to measure its memory; the answer is a [`Weight`].
 pub(crate) const WEIGH: &str = "bench_weigh";

@@ -26,10 +26,10 @@ pub const MAX_SECONDS: f64 = 2_592_000.0;
 pub const MAX_SAMPLING_MS: u64 = 3_600_000;
 /// Most repetitions.
 pub const MAX_REPEAT: usize = 1000;
-/// Ratios may be off by so much in sum.
+/// Tolerance of the sum of the ratios.
 const RATIO_TOLERANCE: f64 = 1e-6;
 
-/// What ends a run.
+/// The end condition of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -46,7 +46,7 @@ pub struct Ratios {
     pub read: f64,
     /// Inserts of new keys.
     pub insert: f64,
-    /// Updates of keys that are there.
+    /// Updates of existing keys.
     pub update: f64,
     /// Removes.
     pub remove: f64,
@@ -120,7 +120,7 @@ impl Ratios {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// What is benchmarked.
+    /// The index to benchmark.
     pub input: Input,
     /// Records to load, up to [`MAX_RECORDS`].
     pub records: u64,
@@ -132,7 +132,7 @@ pub struct Options {
     pub key_prefix: String,
     /// Length of a key without its prefix, in bytes: 1 to [`MAX_KEY_BYTES`], prefix included.
     pub key_size: usize,
-    /// What keys look like; `None` is PiBench's keys, which are hashes of ids.
+    /// Shape of the keys; `None` is PiBench's keys, which are hashes of ids.
     pub key_shape: Option<KeyShape>,
     /// Order in which dense keys and records are loaded; other keys have no order to load in but a random one.
     pub load_order: LoadOrder,
@@ -150,13 +150,13 @@ pub struct Options {
     pub sampling_ms: u64,
     /// How ids are chosen.
     pub law: Law,
-    /// The law's skew.
+    /// The distribution's skew.
     pub skew: f64,
-    /// Percent of ids that are hot, and percent of operations that go to them.
+    /// Percent of ids that are hot, and percent of operations on them.
     pub hotset: (f64, f64),
     /// Seed of every random choice.
     pub seed: u64,
-    /// What ends the run.
+    /// The end condition.
     pub mode: Mode,
     /// Length of the run in seconds, more than 0 and up to [`MAX_SECONDS`]; in [`Mode::Time`].
     pub seconds: f64,
@@ -177,11 +177,11 @@ pub struct Options {
     pub clock: Option<u8>,
     /// Garbage collector, for a wrapper of the fork: 0 off, 1 on.
     pub garbage_collector: Option<u8>,
-    /// The YCSB workload the mix is of, for titles.
+    /// The YCSB workload of the mix, for titles.
     pub ycsb: Option<Ycsb>,
-    /// Operations per second of all threads together that are intended, whatever the index manages: an open loop.
+    /// Open loop: intended operations per second of all threads together, whatever the index achieves.
     pub rate: Option<f64>,
-    /// Where values come from.
+    /// Source of values.
     pub value_source: ValueSource,
     /// Seconds of the same work before the run, 0 to [`MAX_SECONDS`].
     pub warmup_seconds: f64,
@@ -194,9 +194,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// Length of a key unless told otherwise: what PiBench itself takes.
+    /// Default key length: PiBench's.
     pub const DEFAULT_KEY_SIZE: usize = 8;
-    /// Length of a value unless told otherwise.
+    /// Default value length.
     pub const DEFAULT_VALUE_SIZE: usize = 8;
 
     /// PiBench's defaults for an input.
@@ -252,7 +252,7 @@ impl Options {
         self.scan_size_varies = workload == Ycsb::E;
     }
 
-    /// Sets the shape of keys, and their length where the shape says it.
+    /// Sets the shape of keys, and their length if the shape defines it.
     pub fn set_key_shape(&mut self, shape: KeyShape) {
         self.key_shape = Some(shape);
         if !shape.has_key_bytes() {
@@ -271,10 +271,10 @@ impl Options {
         (self.dump.is_none() && keys_alike).then(|| (self.key_bytes(), self.value_size))
     }
 
-    /// What a record is, in words: the lengths of key and value, and where they come from if not PiBench's.
+    /// Describes a record: the lengths of key and value, and their source if not PiBench's.
     pub fn record(&self) -> String {
         match (&self.dump, self.key_shape) {
-            (Some(dump), _) => format!("of {dump}"),
+            (Some(dump), _) => format!("from {dump}"),
             (None, Some(shape)) => {
                 let up_to = if self.fixed_lengths().is_some() { "" } else { "up to " };
                 format!("of {up_to}{} ({shape}) + {} bytes", self.key_bytes(), self.value_size)
@@ -286,12 +286,12 @@ impl Options {
     /// How ids are chosen, with the parameters.
     ///
     /// # Errors
-    /// [`LabError::Option`] when they are out of the law's bounds.
+    /// [`LabError::Option`] when they are out of the distribution's bounds.
     pub fn distribution(&self) -> Result<Distribution, LabError> {
         self.law.with(self.skew, self.hotset.0, self.hotset.1)
     }
 
-    /// Checks every bound and that the options go together. Reads no file.
+    /// Checks every bound and the compatibility of options. Reads no file.
     ///
     /// # Errors
     /// [`LabError::Option`], the first at fault.
@@ -332,7 +332,10 @@ impl Options {
             };
             return Err(LabError::option(
                 "seconds",
-                format!("{} is not more than 0 and at most {MAX_SECONDS}{mode}", self.seconds),
+                format!(
+                    "{} must be greater than 0 and at most {MAX_SECONDS}{mode}",
+                    self.seconds
+                ),
             ));
         }
         between("latency_sampling", self.latency_sampling, 0.0, 1.0)?;
@@ -343,7 +346,7 @@ impl Options {
             ("garbage_collector", self.garbage_collector, &[0, 1]),
         ] {
             if let Some(value) = value.filter(|value| !known.contains(value)) {
-                return Err(LabError::option(option, format!("{value} is none of {known:?}")));
+                return Err(LabError::option(option, format!("{value} is not one of {known:?}")));
             }
         }
         if let Some(rate) = self.rate
@@ -351,7 +354,7 @@ impl Options {
         {
             return Err(LabError::option(
                 "rate",
-                format!("{rate} is not more than 0 and at most 1e9"),
+                format!("{rate} must be greater than 0 and at most 1e9"),
             ));
         }
         between("warmup-seconds", self.warmup_seconds, 0.0, MAX_SECONDS)?;
@@ -366,7 +369,7 @@ impl Options {
             return Err(LabError::option(
                 "scan_ratio",
                 format!(
-                    "{} has no order to scan in: it can find, insert, update and remove",
+                    "{} is unordered and cannot scan: it can find, insert, update and remove",
                     self.input
                 ),
             ));
@@ -375,13 +378,13 @@ impl Options {
         if self.records == 0 && self.ratios.insert < 1.0 {
             return Err(LabError::option(
                 "records",
-                "0 leaves nothing to read, update, remove or scan; only inserts alone (-r 0 -i 1) start from nothing",
+                "0 records leave nothing to read, update, remove or scan; only a run of inserts (-r 0 -i 1) can start empty",
             ));
         }
         if self.repeat > 1 && self.skip_load && self.ratios.insert + self.ratios.remove > 0.0 {
             return Err(LabError::option(
                 "repeat",
-                "with skip_load, inserts and removes of one repetition would be in the pool of the next",
+                "with skip_load, one repetition's inserts and removes would affect the next",
             ));
         }
         let inserts = match self.mode {
@@ -417,17 +420,14 @@ impl Options {
             };
             return Err(LabError::option(
                 given,
-                "records have keys of their own: leave it out with --records FORMAT",
+                "records have their own keys: omit it with --records FORMAT",
             ));
         }
         if let Some(shape) = self.key_shape {
             shape.validate(self.key_size).map_err(|_| {
                 LabError::option(
                     "key_size",
-                    format!(
-                        "{} is less than the 8 bytes that scattered keys have at least",
-                        self.key_size
-                    ),
+                    format!("{} is less than 8 bytes, the minimum of scattered keys", self.key_size),
                 )
             })?;
         }
@@ -435,14 +435,14 @@ impl Options {
             if let Input::Library(_) = self.input {
                 return Err(LabError::option(
                     option,
-                    format!("{} takes keys and values of one length each; these differ", self.input),
+                    format!("{} requires keys and values of fixed length", self.input),
                 ));
             }
             let masstree = matches!(self.input, Input::Builtin(Builtin::Masstree));
             if masstree && self.ratios.scan > 0.0 {
                 return Err(LabError::option(
                     "scan_ratio",
-                    "masstree's scans leave records out where keys differ in length",
+                    "masstree's scans skip records if keys differ in length",
                 ));
             }
         }
@@ -450,13 +450,14 @@ impl Options {
         if self.load_order == LoadOrder::Sequential && !ordered {
             return Err(LabError::option(
                 "load_order",
-                "only dense keys and records can be loaded in their order; the others are made in a random one",
+                "only dense keys and records can be loaded in key order; others are generated in random order",
             ));
         }
         Ok(())
     }
 
-    /// Limits of a repetition: operations of thread `thread`, the remainder going to the first threads; `None` in time mode.
+    /// Limits of a repetition: operations of thread `thread`, the remainder going to the first threads; `None` in time
+    /// mode.
     pub(super) fn operations_of(&self, thread: usize) -> Option<u64> {
         let (threads, thread) = (self.threads as u64, thread as u64);
         (self.mode == Mode::Operation)

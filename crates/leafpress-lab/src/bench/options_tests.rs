@@ -40,7 +40,7 @@ fn every_bound_is_told_with_its_range() {
         (&|o| o.protocol = Some(3), &["protocol: 3", "[0, 1, 2]"]),
         (&|o| o.clock = Some(4), &["clock: 4", "[0, 1, 2, 3]"]),
         (&|o| o.garbage_collector = Some(2), &["garbage_collector: 2"]),
-        (&|o| o.rate = Some(0.0), &["rate: 0", "more than 0"]),
+        (&|o| o.rate = Some(0.0), &["rate: 0", "greater than 0"]),
         (&|o| o.warmup_seconds = -1.0, &["warmup-seconds: -1"]),
         (&|o| o.repeat = 0, &["repeat: 0", "between 1 and 1000"]),
         (&|o| o.seconds = f64::NAN, &["seconds: NaN"]),
@@ -81,10 +81,10 @@ fn impossible_combinations_say_so() {
     for (change, words) in [
         (
             (|o| (o.input, o.ratios.read, o.ratios.scan) = ("hashmap".parse().unwrap(), 0.5, 0.5)) as fn(&mut Options),
-            "no order to scan in",
+            "is unordered",
         ),
         (|o| (o.mode, o.seconds) = (Mode::Time, 0.0), "time mode needs a length"),
-        (|o| o.records = 0, "only inserts alone"),
+        (|o| o.records = 0, "only a run of inserts"),
         (|o| (o.key_size, o.records) = (1, 256), "255 different keys"),
         (
             |o| (o.key_size, o.records, o.operations, o.ratios.read, o.ratios.insert) = (1, 200, 100, 0.0, 1.0),
@@ -92,7 +92,7 @@ fn impossible_combinations_say_so() {
         ),
         (
             |o| (o.repeat, o.skip_load, o.ratios.read, o.ratios.insert) = (2, true, 0.0, 1.0),
-            "pool of the next",
+            "affect the next",
         ),
     ] {
         let message = refused(change);

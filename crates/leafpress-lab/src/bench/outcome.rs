@@ -1,4 +1,4 @@
-//! What one repetition of a run measured.
+//! Measurements of one repetition of a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -57,16 +57,16 @@ pub struct Counts {
     pub succeeded: u64,
 }
 
-/// Scans that returned what they must not. A scan can be wrong in more than one way.
+/// Scans that returned wrong records. A scan can be wrong in more than one way.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScanErrors {
     /// Scans that were wrong in any way.
     pub scans: u64,
-    /// More records than asked for, or than there are bytes for.
+    /// More records than requested, or than the bytes have room for.
     pub too_many: u64,
     /// Keys that do not ascend.
     pub not_ascending: u64,
-    /// A first key before the one asked for.
+    /// A first key before the requested one.
     pub before_start: u64,
     /// The first wrong one, in words.
     pub example: Option<String>,
@@ -77,7 +77,7 @@ pub struct ScanErrors {
 pub struct Load {
     /// Records loaded.
     pub records: u64,
-    /// Whether they came in key order and the index took them all together, in a way of its own.
+    /// Whether they came in key order and the index loaded them in bulk.
     #[serde(default)]
     pub in_bulk: bool,
     /// How long it took, in milliseconds.
@@ -89,7 +89,7 @@ pub struct Load {
     /// Growth of the process's resident memory over the load.
     #[serde(flatten)]
     pub resident: Resident,
-    /// What the index says it holds after the load, in bytes.
+    /// Memory after the load by the index's own accounting, in bytes.
     pub held_bytes: Option<u64>,
 }
 
@@ -126,7 +126,7 @@ pub struct Latencies {
     pub all: Option<Latency>,
     /// Of each kind that was measured.
     pub by_operation: Vec<(Operation, Latency)>,
-    /// In an open loop: from the actual start, as a closed loop would have it.
+    /// In an open loop: from the actual start, as in a closed loop.
     pub service: Option<Latency>,
     /// Over time.
     pub windows: Vec<WindowLatency>,
@@ -139,21 +139,21 @@ pub struct CpuTime {
     pub user_seconds: f64,
     /// System seconds of all threads.
     pub system_seconds: f64,
-    /// Times a thread waited.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Times a thread was preempted.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
     /// Seconds that all of this was counted over: the run, with the start and the end of its threads.
     pub wall_seconds: f64,
-    /// Cores that other processes kept busy meanwhile; `None` where the system does not tell.
+    /// Cores that other processes kept busy meanwhile; `None` if the system does not report it.
     #[serde(default)]
     pub other_cores: Option<f64>,
 }
 
-/// What one repetition of a run measured.
+/// Measurements of one repetition of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What the index calls itself.
+    /// The index's own name.
     pub index: String,
     /// The load; `None` when it was skipped.
     pub load: Option<Load>,
@@ -163,17 +163,17 @@ pub struct Outcome {
     pub counts: [Counts; 6],
     /// Records that scans returned.
     pub scanned_records: u64,
-    /// Scans that returned what they must not.
+    /// Scans that returned wrong records.
     pub scan_errors: ScanErrors,
     /// Hardware metrics; `None` when turned off.
     pub hardware: Option<Hardware>,
     /// Throughput over time.
     pub samples: Vec<Sample>,
-    /// Latencies; `None` when not asked for.
+    /// Latencies; `None` if not requested.
     pub latencies: Option<Latencies>,
     /// CPU time over the run.
     pub cpu: CpuTime,
-    /// What the index says it holds after the run, in bytes.
+    /// Memory after the run by the index's own accounting, in bytes.
     pub held_bytes: Option<u64>,
 }
 

@@ -13,9 +13,9 @@ use crate::core::words::words;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pin {
-    /// As near to each other as can be: hardware threads of a core first, then the next core of the same package.
+    /// As close to each other as possible: hardware threads of a core first, then the next core of the same package.
     Compact,
-    /// As far apart as can be: each package in turn, a core of its own each, hardware threads of used cores last.
+    /// As far apart as possible: packages in turn, separate cores, hardware threads of used cores last.
     Spread,
     /// Where the system puts them.
     #[default]
@@ -31,10 +31,10 @@ struct Cpu {
     number: usize,
 }
 
-/// The CPUs that threads go to, in order; thread i goes to number i modulo their count. Empty for [`Pin::None`].
+/// The CPUs for threads, in order; thread i uses number i modulo their count. Empty for [`Pin::None`].
 ///
 /// # Errors
-/// [`LabError::System`] when the system does not tell which CPUs this process may use.
+/// [`LabError::System`] when the system does not report which CPUs this process may use.
 pub(super) fn places(pin: Pin) -> Result<Vec<usize>, LabError> {
     if pin == Pin::None {
         return Ok(Vec::new());

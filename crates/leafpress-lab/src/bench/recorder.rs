@@ -14,12 +14,12 @@ pub(super) struct Pending {
     pub operation: Operation,
     pub start: u64,
     pub end: u64,
-    /// When it was meant to start, in nanoseconds from the run's start. Looked at in an open loop only.
+    /// Its intended start, in nanoseconds from the run's start. Used only in an open loop.
     pub intended: u64,
 }
 
-/// Operations that wait for the histograms. Few enough for the second-level cache; many enough that folding them, whose accesses to memory
-/// do not depend on one another, costs each of them little.
+/// Operations that wait for the histograms. Few enough for the second-level cache; many enough that folding them, whose
+/// accesses to memory do not depend on one another, costs each of them little.
 const PENDING: usize = 1024;
 
 /// Latency windows are multiples of the sampling window of at least this: closing one goes over whole histograms.
@@ -34,7 +34,7 @@ fn window_of(sampling_ms: u64) -> u64 {
 ///
 /// In a closed loop they are in the clock's ticks, which are turned into nanoseconds in the end.
 ///
-/// On cache lines of its own: threads' recorders are made one after the other.
+/// On its own cache lines: threads' recorders are created one after the other.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(super) struct Recorder {
@@ -93,7 +93,7 @@ impl Recorder {
         self.pending.push(pending);
     }
 
-    /// Makes room for `more` operations; what is pending goes into the histograms unless there is room already.
+    /// Makes room for `more` operations, by flushing pending ones to the histograms if necessary.
     #[inline]
     pub(super) fn make_room(&mut self, more: usize) {
         if self.pending.capacity() - self.pending.len() < more {
@@ -215,7 +215,7 @@ impl Recorder {
         Ok(Latencies {
             all: summary(&together),
             by_operation,
-            // In nanoseconds as it is.
+            // Already in nanoseconds.
             service: all.service.as_ref().and_then(summary),
             windows: all.window_latencies(window_of(sampling_ms))?,
         })
@@ -266,7 +266,7 @@ mod tests {
     fn an_open_loop_counts_from_the_intended_start() {
         let mut recorder = recorder(true);
         recorder.start(1000);
-        // Meant to start 100 ns into the run, started at 600 ns, took 50 ns.
+        // Intended start 100 ns into the run, started at 600 ns, took 50 ns.
         recorder.push(pending(1600, 1650, 100));
         let latencies = Recorder::merge(vec![recorder], 30).unwrap();
         assert_eq!(latencies.all.unwrap().max_ns, 550);

@@ -1,4 +1,4 @@
-//! Whether scans return what they must.
+//! Checks the results of scans.
 
 use super::keys::readable;
 use super::{KeyOrder, Options, ScanErrors};
@@ -22,7 +22,7 @@ impl ScanCheck {
         }
     }
 
-    /// A scan of `asked` records from `start` said it returned `scanned`, which are in `records`.
+    /// Checks a scan of `asked` records from `start` that returned `scanned`, stored in `records`.
     pub(super) fn check(&mut self, start: &[u8], asked: usize, scanned: usize, records: &[u8]) {
         let right_length = match self.fixed {
             Some((_, record)) => scanned.checked_mul(record) == Some(records.len()),

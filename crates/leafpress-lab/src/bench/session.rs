@@ -1,4 +1,4 @@
-//! A run from the opening of the index to what it measured, as often as told.
+//! A run from opening the index to its measurements, with the configured repetitions.
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,7 +16,7 @@ use crate::harness::Phase;
 /// Growth of less than this is the benchmark's own: stacks, buffers, the allocator's rounding.
 const MIN_GROWTH_BYTES: u64 = 4 << 20;
 
-/// What a run tells while it goes on.
+/// Progress of a run.
 #[derive(Debug)]
 pub enum Event<'e> {
     /// A repetition starts; the first is 0.
@@ -31,21 +31,21 @@ pub enum Event<'e> {
     Verified(&'e Load),
     /// A repetition was measured; its index is still there.
     Measured(&'e Outcome),
-    /// How much of a phase is done, 0 to 1.
+    /// Progress of a phase, 0 to 1.
     Progress(Phase, f64),
 }
 
-/// What a run measured, over all repetitions.
+/// Measurements of a run, over all repetitions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The options it was run with.
     pub options: Options,
     /// Where.
     pub environment: Environment,
-    /// How much of the values' source was taken, in words, if it was not all of it.
+    /// The sampled part of the values' source, in words, if it was sampled.
     #[serde(default)]
     pub sampled: Option<String>,
-    /// That values are repeated, and so compress better than the data they are of.
+    /// A caveat if values repeat, and so compress better than the data.
     #[serde(default)]
     pub repeated_values: Option<String>,
     /// The repetitions, at least one.
@@ -67,7 +67,8 @@ impl Report {
 /// Runs the benchmark, in this process. `library` opens an input that is a shared library.
 ///
 /// # Errors
-/// Options out of bounds, an index that cannot be opened, loses records, or fails at an operation; unusable data; [`LabError::Cancelled`].
+/// Options out of bounds, an index that cannot be opened, loses records, or fails at an operation; unusable data;
+/// [`LabError::Cancelled`].
 pub fn run(
     options: &Options,
     library: Option<OpenLibrary>,
@@ -117,7 +118,7 @@ fn once(
 ) -> Result<Outcome, LabError> {
     // Opened first: what threads do that exist before is not counted, and the index may start some.
     let counters = options.hardware.then(Counters::open);
-    // What was left free before must not hide the index's growth.
+    // Memory freed before must not hide the index's growth.
     resources::release_free_memory();
     let resident_before = resources::resident_bytes();
     let index = open()?;

@@ -1,4 +1,4 @@
-//! Lets a test decide how long the making of a key or of a value takes, on a clock that stands still otherwise.
+//! Lets a test control the time to make a key or a value, on a clock that is otherwise stopped.
 
 use std::cell::RefCell;
 use std::sync::Arc;

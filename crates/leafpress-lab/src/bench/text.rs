@@ -1,6 +1,8 @@
-//! The report as text: PiBench's layout, line for line, so that scripts that read it go on working; then what PiBench does not have.
+//! The report as text: PiBench's layout, line for line, so that scripts that read it go on working; then what PiBench
+//! does not have.
 //!
-//! The lines of the first part are those of PiBench's `src/benchmark.cpp`. The second part repeats none of their labels.
+//! The lines of the first part are those of PiBench's `src/benchmark.cpp`. The second part repeats none of their
+//! labels.
 
 use std::fmt::Write;
 
@@ -39,7 +41,7 @@ pub fn head(environment: &Environment, options: &Options) -> String {
         key_size = format!("{up_to}{key_size} ({shape})");
     }
     if let Some(dump) = &o.dump {
-        key_size = format!("the records' own, of {dump}");
+        key_size = format!("the records' own, from {dump}");
         value_size = "the records' own".into();
     }
     let _ = writeln!(text, "\tKey size: {key_size}");
@@ -149,7 +151,7 @@ fn quantiles(latency: &Latency) -> [(&'static str, u64); 8] {
     ]
 }
 
-/// What PiBench does not have: latencies by operation and over time, memory, CPU time, checks, repetitions.
+/// Extensions to PiBench's report: latencies by operation and over time, memory, CPU time, checks, repetitions.
 pub fn extras(report: &Report, outcome: &Outcome) -> String {
     let mut text = String::new();
     latencies(&mut text, report, outcome);
@@ -168,13 +170,13 @@ pub fn extras(report: &Report, outcome: &Outcome) -> String {
     memory(&mut text, outcome);
     processor(&mut text, outcome);
     if let Some(spread) = report.throughput().filter(|_| report.outcomes.len() > 1) {
-        let _ = writeln!(text, "Repetitions (ops/s; the report above is of the median):");
+        let _ = writeln!(text, "Repetitions (ops/s; the report above is the median's):");
         for outcome in &report.outcomes {
             let _ = writeln!(text, "\t{:.4}", outcome.throughput());
         }
         let _ = writeln!(
             text,
-            "\tMedian {:.4}\n\tLeast {:.4}, most {:.4}\n\tRange {:.1}% of the median",
+            "\tMedian {:.4}\n\tMinimum {:.4}, maximum {:.4}\n\tRange {:.1}% of the median",
             spread.median,
             spread.least,
             spread.most,
@@ -235,15 +237,15 @@ fn memory(text: &mut String, outcome: &Outcome) {
     text.push_str("Memory after the load (bytes per record):\n");
     let _ = match &load.resident {
         Resident::Growth(bytes) => writeln!(text, "\tResident growth: {:.1}", per_record(*bytes)),
-        Resident::Unknown(why) => writeln!(text, "\tResident growth: not known, {why}"),
+        Resident::Unknown(why) => writeln!(text, "\tResident growth: unknown, {why}"),
     };
     if let Some(bytes) = load.held_bytes {
-        let _ = writeln!(text, "\tHeld by its own account: {:.1}", per_record(bytes));
+        let _ = writeln!(text, "\tHeld by its own accounting: {:.1}", per_record(bytes));
     }
     if load.wrong_values > 0 {
         let _ = writeln!(
             text,
-            "Read-back:\n\tOther values than inserted: {} of {}",
+            "Read-back:\n\tWrong values: {} of {}",
             load.wrong_values, load.records
         );
     }
@@ -269,7 +271,7 @@ fn processor(text: &mut String, outcome: &Outcome) {
     }
 }
 
-/// Everything, as it stands in a file.
+/// The complete report, as in a file.
 pub fn whole(report: &Report) -> String {
     let Some(outcome) = report.median() else {
         return head(&report.environment, &report.options);
@@ -286,7 +288,8 @@ pub fn whole(report: &Report) -> String {
     text + &results(outcome) + &extras(report, outcome)
 }
 
-/// A number as C++ streams write it: six significant digits, no zeros behind, an exponent when it is small or large.
+/// A number as formatted by C++ streams: six significant digits, no trailing zeros, an exponent when it is small or
+/// large.
 fn general(number: f64) -> String {
     if number == 0.0 || !number.is_finite() {
         return number.to_string();

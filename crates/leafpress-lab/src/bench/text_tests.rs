@@ -157,7 +157,7 @@ fn an_open_loop_and_repetitions_are_told() {
     assert_golden("bench/golden/open_loop.txt", &whole(&report));
 }
 
-/// No latency was sampled: the line is there, the figures are not.
+/// No latency was sampled: the line is present, without figures.
 #[test]
 fn no_sample_is_told_as_none() {
     let mut report = report("masstree", &[1000.0]);
@@ -169,7 +169,7 @@ fn no_sample_is_told_as_none() {
     );
 }
 
-/// What a script that reads PiBench's output looks for is there exactly once.
+/// Every phrase that scripts parse in PiBench's output occurs exactly once.
 #[test]
 fn labels_of_pibench_are_not_repeated() {
     let text = whole(&report("masstree", &[1000.0]));

@@ -9,7 +9,8 @@ use crate::core::words::serde_as_text;
 use crate::core::{Bytes, LabError, ParseBytesError};
 use crate::harness::store::MAX_LOAD_THREADS;
 
-/// Options of our tree besides its codec, as `shards=4,landing_bytes=2048`; the tree's own defaults where nothing is said.
+/// Options of our tree besides its codec, as `shards=4,landing_bytes=2048`; the tree's own defaults where nothing is
+/// said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeOptions(Vec<(Key, usize)>);
 
@@ -44,7 +45,7 @@ impl TreeOptions {
                 Key::LandingBytes => builder.landing_bytes(value),
                 Key::Shards => builder.shards(value),
                 Key::BackgroundThreads => builder.background_threads(value),
-                // What does not fit is out of the builder's bounds all the same.
+                // A value that does not fit the type is out of the builder's bounds too.
                 Key::WatermarkPct => builder.landing_compaction_pct(u8::try_from(value).unwrap_or(u8::MAX)),
                 Key::Dictionary if value == 0 => builder.dictionary(DictionaryChoice::Off),
                 Key::Dictionary => builder.dictionary(DictionaryChoice::Auto),
@@ -53,7 +54,7 @@ impl TreeOptions {
         builder
     }
 
-    /// Builds a tree with this codec, which loads with so many threads.
+    /// Builds a tree with this codec, loaded by this number of threads.
     ///
     /// # Errors
     /// [`LabError::Option`] for what is out of bounds, [`LabError::Tree`] when the codec cannot run here.

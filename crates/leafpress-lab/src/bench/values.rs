@@ -1,4 +1,4 @@
-//! Where values come from.
+//! Sources of values.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -15,10 +15,10 @@ use crate::core::corpus::{Assignment, Corpus, Cut, Pairing, Source};
 use crate::core::keys::{below, mix};
 use crate::core::paths::{behind, serde_as_name};
 
-/// Where a run's values come from.
+/// The source of a run's values.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum ValueSource {
-    /// Pieces of a pool of random letters and digits, at random places, as PiBench takes them.
+    /// Pieces of a pool of random letters and digits, at random offsets, as in PiBench.
     #[default]
     Pool,
     /// Values of which this share, 0 to 1, is compressible.
@@ -28,7 +28,7 @@ pub enum ValueSource {
 }
 
 impl ValueSource {
-    /// What [`FromStr`] makes of a word, whatever bytes the path in it has.
+    /// Parses a word whose path may have any bytes, like [`FromStr`].
     ///
     /// # Errors
     /// As [`FromStr`].
@@ -71,7 +71,7 @@ impl FromStr for ValueSource {
                 Ok(eta) if (0.0..=1.0).contains(&eta) => Ok(Self::Compressible(eta)),
                 _ => Err(LabError::option(
                     "value_source",
-                    format!("`{s}`: ETA is a number from 0 to 1, the share that is compressible"),
+                    format!("`{s}`: ETA must be between 0 and 1, the compressible share"),
                 )),
             },
             Some(("corpus", path)) if !path.is_empty() => Ok(Self::Corpus(path.parse()?)),
@@ -85,7 +85,8 @@ impl FromStr for ValueSource {
 
 serde_as_name!(ValueSource);
 
-/// Reads the values' sources once, so that one that cannot be used is known before anything runs; says of which only a sample is taken.
+/// Reads the values' sources once, so that one that cannot be used is known before anything runs; says of which only a
+/// sample is taken.
 ///
 /// # Errors
 /// As [`Corpus::load`].
@@ -111,7 +112,7 @@ pub fn check<'o>(runs: impl IntoIterator<Item = &'o Options>) -> Result<Vec<Stri
 /// Bytes of the pool besides one value: PiBench's has 2000, which a compressor's window or dictionary would hold whole.
 const POOL_BYTES: usize = 4 << 20;
 
-/// The values of a run, all of one length unless they are of records.
+/// The values of a run, all of one length unless they come from records.
 #[derive(Debug)]
 pub(super) struct Values {
     value_bytes: usize,
@@ -132,7 +133,8 @@ impl Values {
     /// The keys and values of a run.
     ///
     /// # Errors
-    /// As [`Corpus::load`] and [`Records::load`](crate::core::corpus::Records::load); [`LabError::Option`] of `records` when the dump has too few.
+    /// As [`Corpus::load`] and [`Records::load`](crate::core::corpus::Records::load); [`LabError::Option`] of `records`
+    /// when the dump has too few.
     pub(super) fn of(options: &Options, cancel: &AtomicBool) -> Result<(KeyFormat, Self), LabError> {
         let Some(dump) = &options.dump else {
             let values = Self::load(options, cancel)?;
@@ -173,7 +175,7 @@ impl Values {
         })
     }
 
-    /// How much of their source they are, in words, if they are not all of it.
+    /// The sampled part of their source, in words, if it was sampled.
     pub(super) fn sampled(&self) -> Option<String> {
         match &self.bytes {
             Bytes::Corpus(corpus, _) => corpus.sampled().map(|sampled| sampled.to_string()),
@@ -181,7 +183,7 @@ impl Values {
         }
     }
 
-    /// That the values of so many records are repeated, and so compress better than the data they are of.
+    /// A caveat if values repeat among this many records, and so compress better than the data.
     pub(super) fn repeated(&self, records: u64) -> Option<String> {
         match &self.bytes {
             Bytes::Corpus(corpus, _) => corpus.repeats(records).map(|repeats| repeats.to_string()),
@@ -204,7 +206,7 @@ impl Values {
         }
     }
 
-    /// The value that an operation writes: an insert of a record its own, anything else one chosen by a random number.
+    /// The value of an operation: an inserted record's own, otherwise one chosen by a random number.
     #[inline]
     pub(super) fn written(&self, operation: Operation, id: u64, random: u64) -> &[u8] {
         match (&self.bytes, operation) {
@@ -256,7 +258,7 @@ mod tests {
         }
     }
 
-    /// As a child of a comparison is told of it.
+    /// As passed to a child of a comparison.
     #[test]
     fn a_path_comes_back_whatever_bytes_it_has() {
         for name in [

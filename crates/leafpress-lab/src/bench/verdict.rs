@@ -1,4 +1,4 @@
-//! What a benchmark came to: each of our trees beside another index, or what the fastest and the smallest do by themselves.
+//! Verdict of a benchmark: each of our trees vs another index, or the fastest and the smallest index.
 
 use leafpress::Codec;
 
@@ -8,8 +8,8 @@ use crate::report::numbers::{mops, three_digits};
 use crate::report::verdict::{self, Noun, against, change, ratio};
 
 impl Comparison {
-    /// Our trees beside the one that compresses nothing, or beside the fastest other index where there is none. Where nothing of ours can be
-    /// compared: the fastest, and the one that takes the least memory.
+    /// Our trees vs the uncompressed one, or vs the fastest other index if there is none. Where nothing of ours can be
+    /// compared: the fastest, and the one with the least memory.
     pub fn verdicts(&self) -> Vec<String> {
         let workloads = self.workloads();
         let several = workloads.len() > 1;
@@ -33,7 +33,7 @@ impl Comparison {
     fn of_workload(&self, workload: &str) -> Vec<String> {
         let measured = || self.of(workload).filter(|line| line.median().is_some());
         let raw = measured().find(|line| codec(line) == Some(Codec::None));
-        // What stores nothing is no index to be compared with.
+        // An index that stores nothing is not compared.
         let others = measured().filter(|line| {
             let is_dummy = matches!(line.options.input, Input::Builtin(Builtin::Dummy));
             codec(line).is_none() && !is_dummy
@@ -41,7 +41,7 @@ impl Comparison {
         let fastest = others.max_by(|one, other| throughput(one).total_cmp(&throughput(other)));
         if let Some(other) = raw.or(fastest) {
             let trees = measured().filter(|line| codec(line).is_some() && !std::ptr::eq(*line, other));
-            let verdicts: Vec<String> = trees.filter_map(|line| beside(line, other)).collect();
+            let verdicts: Vec<String> = trees.filter_map(|line| compared(line, other)).collect();
             if !verdicts.is_empty() {
                 return verdicts;
             }
@@ -56,7 +56,7 @@ impl Comparison {
             .filter(|line| !std::ptr::eq(*line, fastest));
         let is_alone = measured().nth(1).is_none();
         let fastest = alone(fastest, if is_alone { "" } else { "is the fastest" });
-        let smallest = smallest.and_then(|line| alone(line, "takes the least memory"));
+        let smallest = smallest.and_then(|line| alone(line, "uses the least memory"));
         fastest.into_iter().chain(smallest).collect()
     }
 }
@@ -73,18 +73,18 @@ fn throughput(line: &Line) -> f64 {
     line.median().map_or(0.0, Outcome::throughput)
 }
 
-/// Bytes a record, and what they are.
+/// Bytes per record, and their kind.
 fn memory(line: &Line) -> Option<(f64, &'static str)> {
     let outcome = line.median()?;
     let held = per_record(outcome, |load| load.held_bytes).map(|bytes| (bytes, "held"));
     held.or_else(|| per_record(outcome, |load| load.resident.bytes()).map(|bytes| (bytes, "resident")))
 }
 
-/// What an index does by itself; `what` says why it is named.
+/// The figures of one index; `what` says why it is named.
 fn alone(line: &Line, what: &str) -> Option<String> {
     let outcome = line.median()?;
     let name = line.options.input.short_name();
-    let who = if what.is_empty() {
+    let subject = if what.is_empty() {
         name
     } else {
         format!("{name} {what}")
@@ -92,11 +92,11 @@ fn alone(line: &Line, what: &str) -> Option<String> {
     let mut figures = vec![format!("{} Mops/s", mops(outcome.throughput()))];
     let p99 = outcome.latencies.as_ref().and_then(|latencies| latencies.all.as_ref());
     figures.extend(p99.map(|latency| format!("99% within {} us", three_digits(latency.p99_ns as f64 / 1e3))));
-    figures.extend(memory(line).map(|(bytes, what)| format!("{bytes:.0} bytes {what} a record")));
-    Some(format!("{who}: {}.", figures.join(", ")))
+    figures.extend(memory(line).map(|(bytes, what)| format!("{bytes:.0} bytes {what} per record")));
+    Some(format!("{subject}: {}.", figures.join(", ")))
 }
 
-fn beside(line: &Line, other: &Line) -> Option<String> {
+fn compared(line: &Line, other: &Line) -> Option<String> {
     let (mine, theirs) = (line.median()?, other.median()?);
     let held = |outcome| per_record(outcome, |load| load.held_bytes);
     let resident = |outcome| per_record(outcome, |load| load.resident.bytes());

@@ -1,4 +1,4 @@
-//! An index that takes little is weighed in a process of its own: see [`weigh`](crate::harness::weigh).
+//! Weighs a small index in its own process: see [`weigh`](crate::harness::weigh).
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -11,8 +11,8 @@ use crate::harness::child::{Job, Launcher};
 use crate::harness::weigh::{Weight, is_little, prepare, weigh};
 
 impl Weight {
-    /// Weighs the index of `options`, if it takes so little that what the run measured of it, `outcome`, says little, and if it is one that
-    /// can be made twice: a shared library's pool cannot. That process's output goes to `log`.
+    /// Weighs the index of `options`, if it is so small that `outcome`, the run's own measurement, is imprecise,
+    /// and if it can be created twice: a shared library's pool cannot. That process's output goes to `log`.
     pub fn of(
         launcher: &Launcher,
         options: &Options,

@@ -1,7 +1,8 @@
 //! One thread of a run.
 //!
-//! Operations are made a batch at a time: what is done, the key, and the value lie ready before the first of them starts, so that
-//! making them is in no latency. The end of an operation is the start of the next where nothing lies between: one reading of the clock each.
+//! Operations are made a batch at a time: what is done, the key, and the value lie ready before the first of them
+//! starts, so that making them is in no latency. The end of an operation is the start of the next where nothing lies
+//! between: one reading of the clock each.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -32,7 +33,7 @@ const SPIN_NS: u64 = 60_000;
 /// A thread that waits looks this often whether the run has ended.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 
-/// What one thread shows the others. Only the thread itself writes it.
+/// A thread's progress, visible to others. Only the thread itself writes it.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 pub(super) struct Shown {
@@ -42,7 +43,7 @@ pub(super) struct Shown {
     inserted: AtomicU64,
 }
 
-/// What the threads of a run share, all of it only read but for each thread's own [`Shown`].
+/// Shared state of a run's threads, read-only except for each thread's own [`Shown`].
 pub(super) struct Shared<'r> {
     pub options: &'r Options,
     pub index: &'r dyn Index,
@@ -76,7 +77,7 @@ enum Sampled {
     Below(u64),
 }
 
-/// What a thread did.
+/// Results of a thread.
 #[derive(Debug, Clone)]
 pub(super) struct Done {
     pub counts: [Counts; 6],
@@ -97,7 +98,7 @@ pub(super) struct Worker<'r> {
     inserted: Vec<u64>,
     /// The least of them.
     inserted_by_all: u64,
-    /// Operations until the other threads' inserts are looked at.
+    /// Operations between checks for other threads' inserts.
     look_in: u64,
     batch: usize,
     planned: Vec<Planned>,
@@ -161,7 +162,8 @@ impl<'r> Worker<'r> {
         self.shared.shown[self.thread].completed.store(0, Ordering::Relaxed);
     }
 
-    /// Does operations until the run is stopped or `limit` of them are done; the clock's reading at their start and end.
+    /// Does operations until the run is stopped or `limit` of them are done; the clock's reading at their start and
+    /// end.
     pub(super) fn run(&mut self, limit: Option<u64>, measured: bool) -> Result<(u64, u64), IndexError> {
         let shared = self.shared;
         let mut recorder = self.recorder.take();
@@ -204,10 +206,12 @@ impl<'r> Worker<'r> {
         Ok(())
     }
 
-    /// Does what is planned, unless the run is stopped; returns how much of it. `completed` were done before.
+    /// Executes the plan, unless the run is stopped; returns the number of operations done. `completed` were done
+    /// before.
     ///
-    /// On some processors a reading of the clock waits for everything before it and holds up everything behind it, so that whatever the loop does
-    /// itself is in the time of each operation: nothing is computed or looked up here that could be before or after.
+    /// On some processors a reading of the clock waits for everything before it and holds up everything behind it, so
+    /// that whatever the loop does itself is in the time of each operation: nothing is computed or looked up here that
+    /// could be before or after.
     fn run_batch(
         &mut self,
         completed: u64,
@@ -234,7 +238,7 @@ impl<'r> Worker<'r> {
         let check_scans = index.stores();
         let keys = keys.chunks_exact(shared.format.key_bytes());
         let values = values.chunks_exact(shared.values.longest().max(1));
-        // The end of the operation before, when nothing came in between.
+        // The end of the previous operation, if nothing came in between.
         let mut last_end = None;
         for (at, ((planned, key), value)) in planned.iter_mut().zip(keys).zip(values).enumerate() {
             let (key, value) = (&key[..planned.key_len], &value[..planned.value_len]);
@@ -280,7 +284,7 @@ impl<'r> Worker<'r> {
             match planned.operation {
                 Operation::Insert => {
                     *inserted += 1;
-                    // Whoever sees the number sees the key in the index.
+                    // A thread that sees the number sees the key in the index.
                     shown.inserted.store(*inserted, Ordering::Release);
                 }
                 Operation::Scan => {
@@ -355,14 +359,15 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// The id of a thread's insert number `number`: those after the loaded ones, dealt out in turn, so that no two threads have one.
+    /// The id of a thread's insert number `number`: those after the loaded ones, dealt out in turn, so that no two
+    /// threads have one.
     #[inline]
     fn id_of_insert(&self, thread: usize, number: u64) -> u64 {
         let options = self.shared.options;
         1 + options.records + number * options.threads as u64 + thread as u64
     }
 
-    /// Takes the ids that were inserted meanwhile into those that can be drawn.
+    /// Adds ids inserted meanwhile to those that can be drawn.
     fn look_at_inserts(&mut self, operations: u64) {
         if self.inserted.len() > 1 {
             if self.look_in == 0 {
@@ -392,7 +397,8 @@ impl<'r> Worker<'r> {
         self.inserted_id(drawn - records - 1)
     }
 
-    /// The id of the `number`-th insert of those known: first the rounds that every thread has done, then what some did more.
+    /// The id of the `number`-th insert of those known: first the rounds that every thread has done, then what some did
+    /// more.
     fn inserted_id(&self, number: u64) -> u64 {
         let threads = self.inserted.len() as u64;
         let in_rounds = self.inserted_by_all * threads;
@@ -436,7 +442,7 @@ fn failed(planned: Planned, key: &[u8], error: &IndexError) -> IndexError {
     IndexError::new(format!("{name} of key {} (id {}): {error}", readable(key), planned.id))
 }
 
-/// When the operations of an open loop are meant to start: evenly spaced, the threads' between each other's.
+/// Intended starts of the operations of an open loop: evenly spaced, with the threads interleaved.
 struct Pace {
     interval_ns: f64,
     offset_ns: f64,

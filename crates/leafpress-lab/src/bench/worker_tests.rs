@@ -7,7 +7,7 @@ use quanta::Mock;
 use super::*;
 use crate::bench::{Latencies, Law, Ratios, slow};
 
-/// Remembers which keys were asked for, by operation.
+/// Records the requested keys, by operation.
 #[derive(Default)]
 struct Recording {
     keys: Mutex<Vec<(Operation, Vec<u8>)>>,
@@ -45,7 +45,7 @@ impl Index for Recording {
     }
 }
 
-/// What each thread did of `operations` operations; the threads take turns of a few operations.
+/// The operations of each thread out of `operations`; the threads take turns of a few operations.
 fn drive(options: &Options, operations: u64) -> Vec<Vec<(Operation, Vec<u8>)>> {
     let index = Recording::default();
     let format = KeyFormat::new(options.key_prefix.as_bytes(), options.key_size);
@@ -109,7 +109,8 @@ fn sampling_does_not_touch_the_work() {
     assert_eq!(drive(&plain, 1000), drive(&sampled, 1000));
 }
 
-/// With PiBench, two threads insert the same keys, reads go to ids that nobody has inserted, and id N is in the draw but not in the load.
+/// With PiBench, two threads insert the same keys, reads go to ids that nobody has inserted, and id N is in the draw
+/// but not in the load.
 #[test]
 fn inserted_keys_are_new_and_all_other_keys_exist() {
     for threads in [1, 2, 5] {

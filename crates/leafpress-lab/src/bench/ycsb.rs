@@ -57,7 +57,7 @@ impl Ycsb {
     /// Reads a list: letters with commas between them, or a range like `A..F`.
     ///
     /// # Errors
-    /// [`LabError::Option`] for anything else, and for a workload that is there twice.
+    /// [`LabError::Option`] for anything else, and for a duplicate workload.
     pub fn list(text: &str) -> Result<Vec<Self>, LabError> {
         if let Some((first, last)) = text.split_once("..") {
             let (first, last): (Self, Self) = (first.parse()?, last.parse()?);
@@ -73,7 +73,7 @@ impl Ycsb {
         for word in text.split(',') {
             let workload = word.parse()?;
             if workloads.contains(&workload) {
-                return Err(LabError::option("ycsb", format!("{workload} is there twice")));
+                return Err(LabError::option("ycsb", format!("{workload} is listed twice")));
             }
             workloads.push(workload);
         }

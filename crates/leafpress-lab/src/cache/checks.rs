@@ -1,9 +1,10 @@
 //! Which version of a key a value may be, while threads read, insert and overwrite.
 //!
-//! A word a key holds its version, which begins at 0, and two bits: one while a thread inserts, one while what it inserts is a new
-//! version. Insertions of one key come one after the other, as they would from a backend that serialises its writers; an older value that
-//! comes back is then the cache's doing. A value that is found must be of a version that was not yet replaced when the read began, and
-//! had been begun when it ended. A removal begins a version too: what the backend has is new, and the old value must not be found.
+//! One word per key stores its version, which begins at 0, and two bits: one while a thread inserts, one while what it
+//! inserts is a new version. Insertions of one key come one after the other, as they would from a backend that
+//! serialises its writers; an older value that comes back is then the cache's doing. A value that is found must be of a
+//! version that was not yet replaced when the read began, and had been begun when it ended. A removal begins a version
+//! too: what the backend has is new, and the old value must not be found.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -13,11 +14,11 @@ use super::workload::Workload;
 
 const LOCKED: u32 = 1;
 const WRITING: u32 = 2;
-/// What the version is multiplied by.
+/// Factor of the version.
 const VERSION: u32 = 4;
-/// Older versions that a value is compared with, to tell stale from wrong.
+/// Older versions that a value is compared with, to distinguish stale from wrong.
 const REMEMBERED: u32 = 64;
-/// Two clocks that tell milliseconds may be so far apart.
+/// Maximum skew of two millisecond clocks.
 const CLOCK_SLACK_MS: u32 = 20;
 
 /// The version of every key.
@@ -33,7 +34,7 @@ struct Expiry {
     started: Instant,
 }
 
-/// What a read needs to know of its key from before it began.
+/// State of a key before a read began.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Before {
     version: u32,
@@ -43,7 +44,7 @@ pub(super) struct Before {
 impl Versions {
     /// All keys at version 0. The memory is touched, so that it is the process's before a cache is measured.
     pub(super) fn new(keys: u64, ttl: Option<Duration>) -> Self {
-        // A word that is written is resident; one of a zeroed allocation is not.
+        // A written word is resident; one of a zeroed allocation is not.
         let words = || -> Box<[AtomicU32]> { (0..keys).map(|_| AtomicU32::new(0)).collect() };
         let touched = |words: Box<[AtomicU32]>| {
             for word in &words {
@@ -75,22 +76,22 @@ impl Versions {
         }
     }
 
-    /// Takes the key for an insertion of its version, which it returns; `None` while another thread inserts it.
+    /// Locks the key for an insertion of its version, which it returns; `None` while another thread inserts it.
     #[inline]
     pub(super) fn try_fill(&self, id: u64) -> Option<u32> {
         let word = self.word(id).fetch_or(LOCKED, Ordering::AcqRel);
         (word & LOCKED == 0).then_some(word / VERSION)
     }
 
-    /// Takes the key for an insertion of its next version, or to remove the one there is; the next one is returned, once no other thread
-    /// inserts the key.
+    /// Locks the key for an insertion of its next version, or to remove the current one; the next one is returned,
+    /// once no other thread inserts the key.
     pub(super) fn write(&self, id: u64) -> u32 {
         loop {
             if let Some(version) = self.try_fill(id) {
                 self.word(id).fetch_or(WRITING, Ordering::AcqRel);
                 return version.wrapping_add(1) % (u32::MAX / VERSION);
             }
-            // Whoever has it may not have a processor.
+            // Its holder may not be scheduled.
             std::thread::yield_now();
         }
     }
@@ -123,7 +124,7 @@ impl Versions {
             if word & LOCKED == 0 && before.at_ms > over {
                 mismatches.expired += 1;
                 return note(mismatches, || {
-                    format!("key {id}: past its time by {} ms", before.at_ms - over)
+                    format!("key {id}: returned {} ms after it expired", before.at_ms - over)
                 });
             }
         }
@@ -132,11 +133,11 @@ impl Versions {
         }
     }
 
-    /// Judges a value of a key that is asked for once: there can be none.
+    /// Checks a value of a key that is requested once: there can be none.
     #[cold]
     pub(super) fn unasked(id: u64, mismatches: &mut Mismatches) {
         mismatches.wrong += 1;
-        note(mismatches, || format!("key {id}: found, and never inserted"));
+        note(mismatches, || format!("key {id}: found, but never inserted"));
     }
 
     #[cold]
@@ -147,14 +148,14 @@ impl Versions {
             Some(older) => {
                 mismatches.stale += 1;
                 note(mismatches, || {
-                    format!("key {id}: version {older} when {version} was there")
+                    format!("key {id}: version {older} when {version} was current")
                 });
             }
             None => {
                 mismatches.wrong += 1;
                 let len = value.len();
                 note(mismatches, || {
-                    format!("key {id}: {len} bytes that no version of it had lately")
+                    format!("key {id}: {len} bytes that match no recent version")
                 });
             }
         }
@@ -208,7 +209,7 @@ mod tests {
         );
         let stale = judged(&versions, &workload, versions.before(7), 0);
         assert_eq!((stale.stale, stale.wrong), (1, 0));
-        assert_eq!(stale.examples, ["key 7: version 0 when 1 was there"]);
+        assert_eq!(stale.examples, ["key 7: version 0 when 1 was current"]);
         assert_eq!(versions.try_fill(7), Some(1));
         versions.done(7, 1);
         let mut mismatches = Mismatches::default();

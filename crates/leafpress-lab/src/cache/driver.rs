@@ -17,13 +17,13 @@ use crate::harness::Phase;
 use crate::harness::gate::{Gate, Stage};
 use crate::harness::timeline::merge;
 
-/// How often resident memory is looked at, and how soon a cancellation is seen.
+/// Sampling interval of resident memory, and of checks for cancellation.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Bounds of the length of a sample's window.
 const SAMPLE_EVERY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
-/// Samples that the measured time is meant to have.
+/// Target number of samples of the measured time.
 const SAMPLES: u32 = 250;
-/// What is measured where nothing is said.
+/// The default length of the measurement.
 pub(super) const DEFAULT_SECONDS: f64 = 5.0;
 
 /// The growth of the process's resident memory.
@@ -59,7 +59,7 @@ pub(super) struct Driver<'d> {
     started: Instant,
     every: Duration,
     samples: Vec<Sample>,
-    /// When the last window ended, and what had been done in its stage.
+    /// When the last window ended, and the operations of its stage until then.
     last: (Duration, [u64; COUNTED]),
 }
 
@@ -85,7 +85,7 @@ impl<'d> Driver<'d> {
         }
     }
 
-    /// Lets the threads warm up and run.
+    /// Starts warm-up and run of the threads.
     pub(super) fn drive(mut self, shared: &Shared<'_>, scratch: Vec<Scratch>) -> Result<Measured, LabError> {
         let (warmup, timed) = stages(shared.options, shared.workload);
         if let Some(length) = timed.length {
@@ -155,7 +155,7 @@ impl<'d> Driver<'d> {
         if gate.failed() || self.cancel.load(Ordering::Relaxed) || before.is_err() {
             gate.open(Stage::Abandoned);
             before?;
-            // A failure is told by the caller.
+            // A failure is reported by the caller.
             return if gate.failed() {
                 Ok(Measured::default())
             } else {
@@ -249,7 +249,7 @@ impl<'d> Driver<'d> {
     }
 }
 
-/// The milestones that all threads have passed, with what all of them had done there.
+/// The milestones that all threads have passed, with their totals.
 fn passed_by_all(threads: &[Vec<Milestone>]) -> Vec<Milestone> {
     let passed = threads.iter().map(Vec::len).min().unwrap_or(0);
     let sums = (0..passed).map(|at| {
@@ -268,7 +268,7 @@ fn live(mut worker: Worker<'_>, number: usize, gate: &Gate<'_, Finished>) {
     if !gate.pass(Stage::WarmUp) {
         return;
     }
-    // Who failed comes to the next gate too: the driver counts.
+    // A failed thread passes the next gate too: the driver counts.
     let warm = gate.work(panicked, || worker.warm_up());
     if !gate.pass(Stage::Timed) || warm.is_none() {
         return;
@@ -279,7 +279,7 @@ fn live(mut worker: Worker<'_>, number: usize, gate: &Gate<'_, Finished>) {
     }
 }
 
-/// What reads took, those that missed with so much more for the backend.
+/// Latencies of reads, with this much added to misses for the backend.
 fn reads([hits, misses, ..]: &Latencies, charge_ns: u64) -> Result<Histogram<u64>, LabError> {
     let mut reads = histogram()?;
     // Cannot fail: all histograms have the same bounds.
@@ -302,7 +302,7 @@ fn begin(shared: &Shared<'_>, bounds: Bounds) {
     }
 }
 
-/// What was done in the stage so far, each kind by itself: hits and misses first.
+/// Operations of the stage so far, by kind: hits and misses first.
 fn done(shared: &Shared<'_>) -> [u64; COUNTED] {
     let mut sums = [0; COUNTED];
     for shown in &shared.shown {

@@ -1,4 +1,4 @@
-//! What a comparison leaves in a directory.
+//! Files of a comparison.
 
 use std::path::Path;
 
@@ -7,8 +7,9 @@ use super::{FigureOutcome, html, mrc, paper, tables};
 use crate::core::LabError;
 use crate::report::{Written, json, write_all};
 
-/// Writes `summary.tsv`, a line for each cache, `over_time.tsv`, a line for each window of each, `mrc.tsv`, a line for each size of the curves,
-/// `results.json` and `report.html` into `directory`, which exists or is made. Of what was not run there is no file.
+/// Writes `summary.tsv`, a line for each cache, `over_time.tsv`, a line for each window of each, `mrc.tsv`, a line for
+/// each size of the curves, `results.json` and `report.html` into `directory`, which is created if missing. There are
+/// no files for what was not run.
 ///
 /// # Errors
 /// [`LabError::Io`] when a file cannot be written, [`LabError::Chart`] when a chart cannot be drawn.
@@ -26,7 +27,7 @@ pub fn write_files(outcome: &Outcome, command_line: &str, directory: &Path) -> R
     write_all(directory, files)
 }
 
-/// The same files of a figure of the paper, with the scenario of each line; see [`write_files`].
+/// Writes the files of a figure of the paper, with the scenario of each line; see [`write_files`].
 ///
 /// # Errors
 /// As [`write_files`].

@@ -1,4 +1,4 @@
-//! What tests of the comparison share: a workload, and figures nobody measured.
+//! Shared test fixtures of the comparison: a workload, and synthetic figures.
 
 use super::outcome::{Fill, Knob, Line, Measured, Mismatches, Outcome, RateFigures, Sample};
 use super::workload::Workload;
@@ -6,7 +6,7 @@ use super::{EngineSpec, Options, PaperObjects, Work};
 use crate::core::corpus::Source;
 use crate::core::latency::Latency;
 
-/// The paper's objects, so many of them, by default choice.
+/// This many of the paper's objects, with the default distribution.
 pub(super) fn paper_workload(keys: u64) -> Workload {
     let options = Options {
         working_set_bytes: Some(80 * keys),
@@ -105,7 +105,7 @@ pub(super) fn outcome() -> Outcome {
             stale: 2,
             wrong: 1,
             expired: 0,
-            examples: vec!["key 7: version 3 when 4 was there".into()],
+            examples: vec!["key 7: version 3 when 4 was current".into()],
         };
         // As many operations as the others.
         measured.misses -= 100;

@@ -17,16 +17,16 @@ use crate::report::scatter::Point;
 use crate::report::verdict;
 
 const NOTES: [&str; 6] = [
-    "<b>Memory</b> is the growth of the process's resident memory from just before the cache was made, looked at 50 times a second. Each \
-     cache had a process of its own, with this program's allocator.",
-    "<b>Knob</b> is what a cache was told that it may hold. leafpress takes the memory as it is; for the others a knob was searched under \
+    "<b>Memory</b> is the growth of the process's resident memory since just before the cache was created, sampled 50 times per second. Each \
+     cache ran in its own process, with this program's allocator.",
+    "<b>Knob</b> is the capacity configured for a cache. For leafpress it is the memory itself; for the others, a capacity was searched at \
      which the process fits into the memory.",
-    "<b>A hit</b> is a read that found its key; its value was copied out or decoded, and compared with what the key must hold. \
-     <b>A miss</b> is followed by the insertion, which is in its time.",
-    "<b>With misses charged</b> each miss waits for the backend besides, each thread for its own.",
-    "<b>With --rate</b> requests come as Poisson has it, each thread with an equal share of the rate, whether the cache keeps up or not. \
-     Times are then from when a request was due: what it waited for those before it is in them. The warm-up goes as fast as it can.",
-    "Values are chosen by a hash of key and version, so that each can be compared without being kept elsewhere.",
+    "<b>A hit</b> is a read that found its key; its value was copied out or decoded, and compared with the expected one. \
+     <b>A miss</b> is followed by the insertion, whose time is included.",
+    "<b>With miss cost</b>, each miss also waits for the backend, each thread for its own.",
+    "<b>With --rate</b>, requests arrive as a Poisson process, each thread with an equal share of the rate, whether the cache keeps up or not. \
+     Latency then counts from the intended start, queueing included. The warm-up runs at full speed.",
+    "Values are derived from a hash of key and version, so that each can be verified without a second copy.",
 ];
 
 const MIB: f64 = (1 << 20) as f64;
@@ -54,7 +54,7 @@ pub(super) fn page(outcome: &Outcome, command_line: &str) -> Result<String, LabE
     });
     let runs: Vec<_> = runs.collect();
     let body = html! {
-        h1 { (if outcome.options.engines.is_empty() { "What memory a cache needs" } else { "Leafpress beside other caches" }) }
+        h1 { (if outcome.options.engines.is_empty() { "Memory needs of a cache" } else { "Leafpress vs other caches" }) }
         (verdict::html(&super::verdict::verdicts(outcome)))
         p { (lines(&text::head_lines(outcome).join("\n"))) }
         @for trouble in outcome.troubles() { p.bad { (trouble) } }
@@ -77,7 +77,8 @@ pub(super) fn page(outcome: &Outcome, command_line: &str) -> Result<String, LabE
     Ok(document("Leafpress cache", &body))
 }
 
-/// The caches where they stand among sizes: at the memory that they took, and the share of the reads that they answered from it.
+/// The caches where they stand among sizes: at the memory that they took, and the share of the reads that they answered
+/// from it.
 fn points(runs: &[Run<'_>]) -> Vec<Point> {
     let points = runs.iter().filter_map(|run| {
         Some(Point {
@@ -90,7 +91,7 @@ fn points(runs: &[Run<'_>]) -> Vec<Point> {
     points.collect()
 }
 
-/// What a reader asks first: how many hits, how many operations, and in how much memory.
+/// The main results: hit ratio, throughput and memory.
 fn answers(outcome: &Outcome, runs: &[Run<'_>]) -> Vec<Markup> {
     let options = &outcome.options;
     let names: Vec<String> = runs.iter().map(|run| run.line.engine.to_string()).collect();
@@ -107,18 +108,18 @@ fn answers(outcome: &Outcome, runs: &[Run<'_>]) -> Vec<Markup> {
         rows(title, &bars.collect::<Vec<_>>())
     };
     let charts = [
-        by_cache("Hits, % of the reads", |pct| format!("{pct:.1}"), &|m| {
+        by_cache("Hit ratio, %", |pct| format!("{pct:.1}"), &|m| {
             Some(m.hit_ratio()? * 100.0)
         }),
-        by_cache("Operations with misses charged, Mops/s", three_digits, &|m| {
+        by_cache("Throughput with miss cost, Mops/s", three_digits, &|m| {
             Some(m.charged_throughput(options)? / 1e6)
         }),
-        by_cache("Operations as run, Mops/s", three_digits, &|m| {
-            Some(m.throughput() / 1e6)
-        }),
-        by_cache("Most memory, of the memory given", |part| format!("{part:.2}x"), &|m| {
-            Some(m.peak_over_memory(options))
-        }),
+        by_cache("Throughput, Mops/s", three_digits, &|m| Some(m.throughput() / 1e6)),
+        by_cache(
+            "Peak memory over configured memory",
+            |part| format!("{part:.2}x"),
+            &|m| Some(m.peak_over_memory(options)),
+        ),
     ];
     charts.into_iter().flatten().collect()
 }
@@ -135,9 +136,9 @@ fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
         .collect();
     add(
         if at_a_rate {
-            "Hits: how long after they were due"
+            "Hits: latency from the intended start"
         } else {
-            "Hits: how long they take"
+            "Hits: latency"
         },
         quantile_lines("latency of hits", "latency", &hits)?,
     );
@@ -147,9 +148,9 @@ fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
         .collect();
     add(
         if at_a_rate {
-            "Misses: how long after they were due, without the backend"
+            "Misses: latency from the intended start, without the backend"
         } else {
-            "Misses with the insertion, without the backend"
+            "Misses: latency with the insertion, without the backend"
         },
         quantile_lines("latency of misses", "latency", &misses)?,
     );
@@ -170,7 +171,7 @@ fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
             lines: &lines.collect::<Vec<_>>(),
         })
     };
-    let hits = over("hits over time", "% of the reads", &|sample| {
+    let hits = over("hits over time", "hit ratio, %", &|sample| {
         Some(sample.hit_ratio()? * 100.0)
     })?;
     let memory = over("memory over time", "memory, M", &|sample| {
@@ -182,7 +183,7 @@ fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
     let second: Vec<Markup> = hits.into_iter().chain(memory).chain(moved).collect();
     let key = || legend(hues.iter().copied().zip(names.iter().map(String::as_str)));
     Ok(html! {
-        h2 { "How long reads take" }
+        h2 { "Read latency" }
         (key())
         (pair(&first))
         @if !second.is_empty() {
@@ -227,12 +228,12 @@ mod tests {
         for part in [
             "FELL BEHIND: quick_cache+zstd:3",
             "log",
-            "after they were due",
+            "from the intended start",
             "cache_config.poolSizes",
         ] {
             assert!(page.contains(part), "{part}");
         }
-        assert!(!page.contains("Operations with misses charged"));
+        assert!(!page.contains("Throughput with miss cost"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The child's side: a cache in a process of its own, filled to see what it takes, or measured.
+//! The child's side: a cache in its own process, filled to measure its growth, or benchmarked.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::time::Duration;
@@ -15,14 +15,15 @@ use super::{Length, Options};
 use crate::core::{LabError, resources};
 use crate::harness::Phase;
 
-/// A cache is filled with so many times the records that it could hold at most.
+/// A cache is filled with this multiple of the records that it could hold at most.
 const OVERFILL: f64 = 1.5;
-/// Operations on it then: for each record of the fill, and bounds. What queues and tables grow by shows only under work.
+/// Operations on it then: for each record of the fill, and bounds. What queues and tables grow by shows only under
+/// work.
 const WORK: (u64, u64, u64) = (4, 400_000, 4_000_000);
-/// The same on one that keeps its records on a disk, where an operation takes many times as long.
+/// The multiple for a cache that keeps its records on a disk, whose operations are far slower.
 const DISK_WORK: (u64, u64, u64) = (4, 100_000, 1_000_000);
 
-/// What a child is to do.
+/// The job of a child.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(super) options: Options,
@@ -30,8 +31,8 @@ pub(crate) struct Task {
     pub(super) knob_bytes: u64,
 }
 
-/// What is asked for, and what it may be: memory that is there before a cache is made, so that what the process grows by from then on is
-/// the cache's.
+/// The workload and the possible values: memory allocated before a cache is created, so that the process's growth from
+/// then on is the cache's.
 pub(super) struct Prepared {
     pub(super) workload: Workload,
     versions: Versions,
@@ -45,12 +46,12 @@ impl Prepared {
         Ok(Self { workload, versions })
     }
 
-    /// What the threads need, made last.
+    /// The threads' buffers, allocated last.
     pub(super) fn scratch(options: &Options, workload: &Workload) -> Result<Vec<Scratch>, LabError> {
         let scratch = (0..options.threads).map(|_| Scratch::new(options, workload));
         let scratch = scratch.collect::<Result<_, _>>()?;
         resources::make_program_resident();
-        // What reading the data left free must not hide the cache's growth.
+        // Memory freed after reading the data must not hide the cache's growth.
         resources::release_free_memory();
         Ok(scratch)
     }
@@ -90,7 +91,7 @@ pub(crate) fn measure(
     driver.drive(&prepared.shared(&task.options, engine.as_ref()), scratch)
 }
 
-/// Fills a cache past what it may hold, works on it, and tells by how much the process grew.
+/// Fills a cache past its capacity, works on it, and returns the growth of the process.
 pub(crate) fn fill(task: &Task, cancel: &AtomicBool, progress: &mut dyn FnMut(Phase, f64)) -> Result<Fill, LabError> {
     progress(Phase::Load, 0.0);
     let prepared = Prepared::new(&task.options)?;

@@ -1,28 +1,29 @@
-//! Which bound a cache must be told, so that its process grows by no more than the memory.
+//! Searches the capacity to configure for a cache, so that its process grows by at most the memory.
 //!
-//! A cache counts the bytes that it is told that its entries weigh. What it adds (pointers, tables, queues, what the allocator rounds up)
-//! is in no count, and goes by the number of entries: so the growth is about a multiple of the knob, and two or three fills find it.
+//! A cache counts the configured weights of its entries. Its overhead (pointers, tables, queues, the allocator's
+//! rounding) is not counted, and is proportional to the number of entries: so the growth is roughly a multiple of the
+//! knob, and two or three fills find it.
 
 use super::outcome::{Fill, Knob};
 use crate::core::LabError;
 
 /// The growth that is accepted, as parts of the memory.
 const ACCEPTED: (f64, f64) = (0.96, 1.05);
-/// The same of a run, whose growth is not known better than so.
+/// The tolerance of a run, whose growth is not known more precisely.
 const RUN_ACCEPTED: (f64, f64) = (0.94, 1.06);
 /// Runs of one cache at most.
 pub(super) const MAX_RUNS: usize = 3;
-/// What is aimed at.
+/// The target.
 const AIM: f64 = 1.01;
 /// More fills bring no better knob.
 const MAX_FILLS: usize = 6;
 /// The first knob, as a part of the memory: small records take twice their bytes.
 const FIRST: f64 = 0.5;
 
-/// Searches the knob. `fill` fills a new cache that is told a knob. Where none fits, it is the one that took least.
+/// Searches the knob. `fill` fills a new cache with a given knob. If none fits, returns the one with the least growth.
 ///
 /// # Errors
-/// What `fill` says.
+/// Errors of `fill`.
 pub(super) fn search(memory_bytes: u64, mut fill: impl FnMut(u64) -> Result<Fill, LabError>) -> Result<Knob, LabError> {
     let memory = memory_bytes as f64;
     let part = |fill: &Fill| fill.growth_bytes as f64 / memory;
@@ -36,7 +37,7 @@ pub(super) fn search(memory_bytes: u64, mut fill: impl FnMut(u64) -> Result<Fill
             break;
         }
         knob = next(&fills, memory);
-        // What was tried already brings the same again, but for chance.
+        // A knob that was tried gives the same result again, except by chance.
         let is_near = |fill: &Fill| (fill.knob_bytes as f64 / knob - 1.0).abs() < 0.01;
         if fills.iter().any(is_near) {
             break;
@@ -52,7 +53,7 @@ pub(super) fn search(memory_bytes: u64, mut fill: impl FnMut(u64) -> Result<Fill
     })
 }
 
-/// Whether a run under a knob fits the memory, neither too much nor too little; else the knob for another.
+/// Whether a run under a knob fits the memory, neither too much nor too little; otherwise another knob.
 pub(super) fn correction(memory_bytes: u64, run: &Fill) -> Option<u64> {
     let part = run.growth_bytes as f64 / memory_bytes as f64;
     let fits = part <= RUN_ACCEPTED.1 && (part >= RUN_ACCEPTED.0 || run.holds_all);
@@ -61,7 +62,7 @@ pub(super) fn correction(memory_bytes: u64, run: &Fill) -> Option<u64> {
     (!fits).then(|| ((run.knob_bytes as f64 * factor) as u64).max(1))
 }
 
-/// Which of several runs is taken: the largest of those that fit, or the smallest.
+/// Selects one of several runs: the largest of those that fit, or the smallest.
 pub(super) fn best_run(memory_bytes: u64, runs: &[Fill]) -> Option<usize> {
     let fits = |run: &Fill| run.growth_bytes as f64 <= memory_bytes as f64 * RUN_ACCEPTED.1;
     let runs = runs.iter().enumerate();

@@ -1,9 +1,9 @@
-//! Caches side by side: ours, and those of the registry that a Rust service would take else, each in the same memory.
+//! Compares caches: ours, and alternatives from the registry that a Rust service would use, each in the same memory.
 //!
-//! Memory is what the *process* grows by. Each engine has a process of its own. Ours takes the memory as its bound; the others bound
-//! something else (the bytes they are told that an entry weighs), so for those the bound is searched under which the process grows by no
-//! more (`knob`). Then threads get keys by a law, a trace or a CacheBench file, insert what they miss, and compare every value that they find with what
-//! its key must hold (`checks`).
+//! Memory is the growth of the *process*. Each engine runs in its own process. Ours takes the memory as its bound; the
+//! others bound something else (the configured weight of an entry), so for those a capacity is searched at which the
+//! process grows by no more (`knob`). Then threads get keys by a distribution, a trace or a CacheBench file, insert
+//! missed keys, and compare every value that they find with what its key must have (`checks`).
 
 mod checks;
 mod driver;

@@ -1,4 +1,4 @@
-//! The ZipCache paper's objects: how long their values are, and how much of them does not compress.
+//! The ZipCache paper's objects: lengths of their values, and the incompressible part of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,15 +9,15 @@ use crate::core::words::between;
 pub const MAX_PAPER_VALUE_BYTES: u32 = 1 << 20;
 /// Most lengths that values may have.
 const MAX_LENGTHS: usize = 16;
-/// So many bytes of a value are random at the least, where it has as many: values are told apart by them.
+/// Minimum random bytes of a value, if it has as many: they distinguish values.
 const MIN_RANDOM_BYTES: u32 = 8;
 
-/// Values of the paper's objects, whose keys have 16 bytes: random bytes, and zeros behind them.
+/// Values of the paper's objects, whose keys have 16 bytes: random bytes, followed by zeros.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PaperObjects {
     /// Lengths of values in bytes. Objects of each take an equal part of all bytes of keys and values.
     pub value_bytes: Vec<u32>,
-    /// Percent of a value that does not compress: the paper's eta. Eight bytes are random at the least.
+    /// Percent of a value that does not compress: the paper's eta. At least eight bytes are random.
     pub incompressible_pct: f64,
 }
 
@@ -38,13 +38,13 @@ impl PaperObjects {
             return Err(LabError::option("value-bytes", "the list is empty"));
         }
         if lengths.len() > MAX_LENGTHS {
-            let reason = format!("{} lengths are more than {MAX_LENGTHS}", lengths.len());
+            let reason = format!("{} lengths are given, at most {MAX_LENGTHS} are allowed", lengths.len());
             return Err(LabError::option("value-bytes", reason));
         }
         for (at, bytes) in lengths.iter().enumerate() {
             between("value-bytes", *bytes, 1, MAX_PAPER_VALUE_BYTES)?;
             if lengths[..at].contains(bytes) {
-                return Err(LabError::option("value-bytes", format!("{bytes} is there twice")));
+                return Err(LabError::option("value-bytes", format!("{bytes} is listed twice")));
             }
         }
         between("incompressible", self.incompressible_pct, 0.0, 100.0)

@@ -1,4 +1,4 @@
-//! What is run, and its bounds.
+//! Options of a comparison, and their bounds.
 
 use std::path::PathBuf;
 
@@ -23,44 +23,45 @@ const MAX_SECONDS: f64 = 86_400.0;
 const MAX_OPERATIONS: u64 = 1 << 40;
 /// Most requests per second.
 const MAX_RATE: f64 = 1e8;
-/// A cache is loaded with so many times the bytes of its memory and disk at most.
+/// A cache is loaded with at most this multiple of the bytes of its memory and disk.
 const LOADED: u64 = 3;
 /// Longest time to live, in seconds: a year.
 const MAX_TTL_SECONDS: u64 = 366 * 24 * 3600;
 
-/// What is in the backend, and in which order it is asked for.
+/// The backend's records, and the order of requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// The ZipCache paper's objects: keys of 16 bytes, values of 64 bytes of which half are zeros, unless they say else.
+    /// The ZipCache paper's objects: keys of 16 bytes, values of 64 bytes of which half are zeros, unless they say
+    /// else.
     Paper(PaperObjects),
     /// Values cut out of data, under keys of 16 bytes.
     Values {
-        /// Where they come from.
+        /// Their source.
         data: Source,
         /// How they are cut.
         cut: Cut,
     },
     /// The records of a dump, key and value.
     Records {
-        /// Where they come from.
+        /// Their source.
         data: Source,
         /// The dump's format.
         #[serde(with = "as_text")]
         format: RecordFormat,
     },
-    /// The requests of a trace. It tells lengths, and no values: those are made of a dump's records.
+    /// The requests of a trace. It has lengths, but no values: those are made from a dump's records.
     Trace {
         /// The trace.
         #[serde(with = "crate::core::paths")]
         path: PathBuf,
-        /// How it is written; `None` is told by its name.
+        /// Its format; `None` derives it from the name.
         format: Option<TraceFormat>,
-        /// Take only so many of its requests.
+        /// Replay only this many requests.
         requests: Option<u64>,
-        /// Where bytes of values come from.
+        /// Source of the values' bytes.
         data: Source,
-        /// The format of that; `None` takes it as it is.
+        /// Its format; `None` uses it as plain data.
         records: Option<RecordFormat>,
     },
     /// A workload of CacheBench: operations, popularity and lengths. Values are made as a trace's.
@@ -69,11 +70,11 @@ pub enum Work {
         /// Its file.
         #[serde(with = "crate::core::paths")]
         path: PathBuf,
-        /// What its keys are multiplied by, more than 0 and at most 1.
+        /// Factor of its keys, more than 0 and at most 1.
         scale: f64,
-        /// Where bytes of values come from.
+        /// Source of the values' bytes.
         data: Source,
-        /// The format of that; `None` takes it as it is.
+        /// Its format; `None` uses it as plain data.
         records: Option<RecordFormat>,
     },
 }
@@ -82,16 +83,16 @@ pub enum Work {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Length {
-    /// So many seconds.
+    /// This many seconds.
     Seconds(f64),
-    /// So many operations of all threads together.
+    /// This many operations of all threads together.
     Operations(u64),
 }
 
 /// A tier on a disk, for the engines that have one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskOptions {
-    /// Bytes that it may take there.
+    /// Its maximum size in bytes.
     pub bytes: u64,
     /// The file.
     #[serde(with = "crate::core::paths")]
@@ -109,30 +110,27 @@ impl DiskOptions {
     fn validate(&self, engines: &[EngineSpec]) -> Result<(), LabError> {
         if self.bytes < MIN_DISK_BYTES {
             let least = Bytes(MIN_DISK_BYTES);
-            let reason = format!("{} is too little: {least} at least", Bytes(self.bytes));
+            let reason = format!("{} is too small: at least {least}", Bytes(self.bytes));
             return Err(LabError::option("disk", reason));
         }
         let of_files = engines.iter().find(|engine| engine.needs_disk());
         let directory = of_files.map(|engine| (engine, self.directory()));
         let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let reason = match directory {
-            _ if self.path.is_dir() => format!("{} is a directory: name a file in it", self.path.display()),
+            _ if self.path.is_dir() => format!("{} is a directory: use a file in it", self.path.display()),
             _ if parent.is_some_and(|parent| parent.exists() && !parent.is_dir()) => {
                 format!(
-                    "{}: what it is in is no directory: name another file",
+                    "{}: its parent is not a directory: use another file",
                     self.path.display()
                 )
             }
-            _ if self.path.is_file() => format!("{} is there already: name another file", self.path.display()),
+            _ if self.path.is_file() => format!("{} exists already: use another file", self.path.display()),
             Some((engine, _)) if self.path.exists() && !self.path.is_dir() => {
                 let path = self.path.display();
-                format!("{path} is a device, and {engine} has files: name a file")
+                format!("{path} is a device, and {engine} needs a file")
             }
             Some((_, directory)) if directory.exists() => {
-                format!(
-                    "{} is there already: remove it, or name another file",
-                    directory.display()
-                )
+                format!("{} exists already: remove it, or use another file", directory.display())
             }
             _ => return Ok(()),
         };
@@ -140,22 +138,22 @@ impl DiskOptions {
     }
 }
 
-/// What is run, and how.
+/// Options of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Options {
     /// The caches.
     pub engines: Vec<EngineSpec>,
-    /// What the process may grow by, in bytes.
+    /// Memory budget (growth of the process), in bytes.
     pub memory_bytes: u64,
-    /// A tier on a disk beside the memory.
+    /// A disk tier.
     pub disk: Option<DiskOptions>,
-    /// What is asked for.
+    /// The workload.
     pub work: Work,
-    /// By which law keys are chosen; `None` is the work's own. A trace has none, and a CacheBench file its own.
+    /// Distribution of keys; `None` is the workload's own. A trace has none, and a CacheBench file its own.
     pub distribution: Option<Distribution>,
     /// Bytes of all keys and values; `None` is eight times the memory. Traces and CacheBench files have their own.
     pub working_set_bytes: Option<u64>,
-    /// Other keys become hot after so many measured operations of all threads.
+    /// Move the hot set after this many measured operations of all threads.
     #[serde(default)]
     pub shift_at: Option<u64>,
     /// Percent of the operations that overwrite a key with a new version.
@@ -171,7 +169,8 @@ pub struct Options {
     pub warmup_operations: Option<u64>,
     /// For how long is measured; `None` is 5 seconds, and once through a trace.
     pub length: Option<Length>,
-    /// Requests per second that come whether the cache keeps up or not; `None` lets each thread ask when it has its answer.
+    /// Requests per second that come whether the cache keeps up or not; `None` lets each thread ask when it has its
+    /// answer.
     pub rate: Option<f64>,
     /// Microseconds that a miss is charged with, for what the backend would take.
     pub backend_us: f64,
@@ -211,12 +210,12 @@ impl Options {
         matches!(self.work, Work::Trace { .. })
     }
 
-    /// Whether a file says which keys there are and which are asked for. Such work begins with an empty cache.
+    /// Whether a file defines the keys and the requests. Such workloads begin with an empty cache.
     pub fn is_of_a_file(&self) -> bool {
         matches!(self.work, Work::Trace { .. } | Work::CacheBench { .. })
     }
 
-    /// The law by which keys are chosen.
+    /// The distribution of keys.
     pub fn distribution(&self) -> Distribution {
         self.distribution.unwrap_or(match self.work {
             Work::Paper(_) => Distribution::HOT_SET,
@@ -224,7 +223,7 @@ impl Options {
         })
     }
 
-    /// Bytes of all keys and values, where no trace says how many.
+    /// Bytes of all keys and values, unless a trace defines them.
     pub fn working_set_bytes(&self) -> u64 {
         self.working_set_bytes
             .unwrap_or(self.memory_bytes.saturating_mul(8))
@@ -239,12 +238,12 @@ impl Options {
         let refuse = |option, reason: String| Err(LabError::option(option, reason));
         if self.memory_bytes < MIN_MEMORY_BYTES {
             let (memory, least) = (Bytes(self.memory_bytes), Bytes(MIN_MEMORY_BYTES));
-            return refuse("memory", format!("{memory} is less than the least, {least}"));
+            return refuse("memory", format!("{memory} is less than the minimum, {least}"));
         }
         if let Some(total) = resources::total_memory_bytes().filter(|total| self.memory_bytes > *total) {
             let memory = Bytes(self.memory_bytes);
             let smaller = match self.work {
-                Work::CacheBench { .. } => ": scale keys and memory with --scale, or name some with --memory",
+                Work::CacheBench { .. } => ": scale keys and memory with --scale, or set --memory",
                 _ => "",
             };
             let reason = format!(
@@ -265,7 +264,7 @@ impl Options {
             Some(Length::Seconds(seconds)) if !(seconds > 0.0 && seconds <= MAX_SECONDS) => {
                 return refuse(
                     "seconds",
-                    format!("{seconds} is not more than 0 and at most {MAX_SECONDS}"),
+                    format!("{seconds} must be greater than 0 and at most {MAX_SECONDS}"),
                 );
             }
             Some(Length::Operations(operations)) => between("operations", operations, 1, MAX_OPERATIONS)?,
@@ -284,8 +283,8 @@ impl Options {
 
     fn validate_work(&self) -> Result<(), LabError> {
         let own = match &self.work {
-            Work::Trace { .. } => Some("a trace has its own: leave it out with --trace"),
-            Work::CacheBench { .. } => Some("the file has its own: leave it out with --cachebench"),
+            Work::Trace { .. } => Some("defined by the trace: omit it with --trace"),
+            Work::CacheBench { .. } => Some("defined by the file: omit it with --cachebench"),
             _ => None,
         };
         let is_cachebench = matches!(self.work, Work::CacheBench { .. });
@@ -312,7 +311,7 @@ impl Options {
             Work::Records { data, .. } => data.validate()?,
             Work::Trace { data, requests, .. } => {
                 if *requests == Some(0) {
-                    return Err(LabError::option("requests", "0 leaves nothing to ask for"));
+                    return Err(LabError::option("requests", "must be at least 1"));
                 }
                 data.validate()?;
             }
@@ -325,7 +324,7 @@ impl Options {
         if let Distribution::Latest { .. } = distribution {
             return Err(LabError::option(
                 "distribution",
-                "latest needs an order of writing, which a cache's keys have not",
+                "latest needs an insertion order, which a cache's keys do not have",
             ));
         }
         distribution.validate()?;
@@ -338,18 +337,18 @@ impl Options {
         };
         between("shift-at", shift_at, 1, MAX_OPERATIONS)?;
         if distribution == Distribution::Uniform {
-            return Err(LabError::option("shift-at", "uniform has no hot keys that could move"));
+            return Err(LabError::option("shift-at", "uniform has no hot set to move"));
         }
         match self.length {
             Some(Length::Operations(operations)) if operations <= shift_at => Err(LabError::option(
                 "shift-at",
-                format!("{shift_at} is not before the end, at {operations} operations"),
+                format!("{shift_at} must be less than the number of operations, {operations}"),
             )),
             _ => Ok(()),
         }
     }
 
-    /// What a read that misses is charged with, in nanoseconds: nothing at a rate, which does not change by that.
+    /// Cost of a missed read, in nanoseconds: 0 with a rate, which it does not affect.
     pub(super) fn charge_ns(&self) -> u64 {
         match self.rate {
             Some(_) => 0,
@@ -369,7 +368,7 @@ impl Options {
         }
         for (at, engine) in self.engines.iter().enumerate() {
             if self.engines[..at].contains(engine) {
-                return Err(LabError::option("engines", format!("{engine} is there twice")));
+                return Err(LabError::option("engines", format!("{engine} is listed twice")));
             }
             engine.check()?;
         }
@@ -378,14 +377,13 @@ impl Options {
         }
         let on_disk = self.engines.iter().find(|engine| engine.needs_disk());
         if let (None, Some(engine)) = (&self.disk, on_disk) {
-            let reason =
-                format!("{engine} keeps its records on a disk: say how large, as in --disk 1G, or name others");
+            let reason = format!("{engine} keeps its records on disk: set a size, as in --disk 1G, or omit it");
             return Err(LabError::option("disk", reason));
         }
         if self.disk.is_some() && !self.engines.iter().any(EngineSpec::has_disk) {
             return Err(LabError::option(
                 "disk",
-                "no cache of the list has a tier on a disk here: leafpress has",
+                "no listed cache has a disk tier: leafpress has",
             ));
         }
         Ok(())

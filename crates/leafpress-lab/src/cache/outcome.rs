@@ -1,4 +1,4 @@
-//! What was measured.
+//! Results of a comparison.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::report::numbers::thousands;
 /// A fill of a cache, to see by how much its process grows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fill {
-    /// What the cache was told that it may hold, in bytes.
+    /// The cache's configured capacity, in bytes.
     pub knob_bytes: u64,
     /// The most that the process grew by, in bytes.
     pub growth_bytes: u64,
@@ -22,14 +22,14 @@ pub struct Fill {
     pub holds_all: bool,
 }
 
-/// What a cache is told that it may hold, so that its process grows by no more than the memory.
+/// The capacity to configure for a cache, so that its process grows by at most the memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Knob {
     /// In bytes.
     pub bytes: u64,
     /// The fills by which it was found; none where the cache bounds the memory itself.
     pub fills: Vec<Fill>,
-    /// The runs that were measured under it and under those that did not fit; the one that was taken is among them.
+    /// Runs with it and with knobs that did not fit, including the selected one.
     pub runs: Vec<Fill>,
 }
 
@@ -38,7 +38,7 @@ pub struct Knob {
 pub struct Mismatches {
     /// Values of an older version.
     pub stale: u64,
-    /// Bytes that no version of the key had lately.
+    /// Bytes that match no recent version of the key.
     pub wrong: u64,
     /// Values whose time was over.
     pub expired: u64,
@@ -65,7 +65,7 @@ impl Mismatches {
     }
 }
 
-/// What a tier on a disk did.
+/// Activity of a disk tier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskFigures {
     /// Reads that it answered.
@@ -77,7 +77,7 @@ pub struct DiskFigures {
 }
 
 impl DiskFigures {
-    /// What it did since `before`.
+    /// Its activity since `before`.
     pub(super) fn since(&self, before: &Self) -> Self {
         Self {
             hits: self.hits.saturating_sub(before.hits),
@@ -92,13 +92,13 @@ impl DiskFigures {
 pub struct RateFigures {
     /// Requests per second that came.
     pub asked: f64,
-    /// Requests that were due when the measured time ended, and had not begun.
+    /// Requests that were due but not begun when the measured time ended.
     pub backlog: u64,
-    /// What passed from when a request was due until it began.
+    /// Delay between the intended start and the start of requests.
     pub wait_latency: Option<Latency>,
 }
 
-/// A backlog of so small a part of the requests, or of so few, is of the moment: the cache keeps up.
+/// A backlog below this share or number of requests is momentary: the cache keeps up.
 const KEPT_UP: (f64, u64) = (0.01, 100);
 
 impl RateFigures {
@@ -109,7 +109,7 @@ impl RateFigures {
     }
 }
 
-/// What happened in a window of a run, and how things stood at its end.
+/// Events in a window of a run, and the state at its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// When the window ended, in seconds from the start of the warm-up.
@@ -122,7 +122,7 @@ pub struct Sample {
     pub hits: u64,
     /// Reads in it that did not.
     pub misses: u64,
-    /// What the process had grown by, in bytes.
+    /// Growth of the process, in bytes.
     pub growth_bytes: u64,
 }
 
@@ -134,10 +134,10 @@ impl Sample {
     }
 }
 
-/// How many reads had hit when every thread had done a certain number of operations, the same in every cache's run.
+/// Hits when every thread had completed a certain number of operations, equal in all caches' runs.
 ///
-/// Runs that end with their time have done different work, and from a cold start whoever does more hits more. Up to a milestone they have
-/// done the same.
+/// Runs of equal time do different work, and from a cold start more operations mean more hits. Up to a milestone they
+/// have done equal work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Milestone {
     /// Operations of all threads.
@@ -149,7 +149,8 @@ pub struct Milestone {
 }
 
 impl Milestone {
-    /// The first number of operations of a thread at which one is taken; a multiple of the operations between two looks.
+    /// The first number of operations of a thread at which one is taken; a multiple of the operations between two
+    /// looks.
     pub(super) const FIRST: u64 = 64;
 
     /// The number of operations of the next one: a quarter more.
@@ -163,7 +164,7 @@ impl Milestone {
     }
 }
 
-/// What one cache did.
+/// Results of one cache.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Length of the warm-up, and operations in it.
@@ -176,27 +177,27 @@ pub struct Measured {
     pub hits: u64,
     /// Reads that did not, and inserted it.
     pub misses: u64,
-    /// Overwrites, and what else inserts without a read that is counted.
+    /// Overwrites, and other insertions without a counted read.
     pub writes: u64,
     /// Removals.
     #[serde(default)]
     pub removes: u64,
-    /// What reads took that found their key; where requests come at a rate, this and the next ones from when they were due.
+    /// Latency of hits; with a rate, this and the next ones count from the intended start.
     pub hit_latency: Option<Latency>,
-    /// What reads took that did not, with the insertion; without the backend.
+    /// Latency of misses, with the insertion; without the backend.
     pub miss_latency: Option<Latency>,
-    /// What all reads took, with the backend's time where they missed.
+    /// Latency of all reads, with the backend's time for misses.
     #[serde(default)]
     pub read_latency: Option<Latency>,
-    /// The same by length, of the paper's objects of several lengths.
+    /// Latency of reads by length, for the paper's objects of several lengths.
     #[serde(default)]
     pub latency_by_length: Vec<Option<Latency>>,
     /// Mean of the same in stretches of operations, where the hot keys moved.
     #[serde(default)]
     pub timeline: Vec<Moment>,
-    /// What overwrites took.
+    /// Latency of overwrites.
     pub write_latency: Option<Latency>,
-    /// What removals took.
+    /// Latency of removals.
     #[serde(default)]
     pub remove_latency: Option<Latency>,
     /// Where requests came at a rate.
@@ -204,17 +205,17 @@ pub struct Measured {
     pub rate: Option<RateFigures>,
     /// Hits, warm-up included, that were not what their key held.
     pub mismatches: Mismatches,
-    /// Records in memory at the end; `None` where the cache cannot tell them from those on its disk.
+    /// Records in memory at the end; `None` if the cache does not distinguish them from those on its disk.
     pub records: Option<u64>,
-    /// What the cache says that it holds, in bytes.
+    /// Memory by the cache's own accounting, in bytes.
     pub bytes_held: Option<u64>,
     /// The most that the process grew by from just before the cache was made, in bytes.
     pub peak_growth_bytes: u64,
-    /// What it had grown by at the end.
+    /// Growth at the end.
     pub growth_bytes: u64,
     /// CPU seconds of the whole process in the measured time.
     pub cpu_seconds: f64,
-    /// Cores that other processes kept busy in the measured time; `None` where the system does not tell.
+    /// Cores that other processes kept busy in the measured time; `None` if the system does not report it.
     #[serde(default)]
     pub other_cores: Option<f64>,
     /// The tier on a disk in the measured time.
@@ -226,7 +227,7 @@ pub struct Measured {
     pub milestones: Vec<Milestone>,
 }
 
-/// A disk that answers no more than one of so many hits has nothing that the memory has not.
+/// A disk that answers at most one of this many hits holds nothing that the memory does not.
 const ALL_BUT: u64 = 1000;
 
 impl Measured {
@@ -235,7 +236,7 @@ impl Measured {
         self.hits + self.misses + self.writes + self.removes
     }
 
-    /// Whether the memory answers all that can be answered, of so many keys: no larger one would answer more.
+    /// Whether the memory answers everything possible, of this many keys: no larger one would answer more.
     pub(super) fn holds_all(&self, keys: u64) -> bool {
         match (self.records, self.disk) {
             (Some(records), _) => records >= keys,
@@ -265,7 +266,8 @@ impl Measured {
         self.of_reads(self.hits)
     }
 
-    /// The share of the reads among the first `operations` that were answered; `None` where it is not known for that number.
+    /// The share of the reads among the first `operations` that were answered; `None` where it is not known for that
+    /// number.
     pub fn hit_ratio_over(&self, operations: u64) -> Option<f64> {
         if operations == self.operations() {
             return self.hit_ratio();
@@ -279,13 +281,13 @@ impl Measured {
         self.operations() as f64 / self.seconds.max(1e-9)
     }
 
-    /// Operations per second if each thread had waited for the backend at each of its misses; `None` where requests come at a rate, which
-    /// does not change by that.
+    /// Operations per second if each thread had waited for the backend at each of its misses; `None` where requests
+    /// come at a rate, which does not change by that.
     pub fn charged_throughput(&self, options: &Options) -> Option<f64> {
         self.charged_throughput_over(self.operations(), options)
     }
 
-    /// The same with as many misses for each operation as there were among the first `operations`; `None` where that is not known.
+    /// The charged throughput with the miss ratio of the first `operations`; `None` if that is unknown.
     pub fn charged_throughput_over(&self, operations: u64, options: &Options) -> Option<f64> {
         let misses = if operations == self.operations() {
             self.misses
@@ -303,7 +305,7 @@ impl Measured {
         (disk.evicted_bytes > 0).then(|| disk.written_bytes as f64 / disk.evicted_bytes as f64)
     }
 
-    /// What the move of the hot keys did; `None` where there was none, or the run ended before.
+    /// The effect of moving the hot set; `None` without a move, or if the run ended before it.
     pub(super) fn moved(&self, options: &Options) -> Option<Move> {
         around_move(&self.timeline, options.shift_at?)
     }
@@ -319,25 +321,25 @@ impl Measured {
 pub struct Line {
     /// The cache.
     pub engine: EngineSpec,
-    /// What it was told that it may hold; `None` when that was not found.
+    /// Its configured capacity; `None` if that was not found.
     pub knob: Option<Knob>,
-    /// What it did; `None` when it failed.
+    /// Its results; `None` if it failed.
     pub measured: Option<Measured>,
     /// Why it failed, in a line.
     pub failure: Option<String>,
 }
 
-/// What the comparison leaves.
+/// Results of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What was run.
+    /// The options.
     pub options: Options,
-    /// What was asked for, in words, a line each.
+    /// Description of the workload, a line each.
     pub work: Vec<String>,
     /// Fields of the CacheBench file that have no meaning here.
     #[serde(default)]
     pub unused_fields: Vec<String>,
-    /// What makes the values compress better than the data they are of, in a sentence.
+    /// A caveat if the values compress better than the data they come from.
     #[serde(default)]
     pub repeated_values: Option<String>,
     /// Keys in the backend.
@@ -348,7 +350,7 @@ pub struct Outcome {
     pub host: String,
     /// The caches in order.
     pub lines: Vec<Line>,
-    /// Hits by memory, if they were asked for.
+    /// Miss-ratio curves, if requested.
     #[serde(default)]
     pub mrc: Option<HitCurves>,
     /// Whether it was cancelled before the last one.
@@ -356,7 +358,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The operations over which hit ratios can be compared, as all caches have done them; `None` where there is no such number.
+    /// The number of operations that all caches completed, over which hit ratios are comparable; `None` if there is
+    /// none.
     pub fn common_operations(&self) -> Option<u64> {
         let measured = || self.lines.iter().filter_map(|line| line.measured.as_ref());
         let (least, most) = self.operations()?;
@@ -382,7 +385,7 @@ impl Outcome {
         Some((operations().min()?, operations().max()?))
     }
 
-    /// What a reader must know before the figures: failures, wrong bytes, a cancellation.
+    /// Problems to report before the figures: failures, wrong bytes, a cancellation.
     pub fn troubles(&self) -> Vec<String> {
         let mut troubles = Vec::new();
         for line in &self.lines {
@@ -395,26 +398,26 @@ impl Outcome {
                 let (stale, wrong, expired) = (mismatches.stale, mismatches.wrong, mismatches.expired);
                 let example = mismatches.examples.first().map_or("", String::as_str);
                 troubles.push(format!(
-                    "MISMATCHES: {engine}: {stale} stale values, {wrong} of wrong bytes, {expired} past their time; the first: {example}"
+                    "MISMATCHES: {engine}: {stale} stale values, {wrong} of wrong bytes, {expired} expired; the first: {example}"
                 ));
             }
         }
         if self.cancelled {
             let (finished, wanted) = (self.lines.len(), self.options.engines.len());
-            troubles.push(format!("interrupted: {finished} of {wanted} caches had finished"));
+            troubles.push(format!("interrupted: {finished} of {wanted} caches finished"));
         }
         troubles
     }
 
-    /// Caches that did not take requests as they came, a line each: their times are of a queue that grows.
+    /// Caches that could not keep up with requests, a line each: their latencies are those of a growing queue.
     pub fn fell_behind(&self) -> Vec<String> {
         let lines = self.lines.iter().filter_map(|line| {
             let measured = line.measured.as_ref()?;
             let rate = measured.rate.as_ref()?;
             (!rate.keeps_up(measured.operations())).then(|| {
                 format!(
-                    "FELL BEHIND: {}: {} of {} requests per second; {} were due at the end and had not begun, so times are of a queue that \
-                     grew",
+                    "FELL BEHIND: {}: {} of {} requests per second; {} were still queued at the end, so latencies are those of a growing \
+                     queue",
                     line.engine,
                     thousands(measured.throughput() as u64),
                     thousands(rate.asked as u64),
@@ -430,7 +433,7 @@ impl Outcome {
         let lines = self.lines.iter().filter_map(|line| {
             let memory = self.options.memory_bytes;
             let why = if memory < LITTLE_MEMORY_BYTES {
-                ". Training and threads take some megabytes for a moment, which are much of so little: compare with more (--memory)"
+                ". Fixed overhead (training, threads) dominates at small budgets; use a larger --memory"
             } else {
                 ""
             };
@@ -446,14 +449,14 @@ impl Outcome {
         lines.collect()
     }
 
-    /// What makes figures less than they seem, a line each.
+    /// Caveats of the figures, a line each.
     pub fn cautions(&self) -> Vec<String> {
         let repeated = self.repeated_values.clone();
         let measured = self.lines.iter().filter_map(|line| line.measured.as_ref());
         let busiest = measured.filter_map(|measured| measured.other_cores).reduce(f64::max);
         repeated
             .into_iter()
-            .chain(other_work::caution(busiest, "hit ratios over the same operations"))
+            .chain(other_work::caution(busiest, "hit ratios over equal operations"))
             .chain(self.fell_behind())
             .chain(self.over_memory())
             .collect()
@@ -462,5 +465,5 @@ impl Outcome {
 
 /// With less memory than this, what a process needs besides a cache is much of it.
 const LITTLE_MEMORY_BYTES: u64 = 32 << 20;
-/// Growth of more than this, as a multiple of the memory, is told.
+/// Growth of more than this multiple of the memory is reported.
 const MAX_OVER_MEMORY: f64 = 1.25;

@@ -1,8 +1,9 @@
-//! Requests that come at a rate, whether the cache keeps up or not (an open loop; Schroeder et al., "Open versus closed: a cautionary
-//! tale", NSDI 2006).
+//! Requests that come at a rate, whether the cache keeps up or not (an open loop; Schroeder et al., "Open versus
+//! closed: a cautionary tale", NSDI 2006).
 //!
-//! Arrivals are Poisson's: users that know nothing of each other. Each thread has its own, at an equal share of the rate; together they
-//! are Poisson's again. When a request is due does not depend on the ones before it, so what it waits for them is in its time.
+//! Arrivals are a Poisson process: independent users. Each thread has its own, at an equal share of the
+//! rate; together they are Poisson's again. When a request is due does not depend on the ones before it, so what it
+//! waits for them is in its time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,9 +14,9 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::core::keys::{mix, unit};
 
-/// A thread sleeps until so long before a request is due, and then only lends its processor: sleepers wake late.
+/// A thread sleeps until this long before a request is due, and then yields: sleepers wake late.
 const AWAKE_NS: f64 = 60_000.0;
-/// Longest sleep between two looks at whether to go on.
+/// Maximum sleep between checks for cancellation.
 const NAP_NS: f64 = 20_000_000.0;
 
 /// When a thread's requests are due.
@@ -103,7 +104,7 @@ mod tests {
             sum += gap;
             long += u32::from(gap > 4e6);
         }
-        // Four threads share a thousand requests a second: 4 ms between two of one. A share of 1/e is longer.
+        // Four threads share a thousand requests per second: 4 ms between two of one. A share of 1/e is longer.
         assert!((sum / 1e5 / 4e6 - 1.0).abs() < 0.02, "{sum}");
         assert!((f64::from(long) / 1e5 - 0.3679).abs() < 0.01, "{long}");
     }

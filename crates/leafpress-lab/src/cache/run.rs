@@ -1,4 +1,4 @@
-//! The caches in turn, each in a process of its own.
+//! Runs the caches in turn, each in its own process.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -11,10 +11,10 @@ use crate::core::{LabError, resources};
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
 
-/// What a comparison tells while it goes on.
+/// Progress of a comparison.
 #[derive(Debug)]
 pub enum Step<'s> {
-    /// How much of the curves is done, 0 to 1. They come before all caches.
+    /// Progress of the curves, 0 to 1. They precede all caches.
     Curves(f64),
     /// A scenario of a figure, of this number from 0, starts; runs are then counted anew.
     Scenario(usize, &'s str),
@@ -22,13 +22,14 @@ pub enum Step<'s> {
     Started(usize, &'s EngineSpec),
     /// A fill, of this number from 0, of the search for a knob.
     Fill(usize),
-    /// What the process of the cache does, and how much of that is done, 0 to 1.
+    /// The phase of the cache's process, and its progress, 0 to 1.
     Progress(Phase, f64),
     /// The run ended, well or not.
     Finished(&'s Line),
 }
 
-/// Compares the caches; what their processes write goes to files in `logs`. A cache that fails is no error but a [`Line`] that says so.
+/// Compares the caches; output of their processes goes to files in `logs`. A failed cache is not an error but a
+/// [`Line`] that says so.
 ///
 /// # Errors
 /// Options out of bounds, unusable data, [`LabError::Io`] when a log cannot be written.
@@ -96,7 +97,7 @@ pub(super) fn run_knowing(
         mrc: None,
         cancelled: false,
     };
-    // Whoever cannot write there learns it before anything takes time.
+    // An unwritable directory is reported before anything takes time.
     let directory = if options.engines.is_empty() {
         logs.parent()
     } else {
@@ -151,7 +152,7 @@ pub(super) fn run_knowing(
     Ok(outcome)
 }
 
-/// What runs one cache.
+/// The means to run one cache.
 struct Children<'c> {
     launcher: &'c Launcher,
     options: &'c Options,
@@ -160,7 +161,7 @@ struct Children<'c> {
     number: usize,
     /// Keys in the backend.
     keys: u64,
-    /// What was found for the same memory and records: the run itself shows whether it fits.
+    /// The knob found for the same memory and records: the run itself shows whether it fits.
     known_knob: Option<u64>,
     cancel: &'c AtomicBool,
 }
@@ -212,11 +213,11 @@ impl Children<'_> {
                 None => break,
             }
         }
-        // There is one at the least.
+        // There is at least one.
         let best = knob::best_run(memory_bytes, &knob.runs).unwrap_or(0);
         knob.bytes = knob.runs[best].knob_bytes;
         let mut taken = all.swap_remove(best);
-        // What a cache gave out that was not right counts whichever run is taken.
+        // Wrong values count, whichever run is used.
         for other in all {
             taken.mismatches.add(other.mismatches);
         }
@@ -242,7 +243,7 @@ impl Children<'_> {
         let mut progress = |phase, done| steps(Step::Progress(phase, done));
         let answer = self.launcher.call(&request, None, &log, self.cancel, &mut progress);
         if let Some(disk) = self.options.disk.as_ref().filter(|_| self.engine.needs_disk()) {
-            // A process that was ended from outside cannot clean up behind itself.
+            // A process that was killed cannot clean up.
             let _ = std::fs::remove_dir_all(disk.directory());
         }
         answer

@@ -16,7 +16,7 @@ fn us(latency: Option<&Latency>, ns: impl Fn(&Latency) -> u64) -> Cell {
     number(ns(latency?) as f64 / 1e3, 3)
 }
 
-/// What passed from when a request was due until it began.
+/// Delay between the intended start and the start of requests.
 fn wait(run: &Run<'_>, ns: impl Fn(&Latency) -> u64) -> Cell {
     us(run.measured.rate.as_ref()?.wait_latency.as_ref(), ns)
 }

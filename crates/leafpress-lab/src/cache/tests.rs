@@ -64,7 +64,7 @@ fn every_cache_answers_right() {
 }
 
 #[test]
-fn overwrites_are_seen_by_whoever_reads() {
+fn overwrites_are_seen_by_readers() {
     for engine in engines() {
         let options = Options {
             write_pct: 30.0,
@@ -82,14 +82,14 @@ fn overwrites_are_seen_by_whoever_reads() {
     }
 }
 
-/// What is wrong with a cache.
+/// A cache's defect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     /// It keeps the first version of a key for ever.
     KeepsFirst,
     /// As above, and a bit of it is wrong.
     FlipsBit,
-    /// It keeps what it is to remove.
+    /// It ignores removals.
     KeepsRemoved,
     /// Its disk is full, and it goes on without it.
     LosesDisk,
@@ -204,7 +204,7 @@ fn all_keys_are_there_when_they_were_loaded() {
 #[test]
 fn other_keys_become_hot_in_the_measured_time() {
     let options = Options {
-        // The hot keys were asked for in the warm-up, nearly all others never.
+        // The hot keys were requested in the warm-up, nearly all others never.
         distribution: Some(Distribution::HotSet {
             keys_pct: 1.0,
             operations_pct: 100.0,
@@ -219,7 +219,7 @@ fn other_keys_become_hot_in_the_measured_time() {
     for engine in engines() {
         let measured = run(engine, &options);
         assert_eq!(measured.mismatches, Mismatches::default(), "{engine}");
-        // Each of the 131 keys that are hot then is missed once; a few were not asked for before either.
+        // Each of the 131 keys that are hot then is missed once; a few were not requested before either.
         assert!((120..150).contains(&measured.misses), "{engine}: {measured:?}");
         let moved = measured.moved(&options).unwrap();
         assert!(
@@ -342,7 +342,7 @@ fn requests_come_at_a_rate_whether_the_cache_keeps_up_or_not() {
     // Poisson's 3,000 requests come in 0.3 s, give or take a tenth of that; a machine may be slow, and never quick.
     assert!(measured.seconds > 0.2, "{measured:?}");
     assert!(figures.wait_latency.is_some_and(|wait| wait.samples == 3000));
-    // As many as no cache takes: what waits is told, and is in the time of what is answered.
+    // More than any cache can serve: the backlog is reported, and included in latencies.
     let measured = run("quick_cache", &at(1e8, Length::Seconds(0.3)));
     let figures = measured.rate.clone().unwrap();
     let came = measured.operations() + figures.backlog;

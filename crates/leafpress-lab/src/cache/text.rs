@@ -1,4 +1,4 @@
-//! The comparison as text: what was asked for, the table, what its figures are, and what went wrong.
+//! The comparison as text: workload, table, explanations and problems.
 
 use super::outcome::{Line, Measured, Outcome};
 use super::verdict::verdicts;
@@ -11,31 +11,31 @@ use crate::report::paragraph::wrapped;
 use crate::report::table::{Best, Marked, Part, of_marked, ranked};
 use crate::report::verdict;
 
-/// What the figures are.
+/// Explanation of the figures.
 const NOTES: [&str; 2] = [
-    "Memory is what the process grows by from just before the cache is made; the most of it is in the table, as a multiple of the memory. \
-     leafpress is given the memory as it is. For the others the bound that they are told (knob) was searched under which the process \
-     fits; entries weigh their key and value as they are stored.",
-    "Every hit was compared with what its key must hold. A star is the best of its column.",
+    "Memory is the growth of the process since just before the cache is created; its peak is in the table, as a multiple of the memory. \
+     leafpress is configured with the memory itself. For the others, a capacity (knob) was searched at which the process \
+     fits; entries weigh their stored key and value.",
+    "Every hit was compared with the expected value. A star marks the best of its column.",
 ];
 
-/// What times are.
+/// Explanation of latencies.
 fn times(options: &Options) -> &'static str {
     if options.rate.is_some() {
-        "Requests come as Poisson has it, whether the cache keeps up or not; those that were due at the end and had not begun are the \
-         backlog. Time is from when a request was due until its answer: the value copied out or decoded; of misses with the insertion, \
-         without the backend. What the benchmark does between is in it."
+        "Requests arrive as a Poisson process, whether the cache keeps up or not; those still queued at the end are the \
+         backlog. Latency counts from the intended start to the answer: the value copied out or decoded; for misses with the insertion, \
+         without the backend. The benchmark's own work in between is included."
     } else {
-        "Threads read, and insert what they miss. Time is of the cache's own calls, with the value copied out or decoded: of hits; of \
-         misses with the insertion. Charged: as if each miss had waited for the backend too, each thread for its own."
+        "Look-aside: misses are inserted. Latency is that of the cache's own calls, with the value copied out or decoded: hits; \
+         misses with the insertion. Charged: as if each miss had also waited for the backend, each thread for its own."
     }
 }
 
-/// The tables that [`headings`] stand in.
+/// The tables of [`headings`].
 const PARTS: [Part<'_>; 4] = [
     ("", &[1, 2, 3, 4]),
-    ("Times of hits", &[5, 6, 7]),
-    ("Times of misses", &[8, 9, 10]),
+    ("Latency of hits", &[5, 6, 7]),
+    ("Latency of misses", &[8, 9, 10]),
     ("Memory", &[11, 12, 13]),
 ];
 
@@ -86,7 +86,7 @@ pub fn report(outcome: &Outcome) -> String {
     text
 }
 
-/// What the move of the hot keys did to each cache, a line each.
+/// The effect of moving the hot set on each cache, a line each.
 pub(super) fn moves(outcome: &Outcome) -> Vec<String> {
     let lines = outcome.lines.iter().filter_map(|line| {
         let (measured, shift_at) = (line.measured.as_ref()?, outcome.options.shift_at?);
@@ -95,26 +95,26 @@ pub(super) fn moves(outcome: &Outcome) -> Vec<String> {
     lines.collect()
 }
 
-/// That hit ratios are of different operations, if they are.
+/// A note if hit ratios are of different operations.
 pub(super) fn different_work(outcome: &Outcome) -> Option<String> {
     let (least, most) = outcome.operations()?;
     (!outcome.did_the_same()).then(|| {
         format!(
-            "Each cache ran for the same time and did {} to {} operations, so hits and charged throughput have no best. Above they are \
-             compared over the first operations that all have done; --operations has all of them do the same.",
+            "Each cache ran for the same time and did {} to {} operations, so hits and charged throughput have no best. The verdict \
+             compares the first operations that all have done; use --operations for equal numbers.",
             thousands(least),
             thousands(most)
         )
     })
 }
 
-/// What was asked for, and how.
+/// Describes the workload and the options.
 fn head(outcome: &Outcome) -> String {
     let lines = head_lines(outcome);
     lines.iter().map(|line| wrapped(line, "", "  ")).collect()
 }
 
-/// The same in lines as long as they are.
+/// The description, unwrapped.
 pub(super) fn head_lines(outcome: &Outcome) -> Vec<String> {
     let runs = (!outcome.options.engines.is_empty()).then(|| how(&outcome.options));
     let lines = outcome
@@ -127,10 +127,10 @@ pub(super) fn head_lines(outcome: &Outcome) -> Vec<String> {
     lines.collect()
 }
 
-/// What a CacheBench file says to no effect.
+/// Ignored fields of a CacheBench file.
 fn unused(outcome: &Outcome) -> Option<String> {
     let fields = outcome.unused_fields.join(", ");
-    (!fields.is_empty()).then(|| format!("fields of the file that have no meaning here: {fields}"))
+    (!fields.is_empty()).then(|| format!("ignored fields: {fields}"))
 }
 
 fn how(options: &Options) -> String {
@@ -142,9 +142,9 @@ fn how(options: &Options) -> String {
     };
     let warmup = match options.warmup_operations {
         Some(0) => "no warm-up".into(),
-        Some(operations) => format!("{} operations of warm-up", thousands(operations)),
+        Some(operations) => format!("{} warm-up operations", thousands(operations)),
         None if options.is_of_a_file() => "no warm-up".into(),
-        None => "two operations a key of warm-up".into(),
+        None => "two warm-up operations per key".into(),
     };
     let writes = if options.write_pct > 0.0 {
         format!(", {}% overwrite", options.write_pct)
@@ -153,14 +153,14 @@ fn how(options: &Options) -> String {
     };
     let shift = options
         .shift_at
-        .map_or_else(String::new, |at| format!(", other keys hot after {}", thousands(at)));
+        .map_or_else(String::new, |at| format!(", hot set moved after {}", thousands(at)));
     let load = if options.load { "every key inserted once, " } else { "" };
     let ttl = options
         .ttl_seconds
         .map_or_else(String::new, |ttl| format!(", records live for {ttl} s"));
     let pace = match options.rate {
         Some(rate) => format!("at {} requests per second", thousands(rate as u64)),
-        None => format!("a miss is charged {} us", options.backend_us),
+        None => format!("a miss costs {} us", options.backend_us),
     };
     format!(
         "memory {}, {} thread{}{writes}{ttl}; {load}{warmup}, measured: {length}{shift}; {pace}",

@@ -1,4 +1,4 @@
-//! What a comparison of caches came to, in a line for each of ours.
+//! Verdict of a comparison of caches: a line for each of ours.
 
 use super::engines::EngineSpec;
 use super::mrc;
@@ -6,7 +6,7 @@ use super::outcome::{Line, Measured, Outcome};
 use crate::report::numbers::{mops, percent, thousands};
 use crate::report::verdict::{Noun, against, change, ratio};
 
-/// Ours compared with the best other; where there is nothing to compare with, what each did.
+/// Compares ours with the best competitor; without one, reports each.
 pub(super) fn verdicts(outcome: &Outcome) -> Vec<String> {
     let found = compared(outcome);
     if !found.is_empty() {
@@ -32,31 +32,29 @@ fn measured(outcome: &Outcome) -> impl Iterator<Item = (&Line, &Measured)> {
 }
 
 fn alone(outcome: &Outcome, line: &Line, measured: &Measured) -> String {
-    let hits = measured.hit_ratio().map_or_else(String::new, |ratio| {
-        format!("{}% of the reads hit, ", percent(ratio, 1))
-    });
+    let hits = measured
+        .hit_ratio()
+        .map_or_else(String::new, |ratio| format!("hit ratio {}%, ", percent(ratio, 1)));
     let charged = measured.charged_throughput(&outcome.options);
-    let charged = charged.map_or_else(String::new, |charged| {
-        format!(" ({} with misses charged)", mops(charged))
-    });
+    let charged = charged.map_or_else(String::new, |charged| format!(" ({} with miss cost)", mops(charged)));
     format!(
-        "{}: {hits}{} Mops/s{charged}, {:.2} times the memory at most.",
+        "{}: {hits}{} Mops/s{charged}, peak memory {:.2} times the budget.",
         line.engine,
         mops(measured.throughput()),
         measured.peak_over_memory(&outcome.options)
     )
 }
 
-/// Operations beside another's, each miss charged.
+/// Throughput relative to another cache's, each miss charged.
 fn with_misses(ratio: f64) -> String {
     match ratio {
-        ratio if ratio >= 2.0 => format!("{ratio:.1} times as many with misses charged"),
-        ratio => change(ratio, Noun::Number("with misses charged")),
+        ratio if ratio >= 2.0 => format!("{ratio:.1} times as many with miss cost"),
+        ratio => change(ratio, Noun::Number("with miss cost")),
     }
 }
 
-/// The cache that one of ours is compared with: one with the same tiers if there is one, of those the one that answers most of the same
-/// reads, and of those that answer as many the fastest.
+/// The competitor of one of ours: one with the same tiers if there is one, of those the one that answers most of the
+/// same reads, and of those that answer as many the fastest.
 fn best_other<'o>(outcome: &'o Outcome, mine: &Measured) -> Option<(&'o Line, &'o Measured)> {
     let common = outcome.common_operations();
     let rank = |measured: &Measured| {
@@ -83,11 +81,7 @@ fn compared(outcome: &Outcome) -> Vec<String> {
                 Some(common) if common < most => format!(" (first {} operations)", thousands(common)),
                 _ => String::new(),
             };
-            format!(
-                "{}% of the reads hit, {}% there{over}",
-                percent(mine, 1),
-                percent(theirs, 1)
-            )
+            format!("hit ratio {}% vs {}%{over}", percent(mine, 1), percent(theirs, 1))
         });
         let speed = ratio(Some(mine.throughput()), Some(theirs.throughput()));
         let charged = common.and_then(|common| {
@@ -97,11 +91,11 @@ fn compared(outcome: &Outcome) -> Vec<String> {
             )
         });
         let tiers = match (mine.disk.is_some(), theirs.disk.is_some()) {
-            (true, false) => ", which has no disk tier",
-            (false, true) => ", which has a disk tier too",
+            (true, false) => ", no disk tier",
+            (false, true) => ", with a disk tier",
             _ => "",
         };
-        let name = format!("{}, the other with most hits{tiers}", other.engine);
+        let name = format!("{} (best competitor{tiers})", other.engine);
         against(
             &line.engine.to_string(),
             &name,
@@ -126,7 +120,7 @@ mod tests {
         edit(outcome.lines[at].measured.as_mut().unwrap());
     }
 
-    /// From a cold start whoever does more operations hits more: only the same ones are compared.
+    /// From a cold start more operations mean more hits: only equal ones are compared.
     #[test]
     fn hits_are_compared_over_the_same_operations() {
         let mut outcome = fixtures::outcome();
@@ -146,15 +140,15 @@ mod tests {
         });
         let told = verdicts(&outcome).concat();
         assert!(
-            told.contains("30.0% of the reads hit, 29.0% there (first 64,000 operations)"),
+            told.contains("hit ratio 30.0% vs 29.0% (first 64,000 operations)"),
             "{told}"
         );
-        // Without a number that both have done there is no comparison of hits.
+        // Without a number of operations that both completed, hits are not compared.
         edit(&mut outcome, 0, |one| one.milestones.clear());
         let told = verdicts(&outcome).concat();
-        assert!(!told.contains("of the reads hit"), "{told}");
+        assert!(!told.contains("hit ratio"), "{told}");
         assert!(
-            told.contains("fewer operations per second") && !told.contains("charged"),
+            told.contains("fewer operations per second") && !told.contains("miss cost"),
             "{told}"
         );
     }
@@ -168,7 +162,7 @@ mod tests {
         let told = verdicts(&outcome);
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(
-            told[0].starts_with("leafpress: 55.0%") && told[1].starts_with("leafpress:none: "),
+            told[0].starts_with("leafpress: hit ratio 55.0%") && told[1].starts_with("leafpress:none: "),
             "{told:?}"
         );
     }
@@ -182,11 +176,11 @@ mod tests {
             (other.hits, other.misses, other.writes) = (260_000, 740_000, 0)
         });
         let told = verdicts(&outcome).concat();
-        assert!(told.contains("quick_cache+zstd:3, the other with most hits."), "{told}");
+        assert!(told.contains("quick_cache+zstd:3 (best competitor): "), "{told}");
         edit(&mut outcome, 0, |one| one.disk = Some(DiskFigures::default()));
         let told = verdicts(&outcome).concat();
         assert!(
-            told.contains("quick_cache+zstd:3, the other with most hits, which has no disk tier."),
+            told.contains("quick_cache+zstd:3 (best competitor, no disk tier): "),
             "{told}"
         );
         edit(&mut outcome, 2, |other| {
@@ -194,6 +188,6 @@ mod tests {
             (other.hits, other.misses) = (10_000, 990_000);
         });
         let told = verdicts(&outcome).concat();
-        assert!(told.contains("moka, the other with most hits."), "{told}");
+        assert!(told.contains("moka (best competitor): "), "{told}");
     }
 }

@@ -1,4 +1,4 @@
-//! A thread that asks: looks aside, that is, reads, and inserts what it missed; or overwrites, or removes.
+//! A client thread: reads look-aside, that is, inserts missed keys; or overwrites, or removes.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
@@ -19,10 +19,10 @@ use crate::core::keys::{mix, unit};
 use crate::core::latency::histogram;
 use crate::harness::timeline::{Moment, Timeline};
 
-/// Operations between two looks at whether to go on.
+/// Operations between checks for cancellation.
 const BATCH: i64 = 64;
 
-/// What all threads of a run share.
+/// State shared by all threads of a run.
 pub(super) struct Shared<'s> {
     pub(super) options: &'s Options,
     pub(super) workload: &'s Workload,
@@ -34,12 +34,12 @@ pub(super) struct Shared<'s> {
     pub(super) left: AtomicI64,
     /// Ends the stage in progress.
     pub(super) stop: AtomicBool,
-    /// What each thread has done so far in the stage.
+    /// Progress of each thread in the stage.
     pub(super) shown: Vec<Shown>,
 }
 
 impl Shared<'_> {
-    /// How much of a load is done, 0 to 1.
+    /// Progress of a load, 0 to 1.
     pub(super) fn loaded(&self) -> Option<f64> {
         let filling = self.filling.as_ref().filter(|filling| filling.is_load)?;
         let of = |part: &AtomicU64, all: u64| part.load(Ordering::Relaxed) as f64 / all.max(1) as f64;
@@ -48,17 +48,17 @@ impl Shared<'_> {
     }
 }
 
-/// All keys are inserted once, until there are so many bytes of them.
+/// All keys are inserted once, up to this many bytes.
 #[derive(Debug)]
 pub(super) struct Filling {
     pub(super) enough_bytes: u64,
     pub(super) bytes: AtomicU64,
     pub(super) next: AtomicU64,
-    /// Whether the warm-up goes on with its operations when all is filled.
+    /// Whether the warm-up continues with its operations after the fill.
     pub(super) is_load: bool,
 }
 
-/// What a thread has done so far, in a cache line of its own.
+/// Progress of a thread, in its own cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Shown {
@@ -75,7 +75,7 @@ impl Shown {
     }
 }
 
-/// What a thread hands back.
+/// Results of a thread.
 pub(super) struct Finished {
     pub(super) latencies: Latencies,
     pub(super) mismatches: Mismatches,
@@ -83,13 +83,13 @@ pub(super) struct Finished {
     pub(super) by_kind: Vec<Histogram<u64>>,
     /// Mean times of reads around a move of the hot keys.
     pub(super) timeline: Vec<Moment>,
-    /// Requests that were due at the end and had not begun.
+    /// Requests that were due but not begun at the end.
     pub(super) backlog: u64,
     /// Hits by operations of the measured stage.
     pub(super) milestones: Vec<Milestone>,
 }
 
-/// Kinds of operations that are told apart.
+/// Kinds of operations.
 #[derive(Clone, Copy)]
 enum Kind {
     Hit,
@@ -100,12 +100,12 @@ enum Kind {
 
 /// How many kinds are counted.
 pub(super) const COUNTED: usize = 4;
-/// Where the histogram is of how long requests waited until they began, of those that come at a rate.
+/// Index of the histogram of queueing delays, with a rate.
 const WAIT: usize = COUNTED;
 /// Of hits, misses, overwrites, removals, and waiting.
 pub(super) type Latencies = [Histogram<u64>; COUNTED + 1];
 
-/// What a thread needs memory for, which is the process's before a cache is made: what comes later would look like the cache's.
+/// A thread's buffers, allocated before a cache is created: later allocations would count as the cache's.
 pub(super) struct Scratch {
     latencies: Latencies,
     /// Of the paper's objects of several lengths: what reads took of each.
@@ -114,7 +114,7 @@ pub(super) struct Scratch {
     timeline: Option<Timeline>,
     /// Hits by operations of the measured stage.
     milestones: Vec<Milestone>,
-    /// What a read found, and what is inserted.
+    /// Result of a read, and what is inserted.
     found: Vec<u8>,
     value: Vec<u8>,
 }
@@ -145,7 +145,7 @@ pub(super) fn histograms() -> Result<Latencies, LabError> {
     Ok(all)
 }
 
-/// A histogram for each length of the paper's objects, where there are several.
+/// A histogram per length of the paper's objects, if there are several.
 pub(super) fn by_kind(workload: &Workload) -> Result<Vec<Histogram<u64>>, LabError> {
     let kinds = workload.kinds();
     let mut all = (0..kinds)
@@ -181,7 +181,7 @@ pub(super) struct Worker<'w> {
     key: Vec<u8>,
     counts: [u64; COUNTED],
     number: usize,
-    /// Reads of the stretch in progress around a move of the hot keys, and what they took in nanoseconds.
+    /// Reads of the current interval around a move of the hot set, and their total latency in nanoseconds.
     stretch: (u64, u64),
     /// Whether the measured stage has begun.
     is_measuring: bool,
@@ -214,7 +214,7 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// Fills the cache, if that is asked for, or asks as ever.
+    /// Fills the cache if requested, or runs the workload.
     pub(super) fn warm_up(&mut self) -> Result<(), LabError> {
         let shared = self.shared;
         let Some(filling) = &shared.filling else {
@@ -238,7 +238,7 @@ impl<'w> Worker<'w> {
     pub(super) fn work(&mut self) -> Result<(), LabError> {
         let shared = self.shared;
         self.counts = [0; COUNTED];
-        // A thread that waits for its requests must not keep from others what is left.
+        // A thread that waits for requests must not take the remaining ones from others.
         let batch = if self.pace.is_some() { 1 } else { BATCH };
         while !shared.stop.load(Ordering::Relaxed) {
             let left = shared.left.fetch_sub(batch, Ordering::Relaxed);
@@ -292,7 +292,7 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// What was measured until now is of the warm-up; from here on requests come at the rate, if there is one.
+    /// Measurements so far belong to the warm-up; from here on requests arrive at the rate, if there is one.
     pub(super) fn begin_measuring(&mut self) {
         self.is_measuring = true;
         self.stretch = (0, 0);
@@ -328,7 +328,7 @@ impl<'w> Worker<'w> {
         true
     }
 
-    /// Does what is asked for with the key that `self.key` is.
+    /// Executes the requested operation on the key `self.key`.
     fn operate(&mut self, request: Request) -> Result<(), LabError> {
         let id = request.id;
         match request.action {
@@ -378,7 +378,7 @@ impl<'w> Worker<'w> {
         Ok(())
     }
 
-    /// What a read took, with the backend's time if it missed: by length, and in the stretch.
+    /// Records a read's latency, with the backend's time for a miss: by length, and in the interval.
     #[inline]
     fn record_read(&mut self, id: u64, ns: u64) {
         self.stretch.0 += 1;
@@ -404,7 +404,7 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// Reads, and compares what was found; whether anything was, and what that took, in ticks.
+    /// Reads and verifies a value; returns whether it was found, and the latency in ticks.
     fn read(&mut self, Request { id, is_lone, .. }: Request) -> Result<(bool, u64), LabError> {
         let before = (!is_lone).then(|| self.shared.versions.before(id));
         let start = self.clock.raw();
@@ -427,7 +427,7 @@ impl<'w> Worker<'w> {
         if is_lone {
             return self.insert(id, 0);
         }
-        // Whoever is inserting it already brings what is wanted here.
+        // The thread inserting it provides the wanted value.
         let Some(version) = self.shared.versions.try_fill(id) else {
             return Ok(0);
         };
@@ -447,7 +447,7 @@ impl<'w> Worker<'w> {
         inserted
     }
 
-    /// Inserts a version of the key that `self.key` is; what that took, in ticks.
+    /// Inserts a version of the key `self.key`; returns the latency in ticks.
     fn insert(&mut self, id: u64, version: u32) -> Result<u64, LabError> {
         self.shared.workload.fill(id, version, &mut self.scratch.value);
         let start = self.clock.raw();
@@ -457,14 +457,14 @@ impl<'w> Worker<'w> {
         Ok(ticks)
     }
 
-    /// What a call took that has just ended.
+    /// Records the latency of a call that just ended.
     fn ticks_since(&mut self, start: u64) -> u64 {
         self.ended = self.clock.raw();
         self.ended.saturating_sub(start)
     }
 
-    /// Counts an operation whose calls took so many ticks. Of one that was due at some time, what passed from then to the end of its last
-    /// call counts. That in nanoseconds.
+    /// Counts an operation whose calls took these ticks. For one with an intended start, the time from then to the end
+    /// of its last call counts. Returns it in nanoseconds.
     fn record(&mut self, kind: Kind, ticks: u64) -> u64 {
         let ns = match &self.pace {
             Some(pace) => pace.since_due(self.ended),

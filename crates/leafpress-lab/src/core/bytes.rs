@@ -15,8 +15,8 @@ const DECIMAL_UNITS: [(&str, u64); 4] = [
     ("MB", 1_000_000),
 ];
 
-/// A number of bytes: `65536`, `64K`, `1.5G`. K, M, G, T and P are powers of 1024, with or without `iB`; with `B` alone, as in `10MB`,
-/// they are powers of 1000.
+/// A number of bytes: `65536`, `64K`, `1.5G`. K, M, G, T and P are powers of 1024, with or without `iB`; with `B`
+/// alone, as in `10MB`, they are powers of 1000.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
@@ -25,15 +25,16 @@ pub struct Bytes(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseBytesError {
     /// It is not written as one.
-    #[error("`{0}` is no number of bytes: use digits, and K, M, G or T for powers of 1024, as in 500M")]
+    #[error("invalid size `{0}`: use digits, and K, M, G or T for powers of 1024, as in 500M")]
     Unreadable(String),
     /// It is one, and more than a number of bytes can be.
-    #[error("`{0}` is too many bytes: there can be up to 16383P, 2^64 - 1; use K, M, G, T or P, as in 500M")]
+    #[error("size `{0}` is too large: at most 16383P, 2^64 - 1; use K, M, G, T or P, as in 500M")]
     TooMany(String),
 }
 
 impl fmt::Display for Bytes {
-    /// The largest unit that divides it, so that it reads back as the same number; of the two kinds of units the one with fewer digits.
+    /// The largest unit that divides it, so that it reads back as the same number; of the two kinds of units the one
+    /// with fewer digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(bytes) = *self;
         let divides = |unit: u64| bytes > 0 && bytes.is_multiple_of(unit);
@@ -49,13 +50,14 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A measured amount as reports say it: three digits in the unit of 1024 that it is read in, written as flags take it: `412M`, `1.5G`, `900B`.
+/// A measured amount as reports say it: three digits in the unit of 1024 that it is read in, written as flags take it:
+/// `412M`, `1.5G`, `900B`.
 pub fn about(bytes: f64) -> String {
     let units = UNITS.map(|(letter, bits)| (letter.to_string(), f64::from(bits).exp2()));
     in_the_largest(bytes, &units)
 }
 
-/// [`about`] in units of 1000: `42.6GB`. For amounts beside sizes that were given in such.
+/// [`about`] in units of 1000: `42.6GB`. For amounts shown with sizes in such units.
 #[cfg(feature = "advise")]
 pub(crate) fn about_decimal(bytes: f64) -> String {
     let units = DECIMAL_UNITS.map(|(name, unit)| (name.to_owned(), unit as f64));
@@ -157,7 +159,7 @@ mod tests {
         for text in ["99999999T", "18446744073709551616", "16384P", "99999.5P"] {
             let error = text.parse::<Bytes>().unwrap_err();
             assert_eq!(error, ParseBytesError::TooMany(text.into()));
-            assert!(error.to_string().contains("too many bytes"), "{error}");
+            assert!(error.to_string().contains("is too large"), "{error}");
         }
         assert_eq!("16383P".parse(), Ok(Bytes(16383 << 50)));
     }
@@ -180,7 +182,7 @@ mod tests {
         }
         assert_eq!(Bytes(500 << 20).to_string(), "500M");
         assert_eq!(Bytes(1536 << 20).to_string(), "1536M");
-        // What was given in powers of 1000 is shown so.
+        // Sizes given in powers of 1000 are shown in them.
         for (bytes, text) in [(15_000_000_000, "15GB"), (10_000_000, "10MB"), (3000, "3000")] {
             assert_eq!(Bytes(bytes).to_string(), text);
             assert_eq!(text.parse(), Ok(Bytes(bytes)));

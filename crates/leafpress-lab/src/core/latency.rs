@@ -32,7 +32,7 @@ pub struct Latency {
     pub max_ns: u64,
 }
 
-/// A kind of operation that has a histogram of its own.
+/// A kind of operation with its own histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A point read.
@@ -48,7 +48,7 @@ pub enum Kind {
 /// Number of kinds.
 pub const KINDS: usize = 4;
 
-/// Longest latency that is told apart, in nanoseconds; longer ones count as this.
+/// Maximum recorded latency, in nanoseconds; longer ones count as this.
 pub(crate) const LONGEST_NS: u64 = 600_000_000_000;
 
 /// An empty histogram: 1 ns to 10 minutes, three significant digits.
@@ -89,7 +89,8 @@ impl Histograms {
         Ok(Self(std::array::from_fn(|_| one.clone())))
     }
 
-    /// Writes to all of their memory, so that it is the process's from now on and not growth that looks like something else's.
+    /// Writes to all of their memory, so that it is the process's from now on and not growth that looks like something
+    /// else's.
     #[cfg(feature = "pool")]
     pub(crate) fn touch(&mut self) {
         for histogram in &mut self.0 {
@@ -129,18 +130,18 @@ pub enum Sampling {
 
 /// Measures one thread's operations.
 ///
-/// Where operations follow each other directly, the end of one is the start of the next: one reading of the clock for each.
-/// Samples are put into the histograms by [`Recorder::flush`], outside of what is measured.
+/// Where operations follow each other directly, the end of one is the start of the next: one reading of the clock for
+/// each. Samples are put into the histograms by [`Recorder::flush`], outside of what is measured.
 #[derive(Debug)]
 pub struct Recorder {
     clock: Clock,
     histograms: Histograms,
     sampling: Sampling,
-    /// The end of the operation just measured, if nothing came in between.
+    /// The end of the last measured operation, if nothing came in between.
     last_end: Option<u64>,
     /// Measured and not yet in a histogram, in the clock's ticks.
     pending: Vec<(Kind, u64)>,
-    /// Ticks and operations put into histograms since they were last asked for.
+    /// Ticks and operations added to histograms since the last call.
     recent: (u64, u64),
     spread: Spread,
 }
@@ -171,7 +172,7 @@ impl Recorder {
         self.last_end = None;
     }
 
-    /// The start of an operation: the clock's reading if this one is to be measured.
+    /// The start of an operation: the clock's reading if it is measured.
     #[inline]
     pub fn start(&mut self) -> Option<u64> {
         match self.sampling {
@@ -206,7 +207,7 @@ impl Recorder {
         }
     }
 
-    /// Something came in between: the next operation does not start where the last one ended.
+    /// The chain is broken: the next operation does not start where the last one ended.
     #[inline]
     pub fn interrupt(&mut self) {
         self.last_end = None;
@@ -224,7 +225,8 @@ impl Recorder {
         self.last_end = None;
     }
 
-    /// The mean of what was flushed since the last call, in nanoseconds, with [`Sampling::All`]; `None` where there was nothing.
+    /// The mean of what was flushed since the last call, in nanoseconds, with [`Sampling::All`]; `None` where there was
+    /// nothing.
     pub(crate) fn take_mean_ns(&mut self) -> Option<f64> {
         let (ticks, operations) = std::mem::take(&mut self.recent);
         (operations > 0).then(|| self.clock.delta_as_nanos(0, ticks) as f64 / operations as f64)
@@ -240,8 +242,8 @@ impl Recorder {
     }
 }
 
-/// Samples spread evenly over a window of unknown length: every `stride`-th operation, where the stride doubles, and every
-/// second sample is dropped, each time twice the samples wanted are there.
+/// Samples spread evenly over a window of unknown length: every `stride`-th operation, where the stride doubles, and
+/// every second sample is dropped, each time twice the samples wanted are there.
 #[derive(Debug)]
 struct Spread {
     wanted: usize,

@@ -1,5 +1,5 @@
-//! What every measurement is made of: errors, lengths in bytes, data and keys, latencies, and what the system says of a process.
-//! Knows no command and no harness.
+//! Common parts of every measurement: errors, lengths in bytes, data and keys, latencies, and resources of a process.
+//! Independent of any command and harness.
 
 mod bytes;
 pub mod corpus;

@@ -1,4 +1,5 @@
-//! Paths in files and requests: as text where they are, else byte by byte, so that any name that a file can have comes back.
+//! Paths in files and requests: as text where they are, else byte by byte, so that any name that a file can have comes
+//! back.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -55,7 +56,7 @@ macro_rules! serde_as_name {
 #[cfg(feature = "bench")]
 pub(crate) use serde_as_name;
 
-/// What follows `prefix` in a word, whatever bytes that has.
+/// Strips `prefix` from a word of any bytes.
 pub fn behind<'w>(word: &'w OsStr, prefix: &str) -> Option<&'w OsStr> {
     word.as_bytes().strip_prefix(prefix.as_bytes()).map(OsStr::from_bytes)
 }

@@ -1,4 +1,4 @@
-//! What the system says of this process and machine.
+//! Resources of this process and machine, as reported by the system.
 
 use std::fs;
 
@@ -6,18 +6,18 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::core::LabError;
 
-/// CPU time and context switches of this process so far.
+/// CPU time and context switches of this process.
 #[derive(Debug, Clone, Copy)]
 pub struct Usage {
     /// User CPU seconds of all threads.
     pub user_seconds: f64,
     /// System CPU seconds of all threads.
     pub system_seconds: f64,
-    /// Times a thread waited.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Times a thread was preempted.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
-    /// CPU seconds that everything on this machine took since it was started; `None` where the system does not tell.
+    /// CPU seconds that everything on this machine took since it was started; `None` if the system does not report it.
     pub machine_seconds: Option<f64>,
 }
 
@@ -30,10 +30,10 @@ impl Usage {
     }
 }
 
-/// CPU time and context switches of this process so far.
+/// Returns CPU time and context switches of this process.
 ///
 /// # Errors
-/// [`LabError::System`] when the system does not tell.
+/// [`LabError::System`] when the system does not report it.
 pub fn usage() -> Result<Usage, LabError> {
     let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| LabError::System(format!("getrusage: {e}")))?;
     let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 * 1e-6;
@@ -47,11 +47,11 @@ pub fn usage() -> Result<Usage, LabError> {
     })
 }
 
-/// Linux's unit of time for programs, whatever the kernel's own clock is.
+/// Linux's clock tick for user space, independent of the kernel's own clock.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// CPU seconds that everything on this machine took since it was started, time that a hypervisor gave to others included; `None` where
-/// the system does not tell.
+/// CPU seconds used on this machine since boot, including time that a hypervisor gave to others; `None` where
+/// the system does not report it.
 fn machine_cpu_seconds() -> Option<f64> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let fields = text.lines().next()?.strip_prefix("cpu ")?;
@@ -82,24 +82,25 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Resident memory of this process now, in bytes; `None` where the system does not tell.
+/// Resident memory of this process now, in bytes; `None` if the system does not report it.
 ///
-/// From `smaps_rollup`, which walks the page tables and is exact; `statm` and `status` may be off by some pages per core.
+/// From `smaps_rollup`, which walks the page tables and is exact; `statm` and `status` may be off by some pages per
+/// core.
 pub fn resident_bytes() -> Option<u64> {
     field_kib("/proc/self/smaps_rollup", "Rss:")
         .or_else(|| field_kib("/proc/self/status", "VmRSS:"))
         .map(|kib| kib << 10)
 }
 
-/// Resident memory of this process that is its own and no file's, in bytes: without its code, which comes in as it runs. Off by some
-/// pages per core, but cheap however much memory there is.
+/// Resident memory of this process that is its own and no file's, in bytes: without its code, which comes in as it
+/// runs. Off by some pages per core, but cheap however much memory there is.
 pub fn resident_anonymous_bytes() -> Option<u64> {
     let kib = field_kib("/proc/self/status", "RssAnon:")? + field_kib("/proc/self/status", "RssShmem:")?;
     Some(kib << 10)
 }
 
-/// From now on this process gets no huge pages unless it has them: an allocator's rounding to 2 MiB would look like growth of what it
-/// allocates for. Where the system cannot, nothing changes.
+/// From now on this process gets no huge pages unless it has them: an allocator's rounding to 2 MiB would look like
+/// growth of what it allocates for. Where the system cannot, nothing changes.
 pub(crate) fn refuse_huge_pages() {
     let _ = nix::sys::prctl::set_thp_disable(true);
 }
@@ -111,7 +112,7 @@ pub fn total_memory_bytes() -> Option<u64> {
 
 /// Gives memory that is free back to the system, so that what is allocated next is growth of the resident memory.
 ///
-/// Both allocators a program of ours may have are told: mimalloc and glibc's.
+/// Both possible allocators of the program are notified: mimalloc and glibc's.
 pub fn release_free_memory() {
     // SAFETY: `mi_collect` may be called at any time from any thread; it touches only mimalloc's own free memory.
     unsafe { libmimalloc_sys::mi_collect(true) };
@@ -122,16 +123,17 @@ pub fn release_free_memory() {
     }
 }
 
-/// The addresses that a line of `/proc/self/maps` is of.
+/// The addresses of a line of `/proc/self/maps`.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn addresses(line: &str) -> Option<std::ops::Range<usize>> {
     let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
     Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
 }
 
-/// From now on the program's allocator, where it takes its memory from one large mapping as mimalloc does, gets it in small pages. In
-/// huge ones some hundred KiB that it spreads over its size classes make megabytes resident, and look like growth of what it allocates
-/// for. Other mappings, as the tree's own, keep their huge pages. Where the system cannot, nothing changes.
+/// From now on the program's allocator, where it takes its memory from one large mapping as mimalloc does, gets it in
+/// small pages. In huge ones some hundred KiB that it spreads over its size classes make megabytes resident, and look
+/// like growth of what it allocates for. Other mappings, as the tree's own, keep their huge pages. Where the system
+/// cannot, nothing changes.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn allocate_in_small_pages() {
     let probe = Box::new(0_u64);
@@ -145,8 +147,8 @@ pub(crate) fn allocate_in_small_pages() {
     }
 }
 
-/// Makes the pages of the program's files resident, its code and constants, which come in as they are used else: who measures growth from
-/// here on measures what is allocated. Where the system cannot, nothing changes.
+/// Makes the pages of the program's files resident, its code and constants, which are otherwise loaded on demand: for a
+/// caller that measures growth from here on measures what is allocated. Where the system cannot, nothing changes.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn make_program_resident() {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
@@ -161,14 +163,15 @@ pub(crate) fn make_program_resident() {
         }
         if let Some(mapping) = addresses(line) {
             let start = std::ptr::without_provenance_mut(mapping.start);
-            // SAFETY: reads in pages that are mapped already; what is no longer mapped is an error, which changes nothing.
+            // SAFETY: reads in pages that are mapped already; an unmapped range is an error without effect.
             unsafe { libc::madvise(start, mapping.len(), libc::MADV_POPULATE_READ) };
         }
     }
 }
 
-/// Has what the harness looks up at every operation in huge pages, as far as whole ones fit: a TLB miss of the harness's own at every
-/// key would count as the measured map's. Changes no resident memory; where the system cannot, nothing happens.
+/// Has what the harness looks up at every operation in huge pages, as far as whole ones fit: a TLB miss of the
+/// harness's own at every key would count as the measured map's. Changes no resident memory; where the system cannot,
+/// nothing happens.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn in_huge_pages<T>(items: &[T]) {
     const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -185,15 +188,15 @@ pub(crate) fn in_huge_pages<T>(items: &[T]) {
     }
 }
 
-/// Elsewhere there is no such advice.
+/// Not available on this system.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 pub(crate) fn make_program_resident() {}
 
-/// Elsewhere there is no such advice.
+/// Not available on this system.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 pub(crate) fn allocate_in_small_pages() {}
 
-/// Elsewhere there is no such advice.
+/// Not available on this system.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 pub(crate) fn in_huge_pages<T>(_items: &[T]) {}
 

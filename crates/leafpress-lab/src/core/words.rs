@@ -1,10 +1,11 @@
-//! Options that are words: how they are read, written, and kept in files; and bounds of those that are numbers.
+//! Options that are words: parsing, formatting, and serialisation; and bounds of numeric options.
 
 use std::fmt::Display;
 
 use super::LabError;
 
-/// `Display` and `FromStr` of an enum whose variants are a word each. The message of a word that is none has `{}` in its place.
+/// `Display` and `FromStr` of an enum whose variants are a word each. The message of a word that is none has `{}` in
+/// its place.
 macro_rules! words {
     ($name:ident, $option:literal, $unknown:literal: $($variant:ident $word:literal),+) => {
         impl std::fmt::Display for $name {
@@ -48,7 +49,7 @@ macro_rules! serde_as_text {
 pub(crate) use serde_as_text;
 pub(crate) use words;
 
-/// What is written and read as text, for fields of types that serde does not know.
+/// Serialises a field as text, for types without serde support.
 pub(crate) mod as_text {
     use std::fmt::Display;
     use std::str::FromStr;

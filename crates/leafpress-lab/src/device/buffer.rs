@@ -6,21 +6,22 @@ use memmap2::MmapMut;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
-/// What devices and file systems that look for duplicates compare is no shorter.
+/// Block size at which devices and file systems deduplicate.
 const SECTOR: usize = 512;
 
-/// Bytes in a mapping of their own, which begins at a page: no device or file system wants buffers at more. They stay where they are while
-/// the buffer lives, moved or not.
+/// A page-aligned mapping: no device or file system requires more alignment. They stay
+/// where they are while the buffer lives, moved or not.
 ///
-/// The pages are ordinary ones, as fio's and most programs' are. In a huge page, which an allocator may have at hand, a block's memory is
-/// contiguous and the disk gets one descriptor instead of one for every 4 KiB: on a virtual disk reads of 128 KiB were twice as quick.
+/// The pages are ordinary ones, as fio's and most programs' are. In a huge page, which an allocator may have at hand, a
+/// block's memory is contiguous and the disk gets one descriptor instead of one for every 4 KiB: on a virtual disk
+/// reads of 128 KiB were twice as quick.
 pub(super) struct Buffer(MmapMut);
 
 impl Buffer {
     /// `len` zeroes, at least one.
     ///
     /// # Errors
-    /// What the system said, when it has no memory.
+    /// The system's error, if out of memory.
     pub(super) fn new(len: usize) -> io::Result<Self> {
         let mut map = MmapMut::map_anon(len)?;
         // A system without huge pages refuses, and has none.
@@ -44,7 +45,7 @@ impl Buffer {
         random.fill_bytes(self.bytes_mut());
     }
 
-    /// Makes every sector differ from what it was, in far less time than [`Buffer::fill`].
+    /// Changes every sector, in far less time than [`Buffer::fill`].
     pub(super) fn stamp(&mut self, random: &mut Xoshiro256PlusPlus) {
         for sector in self.bytes_mut().chunks_mut(SECTOR) {
             if let Some(head) = sector.first_chunk_mut::<8>() {

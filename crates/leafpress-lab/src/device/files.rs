@@ -1,4 +1,4 @@
-//! What a probe leaves in a directory.
+//! Files of a probe.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Reads a result of fio (`--output-format=json`) in place of a probe: fio 3 with nanoseconds, and fio 2 with microseconds as the thesis used it.
+//! Reads a result of fio (`--output-format=json`) instead of probing: fio 3 with nanoseconds, and fio 2 with
+//! microseconds as the thesis used it.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use serde_json::{Map, Value};
 use super::notes::{Note, Topic};
 use super::{DeviceError, Latency, Measurement, Operation, Report, Source};
 
-/// Engines that have one request in flight whatever `iodepth` says.
+/// Engines that have one request in flight, whatever `iodepth` is.
 const SYNCHRONOUS: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
 /// Longest result that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
@@ -15,7 +16,7 @@ const MAX_BYTES: u64 = 256 << 20;
 /// The report of a result of fio: a measurement for each job and direction that did something.
 ///
 /// # Errors
-/// [`DeviceError::Fio`] for a file that cannot be read, is no result of fio, or has neither reads nor writes.
+/// [`DeviceError::Fio`] for a file that cannot be read, is not a result of fio, or has neither reads nor writes.
 pub fn fio_report(path: &Path) -> Result<Report, DeviceError> {
     let refuse = |reason: String| DeviceError::Fio {
         path: path.to_owned(),
@@ -24,7 +25,7 @@ pub fn fio_report(path: &Path) -> Result<Report, DeviceError> {
     let about = std::fs::metadata(path).map_err(|e| refuse(format!("cannot be read: {e}")))?;
     if !about.is_file() || about.len() > MAX_BYTES {
         return Err(refuse(
-            "no file of a sensible length: name what fio --output-format=json --output=FILE wrote".into(),
+            "not a file of plausible size: name a file written by fio --output-format=json --output=FILE".into(),
         ));
     }
     let bytes = std::fs::read(path).map_err(|e| refuse(format!("cannot be read: {e}")))?;
@@ -33,20 +34,20 @@ pub fn fio_report(path: &Path) -> Result<Report, DeviceError> {
     report(path, &document).map_err(refuse)
 }
 
-/// The object in the text: fio may print warnings before it and behind it.
+/// The JSON object in the text: fio may print warnings before and after it.
 fn document(text: &str) -> Result<Map<String, Value>, String> {
     let start = if text.starts_with('{') {
         0
     } else {
         text.find("\n{")
-            .ok_or("no JSON in it: run fio with --output-format=json")?
+            .ok_or("contains no JSON: run fio with --output-format=json")?
             + 1
     };
     let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
     match values.next() {
         Some(Ok(Value::Object(object))) => Ok(object),
-        Some(Err(e)) => Err(format!("not whole as JSON: {e}")),
-        _ => Err("no JSON in it: run fio with --output-format=json".into()),
+        Some(Err(e)) => Err(format!("incomplete JSON: {e}")),
+        _ => Err("contains no JSON: run fio with --output-format=json".into()),
     }
 }
 
@@ -54,7 +55,7 @@ fn report(path: &Path, document: &Map<String, Value>) -> Result<Report, String> 
     let jobs = document
         .get("jobs")
         .and_then(Value::as_array)
-        .ok_or("JSON, but no result of fio: it has no `jobs`")?;
+        .ok_or("JSON, but not a result of fio: it has no `jobs`")?;
     let globals = Options(document.get("global options"), None);
     let (mut measurements, mut notes) = (Vec::new(), Vec::new());
     let (mut engines, mut patterns) = (Vec::new(), Vec::new());
@@ -74,7 +75,7 @@ fn report(path: &Path, document: &Map<String, Value>) -> Result<Report, String> 
             }
         }
         if let Some(error) = figure(job, &["error"]).filter(|error| *error != 0.0) {
-            let text = format!("job {name} ended with error {error}: what it measured may not be whole");
+            let text = format!("job {name} ended with error {error}: its measurements may be incomplete");
             notes.push(Note::new(Topic::Fio, text));
         }
         if measurements.len() == before {
@@ -84,7 +85,7 @@ fn report(path: &Path, document: &Map<String, Value>) -> Result<Report, String> 
         engines.push(options.text("ioengine"));
         patterns.push(options.text("rw").or_else(|| options.text("readwrite")));
         if !options.is_on("direct") {
-            let text = format!("job {name} ran without direct=1: its reads may be the page cache's");
+            let text = format!("job {name} ran without direct=1: its reads may come from the page cache");
             notes.push(Note::new(Topic::PageCache, text));
         }
         let without = measurements[before..]
@@ -95,7 +96,7 @@ fn report(path: &Path, document: &Map<String, Value>) -> Result<Report, String> 
         }
     }
     if measurements.is_empty() {
-        return Err("no job of it read or wrote anything".into());
+        return Err("none of its jobs read or wrote anything".into());
     }
     Ok(Report {
         source: Source::Fio {
@@ -136,7 +137,7 @@ fn measurement(operation: Operation, side: &Value, name: &str, options: &Options
         .and_then(|text| block_size(&text, operation))
         .unwrap_or_else(|| (bandwidth / iops / 512.0).round() as u64 * 512);
     if block_bytes == 0 {
-        return Err("the length of its blocks is not known".into());
+        return Err("its block size is unknown".into());
     }
     let seconds = figure(side, &["runtime"]).unwrap_or(0.0) / 1e3;
     let operations = figure(side, &["total_ios"]).unwrap_or(iops * seconds) as u64;
@@ -192,7 +193,7 @@ fn figure(value: &Value, names: &[&str]) -> Option<f64> {
     found.as_f64().filter(|figure| figure.is_finite() && *figure >= 0.0)
 }
 
-/// A job's options, and behind them those of all jobs.
+/// A job's options, falling back to the global ones.
 struct Options<'v>(Option<&'v Value>, Option<&'v Value>);
 
 impl Options<'_> {
@@ -209,7 +210,7 @@ impl Options<'_> {
         }
     }
 
-    /// A flag, which may stand without a value.
+    /// A flag, which may have no value.
     fn is_on(&self, name: &str) -> bool {
         self.text(name).is_some_and(|value| value != "0")
     }
@@ -235,7 +236,8 @@ impl Options<'_> {
     }
 }
 
-/// fio's `bs`: one size, or sizes of reads, writes and trims. Units are powers of 1024 unless the job says otherwise, which is seldom.
+/// fio's `bs`: one size, or sizes of reads, writes and trims. Units are powers of 1024 unless the job says otherwise,
+/// which is seldom.
 fn block_size(text: &str, operation: Operation) -> Option<u64> {
     let sizes: Vec<&str> = text.split(',').collect();
     let size = match operation {

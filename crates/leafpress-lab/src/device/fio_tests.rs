@@ -10,7 +10,7 @@ fn read(content: &str) -> Result<Report, DeviceError> {
     fio_report(file.path())
 }
 
-/// What fio 3.33 wrote, its lesser fields left out; the third job is the first one turned into writes.
+/// Output of fio 3.33, without irrelevant fields; the third job is the first one turned into writes.
 const FIO_3: &str = include_str!("golden/fio3.json");
 /// As fio wrote it when the thesis was: KiB and microseconds, no options.
 const FIO_2: &str = include_str!("golden/fio2.json");
@@ -62,10 +62,13 @@ fn what_is_no_result_is_told() {
     for (content, words) in [
         ("", "no JSON"),
         ("fio-3.33: 7 jobs\n", "--output-format=json"),
-        ("{\"jobs\": [", "not whole"),
+        ("{\"jobs\": [", "incomplete"),
         ("{}", "no `jobs`"),
-        ("{\"jobs\": []}", "no job"),
-        ("{\"jobs\": [{\"read\": {\"total_ios\": 0, \"iops\": 0}}]}", "no job"),
+        ("{\"jobs\": []}", "none of its jobs"),
+        (
+            "{\"jobs\": [{\"read\": {\"total_ios\": 0, \"iops\": 0}}]}",
+            "none of its jobs",
+        ),
         (
             "{\"jobs\": [{\"jobname\": \"a\", \"read\": {\"iops\": 5}}]}",
             "job a: has no `bw`",
@@ -79,7 +82,7 @@ fn what_is_no_result_is_told() {
             "no min",
         ),
         ("{\"jobs\": 7}", "no `jobs`"),
-        ("{\"jobs\": [7, null, {\"read\": []}]}", "no job"),
+        ("{\"jobs\": [7, null, {\"read\": []}]}", "none of its jobs"),
     ] {
         let told = read(content).unwrap_err().to_string();
         assert!(told.contains(words) && !told.contains('\n'), "{content}: {told}");

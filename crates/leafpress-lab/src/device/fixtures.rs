@@ -1,4 +1,5 @@
-//! Made-up figures for tests of what is written about them: the thesis' SSD, whose latencies are guessed from its throughput.
+//! Made-up figures for tests of what is written about them: the thesis' SSD, whose latencies are guessed from its
+//! throughput.
 
 use super::{Latency, Measurement, Medium, Operation, Options, Probed, Report, Reread, Source, Subject, notes};
 
@@ -35,7 +36,7 @@ pub(super) fn measurement(operation: Operation, block_bytes: u64, queue_depth: u
     }
 }
 
-/// An SSD of its own machine, read past the page cache.
+/// A local SSD, read with direct I/O.
 pub(super) fn probed() -> Probed {
     Probed {
         options: Options::new("/mnt/a<b"),

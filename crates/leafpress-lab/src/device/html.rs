@@ -11,14 +11,14 @@ use crate::report::verdict;
 
 const NOTES: [&str; 4] = [
     "<b>IOPS</b> are requests per second, MB are 10<sup>6</sup> bytes.",
-    "<b>us per block</b> is 1 / IOPS: the time between the ends of two requests, a measure of throughput. With Q requests in flight each of them \
-     takes about Q times as long (Little's law). Harper's thesis (2018) took it for the latency: 110 us of its SSD at queue depth 4 are a \
+    "<b>us per block</b> is 1 / IOPS: the time between the completions of two requests, a measure of throughput. With Q requests in flight each \
+     takes about Q times as long (Little's law). Harper's thesis (2018) used it as the latency: its SSD's 110 us at queue depth 4 are a \
      latency of about 463 us.",
-    "<b>Latency</b> is what a request takes, from before the system call that hands it over to the kernel until its end is seen, as fio's \
-     <code>lat</code>: a read may be done within that call. The call itself, fio's <code>slat</code>, is <code>submit_us</code> in \
-     <code>summary.tsv</code>. fio's own results have percentiles without it; its mean was added to them.",
-    "Requests go where fio's <code>rw=randread:N</code> sends them: one in N to a random block that was not visited yet, the others to where the \
-     one before ended.",
+    "<b>Latency</b> is the time of a request, from before the system call that submits it until its completion is seen, as fio's \
+     <code>lat</code>: a read may complete within that call. The call itself, fio's <code>slat</code>, is <code>submit_us</code> in \
+     <code>summary.tsv</code>. Percentiles of fio's own results exclude it; its mean was added to them.",
+    "Requests go where fio's <code>rw=randread:N</code> sends them: one in N to a random block not visited yet, the others directly after the \
+     previous one.",
 ];
 
 /// Bars of one operation and depth.
@@ -34,7 +34,7 @@ pub fn page(report: &Report, command_line: &str) -> Result<String, LabError> {
         h1 { (title) }
         (verdict::html(&super::verdict::verdict(report).into_iter().collect::<Vec<_>>()))
         p { (lines(&text::head(report))) }
-        @if report.interrupted { p.bad { "Interrupted: these are the measurements that had ended." } }
+        @if report.interrupted { p.bad { "Interrupted: only finished measurements are shown." } }
         (html::cautions(&report.notes.iter().map(|note| note.text.to_string()).collect::<Vec<_>>()))
         (table(report))
         (against_block_size(report)?)
@@ -113,7 +113,7 @@ fn against_block_size(report: &Report) -> Result<Markup, LabError> {
     let deepest = deep.min_by_key(|(operation, depth)| (*operation, std::cmp::Reverse(*depth)));
     Ok(html! {
         @if !charts.is_empty() {
-            h2 { "Against the block size" }
+            h2 { "By block size" }
             (legend(hues.iter().copied().zip(names.iter().map(String::as_str))))
             (pair(&charts))
         }
@@ -121,7 +121,7 @@ fn against_block_size(report: &Report) -> Result<Markup, LabError> {
     })
 }
 
-/// 1 / IOPS beside the latency.
+/// 1 / IOPS and the latency.
 fn latency_vs_throughput<'m>(
     (operation, depth): Series,
     groups: &[&str],
@@ -177,7 +177,7 @@ fn distributions(report: &Report) -> Result<Markup, LabError> {
     }
     Ok(html! {
         @if !charts.is_empty() {
-            h2 { "Latency, from half of the requests to all" }
+            h2 { "Latency percentiles" }
             (legend(hues.iter().copied().zip(names.iter().map(String::as_str))))
             (pair(&charts))
         }

@@ -12,11 +12,11 @@ fn a_probe_has_its_charts() {
     assert_eq!(
         charts(&html),
         4 + 1 + 1,
-        "IOPS, bandwidth, p50 and p99; the reciprocal beside the latency; the distribution"
+        "IOPS, bandwidth, p50 and p99; the reciprocal and the latency; the distribution"
     );
     assert!(has_verdict(&html), "{html}");
     assert!(html.contains("/mnt/a&lt;b") && !html.contains("a<b"));
-    assert!(!html.contains("Before you believe it") && !html.contains("Interrupted"));
+    assert!(!html.contains("Caveats") && !html.contains("Interrupted"));
     let links = html.matches("http").count();
     assert_eq!(
         links,
@@ -45,11 +45,11 @@ fn figures_that_are_missing_leave_their_chart_out() {
         (m.latency.p99_us, m.latency.p50_us) = (None, None);
     }
     assert_eq!(charts(&page_of(&report)), 2 + 1);
-    // Of one length and depth there is nothing to compare: the table has it.
+    // A single size and depth has no comparison: the table shows it.
     report = fixtures::report();
     report.measurements.truncate(1);
     let html = page_of(&report);
-    assert!(!html.contains("Against the block size"), "{html}");
+    assert!(!html.contains("By block size"), "{html}");
     report.measurements.clear();
     assert!(!page_of(&report).contains("<svg"));
 }

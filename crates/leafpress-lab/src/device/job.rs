@@ -15,7 +15,7 @@ use crate::core::latency::{LONGEST_NS, histogram};
 /// Parts of the time that are counted apart.
 pub(super) const TENTHS: usize = 10;
 
-/// What to do.
+/// A job of a probe.
 pub(super) struct Job<'j> {
     pub(super) file: &'j File,
     pub(super) operation: Operation,
@@ -27,13 +27,13 @@ pub(super) struct Job<'j> {
     pub(super) cancel: &'j AtomicBool,
 }
 
-/// How a job ended that did not end well: where, and what the system said.
+/// A failure of a job: the place, and the system's error.
 pub(super) struct Broken {
     pub(super) offset_bytes: u64,
     pub(super) source: io::Error,
 }
 
-/// What was counted.
+/// Counts of a job.
 pub(super) struct Tally {
     /// From handed over to seen ended, in nanoseconds.
     pub(super) latency: Histogram<u64>,

@@ -1,6 +1,6 @@
-//! What lies beneath a file: its file system, the block device, and whether that is a device at all.
+//! The medium of a file: its file system, the block device, and whether that is a real device.
 //!
-//! Everything is read from `/proc/self/mountinfo` and `/sys`, as far as they tell.
+//! Everything is read from `/proc/self/mountinfo` and `/sys`, as far as available.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// File systems whose files are in memory.
 const IN_MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
-/// File systems whose files are somewhere else.
+/// File systems with remote files.
 const REMOTE: [&str; 12] = [
     "nfs",
     "nfs4",
@@ -42,34 +42,34 @@ const MEMORY_DEVICES: [&str; 3] = ["zram", "ram", "pmem"];
 /// Levels of device mapper and the like that are looked through.
 const MAX_LEVELS: usize = 8;
 
-/// What lies beneath a file.
+/// The medium of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Medium {
     /// The file system's type, as `mount` shows it; `None` for a block device, or when it is not known.
     pub file_system: Option<String>,
     /// The disk's name in `/sys/block`, under any device mapper; several are joined with `+`.
     pub device: Option<String>,
-    /// What it calls itself.
+    /// Its model name.
     pub model: Option<String>,
     /// Whether it has a disk that turns.
     pub rotational: Option<bool>,
-    /// Whether it says that writes may end in its own cache.
+    /// Whether it reports a volatile write cache.
     pub write_back: Option<bool>,
     /// The file that a loop device shows as a disk.
     pub backing_file: Option<PathBuf>,
-    /// What shows that a hypervisor makes it: `virtio`, `Xen`, or its model.
+    /// Evidence of a hypervisor: `virtio`, `Xen`, or its model.
     pub virtual_by: Option<String>,
     /// Whether this machine is a virtual one.
     pub virtual_machine: bool,
 }
 
 impl Medium {
-    /// What lies beneath a file, directory or block device that exists.
+    /// The medium of an existing file, directory or block device.
     pub fn of(path: &Path) -> Self {
         Self::under(Path::new("/"), path)
     }
 
-    /// The same with the system's files under `root`.
+    /// The medium, with the system's files under `root`.
     fn under(root: &Path, path: &Path) -> Self {
         let mut medium = Self {
             virtual_machine: is_virtual_machine(root),
@@ -82,7 +82,7 @@ impl Medium {
         if about.file_type().is_block_device() {
             number = about.rdev();
         } else if let Some(mount) = Mount::of(root, path) {
-            // File systems over several disks have a number of their own.
+            // File systems over several disks have their own device number.
             if libc::major(number) == 0
                 && let Some(source) = fs::metadata(&mount.source)
                     .ok()
@@ -115,9 +115,9 @@ impl Medium {
             .is_some_and(|fs| REMOTE.contains(&fs) || fs.starts_with("fuse"))
     }
 
-    /// Takes down what a device's directory in `/sys` says.
+    /// Reads attributes of a device's directory in `/sys`.
     fn look_at(&mut self, directory: &Path, levels: usize) {
-        // A partition stands in its disk's directory.
+        // A partition is a subdirectory of its disk.
         let disk = match directory.parent() {
             Some(parent) if directory.join("partition").exists() => parent,
             _ => directory,
@@ -164,7 +164,7 @@ fn attribute(directory: &Path, name: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// What shows that a hypervisor makes a disk.
+/// Evidence that a hypervisor provides a disk.
 fn virtual_by(disk: &Path, name: &str, model: Option<&str>) -> Option<String> {
     let parts = || disk.components().filter_map(|part| part.as_os_str().to_str());
     if parts().any(|part| part.starts_with("virtio")) {

@@ -1,10 +1,11 @@
-//! The probe of a storage device: what fio did in Harper's thesis ("Viability of Time-Memory Trade-Offs in Large Data Sets", 2018,
-//! chapter 4 and appendix C), on the user's device.
+//! The probe of a storage device: what fio did in Harper's thesis ("Viability of Time-Memory Trade-Offs in Large Data
+//! Sets", 2018, chapter 4 and appendix C), on the user's device.
 //!
-//! [`probe`] opens the [`Options`]' path (`target`: a file of its own in a directory, or the user's file, which is only read), sees what lies
-//! beneath it (`medium`), reads and writes blocks in fio's order (`places`) through io_uring (`uring`) or threads (`threads`), and says
-//! what of the result is not the device's (`notes`). [`fio_report`] takes a result of fio itself instead. Either is a [`Report`];
-//! [`text()`] and [`summary`] write it as tables, [`page`] draws it.
+//! [`probe`] opens the [`Options`]' path (`target`: a file of its own in a directory, or the user's file, which is only
+//! read), determines the medium (`medium`), reads and writes blocks in fio's order (`places`) through io_uring
+//! (`uring`) or threads (`threads`), and says what in the result is not the device's (`notes`). [`fio_report`] takes a
+//! result of fio itself instead. Either is a [`Report`]; [`text()`] and [`summary`] write it as tables, [`page`] draws
+//! it.
 
 mod buffer;
 

@@ -1,4 +1,4 @@
-//! What of a result is not the device's: what was seen, and why it is suspicious.
+//! Effects in a result that are not the device's: observations, and why they are suspicious.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use super::job::TENTHS;
 use super::{Measurement, Operation, Probed, Subject};
 use crate::core::{Bytes, about};
 
-/// NAND flash takes about 50 us and more for a read at a random place; what takes less than this is not that.
+/// NAND flash takes at least about 50 us for a random read; a lower latency is not from flash.
 const MIN_FLASH_US: f64 = 35.0;
-/// No device behind a bus answers in less.
+/// Minimum latency of a device on a bus.
 const MIN_DEVICE_US: f64 = 4.0;
-/// Second reads that take so much less than first ones come from a cache.
+/// Factor by which second reads must be faster than first ones to indicate a cache.
 const REREAD_RATIO: f64 = 0.67;
 /// Differences below this are the clock's and the scheduler's, in microseconds.
 const REREAD_LEAST_US: f64 = 8.0;
 /// Beginning and end of a measurement may differ by this factor.
 const STEADY_RATIO: f64 = 1.5;
-/// A request at the end of a measurement may take so many seconds without a word.
+/// Seconds that the last request of a measurement may take without a note.
 const LATE_SECONDS: f64 = 1.0;
 /// Rates of different blocks that are so near to each other are a limit's.
 const SAME_RATE: f64 = 0.02;
@@ -28,16 +28,16 @@ const MIN_LIMIT_IOPS: f64 = 1500.0;
 const FEW: u64 = 1000;
 /// A core that is so busy is what is measured.
 const BUSY: f64 = 0.9;
-/// The share of a file that may be holes without a word, in parts.
+/// The share of holes in a file that needs no note.
 const HOLES: u64 = 100;
 
-/// What a note is about.
+/// The subject of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
-    /// Reads come from this machine's page cache.
+    /// Reads are answered by this machine's page cache.
     PageCache,
-    /// There is no device: files are in memory.
+    /// Files are in memory, without a device.
     Memory,
     /// Files are on another machine, or another program answers.
     Remote,
@@ -51,7 +51,7 @@ pub enum Topic {
     Reread,
     /// The file has parts that are stored nowhere.
     Holes,
-    /// Requests did not go through io_uring.
+    /// io_uring was not used.
     Engine,
     /// The rate changed while it was measured.
     Unsteady,
@@ -63,16 +63,16 @@ pub enum Topic {
     WriteCache,
     /// Too few requests for the higher percentiles.
     Few,
-    /// What a result of fio lacks or says of itself.
+    /// Gaps and remarks of a result of fio.
     Fio,
 }
 
-/// Something a reader must know before believing the figures.
+/// A caveat of the figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// What it is about.
+    /// Its subject.
     pub topic: Topic,
-    /// What was seen and what it means, in a sentence or two.
+    /// The observation and its meaning, in a sentence or two.
     pub text: String,
 }
 
@@ -85,7 +85,7 @@ impl Note {
     }
 }
 
-/// All that is to be said of a probe.
+/// All notes on a probe.
 pub(super) fn of_probe(probed: &Probed, measurements: &[Measurement]) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(beneath(probed));
@@ -98,19 +98,19 @@ pub(super) fn of_probe(probed: &Probed, measurements: &[Measurement]) -> Vec<Not
     notes.extend(processor(probed, measurements));
     if let Some(reason) = &probed.no_uring {
         let text = format!(
-            "io_uring is not to be had ({reason}): a thread for each request in flight did pread and pwrite instead, which costs more processor time"
+            "io_uring is not available ({reason}): one thread per request in flight called pread and pwrite instead, which costs more processor time"
         );
         notes.push(Note::new(Topic::Engine, text));
     }
     if probed.medium.write_back == Some(true) && measurements.iter().any(|m| m.operation == Operation::Write) {
-        let text = "the device says it has a write cache: writes ended there, none was flushed to the medium";
+        let text = "the device says it has a write cache: writes completed there, none was flushed to the medium";
         notes.push(Note::new(Topic::WriteCache, text));
     }
     notes.extend(few(measurements));
     notes
 }
 
-/// What lies beneath the file.
+/// Notes on the medium of the file.
 fn beneath(probed: &Probed) -> Vec<Note> {
     let medium = &probed.medium;
     let name = medium.file_system.as_deref().unwrap_or("the file system");
@@ -118,7 +118,7 @@ fn beneath(probed: &Probed) -> Vec<Note> {
     let mut notes = Vec::new();
     if medium.is_memory() {
         let what = if medium.device.is_some() { device } else { name };
-        let text = format!("{what} is memory: there is no device, these are the figures of memory and system calls");
+        let text = format!("{what} is in memory: there is no device, these are the figures of memory and system calls");
         return vec![Note::new(Topic::Memory, text)];
     }
     if let Err(reason) = &probed.direct {
@@ -130,13 +130,13 @@ fn beneath(probed: &Probed) -> Vec<Note> {
             )
         });
         let text = format!(
-            "no direct I/O: {reason}. What was read before comes from the page cache{memory}: these are not the device's figures"
+            "no direct I/O: {reason}. Blocks read before come from the page cache{memory}: these are not the device's figures"
         );
         notes.push(Note::new(Topic::PageCache, text));
     }
     if medium.is_remote() {
         let text = format!(
-            "{name} files are another machine's or another program's: its caches and the way there are in the figures"
+            "{name} files are served by another machine or program: its caches and the path to it are in the figures"
         );
         notes.push(Note::new(Topic::Remote, text));
     } else if let Some(by) = &medium.virtual_by {
@@ -146,27 +146,27 @@ fn beneath(probed: &Probed) -> Vec<Note> {
                 Bytes(probed.bytes)
             ),
             _ => format!(
-                "What of the {} bytes was used lately may be in the host's memory",
+                "Recently used parts of the {} bytes may be in the host's memory",
                 probed.bytes
             ),
         };
         let text = format!(
             "{device} is a virtual disk ({by}): these are the hypervisor's figures, with its caches and limits, not a device's. {file}; \
-             direct I/O does not reach past that"
+             direct I/O does not bypass that"
         );
         notes.push(Note::new(Topic::VirtualDisk, text));
     } else if let Some(file) = &medium.backing_file {
         let text = format!(
-            "{device} is no disk but the file {}: the page cache of the file system that it is in may answer",
+            "{device} is not a disk but the file {}: the page cache of its file system may answer",
             file.display()
         );
         notes.push(Note::new(Topic::UnknownDisk, text));
     } else if medium.device.is_none() {
-        let text = format!("no block device was found beneath {name}: what answers is not known");
+        let text = format!("no block device was found beneath {name}: the medium is unknown");
         notes.push(Note::new(Topic::UnknownDisk, text));
     } else if medium.virtual_machine {
         let text = format!(
-            "this is a virtual machine: {device} may be a device passed through to it, or the hypervisor's imitation"
+            "this is a virtual machine: {device} may be a device passed through to it, or emulated by the hypervisor"
         );
         notes.push(Note::new(Topic::UnknownDisk, text));
     }
@@ -190,8 +190,8 @@ fn again(probed: &Probed) -> Option<Note> {
         reread.second_us < reread.first_us * REREAD_RATIO && reread.first_us - reread.second_us > REREAD_LEAST_US;
     quicker.then(|| {
         let text = format!(
-            "{} blocks of {} took {:.0} us each when they were read first and {:.0} us when read again (medians, one at a time): a cache \
-             past this machine's answers reads that come again, so figures over a small file are better than those over a large one",
+            "{} blocks of {} took {:.0} us each on the first read and {:.0} us on the second (medians, one at a time): a cache \
+             outside this machine answers repeated reads, so figures over a small file are better than those over a large one",
             reread.blocks,
             Bytes(reread.block_bytes),
             reread.first_us,
@@ -210,10 +210,10 @@ fn too_quick(probed: &Probed, measurements: &[Measurement]) -> Option<Note> {
         .filter_map(|m| Some((m, m.random_latency?.p50_us?)))
         .min_by_key(|(m, _)| (m.queue_depth, m.block_bytes))?;
     let why = match p50 {
-        us if us < MIN_DEVICE_US => "no device behind a bus is so quick: memory answers",
+        us if us < MIN_DEVICE_US => "no device on a bus is that fast: the reads come from memory",
         us if us < MIN_FLASH_US => {
-            "a read of NAND flash takes 50 us and more: a cache answers (the device's, the controller's or a hypervisor's), or this is an uncommonly \
-             quick medium"
+            "a read of NAND flash takes at least 50 us: the reads come from a cache (the device's, the controller's or a hypervisor's), or this is an \
+             unusually fast medium"
         }
         _ => return None,
     };
@@ -225,7 +225,7 @@ fn too_quick(probed: &Probed, measurements: &[Measurement]) -> Option<Note> {
     Some(Note::new(Topic::TooQuick, text))
 }
 
-/// A rate that is the same for blocks of several sizes is nobody's but a limit's.
+/// Equal rates for several block sizes indicate a limit.
 fn limit(measurements: &[Measurement]) -> Option<Note> {
     let mut series: BTreeMap<(Operation, u32), Vec<&Measurement>> = BTreeMap::new();
     for m in measurements {
@@ -240,7 +240,7 @@ fn limit(measurements: &[Measurement]) -> Option<Note> {
             same.then(|| {
                 let sizes: Vec<_> = three.iter().map(|m| Bytes(m.block_bytes).to_string()).collect();
                 let text = format!(
-                    "{operation}s of {} reach the same {most:.0} per second at depth {depth}: that is a limit on requests, not a device at its limit",
+                    "{operation}s of {} reach the same {most:.0} per second at depth {depth}: this is a limit on requests, not the device's limit",
                     sizes.join(", ")
                 );
                 Note::new(Topic::Limit, text)
@@ -249,11 +249,11 @@ fn limit(measurements: &[Measurement]) -> Option<Note> {
     })
 }
 
-/// Far longer than was asked for.
+/// Far longer than requested.
 fn stopped(m: &Measurement, wanted_seconds: f64) -> Option<Note> {
     (m.seconds > wanted_seconds * STEADY_RATIO + LATE_SECONDS).then(|| {
         let text = format!(
-            "{}s of {} at depth {} went on for {:.1} s instead of {wanted_seconds}: a request hung, or this program was stopped meanwhile; measure \
+            "{}s of {} at depth {} went on for {:.1} s instead of {wanted_seconds}: a request hung, or this program was suspended; measure \
              again",
             m.operation,
             Bytes(m.block_bytes),
@@ -278,7 +278,7 @@ fn unsteady(m: &Measurement) -> Option<Note> {
     };
     let per_second = |requests: f64| requests / (m.seconds * 0.3);
     let text = format!(
-        "the rate of {}s of {} at depth {} {change} from {:.0} to {:.0} per second while it was measured: a burst allowance, a cache that filled, \
+        "the rate of {}s of {} at depth {} {change} from {:.0} to {:.0} per second while it was measured: a burst allowance, a cache filling up, \
          or other work on the machine; measure longer",
         m.operation,
         Bytes(m.block_bytes),
@@ -302,7 +302,7 @@ fn processor(probed: &Probed, measurements: &[Measurement]) -> Option<Note> {
         .filter_map(|m| Some((m, m.cores?)))
         .find(|(m, cores)| *cores >= BUSY * threads(m))?;
     let text = format!(
-        "the processor was busy ({:.2} cores) with {}s of {} at depth {}: its speed is measured, not only the device's",
+        "the processor was busy ({:.2} cores) with {}s of {} at depth {}: the result reflects its speed too, not only the device's",
         busy.1,
         busy.0.operation,
         Bytes(busy.0.block_bytes),
@@ -315,7 +315,7 @@ fn few(measurements: &[Measurement]) -> Option<Note> {
     let least = measurements.iter().min_by_key(|m| m.operations)?;
     (least.operations < FEW).then(|| {
         let text = format!(
-            "only {} requests ended in {:.2} s ({}s of {}): the higher percentiles are chance; measure longer",
+            "only {} requests ended in {:.2} s ({}s of {}): high percentiles are unreliable; measure longer",
             least.operations,
             least.seconds,
             least.operation,

@@ -22,7 +22,7 @@ fn an_honest_disk_has_no_note() {
 
 #[test]
 fn what_is_not_the_devices_is_told() {
-    let page_cache = changed(|p, _| p.direct = Err("the file system has none".into()));
+    let page_cache = changed(|p, _| p.direct = Err("not supported by the file system".into()));
     assert_eq!(page_cache, [Topic::PageCache]);
     let memory = changed(|p, _| {
         p.direct = Err("in memory".into());
@@ -55,7 +55,7 @@ fn caches_show_in_what_they_do() {
         }
     });
     assert_eq!(again, [Topic::Reread]);
-    // Of quick devices the difference is no more than noise.
+    // On fast devices the difference is noise.
     let noise = changed(|p, _| {
         if let Some(reread) = &mut p.reread {
             (reread.first_us, reread.second_us) = (12.0, 6.0);

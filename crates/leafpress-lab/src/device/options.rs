@@ -1,4 +1,4 @@
-//! What is probed, and how.
+//! Options of a probe.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub const MIN_BLOCKS: u64 = 16;
 /// Most memory that the buffers of requests in flight may take, in bytes.
 const MAX_BUFFER_BYTES: u64 = 1 << 30;
 
-/// What is measured.
+/// The target of the probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -69,44 +69,45 @@ words!(
     Auto "auto", IoUring "io_uring", Threads "threads"
 );
 
-/// What is probed, and how.
+/// Options of a probe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Options {
     /// A directory, in which a file is made and removed; or a file or block device, which is only read.
     #[serde(with = "crate::core::paths")]
     pub path: PathBuf,
-    /// Lengths of the blocks in bytes, each measured by itself.
+    /// Block sizes in bytes, each measured separately.
     pub block_bytes: Vec<u64>,
-    /// Requests in flight, each number measured by itself.
+    /// Requests in flight, each number measured separately.
     pub queue_depths: Vec<u32>,
     /// Percent of the requests that begin where the one before ended, 0 to 100; see [`Options::run_blocks`].
     pub sequential_pct: f64,
     /// Length of each measurement in seconds.
     pub seconds: f64,
-    /// Length of the probe's file in bytes; of a file that exists, how much of it is read from its start, `None` for all.
+    /// Length of the probe's file in bytes; of a file that exists, how much of it is read from its start, `None` for
+    /// all.
     pub file_bytes: Option<u64>,
     /// Measures writes too, after all reads. Only in a file that the probe made.
     pub write: bool,
     /// How requests reach the kernel.
     pub engine: EngineChoice,
-    /// Seed of the places and of what is written.
+    /// Seed of the offsets and of the written data.
     pub seed: u64,
 }
 
 impl Options {
     /// The sequential share of fio's `rw=randread:9`, eight of nine, in percent. The thesis calls it 90%.
     pub const SEQUENTIAL_PCT: f64 = 88.9;
-    /// Length of the probe's file unless told otherwise, in bytes.
+    /// Default size of the probe's file, in bytes.
     pub const FILE_BYTES: u64 = 1 << 30;
-    /// The same for a quick probe.
+    /// The size for a quick probe.
     pub const QUICK_FILE_BYTES: u64 = 256 << 20;
-    /// Length of a measurement unless told otherwise, in seconds.
+    /// Default length of a measurement, in seconds.
     pub const SECONDS: f64 = 5.0;
-    /// The same for a quick probe.
+    /// The length for a quick probe.
     pub const QUICK_SECONDS: f64 = 0.5;
 
-    /// The thesis' job (its appendix C): blocks of 4 to 128 KiB, four in flight, `randread:9`; 5 seconds each instead of three
-    /// times 300, and a file of 1 GiB instead of 70% of the device.
+    /// The thesis' job (its appendix C): blocks of 4 to 128 KiB, four in flight, `randread:9`; 5 seconds each instead
+    /// of three times 300, and a file of 1 GiB instead of 70% of the device.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -121,7 +122,7 @@ impl Options {
         }
     }
 
-    /// The same in half a second for each measurement, with a file of 256 MiB.
+    /// A quick probe: half a second for each measurement, with a file of 256 MiB.
     #[must_use]
     pub fn quick(self) -> Self {
         Self {
@@ -131,8 +132,8 @@ impl Options {
         }
     }
 
-    /// Requests until the next random place, as the number behind fio's `rw=randread:`: one in so many begins at a random place, the
-    /// others where the one before ended. `None` when no place is random.
+    /// Requests until the next random offset, like the number after fio's `rw=randread:`: one in this many is at a
+    /// random offset, the others follow the previous one. `None` when no offset is random.
     pub fn run_blocks(&self) -> Option<u64> {
         let random = 1.0 - self.sequential_pct / 100.0;
         (random > 0.0).then(|| (1.0 / random).round().max(1.0) as u64)
@@ -161,7 +162,7 @@ impl Options {
         if let Some(twice) = twice(blocks) {
             return Err(LabError::option(
                 "block-bytes",
-                format!("{} is there twice", Bytes(*twice)),
+                format!("{} is listed twice", Bytes(*twice)),
             ));
         }
         let depths = &self.queue_depths;
@@ -169,7 +170,7 @@ impl Options {
             return Err(LabError::option("queue-depth", format!("use 1 to {MAX_QUEUE_DEPTH}")));
         }
         if let Some(twice) = twice(depths) {
-            return Err(LabError::option("queue-depth", format!("{twice} is there twice")));
+            return Err(LabError::option("queue-depth", format!("{twice} is listed twice")));
         }
         let (largest, deepest) = (self.largest_block_bytes(), depths.iter().copied().max().unwrap_or(1));
         if largest * u64::from(deepest) > MAX_BUFFER_BYTES {
@@ -184,7 +185,7 @@ impl Options {
         if !(0.0..=100.0).contains(&self.sequential_pct) {
             return Err(LabError::option(
                 "sequential-pct",
-                "use 0 (all places random) to 100 (none)",
+                "use 0 (all offsets random) to 100 (none)",
             ));
         }
         if !(MIN_SECONDS..=MAX_SECONDS).contains(&self.seconds) {
@@ -202,9 +203,10 @@ impl Options {
                     Bytes(largest)
                 ),
             )),
-            Some(bytes) if i64::try_from(bytes).is_err() => {
-                Err(LabError::option("file-bytes", "no file system has files so long"))
-            }
+            Some(bytes) if i64::try_from(bytes).is_err() => Err(LabError::option(
+                "file-bytes",
+                "larger than any file system's maximum file size",
+            )),
             _ => Ok(()),
         }
     }

@@ -1,15 +1,16 @@
 //! Where each request goes: fio's `rw=randread:N`, to the letter.
 //!
-//! fio (io_u.c, `get_next_offset`) counts requests; every N-th goes to a random block, the others to where the one before ended, and from
-//! the file's end to its start. So one in N is at a random place and N - 1 follow it: N = 9 is 8/9 sequential. A random block is drawn evenly; if
-//! it was visited already, the next one that was not is taken instead (fio's random map), until all were: then the map starts anew.
+//! fio (io_u.c, `get_next_offset`) counts requests; every N-th goes to a random block, the others to where the one
+//! before ended, and from the file's end to its start. So one in N is at a random place and N - 1 follow it: N = 9 is
+//! 8/9 sequential. A random block is drawn evenly; if it was visited already, the next one that was not is taken
+//! instead (fio's random map), until all were: then the map starts anew.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::core::keys::below;
 
-/// More blocks have no map: it would take more than 16 MiB, and no probe comes back to a block by chance.
+/// Above this number of blocks there is no map: it would exceed 16 MiB, and a repeated block is unlikely.
 const MAX_MAP_BLOCKS: u64 = 1 << 27;
 
 /// The next block, and whether it was drawn.
@@ -27,7 +28,7 @@ pub(super) struct Places {
     run_blocks: Option<u64>,
     /// Requests until the next draw.
     left: u64,
-    /// The block behind the last one.
+    /// The block after the last one.
     next: u64,
     visited: Option<Map>,
     random: Xoshiro256PlusPlus,
@@ -114,7 +115,7 @@ impl Map {
         }
         let (first, shift) = ((block / 64) as usize, block % 64);
         let words = self.words.len();
-        // Once around, and the first word's lower half in the end.
+        // Wraps around, ending with the first word's lower half.
         for step in 0..=words {
             let at = (first + step) % words;
             let hidden = if step == 0 { (1 << shift) - 1 } else { 0 };

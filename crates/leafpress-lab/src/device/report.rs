@@ -1,4 +1,4 @@
-//! What a probe, or fio, measured.
+//! Results of a probe, or of fio.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Medium, Note, Operation, Options};
 
-/// Latencies in microseconds, from before the system call that hands the request to the kernel until its end was seen: fio's `lat`. Of
-/// threads, the time of the `pread` or `pwrite`. Of fio's results, whose percentiles are of `clat`, the mean `slat` was added to them.
+/// Latencies in microseconds, from before the system call that hands the request to the kernel until its end was seen:
+/// fio's `lat`. Of threads, the time of the `pread` or `pwrite`. Of fio's results, whose percentiles are of `clat`, the
+/// mean `slat` was added to them.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Latency {
     /// Requests measured.
@@ -52,7 +53,7 @@ impl From<&crate::core::latency::Latency> for Latency {
 pub struct Measurement {
     /// The job's name; `None` for the probe, which has none.
     pub job: Option<String>,
-    /// What was done.
+    /// The operation.
     pub operation: Operation,
     /// Length of the blocks in bytes.
     pub block_bytes: u64,
@@ -66,15 +67,16 @@ pub struct Measurement {
     pub iops: f64,
     /// Megabytes (10^6) per second.
     pub mb_per_s: f64,
-    /// Microseconds from one request's end to the next one's, 1 / IOPS: the reciprocal of throughput, not what a request takes. With Q
-    /// in flight a request takes about Q times as long (Little's law). The thesis took the one for the other.
+    /// Microseconds from one request's end to the next one's, 1 / IOPS: the reciprocal of throughput, not the latency
+    /// of a request. With Q in flight a request takes about Q times as long (Little's law). The thesis used one as the
+    /// other.
     pub us_per_block: f64,
     /// How long requests took, their handing over included.
     pub latency: Latency,
-    /// The same of those at random places only; `None` for fio, which does not tell them apart.
+    /// Latency of requests at random offsets only; `None` for fio, which does not separate them.
     pub random_latency: Option<Latency>,
-    /// Mean microseconds of the system call that hands a request over, which are part of the latency: fio's `slat`. `None` for threads,
-    /// which have no such call.
+    /// Mean microseconds of the system call that hands a request over, which are part of the latency: fio's `slat`.
+    /// `None` for threads, which have no such call.
     pub submit_us: Option<f64>,
     /// Requests that ended in each tenth of the time; empty for fio.
     pub tenths: Vec<u64>,
@@ -83,25 +85,26 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// What a reader waits on average, in microseconds.
+    /// Mean latency in microseconds.
     pub fn wait_us(&self) -> f64 {
         self.latency.mean_us
     }
 }
 
-/// What was probed.
+/// The probed target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
     /// A file that the probe made, filled and removed.
     ProbeFile,
-    /// A file that was there.
+    /// An existing file.
     File,
     /// A block device.
     BlockDevice,
 }
 
-/// Reads of blocks that were not read before, and of the same ones again: what a cache above the medium does shows in the difference.
+/// Reads of blocks that were not read before, and of the same ones again: what a cache above the medium does shows in
+/// the difference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Reread {
     /// Blocks that were read, one at a time.
@@ -117,9 +120,9 @@ pub struct Reread {
 /// How and on what a probe ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Probed {
-    /// What was asked for.
+    /// The options.
     pub options: Options,
-    /// What was read.
+    /// The target.
     pub subject: Subject,
     /// Bytes of it that were used.
     pub bytes: u64,
@@ -131,7 +134,7 @@ pub struct Probed {
     pub no_uring: Option<String>,
     /// Bytes of the file that its file system has not stored: holes.
     pub hole_bytes: u64,
-    /// What lies beneath.
+    /// The medium.
     pub medium: Medium,
     /// Reads and reads again; `None` past a page cache, or on files too small.
     pub reread: Option<Reread>,
@@ -150,7 +153,7 @@ pub enum Source {
         /// The file.
         #[serde(with = "crate::core::paths")]
         path: PathBuf,
-        /// What fio calls its version.
+        /// fio's version.
         version: String,
         /// Its `ioengine`, where all jobs have the same.
         engine: Option<String>,
@@ -159,7 +162,7 @@ pub enum Source {
     },
 }
 
-/// What a probe, or fio, measured, and what of it is not the device's.
+/// Results of a probe, or of fio, and their caveats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Where the figures are from.
@@ -168,9 +171,9 @@ pub struct Report {
     pub host: String,
     /// The figures: reads first, by number in flight, then by length of block.
     pub measurements: Vec<Measurement>,
-    /// What a reader must know before believing them.
+    /// Caveats.
     pub notes: Vec<Note>,
-    /// Whether it was ended early; what is there is whole.
+    /// Whether it was interrupted; existing measurements are complete.
     pub interrupted: bool,
 }
 
@@ -182,9 +185,9 @@ impl Report {
             .find(|m| (m.operation, m.block_bytes, m.queue_depth) == (operation, block_bytes, queue_depth))
     }
 
-    /// The mean wait of a request in microseconds when `iops` of them are asked for per second: that of the smallest number in flight up to
-    /// the rate it reaches, then between those measured in proportion. `None` beyond the highest rate measured, or if nothing was. Measure
-    /// at queue depth 1 too, else light loads are charged the waiting of heavy ones.
+    /// The mean latency of a request in microseconds at `iops` requests per second: that of the smallest number in
+    /// flight up to the rate it reaches, then between those measured in proportion. `None` beyond the highest rate
+    /// measured, or if nothing was. Measure at queue depth 1 too, otherwise light loads get the queueing of heavy ones.
     pub fn wait_at_load_us(&self, operation: Operation, block_bytes: u64, iops: f64) -> Option<f64> {
         let mut points: Vec<_> = self
             .measurements
@@ -193,7 +196,7 @@ impl Report {
             .map(|m| (m.queue_depth, m.iops, m.wait_us()))
             .collect();
         points.sort_by_key(|(depth, ..)| *depth);
-        // More in flight that bring no more per second only wait: they are no load that anyone asks for.
+        // A higher depth without higher throughput only adds waiting: it is not a realistic load.
         let mut rising: Vec<(f64, f64)> = Vec::new();
         for (_, rate, wait) in points {
             if rising.last().is_none_or(|(before, _)| rate > *before) {

@@ -1,4 +1,5 @@
-//! Reads blocks that were not read before, then the same ones again, one at a time. A device takes as long for both; a cache does not.
+//! Reads blocks that were not read before, then the same ones again, one at a time. A device takes as long for both; a
+//! cache does not.
 
 use std::collections::HashSet;
 use std::os::unix::fs::FileExt;
@@ -16,12 +17,13 @@ use crate::core::statistics::upper_median;
 
 /// Blocks that are read twice at most.
 const BLOCKS: usize = 256;
-/// Fewer say nothing.
+/// Minimum number of reads.
 const MIN_BLOCKS: usize = 16;
-/// What the first reads may take together: a disk that turns does about a hundred in that.
+/// Maximum time of the first reads: about a hundred on a rotating disk.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Measures; `None` where nothing can be told: past a page cache, in a small file, after a failure (which the measurements tell better).
+/// Measures; `None` if that is not possible: through a page cache, in a small file, after a failure (which the
+/// measurements report).
 pub(super) fn reread(target: &Target, block_bytes: u64, seed: u64, cancel: &AtomicBool) -> Option<Reread> {
     let blocks = target.bytes / block_bytes;
     if target.direct.is_err() || blocks < 4 * BLOCKS as u64 {

@@ -1,4 +1,4 @@
-//! A probe: opens, reads, writes, tells.
+//! Runs a probe.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{
 use crate::core::resources::{host, total_memory_bytes, usage};
 use crate::core::{Bytes, LabError};
 
-/// What a probe tells while it goes on.
+/// Progress of a probe.
 #[derive(Debug)]
 pub enum Event<'e> {
     /// Piece `index` of `total` begins.
@@ -22,22 +22,22 @@ pub enum Event<'e> {
         index: usize,
         /// Pieces in all.
         total: usize,
-        /// What is done in it.
+        /// The current step.
         what: String,
     },
-    /// How much of the piece is done, 0 to 1.
+    /// Progress of the piece, 0 to 1.
     Progress(f64),
     /// A piece ended with these figures.
     Measured(&'e Measurement),
 }
 
-/// Probes the device under the options' path. After a cancellation the report has the measurements that had ended.
+/// Probes the device under the options' path. After a cancellation the report has the finished measurements.
 ///
 /// The file that it makes in a directory has no name: it is gone with the process, however that ends.
 ///
 /// # Errors
-/// Options out of bounds ([`LabError::Option`]); a path that cannot be probed, too little room, a read or write that fails
-/// ([`LabError::Device`]); [`LabError::Cancelled`] before the first measurement ended.
+/// Options out of bounds ([`LabError::Option`]); a path that cannot be probed, too little room, a read or write that
+/// fails ([`LabError::Device`]); [`LabError::Cancelled`] before the first measurement ended.
 pub fn probe(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event<'_>)) -> Result<Report, LabError> {
     options.validate()?;
     let pieces = pieces(options);
@@ -110,7 +110,7 @@ enum Engine {
     Threads,
 }
 
-/// What reaches the kernel, and why it is not io_uring where that was wanted.
+/// The engine in use, and why it is not io_uring if that was wanted.
 fn engine(options: &Options) -> Result<(Engine, Option<String>), LabError> {
     if options.engine == EngineChoice::Threads {
         return Ok((Engine::Threads, None));
@@ -123,7 +123,7 @@ fn engine(options: &Options) -> Result<(Engine, Option<String>), LabError> {
     }
 }
 
-/// What is measured, in order: reads before writes, which disturb what comes after them.
+/// The measurements, in order: reads before writes, which disturb later ones.
 fn pieces(options: &Options) -> Vec<(Operation, u32, u64)> {
     let operations = if options.write {
         &[Operation::Read, Operation::Write][..]
@@ -167,7 +167,7 @@ impl Piece {
             engine,
         } = self;
         target.forget_pages();
-        // Other places for each measurement: the same ones would be in somebody's cache.
+        // Different offsets for each measurement, to avoid caches.
         let seed = crate::core::keys::mix(
             options.seed ^ block_bytes ^ (u64::from(queue_depth) << 40) ^ ((operation as u64) << 60),
         );

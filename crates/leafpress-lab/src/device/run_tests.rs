@@ -63,7 +63,7 @@ fn every_engine_measures_and_leaves_nothing_behind() {
                 Some(l.max_us),
             ];
             assert!(rising.is_sorted() && rising.iter().all(Option::is_some), "{l:?}");
-            // One request in nine, of those that ended.
+            // One request in nine, of the completed ones.
             let random = m.random_latency.map_or(0, |latency| latency.samples);
             assert!(
                 random.abs_diff(m.operations / 9) <= u64::from(m.queue_depth) + 1,
@@ -111,7 +111,8 @@ fn a_file_of_holes_is_told() {
     );
 }
 
-/// Where the kernel does a read within the call that hands it over, as it may from memory, the time of the call is all there is.
+/// Where the kernel does a read within the call that hands it over, as it may from memory, the time of the call is all
+/// there is.
 #[test]
 fn latencies_hold_the_handing_over() {
     let directory = directory();
@@ -154,7 +155,7 @@ fn what_cannot_be_probed_is_told() {
     large.file_bytes = Some(1 << 60);
     let refused = run(&large).unwrap_err();
     let room = matches!(refused, LabError::Device(DeviceError::NoRoom { wanted_bytes, .. }) if wanted_bytes == 1 << 60);
-    // A limit on the length of files comes first where there is one.
+    // A limit on file sizes takes precedence, if there is one.
     assert!(room || refused.to_string().contains("ulimit"), "{refused}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
 }

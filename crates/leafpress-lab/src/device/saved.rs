@@ -1,4 +1,4 @@
-//! Reads what `leafpress device --out` wrote, in place of a probe.
+//! Reads what `leafpress device --out` wrote, instead of probing.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const MAX_BYTES: u64 = 64 << 20;
 /// The report in a `results.json`, or in the directory that has one.
 ///
 /// # Errors
-/// [`DeviceError::Saved`] for a file that cannot be read, is no such result, or has no reads.
+/// [`DeviceError::Saved`] for a file that cannot be read, is not such a result, or has no reads.
 pub fn saved_report(path: &Path) -> Result<Report, DeviceError> {
     let refuse = |reason: String| DeviceError::Saved {
         path: path.to_owned(),
@@ -29,13 +29,13 @@ pub fn saved_report(path: &Path) -> Result<Report, DeviceError> {
     })?;
     if !about.is_file() || about.len() > MAX_BYTES {
         return Err(refuse(
-            "no file of a sensible length: name the results.json, or the directory, of `leafpress device --out`".into(),
+            "not a file of plausible size: name the results.json, or the directory, of `leafpress device --out`".into(),
         ));
     }
     let text = std::fs::read_to_string(&file).map_err(|e| refuse(format!("cannot be read: {e}")))?;
     let report: Report = serde_json::from_str(&text).map_err(|e| {
         refuse(format!(
-            "no result of `leafpress device --out`: {e}; of fio it would be --fio-json"
+            "not a result of `leafpress device --out`: {e}; use --fio-json for a result of fio"
         ))
     })?;
     if report.measurements.iter().all(|m| m.operation != Operation::Read) {

@@ -46,7 +46,7 @@ pub fn summary(report: &Report) -> String {
     tsv::columns(COLUMNS, &report.measurements, |cell, m| cell(m))
 }
 
-/// The columns for people behind the job.
+/// The columns for people after the job.
 const PEOPLE: [Column; 13] = [
     ("", |m| word(m.operation)),
     ("block", |m| word(Bytes(m.block_bytes))),
@@ -70,7 +70,7 @@ fn brief(us: f64) -> Cell {
 
 /// Headings and rows of the table for people.
 pub(super) fn for_people(report: &Report) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    // Of a single job the name says nothing.
+    // The name is redundant for a single job.
     let named = report.measurements.iter().any(|m| m.job.is_some());
     let job = named.then_some(("job", (|m| word(m.job.as_deref()?)) as fn(&Measurement) -> Cell));
     let columns: Vec<Column> = job.into_iter().chain(PEOPLE).collect();
@@ -87,11 +87,11 @@ pub(super) fn for_people(report: &Report) -> (Vec<&'static str>, Vec<Vec<String>
 pub(super) fn table(report: &Report) -> String {
     let (headings, rows) = for_people(report);
     let words = headings.iter().take_while(|heading| **heading != "block").count();
-    // Behind block and depth, which tell rows apart.
+    // After block and depth, which identify rows.
     let at = |column: usize| words + 2 + column;
     let parts = [
         ("", vec![at(0), at(1), at(2), at(5), at(7)]),
-        ("The rest of a request's time", vec![at(3), at(4), at(6), at(8), at(9)]),
+        ("Other latency figures", vec![at(3), at(4), at(6), at(8), at(9)]),
     ];
     let parts = parts.each_ref().map(|(name, columns)| (*name, columns.as_slice()));
     of_parts(headings, rows, words + 2, &parts)

@@ -1,4 +1,5 @@
-//! The file that is read: the probe's own, which has no name and so cannot outlive the probe, or the user's, which is only read.
+//! The file that is read: the probe's own, which has no name and so cannot outlive the probe, or the user's, which is
+//! only read.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -36,14 +37,15 @@ impl Target {
     /// Opens the options' path; in a directory a file is made and filled.
     ///
     /// # Errors
-    /// [`DeviceError::Path`] where there is nothing to probe, [`DeviceError::NoRoom`], [`DeviceError::Fill`], [`LabError::Cancelled`].
+    /// [`DeviceError::Path`] where there is nothing to probe, [`DeviceError::NoRoom`], [`DeviceError::Fill`],
+    /// [`LabError::Cancelled`].
     pub(super) fn open(
         options: &Options,
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(f64),
     ) -> Result<Self, LabError> {
         let path = &options.path;
-        // Looked at before it is opened: opening a pipe would wait for ever.
+        // Checked before opening: opening a pipe would block forever.
         let about = std::fs::metadata(path).map_err(|e| refuse(path, told(&e)))?;
         let medium = Medium::of(path);
         if about.is_dir() {
@@ -53,8 +55,7 @@ impl Target {
             return Ok(target);
         }
         if options.write {
-            let reason =
-                "--write is for a directory, where the probe makes its own file: a file that exists is never written";
+            let reason = "--write requires a directory, in which the probe creates its own file: an existing file is never written";
             return Err(refuse(path, reason).into());
         }
         let target = Self::existing(options, &about, medium)?;
@@ -68,7 +69,7 @@ impl Target {
         let least = options.largest_block_bytes() * MIN_BLOCKS;
         if wanted < least {
             let reason = format!(
-                "{} is less than {MIN_BLOCKS} blocks: give at least {}",
+                "{} is less than {MIN_BLOCKS} blocks: use at least {}",
                 Bytes(wanted),
                 Bytes(least)
             );
@@ -79,13 +80,14 @@ impl Target {
             let kind = e.kind();
             let hint = match kind {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    "; name a directory that can be written, or a file to read"
+                    "; name a writable directory, or a file to read"
                 }
                 _ => "",
             };
-            refuse(path, format!("no file can be made there: {e}{hint}"))
+            refuse(path, format!("cannot create a file there: {e}{hint}"))
         })?;
-        // Fails at once where the room that is free is not this user's; file systems without it find out while they write.
+        // Fails at once where the room that is free is not this user's; file systems without it find out while they
+        // write.
         match fallocate(&file, FallocateFlags::empty(), 0, wanted as i64) {
             Ok(()) | Err(nix::Error::EOPNOTSUPP | nix::Error::ENOSYS | nix::Error::EINVAL) => {}
             Err(e) => {
@@ -127,7 +129,7 @@ impl Target {
             Ok(file) => (file, Ok(())),
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => (
                 open(0).map_err(|e| refuse(path, told(&e)))?,
-                Err("the file system has none".into()),
+                Err("not supported by the file system".into()),
             ),
             Err(e) => return Err(refuse(path, told(&e)).into()),
         };
@@ -141,7 +143,7 @@ impl Target {
         let least = options.largest_block_bytes() * MIN_BLOCKS;
         if len < least {
             let reason = format!(
-                "{} bytes long, which is less than {MIN_BLOCKS} blocks of {}: name a longer file, or smaller --block-bytes",
+                "{} bytes long, which is less than {MIN_BLOCKS} blocks of {}: use a larger file, or smaller --block-bytes",
                 len,
                 Bytes(options.largest_block_bytes())
             );
@@ -163,7 +165,7 @@ impl Target {
         })
     }
 
-    /// Random bytes all over, so that nothing on the way can leave them out, and down to the medium.
+    /// Writes random bytes, which cannot be compressed or deduplicated, and flushes them to the medium.
     fn fill(&mut self, seed: u64, cancel: &AtomicBool, progress: &mut dyn FnMut(f64)) -> Result<(), LabError> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed ^ 0xf111);
         let failed = |written_bytes| {
@@ -209,7 +211,7 @@ impl Target {
         Ok(())
     }
 
-    /// Tries a read of every block size, so that a size direct I/O does not take is told before anything is measured.
+    /// Tries a read of every block size, so that a size that direct I/O does not support is reported before measuring.
     fn check_blocks(&self, options: &Options) -> Result<(), LabError> {
         for &block_bytes in &options.block_bytes {
             let failed = |source| DeviceError::Transfer {
@@ -223,7 +225,10 @@ impl Target {
             match self.file.read_exact_at(buffer.bytes_mut(), block_bytes) {
                 Ok(()) => {}
                 Err(e) if e.raw_os_error() == Some(libc::EINVAL) && self.direct.is_ok() => {
-                    let reason = format!("{}: direct I/O takes no such blocks here, try 4K", Bytes(block_bytes));
+                    let reason = format!(
+                        "{}: direct I/O does not support this block size here, try 4K",
+                        Bytes(block_bytes)
+                    );
                     return Err(LabError::option("block-bytes", reason));
                 }
                 Err(e) => return Err(failed(e).into()),
@@ -235,7 +240,7 @@ impl Target {
     /// Asks the page cache to let go of the file, so that buffered reads are the device's once at least.
     pub(super) fn forget_pages(&self) {
         if self.direct.is_err() {
-            // Advice: where it is not taken, the result is the cache's, which is told anyway.
+            // Advisory: if it has no effect, the result is the cache's, which is reported anyway.
             let _ = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
         }
     }
@@ -251,18 +256,18 @@ fn refuse(path: &Path, reason: impl Into<String>) -> DeviceError {
 fn told(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file or directory".into(),
-        io::ErrorKind::PermissionDenied => "may not be read by this user".into(),
+        io::ErrorKind::PermissionDenied => "not readable by this user".into(),
         _ => error.to_string(),
     }
 }
 
-/// Turns direct I/O on, or says why there is none.
+/// Enables direct I/O, or returns why it is not available.
 fn make_direct(file: &File) -> Result<(), String> {
     let flags = fcntl(file, FcntlArg::F_GETFL).map_err(|e| e.to_string())?;
     let flags = OFlag::from_bits_retain(flags) | OFlag::O_DIRECT;
     match fcntl(file, FcntlArg::F_SETFL(flags)) {
         Ok(_) => Ok(()),
-        Err(nix::Error::EINVAL) => Err("the file system has none".into()),
+        Err(nix::Error::EINVAL) => Err("not supported by the file system".into()),
         Err(e) => Err(e.to_string()),
     }
 }
@@ -274,7 +279,7 @@ fn check_room(path: &Path, wanted: u64) -> Result<(), LabError> {
     {
         // The system would end the process instead of refusing the write.
         let reason = format!(
-            "{} is more than a file may have here ({limit} bytes, ulimit -f)",
+            "{} exceeds the file size limit ({limit} bytes, ulimit -f)",
             Bytes(wanted)
         );
         return Err(LabError::option("file-bytes", reason));

@@ -1,4 +1,4 @@
-//! The report for people: what was probed and how, the table, and what must be known before it is believed.
+//! The report for people: the probe, the table, and its caveats.
 
 use std::fmt::Write;
 
@@ -16,12 +16,12 @@ pub fn text(report: &Report) -> String {
         let _ = writeln!(text, "! {}", note.text);
     }
     if report.interrupted {
-        text += "INTERRUPTED: these are the measurements that had ended.\n";
+        text += "INTERRUPTED: only finished measurements are shown.\n";
     }
     text
 }
 
-/// What was probed and how, in some lines.
+/// Describes the probe, in some lines.
 pub(super) fn head(report: &Report) -> String {
     match &report.source {
         Source::Probe(probed) => of_probe(probed, &report.host),
@@ -45,10 +45,7 @@ pub(super) fn head(report: &Report) -> String {
 fn of_probe(probed: &Probed, host: &str) -> String {
     let options = &probed.options;
     let subject = match probed.subject {
-        Subject::ProbeFile => format!(
-            "a file of {}, random bytes, made for this and removed",
-            Bytes(probed.bytes)
-        ),
+        Subject::ProbeFile => format!("a temporary file of {}, random bytes", Bytes(probed.bytes)),
         Subject::File => format!("{} of the file, read only", Bytes(probed.bytes)),
         Subject::BlockDevice => format!("{} of the block device, read only", Bytes(probed.bytes)),
     };
@@ -78,14 +75,14 @@ fn beneath(probed: &Probed) -> String {
         return parts.join(", ");
     }
     match (medium.rotational, medium.virtual_by.as_deref()) {
-        // A hypervisor says what it likes.
+        // A hypervisor's report is unreliable.
         (_, Some(by)) => parts.push(format!("a virtual disk ({by})")),
-        (Some(true), None) => parts.push("a disk that turns".into()),
-        (Some(false), None) => parts.push("no disk that turns".into()),
+        (Some(true), None) => parts.push("a rotating disk".into()),
+        (Some(false), None) => parts.push("not a rotating disk".into()),
         (None, None) => {}
     }
     if parts.is_empty() {
-        "what is not known".into()
+        "an unknown medium".into()
     } else {
         parts.join(", ")
     }
@@ -95,19 +92,19 @@ fn beneath(probed: &Probed) -> String {
 fn pattern(probed: &Probed) -> String {
     match probed.options.run_blocks() {
         None => "all sequential, as fio's rw=read".into(),
-        Some(1) => "all at random places, as fio's rw=randread".into(),
+        Some(1) => "all at random offsets, as fio's rw=randread".into(),
         Some(run) => format!(
-            "one in {run} at a random place, {:.1}% sequential, as fio's rw=randread:{run}",
+            "one in {run} at a random offset, {:.1}% sequential, as fio's rw=randread:{run}",
             (run - 1) as f64 / run as f64 * 100.0
         ),
     }
 }
 
-/// What the columns are.
+/// Explanation of the columns.
 pub(super) fn legend(report: &Report) -> String {
     let mut text = String::from(
-        "us per block: 1 / IOPS, the reciprocal of throughput; with several requests in flight it is no latency.\n\
-         min to max: what a request takes, from before it is handed over to seen ended, as fio's lat.\n",
+        "us per block: 1 / IOPS, the reciprocal of throughput; with several requests in flight it is not latency.\n\
+         min to max: latency of a request, from before its submission until its completion is seen, as fio's lat.\n",
     );
     let submits: Vec<f64> = report.measurements.iter().filter_map(|m| m.submit_us).collect();
     if let (Some(least), Some(most)) = (
@@ -120,12 +117,9 @@ pub(super) fn legend(report: &Report) -> String {
         } else {
             format!("{least} to {most}")
         };
-        let _ = writeln!(
-            text,
-            "Handing a request over (fio's slat) is {range} us of that on average."
-        );
+        let _ = writeln!(text, "Submission (fio's slat) takes {range} us of that on average.");
         if matches!(report.source, Source::Fio { .. }) {
-            text += "fio has percentiles without it; its mean was added to them.\n";
+            text += "Percentiles of fio exclude it; its mean was added to them.\n";
         }
     }
     text

@@ -1,4 +1,4 @@
-//! A job with a thread for each request in flight, which does `pread` or `pwrite` one after the other: where there is no io_uring.
+//! A job with a thread for each request in flight, calling `pread` or `pwrite` in sequence: used without io_uring.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -18,7 +18,7 @@ use crate::core::LabError;
 /// Time between two reports of progress.
 const REPORT: Duration = Duration::from_millis(50);
 
-/// Runs the job to its end, or until it is cancelled. The inner error is of a request, the outer of the threads.
+/// Runs the job to its end, or until cancelled. The inner error is that of a request, the outer that of the threads.
 pub(super) fn run(
     job: Job<'_>,
     tally: Tally,
@@ -81,7 +81,7 @@ pub(super) fn run(
     })
 }
 
-/// What all threads share and change.
+/// Mutable state shared by all threads.
 struct Shared {
     begin: Instant,
     /// Set when one of them failed.
@@ -95,7 +95,7 @@ impl Shared {
     }
 }
 
-/// What all threads do.
+/// The work of each thread.
 struct Order<'j> {
     file: &'j std::fs::File,
     operation: Operation,

@@ -1,5 +1,6 @@
-//! A job through io_uring, as fio's engine of that name does it: each request is handed over alone as soon as there is room for it, one end is
-//! taken at a time. Latencies begin before the system call that hands a request over: a read may be done within it.
+//! A job through io_uring, as fio's engine of that name does it: each request is handed over alone as soon as there is
+//! room for it, one end is taken at a time. Latencies begin before the system call that hands a request over: a read
+//! may be done within it.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -15,7 +16,7 @@ use super::job::{Broken, Job, Tally};
 
 /// Time between two reports of progress.
 const REPORT: Duration = Duration::from_millis(50);
-/// How long requests may take to come back when the ring no longer works, before their buffers are given up.
+/// Timeout for outstanding requests of a broken ring, after which their buffers are leaked.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A ring, tried.
@@ -30,13 +31,14 @@ struct Slot {
 }
 
 impl Ring {
-    /// A ring for so many requests in flight.
+    /// Creates a ring for this many requests in flight.
     ///
     /// # Errors
-    /// What the kernel said: `ENOSYS` without io_uring, `EPERM` under a filter or `kernel.io_uring_disabled`, `Unsupported` before
-    /// Linux 5.6.
+    /// The kernel's error: `ENOSYS` without io_uring, `EPERM` under a filter or `kernel.io_uring_disabled`,
+    /// `Unsupported` before Linux 5.6.
     pub(super) fn open(queue_depth: u32) -> io::Result<Self> {
-        // Cooperative task running (Linux 5.19) spares interrupting the thread for each completion; fio asks for it too.
+        // Cooperative task running (Linux 5.19) spares interrupting the thread for each completion; fio asks for it
+        // too.
         let mut ring = IoUring::builder()
             .setup_coop_taskrun()
             .build(queue_depth)
@@ -190,9 +192,9 @@ impl Flight {
         let offset_bytes = slot.offset_bytes;
         let broken = |source| Broken { offset_bytes, source };
         let started = Instant::now();
-        // SAFETY: the slot is no longer free, so nothing touches its buffer until its completion was seen, and the buffer lives until then:
-        // `run` returns only when nothing is in flight, and `give_up` leaks what the kernel does not give back. The job borrows the file
-        // as long.
+        // SAFETY: the slot is no longer free, so nothing touches its buffer until its completion was seen, and the
+        // buffer lives until then: `run` returns only when nothing is in flight, and `give_up` leaks what the kernel
+        // does not give back. The job borrows the file as long.
         unsafe { self.ring.submission().push(&entry.user_data(index as u64)) }
             .map_err(|_| broken(io::Error::other("the ring is full")))?;
         self.in_flight += 1;
@@ -227,7 +229,7 @@ impl Flight {
         }
     }
 
-    /// Waits for what is in flight when the ring no longer works. What does not come back keeps its buffers.
+    /// Waits for outstanding requests of a broken ring. The buffers of those that do not complete are leaked.
     fn give_up(mut self) {
         let begin = Instant::now();
         while self.in_flight > self.ring.submission().len() && begin.elapsed() < PATIENCE {

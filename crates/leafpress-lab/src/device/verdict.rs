@@ -1,4 +1,4 @@
-//! What a device does, in a line.
+//! Verdict on a device, in a line.
 
 use super::{Measurement, Operation, Report};
 use crate::core::Bytes;
@@ -14,11 +14,11 @@ pub(super) fn verdict(report: &Report) -> Option<String> {
     let (by_count, by_bytes) = (most(|m| m.iops)?, most(|m| m.mb_per_s)?);
     let random_us = alone.random_latency.and_then(|latency| latency.p50_us);
     let (us, place) = match random_us {
-        Some(us) => (us, " at a random place"),
+        Some(us) => (us, " at a random offset"),
         None => (alone.latency.p50_us.unwrap_or(alone.latency.mean_us), ""),
     };
     Some(format!(
-        "A {operation} of {}{place} takes {us:.0} us (median, {} in flight); at most {} {operation}s ({}, {} in flight) or {:.0} MB a second.",
+        "A {operation} of {}{place} takes {us:.0} us (median, {} in flight); at most {} {operation}s/s ({}, {} in flight) or {:.0} MB/s.",
         Bytes(alone.block_bytes),
         alone.queue_depth,
         thousands(by_count.iops.round() as u64),

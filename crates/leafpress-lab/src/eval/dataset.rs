@@ -1,4 +1,4 @@
-//! What a run stores: its keys and its values.
+//! The keys and values of a run.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +17,7 @@ pub struct Dataset {
     pub keys: u64,
     /// Which value a key is loaded with.
     pub pairing: Pairing,
-    /// What was read of a dump of records and what was left out.
+    /// Records of a dump, read and skipped.
     pub census: Option<Census>,
     key_bytes: usize,
     ready: Option<Arc<KeySet>>,
@@ -54,7 +54,8 @@ impl Dataset {
     /// Reads what `config` asks for, until `cancel` is set.
     ///
     /// # Errors
-    /// Unusable data, [`LabError::Cancelled`], and [`LabError::Option`] of `keys` when there are fewer records than keys are asked for.
+    /// Unusable data, [`LabError::Cancelled`], and [`LabError::Option`] of `keys` when there are fewer records than
+    /// requested keys.
     pub fn load(config: &EvalConfig, cancel: &AtomicBool) -> Result<Self, LabError> {
         let Some(format) = &config.records else {
             let values = Corpus::load_until(&config.data, config.effective_cut(), config.raw, config.seed, cancel)?;
@@ -65,7 +66,7 @@ impl Dataset {
         if config.keys > found {
             return Err(LabError::option(
                 "keys",
-                format!("{} are asked for, but {} has {found} records", config.keys, config.data),
+                format!("{} are requested, but {} has {found} records", config.keys, config.data),
             ));
         }
         let records = records.take(if config.keys == 0 { found } else { config.keys });
@@ -98,7 +99,7 @@ impl Dataset {
         }
     }
 
-    /// What it is, in words, with what was left out.
+    /// Description, with the skipped records.
     pub fn describe(&self, config: &EvalConfig) -> String {
         let (keys, values) = (self.key_lengths(), self.value_lengths());
         let (count, data) = (self.keys, &config.data);
@@ -120,7 +121,7 @@ impl Dataset {
         format!("{count}{some} records of {data} ({format}): keys of {keys} bytes, values of {values} bytes{left_out}")
     }
 
-    /// How much of the source is loaded, if it is not all of it.
+    /// The sampled part of the source, if it was sampled.
     fn sampled(&self) -> Option<Sampled> {
         let (sampled, all) = (self.values.sampled(), self.values.total_bytes());
         if self.keys >= self.values.count() {
@@ -133,7 +134,7 @@ impl Dataset {
         })
     }
 
-    /// What must be known before figures of this data are believed.
+    /// Caveats of figures with this data.
     pub fn cautions(&self) -> Vec<String> {
         let repeats = self.values.repeats(self.keys);
         repeats.map(|repeats| repeats.to_string()).into_iter().collect()

@@ -11,7 +11,7 @@ pub enum LandingBytes {
     /// As the tree chooses by its records.
     #[default]
     Auto,
-    /// So many for every leaf.
+    /// This many for every leaf.
     Fixed(usize),
 }
 

@@ -15,7 +15,7 @@ use crate::eval::options::parse_codec;
 use crate::eval::workload::Workload;
 use crate::harness::store::MAX_LOAD_THREADS;
 
-/// One run: a codec and a configuration, in a process of its own.
+/// One run: a codec and a configuration, in its own process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
     /// The configuration's name: `software_fixed`, `qpl_iaa_fixed`, `qpl_iaa_dynamic` or `zlib_accel`.
@@ -30,8 +30,8 @@ pub struct RunSpec {
     pub landing_bytes: LandingBytes,
     /// Whether leaves are compacted in the background.
     pub background: bool,
-    /// Check the reads of one batch of operations in so many; 1 checks every read, as every evaluation does. The comparison of
-    /// maps checks fewer, so that the check's own cache misses do not make the maps look alike.
+    /// Check the reads of one batch of operations in this many; 1 checks every read, as every evaluation does. The
+    /// comparison of maps checks fewer, so that the check's own cache misses do not hide differences between the maps.
     pub check_one_in: u32,
     /// Everything that does not vary within an evaluation.
     pub base: EvalConfig,
@@ -46,8 +46,8 @@ pub struct Configuration {
     pub preload: Option<PathBuf>,
 }
 
-/// The runs of an evaluation, in order: run names outermost, then landing, background, threads, workload, and codecs innermost,
-/// so that what is compared runs close together in time.
+/// The runs of an evaluation, in order: run names outermost, then landing, background, threads, workload, and codecs
+/// innermost, so that what is compared runs close together in time.
 ///
 /// # Errors
 /// [`LabError::Option`] for a codec name that is not one, or that does not belong in its list.
@@ -59,7 +59,7 @@ pub fn expand(config: &EvalConfig) -> Result<Vec<Configuration>, LabError> {
         .map(|name| parse_codec("codecs", name))
         .collect::<Result<Vec<_>, _>>()?;
     families.push(("software_fixed", software, None));
-    // Lists that are not used are checked too: what is wrong in one was meant.
+    // Unused lists are validated too.
     let modes = [("qpl_iaa_fixed", QplMode::Fixed), ("qpl_iaa_dynamic", QplMode::Dynamic)];
     for (run, mode) in modes.into_iter().take(if config.qpl_dynamic { 2 } else { 1 }) {
         let codecs = config
@@ -132,7 +132,8 @@ pub fn expand(config: &EvalConfig) -> Result<Vec<Configuration>, LabError> {
 }
 
 impl EvalConfig {
-    /// Checks every bound, that the codecs can run here, and that the shim of a zlib-accel run exists. Does not read the data.
+    /// Checks every bound, that the codecs can run here, and that the shim of a zlib-accel run exists. Does not read
+    /// the data.
     ///
     /// # Errors
     /// The first option at fault, as one line.
@@ -172,7 +173,7 @@ impl RunSpec {
         Ok(self.builder()?.shard_by(self.shard_by(data)))
     }
 
-    /// The tree's builder, but for ranges of keys.
+    /// The tree's builder, except for ranges of keys.
     pub(crate) fn builder(&self) -> Result<leafpress::TreeBuilder, LabError> {
         let base = &self.base;
         let mut builder = leafpress::Tree::builder()

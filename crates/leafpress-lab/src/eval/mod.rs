@@ -1,7 +1,8 @@
-//! The evaluation: codecs and configurations of the tree, each in a process of its own, over the same data.
+//! The evaluation: codecs and configurations of the tree, each in its own process, over the same data.
 //!
-//! [`run_eval`] expands an [`EvalConfig`] (`options`) into runs (`matrix`), starts a process for each, which does it (`driver`) and answers with
-//! what it measured (`result`), writes a line of `summary.tsv` as each ends (`summary`), and the tables, charts and page at the end (`view`).
+//! [`run_eval`] expands an [`EvalConfig`] (`options`) into runs (`matrix`), starts a process for each, which does it
+//! (`driver`) and answers with its measurements (`result`), writes a line of `summary.tsv` as each ends (`summary`),
+//! and the tables, charts and page at the end (`view`).
 
 pub mod dataset;
 pub mod driver;
@@ -24,7 +25,8 @@ pub use workload::Workload;
 
 /// The job of a child that does one run; the answer is a [`RunResult`](result::RunResult).
 pub(crate) const RUN: &str = "eval_run";
-/// The job of a child that loads a run's tree to see what it takes; the answer is a [`Weight`](crate::harness::weigh::Weight).
+/// The job of a child that loads a run's tree to see what it takes; the answer is a
+/// [`Weight`](crate::harness::weigh::Weight).
 pub(crate) const WEIGH: &str = "eval_weigh";
-/// The job of a child that opens a run's codec and nothing else; the answer is the name of the engine that would run.
+/// The job of a child that only opens a run's codec; the answer is the name of its engine.
 pub(crate) const ENGINE: &str = "eval_engine";

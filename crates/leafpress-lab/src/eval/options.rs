@@ -18,21 +18,21 @@ use crate::harness::MAX_THREADS;
 /// Most point reads in one call.
 pub const MAX_READS_PER_CALL: usize = 64;
 
-/// Everything `leafpress eval` can be told. Lists sweep: the run is their cross product (see [`crate::eval::matrix`]).
+/// Options of `leafpress eval`. Lists sweep: the run is their cross product (see [`crate::eval::matrix`]).
 ///
-/// Defaults are the evaluation's, except where the machine or the default of the library is the better guide:
-/// `threads` is 1 and the number of cores, and `stream_cache` is `thread` (the prototype initialises a zlib stream for every
-/// call, which costs more than the call and tells nothing about compression; `none` is there to reproduce it).
+/// Defaults are the evaluation's, except where the machine or the default of the library is the better guide: `threads`
+/// is 1 and the number of cores, and `stream_cache` is `thread` (the prototype initialises a zlib stream for every
+/// call, which costs more than the call and says nothing about compression; `none` is there to reproduce it).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EvalConfig {
-    /// Where values come from. Default: the bundled sample `packages`.
+    /// Source of values. Default: the bundled sample `packages`.
     pub data: Source,
     /// How the data is cut into values. `None` cuts at `value_bytes`.
     pub cut: Option<Cut>,
-    /// Take an archive's own bytes instead of opening it (already-compressed values).
+    /// Use an archive's own bytes instead of opening it (already-compressed values).
     pub raw: bool,
-    /// Take the data's own records, key and value, from a dump in this format; the data is not cut then.
+    /// Use the data's own records, key and value, from a dump in this format; the data is not cut then.
     pub records: Option<RecordFormat>,
     /// Codecs of the software runs (`SOFTWARE_CODECS`); `qpl` is short for `qpl:software:fixed`.
     pub codecs: Vec<String>,
@@ -48,7 +48,7 @@ pub struct EvalConfig {
     pub keys: u64,
     /// Length of a value cut at a fixed size (`BTREE_VALUE_BYTES`), 1 to 64 MiB.
     pub value_bytes: usize,
-    /// What keys look like, where they are not the records' own.
+    /// Shape of the keys, if they are not the records' own.
     pub key_shape: KeyShape,
     /// Length of a dense or scattered key, [`MIN_KEY_BYTES`] to 1024.
     pub key_bytes: usize,
@@ -72,7 +72,8 @@ pub struct EvalConfig {
     pub background: Vec<bool>,
     /// Background threads where background compaction is on (`BTREE_BG_THREADS`), 1 to 64.
     pub background_threads: usize,
-    /// Landing buffer fill at which a leaf is offered to the background, in percent (`BTREE_BG_LANDING_HIGH_WATERMARK_PCT`), 1 to 100.
+    /// Landing buffer fill at which a leaf is offered to the background, in percent
+    /// (`BTREE_BG_LANDING_HIGH_WATERMARK_PCT`), 1 to 100.
     pub watermark_pct: u8,
     /// Restricts background compaction to a codec family (`BTREE_BG_CODEC`); `None` is all of them.
     pub background_codec: Option<String>,
@@ -112,7 +113,7 @@ pub struct EvalConfig {
     pub dictionary: bool,
     /// Overrides the size limit of a trained dictionary in bytes.
     pub dictionary_bytes: Option<usize>,
-    /// How trees of the codec `auto` tell which leaves are cold.
+    /// How trees of the codec `auto` detect cold leaves.
     #[serde(with = "as_text")]
     pub temperature: TemperatureRule,
     /// Seed of every random choice.
@@ -145,8 +146,8 @@ impl Default for EvalConfig {
             shift_at: 1_000_000,
             scan_records: 100,
             reads_per_call: 1,
-            // As a tree has that nobody configures, and so in every command. Keys spread by hash over more of them have other neighbours,
-            // which compress less.
+            // As a tree has that nobody configures, and so in every command. Keys spread by hash over more of them have
+            // other neighbours, which compress less.
             shards: 1,
             shard_by_range: false,
             landing_bytes: vec![LandingBytes::Auto],
@@ -178,7 +179,7 @@ impl Default for EvalConfig {
 }
 
 impl EvalConfig {
-    /// Where keys come from, in a word: the format of the records, or a shape.
+    /// Source of keys, in a word: the format of the records, or a shape.
     pub fn key_source(&self) -> String {
         match &self.records {
             Some(format) => format.to_string(),
@@ -191,39 +192,39 @@ impl EvalConfig {
         self.cut.unwrap_or(Cut::Fixed(self.value_bytes))
     }
 
-    /// What does not go together with records of the data's own.
+    /// Checks options that conflict with records.
     fn validate_records(&self) -> Result<(), LabError> {
         let Some(format) = &self.records else { return Ok(()) };
         for (option, given, what) in [
             (
                 "cut",
                 self.cut.is_some(),
-                "how values are cut out of data without records",
+                "how values are cut from data without records",
             ),
-            ("raw", self.raw, "an archive's own bytes, which are no records"),
+            ("raw", self.raw, "an archive's own bytes, which are not records"),
             (
                 "key-shape",
                 self.key_shape != KeyShape::Dense,
-                "how keys are made up where records have none",
+                "the shape of generated keys",
             ),
         ] {
             if given {
                 return Err(LabError::option(
                     option,
-                    format!("this is {what}: leave it out with --records {format}"),
+                    format!("this is {what}: omit it with --records {format}"),
                 ));
             }
         }
         if let Source::Synthetic(_) = self.data {
             return Err(LabError::option(
                 "records",
-                format!("{} has no records: name a file with --data", self.data),
+                format!("{} has no records: set a file with --data", self.data),
             ));
         }
         Ok(())
     }
 
-    /// The law by which a workload's operations choose keys: `hotset` has hot keys where no law was asked for.
+    /// The key distribution of a workload: `hotset` defaults to one with hot keys.
     pub fn distribution_of(&self, workload: Workload) -> Distribution {
         match (workload, self.distribution) {
             (Workload::HotSet, Distribution::Uniform) => Distribution::HOT_SET,
@@ -249,7 +250,7 @@ impl EvalConfig {
         if !(self.seconds > 0.0 && self.seconds <= 86_400.0) {
             return Err(LabError::option(
                 "seconds",
-                format!("{} is not more than 0 and at most 86400", self.seconds),
+                format!("{} must be greater than 0 and at most 86400", self.seconds),
             ));
         }
         between("warmup-seconds", self.warmup_seconds, 0.0, 86_400.0)?;
@@ -274,7 +275,7 @@ impl EvalConfig {
         if self.workloads.contains(&Workload::HotSet) && matches!(self.distribution, Distribution::Latest { .. }) {
             return Err(LabError::option(
                 "distribution",
-                "the keys that `latest` makes hot cannot be moved: take another for the workload `hotset`",
+                "the hot set of `latest` cannot be moved: use another distribution for the workload `hotset`",
             ));
         }
         self.data.validate()?;
@@ -293,26 +294,26 @@ impl EvalConfig {
             let so = self
                 .zlib_accel_so
                 .as_deref()
-                .ok_or_else(|| LabError::option("zlib-accel-so", "the path of libzlib-accel.so is needed"))?;
+                .ok_or_else(|| LabError::option("zlib-accel-so", "the path of libzlib-accel.so is required"))?;
             check_shared_object(so)?;
         }
         Ok(())
     }
 }
 
-/// `LD_PRELOAD` of a file that cannot be loaded is only a warning of the loader, so the file is looked at here.
+/// A file that `LD_PRELOAD` cannot load causes only a warning of the loader, so the file is checked here.
 fn check_shared_object(path: &std::path::Path) -> Result<(), LabError> {
     use std::io::Read;
     if path.to_string_lossy().contains([' ', ':']) {
         return Err(LabError::option(
             "zlib-accel-so",
             format!(
-                "{}: LD_PRELOAD takes no path with a space or a colon; copy or link it",
+                "{}: LD_PRELOAD does not accept a path with a space or a colon; copy or link it",
                 path.display()
             ),
         ));
     }
-    // Asked before it is opened: to open a pipe is to wait for its writer.
+    // Checked before opening: opening a pipe blocks until it has a writer.
     if path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         return Err(LabError::option(
             "zlib-accel-so",

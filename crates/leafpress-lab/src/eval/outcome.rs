@@ -1,4 +1,4 @@
-//! What an evaluation leaves: a row for each run that finished, a reason for each that did not, and where its files are.
+//! Results of an evaluation: a row for each finished run, a reason for each failed one, and the locations of files.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ use crate::harness::Phase;
 /// A run that finished, with its log files.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// What ran.
+    /// The run's setting.
     pub spec: RunSpec,
-    /// What it measured.
+    /// Its measurements.
     pub result: RunResult,
-    /// What its process wrote.
+    /// The log of its process.
     #[serde(serialize_with = "crate::core::paths::serialize")]
     pub log: PathBuf,
     /// Its CPU and memory figures, `None` when they were not collected.
@@ -26,11 +26,11 @@ pub struct Row {
 /// A run that failed.
 #[derive(Debug, Clone, Serialize)]
 pub struct Failure {
-    /// What was to run.
+    /// The run's setting.
     pub spec: RunSpec,
     /// Why it did not, in one line.
     pub reason: String,
-    /// What its process wrote.
+    /// The log of its process.
     #[serde(serialize_with = "crate::core::paths::serialize")]
     pub log: PathBuf,
 }
@@ -44,32 +44,32 @@ pub enum Progress {
         index: usize,
         /// Number of runs.
         total: usize,
-        /// What runs.
+        /// The run in progress.
         spec: Box<RunSpec>,
     },
     /// The run in progress.
     Phase {
-        /// What it is doing.
+        /// Its phase.
         phase: Phase,
-        /// How much of that is done, 0 to 1.
+        /// Its progress, 0 to 1.
         fraction: f64,
     },
     /// The run finished and its row is on disk.
     Finished(Box<Row>),
-    /// The run failed; the evaluation goes on.
+    /// The run failed; the evaluation continues.
     Failed(Box<Failure>),
 }
 
-/// What an evaluation leaves.
+/// Results of an evaluation.
 #[derive(Debug, Clone)]
 pub struct EvalOutcome {
     /// Runs that finished, in order.
     pub rows: Vec<Row>,
     /// Runs that failed.
     pub failures: Vec<Failure>,
-    /// What was stored, in words.
+    /// Description of the data.
     pub data: String,
-    /// What must be known before the figures are believed, a sentence or two each.
+    /// Caveats of the figures, a sentence or two each.
     pub cautions: Vec<String>,
     /// The table for people, ready to print.
     pub table: String,

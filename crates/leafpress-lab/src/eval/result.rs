@@ -1,4 +1,4 @@
-//! What one run measured: the record a run's process hands to its parent.
+//! Measurements of one run: the record that a run's process returns to its parent.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ use crate::harness::timeline::Moment;
 use crate::harness::weigh::{Resident, Weight, is_little};
 
 /// Why the resident memory of little is not known at the end of a run.
-const CHANGED: &str = "so little is weighed after the load, and it changed since; the run's own threads and buffers would be much of \
+const CHANGED: &str = "an index this small is weighed after the load, and it has changed since; the run's own threads and buffers would dominate \
     its growth";
 
-/// What one run measured.
+/// Measurements of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// The engine that ran: see [`leafpress::TreeStats::engine_name`].
@@ -27,7 +27,8 @@ pub struct RunResult {
     pub scans: u64,
     /// Records that scans returned in the timed window.
     pub scanned_records: u64,
-    /// Answers that were not what the key could hold, while loading, running, or in the check of every key after the run.
+    /// Answers that were not what the key could hold, while loading, running, or in the check of every key after the
+    /// run.
     pub mismatches: u64,
     /// The first few of them, in words.
     pub mismatch_examples: Vec<String>,
@@ -39,7 +40,7 @@ pub struct RunResult {
     pub delete_latency: Option<Latency>,
     /// Latencies of whole scans.
     pub scan_latency: Option<Latency>,
-    /// CPU and memory of the run's process, unless it was told not to collect them.
+    /// CPU and memory of the run's process, unless disabled.
     pub resources: Option<Resources>,
     /// Keys that were loaded.
     pub keys: u64,
@@ -53,10 +54,10 @@ pub struct RunResult {
     pub ended: Memory,
     /// Counters over the timed window.
     pub counters: Counters,
-    /// Cores that other processes kept busy in the timed window; `None` where the system does not tell.
+    /// Cores that other processes kept busy in the timed window; `None` if the system does not report it.
     #[serde(default)]
     pub other_cores: Option<f64>,
-    /// Latency over the operations of the timed window, in `hotset`; else empty.
+    /// Latency over the operations of the timed window, in `hotset`; otherwise empty.
     #[serde(default)]
     pub timeline: Vec<Moment>,
 }
@@ -82,14 +83,14 @@ impl RunResult {
         (cores > 0.0).then(|| self.qps() / cores)
     }
 
-    /// Whether what was loaded is so little that the run's own growth says little of it, so that it is to be weighed.
+    /// Whether the loaded data is so small that the run's own growth is imprecise, and it must be weighed.
     pub(crate) fn is_little(&self) -> bool {
         let grown = self.loaded.rss_growth_bytes;
         is_little(grown.map(|bytes| u64::try_from(bytes).unwrap_or(0)))
     }
 
-    /// Puts what the map was weighed at after the load in the place of what the run measured. At the run's end it is known only where
-    /// nothing had changed by then.
+    /// Puts what the map was weighed at after the load in the place of what the run measured. At the run's end it is
+    /// known only where nothing had changed by then.
     pub(crate) fn put_weight(&mut self, weight: &Weight) {
         let as_loaded = self.writes + self.deletes == 0 && self.ended.bytes_held == self.loaded.bytes_held;
         self.loaded.put_resident(&weight.resident);
@@ -111,9 +112,9 @@ pub struct Resources {
     pub system_seconds: f64,
     /// Most resident memory of the process over its whole life, in KiB; the corpus and the check's table are in it.
     pub max_rss_kib: Option<u64>,
-    /// Times a thread waited, over the process's whole life.
+    /// Voluntary context switches, over the process's whole life.
     pub voluntary_switches: u64,
-    /// Times a thread was preempted, over the process's whole life.
+    /// Involuntary context switches, over the process's whole life.
     pub involuntary_switches: u64,
 }
 
@@ -145,8 +146,8 @@ pub struct Memory {
     /// User bytes at which a leaf splits.
     #[serde(default)]
     pub leaf_limit_bytes: u64,
-    /// Growth of the process's resident memory since just before the tree was made, by the system's account, without what its
-    /// allocators have free. Of a tree that takes little: what it was weighed at in a process of its own.
+    /// Growth of the process's resident memory since just before the tree was made, by the system's account, without
+    /// what its allocators have free. Of a tree that takes little: what it was weighed at in a process of its own.
     pub rss_growth_bytes: Option<i64>,
     /// Why that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,7 +155,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The resident memory over the keys and values, if both are there.
+    /// Resident memory over keys and values, if both are known.
     pub fn resident_per_user_byte(&self) -> Option<f64> {
         let resident = self.rss_growth_bytes.filter(|_| self.user_bytes > 0)?;
         Some(resident as f64 / self.user_bytes as f64)
@@ -169,7 +170,7 @@ impl Memory {
 /// Declares [`Counters`] and how it is taken from two snapshots.
 macro_rules! counters {
     ($($field:ident: $path:ident $(. $rest:ident)* => $doc:literal),+ $(,)?) => {
-        /// What the tree and its engine did in the timed window: see [`leafpress::TreeStats`].
+        /// Counters of the tree and its engine in the timed window: see [`leafpress::TreeStats`].
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
         pub struct Counters {
             $(#[doc = $doc] pub $field: u64,)+
@@ -178,7 +179,7 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// What happened between two snapshots.
+            /// Difference of two snapshots.
             pub fn between(before: &leafpress::TreeStats, after: &leafpress::TreeStats) -> Self {
                 Self {
                     $($field: after.$path$(.$rest)*.saturating_sub(before.$path$(.$rest)*),)+
@@ -197,14 +198,14 @@ counters! {
     puts: puts => "Puts.",
     put_bytes: put_bytes => "Bytes of the keys and values that were put.",
     copied_bytes: copied_bytes => "Bytes written into the tree's nodes.",
-    compressed_bytes: compressed_bytes => "Raw bytes given to the codec for what is in the nodes.",
+    compressed_bytes: compressed_bytes => "Raw bytes compressed for the tree's nodes.",
     removes: removes => "Removes.",
     splits: splits => "Leaf splits.",
     merges: merges => "Leaf merges.",
     bg_passes: bg_passes => "Times a background thread woke to work.",
     bg_compactions: bg_compactions => "Leaves compacted in the background.",
-    bg_trylock_misses: bg_trylock_misses => "Leaves the background left because a writer had them.",
-    bg_skipped: bg_skipped => "Leaves the background found already compacted.",
+    bg_trylock_misses: bg_trylock_misses => "Leaves skipped in the background because a writer held them.",
+    bg_skipped: bg_skipped => "Leaves found already compacted in the background.",
     bg_errors: bg_errors => "Background compactions that failed.",
     fg_landing_full: fg_landing_full => "Writes that found the landing buffer full.",
     fg_sync_compactions: fg_sync_compactions => "Compactions done by the writing thread.",
@@ -220,7 +221,7 @@ counters! {
     decompress_calls: engine.decompress_calls => "Engine calls that decompressed a block.",
     decompress_ns: engine.decompress_ns => "Nanoseconds they took, scaled up from those timed.",
     engine_errors: engine.errors => "Engine calls that failed.",
-    fallbacks: engine.fallbacks => "Engine calls a device could not take.",
+    fallbacks: engine.fallbacks => "Engine calls a device could not accept.",
     hardware_calls: engine.hardware_calls => "Engine calls that ran on a device.",
     software_calls: engine.software_calls => "Engine calls that ran on the CPU.",
     call_jobs: engine.call_jobs => "QPL jobs initialised for one call.",

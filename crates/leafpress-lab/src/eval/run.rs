@@ -16,13 +16,14 @@ use crate::harness::child::{Job, Launcher};
 use crate::harness::other_work;
 use crate::harness::weigh::Weight;
 
-/// Runs an evaluation: each codec and configuration in a process of its own (the current executable with the hidden subcommand
-/// [`CHILD_SUBCOMMAND`](crate::CHILD_SUBCOMMAND)), a row in `out_dir/summary.tsv` as soon as it finishes, then the reports.
-/// `cancel` ends the run in progress and keeps the rows finished so far; without any it is an error, and there is no report.
+/// Runs an evaluation: each codec and configuration in a process of its own (the current executable with the hidden
+/// subcommand [`CHILD_SUBCOMMAND`](crate::CHILD_SUBCOMMAND)), a row in `out_dir/summary.tsv` as soon as it finishes,
+/// then the reports. `cancel` ends the run in progress and keeps the rows finished so far; without any, it is an error
+/// and there is no report.
 ///
 /// # Errors
-/// What [`EvalConfig::validate`] finds, unusable data, [`LabError::Cancelled`], or an `out_dir` that cannot be written; nothing is left half-written
-/// then. A run that fails is not an error but a [`Failure`].
+/// Errors of [`EvalConfig::validate`], unusable data, [`LabError::Cancelled`], or an `out_dir` that cannot be written;
+/// nothing is left half-written then. A failed run is not an error but a [`Failure`].
 pub fn run_eval(
     config: &EvalConfig,
     out_dir: &Path,
@@ -44,7 +45,7 @@ pub fn run_eval_with(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<EvalOutcome, LabError> {
     config.validate()?;
-    // Data that cannot be used is told here once, before anything is written, and not by every run.
+    // Unusable data is reported here once, before anything is written, not by every run.
     let data = Dataset::load(config, cancel)?;
     let config = &EvalConfig {
         keys: data.keys,
@@ -146,12 +147,12 @@ pub fn run_eval_with(
     Ok(outcome)
 }
 
-/// What was weighed so far. What is loaded depends on the codec and the configuration, but not on the workload.
+/// Weights so far. They depend on the codec and the configuration, but not on the workload.
 #[derive(Default)]
 struct Weights(Vec<(RunSpec, Weight)>);
 
 impl Weights {
-    /// The weight of what `spec` loads, asked for once.
+    /// The weight of the data loaded by `spec`, computed once.
     fn of(&mut self, spec: &RunSpec, ask: impl FnOnce(&Job<&str, RunSpec>) -> Weight) -> &Weight {
         let load = RunSpec {
             workload: Workload::ReadOnly,
@@ -171,8 +172,8 @@ impl Weights {
     }
 }
 
-/// Starts a process with the library that some runs preload, and looks whether zlib's calls go through it. The loader only warns of
-/// what it cannot preload, and zlib would run under another name.
+/// Starts a process with the library that some runs preload, and checks that zlib's calls go through it. The loader
+/// only warns of a library that it cannot preload, and zlib would run under another name.
 fn check_preload(launcher: &Launcher, runs: &[Configuration], cancel: &AtomicBool) -> Result<(), LabError> {
     let mut preloads = runs.iter().filter_map(|run| Some((run, run.preload.as_deref()?)));
     // All of them preload the same one.
@@ -183,7 +184,7 @@ fn check_preload(launcher: &Launcher, runs: &[Configuration], cancel: &AtomicBoo
         name: super::ENGINE,
         request: &run.spec,
     };
-    // Nobody reads what it writes.
+    // Its output is discarded.
     let logs = tempfile::tempdir().map_err(|e| LabError::io(std::env::temp_dir(), e))?;
     let log = logs.path().join("probe.log");
     let engine = launcher.call::<_, String>(&request, Some(library), &log, cancel, &mut |_, _| {});
@@ -191,7 +192,7 @@ fn check_preload(launcher: &Launcher, runs: &[Configuration], cancel: &AtomicBoo
     let reason = match engine {
         Ok(engine) if engine == "zlib_accel_preload" => return Ok(()),
         Ok(_) => format!(
-            "{library} was preloaded, but zlib's calls do not go through it: it is another library, or one that it needs is \
+            "{library} was preloaded, but zlib's calls do not go through it: it is another library, or a library that it needs is \
              missing (`ldd {library}` shows which)"
         ),
         Err(LabError::Child { reason }) => format!("{library} cannot be preloaded: {reason}"),

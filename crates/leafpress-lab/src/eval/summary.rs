@@ -256,7 +256,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Makes the file, in place of an older one, with its header.
+    /// Creates the file with its header, replacing an older one.
     ///
     /// # Errors
     /// [`LabError::Io`] when it cannot be written.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::LabError;
 
-/// What one operation of a run does.
+/// One operation of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {

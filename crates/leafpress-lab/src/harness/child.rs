@@ -1,9 +1,9 @@
-//! Runs in processes of their own: the parent's side and the child's.
+//! Runs in child processes: the parent's side and the child's.
 //!
 //! The parent starts this executable again under a hidden subcommand and writes one line of JSON, the request, to its
-//! stdin, which stays open: when it closes, the parent is gone, and the child stops. The child writes its progress to stderr and
-//! its answer to stdout, each as a line with a mark in front, so that whatever a preloaded library prints does no harm. All
-//! the rest of both goes to the run's log.
+//! stdin, which stays open: when it closes, the parent is gone, and the child stops. The child writes its progress to
+//! stderr and its answer to stdout, each as a line with a mark in front, so that whatever a preloaded library prints
+//! does no harm. All the rest of both goes to the run's log.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -28,12 +28,12 @@ pub const CHILD_SUBCOMMAND: &str = "__eval-run";
 
 const PROGRESS_MARK: &str = "@progress ";
 const RESULT_MARK: &str = "@result ";
-/// Lines of a failed child's output that are told.
+/// Maximum lines of a failed child's output to report.
 const TAIL_LINES: usize = 3;
 /// How often the parent looks whether it was cancelled.
 const POLL: Duration = Duration::from_millis(50);
 
-/// What a child is to do: the job's name, which says who does it, and what that one is told.
+/// A child's task: the job's name, which selects its implementation, and the request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Job<Name, Request> {
     pub(crate) name: Name,
@@ -55,7 +55,7 @@ impl Launcher {
     /// This executable, under [`CHILD_SUBCOMMAND`].
     ///
     /// # Errors
-    /// [`LabError::System`] when the system does not tell which executable this is.
+    /// [`LabError::System`] when the path of this executable is unknown.
     pub fn current_exe() -> Result<Self, LabError> {
         let program =
             std::env::current_exe().map_err(|e| LabError::System(format!("cannot find this executable: {e}")))?;
@@ -66,11 +66,12 @@ impl Launcher {
         })
     }
 
-    /// Runs a child to its end and returns its answer. All it writes besides goes to `log`.
+    /// Runs a child to its end and returns its answer. Other output goes to `log`.
     ///
     /// # Errors
-    /// [`LabError::Child`] when it cannot be started, crashes, fails, or does not answer; [`LabError::Cancelled`] when `cancel`
-    /// was set, in which case it was killed, and when a Ctrl-C ended it; [`LabError::Io`] when the log cannot be written.
+    /// [`LabError::Child`] when it cannot be started, crashes, fails, or does not answer; [`LabError::Cancelled`] when
+    /// `cancel` was set, in which case it was killed, and when a Ctrl-C ended it; [`LabError::Io`] when the log cannot
+    /// be written.
     pub fn call<Q: Serialize, T: DeserializeOwned>(
         &self,
         request: &Q,
@@ -88,7 +89,8 @@ impl Launcher {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // A group of its own, so that a Ctrl-C in the terminal reaches only the parent, which ends the child itself.
+        // In its own process group, so that Ctrl-C in the terminal reaches only the parent, which ends the child
+        // itself.
         command.process_group(0);
         if let Some(library) = preload {
             // The shim looks for zlib's functions when it is loaded, and this executable is not linked with zlib.
@@ -148,7 +150,7 @@ impl Conversation {
         let (send, lines) = mpsc::channel();
         forward(stdout, send.clone());
         forward(stderr, send);
-        // A child that dies at once closes the pipe; its exit says more than the write's error would.
+        // A child that dies at once closes the pipe; its exit status is more informative than the write's error.
         let _ = writeln!(stdin, "{request}").and_then(|()| stdin.flush());
         loop {
             if cancel.load(Ordering::Relaxed) {
@@ -163,7 +165,8 @@ impl Conversation {
         }
         let status = self.wait(cancel)?;
         drop(stdin);
-        // A Ctrl-C that came before the child had a group of its own went to both, and this process may not have heard of it yet.
+        // A Ctrl-C that came before the child had a group of its own went to both, and this process may not have heard
+        // of it yet.
         if status.signal() == Some(nix::sys::signal::Signal::SIGINT as i32) {
             return Err(LabError::Cancelled);
         }
@@ -204,7 +207,7 @@ impl Conversation {
         }
     }
 
-    /// How it ended and what it said last, as one line.
+    /// How it ended, with its last output, in one line.
     fn obituary(&self, status: ExitStatus) -> String {
         let end = match (status.signal(), status.code()) {
             (Some(signal), _) => {
@@ -235,10 +238,11 @@ fn forward(pipe: impl Read + Send + 'static, to: mpsc::Sender<String>) {
     });
 }
 
-/// The process of one run of any kind: reads a request from stdin, does the work, writes its answer to stdout and its progress to
-/// stderr. An executable must call this under the subcommand that its [`Launcher`] names, and end with the code it returns.
+/// The process of one run of any kind: reads a request from stdin, does the work, writes its answer to stdout and its
+/// progress to stderr. An executable must call this under the subcommand that its [`Launcher`] names, and end with the
+/// code it returns.
 ///
-/// The work is told to stop when the parent is gone.
+/// The work is cancelled when the parent is gone.
 pub fn serve<Q, A, E>(work: impl FnOnce(Q, &Arc<AtomicBool>, &mut dyn FnMut(Phase, f64)) -> Result<A, E>) -> ExitCode
 where
     Q: DeserializeOwned,

@@ -1,4 +1,4 @@
-//! Keeps the threads of a run in step with the one that drives them: they warm up, run, and hand back what they did.
+//! Keeps the threads of a run in step with their driver: they warm up, run, and return their results.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 
 use crate::core::LabError;
 
-/// A driver that waits for its threads looks at them so often at the least.
+/// Maximum interval at which a driver checks its threads.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// For so long a thread that waits keeps its processor, if no other thread wants it: it is then off at once.
+/// Time that a waiting thread spins, yielding to other threads, for a low latency.
 const AWAKE: Duration = Duration::from_millis(2);
-/// After that it sleeps for so long at a time.
+/// After that it sleeps this long at a time.
 const NAP: Duration = Duration::from_micros(50);
 
-/// What all threads wait for, in order.
+/// States that all threads wait for, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Stage {
     Closed,
     WarmUp,
     Timed,
-    /// There is no run after all.
+    /// The run was called off.
     Abandoned,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Gate<'s, T> {
     /// Ends the stage in progress; threads look at it themselves.
     stop: &'s AtomicBool,
     open: AtomicU8,
-    /// Times a thread came to the gate.
+    /// Arrivals of threads at the gate.
     arrived: AtomicUsize,
     /// Threads that have not ended.
     working: AtomicUsize,
@@ -64,7 +64,7 @@ impl<'s, T: Send> Gate<'s, T> {
         }
     }
 
-    /// Starts a thread. When that cannot be, the gate is opened for those that wait: there is no run.
+    /// Starts a thread. On failure, the run is called off for waiting threads.
     ///
     /// # Errors
     /// [`LabError::System`] with the thread's number.
@@ -87,7 +87,7 @@ impl<'s, T: Send> Gate<'s, T> {
         Ok(())
     }
 
-    /// A thread's side: waits until the gate is open so far; false when there is no run.
+    /// Thread side: waits for a state of the gate; returns false if the run is called off.
     pub(crate) fn pass(&self, stage: Stage) -> bool {
         self.arrived.fetch_add(1, Ordering::AcqRel);
         self.driver.unpark();
@@ -105,7 +105,7 @@ impl<'s, T: Send> Gate<'s, T> {
         }
     }
 
-    /// A thread's side: works, and tells of a failure. A panic is one too, and does not leave the other threads
+    /// Thread side: works, and reports a failure. A panic counts as one, and does not leave the other threads
     /// waiting.
     pub(crate) fn work<R>(
         &self,
@@ -121,12 +121,12 @@ impl<'s, T: Send> Gate<'s, T> {
         None
     }
 
-    /// A thread's side: hands back what it did.
+    /// Thread side: returns its results.
     pub(crate) fn finish(&self, done: T) {
         self.finished.lock().unwrap_or_else(PoisonError::into_inner).push(done);
     }
 
-    /// Ends the run; the first failure is told.
+    /// Ends the run; the first failure is reported.
     pub(crate) fn fail(&self, error: LabError) {
         self.stop.store(true, Ordering::Relaxed);
         self.failure
@@ -158,12 +158,12 @@ impl<'s, T: Send> Gate<'s, T> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Whether a thread is there. The driver, parked, is woken when one ends.
+    /// Whether a thread has arrived. The parked driver is woken when one ends.
     pub(crate) fn at_work(&self) -> bool {
         self.working.load(Ordering::Acquire) > 0
     }
 
-    /// What the threads handed back.
+    /// Results of the threads.
     ///
     /// # Errors
     /// The first failure of a thread.
@@ -179,7 +179,7 @@ impl<'s, T: Send> Gate<'s, T> {
 mod tests {
     use super::*;
 
-    /// Three threads that warm up and run: what each handed back, or why there was no run.
+    /// Runs three threads that warm up and run; returns their results, or why the run was called off.
     fn run(body: impl Fn(&Gate<'_, usize>, usize) + Sync, abandon: bool) -> (Result<Vec<usize>, LabError>, bool) {
         let stop = AtomicBool::new(false);
         let gate = Gate::new(&stop);

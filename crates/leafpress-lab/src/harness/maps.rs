@@ -1,7 +1,8 @@
 //! The registry's uncompressed concurrent ordered maps, as stores.
 //!
-//! Keys and values are arrays where all have one length, and boxed where they have not: the cheapest these maps can have them. Keys
-//! shorter than the array are padded with zeros behind, which keeps their order as long as all keys of a map have the same length.
+//! Keys and values are arrays where all have one length, and boxed where they have not: the cheapest these maps can
+//! have them. Keys shorter than the array are padded with zeros behind, which keeps their order as long as all keys of
+//! a map have the same length.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -16,19 +17,19 @@ use scc::{Guard, TreeIndex};
 
 use crate::harness::store::{ConditionalStore, Store};
 
-/// What these maps have as keys.
+/// A key of these maps.
 pub(crate) trait Key: Clone + Ord + Hash + Borrow<Self::Probe> + Send + Sync + 'static {
-    /// What a key is looked up by: nothing is allocated for it.
+    /// The borrowed form of a key, for lookups without allocation.
     type Probe: Ord + Hash + ?Sized;
     /// The key's bytes, padded if its length is fixed.
     fn take(bytes: &[u8]) -> Result<Self, TreeError>;
-    /// Hands out what finds the key with these bytes.
+    /// Passes the lookup form of the key with these bytes.
     fn probe<R>(bytes: &[u8], look: impl FnOnce(&Self::Probe) -> R) -> Result<R, TreeError>;
     /// The key with its padding.
     fn bytes(&self) -> &[u8];
 }
 
-/// What these maps have as values.
+/// A value of these maps.
 pub(crate) trait Value: Clone + Send + Sync + 'static {
     /// A copy of the bytes.
     fn take(bytes: &[u8]) -> Result<Self, TreeError>;
@@ -180,7 +181,8 @@ impl<V: Value> Store for MassTree15<V> {
         let mut left = limit;
         let mut from = RangeBound::Included(start);
         if start.len() > LAYERS_THAT_INCLUDE && left > 0 {
-            // Scans of masstree 0.9.5 leave the first key out when it lies deeper than two layers of 8 bytes, so it is read apart.
+            // Scans of masstree 0.9.5 leave the first key out when it lies deeper than two layers of 8 bytes, so it is
+            // read apart.
             if let Some(value) = self.get_ref(start, &guard) {
                 visit(start, (*value).bytes());
                 left -= 1;
@@ -204,7 +206,7 @@ impl<V: Value> Store for MassTree15<V> {
 }
 
 impl<V: Value> ConditionalStore for MassTree15<V> {
-    /// Two steps: exact only while nobody else writes the key.
+    /// Two steps: exact only without concurrent writes of the key.
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         fits_masstree(key)?;
         let guard = self.guard();
@@ -214,7 +216,7 @@ impl<V: Value> ConditionalStore for MassTree15<V> {
         Ok(self.insert_with_guard(key, V::take(value)?, &guard).is_none())
     }
 
-    /// Two steps: exact only while nobody removes the key.
+    /// Two steps: exact only without a concurrent removal of the key.
     fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         fits_masstree(key)?;
         let guard = self.guard();
@@ -273,7 +275,7 @@ impl<K: Key, V: Value> ConditionalStore for TreeIndex<K, V> {
         Ok(self.insert_sync(K::take(key)?, V::take(value)?).is_ok())
     }
 
-    /// Two steps: exact only while nobody removes the key.
+    /// Two steps: exact only without a concurrent removal of the key.
     fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         if !K::probe(key, |key| self.contains(key))? {
             return Ok(false);
@@ -290,7 +292,7 @@ impl<K: Key, V: Value> ConditionalStore for TreeIndex<K, V> {
 
 impl<K: Key, V: Value> Store for SkipMap<K, V> {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
-        // `insert` does not tell, so this is exact only while nobody else writes the key.
+        // `insert` does not report it, so this is exact only without concurrent writes of the key.
         let new = !K::probe(key, |key| self.contains_key(key))?;
         self.insert(K::take(key)?, V::take(value)?);
         Ok(new)
@@ -319,7 +321,7 @@ impl<K: Key, V: Value> Store for SkipMap<K, V> {
 }
 
 impl<K: Key, V: Value> ConditionalStore for SkipMap<K, V> {
-    /// Exact only while nobody else inserts the key: the map does not tell whose insert won.
+    /// Exact only without concurrent inserts of the key: the map does not report which insert won.
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         let value = V::take(value)?;
         let mut made = false;
@@ -330,7 +332,7 @@ impl<K: Key, V: Value> ConditionalStore for SkipMap<K, V> {
         Ok(made)
     }
 
-    /// Two steps: exact only while nobody removes the key.
+    /// Two steps: exact only without a concurrent removal of the key.
     fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
         if !K::probe(key, |key| self.contains_key(key))? {
             return Ok(false);

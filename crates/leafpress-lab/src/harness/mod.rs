@@ -1,5 +1,5 @@
-//! What runs of every kind share: processes of their own, the gate that keeps threads in step, the map under test, the maps it is compared with, what
-//! they weigh, and the oracle that knows what each answer may be. Knows no command.
+//! Common parts of runs: child processes, the gate that keeps threads in step, the map under test, the maps it is
+//! compared with, their weights, and the oracle of valid answers. Independent of any command.
 
 pub mod child;
 #[cfg(any(feature = "bench", feature = "cache", feature = "pool"))]

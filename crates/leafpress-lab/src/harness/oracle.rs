@@ -1,15 +1,15 @@
-//! What every key may hold, so that a reader can check any answer without a lock.
+//! The possible values of every key, so that a reader can check any answer without a lock.
 //!
-//! Every mutation of a key gets the next *version* of that key. What a version is follows from the key and the version alone:
-//! a delete, or a put of one certain cut of the corpus. So nothing is stamped into the values: they are the corpus's own bytes,
-//! byte for byte, and stay as compressible as they are.
+//! Every mutation of a key gets the next *version* of that key. What a version is follows from the key and the version
+//! alone: a delete, or a put of one certain cut of the corpus. So nothing is stamped into the values: they are the
+//! corpus's own bytes, byte for byte, and remain equally compressible.
 //!
-//! A reader accepts every version that some order of the mutations allows. Mutations of one key fall into *busy periods*, in
-//! which at least one is under way, and quiet times between them. When a period ends, everything before it is overwritten, but
-//! any of its own versions may have come last. Hence the rule, for a read that began after period P ended and saw versions up to
-//! `issued` by its end: good is what a version from P's first one (the *floor*) to `issued` says, and nothing else. Where no two
-//! threads mutate a key at once, as nearly always, P is a single version and so is the choice. A stale, torn, foreign or missing
-//! value is a mismatch.
+//! A reader accepts every version that some order of the mutations allows. Mutations of one key fall into *busy
+//! periods*, in which at least one is under way, and quiet times between them. When a period ends, everything before it
+//! is overwritten, but any of its own versions may have come last. Hence the rule, for a read that began after period P
+//! ended and saw versions up to `issued` by its end: good is what a version from P's first one (the *floor*) to
+//! `issued` says, and nothing else. Where no two threads mutate a key at once, as nearly always, P is a single version
+//! and so is the choice. A stale, torn, foreign or missing value is a mismatch.
 
 use std::cmp::Ordering as Order;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::core::corpus::{Assignment, Corpus, Pairing};
 use crate::core::keys::{below, mix};
 use crate::core::resources;
 
-/// What the keys `0..keys` may hold. All are at version 0, a put, before anything is issued.
+/// Possible values of the keys `0..keys`. All are at version 0, a put, before anything is issued.
 #[derive(Debug)]
 pub struct Ledger {
     corpus: Arc<Corpus>,
     cells: Box<[Cell]>,
-    /// Whether a mutation was ever issued. Until then every key is at version 0, and no cell need be looked at: in a large key space
-    /// that is a cache miss for every read.
+    /// Whether a mutation was ever issued. Until then every key is at version 0, and no cell need be looked at: in a
+    /// large key space that is a cache miss for every read.
     touched: AtomicBool,
     /// Which cut each version of a key is.
     assignment: Assignment,
@@ -81,7 +81,7 @@ pub struct Ticket {
     before: Option<u32>,
 }
 
-/// What a mutation does.
+/// A mutation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutation<'c> {
     /// Puts this value.
@@ -115,7 +115,7 @@ impl Ledger {
         self.cells.len() as u64
     }
 
-    /// What version `version` of key `id` does.
+    /// The effect of version `version` of key `id`.
     ///
     /// Version 0 is a put of the cut that the key is loaded with: see [`Assignment`].
     #[inline]
@@ -153,7 +153,8 @@ impl Ledger {
     pub fn prefetch_value(&self, id: u64, next: bool) {
         let issued = self.issued(id);
         let value = self.value(id, issued.wrapping_add(u32::from(next)));
-        // By lines, not by steps from the value's first byte: a cut seldom begins where a line does, and its end would be left out.
+        // By lines, not by steps from the value's first byte: a cut seldom begins where a line does, and its end would
+        // be left out.
         let into_line = value.as_ptr().addr() % LINE_BYTES;
         let first = value.as_ptr().wrapping_sub(into_line);
         for offset in (0..into_line + value.len()).step_by(LINE_BYTES).take(PREFETCHED_LINES) {
@@ -161,10 +162,11 @@ impl Ledger {
         }
     }
 
-    /// Issues the next version of key `id`; every ticket must be handed back to [`Ledger::settle`] once the mutation is done.
+    /// Issues the next version of key `id`; every ticket must be handed back to [`Ledger::settle`] once the mutation is
+    /// done.
     #[inline]
     pub fn issue(&self, id: u64) -> Ticket {
-        // Before the mutation is done: who reads what it put finds this set.
+        // Before the mutation: a reader of its result sees this set.
         if !self.touched.load(Ordering::Relaxed) {
             self.touched.store(true, Ordering::Release);
         }
@@ -195,13 +197,14 @@ impl Ledger {
         }
     }
 
-    /// What the ticket's mutation is to do.
+    /// The mutation of the ticket.
     #[inline]
     pub fn mutation_of(&self, ticket: Ticket) -> Mutation<'_> {
         self.mutation(ticket.id, ticket.version)
     }
 
-    /// Takes a done mutation back. `was_there` is what the map said of the key before it; the answer is whether that can be.
+    /// Takes a done mutation back. `was_there` is what the map said of the key before it; the answer is whether that
+    /// can be.
     #[inline]
     pub fn settle(&self, ticket: Ticket, was_there: bool) -> bool {
         let cell = &self.cells[ticket.id as usize];
@@ -271,14 +274,14 @@ impl Ledger {
 }
 
 const LINE_BYTES: usize = 64;
-/// Lines of a value that are asked for ahead of time; the processor follows a longer run by itself.
+/// Cache lines of a value to prefetch; the hardware prefetcher handles longer runs.
 const PREFETCHED_LINES: usize = 4;
 
-/// Asks for a cache line while other work goes on.
+/// Prefetches a cache line.
 #[inline(always)]
 pub(crate) fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch accesses no memory that the program can tell.
+    // SAFETY: a prefetch has no visible memory access.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(address.cast());

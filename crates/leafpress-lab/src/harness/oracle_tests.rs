@@ -114,7 +114,8 @@ fn versions_wrap_around() {
     }
 }
 
-/// One key, a register that is always right, and threads that read and write it: never a false mismatch, and the floor follows.
+/// One key, a register that is always right, and threads that read and write it: never a false mismatch, and the floor
+/// follows.
 #[test]
 fn threads_on_one_key_never_see_a_false_mismatch() {
     let ledger = ledger(1, 20);

@@ -5,8 +5,8 @@ use crate::core::resources::cores;
 /// A caution is given from this fraction of the cores on, and from this many cores.
 const BUSY: (f64, f64) = (0.1, 0.25);
 
-/// That other processes kept this many cores busy, where that is enough to change what was measured. `unchanged` names the figures that do not
-/// depend on it.
+/// That other processes kept this many cores busy, where that is enough to change what was measured. `unchanged` names
+/// the figures that do not depend on it.
 pub(crate) fn caution(other_cores: Option<f64>, unchanged: &str) -> Option<String> {
     let (other_cores, cores) = (other_cores?, cores() as f64);
     (other_cores >= BUSY.1.max(cores * BUSY.0)).then(|| {

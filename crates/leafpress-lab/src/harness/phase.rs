@@ -1,8 +1,8 @@
-//! What a run is doing, for whoever watches it.
+//! The phase of a run, for progress reports.
 
 use serde::{Deserialize, Serialize};
 
-/// What a run is doing.
+/// The phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {

@@ -1,4 +1,4 @@
-//! What a run needs of the map under test.
+//! The interface of a map under test.
 
 use leafpress::{Tree, TreeError, TreeStats};
 
@@ -10,14 +10,14 @@ pub trait Store: Send + Sync {
     /// Inserts or replaces; returns whether the key was new.
     ///
     /// # Errors
-    /// What the map says.
+    /// The map's error.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError>;
 
-    /// Takes records whose keys ascend, and returns how many were new; nothing, before any is asked for, where the map
+    /// Takes records whose keys ascend, and returns how many were new; `None`, before any is requested, if the map
     /// has no other way to do so than to put each.
     ///
     /// # Errors
-    /// What the map says.
+    /// The map's error.
     fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, TreeError>> {
         let _ = records;
         None
@@ -26,14 +26,14 @@ pub trait Store: Send + Sync {
     /// Replaces `value` by the key's value; false when absent.
     ///
     /// # Errors
-    /// What the map says.
+    /// The map's error.
     fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError>;
 
-    /// Replaces each of `values` by the value of the key at its index, and each of `found` by whether there is one. All three are of one
-    /// length.
+    /// Replaces each of `values` by the value of the key at its index, and each of `found` by whether there is one. All
+    /// three are of one length.
     ///
     /// # Errors
-    /// What the map says, if it cannot tell one of the values.
+    /// The map's error, if it cannot answer for one of the values.
     fn get_many_into(&self, keys: &[&[u8]], values: &mut [Vec<u8>], found: &mut [bool]) -> Result<(), TreeError> {
         for ((key, value), found) in keys.iter().zip(values).zip(found) {
             *found = self.get_into(key, value)?;
@@ -41,22 +41,22 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
-    /// Removes the key; returns whether it was there.
+    /// Removes the key; returns whether it existed.
     ///
     /// # Errors
-    /// What the map says.
+    /// The map's error.
     fn remove(&self, key: &[u8]) -> Result<bool, TreeError>;
 
     /// Visits up to `limit` records from `start` on, ascending.
     ///
     /// # Errors
-    /// What the map says.
+    /// The map's error.
     fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), TreeError>;
 
     /// Number of records.
     fn len(&self) -> usize;
 
-    /// Whether there is no record.
+    /// Whether it is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -64,7 +64,7 @@ pub trait Store: Send + Sync {
     /// Waits until background work that was due is done.
     ///
     /// # Errors
-    /// What the map says, if it is not done.
+    /// The map's error.
     fn settle(&self) -> Result<(), TreeError> {
         Ok(())
     }
@@ -77,30 +77,30 @@ pub trait Store: Send + Sync {
     /// Checks every structural invariant.
     ///
     /// # Errors
-    /// What is broken.
+    /// The broken invariant.
     fn validate(&self) -> Result<(), TreeError> {
         Ok(())
     }
 }
 
-/// A store whose writes can depend on the key being there, and which hands out values without copying them.
+/// A store with conditional writes, and with reads that do not copy values.
 pub trait ConditionalStore: Store {
-    /// Inserts unless the key is there; returns whether it inserted.
+    /// Inserts unless the key exists; returns whether it inserted.
     ///
     /// # Errors
-    /// What the map says.
+    /// The map's error.
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError>;
 
-    /// Replaces the value if the key is there; returns whether it did.
+    /// Replaces the value if the key exists; returns whether it did.
     ///
     /// # Errors
-    /// What the map says.
+    /// The map's error.
     fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError>;
 
     /// Calls `read` once with the key's value; false, and no call, when absent.
     ///
     /// # Errors
-    /// What the map says.
+    /// The map's error.
     fn read(&self, key: &[u8], read: impl FnMut(&[u8])) -> Result<bool, TreeError>;
 }
 

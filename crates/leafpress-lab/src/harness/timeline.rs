@@ -36,10 +36,10 @@ pub(crate) struct Timeline {
     moments: Vec<Moment>,
 }
 
-/// What is due after a batch.
+/// The action due after a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// A stretch ended: its mean is asked for.
+    /// An interval ended: its mean is requested.
     pub(crate) moment: bool,
     /// The hot keys move now.
     pub(crate) move_hot_keys: bool,
@@ -71,7 +71,8 @@ impl Timeline {
         }
     }
 
-    /// The stretch that ended had this mean latency, and the store now holds so much, where this thread is the one to ask.
+    /// Records the mean latency of the interval that ended, and the store's memory, if this thread is the one that
+    /// reports it.
     pub(crate) fn push(&mut self, mean_ns: f64, bytes_held: u64) {
         self.moments.push(Moment {
             operations: self.stretch * (self.moments.len() as u64 + 1),
@@ -86,7 +87,7 @@ impl Timeline {
     }
 }
 
-/// The threads' moments as one line, as far as all have come; the first thread's say what was held.
+/// Merges the threads' moments into one line, as far as all have reached them; the first thread's report memory.
 pub(crate) fn merge(threads: &[Vec<Moment>]) -> Vec<Moment> {
     let Some((first, others)) = threads.split_first() else {
         return Vec::new();
@@ -113,11 +114,12 @@ pub(crate) struct Move {
     pub(crate) worst_ns: f64,
     /// The mean of the run's last stretches, as many as were taken for `before_ns`.
     pub(crate) end_ns: f64,
-    /// Operations from the move to the first stretch that took at most a tenth longer than before; `None` where the run ended first.
+    /// Operations from the move to the first stretch that took at most a tenth longer than before; `None` where the run
+    /// ended first.
     pub(crate) back_after: Option<u64>,
 }
 
-/// What a move at `shift_at` operations did; `None` where the run ended before it.
+/// The effect of a move at `shift_at` operations; `None` if the run ended before it.
 pub(crate) fn around_move(timeline: &[Moment], shift_at: u64) -> Option<Move> {
     let at = timeline.partition_point(|moment| moment.operations <= shift_at);
     let (before, after) = timeline.split_at(at);

@@ -1,4 +1,4 @@
-//! How pages are asked for: by a law, or as a trace has it.
+//! Access distributions of pages: independent, or from a trace.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use super::replacement::lru_hit_ratio;
 use crate::core::LabError;
 use crate::core::keys::Distribution;
 
-/// How pages are asked for.
+/// The access distribution of pages.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Access {
-    /// Independently of each other, by a law.
+    /// Independent accesses, by a distribution.
     Law(Distribution),
     /// As measured.
     Trace(Arc<Trace>),
 }
 
 impl Access {
-    /// A law: `uniform` (or `even`), `X,Y` (the hot X percent of the pages get Y percent of the accesses), `hotset:X:Y`, `zipfian[:THETA]`,
-    /// `self-similar[:H]`.
+    /// Parses a distribution: `uniform` (or `even`), `X,Y` (the hot X percent of the pages get Y percent of the
+    /// accesses), `hotset:X:Y`, `zipfian[:THETA]`, `self-similar[:H]`.
     ///
     /// # Errors
     /// [`LabError::Option`] of `distribution`.
@@ -37,15 +37,16 @@ impl Access {
         };
         match text.parse::<Distribution>() {
             Ok(Distribution::Latest { .. }) => Err(refuse(
-                "latest needs records in an order of writing, which pages have not".into(),
+                "latest needs an insertion order, which pages do not have".into(),
             )),
-            // Of a hot set with all the accesses, or none, some pages are never asked for: that is data that is not there.
+            // With all or none of the accesses on the hot set, some pages are never requested: they are not part of the
+            // data.
             Ok(law) => Ok(Self::Law(law)),
-            Err(_) => Err(refuse("no law of access".into())),
+            Err(_) => Err(refuse("unknown distribution".into())),
         }
     }
 
-    /// The laws and traces as they are named in reports.
+    /// The name used in reports.
     pub fn name(&self) -> String {
         match self {
             Self::Law(law) => law.to_string(),
@@ -53,7 +54,7 @@ impl Access {
         }
     }
 
-    /// Pages by how often they are asked for, the hottest first.
+    /// Pages by access frequency, the hottest first.
     pub(super) fn tiers(&self, pages: f64) -> Vec<Tier> {
         match self {
             Self::Law(law) => tiers(*law, pages),
@@ -61,7 +62,7 @@ impl Access {
         }
     }
 
-    /// The share of the accesses that go to the hottest `hottest` of `pages`.
+    /// The share of the accesses on the hottest `hottest` of `pages`.
     pub(super) fn mass(&self, pages: f64, hottest: f64) -> f64 {
         match self {
             Self::Law(law) => mass_of_hottest(*law, pages, hottest / pages),

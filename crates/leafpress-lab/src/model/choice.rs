@@ -1,17 +1,19 @@
-//! Which share is best, and which gain counts: one rule for `model`, `advise` and the page, so that they never contradict each other.
+//! Which share is best, and which gain counts: one rule for `model`, `advise` and the page, so that they never
+//! contradict each other.
 
 use super::{Method, Point};
 
-/// The most of the memory that is recommended for compressed pages: with fewer raw pages threads wait for each other's frames.
+/// The most of the memory that is recommended for compressed pages: with fewer raw pages threads wait for each other's
+/// frames.
 pub const MAX_COMPRESSED: f64 = 15.0 / 16.0;
 
-/// A gain of less than this share of the time is too small to be told from the errors of what it is computed from.
+/// A gain of less than this share of the time is within the error of the inputs.
 pub const WITHIN_ERROR: f64 = 0.05;
 
 /// Differences smaller than this, in microseconds, are rounding.
 pub(crate) const NOTHING_US: f64 = 1e-9;
 
-/// The most of the memory that is recommended by these formulas: the thesis knows no bound.
+/// The recommended maximum of the memory for compressed pages by these formulas: the thesis has no limit.
 pub(super) fn most_compressed(method: Method) -> f64 {
     match method {
         Method::Corrected => MAX_COMPRESSED,
@@ -19,7 +21,7 @@ pub(super) fn most_compressed(method: Method) -> f64 {
     }
 }
 
-/// The point with the least microseconds a page; of equal ones the one that comes first, beginning with no compression.
+/// The point with the lowest microseconds per page; the first of equal ones, beginning with no compression.
 pub(crate) fn least(raw: Point, points: impl IntoIterator<Item = Point>) -> Point {
     let better = |one: Point, other: Point| {
         if other.us_per_page < one.us_per_page - NOTHING_US {

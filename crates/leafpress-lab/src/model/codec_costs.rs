@@ -1,4 +1,4 @@
-//! What a codec gains and costs, as the model takes it.
+//! Ratio and costs of a codec, as inputs of the model.
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,8 +31,8 @@ impl CodecCosts {
         }
     }
 
-    /// LZ4 and zstd as the thesis has them: table 4, for pages of 8 KB on an i7-7700K. The times are those of eight threads that compress in
-    /// bulk, wall time over pages.
+    /// LZ4 and zstd as the thesis has them: table 4, for pages of 8 KB on an i7-7700K. The times are those of eight
+    /// threads that compress in bulk, wall time over pages.
     pub fn of_thesis() -> Vec<Self> {
         vec![Self::new("lz4", 2.13, 2.0, 1.0), Self::new("zstd", 2.97, 8.0, 3.0)]
     }
@@ -40,17 +40,19 @@ impl CodecCosts {
     pub(super) fn validate(&self) -> Result<(), LabError> {
         let refuse = |reason: String| Err(LabError::option("codec-costs", format!("{self}: {reason}")));
         if self.name.is_empty() || self.name.chars().any(char::is_control) {
-            return refuse("a name is one word or more".into());
+            return refuse("the name is missing".into());
         }
         if !(1.0..=1000.0).contains(&self.ratio) {
             return refuse(format!(
-                "the ratio, raw bytes over compressed, is 1 to 1000, not {}",
+                "the ratio, raw bytes over compressed, must be between 1 and 1000, not {}",
                 self.ratio
             ));
         }
         for (what, us) in [("compress", self.compress_us), ("decode", self.decompress_us)] {
             if !(0.0..=1e6).contains(&us) {
-                return refuse(format!("microseconds to {what} a page are 0 to 1000000, not {us}"));
+                return refuse(format!(
+                    "microseconds to {what} a page must be between 0 and 1000000, not {us}"
+                ));
             }
         }
         Ok(())
@@ -86,7 +88,7 @@ impl FromStr for CodecCosts {
             LabError::option(
                 "codec-costs",
                 format!(
-                    "`{text}`: use NAME=RATIO,COMPRESS_US,DECOMPRESS_US, microseconds for a page, as in zstd:1=2.97,8,3"
+                    "`{text}`: use NAME=RATIO,COMPRESS_US,DECOMPRESS_US, microseconds per page, as in zstd:1=2.97,8,3"
                 ),
             )
         })?;

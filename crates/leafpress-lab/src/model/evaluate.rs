@@ -1,4 +1,4 @@
-//! The model worked out: points over the shares, break-even and best shares, crossings.
+//! Evaluates the model: points over the shares, break-even and best shares, crossings.
 
 use serde::Serialize;
 
@@ -24,9 +24,9 @@ pub struct Point {
     pub chance_compressed: f64,
     /// Pages compressed for one access.
     pub compressions: f64,
-    /// Microseconds a page.
+    /// Microseconds per page.
     pub us_per_page: f64,
-    /// Pages a second.
+    /// Pages per second.
     pub pages_per_second: f64,
 }
 
@@ -51,16 +51,16 @@ pub struct Crossing {
     pub slower: String,
     /// The share of the memory for compressed pages, 0 to 1.
     pub share: f64,
-    /// Microseconds a page of both.
+    /// Microseconds per page of both.
     pub us_per_page: f64,
 }
 
 /// A codec over the shares.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CodecOutcome {
-    /// What it gains and costs.
+    /// Its ratio and costs.
     pub codec: CodecCosts,
-    /// At the shares that were asked for.
+    /// At the requested shares.
     pub points: Vec<Point>,
     /// At every percent, for charts.
     #[serde(skip)]
@@ -69,15 +69,15 @@ pub struct CodecOutcome {
     pub break_even: BreakEven,
     /// Up to which share, 0 to 1, it does; 0 when at none.
     pub pays_until: f64,
-    /// Where microseconds a page are least, up to [`MAX_COMPRESSED`](super::MAX_COMPRESSED) unless the formulas are as published; share 0
-    /// is no compression.
+    /// The point with the lowest microseconds per page, up to [`MAX_COMPRESSED`](super::MAX_COMPRESSED) unless the
+    /// formulas are as published; share 0 means no compression.
     pub best: Point,
 }
 
-/// The model worked out.
+/// The evaluated model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
-    /// What was asked.
+    /// The options.
     pub options: Options,
     /// The cache without compression.
     pub raw: Point,
@@ -88,7 +88,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The codec with the fewest microseconds a page at its best share; `None` when no codec beats the cache without.
+    /// The codec with the lowest microseconds per page at its best share; `None` when none beats the uncompressed
+    /// cache.
     pub fn best(&self) -> Option<&CodecOutcome> {
         let best = self
             .codecs
@@ -103,7 +104,7 @@ impl Outcome {
     }
 }
 
-/// Steps of the share between 0 and 1 that curves are looked at.
+/// Steps of the share between 0 and 1 at which curves are evaluated.
 const STEPS: usize = 100;
 
 /// Works the model out.
@@ -156,8 +157,8 @@ fn of_codec(model: &Model<'_>, codec: &CodecCosts, raw: Point) -> CodecOutcome {
     }
 }
 
-/// Bytes of memory that a cache without compression needs for as few microseconds a page as `us_per_page`; `None` when the data in memory as
-/// a whole is slower than that.
+/// Bytes of memory that a cache without compression needs for the same microseconds per page as `us_per_page`; `None`
+/// when the data in memory as a whole is slower than that.
 ///
 /// # Errors
 /// As [`evaluate`].
@@ -219,11 +220,11 @@ fn crossings(codecs: &[CodecOutcome], model: &Model<'_>) -> Vec<Crossing> {
     crossings
 }
 
-/// What the pool's tables take for each page, and a compressed one beside its bytes: see [`Overhead::Pool`].
+/// Memory of the pool's tables per page, and per compressed page in addition to its bytes: see [`Overhead::Pool`].
 const TABLE_BYTES: f64 = 56.0;
 const BLOCK_BYTES: f64 = 12.0;
 
-/// Options with what is worked out once for all shares, to look at single points.
+/// Options with precomputed parts common to all shares, to evaluate single points.
 #[derive(Debug)]
 pub struct Model<'o> {
     options: &'o Options,
@@ -244,7 +245,7 @@ impl<'o> Model<'o> {
         Ok(Self::new(options))
     }
 
-    /// The same where a page holds so many pieces of what an access wants, whatever the options' lengths say. Not for traces.
+    /// Evaluates with this many access-sized pieces per page, regardless of the options' sizes. Not for traces.
     ///
     /// # Errors
     /// As [`Model::of`].
@@ -273,7 +274,7 @@ impl<'o> Model<'o> {
         }
     }
 
-    /// Pages that there is room for in so much memory.
+    /// Pages that this much memory has room for.
     pub(crate) fn room(&self, memory_bytes: f64, share: f64, ratio: f64) -> Room {
         let page_bytes = self.options.page_bytes as f64;
         if self.options.overhead == Overhead::None {
@@ -282,8 +283,8 @@ impl<'o> Model<'o> {
                 compressed_pages: memory_bytes * share / (page_bytes / ratio),
             };
         }
-        // The pool's log is cut into segments of a 64th of the budget within these bounds, one of which is kept free and one half full. At
-        // the end of each, half a page is lost.
+        // The pool's log is cut into segments of a 64th of the budget within these bounds, one of which is kept free
+        // and one half full. At the end of each, half a page is lost.
         let segment = (memory_bytes / 64.0).clamp(16384.0, 262_144.0).max(page_bytes);
         let memory = memory_bytes * (1.0 - 1.0 / 128.0);
         let block = page_bytes / ratio + BLOCK_BYTES;
@@ -297,7 +298,7 @@ impl<'o> Model<'o> {
         }
     }
 
-    /// What happens to an access in this room.
+    /// The events per access with this room.
     pub(crate) fn events(&self, room: Room) -> Events {
         match (&self.clock, self.options.replacement) {
             (Some(clock), _) => clock.events(&self.tiers, room),
@@ -306,7 +307,7 @@ impl<'o> Model<'o> {
         }
     }
 
-    /// The share of the accesses that go to so many of the hottest pages.
+    /// The share of the accesses on this many of the hottest pages.
     fn mass(&self, hottest: f64) -> f64 {
         if self.pieces > 1 {
             return mass_of_tiers(&self.tiers, hottest);
@@ -315,7 +316,7 @@ impl<'o> Model<'o> {
         self.options.access.mass(self.pages / apart, hottest / apart)
     }
 
-    /// The cache without compression, with so much memory.
+    /// The cache without compression, with this much memory.
     pub fn raw(&self, memory_bytes: f64) -> Point {
         let options = self.options;
         if options.method == Method::AsPublished {
@@ -334,7 +335,8 @@ impl<'o> Model<'o> {
         self.corrected(&none, self.room(memory_bytes, 0.0, 1.0), 0.0)
     }
 
-    /// Bytes of memory that a cache without compression needs for as few microseconds a page as `us_per_page`: see [`raw_memory_for`].
+    /// Bytes of memory that a cache without compression needs for the same microseconds per page as `us_per_page`: see
+    /// [`raw_memory_for`].
     pub fn raw_memory_for(&self, us_per_page: f64) -> Option<f64> {
         let options = self.options;
         let over = |bytes: f64| self.raw(bytes).us_per_page - us_per_page;
@@ -354,7 +356,7 @@ impl<'o> Model<'o> {
         self.point_with(self.options.memory_bytes as f64, codec, share)
     }
 
-    /// The same with so much memory.
+    /// The codec's point with this much memory.
     pub fn point_with(&self, memory: f64, codec: &CodecCosts, share: f64) -> Point {
         let options = self.options;
         if options.method == Method::Corrected {

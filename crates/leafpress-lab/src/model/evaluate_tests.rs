@@ -69,7 +69,7 @@ fn without_cost_it_pays_at_once_and_without_a_gain_never() {
     let mut asked = options("uniform", Replacement::Ideal);
     asked.codecs = vec![
         CodecCosts::new("free", 2.0, 0.0, 0.0),
-        CodecCosts::new("dear", 1.0, 5.0, 5.0),
+        CodecCosts::new("costly", 1.0, 5.0, 5.0),
     ];
     let outcome = evaluate(&asked).unwrap();
     assert_eq!(outcome.codecs[0].break_even, BreakEven::AtOnce);

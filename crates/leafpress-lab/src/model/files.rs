@@ -1,4 +1,4 @@
-//! What the model leaves in a directory.
+//! Files of the model.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::{Outcome, html, tables};
 use crate::core::LabError;
 use crate::report::{self, Written, write_all};
 
-/// What `results.json` holds beside what each has.
+/// Fields of `results.json`, in addition to the common ones.
 #[derive(Serialize)]
 struct Document<'d> {
     #[serde(flatten)]
@@ -25,7 +25,8 @@ pub fn json(outcome: &Outcome, savings: Option<&[Savings]>, command_line: &str) 
     report::json(command_line, &Document { outcome, savings })
 }
 
-/// Writes `summary.tsv`, a line for each codec and share, `results.json` and `report.html` into `directory`, which exists.
+/// Writes `summary.tsv`, a line for each codec and share, `results.json` and `report.html` into `directory`, which
+/// exists.
 ///
 /// # Errors
 /// [`LabError::Io`] when a file cannot be written, [`LabError::Chart`] when a chart cannot be drawn.

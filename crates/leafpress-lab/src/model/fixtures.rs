@@ -1,4 +1,4 @@
-//! What several tests of the model use.
+//! Shared test fixtures of the model.
 
 use super::{Access, Method, Options, Outcome, Overhead, Replacement, evaluate};
 

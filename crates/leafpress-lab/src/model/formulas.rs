@@ -1,14 +1,16 @@
-//! The kernel of the model: formulas over plain numbers, no input or output, nothing remembered. What is iterated is iterated a bounded
-//! number of times. It is written so that it can be ported line by line.
+//! The kernel of the model: formulas over plain numbers, no input or output, nothing remembered. What is iterated is
+//! iterated a bounded number of times. It is written so that it can be ported line by line.
 //!
-//! Symbols: T bytes of memory, of which the share C holds compressed pages; B bytes a page; N pages of data; R raw bytes over compressed ones.
-//! Shares and ratios of accesses are 0 to 1. A time in [`super::replacement`] is counted in accesses.
+//! Symbols: T bytes of memory, of which the share C holds compressed pages; B bytes per page; N pages of data; R raw
+//! bytes over compressed ones. Shares and ratios of accesses are 0 to 1. A time in [`super::replacement`] is counted in
+//! accesses.
 
 use crate::core::keys::{Distribution, power_integral};
 
-/// The share of the data that fits into `memory_bytes`, 0 to 1: the thesis's `g = ((T (1 - C) + T C R) / B) / N`, where `compressed` is C,
-/// the share of the memory for compressed pages, and `ratio` is R, raw bytes over compressed ones. `B N` is `data_bytes`. With C = 0 it
-/// is the thesis's `f = (T / B) / N` (Harper, "Viability of Time-Memory Trade-Offs in Large Data Sets", 2018, chapter 4).
+/// The share of the data that fits into `memory_bytes`, 0 to 1: the thesis's `g = ((T (1 - C) + T C R) / B) / N`, where
+/// `compressed` is C, the share of the memory for compressed pages, and `ratio` is R, raw bytes over compressed ones.
+/// `B N` is `data_bytes`. With C = 0 it is the thesis's `f = (T / B) / N` (Harper, "Viability of Time-Memory Trade-Offs
+/// in Large Data Sets", 2018, chapter 4).
 pub fn share_that_fits(memory_bytes: f64, compressed: f64, ratio: f64, data_bytes: f64) -> f64 {
     if data_bytes <= 0.0 {
         return 1.0;
@@ -22,17 +24,18 @@ pub fn chance_compressed(compressed: f64, ratio: f64) -> f64 {
     if pages > 0.0 { compressed * ratio / pages } else { 0.0 }
 }
 
-/// Microseconds a page, as the thesis has them: `(comp + decomp) HR P + (disk + comp) (1 - HR)`. A miss costs a compression whatever C is.
+/// Microseconds per page in the thesis: `(comp + decomp) HR P + (disk + comp) (1 - HR)`. A miss costs a
+/// compression for any C.
 pub fn published_us(hit_ratio: f64, chance: f64, compress_us: f64, decompress_us: f64, device_us: f64) -> f64 {
     (compress_us + decompress_us) * hit_ratio * chance + (device_us + compress_us) * (1.0 - hit_ratio)
 }
 
-/// Microseconds a page of a cache without compression, as the thesis has them: `disk (1 - HR)`.
+/// Microseconds per page of an uncompressed cache in the thesis: `disk (1 - HR)`.
 pub fn published_raw_us(hit_ratio: f64, device_us: f64) -> f64 {
     device_us * (1.0 - hit_ratio)
 }
 
-/// What happens to an access on average. Each figure is a number of such events for one access.
+/// Mean events per access.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Events {
     /// Hits on raw pages.
@@ -57,7 +60,7 @@ impl Events {
 pub struct Costs {
     /// Of finding and handing out a page, hit or miss.
     pub hit_us: f64,
-    /// Of reading a page from the device: its latency at the load asked for.
+    /// Cost of reading a page from the device: its latency at the expected load.
     pub device_us: f64,
     /// Of compressing a page.
     pub compress_us: f64,
@@ -67,7 +70,7 @@ pub struct Costs {
     pub background: f64,
 }
 
-/// Microseconds a page, corrected: what happens, times what it costs.
+/// Microseconds per page, corrected: events times their costs.
 pub fn corrected_us(events: &Events, costs: &Costs) -> f64 {
     costs.hit_us
         + events.compressed_hits * costs.decompress_us
@@ -75,8 +78,8 @@ pub fn corrected_us(events: &Events, costs: &Costs) -> f64 {
         + (1.0 - events.hit_ratio()) * costs.device_us
 }
 
-/// Pages a second of `workers` that each wait for their page, at most what a device with `device_iops` reads lets through. Without bound
-/// where a page takes no time.
+/// Pages per second of `workers` that each wait for their page, limited by a device with `device_iops` reads per
+/// second. Unlimited if a page costs no time.
 pub fn pages_per_second(us_per_page: f64, workers: f64, hit_ratio: f64, device_iops: Option<f64>) -> f64 {
     let asked = if us_per_page > 0.0 {
         workers * 1e6 / us_per_page
@@ -89,8 +92,8 @@ pub fn pages_per_second(us_per_page: f64, workers: f64, hit_ratio: f64, device_i
     }
 }
 
-/// Ranks whose terms are summed one by one. Beyond, the midpoint integral and its first correction (Euler, Maclaurin) are right to nine
-/// digits.
+/// Ranks whose terms are summed one by one. Beyond, the midpoint integral and its first correction (Euler, Maclaurin)
+/// are right to nine digits.
 const EXACT_RANKS: f64 = 32.0;
 
 /// The sum of `1 / r^theta` over the ranks r up to `ranks`; of a rank that is only partly in, that part.
@@ -110,10 +113,11 @@ pub fn harmonic(ranks: f64, theta: f64) -> f64 {
     sum + power_integral(from, to, power) + correction
 }
 
-/// The share of the accesses that go to the hottest share `fits` of `pages`.
+/// The share of the accesses on the hottest share `fits` of `pages`.
 ///
-/// For a hot set it is the thesis's 80/20 rule: with X of the pages getting Y of the accesses, `Y min(f, X) / X + (1 - Y) max(0, f - X) / (1 -
-/// X)`. For a self-similar choice it is `f^(ln(1 - h) / ln h)`, for a zipfian one (and `latest`, whose hot pages move) `H(f N) / H(N)`.
+/// For a hot set it is the thesis's 80/20 rule: with X of the pages getting Y of the accesses,
+/// `Y min(f, X) / X + (1 - Y) max(0, f - X) / (1 - X)`. For a self-similar choice it is `f^(ln(1 - h) / ln h)`, for a
+/// zipfian one (and `latest`, whose hot pages move) `H(f N) / H(N)`.
 pub fn mass_of_hottest(law: Distribution, pages: f64, fits: f64) -> f64 {
     let fits = fits.clamp(0.0, 1.0);
     match law {
@@ -132,7 +136,8 @@ pub fn mass_of_hottest(law: Distribution, pages: f64, fits: f64) -> f64 {
     }
 }
 
-/// A hot set's share of the pages and of the accesses. When the cold pages are the busier ones per page, they are the hot set.
+/// A hot set's share of the pages and of the accesses. When the cold pages are the busier ones per page, they are the
+/// hot set.
 fn hotter(pages: f64, accesses: f64) -> (f64, f64) {
     if accesses < pages {
         (1.0 - pages, 1.0 - accesses)
@@ -150,10 +155,10 @@ pub struct Tier {
     pub rate: f64,
 }
 
-/// How much further a tier of a law without steps reaches than the one before.
+/// Growth factor of tiers of a smooth distribution.
 const TIER_GROWTH: f64 = 1.12;
 
-/// `pages` by how often they are asked for, the hottest first.
+/// `pages` by access frequency, the hottest first.
 pub fn tiers(law: Distribution, pages: f64) -> Vec<Tier> {
     let mut ends = Vec::new();
     match law {
@@ -190,10 +195,11 @@ pub fn tiers(law: Distribution, pages: f64) -> Vec<Tier> {
     tiers
 }
 
-/// Tiers of blocks that are made of `pieces` of these pages each, whatever pages happen to lie beside each other: a block is asked for when
+/// Tiers of blocks that are made of `pieces` of these pages each, with random neighbours: a block is requested when
 /// any of its pages is. The number of blocks is that of the pages over `pieces`.
 ///
-/// The distribution of a sum of independent rates, by doubling; between steps, rates within a tenth of each other become one tier.
+/// The distribution of a sum of independent rates, by doubling; between steps, rates within a tenth of each other
+/// become one tier.
 pub fn gathered(tiers: &[Tier], pieces: u32) -> Vec<Tier> {
     let mut left = pieces.max(1);
     let mut doubled = tiers.to_vec();
@@ -201,7 +207,7 @@ pub fn gathered(tiers: &[Tier], pieces: u32) -> Vec<Tier> {
     loop {
         if left % 2 == 1 {
             gathered = Some(match gathered {
-                Some(before) => beside(&before, &doubled),
+                Some(before) => neighbours(&before, &doubled),
                 None => doubled.clone(),
             });
         }
@@ -209,16 +215,17 @@ pub fn gathered(tiers: &[Tier], pieces: u32) -> Vec<Tier> {
         if left == 0 {
             break;
         }
-        doubled = beside(&doubled, &doubled);
+        doubled = neighbours(&doubled, &doubled);
     }
     let mut tiers = gathered.unwrap_or_default();
-    // So far as many blocks as there are pages.
+    // Up to the number of blocks that equals that of pages.
     let blocks = 1.0 / f64::from(pieces.max(1));
     tiers.iter_mut().for_each(|tier| tier.pages *= blocks);
     tiers
 }
 
-/// Tiers of pages of which an access gets so many in a row, of tiers of what it wants: each access to one is one to each of its pages.
+/// Tiers of pages, from tiers of objects that span this many pages: each access to one is an access to each of its
+/// pages.
 pub fn spread(mut tiers: Vec<Tier>, pages_an_access: f64) -> Vec<Tier> {
     for tier in &mut tiers {
         tier.pages *= pages_an_access;
@@ -231,7 +238,7 @@ pub fn spread(mut tiers: Vec<Tier>, pages_an_access: f64) -> Vec<Tier> {
 const SAME_RATE: f64 = 1.1;
 
 /// Tiers of pairs, one of each, as many as there are of the first.
-fn beside(ones: &[Tier], others: &[Tier]) -> Vec<Tier> {
+fn neighbours(ones: &[Tier], others: &[Tier]) -> Vec<Tier> {
     let all: f64 = others.iter().map(|tier| tier.pages).sum();
     let mut pairs = Vec::with_capacity(ones.len() * others.len());
     for one in ones {
@@ -261,7 +268,7 @@ fn beside(ones: &[Tier], others: &[Tier]) -> Vec<Tier> {
     tiers
 }
 
-/// The share of the accesses that go to the hottest `pages` of some tiers.
+/// The share of the accesses on the hottest `pages` of some tiers.
 pub fn mass_of_tiers(tiers: &[Tier], pages: f64) -> f64 {
     let (mut left, mut mass) = (pages.max(0.0), 0.0);
     for tier in tiers {
@@ -272,7 +279,8 @@ pub fn mass_of_tiers(tiers: &[Tier], pages: f64) -> f64 {
     mass
 }
 
-/// Where `figure` falls below or rises above 0 between `from` and `to`, as an argument: bisection. The signs at the ends differ.
+/// Where `figure` falls below or rises above 0 between `from` and `to`, as an argument: bisection. The signs at the
+/// ends differ.
 pub fn bisect(figure: impl Fn(f64) -> f64, from: f64, to: f64) -> f64 {
     let (mut low, mut high) = (from, to);
     let rising = figure(low) < 0.0;

@@ -13,13 +13,13 @@ use crate::report::palette::colours;
 use crate::report::verdict;
 
 const NOTES: [&str; 5] = [
-    "These are <b>computed</b>, not measured: <code>leafpress pool</code> measures. docs/commands/model.md has the formulas and what they assume.",
-    "<b>Microseconds per page</b> is the mean time of getting a page, hits and misses alike. <b>Hit is compressed</b> is the chance that a hit \
-     has to be decoded.",
-    "<b>As published</b> charges every miss with a compression and takes every cached page for equally likely to be hit. <b>Corrected</b> \
-     charges a compression for pages that are compressed, and lets hot pages be the raw ones.",
-    "Times of codecs and of the device are inputs. A device has another latency under another load.",
-    "No compression is the level across the charts, where the memory holds raw pages only.",
+    "These are <b>computed</b>, not measured: <code>leafpress pool</code> measures. docs/commands/model.md describes the formulas and their assumptions.",
+    "<b>Microseconds per page</b> is the mean time of getting a page, hits and misses alike. <b>Hit is compressed</b> is the probability that a hit \
+     must be decoded.",
+    "<b>As published</b> charges every miss with a compression and assumes that every cached page is equally likely to be hit. <b>Corrected</b> \
+     charges only pages that are compressed, and keeps hot pages raw.",
+    "Codec and device times are inputs. A device's latency depends on its load.",
+    "No compression is the horizontal line across the charts, with raw pages only.",
 ];
 
 /// The page.
@@ -102,7 +102,7 @@ fn charts(outcome: &Outcome, hues: &[RGBColor]) -> Result<Markup, LabError> {
     }
     let named = std::iter::once("no compression").chain(outcome.codecs.iter().map(|codec| codec.codec.name.as_str()));
     Ok(html! {
-        h2 { "Against the share" }
+        h2 { "By share" }
         (legend_and(hues.iter().copied().zip(named), "dots: the best share"))
         (pair(&charts))
     })
@@ -125,7 +125,7 @@ fn costs(savings: &[Savings]) -> Markup {
         let sign = cost.filter(|cost| *cost < 0.0).map_or("", |_| "-");
         cost.map_or_else(String::new, |cost| {
             format!(
-                "; {sign}{} in all, in the currency of the prices",
+                "; {sign}{} in total, in the currency of the prices",
                 thousands(cost.abs().round() as u64)
             )
         })

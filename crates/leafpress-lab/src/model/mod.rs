@@ -1,9 +1,10 @@
-//! What a cache that keeps pages compressed should gain, by formulas: hit ratio and microseconds a page for a size of the data, an amount of
-//! memory, a codec, a device and a pattern of access, over all shares of the memory for compressed pages.
+//! Predicts the gain of a cache with compressed pages by formulas: hit ratio and microseconds per page for a size of
+//! the data, an amount of memory, a codec, a device and a pattern of access, over all shares of the memory for
+//! compressed pages.
 //!
-//! [`evaluate()`] works [`Options`] out to an [`Outcome`]; [`text`] writes it for people, [`write_files`] leaves it in a directory. The
-//! formulas are in [`formulas`] and [`replacement`], pure functions over numbers. [`thesis`] sets the figures of Harper's thesis beside what its
-//! formulas give, [`tco`] the arithmetic of costs.
+//! [`evaluate()`] computes an [`Outcome`] from [`Options`]; [`text`] formats it for people, [`write_files`] writes it
+//! to a directory. The formulas are in [`formulas`] and [`replacement`], pure functions over numbers. [`thesis`]
+//! compares the figures of Harper's thesis with what its formulas give, [`tco`] is the arithmetic of costs.
 
 mod access;
 mod choice;

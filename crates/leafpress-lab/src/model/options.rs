@@ -1,4 +1,4 @@
-//! What is asked of the model.
+//! Options of the model.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,19 +7,20 @@ use crate::core::LabError;
 use crate::core::keys::Distribution;
 use crate::core::words::{between, words};
 
-/// Microseconds of the thesis's SSD, as it uses them: 110, which is the time between two reads with four of them under way.
+/// Microseconds of the thesis's SSD, as it uses them: 110, which is the time between two reads with four of them under
+/// way.
 pub const PUBLISHED_DEVICE_US: f64 = 110.0;
-/// Microseconds that a read of the thesis's SSD waits: four under way (queue depth 4) at 8642 a second (table 3), by Little's law.
+/// Read latency of the thesis's SSD in microseconds: queue depth 4 at 8642 reads/s (table 3), by Little's law.
 pub const CORRECTED_DEVICE_US: f64 = 4.0 / 8642.0 * 1e6;
 
-/// Most pieces of what an access wants in a page.
+/// Maximum access-sized pieces per page.
 const MAX_PIECES: u64 = 1 << 20;
 
 /// Which formulas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// What happens in a cache, times what it costs.
+    /// Charges each event with its cost.
     #[default]
     Corrected,
     /// The thesis's.
@@ -39,43 +40,44 @@ pub enum Replacement {
     Ideal,
 }
 
-words!(Replacement, "replacement", "`{}`: it is clock, lru or ideal": Clock "clock", Lru "lru", Ideal "ideal");
+words!(Replacement, "replacement", "`{}`: must be clock, lru or ideal": Clock "clock", Lru "lru", Ideal "ideal");
 
 /// Memory that holds no pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overhead {
-    /// What [`leafpress_pages::PagePool`] takes for itself: 56 bytes a page in its tables, 12 more a compressed page, a 128th of the budget, a 64th of
-    /// the frames for raw pages (256 at most) that are free ahead of need, and of the log one segment and a half and what is lost at segments' ends.
+    /// Overhead of [`leafpress::PagePool`]: 56 bytes per page in its tables, 12 more per compressed page, a 128th of
+    /// the budget, a 64th of the frames for raw pages (256 at most) that are free ahead of need, and of the log one
+    /// segment and a half and what is lost at segments' ends.
     #[default]
     Pool,
     /// None: memory is for pages only.
     None,
 }
 
-words!(Overhead, "overhead", "`{}`: it is pool or none": Pool "pool", None "none");
+words!(Overhead, "overhead", "`{}`: must be pool or none": Pool "pool", None "none");
 
-/// What is asked of the model.
+/// Options of the model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Options {
     /// Bytes of the data. With a trace, those of the pages in it: see [`Options::data_bytes`].
     pub data_bytes: u64,
     /// Bytes of memory of the cache, all of it.
     pub memory_bytes: u64,
-    /// Bytes of a page: what is read, compressed and cached as a whole.
+    /// Bytes of a page: the unit of reads, compression and caching.
     pub page_bytes: u64,
-    /// Bytes that an access wants, and that the law of access counts; `None` is a page. A longer page holds several such pieces, whose rates add
-    /// up; of shorter pages an access gets several. One length is a multiple of the other.
+    /// Bytes that an access needs, the unit of the access distribution; `None` is a page. A longer page holds several
+    /// such pieces, whose rates add up; of shorter pages an access gets several. One length is a multiple of the other.
     pub access_bytes: Option<u64>,
     /// Codecs to compare, each name once.
     pub codecs: Vec<CodecCosts>,
-    /// How pages are asked for.
+    /// Access distribution of pages.
     pub access: Access,
-    /// Microseconds that reading a page from the device takes, at the load asked for; as published, the inverse of its throughput.
+    /// Microseconds of a page read from the device, at the expected load; as published, the inverse of its throughput.
     pub device_us: f64,
-    /// Pages a second that the device reads at most; `None` is no bound. Not as published.
+    /// Maximum pages per second of the device; `None` is unlimited. Not as published.
     pub device_iops: Option<f64>,
-    /// Microseconds of finding and handing out a page that is there. Not as published.
+    /// Microseconds to find and return a cached page. Not as published.
     pub hit_us: f64,
     /// Percent of the compressions that are done in the background. Not as published.
     pub background_pct: f64,
@@ -122,7 +124,7 @@ impl Options {
         }
     }
 
-    /// Bytes of the data that is asked for.
+    /// Bytes of the accessed data.
     pub fn data_bytes(&self) -> f64 {
         match &self.access {
             Access::Law(_) => self.data_bytes as f64,
@@ -135,19 +137,19 @@ impl Options {
         self.data_bytes() / self.page_bytes.max(1) as f64
     }
 
-    /// Bytes that an access wants.
+    /// Bytes that an access needs.
     pub fn access_bytes(&self) -> u64 {
         self.access_bytes.unwrap_or(self.page_bytes).max(1)
     }
 
-    /// Pieces of what an access wants in a page; 1 where a page is no longer than that.
+    /// Access-sized pieces per page; 1 if a page is not larger.
     pub fn pieces(&self) -> u32 {
         u32::try_from(self.page_bytes / self.access_bytes())
             .unwrap_or(u32::MAX)
             .max(1)
     }
 
-    /// Pages that an access gets; 1 where a page is no shorter than what it wants.
+    /// Pages per access; 1 if a page is not smaller than an access.
     pub fn pages_an_access(&self) -> u64 {
         (self.access_bytes() / self.page_bytes.max(1)).max(1)
     }
@@ -176,7 +178,7 @@ impl Options {
         if self.memory_bytes < self.page_bytes {
             return refuse(
                 "memory",
-                format!("{} bytes hold no page of {}", self.memory_bytes, self.page_bytes),
+                format!("{} bytes cannot hold a page of {}", self.memory_bytes, self.page_bytes),
             );
         }
         self.validate_access()?;
@@ -194,11 +196,14 @@ impl Options {
         {
             return refuse(
                 "replacement",
-                "a trace tells an LRU cache's hits exactly and a clock's not: use lru, or ideal".into(),
+                "a trace determines the hits of an LRU cache, not of a clock: use lru, or ideal".into(),
             );
         }
         if self.shares.is_empty() || !self.shares.is_sorted() || self.shares.iter().any(|share| *share > 100) {
-            return refuse("shares", "are percents from 0 to 100, rising, at least one".into());
+            return refuse(
+                "shares",
+                "must be ascending percentages from 0 to 100, at least one".into(),
+            );
         }
         Ok(())
     }
@@ -211,21 +216,21 @@ impl Options {
         }
         if wanted < 1 || !(wanted.is_multiple_of(page) || page.is_multiple_of(wanted)) {
             return refuse(format!(
-                "{wanted} bytes are no multiple and no part of a page of {page}"
+                "{wanted} bytes are neither a multiple nor a part of a page of {page}"
             ));
         }
         if page / wanted > MAX_PIECES {
-            return refuse(format!("a page holds {MAX_PIECES} times what an access wants at most"));
+            return refuse(format!("a page must be at most {MAX_PIECES} times the access size"));
         }
         if let Access::Trace(_) = self.access {
-            return refuse("a trace has the numbers of pages, so an access wants a page: leave it out".into());
+            return refuse("a trace has page numbers, so an access needs one page: omit it".into());
         }
         if self.method == Method::AsPublished {
-            return refuse("the thesis's formulas know pages only: leave it out".into());
+            return refuse("the thesis's formulas support only pages: omit it".into());
         }
         if self.data_bytes < wanted {
             return refuse(format!(
-                "the data, {} bytes, is less than an access wants",
+                "the data, {} bytes, is smaller than an access",
                 self.data_bytes
             ));
         }
@@ -235,12 +240,12 @@ impl Options {
     fn validate_costs(&self) -> Result<(), LabError> {
         let refuse = |option, reason: String| Err(LabError::option(option, reason));
         if self.codecs.is_empty() {
-            return refuse("codec-costs", "the model needs one codec or more".into());
+            return refuse("codec-costs", "the model needs at least one codec".into());
         }
         for (at, codec) in self.codecs.iter().enumerate() {
             codec.validate()?;
             if self.codecs[..at].iter().any(|before| before.name == codec.name) {
-                return refuse("codec-costs", format!("{} is there twice", codec.name));
+                return refuse("codec-costs", format!("{} is listed twice", codec.name));
             }
         }
         for (option, figure, most) in [
@@ -253,7 +258,7 @@ impl Options {
         if let Some(iops) = self.device_iops
             && !(iops > 0.0 && iops <= 1e12)
         {
-            return refuse("device-iops", format!("{iops} is not over 0 and up to 1e12"));
+            return refuse("device-iops", format!("{iops} must be greater than 0 and at most 1e12"));
         }
         Ok(())
     }

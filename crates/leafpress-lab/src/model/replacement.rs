@@ -1,14 +1,15 @@
-//! Which accesses hit which space, in the long run, when pages are asked for independently of each other.
+//! Which accesses hit which space, in the long run, with independent page accesses.
 //!
-//! Everything rests on one idea (Che, Tung, Wang, "Hierarchical Web caching systems", IEEE JSAC 2002; Fricker, Robert, Roberts, "A
-//! versatile and accurate approximation for LRU cache performance", ITC 2012): in a large cache the time a page has to be asked for again is
-//! the same for all pages, the *characteristic time*. It is the one at which as many pages are cached as there is room for. For a clock it is
-//! the time of a round, and a page's counter is a Markov chain over rounds (Nicola, Dan, Dias, "Analysis of the generalized clock buffer
-//! replacement scheme for database transaction processing", SIGMETRICS 1992). Times are counted in accesses.
+//! Everything rests on one idea (Che, Tung, Wang, "Hierarchical Web caching systems", IEEE JSAC 2002; Fricker, Robert,
+//! Roberts, "A versatile and accurate approximation for LRU cache performance", ITC 2012): in a large cache the time
+//! within which a page must be requested again is the same for all pages, the *characteristic time*. It is the one at
+//! which as many pages are cached as there is room for. For a clock it is the time of a round, and a page's counter is
+//! a Markov chain over rounds (Nicola, Dan, Dias, "Analysis of the generalized clock buffer replacement scheme for
+//! database transaction processing", SIGMETRICS 1992). Times are counted in accesses.
 
 use super::formulas::{Events, Tier};
 
-/// Pages that there is room for.
+/// Room in pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Room {
     /// In the raw space.
@@ -17,8 +18,8 @@ pub struct Room {
     pub compressed_pages: f64,
 }
 
-/// The hottest pages are raw, the next hottest compressed; `mass` gives the share of the accesses to so many of the hottest pages.
-/// A miss is read into the raw space, and one page is compressed and one leaves for it.
+/// The hottest pages are raw, the next hottest compressed; `mass` gives the share of the accesses to a number of the
+/// hottest pages. A miss is read into the raw space, and one page is compressed and one leaves for it.
 pub fn ideal(mass: impl Fn(f64) -> f64, room: Room) -> Events {
     two_levels(
         mass(room.raw_pages),
@@ -28,8 +29,8 @@ pub fn ideal(mass: impl Fn(f64) -> f64, room: Room) -> Events {
     )
 }
 
-/// Both spaces are one LRU list, of which the front is raw: `hits` gives the hit ratio of an LRU cache of so many pages. A compressed page
-/// that is hit becomes raw, so every hit on one compresses another.
+/// Both spaces are one LRU list, of which the front is raw: `hits` gives the hit ratio of an LRU cache of a number of
+/// pages. A compressed page that is hit becomes raw, so every hit on one compresses another.
 pub fn lru(hits: impl Fn(f64) -> f64, room: Room) -> Events {
     two_levels(
         hits(room.raw_pages),
@@ -55,7 +56,8 @@ fn two_levels(raw: f64, both: f64, room: Room, restored: f64) -> Events {
     }
 }
 
-/// The hit ratio of an LRU cache of `room` pages by Che's approximation: the pages asked for within the characteristic time are in it.
+/// The hit ratio of an LRU cache of `room` pages by Che's approximation: it contains the pages requested within the
+/// characteristic time.
 pub fn lru_hit_ratio(tiers: &[Tier], room: f64) -> f64 {
     let all: f64 = tiers.iter().map(|tier| tier.pages).sum();
     if room >= all {
@@ -73,7 +75,8 @@ pub fn lru_hit_ratio(tiers: &[Tier], room: f64) -> f64 {
 /// Logarithms of the times that are looked through.
 const TIME_LOGS: (f64, f64) = (-12.0, 60.0);
 
-/// Where a figure that does not fall becomes 0: regula falsi, with the end that stays halved (Dowell, Jarratt, BIT 1971).
+/// Where a figure that does not fall becomes 0: regula falsi, with the end that stays halved (Dowell, Jarratt, BIT
+/// 1971).
 fn root(figure: impl Fn(f64) -> f64, (mut low, mut high): (f64, f64)) -> f64 {
     let (mut at_low, mut at_high) = (figure(low), figure(high));
     if at_low >= 0.0 {
@@ -109,12 +112,12 @@ fn root(figure: impl Fn(f64) -> f64, (mut low, mut high): (f64, f64)) -> f64 {
 
 /// A page's popularity counts its hits up to this, as the pool's.
 const MAX_POPULARITY: usize = 63;
-/// What is left of it at most when a hand has passed.
+/// Maximum popularity after a hand has passed.
 const HALVED: usize = MAX_POPULARITY / 2 + 1;
-/// The hits a round that rounds are worked out for: from, to, and a step, as logarithms.
+/// The hits per round for which rounds are evaluated: from, to, and a step, as logarithms.
 const HITS_LOGS: (f64, f64, f64) = (-12.0, 4.0, 0.05);
 
-/// What a page does in the pool's two spaces for so many hits in a round. See [`Clock::new`].
+/// Behaviour of a page in the pool's two spaces for a number of hits per round. See [`Clock::new`].
 #[derive(Debug, Clone, Copy, Default)]
 struct Stay {
     /// Rounds in the raw space of a page that was read, and of one that was restored.
@@ -130,10 +133,10 @@ struct Stay {
 
 /// The pool: a clock of raw pages over a log of compressed ones.
 ///
-/// A page that was read enters the clock with popularity 0, and each hit adds 1. When the hand passes a page of popularity 0, it is compressed;
-/// others have it halved. In the log a page begins with 0 again; the hit that makes it `restore_after` brings it back into the clock, with that
-/// popularity. When a round of the log ends, a page of popularity 0 leaves, others have it halved. A block whose page was restored takes
-/// room until its round ends.
+/// A page that was read enters the clock with popularity 0, and each hit adds 1. When the hand passes a page of
+/// popularity 0, it is compressed; others have it halved. In the log a page begins with 0 again; the hit that makes it
+/// `restore_after` brings it back into the clock, with that popularity. When a round of the log ends, a page of
+/// popularity 0 leaves, others have it halved. A block whose page was restored takes room until its round ends.
 #[derive(Debug, Clone)]
 pub struct Clock {
     restore_after: f64,
@@ -153,7 +156,7 @@ impl Clock {
         }
     }
 
-    /// What a page does that is hit `hits` times a round, by interpolation.
+    /// Behaviour of a page with `hits` per round, by interpolation.
     fn stay(&self, hits: f64) -> Stay {
         let (from, to, step) = HITS_LOGS;
         let log = hits.max(1e-300).ln();
@@ -181,8 +184,8 @@ impl Clock {
         }
     }
 
-    /// What happens with this room. Pages go round: read, raw, compressed, raw again or gone. A page's time in each place is its rounds
-    /// there times their length; the two lengths are those at which both spaces are full.
+    /// The events per access with this room. Pages go round: read, raw, compressed, raw again or gone. A page's time in
+    /// each place is its rounds there times their length; the two lengths are those at which both spaces are full.
     pub fn events(&self, tiers: &[Tier], room: Room) -> Events {
         let asked_for = tiers.iter().filter(|tier| tier.rate > 0.0);
         if room.raw_pages >= asked_for.map(|tier| tier.pages).sum() {
@@ -300,7 +303,7 @@ fn stay(hits: f64, restore_after: usize) -> Stay {
     }
 }
 
-/// Chances of 0, 1, 2, .. hits when there are `mean` on average; the last is that of so many or more.
+/// Probabilities of 0, 1, 2, .. hits with a mean of `mean`; the last is that of this many or more.
 fn poisson(mean: f64) -> [f64; MAX_POPULARITY + 2] {
     let mut chances = [0.0; MAX_POPULARITY + 2];
     let (mut chance, mut sum) = ((-mean).exp(), 0.0);
@@ -313,7 +316,7 @@ fn poisson(mean: f64) -> [f64; MAX_POPULARITY + 2] {
     chances
 }
 
-/// Rewards are cut off here: a page that stays so many rounds stays.
+/// Rewards are cut off here: a page that stays this many rounds stays forever.
 const FOR_EVER: f64 = 1e15;
 
 /// A Markov chain that ends some time, with rewards for each step.
@@ -332,8 +335,9 @@ impl Chain {
         }
     }
 
-    /// The rewards that are expected until the end, from each state. States are eliminated without a subtraction, so that a chain that
-    /// hardly ever ends costs no digits (Grassmann, Taksar, Heyman, Operations Research 1985). States that lead nowhere have none.
+    /// The rewards that are expected until the end, from each state. States are eliminated without a subtraction, so
+    /// that a chain that hardly ever ends costs no digits (Grassmann, Taksar, Heyman, Operations Research 1985). States
+    /// that lead nowhere have none.
     fn solve(mut self) -> Vec<[f64; 3]> {
         let states = self.ends.len();
         let mut leaves = vec![0.0; states];

@@ -173,7 +173,8 @@ fn the_clock_does_what_a_simulated_pool_does() {
                 compressed_pages: room.1 as f64,
             };
             let modelled = Clock::new(restore_after).events(&tiers, room);
-            // The chooser's zipfian law is itself an approximation (Gray et al.): at 3000 pages it is a point off by itself.
+            // The chooser's zipfian distribution is itself an approximation (Gray et al.): at 3000 pages it is off by a
+            // point.
             let name = format!("{law} {room:?} after {restore_after}");
             assert_near(
                 &format!("{name}: hits"),

@@ -1,5 +1,6 @@
-//! How many other pages were asked for since a page was last asked for: the reuse distance, of which an LRU cache's hit ratio follows for
-//! every size at once (Mattson, Gecsei, Slutz, Traiger, "Evaluation techniques for storage hierarchies", IBM Systems Journal 1970).
+//! Reuse distances: the number of distinct pages since the last request for a page, from which an LRU cache's hit ratio
+//! follows for every size at once (Mattson, Gecsei, Slutz, Traiger, "Evaluation techniques for storage hierarchies",
+//! IBM Systems Journal 1970).
 
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +9,9 @@ use crate::core::keys::mix;
 
 /// The reuse distances of a trace, page by page.
 ///
-/// With a rate below 1 only pages whose hash is low enough are looked at, all accesses to them, and distances are scaled up (Waldspurger, Park,
-/// Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015, with a fixed rate). What the sample has too much or too little is
-/// put right at distance 0, as the paper does (SHARDS-adj).
+/// With a rate below 1 only pages whose hash is low enough are looked at, all accesses to them, and distances are
+/// scaled up (Waldspurger, Park, Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015, with a fixed
+/// rate). What the sample has too much or too little is put right at distance 0, as the paper does (SHARDS-adj).
 #[derive(Debug, Clone)]
 pub struct Reuse {
     rate: f64,
@@ -23,7 +24,7 @@ pub struct Reuse {
     sampled: u64,
 }
 
-/// Page numbers are hashed to so many bits, of which a sample is a part.
+/// Bits of a page number's hash, a range of which is the sample.
 const HASH_BITS: u32 = 53;
 
 impl Reuse {
@@ -40,7 +41,7 @@ impl Reuse {
         }
     }
 
-    /// The page is asked for.
+    /// Records a request for the page.
     pub fn access(&mut self, page: u64) {
         self.accesses += 1;
         // The salt keeps the sample apart from the map's own use of the hash.
@@ -57,7 +58,7 @@ impl Reuse {
         }
     }
 
-    /// Accesses so far.
+    /// Number of accesses.
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
@@ -67,7 +68,7 @@ impl Reuse {
         self.stack.len()
     }
 
-    /// How often pages of the sample were asked for, in no order.
+    /// Request counts of the sampled pages, unordered.
     pub(super) fn counts(&self) -> impl Iterator<Item = u64> + '_ {
         self.stack.requests()
     }
@@ -75,7 +76,8 @@ impl Reuse {
     /// The hit ratios that follow.
     pub fn curve(&self) -> ReuseCurve {
         let expected = self.accesses as f64 * self.rate;
-        // Too few sampled accesses were reuses of the hottest pages that are not in the sample, and the other way round.
+        // Too few sampled accesses were reuses of the hottest pages that are not in the sample, and the other way
+        // round.
         let correction = if self.rate < 1.0 {
             expected - self.sampled as f64
         } else {

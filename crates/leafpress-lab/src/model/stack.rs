@@ -1,12 +1,12 @@
-//! What was asked for, in the order of last requests: the stack of which an LRU cache of any size holds the top (Mattson, Gecsei, Slutz, Traiger,
-//! "Evaluation techniques for storage hierarchies", IBM Systems Journal 1970).
+//! Keys in the order of last requests: the stack of which an LRU cache of any size holds the top (Mattson, Gecsei,
+//! Slutz, Traiger, "Evaluation techniques for storage hierarchies", IBM Systems Journal 1970).
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use crate::core::keys::mix;
 
-/// Hashes a number by mixing it: numbers in a trace are no attack.
+/// Hashes a number by mixing it: a trace is not an attack.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct NumberHasher(u64);
 
@@ -30,9 +30,10 @@ pub(crate) type NumberMap<V> = HashMap<u64, V, BuildHasherDefault<NumberHasher>>
 
 /// Things in the order of their last requests. Each has `N` weights, which do not change; of each the stack has sums.
 ///
-/// A thing's last request is a mark at its time, as heavy as the thing. What lies above a thing is the sum of the marks behind its own, which a
-/// Fenwick tree has (Bennett, Kruskal, "LRU stack processing", IBM J. R&D 1975; Fenwick, "A new data structure for cumulative frequency tables",
-/// 1994). When the times run out, marks are moved together, so memory goes by distinct things and not by requests.
+/// A thing's last request is a mark at its time, as heavy as the thing. What lies above a thing is the sum of the marks
+/// behind its own, which a Fenwick tree has (Bennett, Kruskal, "LRU stack processing", IBM J. R&D 1975; Fenwick, "A new
+/// data structure for cumulative frequency tables", 1994). When the times run out, marks are moved together, so memory
+/// goes by distinct things and not by requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Stack<const N: usize> {
     things: NumberMap<Thing<N>>,
@@ -61,7 +62,7 @@ impl<const N: usize> Stack<N> {
         }
     }
 
-    /// Puts a thing on top. If it was there, what a cache must hold so that it still is: the thing, and all that was asked for since.
+    /// Moves a key to the top. If it was present, returns its stack distance: the key, and everything requested since.
     pub(crate) fn access(&mut self, thing: u64, weigh: impl FnOnce() -> [u64; N]) -> Option<[u64; N]> {
         if self.now == self.marks.len() {
             self.move_together();
@@ -92,7 +93,7 @@ impl<const N: usize> Stack<N> {
         None
     }
 
-    /// Takes a thing out, as if it had never been asked for.
+    /// Removes a key, as if it had never been requested.
     #[cfg(feature = "cache")]
     pub(crate) fn remove(&mut self, thing: u64) {
         if let Some(thing) = self.things.remove(&thing) {
@@ -108,7 +109,7 @@ impl<const N: usize> Stack<N> {
         self.things.len()
     }
 
-    /// How often each thing was asked for, in no order.
+    /// Request counts of the keys, unordered.
     pub(crate) fn requests(&self) -> impl Iterator<Item = u64> + '_ {
         self.things.values().map(|thing| thing.requests)
     }

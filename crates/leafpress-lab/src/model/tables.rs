@@ -43,7 +43,7 @@ const COLUMNS: [Column; 22] = [
     ("raw_us_per_page", |r| format!("{:.6}", r.outcome.raw.us_per_page)),
 ];
 
-/// Pages a second; without bound where a page takes no time.
+/// Pages per second; unlimited if a page costs no time.
 pub(super) fn pages(per_second: f64, decimals: usize) -> String {
     if per_second.is_finite() {
         format!("{per_second:.decimals$}")
@@ -52,7 +52,7 @@ pub(super) fn pages(per_second: f64, decimals: usize) -> String {
     }
 }
 
-/// The name of a variant, as JSON has it.
+/// The name of a variant, as in JSON.
 fn name(variant: &impl serde::Serialize) -> String {
     match serde_json::to_value(variant) {
         Ok(serde_json::Value::String(name)) => name,
@@ -78,7 +78,7 @@ pub(super) const HEADINGS: [&str; 6] = [
     "pages\nper sec",
 ];
 
-/// A line of the table for people, and whether it is the codec's best, which is among them whatever shares were asked for.
+/// A line of the table for people, and whether it is the codec's best, which is always included.
 pub(super) fn rows(codec: &CodecOutcome) -> Vec<(Vec<String>, bool)> {
     let best = Some(codec.best).filter(|best| best.share > 0.0);
     let is_best = |point: &Point| best.is_some_and(|best| best.share == point.share);
@@ -109,13 +109,13 @@ pub(super) fn us(us: f64) -> String {
 pub(super) fn for_people(codec: &CodecOutcome) -> String {
     let rows = rows(codec).into_iter().map(|(cells, best)| {
         let cells = cells.into_iter().enumerate();
-        // A space in place of the mark keeps digits under digits.
+        // A space instead of the mark keeps digits aligned.
         cells.map(move |(at, cell)| format!("{cell}{}", if best && at == 4 { '*' } else { ' ' }))
     });
     format!("{}\n", of_figures(HEADINGS, rows, 0))
 }
 
-/// Figures beside what was published, as text.
+/// Computed and published figures, as text.
 pub(super) fn figures(figures: &[Figure]) -> String {
     let rows = figures.iter().map(|figure| {
         let mark = if figure.printed { "" } else { "~" };

@@ -1,10 +1,11 @@
-//! What saved cores and memory are worth: the arithmetic of Intel's white paper on the IAA plugin for RocksDB (2023), section "Total
-//! Cost of Ownership", with every price an input.
+//! The value of saved cores and memory: the arithmetic of Intel's white paper on the IAA plugin for RocksDB (2023),
+//! section "Total Cost of Ownership", with every price an input.
 //!
-//! Cores saved at equal throughput lower the *cost of compute* in the same proportion; the *total cost of ownership* (servers,
-//! network, racks, power, over four years) falls by that saving times the share of compute in it. The paper shows that share in a picture
-//! (figure 8, after a page of CERN's of 2017) and does not print it. It prints that 47% to 67% of compute saved are 9% to 15% of the
-//! total, which is a share of 19.1% by the first pair and 22.4% by the second: no one share gives both. [`COMPUTE_SHARE`] lies between.
+//! Cores saved at equal throughput lower the *cost of compute* in the same proportion; the *total cost of ownership*
+//! (servers, network, racks, power, over four years) falls by that saving times the share of compute in it. The paper
+//! shows that share in a picture (figure 8, after a page of CERN's of 2017) and does not print it. It prints that 47%
+//! to 67% of compute saved are 9% to 15% of the total, which is a share of 19.1% by the first pair and 22.4% by the
+//! second: no one share gives both. [`COMPUTE_SHARE`] lies between.
 
 use serde::Serialize;
 
@@ -20,8 +21,8 @@ pub const YEARS: u32 = 4;
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// The share of cores that are saved at equal throughput, when each page takes `after` in place of `before` microseconds of a core. Below 0
-/// there are more needed.
+/// The share of cores saved at equal throughput, if each page takes `after` instead of `before` microseconds of a core.
+/// Negative values mean that more are needed.
 pub fn cores_saved(before_us: f64, after_us: f64) -> f64 {
     if before_us > 0.0 {
         1.0 - after_us / before_us
@@ -40,7 +41,8 @@ pub fn total_saved(compute_share: f64, compute_saved: f64) -> f64 {
     compute_share * compute_saved
 }
 
-/// Prices, in any one currency, over the same time ([`YEARS`] in the paper). The default has none but the paper's share of compute.
+/// Prices, in any one currency, over the same time ([`YEARS`] in the paper). The default has none but the paper's share
+/// of compute.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Prices {
     /// Share of compute in the total cost, over 0 to 1; given both costs, it follows from them.
@@ -78,7 +80,7 @@ impl Prices {
     pub fn validate(&self) -> Result<(), LabError> {
         let refuse = |option, reason: String| Err(LabError::option(option, reason));
         if !(self.compute_share > 0.0 && self.compute_share <= 1.0) {
-            return refuse("compute-share-pct", "is over 0 and up to 100".into());
+            return refuse("compute-share-pct", "must be greater than 0 and at most 100".into());
         }
         for (option, figure) in [
             ("cores", self.cores),
@@ -87,13 +89,13 @@ impl Prices {
             ("memory-gib-cost", self.memory_gib_cost),
         ] {
             if figure.is_some_and(|figure| !(figure > 0.0 && figure <= 1e15)) {
-                return refuse(option, "is over 0 and up to 1e15".into());
+                return refuse(option, "must be greater than 0 and at most 1e15".into());
             }
         }
         if self.cores_saved.is_some_and(|saved| !(-100.0..1.0).contains(&saved)) {
             return refuse(
                 "cores-saved-pct",
-                "is less than 100; below 0 there are more needed".into(),
+                "must be less than 100; negative values mean that more cores are needed".into(),
             );
         }
         if self.cores.is_some() != self.core_cost.is_some() && (self.core_cost.is_some() || self.total_cost.is_none()) {
@@ -102,14 +104,14 @@ impl Prices {
             } else {
                 ("core-cost", "cores")
             };
-            return refuse(has, format!("needs --{lacks} with it"));
+            return refuse(has, format!("requires --{lacks}"));
         }
         if let (Some(compute), Some(total)) = (self.compute_from_cores(), self.total_cost)
             && compute > total
         {
             return refuse(
                 "total-cost",
-                format!("{total} is less than what the cores cost, {compute}"),
+                format!("{total} is less than the cost of the cores, {compute}"),
             );
         }
         Ok(())
@@ -140,7 +142,7 @@ impl Prices {
     }
 }
 
-/// What saved cores are worth.
+/// The value of saved cores.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CoreSavings {
     /// The share of cores saved at equal throughput, and of the cost of compute.
@@ -155,7 +157,7 @@ pub struct CoreSavings {
     pub total_cost: Option<f64>,
 }
 
-/// What a share of cores saved at equal throughput is worth, at these prices.
+/// The value of a share of cores saved at equal throughput, at these prices.
 pub fn of_cores(saved: f64, prices: &Prices) -> CoreSavings {
     let total = total_saved(prices.share(), saved);
     CoreSavings {
@@ -167,26 +169,28 @@ pub fn of_cores(saved: f64, prices: &Prices) -> CoreSavings {
     }
 }
 
-/// What a codec at its best share saves.
+/// Savings of a codec at its best share.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Savings {
     /// The codec.
     pub codec: String,
     /// The share of the memory for compressed pages that is best.
     pub share: f64,
-    /// What the cores saved are worth.
+    /// The value of the saved cores.
     #[serde(flatten)]
     pub worth: CoreSavings,
-    /// Bytes of memory that a cache without compression would need more for the same microseconds a page; `None` when none is as fast.
+    /// Bytes of memory that a cache without compression would need in addition for the same microseconds per page;
+    /// `None` when none is as fast.
     pub memory_bytes: Option<f64>,
-    /// What that memory costs.
+    /// The cost of that memory.
     pub memory_cost: Option<f64>,
 }
 
-/// What each codec of an outcome saves at its best share.
+/// Savings of each codec of an outcome at its best share.
 ///
-/// Cores are those of the model's workers: one that waits for the device is counted as in use, as in the thesis. Where reads are
-/// asynchronous a core does not wait, and compression costs cores; give what was measured as [`Prices::cores_saved`] then.
+/// Cores are those of the model's workers: one that waits for the device is counted as in use, as in the thesis. Where
+/// reads are asynchronous a core does not wait, and compression costs cores; give what was measured as
+/// [`Prices::cores_saved`] then.
 ///
 /// # Errors
 /// [`LabError::Option`] when a price is out of its bounds.
@@ -222,7 +226,7 @@ fn of_codec(outcome: &Outcome, codec: &CodecOutcome, prices: &Prices) -> Result<
     })
 }
 
-/// The white paper's figures beside what its arithmetic gives.
+/// The white paper's figures and the results of its arithmetic.
 pub fn white_paper() -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut add = |what: &str, published: &str, computed: String, agrees: bool, note: &'static str| {
@@ -290,7 +294,7 @@ pub fn white_paper() -> Vec<Figure> {
         );
     }
     add(
-        "cores saved, by 103% more operations a second",
+        "cores saved, by 103% more operations per second",
         "67%",
         pct(1.0 - 1.0 / 2.03),
         rounds_to(1.0 - 1.0 / 2.03, 67.0),

@@ -6,7 +6,7 @@ fn assert_near(one: f64, other: f64, by: f64) {
     assert!((one - other).abs() <= by, "{one} is not {other}");
 }
 
-/// White paper: 47% to 67% of cores saved, so much less for compute, 9% to 15% of the total.
+/// White paper: 47% to 67% of cores saved, the same saving of compute cost, 9% to 15% of the total.
 #[test]
 fn the_white_papers_pairs_come_out_of_the_shares_they_imply() {
     for (cores, total) in [(0.47, 0.09), (0.67, 0.15)] {

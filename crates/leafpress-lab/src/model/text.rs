@@ -1,4 +1,4 @@
-//! The model for people: what was asked, a table for each codec, and what it says.
+//! The model for people: the options, a table for each codec, and the conclusions.
 
 use std::fmt::Write;
 
@@ -35,7 +35,7 @@ pub fn report(outcome: &Outcome) -> String {
     text
 }
 
-/// What was asked, in lines.
+/// Describes the options, in lines.
 pub(super) fn head(options: &Options) -> String {
     let data = match &options.access {
         Access::Law(_) => format!(
@@ -47,12 +47,12 @@ pub(super) fn head(options: &Options) -> String {
     };
     let wants = match (options.access_bytes(), options.pages_an_access()) {
         (wants, _) if wants == options.page_bytes => String::new(),
-        (wants, 1) => format!(" of {}, each brings a whole page", Bytes(wants)),
+        (wants, 1) => format!(" of {}, each reads a whole page", Bytes(wants)),
         (wants, pages) => format!(" of {}, {pages} pages each", Bytes(wants)),
     };
     let memory = 100.0 * options.memory_bytes as f64 / options.data_bytes().max(1.0);
     let mut text = format!(
-        "{data}, {} of memory ({memory:.2}%)\nAccess {}{wants} · device {} us a read · {} worker{}\n",
+        "{data}, {} of memory ({memory:.2}%)\nAccess {}{wants} · device {} us per read · {} worker{}\n",
         Bytes(options.memory_bytes),
         options.access.name(),
         brief(options.device_us),
@@ -63,7 +63,7 @@ pub(super) fn head(options: &Options) -> String {
         Method::AsPublished => "Formulas as published: Harper 2018, chapter 4\n".to_owned(),
         Method::Corrected => {
             let overhead = match options.overhead {
-                Overhead::Pool => "memory less what the pool takes for itself",
+                Overhead::Pool => "memory less the pool's overhead",
                 Overhead::None => "all memory for pages",
             };
             let background = match options.background_pct {
@@ -74,8 +74,8 @@ pub(super) fn head(options: &Options) -> String {
                 .device_iops
                 .map_or_else(String::new, |iops| format!(" · at most {iops} reads/s"));
             format!(
-                "Corrected formulas · replacement {} · {overhead} · {} us a hit{background}{iops} · a sixteenth stays raw for pages that come and go: \
-                 the best share is {}% at most\n",
+                "Corrected formulas · replacement {} · {overhead} · {} us per hit{background}{iops} · a sixteenth stays raw for pages in transit: \
+                 the best share is at most {}%\n",
                 replacement(options),
                 brief(options.hit_us),
                 tables::percent(MAX_COMPRESSED, 1)
@@ -103,7 +103,7 @@ fn trace_line(trace: &Trace, options: &Options) -> String {
         lines => format!("; {} lines skipped as junk", thousands(lines)),
     };
     format!(
-        "{} accesses to {} pages of {}{sample}; {}% are first accesses, which nothing hits{skipped}\nIn all",
+        "{} accesses to {} pages of {}{sample}; {}% are first accesses, which always miss{skipped}\nTotal",
         thousands(trace.accesses),
         thousands(trace.pages),
         Bytes(options.page_bytes),
@@ -129,11 +129,11 @@ pub(super) fn codec_line(codec: &CodecOutcome) -> String {
 /// Break-even and best share of a codec, in a sentence.
 pub(super) fn verdict(outcome: &Outcome, codec: &CodecOutcome) -> String {
     let pays = match codec.break_even {
-        BreakEven::AtOnce => "pays from the first percent".to_owned(),
+        BreakEven::AtOnce => "pays from the smallest share".to_owned(),
         BreakEven::Share(share) => format!("pays from {}% of the memory", tables::percent(share, 2)),
         BreakEven::Never => {
             return format!(
-                "{} does not pay at any share: without compression it is {} us.",
+                "{} does not pay at any share: uncompressed, {} us per page.",
                 codec.codec.name,
                 tables::us(outcome.raw.us_per_page)
             );
@@ -144,7 +144,7 @@ pub(super) fn verdict(outcome: &Outcome, codec: &CodecOutcome) -> String {
         share => format!("to {}%", tables::percent(share, 2)),
     };
     format!(
-        "{} {pays} {until}; best at {}%: {} us per page, {:.1}% less than without.",
+        "{} {pays} {until}; best at {}%: {} us per page, {:.1}% less than uncompressed.",
         codec.codec.name,
         share_of_memory(codec.best.share),
         tables::us(codec.best.us_per_page),
@@ -156,7 +156,7 @@ pub(super) fn verdict(outcome: &Outcome, codec: &CodecOutcome) -> String {
 pub(super) fn crossings(outcome: &Outcome) -> Vec<String> {
     let lines = outcome.crossings.iter().map(|crossing| {
         format!(
-            "From {}% on {} is faster than {} ({} us there).",
+            "From {}%, {} is faster than {} ({} us at that share).",
             tables::percent(crossing.share, 2),
             crossing.faster,
             crossing.slower,
@@ -171,8 +171,8 @@ pub(super) fn conclusion(outcome: &Outcome) -> String {
     let raw = &outcome.raw;
     match (outcome.recommended(), outcome.best()) {
         (Some(best), _) => format!(
-            "Give {}% of the memory to pages compressed by {}: {}% of accesses hit in place of {}%, and a page takes {} us in place of \
-             {}, {:.2} times the pages a second.",
+            "Give {}% of the memory to pages compressed by {}: hit ratio {}% vs {}% uncompressed, time per page {} us vs \
+             {} us, {:.2} times the throughput.",
             share_of_memory(best.best.share),
             best.codec.name,
             tables::percent(best.best.hit_ratio, 1),
@@ -182,8 +182,8 @@ pub(super) fn conclusion(outcome: &Outcome) -> String {
             best.best.pages_per_second / raw.pages_per_second
         ),
         (None, Some(best)) => format!(
-            "Compress nothing: {} at {}% would take {:.1}% less time per page, which is within the error of such a computation ({}%): {} us \
-             in place of {}.",
+            "Compress nothing: {} at {}% would take {:.1}% less time per page, which is within the error of the computation ({}%): {} us \
+             vs {} us.",
             best.codec.name,
             share_of_memory(best.best.share),
             100.0 * gain(raw, &best.best),
@@ -192,14 +192,14 @@ pub(super) fn conclusion(outcome: &Outcome) -> String {
             tables::us(raw.us_per_page)
         ),
         (None, None) => format!(
-            "Compress nothing: {} us per page is the least, with {}% of accesses hit.",
+            "Compress nothing: {} us per page is the minimum, with a hit ratio of {}%.",
             tables::us(raw.us_per_page),
             tables::percent(raw.hit_ratio, 1)
         ),
     }
 }
 
-/// What is saved, and what that is worth.
+/// The savings and their value.
 pub fn savings(savings: &[Savings], prices: &Prices) -> String {
     const HEADINGS: [&str; 9] = [
         "codec",
@@ -234,16 +234,16 @@ pub fn savings(savings: &[Savings], prices: &Prices) -> String {
     let source = match prices.cores_saved {
         Some(_) => "Cores saved as given.",
         None => {
-            "Cores saved at equal throughput, by the model; a worker that waits for the device is a core in use. With asynchronous reads give \
-             what was measured with --cores-saved-pct."
+            "Cores saved at equal throughput, by the model; a worker that waits for the device counts as a core in use. With asynchronous reads, pass \
+             the measured figure with --cores-saved-pct."
         }
     };
     let share = tables::percent(prices.share(), 1);
     let notes = [
         source.to_owned(),
         format!(
-            "Total saved = {share}% x compute saved. Raw memory saved: what a cache without compression needs more for the same microseconds a \
-             page. What has no price has no cost here."
+            "Total saved = {share}% x compute saved. Raw memory saved: the additional memory of an uncompressed cache with the same microseconds per \
+             page. Items without a price are not included."
         ),
     ];
     let title = format!("Cost: compute is {share}% of the total cost of ownership over {YEARS} years");
@@ -257,7 +257,7 @@ pub fn reproduction(reproduction: &Reproduction) -> String {
         "Harper, \"Viability of Time-Memory Trade-Offs in Large Data Sets\" (2018): published and computed\n"
             .to_owned();
     text += &tables::figures(&reproduction.figures);
-    text += "~ the text prints no digits: they are those behind the picture, by the thesis's formulas and table 4\n";
+    text += "~ the text prints no digits: these follow from the picture, the thesis's formulas and table 4\n";
     text += &notes(&reproduction.figures);
     for series in &reproduction.series {
         text += &self::series(series);

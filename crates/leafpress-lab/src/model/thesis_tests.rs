@@ -10,7 +10,8 @@ fn no_figure_differs() {
     assert_eq!(reproduction.series.len(), 4 + 4 + 2);
 }
 
-/// GB of data, access, hit ratios and microseconds of raw, lz4 and zstd at C = 100%, break-evens, and the crossing, in percent.
+/// GB of data, access, hit ratios and microseconds of raw, lz4 and zstd at C = 100%, break-evens, and the crossing, in
+/// percent.
 type Row = (
     u64,
     &'static str,

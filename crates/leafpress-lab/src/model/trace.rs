@@ -1,6 +1,7 @@
-//! A trace: the numbers of pages in the order in which they were asked for, in a file.
+//! A trace: page numbers in the order of requests, in a file.
 //!
-//! As text it has a number a line; empty lines and those that begin with `#` are none. In binary it is numbers of 8 bytes, little-endian.
+//! As text it has a number a line; empty lines and those that begin with `#` are none. In binary it is numbers of 8
+//! bytes, little-endian.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -29,11 +30,11 @@ pub enum TraceFormat {
 
 words!(
     TraceFormat, "trace-format",
-    "`{}`: it is text (a page number a line) or u64le (8 bytes a page number, little-endian)":
+    "`{}`: must be text (one page number per line) or u64le (8 bytes per page number, little-endian)":
     Text "text", U64Le "u64le"
 );
 
-/// Of which pages a trace's accesses are looked at.
+/// The sampling of a trace's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Sampling {
     /// All of them in files up to 512 MiB, fewer in larger ones.
@@ -54,19 +55,19 @@ impl FromStr for Sampling {
             Ok(rate) if rate > 0.0 && rate <= 1.0 => Ok(Self::Rate(rate)),
             _ => Err(LabError::option(
                 "trace-sample",
-                format!("`{text}`: it is auto, or a share of the pages over 0 up to 1, as in 0.01"),
+                format!("`{text}`: must be auto, or a share of the pages greater than 0 and at most 1, as in 0.01"),
             )),
         }
     }
 }
 
-/// What is done with lines that are no page numbers.
+/// Handling of lines that are not page numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Junk {
     /// The first one is an error.
     #[default]
     Refuse,
-    /// They are skipped and counted. When more than one line in a hundred is junk, the file is no trace, and that is an error.
+    /// They are skipped and counted. More than 1% of junk lines are an error: the file is not a trace.
     Skip,
 }
 
@@ -75,22 +76,22 @@ pub enum Junk {
 pub struct TraceOptions {
     /// How it is written.
     pub format: TraceFormat,
-    /// Of which pages accesses are looked at.
+    /// The sampling of pages.
     pub sampling: Sampling,
-    /// What is done with lines that are no page numbers.
+    /// Handling of lines that are not page numbers.
     pub junk: Junk,
 }
 
-/// What was learnt from a trace.
+/// Statistics of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trace {
     /// Where it was.
     pub name: String,
     /// Accesses in it.
     pub accesses: u64,
-    /// Pages that are asked for; with a sample, an estimate.
+    /// Distinct pages; with a sample, an estimate.
     pub pages: u64,
-    /// The share of the pages that was looked at; 1 is exact.
+    /// The sampled share of the pages; 1 is exact.
     pub rate: f64,
     /// The share of the accesses that are the first to their page, which no cache hits.
     pub first_accesses: f64,
@@ -99,25 +100,25 @@ pub struct Trace {
     /// The hit ratio of an LRU cache for every size.
     #[serde(skip)]
     pub curve: ReuseCurve,
-    /// Pages by how often they are asked for, the most first.
+    /// Pages by request count, the most frequent first.
     #[serde(skip)]
     pub tiers: Vec<Tier>,
 }
 
-/// Bytes of a file whose pages are all looked at.
+/// Maximum bytes of a file whose pages are not sampled.
 const EXACT_BYTES: u64 = 512 << 20;
-/// Fewer pages than this in a sample tell little.
+/// Minimum number of pages in a sample.
 const MIN_SAMPLED_PAGES: usize = 100;
-/// A line is at most so long: a page number has 20 digits.
+/// Maximum length of a line: a page number has 20 digits.
 const MAX_LINE_BYTES: u64 = 4096;
-/// Accesses between two looks at whether to go on.
+/// Accesses between checks for cancellation.
 const LOOK_EVERY: u64 = 1 << 16;
 
-/// Reads a trace. `progress` is told the share of the file that is read.
+/// Reads a trace. `progress` receives the share of the file that is read.
 ///
 /// # Errors
-/// [`LabError::Io`] when the file cannot be read, [`LabError::Data`] when it is no trace, with the number of the line at fault,
-/// [`LabError::Cancelled`].
+/// [`LabError::Io`] when the file cannot be read, [`LabError::Data`] when it is not a trace, with the number of the
+/// line at fault, [`LabError::Cancelled`].
 pub fn read_trace(
     path: &Path,
     options: TraceOptions,
@@ -195,8 +196,8 @@ impl Reading<'_> {
             self.read += read as u64;
             if line.last() != Some(&b'\n') && read as u64 == MAX_LINE_BYTES {
                 return Err(self.refuse(format!(
-                    "line {number} is longer than {MAX_LINE_BYTES} bytes, so this is no trace with a page number a line; if it has 8 bytes a \
-                     page number use --trace-format u64le"
+                    "line {number} is longer than {MAX_LINE_BYTES} bytes, so this is not a text trace; if it has 8 bytes per \
+                     page number, use --trace-format u64le"
                 )));
             }
             let text = if number == 1 { without_mark(&line) } else { &line };
@@ -211,14 +212,14 @@ impl Reading<'_> {
                     .is_ok_and(|text| text.chars().all(|c| c == '\t' || !c.is_control())) =>
                 {
                     return Err(self.refuse(format!(
-                        "line {number} is no text; for 8 bytes a page number use --trace-format u64le, and for a trace of a cache's \
+                        "line {number} is not text; for 8 bytes per page number use --trace-format u64le, and for a trace of a cache's \
                          requests (libCacheSim's, ARC's, Twitter's) `leafpress advise --trace FILE`"
                     )));
                 }
                 None => {
                     let shown: String = String::from_utf8_lossy(text).chars().take(40).collect();
                     return Err(self.refuse(format!(
-                        "line {number} is no page number: `{}`; a line is one decimal number from 0 to {}; --skip-junk leaves such lines out",
+                        "line {number} is not a page number: `{}`; expected one decimal number from 0 to {}; --skip-junk skips such lines",
                         shown.escape_default(),
                         u64::MAX
                     )));
@@ -227,7 +228,7 @@ impl Reading<'_> {
         }
         if self.skipped > 0 && self.skipped * 100 > self.skipped + self.reuse.accesses() {
             return Err(self.refuse(format!(
-                "{} of {} lines are no page numbers, which is more than one in a hundred: this is no trace",
+                "{} of {} lines are not page numbers, which is more than 1%: this is not a trace",
                 self.skipped,
                 self.skipped + self.reuse.accesses()
             )));
@@ -253,7 +254,7 @@ impl Reading<'_> {
                 8 => self.access(u64::from_le_bytes(number))?,
                 rest => {
                     return Err(self.refuse(format!(
-                        "{rest} bytes are left over at its end: page numbers have 8 bytes each; if it is text use --trace-format text"
+                        "{rest} bytes are left at its end: page numbers have 8 bytes each; if it is text, use --trace-format text"
                     )));
                 }
             }
@@ -265,13 +266,13 @@ fn learnt(path: &Path, reuse: &Reuse, rate: f64, skipped_lines: u64) -> Result<T
     let name = path.display().to_string();
     let sampled = reuse.sampled_pages();
     if reuse.accesses() == 0 {
-        return Err(LabError::data(name, "has no page numbers in it"));
+        return Err(LabError::data(name, "contains no page numbers"));
     }
     if rate < 1.0 && sampled < MIN_SAMPLED_PAGES {
         return Err(LabError::data(
             name,
             format!(
-                "a sample of {rate} has only {sampled} pages, and fewer than {MIN_SAMPLED_PAGES} tell little; use a larger --trace-sample"
+                "a sample of {rate} has only {sampled} pages, and at least {MIN_SAMPLED_PAGES} are needed; use a larger --trace-sample"
             ),
         ));
     }

@@ -78,7 +78,7 @@ fn few_junk_lines_can_be_left_out() {
     }
     let trace = read(text.as_bytes(), skip).unwrap();
     assert_eq!((trace.accesses, trace.skipped_lines), (200, 1));
-    assert_refused(read(b"1\nx\n2\ny\n", skip), &["2 of 4 lines", "no trace"]);
+    assert_refused(read(b"1\nx\n2\ny\n", skip), &["2 of 4 lines", "not a trace"]);
     assert_refused(read(b"x\ny\n", skip), &["2 of 2 lines"]);
 }
 
@@ -89,9 +89,9 @@ fn what_is_no_trace_is_told() {
     assert_refused(read(&[0; 8192], TraceOptions::default()), &["line 1", "u64le"]);
     assert_refused(
         read(b"1\n\xfe(\x02\n2\n", TraceOptions::default()),
-        &["line 2 is no text", "advise --trace"],
+        &["line 2 is not text", "advise --trace"],
     );
-    assert_refused(read(&[0; 17], binary()), &["1 bytes are left over", "text"]);
+    assert_refused(read(&[0; 17], binary()), &["1 bytes are left at its end", "text"]);
     let directory = tempfile::tempdir().unwrap();
     let cancel = AtomicBool::new(false);
     let of = |path: &Path| read_trace(path, TraceOptions::default(), &cancel, &mut |_| {});

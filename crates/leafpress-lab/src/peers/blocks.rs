@@ -1,8 +1,9 @@
-//! A store of sorted, compressed blocks, all in memory: what an LSM tree's file makes of the same records, without its levels, filters
-//! and caches. It is built once, by `settle`, and read from then on.
+//! A store of sorted, compressed blocks, all in memory: what an LSM tree's file makes of the same records, without its
+//! levels, filters and caches. It is built once, by `settle`, and read from then on.
 //!
-//! A block is records in key order, each as `shared | rest of key | value` with three lengths before (LEB128): the key without what it
-//! shares with the one before, as LevelDB and RocksDB write it. The first keys of all blocks lie side by side, uncompressed.
+//! A block is records in key order, each as `shared | rest of key | value` with three lengths before (LEB128): the key
+//! without what it shares with the one before, as LevelDB and RocksDB write it. The first keys of all blocks lie side
+//! by side, uncompressed.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use leafpress::{TreeError, TreeStats};
 use crate::core::LabError;
 use crate::harness::store::Store;
 
-/// What blocks are compressed with.
+/// The codec of blocks.
 pub(super) const CODEC: Codec = Codec::Zstd { level: 3 };
 
 type Records = BTreeMap<Box<[u8]>, Box<[u8]>>;
@@ -23,7 +24,7 @@ type Records = BTreeMap<Box<[u8]>, Box<[u8]>>;
 pub(super) struct BlockStore {
     engine: Arc<dyn Engine>,
     block_bytes: usize,
-    /// What came before the blocks were built.
+    /// Records put before the blocks were built.
     loaded: RwLock<Records>,
     blocks: OnceLock<Blocks>,
 }
@@ -46,7 +47,7 @@ thread_local! {
 }
 
 impl BlockStore {
-    /// An empty store of blocks of about so many raw bytes.
+    /// Creates an empty block store with blocks of about this many raw bytes.
     pub(super) fn new(block_bytes: usize) -> Result<Self, LabError> {
         let engine = CODEC.open(&EngineOptions::default());
         Ok(Self {
@@ -170,7 +171,7 @@ fn take_length(raw: &mut &[u8]) -> Option<usize> {
     None
 }
 
-/// The next record of a block: how much of the key before it keeps, the rest of its key, its value.
+/// The next record of a block: the length of the prefix shared with the previous key, the rest of its key, its value.
 fn take_record<'r>(raw: &mut &'r [u8]) -> Option<(usize, &'r [u8], &'r [u8])> {
     let [shared, rest, value] = [take_length(raw)?, take_length(raw)?, take_length(raw)?];
     let (rest, behind) = raw.split_at_checked(rest)?;
@@ -180,7 +181,7 @@ fn take_record<'r>(raw: &mut &'r [u8]) -> Option<(usize, &'r [u8], &'r [u8])> {
 }
 
 fn built_once() -> TreeError {
-    TreeError::Invalid("a store of blocks is built once, and does not change from then on".into())
+    TreeError::Invalid("a block store is immutable once built".into())
 }
 
 impl Store for BlockStore {
@@ -219,7 +220,7 @@ impl Store for BlockStore {
     }
 
     fn scan(&self, _start: &[u8], _limit: usize, _visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), TreeError> {
-        Err(TreeError::Invalid("a store of blocks is here for point reads".into()))
+        Err(TreeError::Invalid("a block store supports only point reads".into()))
     }
 
     fn len(&self) -> usize {

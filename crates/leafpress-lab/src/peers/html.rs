@@ -21,16 +21,16 @@ pub(super) fn page(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Strin
         .into_iter()
         .partition(|trouble| !["left out", "no resident"].iter().any(|word| trouble.starts_with(word)));
     let body = html! {
-        h1 { "Leafpress beside other maps" }
+        h1 { "Leafpress vs other maps" }
         (verdict::html(&verdicts))
         (cautions(&outcome.cautions))
         p { (lines(&view::head(config, outcome))) }
         @for trouble in &bad { p.bad { (trouble) } }
         @if let Some(svg) = frontier(config, outcome)? {
-            (figure("Throughput against memory", &svg))
+            (figure("Throughput vs memory", &svg))
             p.faint {
-                "Up and to the left is better; the line joins what nothing beats in both. Memory is the growth of the process over the load, \
-                 of all maps alike."
+                "Up and to the left is better; the line is the Pareto frontier. Memory is the growth of the process over the load, \
+                 for all maps."
             }
         }
         (table(headings, rows.iter().map(|cells| row(cells))))
@@ -67,7 +67,7 @@ fn frontier(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Option<Strin
     scatter(&Scatter {
         name: "frontier",
         size: (1080, 460),
-        x: "resident bytes for each of keys and values",
+        x: "resident bytes per byte of keys and values",
         y: &y,
         points: &points,
         pareto: true,

@@ -7,18 +7,18 @@ use crate::core::corpus::{Cut, RecordFormat, Source};
 use crate::core::keys::{KeyShape, LoadOrder};
 use crate::eval::{EvalConfig, LandingBytes, RunSpec, Workload};
 
-/// Of so many batches of reads, one is checked while the clock runs.
+/// One in this many batches of reads is checked while the clock runs.
 const CHECK_ONE_IN: u32 = 64;
 
 /// The knobs of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PeersConfig {
-    /// Where values come from, or records.
+    /// Source of values, or records.
     pub data: Source,
-    /// Take the data's own records, key and value, from a dump in this format.
+    /// Use the data's own records, key and value, from a dump in this format.
     pub records: Option<RecordFormat>,
-    /// What keys look like, where they are not the records' own. Default: scattered.
+    /// Shape of the keys, if they are not the records' own. Default: scattered.
     pub key_shape: KeyShape,
     /// Length of a dense or scattered key in bytes. Default 8.
     pub key_bytes: usize,
@@ -28,7 +28,7 @@ pub struct PeersConfig {
     pub cut: Option<Cut>,
     /// Order in which keys are loaded. Default: random.
     pub load_order: LoadOrder,
-    /// What is done after the load. Default: reads.
+    /// The workload after the load. Default: reads.
     pub workload: Workload,
     /// Codecs of our tree.
     pub codecs: Vec<String>,

@@ -1,4 +1,4 @@
-//! What the comparison leaves: medians over the rounds.
+//! Results of the comparison: medians over the rounds.
 
 use serde::Serialize;
 
@@ -21,10 +21,10 @@ pub struct PeerLine {
     pub read_p99_ns: Option<f64>,
     /// Records put per second of the load, on all threads.
     pub loads_per_second: f64,
-    /// What was left to do in the background after the load, in no other figure, in seconds.
+    /// Background work left after the load, not included in any other figure, in seconds.
     pub settle_seconds: f64,
-    /// Growth of the process's resident memory over the load, per record, in bytes; of a map that takes little, what it was weighed at in
-    /// a process of its own.
+    /// Growth of the process's resident memory over the load, per record, in bytes; of a map that takes little, what it
+    /// was weighed at in a process of its own.
     pub resident_bytes_per_record: Option<f64>,
     /// Why that is not known.
     pub resident_unknown: Option<String>,
@@ -32,18 +32,18 @@ pub struct PeerLine {
     pub bytes_held_per_record: Option<f64>,
 }
 
-/// What the comparison leaves.
+/// Results of the comparison.
 #[derive(Debug, Clone, Serialize)]
 pub struct PeersOutcome {
     /// The maps: ours first, then the others.
     pub lines: Vec<PeerLine>,
-    /// What was stored, in words.
+    /// Description of the data.
     pub data: String,
     /// Bytes of a record's key and value, on average.
     pub record_bytes: f64,
     /// Maps that were left out, each in one line.
     pub left_out: Vec<String>,
-    /// What must be known before the figures are believed, a sentence or two each.
+    /// Caveats of the figures, a sentence or two each.
     pub cautions: Vec<String>,
     /// The table for people, ready to print.
     #[serde(skip)]
@@ -66,7 +66,7 @@ impl PeersOutcome {
         })
     }
 
-    /// Our trees beside the fastest of the others, a line each.
+    /// Our trees vs the fastest other map, a line each.
     pub fn verdicts(&self, workload: Workload) -> Vec<String> {
         let Some(other) = self.fastest_other() else {
             return Vec::new();

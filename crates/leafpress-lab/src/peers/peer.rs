@@ -26,7 +26,7 @@ pub enum Peer {
     SkipMap,
     /// The standard library's `BTreeMap` under a `RwLock`.
     BTreeMap,
-    /// Sorted, compressed blocks of so many KiB, which are only read.
+    /// Sorted, compressed, read-only blocks of this many KiB.
     Blocks(usize),
 }
 
@@ -83,18 +83,18 @@ impl Peer {
     pub(super) fn fault(&self, workload: Workload, keys: &Lengths) -> Option<String> {
         match self {
             Self::Masstree => {}
-            Self::Blocks(_) if workload != Workload::ReadOnly => return Some("it is built once and only read".into()),
+            Self::Blocks(_) if workload != Workload::ReadOnly => return Some("it is read-only once built".into()),
             _ => return None,
         }
         let longest = keys.most;
         if longest > MASSTREE_KEY_BYTES {
             return Some(format!(
-                "it takes keys up to {MASSTREE_KEY_BYTES} bytes, and the longest has {longest}"
+                "its keys have at most {MASSTREE_KEY_BYTES} bytes, and the longest here has {longest}"
             ));
         }
         // Of version 0.9.5, found by the check of scans here.
         (workload == Workload::Scan && keys.fixed().is_none())
-            .then(|| "its scans leave records out where keys differ in length".into())
+            .then(|| "its scans skip records if keys differ in length".into())
     }
 }
 

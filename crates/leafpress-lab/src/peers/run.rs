@@ -1,4 +1,4 @@
-//! The samples of the comparison, by turns, each in a process of its own.
+//! The samples of the comparison, interleaved, each in its own process.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,18 +20,19 @@ use crate::harness::other_work;
 use crate::harness::weigh::{self, Weight};
 use crate::report::write;
 
-/// What a child of the comparison is to do.
+/// The task of a child.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PeerSpec {
     pub(super) peer: Peer,
     pub(super) spec: RunSpec,
 }
 
-/// Compares the maps; logs and `peers.json` go to `out_dir`. `progress` is told the sample's number, the number of samples, its map,
-/// and what the sample is doing.
+/// Compares the maps; logs and `peers.json` go to `out_dir`. `progress` receives the sample's number, the number of
+/// samples, its map, and what the sample is doing.
 ///
 /// # Errors
-/// Options out of bounds, unusable data, an `out_dir` that cannot be written. A sample that fails is told in the outcome.
+/// Options out of bounds, unusable data, an `out_dir` that cannot be written. A failed sample is reported in the
+/// outcome.
 pub fn run_peers(
     config: &PeersConfig,
     out_dir: &Path,
@@ -53,7 +54,7 @@ pub fn run_peers_with(
     progress: &mut dyn FnMut(usize, usize, &Peer, Phase, f64),
 ) -> Result<PeersOutcome, LabError> {
     if config.rounds == 0 {
-        return Err(LabError::option("rounds", "0 is not at least 1"));
+        return Err(LabError::option("rounds", "0 must be at least 1"));
     }
     let base = config.evaluation();
     base.validate()?;
@@ -131,7 +132,7 @@ pub fn run_peers_with(
         }
     }
     let busiest = samples.iter().flatten().filter_map(|sample| sample.other_cores);
-    let busy = other_work::caution(busiest.reduce(f64::max), "bytes a record");
+    let busy = other_work::caution(busiest.reduce(f64::max), "bytes per record");
     outcome.cautions.extend(busy);
     outcome.lines = peers
         .into_iter()

@@ -17,8 +17,8 @@ fn config() -> PeersConfig {
     }
 }
 
-/// Every map under every workload and with keys and values of every kind, single-threaded: `SkipMap` cannot tell exactly whether a put
-/// was new while others write.
+/// Every map under every workload and with keys and values of every kind, single-threaded: `SkipMap` cannot report
+/// exactly whether a put was new while others write.
 #[test]
 fn every_map_is_driven_right() {
     let mut samples = Vec::new();
@@ -63,7 +63,7 @@ fn every_map_is_driven_right() {
     }
 }
 
-/// `bench` and `peers` once had trees of 1 and 8 shards, and so 240 and 296 bytes a record of the same records.
+/// `bench` and `peers` once had trees of 1 and 8 shards, and so 240 and 296 bytes per record for the same records.
 #[cfg(feature = "bench")]
 #[test]
 fn bench_holds_the_same_records_in_the_same_memory() {
@@ -95,7 +95,8 @@ fn bench_holds_the_same_records_in_the_same_memory() {
         let peer = Peer::Leafpress(codec.into());
         let mut spec = config.run_of(&peer);
         assert_eq!(spec.base.shards, 1, "as a tree of `bench`, which sets none");
-        // A tree chooses its lengths by the time that each takes to read, and trains when its thread comes to it: neither is the same twice.
+        // A tree chooses its sizes by measured read times, and trains when its thread is scheduled: both vary between
+        // runs.
         (spec.base.frame_bytes, spec.base.leaf_bytes) = (Some(1024), Some(16 << 10));
         spec.base.dictionary = false;
         let sample = PeerSpec { spec, peer };
@@ -170,7 +171,7 @@ fn the_table_is_relative_to_the_fastest_other() {
         ],
         data: "1000 scattered keys of 8 bytes, values of 128 bytes from nci".into(),
         record_bytes: 136.0,
-        left_out: vec!["masstree: it takes keys up to 256 bytes, and the longest has 300".into()],
+        left_out: vec!["masstree: its keys have at most 256 bytes, and the longest here has 300".into()],
         cautions: vec!["The machine was busy.".into()],
         table: String::new(),
         mismatches: 1,
@@ -190,7 +191,7 @@ fn the_table_is_relative_to_the_fastest_other() {
         "in random order",
         "136 bytes of key and value",
         "up to 1.2 s here",
-        "left out: masstree",
+        "skipped: masstree",
     ] {
         assert!(table.contains(words), "{words}:\n{table}");
     }

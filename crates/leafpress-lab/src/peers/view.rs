@@ -13,7 +13,7 @@ use crate::report::verdict;
 pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
     let mut text = verdict::text(&outcome.verdicts(config.workload)) + &verdict::cautions(&outcome.cautions);
     let (mut headings, rows) = table(config, outcome);
-    // Beside the memory it is clear of what.
+    // Next to the memory, the reference is clear.
     if let Some(last) = headings.last_mut() {
         *last = "of the\nfastest".into();
     }
@@ -25,7 +25,7 @@ pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
     text
 }
 
-/// What was stored, and how it was measured.
+/// Describes the data and the measurement.
 pub(super) fn head(config: &PeersConfig, outcome: &PeersOutcome) -> String {
     format!(
         "{}\nloaded {} by {} thread{}, {} of {} s, {}",
@@ -46,22 +46,22 @@ pub(super) fn head(config: &PeersConfig, outcome: &PeersOutcome) -> String {
     )
 }
 
-/// What the figures are.
+/// Explanation of the figures.
 pub(super) fn notes(outcome: &PeersOutcome) -> String {
     let settled = outcome.lines.iter().map(|line| line.settle_seconds).fold(0.0, f64::max);
     format!(
-        "A record has {:.0} bytes of key and value. {RESIDENT} All maps have this program's \
-         allocator, keys and values of their real length, inline where all are of one length and boxed where not. Between the load \
-         and the rest a tree finishes what it does in the background (dictionary, compaction): up to {settled:.1} s here, in no other \
-         figure; memory is measured after it. Choosing keys is in all figures alike; every key is checked in the end, and some reads \
-         on the way. Compare within one table: the figures of two runs differ by what else the machine does.",
+        "A record has {:.0} bytes of key and value. {RESIDENT} All maps use this program's \
+         allocator, and keys and values of their real length: inline if all have the same length, else boxed. Between the load \
+         and the workload a tree finishes its background work (dictionary, compaction): up to {settled:.1} s here, not included in any \
+         figure; memory is measured after it. All figures include choosing keys; every key is checked at the end, and some reads \
+         during the run. Compare only within one table: other work on the machine affects figures between runs.",
         outcome.record_bytes
     )
 }
 
-/// What went wrong, and what is not there.
+/// Failures and missing figures.
 pub(super) fn troubles(outcome: &PeersOutcome) -> Vec<String> {
-    let left_out = outcome.left_out.iter().map(|left_out| format!("left out: {left_out}"));
+    let left_out = outcome.left_out.iter().map(|left_out| format!("skipped: {left_out}"));
     let failures = outcome.failures.iter().map(|failure| format!("failed: {failure}"));
     let unknown = outcome.lines.iter().filter_map(|line| {
         let why = line.resident_unknown.as_ref()?;
@@ -72,7 +72,7 @@ pub(super) fn troubles(outcome: &PeersOutcome) -> Vec<String> {
         troubles.push(format!("MISMATCHES: {}", outcome.mismatches));
     }
     if outcome.cancelled {
-        troubles.push("cancelled: the figures are of the samples finished until then".into());
+        troubles.push("cancelled: only finished samples are included".into());
     }
     troubles
 }
@@ -81,7 +81,7 @@ pub(super) fn troubles(outcome: &PeersOutcome) -> Vec<String> {
 const PARTS: [Part<'_>; 2] = [
     ("", &[1, 3, 7, 9]),
     (
-        "Range of the rounds, times, loads, memory by its own account",
+        "Range of the rounds, latency, loads, memory by its own accounting",
         &[2, 4, 5, 8],
     ),
 ];

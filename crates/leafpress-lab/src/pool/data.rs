@@ -24,11 +24,11 @@ pub(super) struct Data {
     pub set: Set,
     /// The pages as they were at the start; nothing is ever written to it.
     pub origin: Arc<dyn PageStore>,
-    /// The pages as they are now, without the simulated device.
+    /// The current pages, without the simulated device.
     pub beneath: Arc<dyn PageStore>,
-    /// What the pool is to use.
+    /// The store for the pool.
     pub store: Arc<dyn PageStore>,
-    /// Scratch files go with this, and so after the stores that have them open.
+    /// Scratch files are removed with this, and so after the stores that have them open.
     _scratch: Option<TempDir>,
 }
 
@@ -36,8 +36,8 @@ impl Data {
     /// Opens the pages that `options` name.
     ///
     /// # Errors
-    /// [`LabError::Data`] when they are missing, empty or cannot be read, [`LabError::Option`] when they do not go with the store
-    /// asked for, [`LabError::Io`] when a scratch copy cannot be made.
+    /// [`LabError::Data`] when they are missing, empty or cannot be read, [`LabError::Option`] when they do not match
+    /// the store requested, [`LabError::Io`] when a scratch copy cannot be made.
     pub(super) fn open(options: &Options) -> Result<Self, LabError> {
         let mut scratch = Scratch::new(options);
         let place = Place::of(options)?;
@@ -70,15 +70,15 @@ impl Data {
         })
     }
 
-    /// A store as [`Data::open`] would have it for the pool, without copies of anything: one of no page, but of the same length, for
-    /// what has to be opened and cut first.
+    /// A store like that of [`Data::open`] for the pool, without copies of anything: one without pages, but of the same
+    /// length, for data that must be opened and cut first.
     ///
     /// # Errors
     /// As [`Data::open`].
     pub(super) fn look(options: &Options) -> Result<Arc<dyn PageStore>, LabError> {
         let place = Place::of(options)?;
         if place.path.is_none() {
-            // What it says of a length out of bounds is said by the options themselves.
+            // Lengths out of bounds are reported by the options.
             let none =
                 MemoryStore::new(options.page_bytes).map_err(|e| LabError::option("page-bytes", e.to_string()))?;
             return Ok(Arc::new(none));
@@ -88,7 +88,7 @@ impl Data {
         Ok(Arc::new(View::read_only(store, set.pages)))
     }
 
-    /// Reads a page as it was at the start.
+    /// Reads a page's initial contents.
     pub(super) fn read_origin(&self, page: PageId, buffer: &mut Vec<u8>) -> Result<(), LabError> {
         let read = self.origin.page_bytes(page).and_then(|len| {
             buffer.resize(len, 0);
@@ -98,7 +98,7 @@ impl Data {
     }
 }
 
-/// Which pages there are to be, and how many bytes they have.
+/// Which pages to use, and their bytes.
 fn measure(options: &Options, kind: StoreKind, origin: &dyn PageStore) -> Result<Set, LabError> {
     let name = options.data.to_string();
     let mut set = Set {
@@ -111,7 +111,7 @@ fn measure(options: &Options, kind: StoreKind, origin: &dyn PageStore) -> Result
             Ok(bytes) => bytes,
             Err(e) => return Err(LabError::data(name, format!("page {}: {e}", set.pages))),
         };
-        // What is left over at the end of a file is no page.
+        // A remainder at the end of a file is not a page.
         let is_rest = kind == StoreKind::File && bytes < options.page_bytes;
         if is_rest || set.bytes + bytes as u64 > options.max_bytes.unwrap_or(u64::MAX) {
             break;
@@ -124,25 +124,25 @@ fn measure(options: &Options, kind: StoreKind, origin: &dyn PageStore) -> Result
     match (set.pages, options.max_bytes) {
         (0, Some(most)) if !origin.is_empty() => Err(LabError::option(
             "bytes",
-            format!("{} is less than the first page has", Bytes(most)),
+            format!("{} is less than the size of the first page", Bytes(most)),
         )),
         (0, _) if kind == StoreKind::File => Err(LabError::data(
             name,
-            format!("it has less than a page of {} bytes", options.page_bytes),
+            format!("it is smaller than a page of {} bytes", options.page_bytes),
         )),
         (0, _) => Err(LabError::data(
             name,
-            format!("no file in it has the {MIN_PAGE_BYTES} to {MAX_PAGE_BYTES} bytes of a page"),
+            format!("no file in it has a valid page size, {MIN_PAGE_BYTES} to {MAX_PAGE_BYTES} bytes"),
         )),
         _ => Ok(set),
     }
 }
 
-/// Where the pages are, and where they are to be.
+/// Where the pages are, and where to keep them.
 struct Place {
     /// The file or directory, when its pages are read where they are.
     path: Option<PathBuf>,
-    /// Whether the pages come from a directory, a file each.
+    /// Whether the pages come from a directory, one per file.
     of_directory: bool,
     kind: StoreKind,
 }
@@ -152,7 +152,10 @@ impl Place {
         let loaded = |kind: Option<StoreKind>| match kind {
             Some(StoreKind::Dir) => Err(LabError::option(
                 "store",
-                format!("dir goes with a directory of pages, and {} is none", options.data),
+                format!(
+                    "dir requires a directory of pages, and {} is not a directory",
+                    options.data
+                ),
             )),
             kind => Ok(Self {
                 path: None,
@@ -201,13 +204,13 @@ impl Place {
             }
             None => Err(LabError::data(
                 options.data.to_string(),
-                "it has to be opened and cut first",
+                "it must be opened and cut first",
             )),
         }
     }
 
-    /// The pages that are to be taken of a file. Of a directory it is the first ones in the order of their names: the lengths of all its files
-    /// would have to be looked up to know how many there are.
+    /// The pages that are to be taken of a file. Of a directory it is the first ones in the order of their names: the
+    /// lengths of all its files would have to be looked up to know how many there are.
     fn sample(&self, options: &Options, origin: Arc<dyn PageStore>) -> Arc<dyn PageStore> {
         if self.path.is_none() || self.of_directory {
             return origin;
@@ -225,7 +228,7 @@ impl Place {
         Arc::new(Spread::new(origin, all, pages))
     }
 
-    /// Opens the pages where they are to be; nothing is written to what this returns.
+    /// Opens the pages in place; nothing is written to the returned store.
     fn open(&self, options: &Options, scratch: &mut Scratch) -> Result<Arc<dyn PageStore>, LabError> {
         let failed = |e: io::Error| LabError::data(options.data.to_string(), e.to_string());
         if self.path.is_some() {
@@ -308,14 +311,14 @@ impl Scratch {
         for page in pages {
             file.write_all(page).map_err(failed)?;
         }
-        // What is still on its way to the device would be in the way of the measurement.
+        // Pending writes to the device would disturb the measurement.
         let file = file.into_inner().map_err(|e| failed(e.into_error()))?;
         file.sync_all().map_err(failed)?;
         let store = FileStore::options().read_only(true).open(&path, page_bytes);
         Ok(Arc::new(store.map_err(failed)?))
     }
 
-    /// An empty store of the same kind as the pages', for those that change.
+    /// An empty store of the same kind as the pages', for changed pages.
     fn store_of_changes(
         &mut self,
         kind: StoreKind,

@@ -1,4 +1,4 @@
-//! The thread that starts and ends the workers, and samples what they do.
+//! The thread that starts and ends the workers, and samples their progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -18,27 +18,27 @@ use crate::core::resources::{resident_anonymous_bytes, usage};
 use crate::harness::Phase;
 use crate::harness::gate::{Gate, Stage};
 
-/// How often progress is looked at, and how soon a cancellation is seen.
+/// Interval of progress samples, and of checks for cancellation.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Bounds of the length of a sample's window.
 const SAMPLE_EVERY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
-/// Samples that the measured time is meant to have.
+/// Target number of samples of the measured time.
 const SAMPLES: u32 = 250;
-/// A warm-up "until full" ends when the pool held no more than before for so long.
+/// A warm-up "until full" ends when the pool has not grown for this long.
 const STILL_FOR: Duration = Duration::from_secs(3);
-/// It ends after so long in any case.
+/// It ends after this time in any case.
 const LONGEST_WARMUP: Duration = Duration::from_secs(600);
 
-/// What a run tells while it goes on.
+/// Progress of a run.
 #[derive(Debug)]
 pub enum Event<'e> {
-    /// How much of a phase is done, 0 to 1.
+    /// Progress of a phase, 0 to 1.
     Progress(Phase, f64),
-    /// A window ended; so many seconds are left.
+    /// A window ended; this many seconds are left.
     Sample(&'e Sample, f64),
 }
 
-/// The thread that starts and ends the workers, and samples what they do.
+/// The thread that starts and ends the workers, and samples their progress.
 pub(super) struct Driver<'c> {
     options: &'c Options,
     pool: &'c PagePool,
@@ -56,7 +56,7 @@ pub(super) struct Driver<'c> {
     last: Standing,
 }
 
-/// How things stand at one moment.
+/// The state at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 struct Standing {
     at: Duration,
@@ -123,7 +123,7 @@ impl<'c> Driver<'c> {
         Ok(outcome)
     }
 
-    /// What can be measured from outside of the workers.
+    /// Measurements from outside of the workers.
     fn measure(&mut self, gate: &Gate<'_, Finished>, shared: &Shared<'_>, pages: u64) -> Result<Outcome, LabError> {
         let workers = self.options.workers;
         gate.await_arrivals(workers);
@@ -138,7 +138,7 @@ impl<'c> Driver<'c> {
         if gate.failed() || cancelled || before.is_err() {
             gate.open(Stage::Abandoned);
             before?;
-            // A failure is told by the caller.
+            // A failure is reported by the caller.
             return if gate.failed() {
                 Ok(Outcome::default())
             } else {

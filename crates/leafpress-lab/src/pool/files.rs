@@ -1,4 +1,4 @@
-//! What a run, or several, leave in a directory.
+//! Files of one or several runs.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use super::{html, tables};
 use crate::core::LabError;
 use crate::report::{Written, json, write_all};
 
-/// Writes `summary.tsv`, a line for each run, `over_time.tsv`, a line for each window of each run, `results.json` and `report.html`
-/// into `directory`, which exists.
+/// Writes `summary.tsv`, a line for each run, `over_time.tsv`, a line for each window of each run, `results.json` and
+/// `report.html` into `directory`, which exists.
 ///
 /// # Errors
 /// [`LabError::Io`] when a file cannot be written, [`LabError::Chart`] when a chart cannot be drawn.

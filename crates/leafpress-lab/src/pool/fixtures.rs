@@ -1,4 +1,4 @@
-//! Made-up runs for tests of what is written about them.
+//! Synthetic runs for tests of reports.
 
 use leafpress::Codec;
 use leafpress_pages::pool::RawShare;

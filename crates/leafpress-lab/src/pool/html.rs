@@ -1,4 +1,4 @@
-//! The page of a run, or of several beside each other: one file, readable without a network.
+//! The page of a run, or of a comparison: one file, readable without a network.
 
 use leafpress::Codec;
 use maud::{Markup, html};
@@ -15,16 +15,16 @@ use crate::report::palette::colours;
 use crate::report::verdict;
 
 const NOTES: [&str; 6] = [
-    "A <b>hit</b> is a page that was in the pool, raw or compressed. <b>Microseconds per page</b> is the mean time of getting one, hits and \
-     misses alike, until it can be read; what the workers do besides is not in it.",
-    "<b>Theory</b> is the hit ratio of Harper's formula (2018) for the memory, its share for compressed pages and the compression ratio \
-     measured, with a uniform or a biased choice of pages: a pool that always held the hottest pages and needed no memory for itself.",
-    "<b>Held</b> is the pool's own account of all its memory: pages, what their rounding wastes, tables, and what the adaptive share \
-     follows. <b>Resident</b> is the growth of the process's resident memory since just before the pool was made.",
-    "Workers get the pages of a round one by one and hold them until its end. They start the next page when they have the last: \
-     a closed loop, as Tyche's.",
-    "Updates and deletes go to a scratch copy; the data that was given is only read.",
-    "Each of several runs had a process of its own.",
+    "A <b>hit</b> is a page that was in the pool, raw or compressed. <b>Microseconds per page</b> is the mean time to get one, hits and \
+     misses alike, until it can be read; other work of the workers is not included.",
+    "<b>Theory</b> is the hit ratio of Harper's formula (2018) for the memory, its share for compressed pages and the measured compression \
+     ratio, with a uniform or a biased choice of pages: a pool that always holds the hottest pages and has no overhead.",
+    "<b>Held</b> is the pool's own accounting of all its memory: pages, their rounding, tables, and the state of the adaptive \
+     share. <b>Resident</b> is the growth of the process's resident memory since just before the pool was created.",
+    "Workers get the pages of a round one by one and hold them until its end. They request the next page when they have the last: \
+     a closed loop, as in Tyche.",
+    "Updates and deletes go to a scratch copy; the given data is only read.",
+    "Each of several runs had its own process.",
 ];
 
 const MIB: f64 = (1 << 20) as f64;
@@ -32,7 +32,7 @@ const MIB: f64 = (1 << 20) as f64;
 /// The lines of the memory's chart.
 const MEMORY: [&str; 4] = [
     "budget",
-    "held by the pool's account",
+    "held, by the pool's accounting",
     "resident growth",
     "compressed space",
 ];
@@ -91,7 +91,7 @@ fn head(title: &str, sweep: &Sweep) -> Markup {
         @for trouble in sweep.troubles() { p.bad { (trouble) } }
         (html::cautions(&sweep.cautions()))
         @if checked > 0 && wrong == 0 {
-            p.faint { (thousands(checked)) " pages compared with what they must hold, none wrong." }
+            p.faint { (thousands(checked)) " pages compared with their expected contents, none wrong." }
         }
     }
 }
@@ -167,9 +167,9 @@ fn against_share(sweep: &Sweep, styles: &Styles) -> Result<Markup, LabError> {
     let hits = hits.map(|svg| figure("Hit ratio", &svg));
     let time = time.map(|svg| figure("Microseconds per page", &svg));
     let charts: Vec<Markup> = hits.into_iter().chain(time).collect();
-    let dashes = "dashes across: the adaptive share, at its mean share a triangle; dots: theory";
+    let dashes = "dashed line: the adaptive share, with a triangle at its mean; dots: theory";
     Ok(html! {
-        h2 { "Against the share" }
+        h2 { "By share" }
         (legend_and(styles.named(), dashes))
         (pair(&charts))
     })
@@ -179,7 +179,7 @@ fn theory_of(line: &Line) -> Option<f64> {
     Some(line.report.as_ref()?.outcome.theory(&line.options)? * 100.0)
 }
 
-/// Everything over time, of the adaptive runs; of the only run where there is no other.
+/// Everything over time, of the adaptive runs; of the only run if there is just one.
 fn through_time(sweep: &Sweep, styles: &Styles) -> Result<Markup, LabError> {
     let adaptive = sweep.codecs().into_iter().filter_map(|codec| sweep.adaptive(codec));
     let mut lines: Vec<&Line> = adaptive.collect();
@@ -234,7 +234,7 @@ fn through_time(sweep: &Sweep, styles: &Styles) -> Result<Markup, LabError> {
         .iter()
         .filter_map(|(hue, _, outcome)| Some((*hue, microseconds(outcome.acquire.as_ref()?))))
         .collect();
-    add("Getting a page", quantile_lines("latency", "latency", &quantiles)?);
+    add("Latency of a page", quantile_lines("latency", "latency", &quantiles)?);
     let mut memory = Vec::new();
     for (_, line, outcome) in &runs {
         let chart = memory_over_time(line, outcome)?;
@@ -258,7 +258,7 @@ fn through_time(sweep: &Sweep, styles: &Styles) -> Result<Markup, LabError> {
                 (held.bytes_held > 0).then(|| spaces[group] as f64 / MIB)
             },
         })?;
-        memory.extend(space.map(|svg| figure("What holds it", &svg)));
+        memory.extend(space.map(|svg| figure("Memory by use", &svg)));
     }
     let what = match (runs.len(), first.compressed_percent()) {
         (1, _) => text::name(&first.options),
@@ -273,13 +273,13 @@ fn through_time(sweep: &Sweep, styles: &Styles) -> Result<Markup, LabError> {
         h2 { "Over time: " (what) }
         (legend_and(drawn, &warmup))
         (pair(&charts))
-        h3 { "Memory against the budget" }
+        h3 { "Memory vs the budget" }
         (legend(memory_hues().into_iter().zip(MEMORY)))
         (pair(&memory))
     })
 }
 
-/// The windows that are long enough to tell something.
+/// The windows that are long enough to be meaningful.
 fn whole_windows(samples: &[Sample]) -> impl Iterator<Item = &Sample> {
     let longest = samples.iter().map(|sample| sample.length_seconds).fold(0.0, f64::max);
     samples
@@ -319,7 +319,7 @@ fn how(sweep: &Sweep, command_line: &str) -> Markup {
     html! {
         h2 { "How it was measured" }
         pre { (command_line) }
-        // With one run, or one and what it is compared with.
+        // With one run, or one and its uncompressed reference.
         @if let [Line { report: Some(report), .. }] | [_, Line { report: Some(report), .. }] = sweep.lines.as_slice() {
             h3 { "Report" }
             pre { (text::report(report)) }

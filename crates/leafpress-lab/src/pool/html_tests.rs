@@ -18,7 +18,7 @@ fn a_run_alone_has_its_charts_and_its_report() {
     );
     assert!(has_verdict(&html), "{html}");
     assert!(html.contains("Acquisitions") && html.contains("A CPU, 2 cores"));
-    assert!(!html.contains("Against the share"), "there is only one");
+    assert!(!html.contains("By share"), "there is only one");
     assert!(html.contains("-p 'a&lt;b'") && html.contains("/data/a&lt;b.db") && !html.contains("a<b"));
     assert!(html.contains("18,000 pages compared") && html.contains("none wrong"));
 }
@@ -27,7 +27,7 @@ fn a_run_alone_has_its_charts_and_its_report() {
 fn a_sweep_has_charts_against_the_share_and_memory_for_each_codec() {
     let html = page_of(&fixtures::sweep());
     assert_eq!(charts(&html), 2 + 5 + 2);
-    assert!(html.contains("Against the share") && html.contains("killed by &lt;signal&gt;"));
+    assert!(html.contains("By share") && html.contains("killed by &lt;signal&gt;"));
     assert_eq!(
         html.matches("% more microseconds").count(),
         2,

@@ -1,9 +1,10 @@
-//! What every page must hold: the proof that no byte is wrong.
+//! Expected contents of every page: the proof that no byte is wrong.
 //!
-//! Each watched page has a hash of what it held at the start and a version. A version is even while the page exists and odd while it
-//! is removed. An update stamps 16 bytes of the page, at a place that its number decides, with the new version, so that what
-//! was read tells which version it is, and the rest of it must be as it was at the start. Writers of a page take turns; a reader takes any
-//! version from the one that was done before it asked to the one that was begun before it had its answer.
+//! Each watched page has a hash of its initial contents and a version. A version is even while the page exists and odd
+//! while it is removed. An update stamps 16 bytes of the page, at a place that its number decides, with the new
+//! version, so that what was read identifies its version, and the rest of it must be as it was at the start. Writers of
+//! a page take turns; a reader takes any version from the one that was done before it asked to the one that was begun
+//! before it had its answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,14 +25,15 @@ const EXAMPLES: usize = 5;
 /// A version of a page: even while it exists, odd while it is removed.
 pub(super) type Version = u32;
 
-/// What every watched page must hold.
+/// Expected contents of every watched page.
 pub(super) struct Ledger {
     verify: Verify,
     /// Hash of each page as it was at the start, 0 for one that is not watched.
     whole: Vec<u64>,
-    /// The same without the bytes of the stamp; empty when nothing is written.
+    /// Hashes without the bytes of the stamp; empty if nothing is written.
     rest: Vec<u64>,
-    /// Of each page: the version that is done, and in the upper half the last one that was begun. Empty when nothing is written.
+    /// Of each page: the version that is done, and in the upper half the last one that was begun. Empty when nothing is
+    /// written.
     versions: Vec<AtomicU64>,
     locks: Vec<Mutex<()>>,
     wrong: AtomicU64,
@@ -39,7 +41,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// A ledger of `pages` pages that knows none yet.
+    /// Creates a ledger of `pages` pages, none of which is known yet.
     pub(super) fn new(pages: u64, verify: Verify, writes: bool) -> Self {
         let pages = pages as usize;
         let watches = verify != Verify::Off;
@@ -65,7 +67,7 @@ impl Ledger {
         }
     }
 
-    /// What a watched page holds at the start.
+    /// Hash of a watched page at the start.
     pub(super) fn note(&mut self, page: PageId, bytes: &[u8]) {
         self.whole[page as usize] = rapidhash_v3(bytes);
         if let Some(rest) = self.rest.get_mut(page as usize) {
@@ -73,14 +75,14 @@ impl Ledger {
         }
     }
 
-    /// The version that is done now: to be taken before a read.
+    /// The completed version: to be taken before a read.
     #[inline]
     pub(super) fn done(&self, page: PageId) -> Version {
         let state = self.versions.get(page as usize);
         state.map_or(0, |state| state.load(Ordering::Acquire) as Version)
     }
 
-    /// The last version that was begun: to be taken after a read.
+    /// The last version begun: to be taken after a read.
     #[inline]
     fn begun(&self, page: PageId) -> Version {
         let state = self.versions.get(page as usize);
@@ -91,15 +93,19 @@ impl Ledger {
     #[inline]
     pub(super) fn check(&self, page: PageId, bytes: &[u8], done: Version) -> bool {
         let reason = match self.version_of(page, bytes) {
-            None => "bytes that no version of it had".to_owned(),
+            None => "bytes that match no version".to_owned(),
             Some(version) if (done..=self.begun(page)).contains(&version) => return true,
-            Some(version) => format!("version {version}, when {done} was done and {} begun", self.begun(page)),
+            Some(version) => format!(
+                "version {version}, when {done} was complete and {} begun",
+                self.begun(page)
+            ),
         };
         self.accuse(format!("page {page}: {} bytes: {reason}", bytes.len()));
         false
     }
 
-    /// Whether a page may be absent now, when version `done` was done before the read. A page that must not be is counted as wrong.
+    /// Whether a page may be absent now, when version `done` was done before the read. A page that must not be is
+    /// counted as wrong.
     pub(super) fn check_absent(&self, page: PageId, done: Version) -> bool {
         let begun = self.begun(page);
         // Between two even versions there may have been an odd one.
@@ -110,7 +116,7 @@ impl Ledger {
         may
     }
 
-    /// The version that a watched page's bytes are of.
+    /// The version of a watched page's bytes.
     fn version_of(&self, page: PageId, bytes: &[u8]) -> Option<Version> {
         let index = page as usize;
         if rapidhash_v3(bytes) == self.whole[index] {
@@ -139,21 +145,21 @@ impl Ledger {
         }
     }
 
-    /// Wrong answers so far, and the first few of them in words.
+    /// Wrong answers, and the first few of them in words.
     pub(super) fn wrong(&self) -> (u64, Vec<String>) {
         let examples = self.examples.lock().unwrap_or_else(PoisonError::into_inner);
         (self.wrong.load(Ordering::Relaxed), examples.clone())
     }
 }
 
-/// A writer's turn with a page: no other writer has it meanwhile.
+/// A writer's exclusive turn with a page.
 pub(super) struct Turn<'l> {
     state: &'l AtomicU64,
     _lock: MutexGuard<'l, ()>,
 }
 
 impl Turn<'_> {
-    /// The version that is there.
+    /// The current version.
     pub(super) fn current(&self) -> Version {
         self.state.load(Ordering::Relaxed) as Version
     }
@@ -193,7 +199,7 @@ fn seal(page: PageId, version: u64) -> u64 {
     mix(mix(page.wrapping_add(1)) ^ version)
 }
 
-/// Puts a version's stamp on a page. One that is too short stays as it is.
+/// Puts a version's stamp on a page. A page that is too short is unchanged.
 pub(super) fn stamp(page: PageId, version: Version, bytes: &mut [u8]) {
     let at = place(page, bytes.len());
     if let Some(stamp) = bytes.get_mut(at..at + STAMP_BYTES) {

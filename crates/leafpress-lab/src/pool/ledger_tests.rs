@@ -77,7 +77,7 @@ fn a_stale_version_is_wrong() {
     assert!(!ledger.check(PAGE, &content(PAGE), done));
     assert!(ledger.check(PAGE, &second, done));
     assert!(
-        ledger.wrong().1[0].contains("version 2, when 4 was done"),
+        ledger.wrong().1[0].contains("version 2, when 4 was complete"),
         "{:?}",
         ledger.wrong().1
     );

@@ -1,8 +1,9 @@
 //! The page pool under Tyche's workload: workers that get pages in rounds, hold them, update some and delete some.
 //!
-//! [`run()`] opens the pages (`data`; a run that writes has a `view` that keeps changes away from the user's own), builds the pool, lets
-//! `worker`s do rounds while a `driver` samples, and proves with a `ledger` that no byte was wrong. What it measured is an
-//! [`Outcome`]; [`text`] writes it for people. [`sweep()`] runs several [`Options`] in turn, each in a process of its own; [`page`] draws them.
+//! [`run()`] opens the pages (`data`; a run that writes has a `view` that keeps changes away from the user's own),
+//! builds the pool, lets `worker`s do rounds while a `driver` samples, and proves with a `ledger` that no byte was
+//! wrong. What it measured is an [`Outcome`]; [`text`] writes it for people. [`sweep()`] runs several [`Options`] in
+//! turn, each in its own process; [`page`] draws them.
 
 mod data;
 mod driver;

@@ -40,13 +40,13 @@ pub enum StoreKind {
 
 words!(StoreKind, "store", "unknown store `{}`; known: file dir memory": File "file", Dir "dir", Memory "memory");
 
-/// How long the work goes on before it is measured.
+/// Length of the warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Warmup {
     /// Until the pool is full: pages have left it, or all of them are in.
     Full,
-    /// So many seconds.
+    /// This many seconds.
     Seconds(f64),
 }
 
@@ -74,13 +74,13 @@ impl fmt::Display for Warmup {
     }
 }
 
-/// Of which pages every read is compared with what it must be.
+/// The pages whose reads are compared with their expected contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verify {
     /// None.
     Off,
-    /// One page in so many, chosen by their numbers; 1 is all of them.
+    /// One page in this many, chosen by their numbers; 1 is all of them.
     OneIn(u64),
 }
 
@@ -110,24 +110,24 @@ impl fmt::Display for Verify {
     }
 }
 
-/// What is run, and how.
+/// Options of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Options {
-    /// Where the pages come from.
+    /// The source of the pages.
     pub data: Source,
-    /// Take an archive's own, compressed bytes instead of opening it.
+    /// Use an archive's own, compressed bytes instead of opening it.
     pub raw: bool,
     /// Where they are kept during the run; `None` is where they are, or a scratch file for what has to be opened.
     pub store: Option<StoreKind>,
     /// Length of the pages that a file is cut into, in bytes.
     pub page_bytes: usize,
-    /// Take pages until there are so many bytes of them.
+    /// Take pages up to this many bytes.
     pub max_bytes: Option<u64>,
-    /// Take so many pages.
+    /// Take this many pages.
     pub max_pages: Option<u64>,
     /// The pool's memory in bytes.
     pub budget_bytes: u64,
-    /// What compresses.
+    /// The codec.
     #[serde(with = "as_text")]
     pub codec: Codec,
     /// How the memory is shared between raw and compressed pages.
@@ -142,7 +142,7 @@ pub struct Options {
     pub background_threads: Option<usize>,
     /// Length of the measured work in seconds.
     pub seconds: f64,
-    /// The same work before that.
+    /// The warm-up.
     pub warmup: Warmup,
     /// Threads that ask for pages.
     pub workers: usize,
@@ -156,9 +156,9 @@ pub struct Options {
     pub update_pct: f64,
     /// Percent of rounds of whose pages some are deleted: a quarter of them and one more, as Tyche does.
     pub delete_pct: f64,
-    /// Microseconds that every read of a page waits on top of what it takes.
+    /// Additional microseconds of every read of a page.
     pub device_latency_us: u64,
-    /// Of which pages every read is compared with what it must be.
+    /// The pages whose reads are compared with their expected contents.
     pub verify: Verify,
     /// Seed of every random choice.
     pub seed: u64,
@@ -168,8 +168,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Tyche's defaults, but for what it has no word for: 10 MB of memory, 5 seconds, rounds of 5 pages, no bias, as many
-    /// workers as there are CPUs.
+    /// Tyche's defaults, with additions: 10 MB of memory, 5 seconds, rounds of 5 pages, no bias, as
+    /// many workers as there are CPUs.
     pub fn new(data: Source) -> Self {
         Self {
             data,
@@ -222,14 +222,17 @@ impl Options {
             );
         }
         if self.max_bytes == Some(0) {
-            return refuse("bytes", "0 leaves no page".into());
+            return refuse("bytes", "must leave at least one page".into());
         }
         if self.max_pages == Some(0) {
-            return refuse("pages", "0 leaves no page".into());
+            return refuse("pages", "must be at least 1".into());
         }
         self.validate_memory()?;
         if let RawShare::Fixed { raw_percent: 101.. } = self.share {
-            return refuse("fixed", "the percent of the memory for raw pages is 0 to 100".into());
+            return refuse(
+                "fixed",
+                "the percentage of the memory for raw pages must be between 0 and 100".into(),
+            );
         }
         if !(1..=63).contains(&self.restore_after.unwrap_or(8)) {
             return refuse("restore-after", "is 1 to 63 hits".into());
@@ -238,7 +241,10 @@ impl Options {
             .background_threads
             .is_some_and(|threads| threads > MAX_BACKGROUND_THREADS)
         {
-            return refuse("background-threads", format!("is 0 to {MAX_BACKGROUND_THREADS}"));
+            return refuse(
+                "background-threads",
+                format!("must be between 0 and {MAX_BACKGROUND_THREADS}"),
+            );
         }
         between("workers", self.workers, 1, MAX_THREADS)?;
         self.validate_time()?;
@@ -250,7 +256,7 @@ impl Options {
         if self.budget_bytes < MIN_BUDGET_BYTES {
             return Err(LabError::option(
                 "memory",
-                format!("{memory} is less than the least, {}", Bytes(MIN_BUDGET_BYTES)),
+                format!("{memory} is less than the minimum, {}", Bytes(MIN_BUDGET_BYTES)),
             ));
         }
         match crate::core::resources::total_memory_bytes() {
@@ -267,7 +273,10 @@ impl Options {
         if !(self.seconds > 0.0 && self.seconds <= MAX_SECONDS) {
             return refuse(
                 "seconds",
-                format!("{} is not over 0 and up to {MAX_SECONDS} seconds", self.seconds),
+                format!(
+                    "{} must be greater than 0 and at most {MAX_SECONDS} seconds",
+                    self.seconds
+                ),
             );
         }
         if let Some(at) = self.switch_at_seconds
@@ -279,10 +288,7 @@ impl Options {
             );
         }
         if self.switch_at_seconds.is_some() && self.distribution == Distribution::Uniform {
-            return refuse(
-                "switch-at",
-                "a uniform choice has no hot pages that could change".into(),
-            );
+            return refuse("switch-at", "a uniform choice has no hot set to move".into());
         }
         if self.device_latency_us > MAX_DEVICE_LATENCY_US {
             return refuse(
@@ -298,7 +304,7 @@ impl Options {
         if let Distribution::Latest { .. } = self.distribution {
             return refuse(
                 "distribution",
-                "latest needs records in an order of writing, which pages have not".into(),
+                "latest needs an insertion order, which pages do not have".into(),
             );
         }
         self.distribution.validate()?;
@@ -318,7 +324,8 @@ impl Options {
     }
 }
 
-/// Tyche's bias `X,Y`: the hot X percent of the pages get Y percent of the accesses. 100,100 is no bias, as in Tyche.
+/// Tyche's bias `X,Y`: the hot X percent of the pages get Y percent of the accesses. 100,100 means no bias, as in
+/// Tyche.
 ///
 /// # Errors
 /// [`LabError::Option`] of `bias`.
@@ -339,7 +346,7 @@ pub fn bias(text: &str) -> Result<Distribution, LabError> {
         _ => Err(LabError::option(
             "bias",
             format!(
-                "`{text}`: use X,Y for the hot X percent of the pages (over 0 and under 100) that get Y percent of the accesses \
+                "`{text}`: use X,Y: the hot X percent of the pages (above 0 and below 100) get Y percent of the accesses \
                  (0 to 100), as in 20,80"
             ),
         )),

@@ -22,11 +22,11 @@ fn every_bound_is_told_by_its_options_name() {
     good().validate().unwrap();
     refused("page-bytes", &["100", "512", "1M"], |o| o.page_bytes = 100);
     refused("page-bytes", &["2097152"], |o| o.page_bytes = 2 << 20);
-    refused("bytes", &["0"], |o| o.max_bytes = Some(0));
-    refused("pages", &["0"], |o| o.max_pages = Some(0));
+    refused("bytes", &["at least one"], |o| o.max_bytes = Some(0));
+    refused("pages", &["at least 1"], |o| o.max_pages = Some(0));
     refused("memory", &["1K", "64K"], |o| o.budget_bytes = 1024);
     refused("memory", &["1024P", "machine"], |o| o.budget_bytes = 1 << 60);
-    refused("fixed", &["0 to 100"], |o| {
+    refused("fixed", &["between 0 and 100"], |o| {
         o.share = RawShare::Fixed { raw_percent: 101 }
     });
     refused("restore-after", &["1 to 63"], |o| o.restore_after = Some(0));

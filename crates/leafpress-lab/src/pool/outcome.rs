@@ -1,4 +1,4 @@
-//! What a run measured.
+//! Results of a run.
 
 use leafpress_pages::pool::PoolStats;
 use serde::{Deserialize, Serialize};
@@ -21,10 +21,10 @@ pub struct Set {
     pub place: String,
 }
 
-/// What the workers did in the measured time.
+/// Activity of the workers in the measured time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
-    /// Pages got: from the pool, or made anew because they had been deleted.
+    /// Pages acquired: from the pool, or recreated after a deletion.
     pub acquisitions: u64,
     /// Rounds.
     pub rounds: u64,
@@ -36,7 +36,7 @@ pub struct Work {
     pub creates: u64,
     /// Rounds cut short because everything in the pool was pinned.
     pub rounds_cut: u64,
-    /// Pages compared with what they must be.
+    /// Pages compared with their expected contents.
     pub checked: u64,
 }
 
@@ -71,7 +71,7 @@ macro_rules! of_stats {
 }
 
 of_stats! {
-    /// What the pool counted.
+    /// The pool's counters.
     Counters {
         raw_hits: u64 => "Hits on raw pages.",
         compressed_hits: u64 => "Hits on compressed pages, each decoded.",
@@ -79,10 +79,10 @@ of_stats! {
         updates: u64 => "Pages replaced.",
         removes: u64 => "Pages removed.",
         compressions: u64 => "Victims compressed.",
-        incompressible: u64 => "Victims that saved too little and left.",
+        incompressible: u64 => "Victims that compressed too little and were evicted.",
         restorations: u64 => "Compressed pages that became raw again.",
-        raw_evictions: u64 => "Raw pages that left.",
-        compressed_evictions: u64 => "Compressed pages that left.",
+        raw_evictions: u64 => "Raw pages evicted.",
+        compressed_evictions: u64 => "Compressed pages evicted.",
         write_backs: u64 => "Dirty pages written to the store.",
         write_errors: u64 => "Writes to the store that failed.",
         sweeps: u64 => "Batches of victims.",
@@ -94,7 +94,7 @@ of_stats! {
 }
 
 of_stats! {
-    /// What the pool held at one moment.
+    /// The pool's memory at one moment.
     Held {
         raw_pages: u64 => "Raw pages.",
         compressed_pages: u64 => "Compressed pages.",
@@ -104,8 +104,8 @@ of_stats! {
         raw_space_bytes: u64 => "Memory of the raw space.",
         compressed_space_bytes: u64 => "Memory of the compressed space.",
         table_bytes: u64 => "Memory of the page table and the policies.",
-        ghost_bytes: u64 => "Memory of what the adaptive share follows.",
-        pinned_copy_bytes: u64 => "Memory of decoded copies and old versions that are pinned, over and above the budget.",
+        ghost_bytes: u64 => "Memory of the adaptive share's state.",
+        pinned_copy_bytes: u64 => "Memory of pinned decoded copies and old versions, above the budget.",
         raw_percent: f64 => "Percent of the budget meant for raw pages.",
         store_read_ns: f64 => "Mean nanoseconds of a page's read, lately.",
         compress_ns: f64 => "Mean nanoseconds of a page's compression, lately.",
@@ -115,7 +115,7 @@ of_stats! {
 }
 
 impl Counters {
-    /// What was counted since `before`.
+    /// The difference since `before`.
     pub(super) fn since(&self, before: &Self) -> Self {
         macro_rules! differences {
             ($($field:ident)+) => {
@@ -132,7 +132,7 @@ impl Counters {
     }
 }
 
-/// What happened in a window of a run, and how things stood at its end.
+/// Events in a window of a run, and the state at its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// When the window ended, in seconds from the start of the warm-up.
@@ -149,7 +149,7 @@ pub struct Sample {
     pub misses: u64,
     /// Bytes read from the store in it.
     pub store_read_bytes: u64,
-    /// What the pool held at its end.
+    /// The pool's memory at its end.
     pub held: Held,
     /// Growth of the process's resident memory since the pool was made, in bytes.
     pub resident_bytes: Option<i64>,
@@ -185,7 +185,7 @@ pub struct Checks {
     pub examples: Vec<String>,
 }
 
-/// What a run measured.
+/// Results of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The pages.
@@ -198,11 +198,11 @@ pub struct Outcome {
     pub seconds: f64,
     /// Whether it was ended before its time.
     pub interrupted: bool,
-    /// What the workers did.
+    /// Activity of the workers.
     pub work: Work,
-    /// What the pool counted.
+    /// The pool's counters.
     pub counters: Counters,
-    /// What the pool held at the end.
+    /// The pool's memory at the end.
     pub held: Held,
     /// Getting a page, pinned; hits and misses alike.
     pub acquire: Option<Latency>,
@@ -214,7 +214,7 @@ pub struct Outcome {
     pub samples: Vec<Sample>,
     /// CPU time.
     pub cpu: Cpu,
-    /// Cores' worth of CPU time that everything else on the machine took in the measured time.
+    /// Cores used by other processes of the machine in the measured time.
     #[serde(default)]
     pub other_cores: Option<f64>,
     /// How what was read compares with what must have been.
@@ -270,8 +270,8 @@ impl Outcome {
         }
     }
 
-    /// The hit ratio of the thesis's formula, 0 to 1, from the budget, the share and the compression ratio; `None` where the law
-    /// of choice has no closed form.
+    /// The hit ratio of the thesis's formula, 0 to 1, from the budget, the share and the compression ratio; `None` if
+    /// the distribution of choice has no closed form.
     pub fn theory(&self, options: &Options) -> Option<f64> {
         let (budget, data) = (options.budget_bytes as f64, self.set.bytes as f64);
         let ratio = self.ratio_held().unwrap_or(1.0);
@@ -326,13 +326,13 @@ impl Outcome {
     }
 }
 
-/// What a run was told and what it measured.
+/// Options and results of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The options.
     pub options: Options,
     /// The machine, in words.
     pub host: String,
-    /// What it measured.
+    /// Its results.
     pub outcome: Outcome,
 }

@@ -15,7 +15,8 @@ use crate::core::latency::Histograms;
 use crate::core::resources::{refuse_huge_pages, release_free_memory, resident_anonymous_bytes};
 use crate::harness::Phase;
 
-/// Runs the workload on a pool, in this process, which gets no transparent huge pages from then on. A cancelled run ends early and says so, once its measured time has begun.
+/// Runs the workload on a pool, in this process, which gets no transparent huge pages from then on. A cancelled run
+/// ends early and says so, once its measured time has begun.
 ///
 /// # Errors
 /// Options out of bounds, unusable data, a failing store or pool; [`LabError::Cancelled`] before the measured time.
@@ -35,7 +36,7 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event<
             Ok(histograms)
         })
         .collect::<Result<Vec<_>, LabError>>()?;
-    // What was left free before must not hide the pool's growth.
+    // Memory freed before must not hide the pool's growth.
     release_free_memory();
     let resident_before = resident_anonymous_bytes();
     let pool = build(options, Arc::clone(&data.store))?;
@@ -56,11 +57,11 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event<
     })
 }
 
-/// Checks what can be known before a run: that the pages are there and go with the store asked for, that the memory is enough for them
-/// and that the codec is available.
+/// Checks what can be known before a run: that the pages exist and match the requested store, that the memory is enough
+/// for them and that the codec is available.
 ///
 /// # Errors
-/// As [`run`], but for what only a run finds out.
+/// As [`run`], except for errors that occur only during a run.
 pub fn check(options: &Options) -> Result<(), LabError> {
     options.validate()?;
     options.data.find()?;
@@ -105,7 +106,8 @@ fn note_pages(
     Ok(())
 }
 
-/// Compares every watched page in the store with what it must hold after the last flush; how many there were.
+/// Compares every watched page in the store with its expected contents after the last flush; returns how many there
+/// were.
 fn read_back(data: &Data, ledger: &Ledger, progress: &mut dyn FnMut(f64)) -> Result<u64, LabError> {
     let (mut buffer, mut count) = (Vec::new(), 0);
     for page in 0..data.set.pages {

@@ -26,7 +26,7 @@ fn run_of(options: &Options) -> Report {
     run(options, &AtomicBool::new(false), &mut |_| {}).unwrap()
 }
 
-/// What must be so whatever the run.
+/// Invariants of every run.
 #[track_caller]
 fn assert_sound(report: &Report) {
     let outcome = &report.outcome;

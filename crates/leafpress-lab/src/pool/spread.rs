@@ -7,7 +7,7 @@ use leafpress::store::{PageId, PageRead, PageStore};
 
 use crate::core::corpus::{Assignment, Pairing};
 
-/// So many pages of a store, in runs of neighbours that are evenly spread over it. It is only read.
+/// This many pages of a store, in runs of neighbours evenly spread over it. Read-only.
 pub(super) struct Spread {
     base: Arc<dyn PageStore>,
     pages: u64,

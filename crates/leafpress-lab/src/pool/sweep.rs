@@ -1,4 +1,5 @@
-//! Several runs in turn, each in a process of its own: one for each share of the memory, and one in which the pool finds it.
+//! Several runs in turn, each in its own process: one for each share of the memory, and one in which the pool
+//! finds it.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -15,9 +16,9 @@ use crate::harness::child::{Job, Launcher};
 /// One of several runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// What ran.
+    /// The options of the run.
     pub options: Options,
-    /// What it measured; `None` when it failed.
+    /// Its results; `None` when it failed.
     pub report: Option<Report>,
     /// Why it failed, in a line.
     pub failure: Option<String>,
@@ -32,18 +33,19 @@ pub struct Sweep {
     pub cancelled: bool,
 }
 
-/// What a sweep tells while it goes on.
+/// Progress of a sweep.
 #[derive(Debug)]
 pub enum Step<'s> {
     /// The run of this number, from 0, starts.
     Started(usize, &'s Options),
-    /// What the run in progress does, and how much of that is done, 0 to 1.
+    /// The phase of the run in progress, and its progress, 0 to 1.
     Progress(Phase, f64),
     /// The run ended, well or not.
     Finished(&'s Line),
 }
 
-/// Runs `options` in turn. What the processes write goes to files in `logs`. A run that fails is no error but a [`Line`] that says so.
+/// Runs `options` in turn. Output of the processes goes to files in `logs`. A failed run is not an error but a [`Line`]
+/// that says so.
 ///
 /// # Errors
 /// [`LabError::System`] when this executable cannot be found, [`LabError::Io`] when a log cannot be written.
@@ -111,7 +113,7 @@ impl Line {
         }
     }
 
-    /// What sets this run apart from the others of its codec.
+    /// The setting that distinguishes this run from the others of its codec.
     pub fn share_name(&self) -> String {
         match self.compressed_percent() {
             Some(percent) => format!("{percent}%"),
@@ -174,7 +176,7 @@ impl Sweep {
         Some((adaptive.us_per_page()? / best.us_per_page()? - 1.0) * 100.0)
     }
 
-    /// What a reader must know before the figures: failures, wrong bytes, a cancellation.
+    /// Problems to report before the figures: failures, wrong bytes, a cancellation.
     pub fn troubles(&self) -> Vec<String> {
         let mut troubles = Vec::new();
         for line in &self.lines {
@@ -201,14 +203,14 @@ impl Sweep {
             }
         }
         if self.cancelled {
-            troubles.push("cancelled: these are the runs that had finished".into());
+            troubles.push("cancelled: only finished runs are included".into());
         }
         troubles
     }
 }
 
-/// Shares of the memory for compressed pages, in percent: numbers separated by commas, where `..` goes on in steps as before it, as in
-/// `0,10,..,90`.
+/// Shares of the memory for compressed pages, in percent: numbers separated by commas, where `..` goes on in steps as
+/// before it, as in `0,10,..,90`.
 ///
 /// # Errors
 /// [`LabError::Option`] of `sweep-share`.
@@ -216,14 +218,16 @@ pub fn shares(text: &str) -> Result<Vec<u8>, LabError> {
     let refuse = |reason: &str| {
         LabError::option(
             "sweep-share",
-            format!("`{text}`: {reason}; use percents of the memory for compressed pages, 0 to 100, as in 0,10,..,90"),
+            format!(
+                "`{text}`: {reason}; use percentages of the memory for compressed pages, 0 to 100, as in 0,10,..,90"
+            ),
         )
     };
     let mut shares: Vec<u8> = Vec::new();
     let mut words = text.split(',').map(str::trim);
     let number = |word: &str| match word.parse() {
         Ok(percent @ 0..=100_u8) => Ok(percent),
-        _ => Err(refuse(&format!("{word} is no percent"))),
+        _ => Err(refuse(&format!("{word} is not a percentage"))),
     };
     while let Some(word) = words.next() {
         if word != ".." {
@@ -231,11 +235,11 @@ pub fn shares(text: &str) -> Result<Vec<u8>, LabError> {
             continue;
         }
         let [.., before, last] = shares[..] else {
-            return Err(refuse(".. goes behind two numbers"));
+            return Err(refuse(".. must follow two numbers"));
         };
-        let end = number(words.next().ok_or_else(|| refuse(".. goes before a number"))?)?;
+        let end = number(words.next().ok_or_else(|| refuse(".. must precede a number"))?)?;
         if last <= before || end < last || !(end - last).is_multiple_of(last - before) {
-            return Err(refuse("the steps do not lead to the number behind .."));
+            return Err(refuse("the steps do not reach the number after .."));
         }
         let step = usize::from(last - before);
         shares.extend((last..=end).step_by(step).skip(1));
@@ -244,7 +248,7 @@ pub fn shares(text: &str) -> Result<Vec<u8>, LabError> {
     sorted.sort_unstable();
     sorted.dedup();
     if sorted.len() < shares.len() {
-        return Err(refuse("a share is there twice"));
+        return Err(refuse("a share is listed twice"));
     }
     Ok(sorted)
 }

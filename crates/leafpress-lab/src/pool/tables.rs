@@ -130,7 +130,7 @@ pub fn summary(sweep: &Sweep) -> String {
 
 type SampleColumn = (&'static str, fn(&Sample) -> Cell);
 
-/// The columns of `over_time.tsv` behind the codec and the share.
+/// The columns of `over_time.tsv` after the codec and the share.
 const SAMPLE_COLUMNS: [SampleColumn; 17] = [
     ("seconds", |s| number(s.at_seconds, 3)),
     ("measured", |s| word(u8::from(s.measured))),
@@ -167,13 +167,13 @@ pub fn over_time(sweep: &Sweep) -> String {
     table
 }
 
-/// The tables that [`PEOPLE`] stand in.
+/// The tables of [`PEOPLE`].
 const PARTS: [Part<'_>; 2] = [
     ("", &[1, 2, 3, 4, 6]),
-    ("What the memory held, and the device", &[7, 8, 9, 10, 5]),
+    ("Memory by use, and the device", &[7, 8, 9, 10, 5]),
 ];
 
-/// What the columns of the table for people are, in order, with whether the least figure is the best one.
+/// The columns of the table for people, in order, and whether the lowest figure is best.
 const PEOPLE: [(Column, Option<Best>); 11] = [
     (("compressed", |r| word(r.line.share_name())), None),
     (
@@ -231,7 +231,7 @@ pub(super) fn rows<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Vec<Marked>
     rows
 }
 
-/// The table for people, one for each codec, and what must be known beside it.
+/// The table for people, one for each codec, and its notes.
 pub(super) fn for_people(sweep: &Sweep) -> String {
     let mut text = String::new();
     for codec in sweep.codecs() {

@@ -1,4 +1,4 @@
-//! The report of a run as text: what Tyche reports first, then what it does not measure.
+//! The report of a run as text: Tyche's figures first, then additional ones.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use crate::report::verdict;
 /// Points of the share over time that a report shows.
 const POINTS: usize = 10;
 
-/// The report of the last run of `sweep`; first what it gained, where another one had no compression.
+/// The report of the last run of `sweep`, preceded by its gain if there is an uncompressed run.
 pub fn last(sweep: &Sweep) -> String {
     let last = sweep.lines.last().and_then(|line| line.report.as_ref());
     first_lines(sweep) + &last.map_or_else(String::new, report)
@@ -45,19 +45,19 @@ pub fn sweep(sweep: &Sweep) -> String {
     });
     let mut text = format!("{}{head}\n{}", first_lines(sweep), tables::for_people(sweep));
     if sweep.lines.len() > 1 {
-        let note = "* best of its codec. Theory: the hit ratio of Harper's formula for the share, the ratio and a uniform or biased choice.";
+        let note = "* best of its codec. Theory: hit ratio by Harper's formula for the share, the ratio and a uniform or biased choice.";
         text += &wrapped(note, "", "");
     }
     text
 }
 
-/// What it came to, and what must be known before that is believed.
+/// The verdict and its caveats.
 fn first_lines(sweep: &Sweep) -> String {
     let (verdicts, cautions) = (sweep.verdicts(), sweep.cautions());
     verdict::text(&verdicts) + &verdict::cautions(&cautions)
 }
 
-/// The share of the memory for compressed pages, as tables have it.
+/// The share of the memory for compressed pages, as in tables.
 pub(super) fn compressed(share: RawShare) -> String {
     match share {
         RawShare::Fixed { raw_percent } => format!("{}%", 100_u8.saturating_sub(raw_percent)),
@@ -65,7 +65,7 @@ pub(super) fn compressed(share: RawShare) -> String {
     }
 }
 
-/// What is run, in a few words: for progress and headings.
+/// Describes a run in a few words: for progress and headings.
 pub fn name(options: &Options) -> String {
     match options.codec {
         leafpress::Codec::None => "none".into(),
@@ -85,7 +85,7 @@ fn head(options: &Options, outcome: &Outcome, host: &str) -> String {
     )
 }
 
-/// What all runs of a sweep have in common.
+/// Describes the common setting of a sweep's runs.
 pub(super) fn common_head(options: &Options, outcome: &Outcome, host: &str) -> String {
     let data = match &options.data {
         Source::Path(path) => path.display().to_string(),
@@ -100,10 +100,10 @@ pub(super) fn common_head(options: &Options, outcome: &Outcome, host: &str) -> S
     }
     let device = match options.device_latency_us {
         0 => String::new(),
-        us => format!("; {us} us more for every read and write"),
+        us => format!("; {us} us added to every read and write"),
     };
     format!(
-        "{} pages, {}, of {data}\nStore {}{device}\n{work} · {} to {} pages a round · {} s · {host}\n",
+        "{} pages, {}, of {data}\nStore {}{device}\n{work} · {} to {} pages per round · {} s · {host}\n",
         thousands(outcome.set.pages),
         about(outcome.set.bytes as f64),
         outcome.set.place,
@@ -113,7 +113,7 @@ pub(super) fn common_head(options: &Options, outcome: &Outcome, host: &str) -> S
     )
 }
 
-/// A heading's lines: a label, and figures behind it.
+/// Lines of a section: a label, followed by figures.
 fn line(text: &mut String, label: &str, figures: &str) {
     let _ = writeln!(text, "{label:<20}: {figures}");
 }
@@ -215,7 +215,7 @@ fn rounds(text: &mut String, outcome: &Outcome) {
     line(text, "  Updated", &rate(outcome, work.updates, "page"));
     line(text, "  Deleted", &rate(outcome, work.deletes, "page"));
     if work.creates > 0 {
-        line(text, "  Made anew", &rate(outcome, work.creates, "page"));
+        line(text, "  Created", &rate(outcome, work.creates, "page"));
     }
     if work.rounds_cut > 0 {
         let _ = writeln!(
@@ -253,7 +253,7 @@ fn memory(text: &mut String, options: &Options, outcome: &Outcome) {
     let held = &outcome.held;
     let over = match outcome.most_over_budget(options) {
         over @ 1.. => format!("{} OVER it at times", about(over as f64)),
-        under => format!("always {} or more under it", about(under.unsigned_abs() as f64)),
+        under => format!("always at least {} under it", about(under.unsigned_abs() as f64)),
     };
     let _ = writeln!(
         text,
@@ -285,14 +285,14 @@ fn memory(text: &mut String, options: &Options, outcome: &Outcome) {
     );
     let _ = writeln!(
         text,
-        "  Pinned copies     : {}, over and above the budget",
+        "  Pinned copies     : {}, above the budget",
         about(held.pinned_copy_bytes as f64)
     );
     if let Some(resident) = outcome.most_resident_bytes() {
         let ratio = resident as f64 / options.budget_bytes as f64;
         let _ = writeln!(
             text,
-            "  Resident growth   : {} at most, {} of the budget",
+            "  Resident growth   : peak {}, {} of the budget",
             about(resident.max(0) as f64),
             percent(ratio.max(0.0))
         );
@@ -347,7 +347,7 @@ fn checks(text: &mut String, outcome: &Outcome) {
     }
     let read_back = match checks.read_back {
         0 => String::new(),
-        pages => format!(" ({} of them read back from the store in the end)", thousands(pages)),
+        pages => format!(" ({} of them read back from the store at the end)", thousands(pages)),
     };
     let _ = writeln!(
         text,

@@ -1,17 +1,18 @@
-//! The hit ratio a pool should have, by the formulas of Harper, "Viability of Time-Memory Trade-Offs in Large Data Sets" (2018),
-//! chapter 4: how much of the data fits, and how many accesses go to so much of it.
+//! The hit ratio a pool should have, by the formulas of Harper, "Viability of Time-Memory Trade-Offs in Large Data
+//! Sets" (2018), chapter 4: how much of the data fits, and how many accesses go to that part.
 
 use crate::core::keys::Distribution;
 use crate::model::mass_of_hottest;
 pub use crate::model::share_that_fits;
 
-/// The hit ratio, 0 to 1, when the hottest share `fits` of the pages is in the pool; `None` for a law without a closed form.
+/// The hit ratio, 0 to 1, when the hottest share `fits` of the pages is in the pool; `None` for a distribution without
+/// a closed form.
 ///
 /// See [`mass_of_hottest`]. A pool that cannot know which pages are hot stays below it where pages differ.
 pub fn hit_ratio(law: Distribution, fits: f64) -> Option<f64> {
     match law {
         Distribution::Uniform | Distribution::HotSet { .. } | Distribution::SelfSimilar { .. } => {
-            // These laws know shares of the pages and not their number.
+            // These distributions depend on shares of the pages, not on their number.
             Some(mass_of_hottest(law, 1.0, fits))
         }
         Distribution::Zipfian { .. } | Distribution::Latest { .. } => None,
@@ -33,7 +34,8 @@ mod tests {
         assert!((ratio - percent).abs() < 0.06, "{ratio} is not {percent}");
     }
 
-    /// The thesis's figures 10a and 10b: 15 GB of memory, 200 and 500 GB of data, lz4 (2.13) and zstd (2.97), all compressed or none.
+    /// The thesis's figures 10a and 10b: 15 GB of memory, 200 and 500 GB of data, lz4 (2.13) and zstd (2.97), all
+    /// compressed or none.
     #[test]
     fn the_theses_figures_come_out() {
         for (data, ratio, even, pareto) in [

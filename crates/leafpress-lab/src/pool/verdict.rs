@@ -1,4 +1,4 @@
-//! What a run came to beside one without compression, and what must be known before that is believed.
+//! Verdict of a run vs one without compression, and its caveats.
 
 use leafpress::Codec;
 
@@ -9,7 +9,7 @@ use crate::harness::other_work;
 use crate::report::numbers::{percent, thousands};
 
 impl Sweep {
-    /// The run in which nothing was compressed that a codec's runs are set beside: the one in its own table, if there is one.
+    /// The uncompressed run that a codec's runs are compared with: the one in its own table, if there is one.
     fn baseline(&self, codec: Codec) -> Option<&Outcome> {
         let raw = self.lines.iter().filter(|line| line.compressed_percent() == Some(0));
         let of_whom = |line: &&Line| match line.options.codec {
@@ -21,7 +21,7 @@ impl Sweep {
         line.report.as_ref().map(|report| &report.outcome)
     }
 
-    /// What each codec gains at its best, a sentence each; what it does by itself where no other run has nothing compressed.
+    /// The gain of each codec at its best, a sentence each; its own figures if there is no uncompressed run.
     pub fn verdicts(&self) -> Vec<String> {
         let of_each =
             |say: &dyn Fn(Codec) -> Option<String>| self.codecs().into_iter().filter_map(say).collect::<Vec<_>>();
@@ -65,7 +65,7 @@ impl Sweep {
         ))
     }
 
-    /// What must be known before the figures are believed.
+    /// Caveats of the figures.
     pub fn cautions(&self) -> Vec<String> {
         let reports = || self.lines.iter().filter_map(|line| line.report.as_ref());
         let busiest = reports()
@@ -94,8 +94,8 @@ pub(super) fn over_budget(report: &Report) -> Option<String> {
     let held = report.outcome.held.bytes_held as f64;
     (resident > budget && resident > held).then(|| {
         format!(
-            "With {} the process grew by {}% of the budget, though the pool held {}% of it: {} more are stacks of threads, what codecs work with, and \
-             what the allocator keeps. They are about as much with any budget, so they show with a small one.",
+            "With {} the process grew by {}% of the budget, though the pool held {}% of it: the other {} are thread stacks, codec contexts, and \
+             memory cached by the allocator. They do not depend on the budget, so they matter with a small one.",
             report.options.codec,
             percent(resident / budget, 0),
             percent(held / budget, 0),

@@ -1,4 +1,4 @@
-//! A view of a user's pages that a run may write to: changes go elsewhere, and the user's own stay as they are.
+//! A view of a user's pages that a run may write to: changes go elsewhere, and the user's own are not modified.
 
 use std::io;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use leafpress::store::{PageId, PageRead, PageStore};
 
-/// The first so many pages of a store, with changes kept in another.
+/// The first pages of a store, with changes kept in another.
 pub(super) struct View {
     base: Arc<dyn PageStore>,
     pages: u64,
@@ -16,11 +16,11 @@ pub(super) struct View {
 
 struct Changes {
     store: Box<dyn PageStore>,
-    /// What became of each page.
+    /// The state of each page.
     state: Vec<AtomicU8>,
 }
 
-/// As it is in the base.
+/// Unchanged from the base.
 const UNCHANGED: u8 = 0;
 /// In the store of changes.
 const CHANGED: u8 = 1;
@@ -37,8 +37,8 @@ impl View {
         }
     }
 
-    /// A view of the first `pages` pages of `base` whose changes go to `changes`, an empty store that takes pages of the
-    /// same lengths under the same numbers.
+    /// A view of the first `pages` pages of `base` whose changes go to `changes`, an empty store that takes pages of
+    /// the same lengths under the same numbers.
     pub(super) fn copy_on_write(base: Arc<dyn PageStore>, pages: u64, changes: Box<dyn PageStore>) -> Self {
         let state = (0..pages).map(|_| AtomicU8::new(UNCHANGED)).collect();
         Self {

@@ -1,5 +1,5 @@
-//! A thread that asks for pages in rounds, as Tyche's workers do: it gets a few pages and holds them, then perhaps updates all of them or
-//! deletes some, and lets go.
+//! A thread that asks for pages in rounds, as Tyche's workers do: it gets a few pages and holds them, then perhaps
+//! updates all of them or deletes some, and lets go.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,14 +20,14 @@ use crate::core::keys::{Chooser, below, mix, unit};
 use crate::core::latency::{Histograms, Kind, Recorder, Sampling};
 use crate::harness::gate::{Gate, Stage};
 
-/// What a worker's counts look like from outside while it works.
+/// A worker's counts, visible from outside while it works.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Shown {
     pub(super) acquisitions: AtomicU64,
 }
 
-/// What all workers share.
+/// State shared by all workers.
 pub(super) struct Shared<'r> {
     pub options: &'r Options,
     pub pool: &'r PagePool,
@@ -41,7 +41,7 @@ pub(super) struct Shared<'r> {
     pub shown: Vec<Shown>,
 }
 
-/// What a worker hands back.
+/// Results of a worker.
 pub(super) struct Finished {
     pub end: Instant,
     pub work: Work,
@@ -54,7 +54,7 @@ pub(super) struct Finished {
 struct Pinned<'r> {
     page: PageId,
     guard: PageGuard<'r>,
-    /// The version that was done when it was asked for.
+    /// The completed version at the time of the request.
     done: Version,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Worker<'r> {
 }
 
 impl<'r> Worker<'r> {
-    /// A worker with histograms of its own, which measures nothing yet.
+    /// A worker with its own histograms, not measuring yet.
     pub(super) fn new(shared: &'r Shared<'r>, number: usize, clock: Clock, histograms: Histograms) -> Self {
         Self {
             shared,
@@ -106,7 +106,7 @@ impl<'r> Worker<'r> {
         });
     }
 
-    /// Does rounds until told to stop.
+    /// Does rounds until stopped.
     fn run(&mut self) -> Result<(), LabError> {
         while !self.shared.stop.load(Ordering::Relaxed) {
             self.round()?;
@@ -146,7 +146,7 @@ impl<'r> Worker<'r> {
         let watched = ledger.watches(page);
         loop {
             let done = if writes { ledger.done(page) } else { 0 };
-            // What came since the last operation is not this one's time.
+            // Time since the last operation is not part of this one.
             self.recorder.interrupt();
             let start = self.recorder.start();
             match self.shared.pool.get(page) {
@@ -198,7 +198,7 @@ impl<'r> Worker<'r> {
         Ok(Some(true))
     }
 
-    /// Writes what is in the buffer; false when everything is pinned.
+    /// Writes the buffer's contents; returns false if everything is pinned.
     fn write(&mut self, page: PageId) -> Result<bool, LabError> {
         self.recorder.interrupt();
         let start = self.recorder.start();
@@ -259,7 +259,7 @@ impl<'r> Worker<'r> {
 
     /// Lets go of the round's pages.
     fn finish_round(&mut self) {
-        // What is pinned must not have changed, whatever was done to the page meanwhile. One page of the round is proof enough.
+        // A pinned page must not change, whatever is done to it meanwhile. One page of the round is checked.
         if let Some(first) = self.pinned.first().filter(|_| self.shared.options.writes())
             && self.shared.ledger.watches(first.page)
         {

@@ -1,4 +1,4 @@
-//! Charts as SVG, of whatever: bars in groups, lines over quantiles, lines over time.
+//! Charts as SVG: grouped bars, lines over quantiles, lines over time.
 //!
 //! Ink, faint ink and grid are drawn in three colours nobody would choose; the page's style sheet replaces them by the
 //! reader's light or dark ones. Legends belong to the page.
@@ -34,7 +34,7 @@ pub(crate) fn ink(size: u32) -> TextStyle<'static> {
     (FONT, size).into_font().color(&INK)
 }
 
-/// Draws a chart's grid and labels in the page's colours; `y` stands along the axis of figures.
+/// Draws a chart's grid and labels in the page's colours; `y` labels the axis of figures.
 pub(crate) fn plain<'b, X: Ranged, Y: Ranged, DB: DrawingBackend>(mesh: &mut MeshStyle<'_, 'b, X, Y, DB>, y: &str) {
     mesh.y_desc(y)
         .axis_desc_style(ink(FONT_SIZE))
@@ -45,8 +45,8 @@ pub(crate) fn plain<'b, X: Ranged, Y: Ranged, DB: DrawingBackend>(mesh: &mut Mes
         .y_label_style(ink(12));
 }
 
-/// Draws a chart twice: for pages that are wide, and for those of a telephone. The style sheet shows one of them. `words` tell those who do not see
-/// it what is in it.
+/// Draws a chart twice: for wide pages and for phones. The style sheet shows one of them. `words` describe the chart
+/// for screen readers.
 pub(crate) fn draw(
     chart: &'static str,
     size: (u32, u32),
@@ -87,7 +87,7 @@ pub(crate) fn framed<'a, 'b>(root: &'b Area<'a>, left: u32, bottom: u32) -> Char
     builder
 }
 
-/// What is written below a point of a chart's lower edge, in the middle.
+/// A label centred below a point of a chart's lower edge.
 pub(crate) fn below(
     root: &Area<'_>,
     text: &str,
@@ -133,7 +133,7 @@ pub(crate) fn on_axis(largest: f64) -> impl Fn(&f64) -> String {
     move |figure| format!("{figure:.decimals$}")
 }
 
-/// The decimals that tell the labels of an axis from 0 to `end` apart, of which there are about eight.
+/// The decimals that distinguish the labels of an axis from 0 to `end`, of which there are about eight.
 pub(crate) fn decimals(end: f64) -> usize {
     if end > 0.0 {
         // Negative figures become 0.
@@ -143,7 +143,7 @@ pub(crate) fn decimals(end: f64) -> usize {
     }
 }
 
-/// A figure in as few characters as tell something.
+/// A figure in few characters.
 fn briefest(figure: f64) -> String {
     match figure {
         f if f < 0.0 => format!("-{}", briefest(-f)),
@@ -165,7 +165,7 @@ pub(crate) fn duration(us: f64) -> String {
     }
 }
 
-/// The same with few digits.
+/// A figure with few digits.
 pub(crate) fn duration_in_words(us: f64) -> String {
     match us {
         us if us >= 1e6 => format!("{} s", brief(us / 1e6)),
@@ -176,7 +176,7 @@ pub(crate) fn duration_in_words(us: f64) -> String {
 
 /// Bars in groups; figures may be below 0.
 pub struct Bars<'b> {
-    /// What the chart is called in errors.
+    /// The chart's name in errors.
     pub name: &'static str,
     /// Width and height in pixels.
     pub size: (u32, u32),
@@ -190,7 +190,7 @@ pub struct Bars<'b> {
     pub figure: &'b dyn Fn(usize, usize) -> Option<f64>,
 }
 
-/// A group's name in lines that fit into so many pixels; three at most, and what does not fit is cut.
+/// Wraps a group's name to this many pixels, in at most three lines; the rest is cut.
 fn broken(name: &str, pixels: f64) -> Vec<String> {
     let most = ((pixels / (f64::from(FONT_SIZE) * 0.58)) as usize).max(4);
     let mut lines = vec![String::new()];
@@ -212,7 +212,7 @@ fn broken(name: &str, pixels: f64) -> Vec<String> {
     lines
 }
 
-/// Draws bars in groups; `None` when there are not two figures: one is told in words.
+/// Draws bars in groups; `None` for fewer than two figures: a single one is described in words.
 ///
 /// # Errors
 /// [`LabError::Chart`] when it cannot be drawn.
@@ -262,7 +262,7 @@ pub fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
                         (VPos::Bottom, -3)
                     };
                     let half = (label.len() as f64 * 11.0 * 0.29) as i32;
-                    // Two of nearly the same height would run into each other: the second one stands above.
+                    // Labels of nearly equal height would overlap: the second one moves up.
                     let runs_into =
                         last.is_some_and(|(right, at)| x - half < right + 2 && (y + gap - at).abs() < LABEL_HEIGHT);
                     let y = match last {
@@ -357,7 +357,7 @@ pub(crate) struct Curve {
     pub colour: RGBColor,
     /// Its points, by ascending x.
     pub points: Vec<(f64, f64)>,
-    /// Dashed and without marks: what is no measurement.
+    /// Dashed and without marks: not a measurement.
     pub dashed: bool,
     /// A mark at each point, where it is not dashed.
     pub marks: bool,
@@ -365,17 +365,17 @@ pub(crate) struct Curve {
 
 /// Figures against a quantity.
 pub(crate) struct Curves<'c> {
-    /// What the chart is called in errors.
+    /// The chart's name in errors.
     pub name: &'static str,
-    /// What x is, with its unit, and its ends.
+    /// The x axis: its name with unit, and its ends.
     pub x: (&'c str, f64, f64),
-    /// What the figures are, with their unit.
+    /// The figures, with unit.
     pub description: &'c str,
     /// The end of the axis of figures; `None` is a little over the largest.
     pub most: Option<f64>,
     /// The lines.
     pub curves: &'c [Curve],
-    /// Figures that are one whatever x is, each a line across the chart with a mark at an x.
+    /// Constant figures, each a line across the chart with a mark at an x.
     pub levels: &'c [(RGBColor, (f64, f64))],
 }
 

@@ -29,7 +29,7 @@ fn a_chart_is_there_for_wide_pages_and_for_narrow_ones() {
             "{both}"
         );
     }
-    assert_eq!(bars(&["one"]), None, "a bar alone is no chart");
+    assert_eq!(bars(&["one"]), None, "a single bar is not a chart");
     let point = [Curve {
         colour: INK,
         points: vec![(1.0, 1.0)],

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::core::LabError;
 
-/// Files that a command wrote: what each is to people, and where it is.
+/// Files that a command wrote: a description and a path each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written(Vec<(&'static str, PathBuf)>);
 
@@ -30,7 +30,7 @@ impl fmt::Display for Written {
     }
 }
 
-/// Writes files into `directory`, which exists: of each what it is to people, its name, and its text.
+/// Writes files into the existing `directory`, each with a description, a name, and a text.
 ///
 /// # Errors
 /// [`LabError::Io`] when one cannot be written.
@@ -45,25 +45,25 @@ pub fn write_all(
     files.collect::<Result<_, _>>().map(Written)
 }
 
-/// Writes a file in one step: a reader finds the old one or the new one, never a part, and so does who comes after a power cut.
+/// Writes a file atomically: a reader finds the old one or the new one, never a part, even after a power failure.
 ///
 /// # Errors
-/// [`LabError::Io`] when it cannot be written; what was there stays.
+/// [`LabError::Io`] when it cannot be written; an existing file is kept.
 pub fn write(path: &Path, text: &str) -> Result<(), LabError> {
     replace(path, text).map_err(|e| LabError::io(path, e))
 }
 
-/// Makes an empty file in place of the file that has this name. A symbolic link that somebody put there is removed and not followed: result
+/// Replaces the file of this name by an empty one. A symbolic link is removed, not followed: result
 /// directories may lie where others can write.
 ///
 /// # Errors
-/// What the system says; [`io::ErrorKind::AlreadyExists`] for a directory, a pipe or a device of this name.
+/// The system's error; [`io::ErrorKind::AlreadyExists`] for a directory, a pipe or a device of this name.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let there = path.symlink_metadata().map(|metadata| metadata.file_type());
     if there.is_ok_and(|kind| kind.is_file() || kind.is_symlink()) {
         std::fs::remove_file(path)?;
     }
-    // With `create_new` a link that appears in between is an error.
+    // With `create_new`, a link created in between is an error.
     File::create_new(path)
 }
 
@@ -74,7 +74,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     };
     let mut file = tempfile::Builder::new()
         .prefix(".leafpress-")
-        // What a new file has, before the mask.
+        // Permissions of a new file, before the umask.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(directory)?;
     file.write_all(text.as_bytes())?;

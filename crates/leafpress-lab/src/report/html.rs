@@ -1,5 +1,5 @@
-//! The parts of a page: one file, readable without a network. Text is escaped by the template; what is HTML already is a
-//! [`Markup`] and says so.
+//! The parts of a page: one file, readable without a network. Text is escaped by the template; what is HTML already is
+//! a [`Markup`] and says so.
 
 use maud::{Markup, PreEscaped, html};
 use plotters::style::RGBColor;
@@ -8,7 +8,7 @@ use super::palette::css;
 
 pub(crate) const STYLE: &str = include_str!("page.css");
 
-/// A text as HTML has it.
+/// Escapes a text for HTML.
 pub fn escape(text: &str) -> String {
     html!((text)).into_string()
 }
@@ -18,7 +18,7 @@ pub fn document(title: &str, body: &Markup) -> String {
     page(title, html!(style { (PreEscaped(STYLE)) }), body)
 }
 
-/// A whole page around its body, with what its head holds beside the title.
+/// A whole page around its body, with additions to its head.
 pub(crate) fn page(title: &str, head: Markup, body: &Markup) -> String {
     let page = html! {
         (PreEscaped("<!doctype html>\n"))
@@ -42,12 +42,12 @@ pub fn figure(title: &str, svg: &str) -> Markup {
     html! { figure { figcaption { (title) } (PreEscaped(svg)) } }
 }
 
-/// Charts, as many beside each other as there is room for.
+/// Charts, as many per row as fit.
 pub fn pair(charts: &[Markup]) -> Markup {
     html! { div.pair { (all(charts)) } }
 }
 
-/// One behind the other.
+/// Charts below each other.
 pub fn all(parts: &[Markup]) -> Markup {
     html! { @for part in parts { (part) } }
 }
@@ -57,12 +57,12 @@ pub fn swatch(hue: RGBColor) -> Markup {
     html! { span.swatch style=(format!("background:{}", css(hue))) {} }
 }
 
-/// Names beside their colours.
+/// A legend of names and colours.
 pub fn legend<'n>(entries: impl IntoIterator<Item = (RGBColor, &'n str)>) -> Markup {
     legend_and(entries, "")
 }
 
-/// Names beside their colours, and a word on the rest.
+/// A legend of names and colours, with a note.
 pub(crate) fn legend_and<'n>(entries: impl IntoIterator<Item = (RGBColor, &'n str)>, more: &str) -> Markup {
     html! {
         div.legend {
@@ -95,12 +95,12 @@ pub(crate) fn table<H: AsRef<str>, R: IntoIterator<Item = Markup>>(
     })
 }
 
-/// A table that is scrolled by itself where the page is narrow, with keys too.
+/// A table that scrolls on narrow pages, with keys too.
 pub(crate) fn scrolled(table: Markup) -> Markup {
     html! { div.scroll tabindex="0" role="region" aria-label="Table" { (table) } }
 }
 
-/// The cell that says what its row is about.
+/// The header cell of a row.
 pub(crate) fn head(text: &str) -> Markup {
     html! { th scope="row" { (text) } }
 }
@@ -119,24 +119,24 @@ pub(crate) fn row(cells: &[impl AsRef<str>]) -> Vec<Markup> {
         .collect()
 }
 
-/// What must be known before the figures are believed, apart from everything else; nothing where there is nothing.
+/// Caveats of the figures, set apart; empty without any.
 pub(crate) fn cautions(cautions: &[String]) -> Markup {
     html! {
         @if !cautions.is_empty() {
             section.cautions {
-                h2 { "Before you believe it" }
+                h2 { "Caveats" }
                 ul { @for caution in cautions { li { (caution) } } }
             }
         }
     }
 }
 
-/// What things are, by name.
+/// Names and their descriptions.
 pub fn terms<T: AsRef<str>>(entries: &[(T, String)]) -> Markup {
     html! { dl { @for (term, value) in entries { dt { (term.as_ref()) } dd { (value) } } } }
 }
 
-/// What figures mean, as the program has it: with its own markup.
+/// Explanations of figures, with markup.
 pub fn notes(notes: &[&str]) -> Markup {
     html! { ul { @for note in notes { li { (PreEscaped(note)) } (PreEscaped("\n")) } } }
 }

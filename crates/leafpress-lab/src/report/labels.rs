@@ -1,11 +1,11 @@
-//! Places labels beside points so that they cover neither each other nor a point.
+//! Places labels next to points so that they cover neither each other nor a point.
 
 /// Width of a label's character in parts of its font size; generous for the digits and small letters of codec names.
 const CHARACTER_WIDTH: f64 = 0.58;
 
-/// What each pixel from its point costs a label, in square pixels that it would cover.
+/// Cost of each pixel of distance from its point, in square pixels of overlap.
 const FAR: f64 = 1.0;
-/// What being nearer to another's point costs it.
+/// Cost of being nearer to another point.
 const MISLEADING: f64 = 150.0;
 
 /// An upright box in pixels.

@@ -13,13 +13,13 @@ pub(crate) type LadderLine = (RGBColor, Vec<Option<f64>>, bool);
 
 /// Figures over steps.
 pub(crate) struct Ladder<'l> {
-    /// What the chart is called in errors.
+    /// The chart's name in errors.
     pub name: &'static str,
     /// Names of the steps, from left to right.
     pub steps: &'l [String],
-    /// What the steps are.
+    /// The steps.
     pub description: &'l str,
-    /// What the figures are, with their unit.
+    /// The figures, with unit.
     pub unit: &'l str,
     /// Figures are microseconds, on a logarithmic axis.
     pub durations: bool,

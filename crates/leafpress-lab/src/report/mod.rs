@@ -1,4 +1,5 @@
-//! What every report is made of: pages, charts, tables, numbers as people read them, and files that are whole or not there. Knows no command.
+//! Common parts of reports: pages, charts, tables, formatted numbers, and atomically written files. Independent of any
+//! command.
 
 pub mod draw;
 mod files;
@@ -33,10 +34,10 @@ pub use paragraph::{narrow, wrapped, wrapped_to};
 pub use table::{Part, of_parts, under_names};
 pub use width::set_page_width;
 
-/// What a cell holds that has no meaning for a run.
+/// A cell without meaning for a run.
 pub const NOT_APPLICABLE: &str = "NA";
 
-/// What every `results.json` is: this, and the results' own fields.
+/// The layout of every `results.json`: these fields, and the results' own.
 #[derive(Serialize)]
 struct Results<'d, R> {
     /// Number of this layout; a change that breaks readers raises it.

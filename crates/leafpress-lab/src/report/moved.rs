@@ -7,35 +7,35 @@ use super::numbers::thousands;
 use crate::core::LabError;
 use crate::harness::timeline::{Moment, around_move};
 
-/// Charts end at so many times the operations before the move.
+/// Charts end at this multiple of the operations before the move.
 const SHOWN: u64 = 4;
 
-/// What it did to `subject`, a line.
+/// The effect on `subject`, a line.
 pub(crate) fn words(subject: &str, timeline: &[Moment], shift_at: u64) -> String {
     let Some(moved) = around_move(timeline, shift_at) else {
         return format!(
-            "{subject}: the run ended before its hot keys moved, at {} operations: give more --seconds or a lower --shift-at\n",
+            "{subject}: the run ended before its hot set moved, at {} operations: use more --seconds or a lower --shift-at\n",
             thousands(shift_at)
         );
     };
     let us = |ns: f64| format!("{:.2}", ns / 1e3);
     let back = match moved.back_after {
         Some(operations) => format!("back within a tenth after {} operations", thousands(operations)),
-        None => "not back within a tenth when the run ended".to_owned(),
+        None => "not back within a tenth by the end".to_owned(),
     };
     format!(
-        "{subject}: mean read {} us before other keys became hot, at most {} after, {} at the end; {back}\n",
+        "{subject}: mean read {} us before the hot set moved, at most {} after, {} at the end; {back}\n",
         us(moved.before_ns),
         us(moved.worst_ns),
         us(moved.end_ns)
     )
 }
 
-/// What a chart shows of each stretch.
+/// A chart of each interval.
 pub(crate) struct Shown<'s> {
-    /// What the chart is called in errors.
+    /// The chart's name in errors.
     pub name: &'static str,
-    /// What the figures are, with their unit.
+    /// The figures, with unit.
     pub description: &'s str,
     /// Operations before the move.
     pub shift_at: u64,
@@ -92,7 +92,7 @@ pub(crate) fn chart(shown: &Shown<'_>) -> Result<Option<String>, LabError> {
     curves(&Curves {
         name: shown.name,
         x: (
-            "thousand operations; other keys are hot from the dashed line on",
+            "thousand operations; the hot set moves at the dashed line",
             0.0,
             end as f64 / 1e3,
         ),

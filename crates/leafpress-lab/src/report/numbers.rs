@@ -24,7 +24,8 @@ pub(crate) fn share_of_memory(share: f64) -> String {
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
-/// Three digits of a figure, and more of a large one; what stands in a column has as many decimals as its digits ask for.
+/// Three digits of a figure, and more of a large one; what stands in a column has as many decimals as its digits ask
+/// for.
 pub fn three_digits(figure: f64) -> String {
     let decimals = match figure.abs() {
         0.0 => 0,
@@ -43,7 +44,7 @@ pub fn mops(per_second: f64) -> String {
     three_digits(per_second / 1e6)
 }
 
-/// A figure with three digits or more, as people say it.
+/// Formats a figure with at least three digits.
 #[cfg(feature = "advise")]
 pub(crate) fn brief(figure: f64) -> String {
     match figure.abs() {

@@ -10,9 +10,9 @@ use crate::core::LabError;
 
 /// Figures over time.
 pub(crate) struct OverTime<'t> {
-    /// What the chart is called in errors.
+    /// The chart's name in errors.
     pub name: &'static str,
-    /// What the figures are, with their unit.
+    /// The figures, with unit.
     pub description: &'t str,
     /// Figures are microseconds, on a logarithmic axis.
     pub latency: bool,
@@ -20,7 +20,8 @@ pub(crate) struct OverTime<'t> {
     pub lines: &'t [(RGBColor, Vec<(f64, f64)>)],
 }
 
-/// Draws figures over time; `None` unless each line has two points: one that is in the legend and not in the chart misleads.
+/// Draws figures over time; `None` unless each line has two points: one that is in the legend and not in the chart
+/// misleads.
 pub(crate) fn over_time(spec: &OverTime<'_>) -> Result<Option<String>, LabError> {
     let points = || spec.lines.iter().flat_map(|(_, points)| points.iter().copied());
     let figures = || points().map(|(_, figure)| figure);

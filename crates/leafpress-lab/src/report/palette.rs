@@ -13,7 +13,7 @@ const FAMILIES: [(&str, RGBColor); 7] = [
     ("qpl", RGBColor(0xd9, 0x3b, 0x60)),
 ];
 
-/// Hues of what is no codec.
+/// Hues of anything that is not a codec.
 const OTHERS: [RGBColor; 8] = [
     RGBColor(0xc2, 0x3f, 0x9a),
     RGBColor(0x12, 0x98, 0xa0),
@@ -101,7 +101,7 @@ mod tests {
         channels(RGBColor(channel(0), channel(2), channel(4)))
     }
 
-    /// What the style sheet's filter makes of a colour in the dark.
+    /// The colour that the style sheet's filter makes of one in dark mode.
     fn in_the_dark(colour: Channels) -> Channels {
         let filter = STYLE.split_once("filter: contrast(").unwrap().1;
         let (amount, rest) = filter.split_once(") brightness(").unwrap();
@@ -124,7 +124,8 @@ mod tests {
         }
     }
 
-    /// Lines and bars need 3 to 1. Lighter shades, of a family's third and fifth codec, have less on paper and are named beside.
+    /// Lines and bars need 3 to 1. Lighter shades, of a family's third and fifth codec, have less on paper and are
+    /// labelled.
     #[test]
     fn lines_can_be_seen_in_both_themes() {
         let all = FAMILIES.iter().map(|(_, colour)| *colour).chain(OTHERS);

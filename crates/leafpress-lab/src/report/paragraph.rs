@@ -2,13 +2,13 @@
 
 use super::width::page_width;
 
-/// A paragraph in lines, the first behind `first` and the others behind `others`.
+/// Wraps a paragraph, with prefix `first` for the first line and `others` for the others.
 pub fn wrapped(paragraph: &str, first: &str, others: &str) -> String {
     wrapped_to(page_width(), paragraph, first, others)
 }
 
-/// A paragraph in lines of at most `width` characters, the first behind `first` and the others behind `others`. What begins with
-/// spaces keeps them, in all lines; words that are longer than a line stay whole.
+/// A paragraph in lines of at most `width` characters, the first behind `first` and the others behind `others`. What
+/// begins with spaces keeps them, in all lines; words that are longer than a line stay whole.
 pub fn wrapped_to(width: usize, paragraph: &str, first: &str, others: &str) -> String {
     let spaces: String = paragraph.chars().take_while(|letter| *letter == ' ').collect();
     let (first, others) = (&format!("{first}{spaces}"), &format!("{others}{spaces}"));
@@ -30,7 +30,7 @@ pub fn wrapped_to(width: usize, paragraph: &str, first: &str, others: &str) -> S
     text + &line + "\n"
 }
 
-/// A report whose lines are no longer than it is wide: longer ones are wrapped, but for tables, which stand between rules.
+/// Wraps a report to its width, except for tables, which stand between rules.
 pub fn narrow(text: &str) -> String {
     narrow_to(page_width(), text)
 }
@@ -49,13 +49,13 @@ fn narrow_to(width: usize, text: &str) -> String {
         }
         let indent: String = bare.chars().take_while(|letter| *letter == ' ').collect();
         let others = match bare.split_once(": ") {
-            // Figures behind a label stand below each other.
+            // Figures after a label are aligned.
             Some((label, _)) if label.ends_with(' ') && label.chars().count() < 24 => {
                 " ".repeat(label.chars().count() + 2)
             }
             _ => format!("{indent}  "),
         };
-        // What stands at the beginning of a line may be aligned.
+        // Spaces at the beginning of a line may be alignment.
         let head: String = match bare.split_once(": ") {
             Some((label, _)) if label.ends_with(' ') => format!("{label}: "),
             _ => indent,
@@ -77,11 +77,11 @@ mod tests {
     #[test]
     fn long_lines_are_wrapped_and_tables_are_not() {
         let text = "one two three four\n  five six seven eight\nlabel     : nine ten eleven twelve\n\
-                    ───\n a table that is as wide as it is\n───\n and goes on so\n───\n! thirteen fourteen\nend of it all, it is";
+                    ───\n a table wider than the limit\n───\n and goes on so\n───\n! thirteen fourteen\nend of it all, it is";
         assert_eq!(
             narrow_to(16, text),
             "one two three\n  four\n  five six seven\n    eight\nlabel     : nine\n            ten\n            eleven\n            \
-             twelve\n───\n a table that is as wide as it is\n───\n and goes on so\n───\n! thirteen\n  fourteen\nend of it all,\n  it is"
+             twelve\n───\n a table wider than the limit\n───\n and goes on so\n───\n! thirteen\n  fourteen\nend of it all,\n  it is"
         );
         assert_eq!(narrow("short\n"), "short\n");
     }

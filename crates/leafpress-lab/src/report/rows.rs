@@ -1,4 +1,4 @@
-//! Bars beside names, a row each: figures of a few things, as readable on a narrow page as on a wide one. Made of text, so nothing is scaled.
+//! Bars with names, a row each: readable on narrow and wide pages. Made of text, so nothing is scaled.
 
 use maud::{Markup, html};
 use plotters::style::RGBColor;
@@ -17,7 +17,7 @@ pub(crate) struct Bar<'b> {
     pub text: String,
 }
 
-/// Bars under their title, which says the unit; `None` when there are not two: one is told in words.
+/// Bars under their title, with the unit; `None` for fewer than two: a single one is described in words.
 pub(crate) fn rows(title: &str, bars: &[Bar<'_>]) -> Option<Markup> {
     if bars.len() < 2 {
         return None;

@@ -1,4 +1,4 @@
-//! Labelled points over two quantities, and the line of those that nothing beats in both.
+//! Labelled points over two quantities, and their Pareto frontier.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -13,7 +13,7 @@ const RADIUS: i32 = 6;
 /// A point.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// What is written beside it.
+    /// Its label.
     pub label: String,
     /// Its colour.
     pub colour: RGBColor,
@@ -25,13 +25,13 @@ pub struct Point {
 
 /// Points over two quantities, of which less is better of the one across and more of the one upwards.
 pub struct Scatter<'s> {
-    /// What the chart is called in errors.
+    /// The chart's name in errors.
     pub name: &'static str,
     /// Width and height in pixels.
     pub size: (u32, u32),
-    /// What is across, with its unit.
+    /// The x axis, with unit.
     pub x: &'s str,
-    /// What is upwards, with its unit.
+    /// The y axis, with unit.
     pub y: &'s str,
     /// The points.
     pub points: &'s [Point],
@@ -55,7 +55,7 @@ pub fn pareto(points: &[(f64, f64)]) -> Vec<usize> {
     order
 }
 
-/// Draws labelled points; `None` without two: one is told in words.
+/// Draws labelled points; `None` for fewer than two: a single one is described in words.
 ///
 /// # Errors
 /// [`LabError::Chart`] when it cannot be drawn.

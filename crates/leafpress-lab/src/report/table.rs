@@ -22,13 +22,13 @@ fn of_words(headings: impl Into<Row>, rows: impl IntoIterator<Item = impl Into<R
     table
 }
 
-/// Columns that answer one question, behind those of words: what it is about, and which they are. The first of a table's
-/// parts is what its reader came for, and stands under the table's own title.
+/// Columns that answer one question, behind those of words: what it is about, and which they are. The first of a
+/// table's parts is what its reader came for, and stands under the table's own title.
 pub type Part<'p> = (&'p str, &'p [usize]);
 
 /// A table whose first `words` columns are words. The others are figures, which stand to the right and close together.
 ///
-/// What is wider than the page becomes several tables below each other, each with the first columns.
+/// A table wider than the page becomes several tables below each other, each with the first columns.
 pub(crate) fn of_figures(
     headings: impl Into<Row>,
     rows: impl IntoIterator<Item = impl Into<Row>>,
@@ -39,9 +39,9 @@ pub(crate) fn of_figures(
     figures.pieces(&columns, page_width())
 }
 
-/// A table whose first `words` columns are words, in the tables of its `parts`, which are the same however wide the page is:
-/// so a column is found where it was last time. Columns in no part are for pages and files; those without a figure are left
-/// out.
+/// A table whose first `words` columns are words, in the tables of its `parts`, which are the same however wide the
+/// page is: so a column is found where it was last time. Columns in no part are for pages and files; those without a
+/// figure are left out.
 pub fn of_parts(
     headings: impl Into<Row>,
     rows: impl IntoIterator<Item = impl Into<Row>>,
@@ -55,7 +55,7 @@ pub fn of_parts(
 struct Figures {
     headings: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// Columns at the beginning that say what a row is about. They are in every table.
+    /// Leading columns that identify a row. They are in every table.
     words: usize,
 }
 
@@ -68,12 +68,12 @@ impl Figures {
         }
     }
 
-    /// The columns of words: one at least, so that rows can be told apart.
+    /// The columns of words: at least one, to identify rows.
     fn first(&self) -> Vec<usize> {
         (0..self.words.max(1).min(self.headings.len())).collect()
     }
 
-    /// The columns behind them.
+    /// The columns after them.
     fn columns(&self) -> Vec<usize> {
         (self.first().len()..self.headings.len()).collect()
     }
@@ -98,13 +98,14 @@ impl Figures {
         cells.any(|cell| !["", "-", NOT_APPLICABLE].contains(&cell.trim()))
     }
 
-    /// These columns in one table, or in as few as are no wider than `width`.
+    /// These columns in one table, or in as few as possible of at most `width`.
     fn pieces(&self, columns: &[usize], width: usize) -> String {
         let tables = self.groups(columns, width).into_iter().map(|group| self.table(&group));
         tables.collect::<Vec<_>>().join("\n")
     }
 
-    /// Columns that stand in one table each: as few tables as can be, and none with one column left over where others have many.
+    /// Columns that stand in one table each: as few tables as can be, and none with one column left over where others
+    /// have many.
     fn groups(&self, columns: &[usize], width: usize) -> Vec<Vec<usize>> {
         let fewest = self.filled(columns, width, columns.len()).len();
         let even = columns.len().div_ceil(fewest.max(1));
@@ -162,7 +163,7 @@ impl Figures {
             .join("\n")
     }
 
-    /// A column's heading. One that goes on from a column that is not beside it any more says what that said.
+    /// A column's heading. One that continues a column in another table repeats its heading.
     fn heading(&self, columns: &[usize], place: usize) -> String {
         let own = &self.headings[columns[place]];
         let label = |at: usize| (0..=at).rev().find(|at| !self.headings[*at].starts_with('\n'));
@@ -180,8 +181,8 @@ fn texts(row: &Row) -> Vec<String> {
     row.cell_iter().map(comfy_table::Cell::content).collect()
 }
 
-/// Rows whose first column names what several of them are about, by turns or once: each name in a row of its own, and the others,
-/// which have that column no more, below it.
+/// Rows whose first column names what several of them are about, by turns or once: each name in a row of its own, and
+/// the others, which have that column no more, below it.
 pub fn under_names(rows: impl IntoIterator<Item = Vec<String>>) -> Vec<Vec<String>> {
     let mut named: Vec<Vec<String>> = Vec::new();
     let mut last = String::new();
@@ -213,7 +214,8 @@ pub(crate) enum Best {
     Least,
 }
 
-/// A column's cells: texts with the figures that they are ranked by, and those that have no meaning. Of one cell alone nothing is said.
+/// A column's cells: texts with the figures that they are ranked by, and those that have no meaning. Of one cell alone
+/// nothing is said.
 pub(crate) fn ranked(cells: Vec<Option<(String, f64)>>, best: Option<Best>) -> Vec<Marked> {
     let figures = || cells.iter().flatten().map(|(_, figure)| *figure);
     let best = match best {
@@ -235,15 +237,15 @@ pub(crate) fn ranked(cells: Vec<Option<(String, f64)>>, best: Option<Best>) -> V
     cells.collect()
 }
 
-/// As [`of_parts`], with a star behind what is best.
+/// [`of_parts`], with a star after the best.
 pub(crate) fn of_marked(headings: impl Into<Row>, rows: Vec<Vec<Marked>>, words: usize, parts: &[Part<'_>]) -> String {
     let rows = rows.into_iter().map(|row| starred(row, words));
     of_parts(headings, rows, words, parts)
 }
 
-/// The texts of a row whose first `words` cells are words, with a star behind what is best.
+/// The texts of a row whose first `words` cells are words, with a star after the best.
 pub(crate) fn starred(row: Vec<Marked>, words: usize) -> Vec<String> {
-    // A space in place of the mark keeps digits under digits.
+    // A space instead of the mark keeps digits aligned.
     let mark = |cell: Marked| format!("{}{}", cell.text, if cell.best { '*' } else { ' ' });
     let cells = row.into_iter().enumerate();
     cells
@@ -255,7 +257,7 @@ pub(crate) fn starred(row: Vec<Marked>, words: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Widths with the space behind: 6, 8, 6, 6, one less in all.
+    /// Widths with a space: 6, 8, 6, 6, minus one.
     fn small() -> Figures {
         let headings = ["name", "hits\nmemory", "\ndisk", "time\nus"];
         Figures::new(headings, [["a", "1", "22", "333"]], 1)

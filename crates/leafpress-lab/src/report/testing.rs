@@ -1,8 +1,9 @@
-//! What tests of reports share.
+//! Shared helpers for tests of reports.
 
 use std::path::Path;
 
-/// Compares with a golden file below `src`. With `UPDATE_GOLDEN` in the environment it is written anew, and `git diff` shows what changed.
+/// Compares with a golden file below `src`. With `UPDATE_GOLDEN` in the environment it is written anew, and `git diff`
+/// shows what changed.
 #[track_caller]
 pub(crate) fn assert_golden(file: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
@@ -14,7 +15,7 @@ pub(crate) fn assert_golden(file: &str, text: &str) {
     }
 }
 
-/// A page, which is left in the file that `LEAFPRESS_LAB_KEEP_REPORT` names, to be looked at.
+/// Stores a page in the file named by `LEAFPRESS_LAB_KEEP_REPORT`, for inspection.
 pub(crate) fn kept(html: String) -> String {
     if let Some(keep) = std::env::var_os("LEAFPRESS_LAB_KEEP_REPORT") {
         std::fs::write(keep, &html).unwrap();
@@ -22,14 +23,14 @@ pub(crate) fn kept(html: String) -> String {
     html
 }
 
-/// Charts of a page: drawings, of which each is there twice, and bars of text.
+/// Charts of a page: drawings, each in two sizes, and bars of text.
 pub(crate) fn charts(html: &str) -> usize {
     let count = |what: &str| html.matches(what).count();
     assert_eq!(count("<svg class=\"wide\""), count("<svg class=\"narrow\""));
     count("<svg class=\"wide\"") + count("<div class=\"bars\">")
 }
 
-/// Whether a page has a verdict with a figure in it before everything else.
+/// Whether a page begins with a verdict that has a figure.
 pub(crate) fn has_verdict(html: &str) -> bool {
     let body = html.split_once("</h1>").map_or("", |(_, body)| body.trim_start());
     let verdict = body

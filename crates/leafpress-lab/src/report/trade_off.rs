@@ -22,11 +22,11 @@ pub(crate) struct Line {
 
 /// Figures against durations.
 pub(crate) struct TradeOff<'t> {
-    /// What the chart is called in errors.
+    /// The chart's name in errors.
     pub name: &'static str,
-    /// What takes the time.
+    /// The x axis: a time.
     pub x: &'t str,
-    /// What the figures are.
+    /// The figures.
     pub y: &'t str,
     /// The lines.
     pub lines: &'t [Line],

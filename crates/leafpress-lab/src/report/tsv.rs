@@ -21,7 +21,7 @@ pub(crate) fn line(cells: impl IntoIterator<Item = Cell>) -> String {
     let cells = cells
         .into_iter()
         .map(|cell| cell.unwrap_or_else(|| NOT_APPLICABLE.into()));
-    // Memory takes all that is written, and a single record is as long as it is.
+    // Writing to memory does not fail, and a single record may have any length.
     let bytes = writer.write_record(cells).ok().and_then(|()| writer.into_inner().ok());
     String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
 }

@@ -1,50 +1,47 @@
-//! A report's first line: what one thing gained and lost beside another, in words and percent.
+//! A report's first line: the gain and loss of one thing vs another, in percent.
 
 use maud::{Markup, html};
 
 use super::numbers::percent;
 use super::paragraph::wrapped;
 
-/// Ratios as near to 1 as this are called the same.
+/// Ratios this close to 1 count as equal.
 const SAME: f64 = 0.005;
 
-/// What is compared: a quantity, which there is less of, or a number, of which there are fewer.
+/// The compared figure: a quantity (less) or a number (fewer).
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Noun {
     Quantity(&'static str),
     Number(&'static str),
 }
 
-/// `44% less memory`, of a figure that is so many times another.
+/// `44% less memory`, for the ratio of one figure to another.
 pub(crate) fn change(ratio: f64, noun: Noun) -> String {
     let (less, name) = match noun {
         Noun::Quantity(name) => ("less", name),
         Noun::Number(name) => ("fewer", name),
     };
     match ratio {
-        ratio if (ratio - 1.0).abs() < SAME => match noun {
-            Noun::Quantity(_) => format!("as much {name}"),
-            Noun::Number(_) => format!("as many {name}"),
-        },
+        ratio if (ratio - 1.0).abs() < SAME => format!("the same {name}"),
         ratio if ratio < 1.0 => format!("{}% {less} {name}", percent(1.0 - ratio, 0)),
         ratio if ratio < 2.0 => format!("{}% more {name}", percent(ratio - 1.0, 0)),
         ratio => format!("{ratio:.1} times the {name}"),
     }
 }
 
-/// `lz4: 44% less memory, 17% fewer reads per second than none.`; `None` when nothing can be compared.
+/// `lz4 vs none: 44% less memory, 17% fewer reads per second.`; `None` when nothing can be compared.
 pub(crate) fn against(name: &str, other: &str, changes: impl IntoIterator<Item = Option<String>>) -> Option<String> {
     let changes: Vec<String> = changes.into_iter().flatten().collect();
-    (!changes.is_empty()).then(|| format!("{name}: {}, beside {other}.", changes.join(", ")))
+    (!changes.is_empty()).then(|| format!("{name} vs {other}: {}.", changes.join(", ")))
 }
 
-/// One figure over another, if both are there and mean something.
+/// The ratio of two figures, if both exist and it is meaningful.
 pub(crate) fn ratio(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     let (one, other) = (one?, other.filter(|other| *other > 0.0)?);
     Some(one / other).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
 }
 
-/// Verdicts as lines of text, with an empty line behind them.
+/// Verdicts as lines of text, followed by an empty line.
 pub(crate) fn text(verdicts: &[String]) -> String {
     let mut text: String = verdicts.iter().map(|verdict| wrapped(verdict, "", "  ")).collect();
     if !text.is_empty() {
@@ -53,7 +50,7 @@ pub(crate) fn text(verdicts: &[String]) -> String {
     text
 }
 
-/// What must be known before verdicts are believed, as lines of text with an empty line behind them.
+/// Caveats of the verdicts as lines of text, followed by an empty line.
 pub(crate) fn cautions(cautions: &[String]) -> String {
     let mut text: String = cautions.iter().map(|caution| wrapped(caution, "! ", "  ")).collect();
     if !text.is_empty() {
@@ -72,13 +69,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_said_as_people_say_them() {
+    fn changes_are_described() {
         let (memory, reads) = (Noun::Quantity("memory"), Noun::Number("reads per second"));
         for (ratio, noun, said) in [
             (0.56, memory, "44% less memory"),
             (0.83, reads, "17% fewer reads per second"),
-            (1.0, memory, "as much memory"),
-            (1.004, reads, "as many reads per second"),
+            (1.0, memory, "the same memory"),
+            (1.004, reads, "the same reads per second"),
             (1.5, memory, "50% more memory"),
             (2.4, reads, "2.4 times the reads per second"),
         ] {
@@ -86,7 +83,7 @@ mod tests {
         }
         assert_eq!(against("lz4", "none", [None, None]), None);
         let said = against("lz4", "none", [Some("a".into()), None, Some("b".into())]);
-        assert_eq!(said.as_deref(), Some("lz4: a, b, beside none."));
+        assert_eq!(said.as_deref(), Some("lz4 vs none: a, b."));
         assert_eq!(ratio(Some(1.0), Some(0.0)), None);
         assert_eq!(ratio(Some(1.0), Some(2.0)), Some(0.5));
     }

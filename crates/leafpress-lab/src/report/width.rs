@@ -1,5 +1,5 @@
-//! How wide a report is for people: as the terminal, within bounds. Without one it is 80 columns, what files, mails and pagers
-//! are read in; tables that stand in their parts there are narrower still.
+//! How wide a report is for people: as the terminal, within bounds. Without one it is 80 columns, what files, mails and
+//! pagers are read in; tables that stand in their parts there are narrower still.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ const BOUNDS: (usize, usize) = (48, 120);
 
 static WIDTH: OnceLock<usize> = OnceLock::new();
 
-/// Has reports made for a terminal of so many columns. Only the first call counts.
+/// Sets the width of reports in columns. Only the first call counts.
 pub fn set_page_width(columns: usize) {
     let _ = WIDTH.set(columns.clamp(BOUNDS.0, BOUNDS.1));
 }

@@ -1,6 +1,6 @@
-//! A chart in words, for those who do not see it: what it shows, and where its lines begin and end.
+//! A chart in words, for screen readers: its subject, and the ends of its lines.
 
-/// Lines in the order of the legend, each of named figures: the first and the last are told, and how many are between.
+/// Lines in the order of the legend, each of named figures: the first and the last.
 pub(crate) fn lines<L: IntoIterator<Item = (String, String)>>(
     shown: &str,
     lines: impl IntoIterator<Item = L>,

@@ -2,17 +2,17 @@
 
 use super::sample::Sample;
 
-/// A task has about so many raw bytes: enough to make the handing out of tasks cheap, few enough to share them evenly.
+/// Raw bytes of a task: enough to make distribution of tasks cheap, few enough to balance them.
 const TASK_BYTES: usize = 256 << 10;
-/// A batch has at most so many raw bytes, but for a task that has more by itself: more than the caches of a CPU hold, little beside
+/// Maximum raw bytes of a batch, unless a single task has more: more than the caches of a CPU hold, little compared to
 /// its memory.
 pub(super) const BATCH_BYTES: usize = 64 << 20;
-/// A pass has at least so many raw bytes for each thread; a smaller sample is gone through several times.
+/// Minimum raw bytes of a pass per thread; a smaller sample is processed several times.
 const MIN_BYTES: usize = 8 << 20;
-/// A block takes as much room in a batch as if it had so many bytes: short ones come with buffers of their own too.
+/// Minimum bytes that a block counts for in a batch, since short ones have buffers too.
 const MIN_BLOCK_BYTES: usize = 2048;
 
-/// What is compressed by itself.
+/// A separately compressed block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block<'s> {
     /// The file's place in the sample.
@@ -31,7 +31,7 @@ pub(super) struct Blocks<'s> {
 }
 
 impl<'s> Blocks<'s> {
-    /// Cuts each file by itself: what is left over at its end is a block too, a short one.
+    /// Cuts each file separately: the remainder at its end is a short block.
     pub(super) fn new(sample: &'s Sample, block_bytes: usize) -> Self {
         let mut all = Vec::new();
         for file in 0..sample.files.len() {
@@ -60,7 +60,7 @@ impl<'s> Blocks<'s> {
         }
     }
 
-    /// How often the sample is gone through in a pass.
+    /// How often a pass processes the sample.
     pub(super) fn rounds(&self, threads: usize) -> usize {
         (MIN_BYTES * threads.min(64)).div_ceil(self.raw_bytes.max(1)).max(1)
     }
@@ -70,7 +70,7 @@ impl<'s> Blocks<'s> {
         self.raw_bytes
     }
 
-    /// The blocks in tasks, the tasks in batches, all so many times.
+    /// The blocks in tasks, the tasks in batches, repeated this many times.
     pub(super) fn batches(&self, rounds: usize) -> Vec<Vec<&[Block<'s>]>> {
         let tasks = gather(&self.all, TASK_BYTES, |block| block.raw.len());
         let tasks: Vec<&[Block<'s>]> = std::iter::repeat_n(tasks, rounds).flatten().collect();
@@ -86,7 +86,7 @@ pub(super) fn raw_bytes(blocks: &[Block<'_>]) -> usize {
     blocks.iter().map(|block| block.raw.len()).sum()
 }
 
-/// Runs of things that have at most so many bytes together, one thing at least.
+/// Groups items into runs of at most this many bytes, at least one item each.
 fn gather<T>(things: &[T], most: usize, bytes: impl Fn(&T) -> usize) -> Vec<&[T]> {
     let (mut runs, mut start, mut sum) = (Vec::new(), 0, 0);
     for (at, thing) in things.iter().enumerate() {

@@ -12,7 +12,7 @@ use crate::report::ladder::{Ladder, LadderLine, ladder};
 use crate::report::palette::colours;
 use crate::report::scatter::{Point, Scatter, scatter};
 
-/// Files beside each other in a chart; more cannot be told apart.
+/// Maximum files in a chart; more cannot be distinguished.
 const MAX_FILES: usize = 16;
 
 /// The colours of memcpy and the codecs, in order: a codec looks the same in every chart.
@@ -88,7 +88,7 @@ pub(super) fn trade_off(report: &Report) -> Result<Option<Markup>, LabError> {
         pareto: true,
     })?;
     let title = format!(
-        "Ratio against time, blocks of {}, {}: up and to the left is better",
+        "Ratio vs time, blocks of {}, {}: up and to the left is better",
         Bytes(block_bytes as u64),
         in_words(threads)
     );
@@ -120,7 +120,7 @@ pub(super) fn times(report: &Report, threads: usize) -> Result<Vec<Markup>, LabE
     Ok(compression.into_iter().chain(decompression).collect())
 }
 
-/// Names and the colours that stand for them.
+/// Names and their colours.
 type Legend = Vec<(String, RGBColor)>;
 
 /// Ratio of each file over the lengths of blocks, a chart for each codec: figures 7a to 7c.
@@ -146,7 +146,7 @@ pub(super) fn ratio_by_file(report: &Report) -> Result<(Legend, Vec<Markup>), La
                     rows.find(|row| (row.codec.as_str(), row.block_bytes, row.threads) == (codec, *length, threads))
                         .map(|row| row.ratio)
                 });
-                // There are eight hues: the files behind them have dashes.
+                // There are eight hues: further files are dashed.
                 (*hue, figures.collect(), at >= 8)
             });
         let svg = ladder(&Ladder {
@@ -163,7 +163,7 @@ pub(super) fn ratio_by_file(report: &Report) -> Result<(Legend, Vec<Markup>), La
     Ok((names.zip(file_hues).collect(), charts))
 }
 
-/// Ratio and times of the files beside each other, with blocks of one length: figures 6b and 9.
+/// Ratio and times by file, with blocks of one size: figures 6b and 9.
 pub(super) fn by_file(report: &Report) -> Result<Vec<Markup>, LabError> {
     let Some((block_bytes, threads)) = common_setting(report) else {
         return Ok(Vec::new());

@@ -26,9 +26,9 @@ pub(super) struct Clock {
     pub spans: Vec<(usize, Spent)>,
 }
 
-/// CPU time of the calling thread so far.
+/// CPU time of the calling thread.
 fn thread_cpu() -> Duration {
-    // Nothing but an unknown clock can fail.
+    // Fails only for an unknown clock.
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
@@ -40,12 +40,12 @@ impl Clock {
         }
     }
 
-    /// What follows is work on this file.
+    /// Assigns the following work to this file.
     #[inline]
     pub(super) fn on(&mut self, file: usize) {
         if !matches!(self.running, Some((known, ..)) if known == file) {
             self.stop();
-            // The CPU's clock is read outside of the wall clock's time: it takes a call of the system.
+            // The CPU clock is read outside of the wall clock's interval: it requires a system call.
             let cpu = thread_cpu();
             self.running = Some((file, Instant::now(), cpu));
         }

@@ -1,4 +1,4 @@
-//! What a suite leaves in a directory.
+//! Files of a suite.
 
 use std::path::Path;
 
@@ -6,9 +6,9 @@ use super::{Report, html, tables};
 use crate::core::LabError;
 use crate::report::{Written, json, write_all};
 
-/// Writes into `directory`, which exists: `summary.tsv`, a line for each file, codec, length of blocks and number of threads;
-/// `overall.tsv`, the same without the files; `suite_wide_Nt.tsv`, the thesis' table, for each number of threads; `results.json` and
-/// `report.html`.
+/// Writes into `directory`, which exists: `summary.tsv`, a line for each file, codec, length of blocks and number of
+/// threads; `overall.tsv`, the same without the files; `suite_wide_Nt.tsv`, the thesis' table, for each number of
+/// threads; `results.json` and `report.html`.
 ///
 /// # Errors
 /// [`LabError::Io`] when a file cannot be written, [`LabError::Chart`] when a chart cannot be drawn.

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::{Options, Report, run, run_engines};
 use crate::core::LabError;
 
-/// Bytes that compress: words in an order that goes on.
+/// Compressible bytes: a sequence of words.
 pub(super) fn words(len: usize) -> Vec<u8> {
     let words = ["alpha ", "beta ", "gamma ", "delta ", "epsilon "];
     let text = (0..).flat_map(|i: usize| words[(i * 7 + i / 11) % 5].bytes());
@@ -71,11 +71,11 @@ pub(super) struct Faulty {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Fault {
-    /// One byte of one block comes back changed.
+    /// Corrupts one byte of one block.
     Flips,
     /// Nothing is written where a block is brought back.
     WritesNothing,
-    /// A block that does not shrink gives nothing, as LZ4 does where the room is no longer than the block.
+    /// Returns nothing for an incompressible block, as LZ4 does if the output buffer is not larger than the block.
     GivesNothing,
     /// A block that does not shrink gets longer.
     Grows,
@@ -121,7 +121,7 @@ impl Engine for Faulty {
                 out.resize(before + raw.len() + 50, 7);
                 return Ok(raw.len() + 50);
             }
-            // Past the warm-up, which does not tell.
+            // After the warm-up, which does not report it.
             Fault::Fails if self.calls.fetch_add(1, Ordering::Relaxed) >= 300 => {
                 out.truncate(before);
                 return Err(CodecError::Failed {

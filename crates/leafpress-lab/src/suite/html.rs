@@ -8,18 +8,18 @@ use crate::report::html::{self, document, legend, lines, pair, row};
 use crate::report::verdict;
 
 const NOTES: [&str; 8] = [
-    "Each block is compressed by itself, as a cache holds it: no block knows of another, and there is no dictionary.",
-    "<b>Microseconds per block</b> are wall time, in which the blocks of a batch of 64M go through the codec one after the other; each \
-     has a buffer of its own. With several threads it is the time of blocks in bulk: \
-     threads work side by side. <b>CPU</b> is the time of all threads.",
-    "<b>Best</b> is the fastest pass, <b>median</b> the pass in the middle. Passes of all settings are done by turns; before each, every thread \
-     warms up on 512K. A sample of less than 8M for each thread is gone through several times in a pass.",
-    "A short block at the end of a file is a block of its own; in microseconds per block it counts as the part of a block that it is.",
-    "A block that does not shrink is stored raw: it counts as its raw bytes, and bringing it back is a copy.",
-    "<b>Ratio</b> is raw bytes over stored bytes; over all files that is weighted by size. A stored block is what the library's codecs write: \
+    "Each block is compressed separately, as in a cache, without a dictionary.",
+    "<b>Microseconds per block</b> are wall time: the blocks of a batch of 64M are processed one after the other, each \
+     with its own buffer. With several threads it is the time per block in bulk: \
+     threads work in parallel. <b>CPU</b> is the time of all threads.",
+    "<b>Best</b> is the fastest pass, <b>median</b> the median pass. Passes of all settings are interleaved; before each, every thread \
+     warms up on 512K. A sample of less than 8M for each thread is processed several times per pass.",
+    "A short block at the end of a file is a separate block; in microseconds per block it counts as a fraction of a block.",
+    "A block that does not shrink is stored raw: it counts as its raw bytes, and restoring it is a copy.",
+    "<b>Ratio</b> is raw bytes over stored bytes; over all files that is weighted by size. A stored block is the codec's output in the library: \
      without a frame's header, length or checksum.",
     "<b>memcpy</b> copies each block to where compressed blocks go, and back: the floor.",
-    "After each pass every block is compared with what it was, outside of the time that is measured.",
+    "After each pass every block is compared with the original, outside of the measured time.",
 ];
 
 /// The page.
@@ -77,7 +77,7 @@ fn cells(rows: &[&Row]) -> Vec<Vec<Markup>> {
     cells.collect()
 }
 
-/// Files beside each other; nothing for one file, which is all files.
+/// Comparison by file; nothing for a single file, which is the total.
 fn by_file(report: &Report, named: &Markup) -> Result<Markup, LabError> {
     let Some(setting) = text::common_setting(report).filter(|_| report.files.len() > 1) else {
         return Ok(Markup::default());

@@ -45,12 +45,12 @@ enum Place {
     Bundled(&'static [u8], Packing),
 }
 
-/// What was found.
+/// The files found.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub files: Vec<Listed>,
     pub skipped: Vec<Skipped>,
-    /// Files that were looked at, by device and inode: one that is named twice, or has two names, counts once.
+    /// Files seen, by device and inode: one that is named twice, or has two names, counts once.
     seen: HashSet<(u64, u64)>,
 }
 
@@ -114,7 +114,7 @@ impl Listing {
                 Place::Packed(path, _) => unpacked.of_packed(path, is_same),
             };
             match copy {
-                Some(copy) => self.skip(file.name, format!("the same as {}", copy.display())),
+                Some(copy) => self.skip(file.name, format!("a duplicate of {}", copy.display())),
                 None => self.files.push(file),
             }
         }
@@ -150,7 +150,7 @@ impl Listing {
         Ok(())
     }
 
-    /// Adds what is in a file; why it cannot be read.
+    /// Adds the contents of a file; returns why it cannot be read.
     fn look(&mut self, path: &Path, name: &str, raw: bool) -> Result<(), String> {
         let metadata = path.metadata().map_err(|e| plain(&e))?;
         // To open a pipe would be to wait for its writer.
@@ -206,7 +206,7 @@ impl Listing {
 }
 
 impl Listed {
-    /// Hands out what is in the file.
+    /// Passes the contents of the file.
     ///
     /// # Errors
     /// Why it cannot be read.
@@ -226,17 +226,17 @@ impl Listed {
             }),
         };
         result.map_err(|e| match e.kind() {
-            io::ErrorKind::UnexpectedEof => "it is shorter than it was a moment ago".into(),
+            io::ErrorKind::UnexpectedEof => "it was truncated while being read".into(),
             _ => plain(&e),
         })
     }
 }
 
-/// What is in a file, read from front to back.
+/// Contents of a file, read from front to back.
 pub(super) trait Contents {
-    /// Leaves out so many bytes.
+    /// Skips this many bytes.
     fn skip(&mut self, bytes: u64) -> io::Result<()>;
-    /// Appends the next so many bytes to `out`.
+    /// Appends the next bytes to `out`, at most this many.
     fn take(&mut self, bytes: u64, out: &mut Vec<u8>) -> io::Result<()>;
     /// Reads the rest.
     fn reader(&mut self) -> &mut dyn Read;
@@ -265,7 +265,7 @@ impl Contents for File {
     }
 }
 
-/// What can only be read through.
+/// A reader without seek.
 struct Stream<R>(R);
 
 impl<R: Read> Contents for Stream<R> {
@@ -282,16 +282,17 @@ impl<R: Read> Contents for Stream<R> {
     }
 }
 
-/// Whether a file is one of those that `--out` leaves in a directory: of its own reports nobody wants to know how they compress.
+/// Whether a file is one of those that `--out` leaves in a directory: of its own reports nobody wants to know how they
+/// compress.
 fn is_report(path: &Path) -> bool {
-    const BESIDE: &str = "results.json";
+    const RESULTS: &str = "results.json";
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let is_named_so = name == BESIDE || name == "report.html" || name.ends_with(".tsv");
+    let is_named_so = name == RESULTS || name == "report.html" || name.ends_with(".tsv");
     let mut start = Vec::new();
     let read = |file: File| file.take(300).read_to_end(&mut start);
-    // The document says which command wrote it.
+    // The document names the command that wrote it.
     is_named_so
-        && File::open(path.with_file_name(BESIDE)).and_then(read).is_ok()
+        && File::open(path.with_file_name(RESULTS)).and_then(read).is_ok()
         && String::from_utf8_lossy(&start).contains("\"command_line\": \"leafpress")
 }
 

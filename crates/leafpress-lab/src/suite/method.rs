@@ -1,4 +1,4 @@
-//! What the blocks go through: a codec's engine, or memcpy.
+//! Methods applied to blocks: a codec's engine, or memcpy.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{MEMCPY, Measured};
 use crate::core::LabError;
 
-/// A codec that was asked for by nobody and is not available here.
+/// A default codec that is not available here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Absent {
     /// The codec.
@@ -18,12 +18,12 @@ pub struct Absent {
     pub reason: String,
 }
 
-/// What the blocks go through.
+/// A method applied to blocks.
 #[derive(Debug, Clone)]
 pub(super) enum Method {
     /// The floor: no compression can be faster than moving the bytes.
     Memcpy,
-    /// A codec, and a dictionary where there is one.
+    /// A codec, with an optional dictionary.
     Engine(Arc<dyn Engine>, Option<Dictionary>),
 }
 
@@ -43,7 +43,7 @@ impl Method {
         }
     }
 
-    /// What a pass is taken to cost before there is a measurement, compression, decompression and all the rest together.
+    /// Assumed total cost of a pass before the first measurement.
     pub(super) fn guess_ns_per_byte(&self) -> f64 {
         let family = match self {
             Self::Memcpy => return 1.0,
@@ -58,11 +58,11 @@ impl Method {
         }
     }
 
-    /// Puts a block into `out`, which is empty, as it is stored. A block that does not shrink, or for which the codec gave nothing, is
-    /// stored raw: its length is then that of its raw bytes.
+    /// Writes the stored form of a block into the empty `out`. A block that does not shrink, or for which the codec
+    /// returned nothing, is stored raw: its length is then that of its raw bytes.
     ///
     /// # Errors
-    /// What the codec said.
+    /// The codec's error.
     #[inline]
     pub(super) fn compress(&self, raw: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         if let Self::Engine(engine, dictionary) = self {
@@ -70,7 +70,7 @@ impl Method {
                 .compress(raw, dictionary.as_ref(), out)
                 .map_err(|e| e.to_string())?;
             if out.len() != length {
-                return Err(format!("it said {length} bytes and wrote {}", out.len()));
+                return Err(format!("it returned length {length} and wrote {} bytes", out.len()));
             }
             if (1..raw.len()).contains(&length) {
                 return Ok(());
@@ -81,10 +81,10 @@ impl Method {
         Ok(())
     }
 
-    /// Brings back the raw bytes of a block as it is stored.
+    /// Restores the raw bytes of a stored block.
     ///
     /// # Errors
-    /// What the codec said.
+    /// The codec's error.
     #[inline]
     pub(super) fn decompress(&self, block: &[u8], raw: &mut [u8]) -> Result<(), String> {
         match self {
@@ -99,10 +99,10 @@ impl Method {
     }
 }
 
-/// Codecs that run here, and those that do not.
+/// Available and unavailable codecs.
 pub(super) type Opened = (Vec<Arc<dyn Engine>>, Vec<Absent>);
 
-/// Opens the codecs that are named, or all but `none`; of the latter those that are not available are told.
+/// Opens the codecs that are named, or all but `none`; unavailable ones of the latter are returned.
 ///
 /// # Errors
 /// [`LabError::Option`] when a codec that is named cannot run here, or none can.
@@ -131,12 +131,12 @@ pub(super) fn open(named: Option<&[Codec]>) -> Result<Opened, LabError> {
         }
     }
     if engines.is_empty() {
-        return Err(LabError::option("codecs", "none is available here"));
+        return Err(LabError::option("codecs", "none is available"));
     }
     Ok((engines, absent))
 }
 
-/// What a report says of engines that were measured.
+/// A report's description of measured engines.
 pub(super) fn measured<'e>(engines: impl IntoIterator<Item = &'e Arc<dyn Engine>>) -> Vec<Measured> {
     let libraries = Codec::list();
     let measured = engines.into_iter().map(|engine| {

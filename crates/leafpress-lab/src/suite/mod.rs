@@ -1,10 +1,11 @@
 //! The compression test suite: every codec, block size and number of threads over the user's files.
 //!
-//! The suite of K. J. Harper, "Viability of Time-Memory Trade-Offs in Large Data Sets" (2018), chapter 4 and appendix B: data is cut into
-//! blocks as a cache would hold them, and each block is compressed by itself. [`run()`] finds the files (`listing`), reads them or a
-//! sample of them (`sample`), cuts them (`blocks`) and lets each `method` (a codec's engine, or memcpy as the floor) do `pass`es over
-//! them. What it measured is a [`Report`]; [`text()`] writes it for people, [`write_files`] for programs and as a page with charts.
-//! [`records`] does the same with the records of a dump.
+//! The suite of K. J. Harper, "Viability of Time-Memory Trade-Offs in Large Data Sets" (2018), chapter 4 and appendix
+//! B: data is cut into blocks as a cache would hold them, and each block is compressed by itself. [`run()`] finds the
+//! files (`listing`), reads them or a sample of them (`sample`), cuts them (`blocks`) and lets each `method` (a codec's
+//! engine, or memcpy as the floor) do `pass`es over them. What it measured is a [`Report`]; [`text()`] writes it for
+//! people, [`write_files`] for programs and as a page with charts. [`records`] does the same with the records of a
+//! dump.
 
 mod blocks;
 mod charts;

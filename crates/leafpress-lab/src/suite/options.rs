@@ -15,34 +15,34 @@ pub const MIN_BLOCK_BYTES: usize = 64;
 pub const MAX_BLOCK_BYTES: usize = 16 << 20;
 /// Most passes.
 pub const MAX_PASSES: usize = 1000;
-/// Block lengths unless others are asked for, in bytes: the thesis' range from its pages of 4 KB to 64 KB.
+/// Default block sizes, in bytes: the thesis' range from its pages of 4 KB to 64 KB.
 pub const DEFAULT_BLOCK_BYTES: [usize; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
-/// What a quick suite takes of the data, in bytes.
+/// Sample size of a quick suite, in bytes.
 pub const QUICK_BYTES: u64 = 8 << 20;
 
-/// What is measured, and how.
+/// Options of a suite.
 #[derive(Debug, Clone, Serialize)]
 pub struct Options {
-    /// Files and directories, which are searched to their depth. Zip, gzip and zstd files are opened. A name without slash or dot
-    /// that is no file is a bundled sample.
+    /// Files and directories, which are searched recursively. Zip, gzip and zstd files are opened. A name without slash
+    /// or dot that is not a file is a bundled sample.
     #[serde(serialize_with = "crate::core::paths::all::serialize")]
     pub paths: Vec<PathBuf>,
-    /// Take an archive's own, compressed bytes instead of opening it.
+    /// Use an archive's own, compressed bytes instead of opening it.
     pub raw: bool,
-    /// Which codecs; those that are not available here are an error. `None` is every codec of [`Codec::list`] but `none`, whose work
-    /// memcpy shows; those that are not available are reported and left out.
+    /// Which codecs; those that are not available here are an error. `None` is every codec of [`Codec::list`] but
+    /// `none`, whose work memcpy shows; those that are not available are reported and left out.
     #[serde(serialize_with = "names")]
     pub codecs: Option<Vec<Codec>>,
-    /// Lengths of blocks in bytes; one that is longer than every file is an error. `None` is [`DEFAULT_BLOCK_BYTES`] without those
-    /// that are longer than every file.
+    /// Lengths of blocks in bytes; one that is longer than every file is an error. `None` is [`DEFAULT_BLOCK_BYTES`]
+    /// without those that are longer than every file.
     pub block_bytes: Option<Vec<usize>>,
     /// Numbers of threads.
     pub threads: Vec<usize>,
     /// Passes over the data that are measured.
     pub passes: usize,
-    /// Take so many bytes of all files together, evenly spread over them.
+    /// Take this many bytes of all files together, evenly spread over them.
     pub max_bytes: Option<u64>,
-    /// Take so many bytes of each file, evenly spread over it.
+    /// Take this many bytes of each file, evenly spread over it.
     pub max_file_bytes: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn names<S: Serializer>(codecs: &Option<Vec<Codec>>, serializer: S) -
 }
 
 impl Options {
-    /// Everything there is of `paths`, by every codec, in three passes, on one thread and on as many as there are CPUs.
+    /// All of `paths`, by every codec, in three passes, on one thread and on all CPUs.
     pub fn new(paths: Vec<PathBuf>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let mut threads = vec![1, cores];
@@ -89,7 +89,7 @@ impl Options {
     }
 }
 
-/// Checks what every suite is told: codecs, lengths of blocks, numbers of threads, passes.
+/// Checks the common options of suites: codecs, lengths of blocks, numbers of threads, passes.
 ///
 /// # Errors
 /// As [`Options::validate`].
@@ -152,7 +152,7 @@ pub fn block_bytes(text: &str) -> Result<Vec<usize>, LabError> {
         let Bytes(bytes) = word
             .parse()
             .map_err(|e| LabError::option("block-bytes", format!("{e}")))?;
-        // Out of bounds is told with the bounds.
+        // Values out of range get an error with the range.
         Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
     };
     words(text).map(length).collect()
@@ -167,7 +167,7 @@ pub fn threads(text: &str) -> Result<Vec<usize>, LabError> {
         let reason = |_| {
             LabError::option(
                 "threads",
-                format!("`{word}`: use numbers with commas between, as in 1,4,8"),
+                format!("`{word}`: use numbers separated by commas, as in 1,4,8"),
             )
         };
         word.parse().map_err(reason)

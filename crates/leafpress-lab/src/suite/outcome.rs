@@ -1,4 +1,4 @@
-//! What a suite measured.
+//! Results of a suite.
 
 use serde::Serialize;
 
@@ -10,11 +10,11 @@ use crate::core::statistics::median;
 /// The name of the floor in reports.
 pub const MEMCPY: &str = "memcpy";
 
-/// From so many percent of waiting on, wall times are told to be other work's.
+/// Percentage of waiting from which wall times are reported as disturbed.
 const BUSY_PCT: f64 = 5.0;
 
-/// The time that one direction took for a block, in microseconds, or for a record where these are measured. A short block at the end of
-/// a file counts as the part of a block that it is.
+/// The time that one direction took for a block, in microseconds, or for a record where these are measured. A short
+/// block at the end of a file counts as the part of a block that it is.
 ///
 /// *Best* is the fastest pass, *median* the pass in the middle. Wall time with several threads is that of blocks in bulk: threads work
 /// side by side, so it is about the CPU time over their number.
@@ -71,11 +71,11 @@ pub struct FileRows {
     pub file: String,
     /// Its whole length, once it is opened.
     pub file_bytes: u64,
-    /// What was measured on it, in the order of [`Report::overall`].
+    /// Its measurements, in the order of [`Report::overall`].
     pub rows: Vec<Row>,
 }
 
-/// How much of the data was taken.
+/// The sampled part of the data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SampleSize {
     /// Files that can be read.
@@ -84,7 +84,7 @@ pub struct SampleSize {
     pub found_bytes: u64,
     /// Files of which something was taken.
     pub files: u64,
-    /// What was taken, in bytes.
+    /// The sampled bytes.
     pub bytes: u64,
     /// Length of the pieces that were taken, if not all was.
     pub piece_bytes: u64,
@@ -102,22 +102,22 @@ impl SampleSize {
 pub struct Measured {
     /// The codec.
     pub codec: String,
-    /// What did the work, as [`leafpress::codec::Engine::engine_name`] says.
+    /// The implementation: see [`leafpress::codec::Engine::engine_name`].
     pub engine: &'static str,
-    /// The library behind it and its version, where it tells.
+    /// The library behind it and its version, if known.
     pub provided_by: Option<String>,
 }
 
-/// What a suite measured.
+/// Results of a suite.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// What was asked for.
+    /// The options.
     pub options: Options,
     /// The machine.
     pub host: String,
     /// The lengths of blocks that were measured.
     pub block_bytes: Vec<usize>,
-    /// How much of the data was taken.
+    /// The sampled part of the data.
     pub sample: SampleSize,
     /// Files that were left out.
     pub skipped: Vec<Skipped>,
@@ -127,11 +127,12 @@ pub struct Report {
     pub absent: Vec<Absent>,
     /// Passes that all rows have; the last may be missing from some rows of an interrupted suite.
     pub passes: usize,
-    /// Whether it was interrupted: rows that had no pass yet are missing.
+    /// Whether it was interrupted: rows without a pass are missing.
     pub interrupted: bool,
-    /// All files together: memcpy and each codec, by threads, then blocks. The ratio is all raw bytes over all stored bytes.
+    /// All files together: memcpy and each codec, by threads, then blocks. The ratio is all raw bytes over all stored
+    /// bytes.
     pub overall: Vec<Row>,
-    /// Each file by itself.
+    /// Results by file.
     pub files: Vec<FileRows>,
 }
 
@@ -144,8 +145,8 @@ impl Report {
 }
 
 impl Report {
-    /// Percent of the wall time in which a thread that was alone in its setting had no CPU, because other work had it. `None` when no
-    /// setting has one thread.
+    /// Percent of the wall time in which a thread that ran alone had no CPU because of other work.
+    /// `None` when no setting has one thread.
     pub fn waited_pct(&self) -> Option<f64> {
         let alone = self.overall.iter().filter(|row| row.threads == 1);
         let (wall, cpu) = alone.fold((0.0, 0.0), |(wall, cpu), row| {
@@ -158,19 +159,19 @@ impl Report {
         (wall > 0.0).then(|| (100.0 * (1.0 - cpu / wall)).max(0.0))
     }
 
-    /// Whether that is so much that processor time tells more than wall time.
+    /// Whether that is enough to make processor time more meaningful than wall time.
     pub fn is_busy(&self) -> bool {
         self.waited_pct().is_some_and(|waited| waited >= BUSY_PCT)
     }
 }
 
-/// What a row is of.
+/// The setting of a row.
 #[derive(Debug, Clone)]
 pub(super) struct Setting {
     pub codec: String,
     pub block_bytes: usize,
     pub threads: usize,
-    /// How often a pass goes through the sample.
+    /// How often a pass processes the sample.
     pub rounds: usize,
 }
 

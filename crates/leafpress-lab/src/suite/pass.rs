@@ -1,7 +1,7 @@
-//! A pass: threads compress the blocks of a batch, bring them back, and compare them with what they were.
+//! A pass: threads compress the blocks of a batch, decompress them, and compare them with the originals.
 //!
-//! Each stage is done by all threads before the next begins. Tasks are handed out one by one, so that a thread that is slowed down does
-//! fewer of them. Clocks are read when a thread begins, when it comes to another file, and when it ends.
+//! Each stage is done by all threads before the next begins. Tasks are distributed one by one, so that a slower thread
+//! does fewer of them. Clocks are read when a thread begins, when it switches to another file, and when it ends.
 
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,10 +12,10 @@ use super::clock::{Clock, Spent};
 use super::method::Method;
 use crate::core::LabError;
 
-/// What each thread compresses and decompresses before its clock runs.
+/// Data that each thread compresses and decompresses before its clock starts.
 const WARM_UP_BYTES: usize = 512 << 10;
 
-/// What became of a file's blocks, or of all files'.
+/// Totals of a file's blocks, or of all files'.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     pub raw_bytes: u64,
@@ -38,7 +38,7 @@ impl AddAssign for Tally {
     }
 }
 
-/// What a pass measured. Several rounds over the sample are added up.
+/// Measurements of a pass. Several rounds over the sample are added up.
 #[derive(Debug, Clone)]
 pub(super) struct Pass {
     /// All files; the wall time is that of the thread that worked longest.
@@ -49,8 +49,8 @@ pub(super) struct Pass {
 
 /// Room for a batch, used again by each: fresh memory would be paid for while the clock runs.
 ///
-/// Each block is stored in a buffer of its own, as it would be in a cache. Blocks end to end would be decoded faster than any that is
-/// looked for: the CPU's prefetcher would have each of them ready.
+/// Each block is stored in a buffer of its own, as it would be in a cache. Blocks end to end would be decoded faster
+/// than any that is looked for: the CPU's prefetcher would have each of them ready.
 #[derive(Default)]
 pub(super) struct Room {
     stored: Vec<Vec<u8>>,
@@ -69,7 +69,7 @@ struct Wrong {
 /// Blocks that one thread has in hand at a time.
 struct Task<'t, 's> {
     blocks: &'t [Block<'s>],
-    /// The blocks as they are stored, in the same order.
+    /// The stored blocks, in the same order.
     stored: &'t mut [Vec<u8>],
     decoded: &'t mut [u8],
 }
@@ -85,7 +85,7 @@ struct Batch<'t, 's> {
     cancel: &'t AtomicBool,
     wrong: Mutex<Option<Wrong>>,
     failed: AtomicBool,
-    /// What decoded bytes are before they are decoded.
+    /// Initial bytes of the output buffer before decoding.
     erased: u8,
 }
 
@@ -97,8 +97,8 @@ const COMPARE: usize = 3;
 /// Lets `threads` threads do a pass over the blocks. `number` is the pass's. `Ok(None)` when it was cancelled.
 ///
 /// # Errors
-/// [`LabError::Block`] when a codec fails or a byte is wrong, with the file's name from `name`; [`LabError::System`] when no thread can
-/// be started.
+/// [`LabError::Block`] when a codec fails or a byte is wrong, with the file's name from `name`; [`LabError::System`]
+/// when no thread can be started.
 pub(super) fn pass(
     method: &Method,
     blocks: &Blocks<'_>,
@@ -194,7 +194,7 @@ impl Room {
         }
         let blocks = tasks.iter().copied().flatten();
         for (at, block) in blocks.enumerate() {
-            // A codec asks for room for the worst case before it knows that the block shrinks.
+            // A codec requires a worst-case buffer before it knows that the block shrinks.
             let room = block.raw.len() + block.raw.len() / 4 + 256;
             match self.stored.get_mut(at) {
                 Some(stored) if stored.capacity() >= room => {}
@@ -246,7 +246,7 @@ impl<'t, 's> Batch<'t, 's> {
     /// Runs the threads; their clocks for compression and decompression.
     fn run(&self, threads: usize) -> Result<Vec<[Clock; 2]>, LabError> {
         let clocks = Mutex::new(Vec::with_capacity(threads));
-        // Threads begin when all of them are there, or not at all.
+        // Threads begin when all of them have started, or not at all.
         let gate = Mutex::new(false);
         let body = || {
             if *gate.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -292,7 +292,7 @@ impl<'t, 's> Batch<'t, 's> {
         let (mut compressed, mut decoded) = (Vec::new(), Vec::new());
         let mut done = 0;
         for block in self.warm_up.iter().cycle() {
-            // What fails here fails again where it is told.
+            // An error here recurs where it is reported.
             if done >= WARM_UP_BYTES || self.stopped() {
                 break;
             }
@@ -359,7 +359,7 @@ fn wrong(block: &Block<'_>, reason: String) -> Wrong {
     }
 }
 
-/// Compares what was decoded with what it must be.
+/// Compares decoded bytes with the original.
 fn compare(task: &mut Task<'_, '_>) -> Result<(), Wrong> {
     let mut decoded = &*task.decoded;
     for block in task.blocks {

@@ -1,15 +1,15 @@
 //! Which parts of the files are taken when not all of them are.
 //!
-//! A file is a row of pieces of equal length, each a multiple of every block length, so that a piece's blocks are blocks of the
-//! whole file. Pieces are taken at even distances, first of each file, then of all files in a row.
+//! A file is a row of pieces of equal length, each a multiple of every block length, so that a piece's blocks are
+//! blocks of the whole file. Pieces are taken at even distances, first of each file, then of all files in a row.
 
 use std::ops::Range;
 
-/// Pieces are at most so long where the lengths of blocks allow it.
+/// Maximum length of pieces, if block sizes allow it.
 const MAX_PIECE_BYTES: u64 = 1 << 20;
 
-/// The length of pieces for these lengths of blocks: their least common multiple, or the longest of them if that is too long to
-/// spread.
+/// The length of pieces for these lengths of blocks: their least common multiple, or the longest of them if that is too
+/// long to spread.
 pub(super) fn piece_bytes(block_bytes: &[usize]) -> u64 {
     let longest = block_bytes.iter().copied().max().unwrap_or(1).max(1) as u64;
     let common = block_bytes
@@ -28,8 +28,8 @@ fn divisor(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { divisor(other, one % other) }
 }
 
-/// Takes evenly: whoever is asked about gains the share that is wanted, and is taken when that makes up for it. What is taken is never
-/// more than the share of all.
+/// Selects evenly: each item adds the wanted share, and is selected when the sum makes up for it. The selection is
+/// never more than the share of all.
 struct Spread {
     share: f64,
     credit: f64,
@@ -46,7 +46,7 @@ impl Spread {
             return true;
         }
         self.credit += bytes as f64 * self.share;
-        // What was added up may be short of the whole by a rounding error.
+        // The sum may be short of the whole by a rounding error.
         let taken = self.credit >= bytes as f64 - 1e-3;
         if taken {
             self.credit -= bytes as f64;

@@ -1,4 +1,4 @@
-//! A suite: the data, the codecs, and passes of each setting by turns.
+//! Runs a suite: the data, the codecs, and interleaved passes of each setting.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,16 +16,16 @@ use crate::core::{Bytes, LabError};
 /// Runs a suite with the codecs that the options name. A suite that is cancelled keeps the rows that have a pass.
 ///
 /// # Errors
-/// [`LabError::Option`] for options out of bounds, codecs that are named and not available, and blocks longer than the data;
-/// [`LabError::Data`] when no file can be read; [`LabError::Block`] when a codec fails or gives back a wrong byte;
-/// [`LabError::Cancelled`] before anything was measured.
+/// [`LabError::Option`] for options out of bounds, codecs that are named and not available, and blocks longer than the
+/// data; [`LabError::Data`] when no file can be read; [`LabError::Block`] when a codec fails or gives back a wrong
+/// byte; [`LabError::Cancelled`] before anything was measured.
 pub fn run(options: &Options, cancel: &AtomicBool, progress: &mut dyn FnMut(&Progress)) -> Result<Report, LabError> {
     options.validate()?;
     let (engines, absent) = method::open(options.codecs.as_deref())?;
     Suite::new(options, &engines, absent).run(cancel, progress)
 }
 
-/// Runs a suite with engines of the caller's; [`Options::codecs`] is not looked at.
+/// Runs a suite with the caller's engines; [`Options::codecs`] is ignored.
 ///
 /// # Errors
 /// As [`run`].

@@ -12,7 +12,7 @@ use crate::core::{Bytes, LabError};
 /// Data that is cut into blocks.
 #[derive(Debug)]
 pub(super) struct Sample {
-    /// The lengths of blocks that are asked for and that the files have.
+    /// The requested block sizes that the files have.
     pub block_bytes: Vec<usize>,
     pub files: Vec<SampleFile>,
     pub skipped: Vec<Skipped>,
@@ -26,7 +26,7 @@ pub(super) struct SampleFile {
     pub name: String,
     /// The whole file's length.
     pub bytes: u64,
-    /// What was taken: where each piece is in the file, and where in the sample.
+    /// The sampled pieces: their place in the file, and in the sample.
     pieces: Vec<(u64, Range<usize>)>,
 }
 
@@ -39,11 +39,11 @@ pub(super) struct Piece<'s> {
 }
 
 impl Sample {
-    /// Finds the files and reads what is to be taken of them.
+    /// Finds the files and reads the sample.
     ///
     /// # Errors
-    /// [`LabError::Data`] when nothing can be read; [`LabError::Option`] when a block is longer than every file, or the data more
-    /// than fits in memory; [`LabError::Cancelled`].
+    /// [`LabError::Data`] when nothing can be read; [`LabError::Option`] when a block is longer than every file, or the
+    /// data more than fits in memory; [`LabError::Cancelled`].
     pub(super) fn load(
         options: &Options,
         cancel: &AtomicBool,
@@ -60,7 +60,7 @@ impl Sample {
             ("max-file-bytes", options.max_file_bytes),
         ] {
             if most.is_some_and(|most| most < longest) {
-                let reason = format!("it must be a block at least, and the longest has {}", Bytes(longest));
+                let reason = format!("it must be at least a block, and the largest has {}", Bytes(longest));
                 return Err(LabError::option(option, reason));
             }
         }
@@ -121,7 +121,7 @@ impl Sample {
         })
     }
 
-    /// What was taken of a file, in order.
+    /// The sampled parts of a file, in order.
     pub(super) fn pieces(&self, file: usize) -> impl Iterator<Item = Piece<'_>> {
         self.files[file].pieces.iter().map(|(offset, range)| Piece {
             offset: *offset,
@@ -130,7 +130,7 @@ impl Sample {
     }
 }
 
-/// Reads ranges of a file behind what is in `bytes`.
+/// Appends ranges of a file to `bytes`.
 fn read(file: &Listed, ranges: Vec<Range<u64>>, bytes: &mut Vec<u8>) -> Result<Vec<(u64, Range<usize>)>, String> {
     file.read(|contents| {
         let (mut at, mut pieces) = (0, Vec::with_capacity(ranges.len()));
@@ -148,13 +148,13 @@ fn read(file: &Listed, ranges: Vec<Range<u64>>, bytes: &mut Vec<u8>) -> Result<V
     })
 }
 
-/// The lengths of blocks that are asked for, and that at least one file has.
+/// The requested block sizes that at least one file has.
 fn lengths(options: &Options, files: &[Listed]) -> Result<Vec<usize>, LabError> {
     let longest = files.iter().max_by_key(|file| file.bytes);
     let (name, most) = longest.map_or(("", 0), |file| (file.name.as_str(), file.bytes));
     let too_long = |block_bytes: usize| {
         let reason = format!(
-            "the longest file, {name}, has {most} bytes, less than one block of {block_bytes}: give more data, or shorter blocks"
+            "the longest file, {name}, has {most} bytes, less than one block of {block_bytes}: use more data, or smaller blocks"
         );
         LabError::option("block-bytes", reason)
     };
@@ -176,7 +176,7 @@ fn fits_in_memory(wanted: u64) -> Result<(), LabError> {
         Some(memory) if wanted > memory / 2 => Err(LabError::option(
             "max-bytes",
             format!(
-                "the data has {wanted} bytes, more than half of this machine's memory: take a sample of it, as in --max-bytes {}",
+                "the data has {wanted} bytes, more than half of this machine's memory: use a sample of it, as in --max-bytes {}",
                 Bytes((memory / 8) >> 20 << 20)
             ),
         )),
@@ -184,11 +184,11 @@ fn fits_in_memory(wanted: u64) -> Result<(), LabError> {
     }
 }
 
-/// There is no file to measure on.
+/// The error if there is no file to measure.
 fn nothing(skipped: &[Skipped], paths: &[std::path::PathBuf]) -> LabError {
     let names: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
     let reason = match skipped {
-        [] => "there is no file in it".into(),
+        [] => "it contains no file".into(),
         // Named alone, it is named already.
         [only] if names.len() == 1 && names[0] == only.file => format!("cannot be used: {}", only.reason),
         [only] => format!("no file can be used: {}: {}", only.file, only.reason),
@@ -209,7 +209,7 @@ pub(crate) struct SamplePages(Sample);
 
 #[cfg(feature = "advise")]
 impl SamplePages {
-    /// Takes the sample that a suite with these options takes.
+    /// Returns the sample of a suite with these options.
     ///
     /// # Errors
     /// As [`super::run()`] before it measures.

@@ -1,4 +1,4 @@
-//! What a suite measures, for one engine on blocks that the caller has.
+//! Measures one engine on the caller's blocks, as a suite does.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,11 +16,11 @@ use crate::core::LabError;
 /// [`Row::block_bytes`] is the length of the longest.
 ///
 /// # Errors
-/// [`LabError::Block`] when the engine fails or gives back a wrong byte; [`LabError::Data`] without a block.
+/// [`LabError::Block`] when the engine fails or returns a wrong byte; [`LabError::Data`] without a block.
 pub fn measure_blocks(engine: &Arc<dyn Engine>, blocks: &[&[u8]], passes: usize) -> Result<Row, LabError> {
     let blocks = Blocks::of(blocks);
     if blocks.raw_bytes() == 0 {
-        return Err(LabError::data("blocks", "they have no bytes"));
+        return Err(LabError::data("blocks", "must not be empty"));
     }
     let method = Method::Engine(Arc::clone(engine), None);
     let setting = Setting {

@@ -1,4 +1,4 @@
-//! What was measured as tab-separated tables, for programs.
+//! The results as tab-separated tables, for programs.
 
 use super::outcome::Speed;
 use super::{Report, Row};
@@ -7,7 +7,7 @@ use crate::report::tsv::{self, word};
 
 type Column = (&'static str, fn(&Row) -> String);
 
-/// The columns of a row, in order, but for [`SPEEDS`] behind them.
+/// The columns of a row, in order, before [`SPEEDS`].
 const COLUMNS: [Column; 8] = [
     ("codec", |r| r.codec.clone()),
     ("block_bytes", |r| r.block_bytes.to_string()),
@@ -72,9 +72,10 @@ pub fn summary(report: &Report) -> String {
     table
 }
 
-/// `suite_wide_Nt.tsv`: the table of the thesis' program for one number of threads. A line for each file and length of blocks with the
-/// size that was measured, the blocks, and then by method, memcpy first: compressed sizes, compression times, decompression times. Sizes
-/// are in bytes, times are wall times in microseconds for all blocks of the line, best pass.
+/// `suite_wide_Nt.tsv`: the table of the thesis' program for one number of threads. A line for each file and length of
+/// blocks with the size that was measured, the blocks, and then by method, memcpy first: compressed sizes, compression
+/// times, decompression times. Sizes are in bytes, times are wall times in microseconds for all blocks of the line,
+/// best pass.
 pub fn wide(report: &Report, threads: usize) -> String {
     let mut methods: Vec<&str> = Vec::new();
     for row in &report.overall {

@@ -65,7 +65,10 @@ fn all_files_are_weighted_by_size() {
         assert_eq!(all.blocks, a.blocks + b.blocks);
     }
     let mean = f64::midpoint(a.rows[1].ratio, b.rows[1].ratio);
-    assert!((report.overall[1].ratio - mean).abs() > 0.1, "it is no mean of ratios");
+    assert!(
+        (report.overall[1].ratio - mean).abs() > 0.1,
+        "it is not a mean of ratios"
+    );
 }
 
 #[test]
@@ -202,7 +205,7 @@ fn archives_are_opened_unless_raw_and_what_cannot_be_read_is_skipped() {
     let root = directory.path().display().to_string();
     let name = |name: &str| format!("{root}/{name}");
     let mut options = options(directory.path());
-    // What is named twice counts once.
+    // A file named twice counts once.
     options.paths.push(directory.path().join("plain"));
     let report = measure(&options).unwrap();
     let files: Vec<_> = report
@@ -248,7 +251,7 @@ fn archives_are_opened_unless_raw_and_what_cannot_be_read_is_skipped() {
     assert_eq!(packed.file_bytes, gzip.len() as u64);
 }
 
-/// An archive beside what came out of it: the same bytes count once, and that is told.
+/// An archive next to its extracted files: the same bytes count once, and that is reported.
 #[test]
 fn what_is_packed_and_unpacked_too_is_taken_once() {
     let (long, more) = (words(30_000), words(9000));
@@ -270,7 +273,7 @@ fn what_is_packed_and_unpacked_too_is_taken_once() {
     assert_eq!(files, [30_000, 9000]);
     let root = directory.path().display().to_string();
     let skipped: Vec<_> = report.skipped.iter().map(|skipped| skipped.reason.clone()).collect();
-    let same = |name: &str| format!("the same as {root}/{name}");
+    let same = |name: &str| format!("a duplicate of {root}/{name}");
     assert_eq!(skipped, [same("b"), same("c.txt"), same("c.txt")]);
     assert!(text(&report).contains(&format!("{root}/a.zip:one.txt: {}", same("b"))));
 
@@ -296,7 +299,7 @@ fn data_that_cannot_be_used_is_told() {
     std::fs::write(directory.path().join("short"), b"tiny").unwrap();
     assert!(message(measure(&short)).contains("less than one block of 4096"));
     let nowhere = TempDir::new().unwrap();
-    assert!(message(measure(&options(nowhere.path()))).contains("there is no file in it"));
+    assert!(message(measure(&options(nowhere.path()))).contains("it contains no file"));
     let nonesuch = Options::new(vec![PathBuf::from("nonesuch")]);
     assert!(message(measure(&nonesuch)).contains("not a bundled sample"));
 }

@@ -1,4 +1,4 @@
-//! What was measured, for people: all files together, then each file.
+//! The results, for people: all files together, then each file.
 
 use super::verdict::verdicts;
 use super::{Absent, FileRows, MEMCPY, Measured, Report, Row, Skipped};
@@ -43,13 +43,13 @@ pub fn text(report: &Report) -> String {
     text
 }
 
-/// The tables that [`headings`] without the first stand in. Medians are in the files.
+/// The tables of [`headings`] without the first. Medians are in the files.
 const PARTS: [Part<'_>; 2] = [
     ("", &[1, 3, 7, 2]),
-    ("CPU time in us per block, and 10^6 raw bytes a second", &[5, 6, 9, 10]),
+    ("CPU time in us per block, and MB/s of raw bytes", &[5, 6, 9, 10]),
 ];
 
-/// Names of the groups of rows in place of lengths of blocks.
+/// Names of the groups of rows, instead of block sizes.
 fn named(rows: Vec<Vec<String>>) -> impl Iterator<Item = Vec<String>> {
     rows.into_iter().map(|mut row| {
         if !row[0].is_empty() {
@@ -60,10 +60,10 @@ fn named(rows: Vec<Vec<String>>) -> impl Iterator<Item = Vec<String>> {
 }
 
 const CAPTION: [&str; 3] = [
-    "us: microseconds per block, wall time of the best pass; medians are in the files of --out. CPU: of all threads. A short block at the \
-     end of a file counts as the part of a block that it is.",
+    "us: microseconds per block, wall time of the best pass; medians are in the files of --out. CPU: all threads. A short block at the \
+     end of a file counts as a fraction of a block.",
     "Ratio: raw bytes over stored bytes; a block that does not shrink is stored raw, and counts as its raw bytes.",
-    "memcpy copies blocks and copies them back: nothing is faster.",
+    "memcpy copies blocks and copies them back: the floor.",
 ];
 
 pub(super) fn in_words(threads: usize) -> String {
@@ -73,7 +73,7 @@ pub(super) fn in_words(threads: usize) -> String {
     }
 }
 
-/// What was measured, on what, with what.
+/// Describes the measurement.
 pub(super) fn head(report: &Report) -> Vec<String> {
     let (sample, options) = (&report.sample, &report.options);
     let files = |count: u64| format!("{} file{}", thousands(count), if count == 1 { "" } else { "s" });
@@ -93,7 +93,7 @@ pub(super) fn head(report: &Report) -> Vec<String> {
             caps.collect::<Vec<_>>().join(", ")
         );
         lines.push(format!(
-            "taken in pieces of {}, evenly spread over each file",
+            "in pieces of {}, evenly spread over each file",
             Bytes(sample.piece_bytes)
         ));
     }
@@ -105,12 +105,12 @@ pub(super) fn head(report: &Report) -> Vec<String> {
         if report.passes == 1 { "" } else { "es" }
     ));
     if report.interrupted {
-        lines.push("INTERRUPTED: what was not measured yet is missing".into());
+        lines.push("INTERRUPTED: only finished measurements are shown".into());
     }
     lines
 }
 
-/// The libraries behind the codecs, each once.
+/// The libraries of the codecs, without duplicates.
 pub(super) fn libraries(codecs: &[Measured]) -> String {
     let mut libraries: Vec<&str> = Vec::new();
     for codec in codecs {
@@ -173,8 +173,8 @@ pub(super) fn us(us: f64) -> String {
     }
 }
 
-/// The length of blocks and the number of threads that files are compared with: the thesis' pages of 8 KB, on the first number of
-/// threads, where that was measured.
+/// The length of blocks and the number of threads that files are compared with: the thesis' pages of 8 KB, on the first
+/// number of threads, where that was measured.
 pub(super) fn common_setting(report: &Report) -> Option<(usize, usize)> {
     let threads = report.overall.first()?.threads;
     let of_threads = report.overall.iter().filter(|row| row.threads == threads);
@@ -207,7 +207,7 @@ pub(super) fn file_cells(
     codecs.iter().map(of_codec).collect()
 }
 
-/// The codecs, with the floor in front where it tells something.
+/// The codecs, with the floor first where it is meaningful.
 pub(super) fn codecs_of(report: &Report, with_memcpy: bool) -> Vec<&str> {
     let codecs = report.codecs.iter().map(|codec| codec.codec.as_str());
     with_memcpy.then_some(MEMCPY).into_iter().chain(codecs).collect()
@@ -240,7 +240,7 @@ fn per_file(report: &Report) -> String {
     if let Some(more) = report.files.len().checked_sub(MAX_FILES).filter(|more| *more > 0) {
         text += &format!("and {more} more files\n");
     }
-    text + "Other block lengths and threads by file are in summary.tsv (--out).\n"
+    text + "Other block sizes and threads by file are in summary.tsv (--out).\n"
 }
 
 /// The end of a long name.
@@ -253,17 +253,17 @@ fn short(name: &str) -> String {
     format!("...{end}")
 }
 
-/// What must be known before the figures are believed.
+/// Caveats of the figures.
 pub(super) fn cautions(report: &Report) -> Vec<String> {
     let busy = report.waited_pct().filter(|_| report.is_busy()).map(|waited| {
         format!(
-            "The machine was busy: {waited:.0}% of the wall time of one thread was spent waiting for a CPU. Go by the CPU columns; the sentence at the top does."
+            "The machine was busy: {waited:.0}% of the wall time of one thread was spent waiting for a CPU. Use the CPU columns, as the verdict does."
         )
     });
     busy.into_iter().collect()
 }
 
-/// What is not in the tables, and why.
+/// Missing figures, and why.
 pub(super) fn troubles(report: &Report) -> Vec<String> {
     let mut lines = not_available(&report.absent);
     let skipped = report.skipped.len();

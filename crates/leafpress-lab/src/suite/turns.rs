@@ -1,4 +1,4 @@
-//! Passes of several settings by turns: what disturbs the machine for a while does not fall on one setting alone.
+//! Interleaves passes of several settings, so that a disturbance does not affect a single setting only.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -12,11 +12,11 @@ use crate::core::LabError;
 /// How far a suite is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// What is being done, in a few words.
+    /// The current step, in a few words.
     pub what: String,
-    /// How much of the time it will take is over, 0 to 1.
+    /// The elapsed part of the estimated time, 0 to 1.
     pub share: f64,
-    /// Seconds that are left, by what was measured so far; `None` before anything was.
+    /// Estimated remaining seconds; `None` before the first measurement.
     pub left_seconds: Option<f64>,
 }
 
@@ -24,7 +24,7 @@ pub struct Progress {
 pub(super) struct Series<'b, 's> {
     method: &'b Method,
     blocks: &'b Blocks<'s>,
-    /// What is told while it is measured.
+    /// The step shown while it is measured.
     what: String,
     pub setting: Setting,
     pub passes: Vec<Pass>,

@@ -1,11 +1,11 @@
-//! What a suite came to, in a line or two.
+//! Verdict of a suite, in a line or two.
 
 use super::text::{common_setting, in_words, us};
 use super::{MEMCPY, Report, Row, Speed};
 use crate::core::Bytes;
 
-/// The codec that stores least, the one that decodes fastest and the one that compresses fastest, with blocks of one length. On a busy
-/// machine it goes by processor time.
+/// The codec that stores least, the one that decodes fastest and the one that compresses fastest, with blocks of one
+/// length. On a busy machine it goes by processor time.
 pub(super) fn verdicts(report: &Report) -> Vec<String> {
     let Some((block_bytes, threads)) = common_setting(report) else {
         return Vec::new();
@@ -19,11 +19,12 @@ pub(super) fn verdicts(report: &Report) -> Vec<String> {
     };
     among(rows, &where_, time, &|row| {
         let [compress, decompress] = [&row.compress, &row.decompress].map(|speed| us(time(speed)));
-        format!("{compress} {unit} a block to compress and {decompress} to decode")
+        format!("{compress} {unit} per block to compress and {decompress} to decode")
     })
 }
 
-/// What to say of codecs that had the same blocks, in `where_`; the fastest has the least `time`, and `speed` says how fast one is.
+/// Verdict on codecs with the same blocks, `where_`; the fastest has the lowest `time`, and `speed` formats a codec's
+/// speed.
 pub fn among<'r>(
     rows: impl Iterator<Item = &'r Row>,
     where_: &str,
@@ -41,15 +42,15 @@ pub fn among<'r>(
     };
     if smallest.ratio < 1.05 {
         return vec![format!(
-            "The data does not shrink: {} brings {:.2} to 1 ({where_}).",
+            "The data does not compress: {} reaches {:.2}:1 ({where_}).",
             smallest.codec, smallest.ratio
         )];
     }
-    let described = |what: &str, row: &Row| format!("{}{what}: {:.2} to 1, {}", row.codec, row.ratio, speed(row));
+    let described = |what: &str, row: &Row| format!("{}{what}: {:.2}:1, {}", row.codec, row.ratio, speed(row));
     if rows.len() == 1 {
         return vec![format!("{} ({where_}).", described("", smallest))];
     }
-    let mut verdicts = vec![described(" stores the least", smallest)];
+    let mut verdicts = vec![described(" compresses best", smallest)];
     if decodes.codec == compresses.codec {
         verdicts.push(described(" is the fastest", decodes));
     } else {
@@ -88,14 +89,14 @@ mod tests {
         let (quiet, none) = told(0.0);
         assert!(none.is_empty());
         assert!(
-            quiet.contains("zstd:1 is the fastest") && quiet.contains("20.00 us a block"),
+            quiet.contains("zstd:1 is the fastest") && quiet.contains("20.00 us per block"),
             "{quiet}"
         );
         let (busy, one) = told(25.0);
         assert_eq!(one.len(), 1);
         // It stores the least of these words too, and is named once.
         assert!(
-            !busy.contains("zstd:1") && busy.contains("5.00 us of CPU a block"),
+            !busy.contains("zstd:1") && busy.contains("5.00 us of CPU per block"),
             "{busy}"
         );
     }

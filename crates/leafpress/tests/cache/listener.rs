@@ -74,7 +74,11 @@ fn what_is_evicted_is_told_once_with_its_value() {
         if gone.len() as u64 == evicted && cache.stats().evicted == evicted {
             break (absent, gone);
         }
-        assert!(began.elapsed() < Duration::from_secs(600), "{} of {evicted}", gone.len());
+        assert!(
+            began.elapsed() < Duration::from_secs(600),
+            "{} of {evicted}",
+            gone.len()
+        );
     };
     let of: HashMap<_, _> = (0..40_000).map(|n| (key(n).into_bytes(), n)).collect();
     let mut told = Vec::new();

@@ -88,7 +88,10 @@ fn count(name: &str, of: &str) -> usize {
 fn wait_for(name: &str, of: &str) {
     let began = Instant::now();
     while count(name, of) == 0 {
-        assert!(began.elapsed() < Duration::from_secs(600), "{name} of {of} was not seen");
+        assert!(
+            began.elapsed() < Duration::from_secs(600),
+            "{name} of {of} was not seen"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }

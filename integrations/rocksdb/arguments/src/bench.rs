@@ -94,7 +94,7 @@ pub struct BenchArgs {
     pub reads: Option<u64>,
     /// How keys are chosen: uniform, zipfian[:THETA], latest[:THETA], self-similar[:H], hotset[:KEYS_PCT:OPERATIONS_PCT]; ycsb
     /// workloads have their own
-    #[arg(long, value_name = "LAW")]
+    #[arg(long, value_name = "DISTRIBUTION")]
     pub distribution: Option<String>,
     /// Percent of reads in readrandomwriterandom
     #[arg(long, visible_alias = "readwrite-percent", value_name = "PCT", default_value_t = 80, help_heading = DB_BENCH)]

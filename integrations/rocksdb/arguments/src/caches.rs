@@ -38,7 +38,7 @@ pub struct CachesArgs {
     #[arg(long, value_name = "BENCHMARK", default_value = "readrandom")]
     pub benchmark: String,
     /// How keys are chosen
-    #[arg(long, value_name = "LAW", default_value = "zipfian:0.99")]
+    #[arg(long, value_name = "DISTRIBUTION", default_value = "zipfian:0.99")]
     pub distribution: String,
     /// Read files through the page cache, which then is memory besides
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]

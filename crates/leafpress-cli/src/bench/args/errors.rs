@@ -1,4 +1,4 @@
-//! Options that cannot be taken, as this command names them.
+//! Maps rejected options to the names that this command uses.
 
 use leafpress_lab::LabError;
 
@@ -11,7 +11,7 @@ pub(super) fn option_error(option: &'static str, reason: impl Into<String>) -> L
     }
 }
 
-/// An error of the laboratory as this command reports it.
+/// Converts an error of the laboratory to this command's report.
 pub fn bad_input(error: &LabError) -> Failure {
     match error {
         LabError::Option {
@@ -36,7 +36,7 @@ pub fn bad_input(error: &LabError) -> Failure {
     }
 }
 
-/// The error of an option that other commands write with a hyphen.
+/// An error of an option whose name has a hyphen in the other commands.
 pub(super) fn underscored(error: LabError, name: &'static str) -> LabError {
     match error {
         LabError::Option { reason, .. } => option_error(name, reason),

@@ -1,4 +1,4 @@
-//! What the arguments of `leafpress bench` ask for: the runs.
+//! The runs that the arguments of `leafpress bench` request.
 
 use std::str::FromStr;
 
@@ -13,22 +13,22 @@ use super::errors::{bad_input, option_error, underscored};
 use super::{BenchArgs, RecordsWord};
 use crate::failure::Failure;
 
-/// What is to be run.
+/// The runs to do.
 #[derive(Debug)]
 pub enum Plan {
     /// One index, one workload: PiBench's report.
     One(Box<Options>),
-    /// Several of either: a table.
+    /// Several indexes or workloads: a table.
     Several(Vec<Options>),
 }
 
 impl BenchArgs {
-    /// The runs that the arguments ask for, checked.
+    /// The requested runs, validated.
     pub fn plan(&self) -> Result<Plan, Failure> {
         self.runs().map_err(|e| bad_input(&self.with_length_hint(e)))
     }
 
-    /// In other commands `-d` is the length of a run; here it is what PiBench has it for.
+    /// In other commands `-d` is the length of a run; here it has PiBench's meaning.
     fn with_length_hint(&self, error: LabError) -> LabError {
         match error {
             LabError::Option {
@@ -37,7 +37,7 @@ impl BenchArgs {
             } if self.remove_ratio.is_some() && self.seconds.is_none() => option_error(
                 option,
                 format!(
-                    "{reason}; -d is the share of removes here, as in PiBench: the length of a run is --seconds, with -m time"
+                    "{reason}; here -d is the share of removes, as in PiBench; use --seconds with -m time for the length of a run"
                 ),
             ),
             error => error,
@@ -65,7 +65,7 @@ impl BenchArgs {
             for input in &inputs {
                 let options = self.options(input.clone(), *workload)?;
                 if runs.contains(&options) {
-                    return Err(option_error("compare", format!("{input} is there twice")));
+                    return Err(option_error("compare", format!("{input} is listed twice")));
                 }
                 runs.push(options);
             }
@@ -116,7 +116,7 @@ impl BenchArgs {
         Ok(options)
     }
 
-    /// How many records there are to be, if that was told.
+    /// The number of records, if given.
     fn count(&self) -> Option<u64> {
         let mut counts = self.records.iter().filter_map(|word| match word {
             RecordsWord::Count(count) => Some(*count),
@@ -134,7 +134,7 @@ impl BenchArgs {
             if !shape.has_key_bytes() && self.key_size != Options::DEFAULT_KEY_SIZE {
                 return Err(option_error(
                     "key_size",
-                    format!("{shape} keys have lengths of their own: leave it out, or use dense or scattered keys"),
+                    format!("{shape} keys have their own lengths: omit it, or use dense or scattered keys"),
                 ));
             }
             options.set_key_shape(shape);
@@ -147,7 +147,7 @@ impl BenchArgs {
             if self.data.is_some() {
                 return Err(option_error(
                     "data",
-                    "goes with --records FORMAT; values alone come from --value_source",
+                    "requires --records FORMAT; use --value_source for values alone",
                 ));
             }
             return Ok(());
@@ -160,7 +160,7 @@ impl BenchArgs {
             if given {
                 return Err(option_error(
                     option,
-                    format!("keys and values are the records' own: leave it out with --records {format}"),
+                    format!("keys and values come from the records: omit it with --records {format}"),
                 ));
             }
         }
@@ -184,7 +184,7 @@ impl BenchArgs {
             if given.iter().any(Option::is_some) {
                 return Err(option_error(
                     "ycsb",
-                    format!("{workload} is a mix of its own: leave the ratios out"),
+                    format!("{workload} defines its own mix: omit the ratios"),
                 ));
             }
             options.set_ycsb(workload);
@@ -204,7 +204,7 @@ impl BenchArgs {
 
     fn set_key_choice(&self, options: &mut Options, workload: Option<Ycsb>) -> Result<(), LabError> {
         if let Some(name) = &self.distribution {
-            // PiBench's names have their parameter in --skew; ours have it behind them.
+            // PiBench's distributions take their parameter from --skew; ours include it.
             match name.contains([':', ',']) {
                 true => return self.set_law(options, name.parse()?),
                 false => options.law = Law::named(name)?,
@@ -212,30 +212,27 @@ impl BenchArgs {
         }
         if let Some(hotset) = &self.hotset {
             if options.law != Law::HotSet {
-                return Err(option_error("hotset", "goes with --distribution hotset"));
+                return Err(option_error("hotset", "requires --distribution hotset"));
             }
             options.hotset = percentages(hotset)?;
         }
         match self.skew {
-            // A law may want less; what no law takes is wrong whatever the law.
+            // A distribution may be stricter; a value that none accepts is rejected here.
             Some(skew) if skew >= 0.0 && skew.is_finite() => options.skew = skew,
-            Some(skew) => return Err(option_error("skew", format!("{skew} is not at least 0"))),
+            Some(skew) => return Err(option_error("skew", format!("{skew} must be at least 0"))),
             None if workload.is_none() && options.law == Law::Latest => options.skew = DEFAULT_LATEST_SKEW,
-            // A YCSB workload with a self-similar choice has that law's own default.
+            // A YCSB workload with a self-similar choice uses that distribution's own default.
             None if options.law == Law::SelfSimilar => options.skew = 0.2,
             None => {}
         }
         Ok(())
     }
 
-    /// A law with its parameters.
+    /// A distribution with its parameters.
     fn set_law(&self, options: &mut Options, law: Distribution) -> Result<(), LabError> {
         for (option, is_given) in [("skew", self.skew.is_some()), ("hotset", self.hotset.is_some())] {
             if is_given {
-                return Err(option_error(
-                    option,
-                    "--distribution has it already: leave one of them out",
-                ));
+                return Err(option_error(option, "already set by --distribution: omit one of them"));
             }
         }
         (options.law, options.skew) = match law {
@@ -254,7 +251,7 @@ impl BenchArgs {
         Ok(())
     }
 
-    /// What is accepted but has no effect on these runs, in words.
+    /// Notes on accepted options that have no effect on these runs.
     pub fn notes(&self, runs: &[&Options]) -> Vec<String> {
         let time = self
             .mode

@@ -150,7 +150,7 @@ fn ycsb_sets_mix_and_key_choice() {
     assert_eq!((d.ratios.insert, d.law, d.skew), (0.05, Law::Latest, 0.99));
     let e = one("leafpress --ycsb E --scan_size 10 --distribution UNIFORM");
     assert!(e.scan_size_varies && e.scan_size == 10 && e.law == Law::Uniform);
-    refused("leafpress --ycsb A -u 0.5", &["--ycsb", "leave the ratios out"]);
+    refused("leafpress --ycsb A -u 0.5", &["--ycsb", "omit the ratios"]);
     refused("leafpress --ycsb G", &["--ycsb", "A B C D E F"]);
     assert_eq!(several("leafpress --ycsb A..C").len(), 3);
     let runs = several("--compare leafpress:none btreemap --ycsb A,C --value_size 100");
@@ -202,7 +202,7 @@ fn what_is_ours_is_read() {
     );
     refused("leafpress --pin near", &["--pin", "compact spread none"]);
     refused("leafpress --tree shards=0", &["--tree", "shards"]);
-    refused("leafpress --rate -1", &["--rate", "more than 0"]);
+    refused("leafpress --rate -1", &["--rate", "greater than 0"]);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn inputs_that_are_none_are_told() {
     refused("bplustree", &["INPUT", "bplustree", "skiplist", ".so"]);
     refused("leafpress:brotli", &["INPUT", "brotli", "zstd"]);
     refused("--compare btreemap btreemap", &["--compare", "twice"]);
-    refused("hashmap -r 0.5 -s 0.5", &["--scan_ratio", "no order"]);
+    refused("hashmap -r 0.5 -s 0.5", &["--scan_ratio", "unordered"]);
     refused("dummy -m time --seconds 0", &["--seconds", "time mode needs a length"]);
 }
 

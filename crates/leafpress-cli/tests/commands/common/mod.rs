@@ -1,4 +1,4 @@
-//! Runs the command and looks at what it did.
+//! Runs the command and checks its results.
 #![allow(dead_code)]
 
 use std::path::Path;
@@ -28,7 +28,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("standard error is UTF-8")
 }
 
-/// Exit code 2 and one line on standard error that has every one of `words`; nothing on standard output.
+/// Checks for exit code 2 and one line on standard error that contains all of `words`, with nothing on standard output.
 #[track_caller]
 pub fn assert_bad_input(output: &Output, words: &[&str]) {
     let message = stderr(output);

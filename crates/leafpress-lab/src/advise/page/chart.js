@@ -1,6 +1,7 @@
-// Line charts as SVG, drawn again whenever their figures change. All text goes in as text, never as markup.
+// Line charts as SVG, redrawn when their figures change. All text is set as text, never as markup.
 //
-// A chart: { title, note, x: { label, from, to, log, steps, format }, y: { label, to, log, format }, lines: [{ name, colour, points: [[x, y], ..],
+// A chart: { title, note, x: { label, from, to, log, steps, format }, y: { label, to, log, format },
+// lines: [{ name, colour, points: [[x, y], ..],
 // dash, thin, dots }], marks: [{ x, y, shape, colour, text }], cursor: { x, text } }. With `steps`, x counts them and they name the ticks.
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -20,7 +21,7 @@ function shape(parent, name, attributes, text) {
   return made;
 }
 
-// ---- Figures as people read them.
+// ---- Number formats.
 
 function grouped(text) {
   const [whole, decimals] = text.split(".");
@@ -28,7 +29,7 @@ function grouped(text) {
   return decimals === undefined ? apart : `${apart}.${decimals}`;
 }
 
-// A figure with three digits or more, as report/numbers.rs has it.
+// A figure with at least three digits, as in report/numbers.rs.
 function brief(figure) {
   const size = Math.abs(figure);
   if (size === Infinity) return "∞";
@@ -40,17 +41,17 @@ function brief(figure) {
   return figure.toFixed(decimals).replace(/\.?0+$/, "");
 }
 
-// A figure as axes and inputs have it: no digits that say nothing.
+// A figure for axes and inputs: without insignificant digits.
 const plain = (figure) => (Math.abs(figure) >= 1000 ? grouped(String(Math.round(figure))) : String(Number(figure.toPrecision(3))));
 
 const percentOf = (share, decimals = 1) => `${(100 * share).toFixed(decimals)}%`;
 
-// Whether sizes were given in powers of 1000, and are shown so.
+// Whether sizes were given in powers of 1000, and are shown in them.
 let isDecimal = false;
 const UNITS = ["B", "K", "M", "G", "T", "P", "E"];
 const DECIMAL_UNITS = ["B", "KB", "MB", "GB", "TB", "PB", "EB"];
 
-// Bytes as flags take them (core/bytes.rs), in the unit they are whole in, of 1024 or of 1000.
+// Bytes as in flags (core/bytes.rs), in the largest unit that divides them, of 1024 or of 1000.
 function bytesText(bytes) {
   const inUnits = (base, units) => {
     const power = Math.min(Math.floor(Math.log(Math.max(bytes, 1)) / Math.log(base) + 1e-9), units.length - 1);
@@ -97,7 +98,7 @@ function logTicks(from, to, about) {
   return [];
 }
 
-// Powers of 2 of bytes read better than powers of 10, unless sizes are shown in those.
+// Powers of 2 read better than powers of 10 for bytes, unless sizes are shown in powers of 1000.
 function byteTicks(from, to, about) {
   if (isDecimal) return logTicks(from, to, about);
   const [low, high] = [Math.ceil(Math.log2(from) - 1e-9), Math.floor(Math.log2(to) + 1e-9)];
@@ -126,7 +127,7 @@ class Chart {
     this.note = element("p", { class: "faint note" });
     const details = element("details", {}, element("summary", {}, "As a table"), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, this.table));
     host.replaceChildren(this.caption, this.legend, this.box, this.note, details);
-    // A table is made when somebody looks at it.
+    // The table is created when it is opened.
     details.addEventListener("toggle", () => this.tabulate());
     this.details = details;
   }

@@ -1,10 +1,10 @@
-// The page's controls: native inputs, each numeric one a slider and a field for exact figures.
+// The page's controls: native inputs, each number with a slider and a field.
 
-// A slider of a field that is looked at by factors goes from a hundredth to a hundred times what was there first.
+// A logarithmic slider ranges from a hundredth to a hundred times the initial value.
 const STEPS_A_DECADE = 60;
 
 const REPLACEMENTS = {
-  clock: "clock: the pool's",
+    clock: "clock (the pool's)",
   ideal: "ideal: the hottest raw, the next compressed",
   lru: "LRU",
 };
@@ -13,7 +13,7 @@ const SELECTS = ["codec", "access", "page", "wants", "threads", "replacement"];
 
 const byId = (id) => document.getElementById(id);
 
-// What is read at a glance: three digits, in the unit that it is written in.
+// A compact value: three digits, in its unit.
 function rounded(figure, bytes) {
   if (!bytes) return Number(figure.toPrecision(3));
   const base = isDecimal ? 1000 : 1024;
@@ -22,7 +22,7 @@ function rounded(figure, bytes) {
 }
 
 class Controls {
-  // `changed` is called with whether the change may still go on, as under a slider's thumb.
+  // `changed` gets whether the change may continue, as while a slider is dragged.
   constructor(state, changed) {
     this.state = state;
     this.changed = changed;
@@ -74,7 +74,7 @@ class Controls {
       this.show();
       this.changed();
     });
-    // What cannot be taken does not stay.
+    // Invalid input is reset.
     field?.addEventListener("blur", () => this.show());
   }
 
@@ -88,7 +88,7 @@ class Controls {
     });
   }
 
-  // Sets all inputs to the state, but for the one under the reader's hand.
+  // Sets all inputs to the state, except the one being edited.
   show(but) {
     const { now, fields } = this.state;
     for (const [key, spec] of Object.entries(fields)) {

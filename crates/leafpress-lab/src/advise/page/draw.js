@@ -1,4 +1,4 @@
-// What the page draws: its figures, its sentence and its charts.
+// Draws the page: its figures, its sentence and its charts.
 
 const hueOf = (page, name) => page.state.codecs.find((codec) => codec.name === name)?.hue ?? NO_HUE;
 const NO_HUE = "#7d8796";
@@ -9,7 +9,7 @@ const bytesAxis = (label, [from, to]) => ({ label, from, to, log: true, bytes: t
 const timesText = (times) => (times >= 9.95 ? times.toFixed(0) : times.toFixed(times >= 1.995 ? 1 : 2));
 
 function compared(here, raw) {
-  if (Math.abs(here / raw - 1) < 0.005) return "as without compression";
+  if (Math.abs(here / raw - 1) < 0.005) return "as fast as uncompressed";
   return here < raw ? `${timesText(raw / here)} times as fast` : `${timesText(here / raw)} times as slow`;
 }
 
@@ -27,9 +27,9 @@ const drawing = {
     setFigure("f-us", here.usPerPage, brief(here.usPerPage));
     setFigure("f-pages", here.pagesPerSecond, brief(here.pagesPerSecond));
     setFigure("f-memory", worth, worth === null ? "none" : bytesText(worth));
-    byId("a-hit").textContent = `${percentOf(raw.hitRatio)} without compression`;
+    byId("a-hit").textContent = `${percentOf(raw.hitRatio)} uncompressed`;
     byId("a-us").textContent = `${brief(raw.usPerPage)} without${this.rawPageText()}: ${compared(here.usPerPage, raw.usPerPage)}`;
-    byId("a-pages").textContent = `${brief(raw.pagesPerSecond)} without compression`;
+    byId("a-pages").textContent = `${brief(raw.pagesPerSecond)} uncompressed`;
     byId("values").textContent = this.valuesText();
   },
 
@@ -41,7 +41,7 @@ const drawing = {
       `${bytesText(options.memoryBytes)} of memory for ${bytesText(options.dataBytes)} of data in pages of ${bytesText(options.pageBytes)}`,
       ...this.wantsText(),
       `access ${this.accessText()}`,
-      `device ${plain(options.deviceUs)} us a read`,
+      `device ${plain(options.deviceUs)} us per read`,
       `replacement ${options.replacement}`,
       `${options.workers} worker${options.workers === 1 ? "" : "s"}`,
     ];
@@ -50,7 +50,7 @@ const drawing = {
     return words.join(" · ");
   },
 
-  // Where raw pages are best with another length, which one.
+  // The size at which raw pages are best, if it differs.
   rawPageText() {
     const { pageBytes } = this.rawModel.options;
     return pageBytes === this.model.options.pageBytes ? "" : `, in pages of ${bytesText(pageBytes)}`;
@@ -60,14 +60,14 @@ const drawing = {
     const { pageBytes, accessBytes } = this.model.options;
     if (accessBytes === pageBytes) return [];
     const { apart } = this.model;
-    return [`an access wants ${bytesText(accessBytes)}${apart > 1 ? `, which is ${apart} pages` : ""}`];
+    return [`an access needs ${bytesText(accessBytes)}${apart > 1 ? `, i.e. ${apart} pages` : ""}`];
   },
 
   accessText() {
     return this.grid.access(this.model.options.access).label;
   },
 
-  // Once everything is worked out: a line for those who listen as well.
+  // The sentence, updated once all is computed, also for screen readers.
   conclude() {
     const { here, raw } = this;
     const found = this.outcomes.find(({ codec }) => codec.name === this.costs.name);
@@ -112,18 +112,18 @@ const drawing = {
       lines.push({ name: `${this.costs.name}, ideal replacement`, colour: hue(this.costs), dash: DOTTED, thin: true, points: this.overShares(this.bound, (point) => point.usPerPage) });
     }
     this.charts.us.draw({
-      title: "Microseconds per page against the share of memory that is compressed",
-      note: `A sixteenth of the memory stays raw for pages that come and go: the best share is ${(100 * this.input.most_compressed).toFixed(1)}% at most.`,
+      title: "Microseconds per page by the share of memory that is compressed",
+      note: `A sixteenth of the memory stays raw for pages in transit: the best share is at most ${(100 * this.input.most_compressed).toFixed(1)}%.`,
       x: this.shareAxis(), y: usAxis, tall: true, lines, marks: this.shareMarks(), cursor: this.cursor(),
     });
     const hits = [...curves((point) => point.hitRatio), level((point) => point.hitRatio)];
     if (this.model.options.access !== EVEN) {
-      hits.push({ name: `${this.costs.name}, even access`, colour: hue(this.costs), dash: DOTTED, thin: true, points: this.overShares(this.even, (point) => point.hitRatio) });
+      hits.push({ name: `${this.costs.name}, uniform access`, colour: hue(this.costs), dash: DOTTED, thin: true, points: this.overShares(this.even, (point) => point.hitRatio) });
     }
     this.charts.hit.draw({ title: "Hit ratio", x: this.shareAxis(), y: percentAxis("hit ratio"), lines: hits, marks: [this.hereMark((point) => point.hitRatio)], cursor: this.cursor() });
     this.charts.free.draw({
       title: "If compression took no time",
-      note: "What an accelerator could bring at most: the same ratios, no microseconds.",
+      note: "Upper bound for an accelerator: the same ratios at no cost.",
       x: this.shareAxis(), y: usAxis, lines: [...curves((point) => point.freeUs), level((point) => point.usPerPage)], cursor: this.cursor(),
     });
   },
@@ -159,7 +159,7 @@ const drawing = {
     const memory = this.model.options.memoryBytes;
     const all = lines[0].points.map((point) => point[0]);
     this.charts.memory.draw({
-      title: `Microseconds per page against memory${this.share > 0 ? `, ${plain(this.state.now.share)}% of it compressed` : ""}`,
+      title: `Microseconds per page by memory${this.share > 0 ? `, ${plain(this.state.now.share)}% of it compressed` : ""}`,
       x: bytesAxis("memory", [all[0], all[all.length - 1]]), y: usAxis, lines,
       marks: [{ ...this.hereMark((point) => point.usPerPage), x: memory }],
       cursor: { x: memory, text: bytesText(memory) },
@@ -180,14 +180,14 @@ const drawing = {
     const data = this.model.options.dataBytes;
     const all = lines[0]?.points.map((point) => point[0]) ?? [data, data];
     this.charts.size.draw({
-      title: `Hit ratio against the data's size, ${bytesText(this.model.options.memoryBytes)} of memory`,
+      title: `Hit ratio by data size, ${bytesText(this.model.options.memoryBytes)} of memory`,
       x: bytesAxis("data", [all[0], all[all.length - 1]]), y: percentAxis("hit ratio"), lines,
       marks: [{ ...this.hereMark((point) => point.hitRatio), x: data }],
       cursor: { x: data, text: bytesText(data) },
     });
   },
 
-  // What was measured hangs on nothing that can be changed here.
+  // Measurements do not depend on the adjustable state.
   drawMeasured() {
     const { input, state, charts } = this;
     const sizes = [...new Set(state.codecs.flatMap((codec) => codec.blocks.map((block) => block.block_bytes)))].sort((one, other) => one - other);
@@ -210,15 +210,15 @@ const drawing = {
       title: "Compression ratio", x, y: { label: "raw over stored bytes", format: (ratio) => ratio.toFixed(ratio < 10 ? 2 : 1).replace(/\.?0+$/, "") },
       lines: state.codecs.map((codec) => ({ ...line(codec, least, (block) => block.ratio), name: codec.name })),
     });
-    charts.compress.draw({ title: "Compressing a block", x, y: { label: "us a block", log: true, format: brief }, lines: [...times((block) => block.compress_us), memcpy] });
-    charts.decompress.draw({ title: "Decompressing a block", x, y: { label: "us a block", log: true, format: brief }, lines: [...times((block) => block.decompress_us), memcpy] });
+    charts.compress.draw({ title: "Compressing a block", x, y: { label: "us per block", log: true, format: brief }, lines: [...times((block) => block.compress_us), memcpy] });
+    charts.decompress.draw({ title: "Decompressing a block", x, y: { label: "us per block", log: true, format: brief }, lines: [...times((block) => block.decompress_us), memcpy] });
     const blocks = input.device.map((row) => row.block_bytes);
     const deviceX = { label: "block", steps: blocks.map(bytesText) };
     const of = (name, colour, dots, figure) => ({ name, colour, dots, points: input.device.map((row, at) => [at, figure(row) ?? NaN]) });
-    charts.iops.draw({ title: "Device: reads a second", x: deviceX, y: { label: "reads a second", format: brief }, lines: [of("reads a second", DEVICE_HUE, "dot", (row) => row.iops)] });
-    charts.rate.draw({ title: "Device: megabytes a second", x: deviceX, y: { label: "MB/s (10^6 bytes)", format: brief }, lines: [of("MB/s", DEVICE_HUE, "dot", (row) => row.mb_per_s)] });
+    charts.iops.draw({ title: "Device: reads per second", x: deviceX, y: { label: "reads/s", format: brief }, lines: [of("reads/s", DEVICE_HUE, "dot", (row) => row.iops)] });
+    charts.rate.draw({ title: "Device: megabytes per second", x: deviceX, y: { label: "MB/s (10^6 bytes)", format: brief }, lines: [of("MB/s", DEVICE_HUE, "dot", (row) => row.mb_per_s)] });
     charts.latency.draw({
-      title: "Device: latency", x: deviceX, y: { label: "us a read", log: true, format: brief },
+      title: "Device: latency", x: deviceX, y: { label: "us per read", log: true, format: brief },
       lines: [
         of("p99", "#c23f9a", "triangle", (row) => row.p99_us),
         of("mean", DEVICE_HUE, "dot", (row) => row.mean_us),
@@ -228,7 +228,7 @@ const drawing = {
     this.drawVerify();
   },
 
-  // Predicted against measured, with the line on which they agree.
+  // Predicted vs measured, with the line of equality.
   drawVerify() {
     const rows = this.input.verify;
     const figures = rows.flatMap((row) => [row.predicted_us, row.measured_us]).filter((us) => Number.isFinite(us) && us > 0);

@@ -1,4 +1,4 @@
-//! A made-up input with the shape of a real one.
+//! A synthetic input in the shape of a real one.
 
 use super::*;
 use crate::core::keys::Distribution;
@@ -25,7 +25,7 @@ fn access() -> Access {
     })
 }
 
-/// The thesis's example with a suite and a device that are made up.
+/// The thesis's example, with a synthetic suite and device.
 pub(super) fn input() -> PageInput {
     let device = |kib: u64, iops: f64, mean_us: f64| DeviceRow {
         block_bytes: kib << 10,
@@ -124,9 +124,9 @@ pub(super) fn input() -> PageInput {
     }
 }
 
-/// Figures of a quick suite over five files of the Silesia corpus and a quick probe of a virtual disk, on two cores of an AMD EPYC that was busy
-/// with other things. What is recommended is what the model finds best for them, for an
-/// assumed 15G of memory, 200G of data and 80/20 access; the command line is made up.
+/// Figures of a quick suite over five files of the Silesia corpus and a quick probe of a virtual disk, on two cores of
+/// an AMD EPYC that was running other work. The recommendation is the model's for them, for an assumed 15G of memory,
+/// 200G of data and 80/20 access; the command line is synthetic.
 pub(super) fn measured() -> PageInput {
     let codecs = vec![
         codec(
@@ -258,7 +258,7 @@ pub(super) fn measured() -> PageInput {
     input
 }
 
-/// Lets the model recommend.
+/// Fills in the model's recommendation.
 fn recommend(input: &mut PageInput) {
     input.choice = None;
     let outcome = crate::model::evaluate(&input.options().unwrap()).unwrap();

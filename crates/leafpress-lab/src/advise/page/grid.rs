@@ -1,9 +1,9 @@
-//! The model worked out on a grid: what the page reads between the nodes, so that the model itself is nowhere but in
+//! Evaluates the model on a grid, between whose nodes the page interpolates, so that the model itself exists only in
 //! [`crate::model`].
 //!
-//! A cache is what fits into it, and what happens to an access then. The first is tabled over memory and share, for each length of pages and
-//! ratio; the second over how many of the data's pages fit and which part of them is compressed, for each access. What an event costs is the
-//! reader's to change, and is multiplied in the page.
+//! A cache is described by what fits into it, and by what happens to an access then. The first is tabulated over memory
+//! and share, for each page size and ratio; the second over how many of the data's pages fit and which part of them is
+//! compressed, for each access. The cost of an event is adjustable, and is multiplied in the page.
 
 use std::collections::BTreeSet;
 
@@ -16,26 +16,27 @@ use crate::core::keys::Distribution;
 use crate::model::replacement::Room;
 use crate::model::{Access, Model, Options, Replacement};
 
-/// Nodes of how many of the data's pages fit, and of the part of those that is compressed.
+/// Nodes of the cached part of the data's pages, and of the compressed part of those.
 const FITS: usize = 61;
 const PARTS: usize = 13;
-/// So many times the data's pages are room for everything: in the pool's log a page that became raw again keeps its place for a while.
+/// Memory, in multiples of the data's pages, that holds everything: in the pool's log a page that became raw keeps its
+/// place for a while.
 const ROOMY: f64 = 4.0;
-/// Nodes of the memory, from a hundredth to a hundred times what was asked for.
+/// Nodes of the memory, from a hundredth to a hundred times the given amount.
 const MEMORIES: usize = 25;
-/// Percents of the memory: dense where the pool's log is hardly as long as a segment.
+/// Percentages of the memory: dense where the pool's log is barely a segment long.
 const SHARES: [f64; 28] = [
     0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 45.0, 50.0, 55.0, 60.0,
     65.0, 70.0, 75.0, 80.0, 85.0, 90.0, 100.0,
 ];
-/// Laws without steps look different in data of another size: they are worked out for so many times the pages, too.
+/// Smooth distributions depend on the size of the data: they are also evaluated at these multiples of the pages.
 const SIZES: [f64; 3] = [1.0 / 32.0, 1.0, 32.0];
 /// Hot sets to compare with: percents of the pages, and of the accesses.
 const HOT_SETS: [(f64, f64); 3] = [(10.0, 90.0), (20.0, 80.0), (30.0, 70.0)];
-/// What is not nothing: without room a cache has no rounds.
+/// Smallest non-zero room: without room a cache has no rounds.
 const LEAST: f64 = 1e-6;
 
-/// The grid, as the script has it. Tables are little-endian floats of 32 bits in base64, their last axis the fastest.
+/// The grid, in the script's format. Tables are little-endian 32-bit floats in base64, with the last axis fastest.
 #[derive(Debug, Serialize)]
 pub(super) struct Grid {
     fits: Vec<f64>,
@@ -46,16 +47,16 @@ pub(super) struct Grid {
     accesses: Vec<AccessTables>,
 }
 
-/// Pages that there is room for over memory and share, for one page's worth of memory.
+/// Pages that fit, over memory and share, for one page's worth of memory.
 #[derive(Debug, Serialize)]
 struct RoomTable {
     page_bytes: u64,
-    /// `None` is the raw pages' room.
+    /// `None` is the room for raw pages.
     ratio: Option<f64>,
     table: String,
 }
 
-/// An access, and what happens in caches under it.
+/// An access distribution, and what happens in caches under it.
 #[derive(Debug, Serialize)]
 struct AccessTables {
     name: String,
@@ -66,18 +67,20 @@ struct AccessTables {
 #[derive(Debug, Serialize)]
 struct ReplacementTables {
     replacement: Replacement,
-    /// Pieces of what an access wants in a page. Even access has one table for all; where a page holds no more than one piece, the pages are pieces.
+    /// Access-sized pieces per page. Uniform access has one table for all; where a page holds no more than one
+    /// piece, the pages are pieces.
     pieces: u32,
     /// The data's pages, rising; one where only the part that fits matters.
     pages: Vec<f64>,
-    /// Raw hits, compressed hits and compressions of an access, over what fits and the part that is compressed; for each number of pages.
+    /// Raw hits, compressed hits and compressions of an access, over what fits and the part that is compressed; for
+    /// each number of pages.
     tables: Vec<String>,
 }
 
-/// Works the model out.
+/// Evaluates the model.
 ///
 /// # Errors
-/// As [`Model::of`].
+/// See [`Model::of`].
 pub(super) fn grid(input: &PageInput, options: &Options, start: &Start) -> Result<Grid, LabError> {
     let ends = |nodes: usize, at: usize| at as f64 / (nodes - 1) as f64;
     // Where little fits the hottest pages decide, and hit ratios bend most.
@@ -91,7 +94,7 @@ pub(super) fn grid(input: &PageInput, options: &Options, start: &Start) -> Resul
         .map(|at| options.memory_bytes as f64 * decades(at))
         .collect();
     let shares = SHARES.map(|percent| percent / 100.0).to_vec();
-    // Where the page begins is a node: what is said there is what the model says.
+    // The initial state of the page is a node, so that it shows the model's own figures.
     let fits = with_nodes(fits, start.fits());
     let parts = with_nodes(parts, start.parts());
     let memories = with_nodes(memories, start.worth);
@@ -208,11 +211,11 @@ impl Grid {
         })
     }
 
-    /// Laws without steps take milliseconds a node: every core does some of the rows.
+    /// Smooth distributions cost milliseconds per node: rows are spread over all cores.
     fn events(&self, model: &Model<'_>, pages: f64) -> String {
         let row = |fits: f64| {
             let nodes = self.parts.iter().flat_map(|part| {
-                // What happens as soon as anything fits, or is compressed, and not what happens without.
+                // The limit as the fitting or compressed part approaches zero, not the value at zero.
                 let (fits, part) = (fits.max(LEAST), part.max(LEAST));
                 let events = model.events(Room {
                     raw_pages: fits * (1.0 - part) * pages,
@@ -242,7 +245,7 @@ impl Grid {
     }
 }
 
-/// How many pieces pages of all lengths hold, of all that an access could want.
+/// How many pieces pages of all sizes hold, for all access sizes.
 fn pieces(input: &PageInput, access: &Access) -> BTreeSet<u32> {
     let mut pieces = BTreeSet::from([1]);
     if let Access::Trace(_) | Access::Law(Distribution::Uniform) = access {
@@ -258,7 +261,7 @@ fn pieces(input: &PageInput, access: &Access) -> BTreeSet<u32> {
     pieces
 }
 
-/// The access that was asked for, and others to compare it with.
+/// The given access distribution, and others for comparison.
 fn accesses(given: &Access) -> Vec<Access> {
     let hot_sets = HOT_SETS.map(|(keys_pct, operations_pct)| Distribution::HotSet {
         keys_pct,

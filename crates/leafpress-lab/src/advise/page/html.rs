@@ -14,7 +14,7 @@ use crate::report::palette::{colours, css};
 
 const TEMPLATE: &str = include_str!("page.html");
 const OWN_STYLE: &str = include_str!("page.css");
-/// In the order in which they need each other. The first reads the grid.
+/// In dependency order. The first reads the grid.
 pub(super) const SCRIPTS: [&str; 6] = [
     include_str!("model.js"),
     include_str!("chart.js"),
@@ -24,17 +24,17 @@ pub(super) const SCRIPTS: [&str; 6] = [
     include_str!("page.js"),
 ];
 
-/// How far the page's microseconds may be off the model's: between nodes lines are drawn where the model bends.
+/// Tolerance of the page's microseconds: it interpolates linearly where the model bends.
 pub(super) const US_OFF: f64 = 0.05;
 
-/// What the page may load: nothing.
+/// The page may load nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
-/// What the script reads.
+/// Input of the script.
 #[derive(Serialize)]
 struct Embedded<'i> {
-    /// Number of this layout; a change that breaks the script raises it.
+    /// Version of this layout; incremented by changes that break the script.
     format: u32,
     #[serde(flatten)]
     input: &'i PageInput,
@@ -43,11 +43,11 @@ struct Embedded<'i> {
     within_error: f64,
     /// Whether the access is a trace.
     traced: bool,
-    /// What an access could want, in bytes.
+    /// Possible access sizes, in bytes.
     wants: Vec<u64>,
-    /// The figures where the page begins.
+    /// The initial figures.
     start: &'i Start,
-    /// The model, worked out.
+    /// The evaluated model.
     grid: &'i Grid,
     /// A colour for each codec.
     hues: Vec<String>,
@@ -56,7 +56,7 @@ struct Embedded<'i> {
 /// The page.
 ///
 /// # Errors
-/// [`LabError::Option`] as [`PageInput::options`] has it; [`LabError::System`] when the input cannot be written as JSON.
+/// [`LabError::Option`] as in [`PageInput::options`]; [`LabError::System`] when the input cannot be written as JSON.
 pub fn page(input: &PageInput) -> Result<String, LabError> {
     let options = input.options()?;
     let (start, _) = Start::of(input, &options)?;
@@ -94,7 +94,7 @@ pub(super) fn page_with(input: &PageInput, grid: &Grid) -> Result<String, LabErr
     Ok(html::page(&input.title, head, &body))
 }
 
-/// JSON that ends no script and begins no comment, wherever it stands in HTML.
+/// Escapes JSON so that it ends no script and begins no comment within HTML.
 fn inert(json: &str) -> String {
     json.replace('<', "\\u003c")
         .replace('>', "\\u003e")
@@ -103,7 +103,7 @@ fn inert(json: &str) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// A template with its `{{names}}` replaced. What is put in is not looked through again.
+/// Replaces `{{names}}` in a template, without rescanning inserted text.
 fn fill(template: &str, slot: impl Fn(&str) -> String) -> String {
     let mut pieces = template.split("{{");
     let mut text = pieces.next().unwrap_or_default().to_owned();
@@ -141,13 +141,13 @@ fn slot(name: &str, input: &PageInput, outcome: &Outcome, start: &Start) -> Stri
         }
         "hit_value" => here.hit_ratio.to_string(),
         "hit" => percent(here.hit_ratio),
-        "hit_against" => format!("{} without compression", percent(raw.hit_ratio)),
+        "hit_against" => format!("{} uncompressed", percent(raw.hit_ratio)),
         "us_value" => here.us_per_page.to_string(),
         "us" => brief(here.us_per_page),
-        "us_against" => format!("{} without compression", brief(raw.us_per_page)),
+        "us_against" => format!("{} uncompressed", brief(raw.us_per_page)),
         "pages_value" => here.pages_per_second.to_string(),
         "pages" => brief(here.pages_per_second),
-        "pages_against" => format!("{} without compression", brief(raw.pages_per_second)),
+        "pages_against" => format!("{} uncompressed", brief(raw.pages_per_second)),
         "worth_value" => worth.map_or_else(String::new, |bytes| bytes.to_string()),
         "worth" => worth.map_or_else(|| "none".to_owned(), size),
         "conclusion" => conclusion(input, here, raw),
@@ -157,7 +157,7 @@ fn slot(name: &str, input: &PageInput, outcome: &Outcome, start: &Start) -> Stri
         "tables" => tables::all(input, outcome).into_string(),
         "off" => format!("{:.0}%", US_OFF * 100.0),
         "command_line" => escape(&input.command_line),
-        // A name that is none is a slip in the template, which a test would show.
+        // An unknown name is an error in the template, which a test would show.
         _ => format!("{{{{{name}}}}}"),
     }
 }
@@ -170,7 +170,7 @@ fn list(reasons: &[String]) -> String {
 fn conclusion(input: &PageInput, here: &Point, raw: &Point) -> String {
     match &input.choice {
         Some(choice) if choice.share_pct > 0.0 => format!(
-            "{} on {}% of the memory: {} us per page, {} without compression.",
+            "{} on {}% of the memory: {} us per page, {} uncompressed.",
             escape(&choice.codec),
             brief(choice.share_pct),
             brief(here.us_per_page),
@@ -180,7 +180,7 @@ fn conclusion(input: &PageInput, here: &Point, raw: &Point) -> String {
     }
 }
 
-/// What the page begins with.
+/// The initial summary of the page.
 fn values(input: &PageInput) -> String {
     let data = match &input.access {
         Access::Law(_) => input.data_bytes,
@@ -189,10 +189,10 @@ fn values(input: &PageInput) -> String {
     let wants = if input.access_bytes == input.page_bytes {
         String::new()
     } else {
-        format!(" · an access wants {}", Bytes(input.access_bytes))
+        format!(" · an access needs {}", Bytes(input.access_bytes))
     };
     format!(
-        "{} of memory for {} of data in pages of {}{wants} · access {} · device {} us a read · replacement {} · {} worker{}",
+        "{} of memory for {} of data in pages of {}{wants} · access {} · device {} us per read · replacement {} · {} worker{}",
         Bytes(input.memory_bytes),
         Bytes(data),
         Bytes(input.page_bytes),

@@ -1,4 +1,4 @@
-//! What the page is made of.
+//! Input of the page.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -7,24 +7,24 @@ use serde::Serialize;
 use crate::core::LabError;
 use crate::model::{Access, CodecCosts, Method, Model, NOTHING_US, Options, Overhead, Point, Replacement};
 
-/// What the page is made of: what is said about it, the model's inputs, and what was measured. Lists of what was not measured are empty.
+/// Input of the page: its texts, the model's inputs, and the measurements. Lists of missing measurements are empty.
 ///
-/// It is embedded into the page as JSON, under these names.
+/// Embedded into the page as JSON, under these names.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PageInput {
-    /// The heading: which data, on which device.
+    /// The heading: data and device.
     pub title: String,
     /// The recommendation, in a sentence.
     pub sentence: String,
     /// Its reasons, a sentence each.
     pub reasons: Vec<String>,
-    /// What must be known before it is believed, a sentence each.
+    /// Its caveats, a sentence each.
     pub cautions: Vec<String>,
     /// The machine.
     pub host: String,
     /// The command that made the page.
     pub command_line: String,
-    /// Whether sizes were given in powers of 1000, and are shown so.
+    /// Whether sizes were given in powers of 1000, and are shown in them.
     pub is_decimal: bool,
     /// Bytes of the data, a page to 2^60.
     pub data_bytes: u64,
@@ -32,65 +32,66 @@ pub struct PageInput {
     pub memory_bytes: u64,
     /// Bytes of a page; all codecs were measured with blocks of this length.
     pub page_bytes: u64,
-    /// Bytes that an access wants: see [`Options::access_bytes`].
+    /// Bytes that an access needs: see [`Options::access_bytes`].
     pub access_bytes: u64,
-    /// How pages are asked for. Replacement of a trace is LRU or ideal.
+    /// Access distribution of pages. Replacement of a trace is LRU or ideal.
     pub access: Access,
-    /// Microseconds that reading a page from the device takes at the load asked for, 0 to 1e9.
+    /// Microseconds of a page read from the device at the expected load, 0 to 1e9.
     pub device_us: f64,
-    /// The same for pages of each length, as the recommendation has it; where there is none, all take as long.
+    /// The latency by page size, as in the recommendation; if empty, all sizes have the same.
     pub reads: Vec<BlockReads>,
-    /// Pages a second that the device reads at most.
+    /// Maximum pages per second of the device.
     pub device_iops: Option<f64>,
-    /// Microseconds of finding and handing out a page that is there, 0 to 1e6.
+    /// Microseconds to find and return a cached page, 0 to 1e6.
     pub hit_us: f64,
-    /// Percent of the compressions that are done in the background, 0 to 100.
+    /// Percentage of the compressions done in the background, 0 to 100.
     pub background_pct: f64,
-    /// Threads that ask for pages, 1 to 1,000,000.
+    /// Threads that request pages, 1 to 1,000,000.
     pub workers: u32,
-    /// Which pages are where.
+    /// The replacement model.
     pub replacement: Replacement,
     /// Hits after which a compressed page becomes raw again, 1 to 63.
     pub restore_after: u8,
     /// Memory that holds no pages.
     pub overhead: Overhead,
-    /// Codecs to choose from, one at least, each name once.
+    /// Codecs to choose from, at least one, with distinct names.
     pub codecs: Vec<CodecBlocks>,
-    /// The number of threads whose times of codecs the model takes. Where a codec lacks it, its first row for the page counts.
+    /// The number of threads whose codec times the model uses. For a codec without it, the first row for the page is
+    /// used.
     pub threads: u32,
-    /// What is recommended; `None` is no compression.
+    /// The recommendation; `None` means no compression.
     pub choice: Option<Choice>,
-    /// What copying takes: the floor.
+    /// The cost of copying: the floor.
     pub memcpy: Vec<CopyCosts>,
-    /// The device's measurements, one for each length of blocks, rising.
+    /// The device's measurements, one per block size, ascending.
     pub device: Vec<DeviceRow>,
     /// How the device was measured: its name, pattern, queue depth.
     pub device_note: Option<String>,
-    /// Ratios of files by themselves.
+    /// Ratios of individual files.
     pub files: Vec<FileRatios>,
-    /// What was predicted and then measured.
+    /// Predictions and their measurements.
     pub verify: Vec<VerifyRow>,
-    /// What that says, in sentences.
+    /// Conclusions of the verification, in sentences.
     pub verify_says: Vec<String>,
 }
 
-/// A codec and what was measured of it.
+/// A codec and its measurements.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CodecBlocks {
     /// Its name.
     pub name: String,
-    /// By length of blocks and threads.
+    /// By block size and threads.
     pub blocks: Vec<BlockCosts>,
 }
 
-/// What a codec gains and costs with blocks of a length.
+/// Ratio and costs of a codec at a block size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct BlockCosts {
-    /// The length in bytes.
+    /// The block size in bytes.
     pub block_bytes: u64,
-    /// Threads that worked side by side.
+    /// Threads working in parallel.
     pub threads: u32,
-    /// Raw bytes over stored ones, 1 to 1000.
+    /// Raw bytes over stored bytes, 1 to 1000.
     pub ratio: f64,
     /// Microseconds to compress a block.
     pub compress_us: f64,
@@ -98,38 +99,38 @@ pub struct BlockCosts {
     pub decompress_us: f64,
 }
 
-/// What reading a block of a length takes.
+/// The cost of reading a block.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct BlockReads {
-    /// The length in bytes.
+    /// The block size in bytes.
     pub block_bytes: u64,
-    /// Microseconds that a read waits, at the load asked for.
+    /// Latency of a read in microseconds, at the expected load.
     pub us: f64,
 }
 
-/// What copying a block takes.
+/// The cost of copying a block.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CopyCosts {
-    /// Its length in bytes.
+    /// The block size in bytes.
     pub block_bytes: u64,
     /// Microseconds.
     pub us: f64,
 }
 
-/// What was measured of the device with blocks of a length.
+/// The device's measurements at a block size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DeviceRow {
-    /// The length in bytes.
+    /// The block size in bytes.
     pub block_bytes: u64,
-    /// Reads a second.
+    /// Reads per second.
     pub iops: f64,
-    /// Megabytes (10^6) a second.
+    /// Megabytes (10^6) per second.
     pub mb_per_s: f64,
-    /// What a read waits on average, in microseconds.
+    /// Mean latency in microseconds.
     pub mean_us: f64,
-    /// Half of the reads wait at most this.
+    /// Median latency.
     pub p50_us: Option<f64>,
-    /// 99% of the reads wait at most this.
+    /// 99th percentile of the latency.
     pub p99_us: Option<f64>,
 }
 
@@ -167,7 +168,7 @@ pub struct FileRatio {
 /// A run of the pool, as predicted and as measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VerifyRow {
-    /// What was run: access, memory and data.
+    /// The setting of the run: access, memory and data.
     pub setting: String,
     /// The codec's name.
     pub codec: String,
@@ -190,10 +191,11 @@ pub struct VerifyRow {
 }
 
 impl PageInput {
-    /// What the model is asked, as the page begins.
+    /// The model's options in the initial state of the page.
     ///
     /// # Errors
-    /// [`LabError::Option`] when a figure is out of the model's bounds, a codec was not measured with blocks of a page, or the choice is none.
+    /// [`LabError::Option`] when a figure is out of the model's bounds, a codec was not measured with blocks of a page,
+    /// or the choice is none.
     pub fn options(&self) -> Result<Options, LabError> {
         let mut names = HashSet::new();
         let mut codecs = Vec::new();
@@ -264,7 +266,7 @@ impl PageInput {
         lengths.unwrap_or_default().into_iter().collect()
     }
 
-    /// Lengths of what an access could want: each is a multiple or a part of every page's, rising.
+    /// Possible access sizes: each is a multiple or a part of every page size, ascending.
     pub(super) fn wants(&self) -> Vec<u64> {
         let mut wants = vec![self.access_bytes];
         if let Access::Law(_) = self.access {
@@ -278,8 +280,9 @@ impl PageInput {
         wants
     }
 
-    /// The cache without compression that everything is set against, and its options. Of the lengths that hold what an access wants it
-    /// is the fastest, the shortest of equals; where the page is shorter than that, raw pages are as long as the page.
+    /// The cache without compression that everything is set against, and its options. Of the lengths that hold what an
+    /// access wants it is the fastest, the shortest of equals; where the page is shorter than that, raw pages are as
+    /// long as the page.
     pub(super) fn raw(&self, options: &Options) -> Result<(Options, Point), LabError> {
         let mut best: Option<(Options, Point)> = None;
         for options in self.raw_options(options) {
@@ -291,7 +294,7 @@ impl PageInput {
                 best = Some((options, raw));
             }
         }
-        best.ok_or_else(|| LabError::option("codec", "there is none"))
+        best.ok_or_else(|| LabError::option("codec", "no codec is available"))
     }
 
     fn raw_options(&self, options: &Options) -> Vec<Options> {
@@ -319,7 +322,7 @@ impl PageInput {
 }
 
 impl CodecBlocks {
-    /// The row for a page of so many bytes.
+    /// The row for a page of this size.
     fn costs(&self, page_bytes: u64, threads: u32) -> Option<&BlockCosts> {
         let mut of_page = self.blocks.iter().filter(|block| block.block_bytes == page_bytes);
         let exact = of_page.clone().find(|block| block.threads == threads);

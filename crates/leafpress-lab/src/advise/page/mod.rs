@@ -1,8 +1,10 @@
-//! The what-if page: one file, readable without a network, in which a reader moves sliders and sees what the model says.
+//! The what-if page: one file, readable without a network, in which a reader moves sliders and sees what the model
+//! says.
 //!
-//! [`page`] writes it from a [`PageInput`]. The recommendation, its reasons and tables are in the file as text, for readers without scripts.
-//! What moves is ours, in plain JavaScript beside this file: `model.js` reads between the nodes of the grid that [`crate::model`] was worked out
-//! on (`grid`) and multiplies with prices, `state.js` and `controls.js` are what the reader changes, `chart.js`, `draw.js` and `page.js` what is drawn.
+//! [`page`] writes it from a [`PageInput`]. The recommendation, its reasons and tables are in the file as text, for
+//! readers without scripts. The interactive part is plain JavaScript next to this file: `model.js` interpolates between
+//! the nodes of the grid on which [`crate::model`] was evaluated (`grid`) and multiplies with prices, `state.js` and
+//! `controls.js` are what the reader changes, `chart.js`, `draw.js` and `page.js` what is drawn.
 
 mod grid;
 mod html;

@@ -1,11 +1,11 @@
-// What happens in a cache, read between the nodes of the grid that the command worked out (grid.rs), and what it costs: what happens for one
-// access, each times its price. The model itself is not here.
+// Events per access in a cache, interpolated between the nodes of the grid that the command computed (grid.rs), and their cost:
+// events times prices. The model itself is not here.
 //
-// Options: { dataBytes, memoryBytes, pageBytes, accessBytes, codecs: [{ name, ratio, compressUs, decompressUs }], access (its name), deviceUs, deviceIops (or
-// null), hitUs, backgroundPct, workers, replacement ("clock", "lru", "ideal"), mostCompressed }.
+// Options: { dataBytes, memoryBytes, pageBytes, accessBytes, codecs: [{ name, ratio, compressUs, decompressUs }],
+// access (its name), deviceUs, deviceIops (or null), hitUs, backgroundPct, workers, replacement ("clock", "lru", "ideal"), mostCompressed }.
 
 const STEPS = 100;
-// Differences smaller than this, in microseconds, are rounding.
+// Differences below this, in microseconds, are rounding.
 const NOTHING_US = 1e-6;
 
 const clamp = (figure, least, most) => Math.min(Math.max(figure, least), most);
@@ -14,7 +14,7 @@ function floats(text) {
   return new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
 }
 
-// Where a figure lies among rising nodes: which two, and how far from the first to the second.
+// The position of a figure among ascending nodes: which two, and how far from the first to the second.
 function among(nodes, figure) {
   if (nodes.length < 2) return [0, 0, 0];
   let at = 1;
@@ -39,7 +39,7 @@ class Grid {
     return this.accesses.find((access) => access.name === name);
   }
 
-  // Raw pages, or compressed ones of a ratio, that so much memory has room for.
+  // Raw pages, or compressed ones of a ratio, that fit into this memory.
   room(pageBytes, ratio, memoryBytes, share) {
     const { table } = this.rooms.find((room) => room.page_bytes === pageBytes && room.ratio === ratio);
     const [low, high, down] = among(this.memoryLogs, Math.log(memoryBytes));
@@ -49,17 +49,17 @@ class Grid {
     return between(row(low), row(high), down) * memoryBytes / pageBytes;
   }
 
-  // What happens to an access of data of so many pages, with so many of them raw and compressed. A page holds so many pieces of what an access
-  // wants, or an access gets a page for each of `apart`.
+  // Events per access with this many pages of data, raw pages and compressed pages. A page holds `pieces`
+  // objects of an access, or an access gets a page for each of `apart`.
   events({ access, replacement, pieces, apart }, pages, rawPages, compressedPages) {
     const most = this.fits[this.fits.length - 1];
     const raw = Math.min(rawPages / pages, most);
     const compressed = Math.min(compressedPages / pages, most - raw);
     const fits = raw + compressed;
     const all = this.access(access).replacements.filter((of) => of.replacement === replacement);
-    // Of even access there is one table: all pages are alike, whatever they hold.
+    // Uniform access has a single table: all pages are alike.
     const found = all.find((of) => of.pieces === pieces) ?? all[0];
-    // Nodes lie as squares do: between them a root is nearer to a line.
+    // Nodes are spaced quadratically: a square root between them is closer to linear.
     const [low, high, down] = among(this.fits.map(Math.sqrt), Math.sqrt(fits));
     const [left, right, across] = among(this.parts, fits > 0 ? compressed / fits : 0);
     const [small, large, along] = among(found.logs, Math.log(pages / apart));
@@ -69,7 +69,7 @@ class Grid {
       const of = (table) => between(row(table, low), row(table, high), down);
       return between(of(found.tables[small]), of(found.tables[large]), along);
     };
-    // Without a place for compressed pages none is compressed.
+    // Without room for compressed pages none is compressed.
     const [rawHits, compressedHits] = [figure(0), compressedPages > 0 ? figure(1) : 0];
     return { rawHits, compressedHits, compressions: compressedPages > 0 ? figure(2) : 0 };
   }
@@ -77,7 +77,7 @@ class Grid {
 
 class Model {
   constructor(options, grid) {
-    // `mostCompressed`: the most of the memory that is recommended for compressed pages, as the command has it.
+    // `mostCompressed`: the recommended maximum of the memory for compressed pages, as in the command.
     this.options = options;
     this.grid = grid;
     this.pages = options.dataBytes / options.pageBytes;
@@ -106,7 +106,7 @@ class Model {
     const usPerPage = freeUs + codecUs;
     const asked = usPerPage > 0 ? workers * 1e6 / usPerPage : Infinity;
     const pagesPerSecond = deviceIops !== null && hitRatio < 1 ? Math.min(asked, deviceIops / (1 - hitRatio)) : asked;
-    // `freeUs` is microseconds a page if the codec took no time.
+    // `freeUs` is microseconds per page with a codec that costs no time.
     return { share, hitRatio, usPerPage, pagesPerSecond, freeUs };
   }
 
@@ -115,7 +115,7 @@ class Model {
     return Array.from({ length: STEPS + 1 }, (_, at) => this.point(codec, at / STEPS));
   }
 
-  // From which share on a codec is faster than no compression, up to which, and where it is best.
+  // The shares from and up to which a codec is faster than no compression, and its best share.
   evaluate(codec, raw) {
     const curve = this.curve(codec);
     const over = (point) => point.usPerPage - raw.usPerPage;
@@ -125,7 +125,7 @@ class Model {
     const last = curve.findLastIndex(wins);
     let breakEven = { kind: "never" };
     if (first > 0) {
-      // Something compressed costs something at once: the curve begins above where nothing is.
+      // Any compression has a cost at once: the curve begins above that of no compression.
       const before = first === 1 ? this.point(codec, 1e-4) : curve[first - 1];
       breakEven = wins(before) ? { kind: "at_once" } : { kind: "share", share: crossing(before, curve[first]) };
     }
@@ -136,7 +136,7 @@ class Model {
     return { codec, curve, breakEven, paysUntil, best };
   }
 
-  // Bytes of memory that a cache without compression needs to be as fast, or null.
+  // Bytes of memory that an uncompressed cache needs for the same speed, or null.
   rawMemoryFor(usPerPage) {
     const over = (log) => this.raw(Math.exp(log)).usPerPage - usPerPage;
     let [low, high] = [Math.log(this.options.pageBytes), Math.log(2 * this.options.dataBytes + 1048576)];

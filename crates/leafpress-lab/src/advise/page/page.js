@@ -1,6 +1,6 @@
-// The page: computes the figures again when something is changed, and draws what changed.
+// The page: recomputes the figures after a change, and redraws what changed.
 
-// Points of the charts over memory and over data, each from a tenth to ten times what is there now.
+// Points of the charts over memory and over data, each from a tenth to ten times the current value.
 const SPREAD = Array.from({ length: 25 }, (_, at) => 10 ** ((at - 12) / 12));
 const DASHED = "7 5";
 const DOTTED = "3 4";
@@ -28,7 +28,7 @@ class Page {
       width = entry.contentRect.width;
       requestAnimationFrame(() => this.redraw());
     }).observe(document.querySelector("main"));
-    // Charts are drawn for the width of paper: what they are scaled to is no longer readable.
+    // Redraw charts for the width of paper: scaled ones would be unreadable.
     window.addEventListener("beforeprint", () => this.drawFor({ wide: 640, narrow: 330 }));
     window.addEventListener("afterprint", () => this.drawFor(null));
     this.update();
@@ -54,7 +54,7 @@ class Page {
     return new Model({ ...this.state.options(page), ...change }, this.grid);
   }
 
-  // What everything is set against: raw pages of the size that is fastest for them, the shortest of equals.
+  // The reference: raw pages of the fastest size, the smallest of equals.
   findRaw() {
     this.raw = null;
     for (const page of this.state.rawPages()) {
@@ -86,7 +86,7 @@ class Page {
     this.toAddress = setTimeout(() => this.writeHash(), 300);
   }
 
-  // As the page begins its figures are the command's own, to the last digit.
+  // Initially the figures are the command's own, to the last digit.
   takeStart() {
     const { raw, here, worth, codecs } = this.input.start;
     const figures = (point) => ({ share: point.share, hitRatio: point.hit_ratio, usPerPage: point.us_per_page, pagesPerSecond: point.pages_per_second });
@@ -106,7 +106,7 @@ class Page {
   writeHash() {
     const hash = this.state.hash();
     if (location.hash.replace(/^#/, "") === hash) return;
-    // Replaces the entry in the history: a slider's way is not one to go back on step by step.
+    // Replaces the history entry, so that dragging a slider does not fill the history.
     location.replace(`#${hash}`);
   }
 
@@ -119,7 +119,7 @@ class Page {
     }));
   }
 
-  // Hit ratios over sizes of the data: as it is asked for, and evenly, without compression and with.
+  // Hit ratios by size of the data: with the given access and with uniform access, compressed and uncompressed.
   overData() {
     const { options } = this.model;
     if (this.state.traced()) return [];

@@ -13,7 +13,7 @@ pub(super) struct Start {
     /// The cache without compression that everything is set against, and the length of its pages.
     pub raw: Point,
     pub raw_page_bytes: u64,
-    /// What is recommended.
+    /// The recommendation.
     pub here: Point,
     /// Bytes of memory that a cache without compression needs to be as fast.
     pub worth: Option<f64>,
@@ -53,7 +53,7 @@ impl Pays {
 }
 
 impl Start {
-    /// The figures where the page begins, and the model worked out beside the same cache without compression.
+    /// The initial figures of the page: the model with compression, and the same cache without.
     ///
     /// # Errors
     /// As [`Model::of`].
@@ -91,7 +91,7 @@ impl Start {
         Ok((start, outcome))
     }
 
-    /// Shares of the memory at which figures are told.
+    /// Shares of the memory at which figures are shown.
     pub(super) fn shares(&self) -> impl Iterator<Item = f64> {
         std::iter::once(self.here.share).chain(self.codecs.iter().map(|codec| codec.best.share))
     }

@@ -1,10 +1,11 @@
-// What the reader may change, how it is read and written, in the page's address too, and the model's options that follow of it.
+// The adjustable state, how it is read and written (also in the page's address), and the model's options derived from it.
 
-// `input` is what the page was made with, in crates/leafpress-lab/src/advise/page/input.rs's words.
+// `input` is the page's input, with the field names of crates/leafpress-lab/src/advise/page/input.rs.
 
 const LARGEST_BYTES = 2 ** 60;
 
-// Bounds are those of crates/leafpress-lab/src/model/options.rs, and of the grid: memory and data go from a hundredth to a hundred times theirs.
+// Bounds are those of crates/leafpress-lab/src/model/options.rs, and of the grid: memory and data range from a hundredth to
+// a hundred times the initial ones.
 function fieldsOf(input, grid) {
   const bytes = { parse: parseBytes, text: bytesText, log: true };
   const number = { parse: parseNumber, text: (figure) => String(Number(figure.toPrecision(4))) };
@@ -27,7 +28,7 @@ function parseNumber(text) {
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(word) ? Number(word) : NaN;
 }
 
-// As crates/leafpress-lab/src/bytes.rs: with B alone powers of 1000, else of 1024.
+// As in crates/leafpress-lab/src/core/bytes.rs: powers of 1000 with B alone, else of 1024.
 function parseBytes(text) {
   const found = /^(\d+\.?\d*|\.\d+)([kmgtpe]?)(i?b|bytes)?$/i.exec(text.trim().replace(/[\s,]/g, ""));
   if (!found) return NaN;
@@ -65,7 +66,7 @@ class State {
     this.now = { ...this.first };
   }
 
-  // Whether the value could be taken.
+  // Whether the value was valid.
   set(key, value) {
     const field = this.fields[key];
     if (field) {
@@ -92,12 +93,12 @@ class State {
     return true;
   }
 
-  // Pages of another size take the device another time: as much more or less as was measured.
+  // Latency of pages of another size: scaled as measured.
   setPage(page) {
     [this.now.device, this.now.iops, this.now.page] = [this.deviceUs(page), this.deviceIops(page), page];
   }
 
-  // What a read of a page of this size takes: as the command has it, times what the reader changed.
+  // Read latency of a page of this size: the command's, scaled by the reader's change.
   deviceUs(page) {
     const us = (bytes) => this.input.reads.find((read) => read.block_bytes === bytes)?.us;
     const [before, after] = [us(this.now.page), us(page)];
@@ -117,17 +118,17 @@ class State {
     this.now = { ...this.first };
   }
 
-  // What is not as it was first, as `key=value&..`.
+  // Differences from the initial state, as `key=value&..`.
   hash() {
     const changed = Object.entries(this.now).filter(([key, value]) => value !== this.first[key]);
     return changed.map(([key, value]) => `${key}=${encodeURIComponent(value ?? "none")}`).join("&");
   }
 
-  // What cannot be read stays as it was first.
+  // Invalid values keep their initial state.
   readHash(hash) {
     this.reset();
     const words = new URLSearchParams(hash.replace(/^#/, ""));
-    // The device's figures, if they are there, are those for this page.
+    // The device's figures, if present, are those for this page.
     const page = Number(words.get("page") ?? NaN);
     if (this.pages.includes(page)) this.set("page", page);
     for (const [key, text] of words) {
@@ -141,12 +142,12 @@ class State {
     return this.grid.accesses[0].replacements.map((of) => of.replacement);
   }
 
-  // Whether pages are asked for as a trace has it, whose data is as large as it is.
+  // Whether the access is a trace, which determines the size of the data.
   traced() {
     return this.input.traced && this.now.access === this.first.access;
   }
 
-  // What the codec takes for a page of this size; null where it was not measured.
+  // The codec's cost for a page of this size; null if not measured.
   costs(codec, page) {
     const blocks = codec.blocks.filter((block) => block.block_bytes === page);
     const block = blocks.find((block) => block.threads === this.now.threads) ?? blocks[0];
@@ -160,7 +161,7 @@ class State {
     };
   }
 
-  // Sizes of pages that raw pages may have, as input.rs has it: those that hold what an access wants, or the page's own.
+  // Sizes that raw pages may have, as in input.rs: at least the access size, or the page's own.
   rawPages() {
     const { now, input } = this;
     if (input.traced || now.page < now.wants || input.reads.length === 0) return [now.page];
@@ -189,7 +190,7 @@ class State {
   }
 }
 
-// Those that all codecs were measured with.
+// Page sizes that all codecs were measured with.
 function pageSizes(input) {
   const sizes = input.codecs.map((codec) => new Set(codec.blocks.map((block) => block.block_bytes)));
   return [...sizes[0]].filter((size) => sizes.every((other) => other.has(size))).sort((one, other) => one - other);

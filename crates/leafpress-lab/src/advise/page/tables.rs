@@ -12,7 +12,7 @@ use crate::report::html::{cell, lines, row, scrolled};
 use crate::report::numbers::{brief, thousands};
 use crate::report::palette::{colours, css};
 
-/// Files in a table; more are no reading.
+/// Maximum number of files in a table.
 const MAX_FILES: usize = 50;
 
 /// A table under its caption.
@@ -30,7 +30,7 @@ fn details(is_open: bool, summary: &str, content: &Markup) -> Markup {
     html! { details open[is_open] { summary { (summary) } (content) } }
 }
 
-/// The tables that stand at the end, folded away.
+/// Collapsed tables at the end.
 pub(super) fn all(input: &PageInput, outcome: &Outcome) -> Markup {
     html! {
         section {
@@ -76,7 +76,7 @@ fn predicted(outcome: &Outcome) -> Markup {
         })
         .collect();
     let caption = format!(
-        "Where it pays: without compression a page takes {} us, {:.2}% are hits",
+        "Where it pays: uncompressed, {} us per page, {:.2}% hits",
         brief(outcome.raw.us_per_page),
         outcome.raw.hit_ratio * 100.0
     );
@@ -106,7 +106,7 @@ fn codecs(input: &PageInput) -> Markup {
     });
     let head = ["codec", "block", "threads", "ratio", "compress us", "decompress us"];
     table(
-        "Ratio and microseconds a block",
+        "Ratio and microseconds per block",
         &head,
         &measured.chain(copies).collect::<Vec<_>>(),
     )
@@ -125,10 +125,10 @@ fn device(input: &PageInput) -> Markup {
         ])
     });
     let head = ["block", "reads/s", "MB/s", "mean us", "p50 us", "p99 us"];
-    table("The device by length of blocks", &head, &rows.collect::<Vec<_>>())
+    table("The device by block size", &head, &rows.collect::<Vec<_>>())
 }
 
-/// What was predicted beside what was measured.
+/// Predictions and measurements.
 pub(super) fn verify(rows: &[VerifyRow], says: &[String]) -> Markup {
     let cells = rows.iter().map(|one| {
         row(&[
@@ -151,7 +151,7 @@ pub(super) fn verify(rows: &[VerifyRow], says: &[String]) -> Markup {
         "\nmeasured",
         "us per page,\npredicted",
         "\nmeasured",
-        "hit, points off",
+        "hit error,\npoints",
         "us, % off",
     ];
     html! {
@@ -160,7 +160,7 @@ pub(super) fn verify(rows: &[VerifyRow], says: &[String]) -> Markup {
             @for sentence in says { p { b { (sentence) } } }
             (table("Predicted and measured", &head, &cells.collect::<Vec<_>>()))
             p.faint {
-                "Off: measured over predicted, + is slower. !: more than " (format!("{:.0}", HIT_OFF * 100.0)) " points or "
+                "Error: measured over predicted, + is slower. !: more than " (format!("{:.0}", HIT_OFF * 100.0)) " points or "
                 (format!("{:.0}", US_OFF * 100.0)) "% off."
             }
         }
@@ -205,7 +205,7 @@ pub(super) fn files(input: &PageInput) -> Markup {
                     (details(
                         *length == input.page_bytes,
                         &format!("Blocks of {}", Bytes(*length)),
-                        &table("Raw bytes over stored ones", &head, rows),
+                        &table("Raw bytes over stored bytes", &head, rows),
                     ))
                 }
             }

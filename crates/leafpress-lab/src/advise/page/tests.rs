@@ -12,7 +12,7 @@ mod browser;
 mod driven;
 mod nodes;
 
-/// What a file could be called by somebody who means harm.
+/// A hostile file name.
 const HOSTILE: &str =
     "</script><script>window.harmed = 1</script><img src=x onerror=\"window.harmed=1\">{{host}}&amp;\u{2028}'";
 

@@ -1,10 +1,10 @@
-//! What is measured around a run and by it, in figures that other work on the machine touches little.
+//! Measurements around a run and by it, in figures that other work on the machine affects little.
 
 use crate::advise::cold::Cold;
 use crate::core::statistics::upper_median;
 use crate::pool::{Outcome, Sample};
 
-/// What the device and a codec take at one moment, measured by themselves.
+/// Current cost of the device and a codec, measured separately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing {
     pub device_us: f64,
@@ -25,7 +25,8 @@ impl Standing {
     }
 }
 
-/// Microseconds a page: the median of the run's windows, which other work on the machine that stops everything for a while does not touch.
+/// Microseconds per page: the median of the run's windows, which other work on the machine that stops everything for a
+/// while does not touch.
 pub(super) fn us_per_page(outcome: &Outcome, workers: usize) -> Option<f64> {
     let of = |sample: &Sample| sample.length_seconds * 1e6 * workers as f64 / sample.acquisitions as f64;
     let windows = outcome
@@ -35,8 +36,8 @@ pub(super) fn us_per_page(outcome: &Outcome, workers: usize) -> Option<f64> {
     upper_median(windows.map(of).collect()).or_else(|| outcome.us_per_page())
 }
 
-/// The share of the memory for pages that compressed ones took, 0 to 1: the mean over the measured time. Where the pool finds the share, what it
-/// is meant to be and what it is differ for a while.
+/// The share of the memory for pages that compressed ones took, 0 to 1: the mean over the measured time. Where the pool
+/// finds the share, what it is meant to be and what it is differ for a while.
 pub(super) fn held_share(outcome: &Outcome) -> f64 {
     let held = outcome.samples.iter().filter(|sample| sample.measured).map(|sample| {
         let (raw, compressed) = (sample.held.raw_space_bytes, sample.held.compressed_space_bytes);

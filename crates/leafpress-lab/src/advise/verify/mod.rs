@@ -1,13 +1,13 @@
 //! Predicted against measured: the page pool on the sample's pages, at a scale that fits, over a simulated device.
 //!
-//! The proportion of memory to data, the length of blocks, the law of access, workers and the device's latency are those of the question. The
-//! prediction is the model's with the ratio of the suite; from the pool itself it takes only what a hit on a raw page costs. The simulated
-//! device, since a sleep lasts longer than it is asked to, and the codec, since other work on the machine comes and goes, are measured by
-//! themselves before and after each run.
+//! The proportion of memory to data, the block size, the access distribution, workers and the device's latency are
+//! those of the question. The prediction is the model's with the ratio of the suite; from the pool itself it takes only
+//! the cost of a hit on a raw page. The simulated device, since a sleep lasts longer than requested, and the codec,
+//! since other work on the machine comes and goes, are measured by separately before and after each run.
 //!
-//! With a fixed share the pool has no threads of its own, so that all compressions are waited for, as the model charges them. It needs one to
-//! find the share by itself. Nobody waits for what that one compresses, but it has to be woken, and finding the share takes time too: together
-//! they come to about as much, and the prediction is the same.
+//! With a fixed share the pool has no threads of its own, so that accesses wait for all compressions, as in the model.
+//! It needs one to find the share. No access waits for that thread's compressions, but waking it and finding the share
+//! take time too: together they cost about the same, and the prediction is equal.
 
 mod measured;
 mod setup;
@@ -30,9 +30,9 @@ use crate::model::{Access, Point};
 
 /// Hit ratios that are further off than this, 0 to 1, are flagged.
 pub const HIT_OFF: f64 = 0.02;
-/// Microseconds a page that are further off than this share are flagged.
+/// Relative error of microseconds per page from which a run is flagged.
 pub const US_OFF: f64 = 0.15;
-/// What is run.
+/// The runs to do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerifyOptions {
     /// Codecs; none is the best one of the advice, and the next one where the two are too close to call.
@@ -60,7 +60,7 @@ impl Default for VerifyOptions {
     }
 }
 
-/// A run of the pool beside its prediction.
+/// A run of the pool and its prediction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// The codec.
@@ -69,17 +69,17 @@ pub struct Comparison {
     pub share_pct: Option<u8>,
     /// The share that the pool held on average, 0 to 1.
     pub share: f64,
-    /// Microseconds of a read of the simulated device, measured by itself before and after the run.
+    /// Read latency of the simulated device in microseconds, measured separately before and after the run.
     pub device_us: f64,
-    /// Microseconds of the codec behind a wait for the device, measured by itself before and after the run.
+    /// Microseconds of the codec after a wait for the device, measured separately before and after the run.
     pub codec_us: Cold,
-    /// What the model predicts at that share.
+    /// The model's prediction at that share.
     pub predicted: Point,
     /// The hit ratio that was measured, 0 to 1.
     pub hit_ratio: f64,
-    /// Microseconds a page that were measured.
+    /// Measured microseconds per page.
     pub us_per_page: f64,
-    /// Pages a second that were measured.
+    /// Measured pages per second.
     pub pages_per_second: f64,
 }
 
@@ -89,7 +89,7 @@ impl Comparison {
         self.hit_ratio - self.predicted.hit_ratio
     }
 
-    /// By which share the measured microseconds a page are over the predicted ones.
+    /// Relative excess of the measured over the predicted microseconds per page.
     pub fn us_off(&self) -> f64 {
         self.us_per_page / self.predicted.us_per_page.max(1e-9) - 1.0
     }
@@ -109,9 +109,9 @@ pub struct Verification {
     pub block_bytes: u64,
     /// Memory of the pool in bytes.
     pub memory_bytes: u64,
-    /// How pages were asked for.
+    /// Access distribution of pages.
     pub access: String,
-    /// Microseconds a read that were asked of the simulated device.
+    /// Configured microseconds per read of the simulated device.
     pub device_us: u64,
     /// Microseconds of a hit on a raw page, measured with all pages in memory.
     pub hit_us: f64,
@@ -128,8 +128,8 @@ pub struct Verification {
 /// Runs the pool.
 ///
 /// # Errors
-/// [`LabError::Option`] when the question is one that the pool cannot be asked, or a codec was not measured; [`LabError::Io`] when no file
-/// of pages can be made; [`LabError::Cancelled`] before the first run ended.
+/// [`LabError::Option`] when the question is one that the pool cannot be asked, or a codec was not measured;
+/// [`LabError::Io`] when no file of pages can be made; [`LabError::Cancelled`] before the first run ended.
 pub fn verify(
     advice: &Advice,
     options: &VerifyOptions,
@@ -141,7 +141,7 @@ pub fn verify(
         _ => {
             return Err(LabError::option(
                 "verify",
-                "the pool is asked for pages by a law, and not by a trace: leave it out, or give --distribution a law that is like the trace",
+                "cannot be used with a trace: omit it, or give --distribution a distribution that resembles the trace",
             ));
         }
     };

@@ -1,4 +1,4 @@
-//! What all runs of a verification have in common: pages, a simulated device, a proportion of memory to data.
+//! The common setup of a verification's runs: pages, a simulated device, a proportion of memory to data.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,22 +29,22 @@ use crate::suite::SamplePages;
 
 /// Seconds that the simulated device is measured each time.
 const DEVICE_SECONDS: f64 = 0.6;
-/// The share of a codec's times, the longest ones, that is left out: the pool has other work in between, too.
+/// The share of a codec's times, the longest ones, that is discarded: the pool does other work in between, too.
 const LEFT_OUT: f64 = 0.02;
 /// The windows of that.
 const DEVICE_WINDOW: Duration = Duration::from_millis(50);
 /// Seconds that hits on raw pages are measured.
 const HIT_SECONDS: f64 = 1.0;
-/// How often what is cached is to have changed before it is measured.
+/// Number of times that the cached pages turn over before the measurement.
 const TURNOVERS: f64 = 6.0;
 /// Bounds of the warm-up, in seconds.
 const WARM_UP: (f64, f64) = (3.0, 60.0);
 /// Least seconds of the warm-up of a pool that finds the share.
 const MIN_ADAPTING: f64 = 8.0;
-/// Fewer pages than this are no cache to speak of.
+/// Fewer pages than this are too few for a cache.
 const MIN_PAGES: u64 = 256;
 
-/// What all runs have in common.
+/// The common setup of all runs.
 pub(super) struct Setup<'a> {
     question: &'a Question,
     options: &'a VerifyOptions,
@@ -79,7 +79,7 @@ impl<'a> Setup<'a> {
             return Err(LabError::option(
                 "verify",
                 format!(
-                    "the sample has {count} whole blocks of {}, and less than {MIN_PAGES} are no cache: give a larger sample, or leave it out",
+                    "the sample has {count} whole blocks of {}, and at least {MIN_PAGES} are needed: use a larger sample, or omit it",
                     Bytes(block_bytes)
                 ),
             ));
@@ -101,8 +101,8 @@ impl<'a> Setup<'a> {
             return Err(LabError::option(
                 "verify",
                 format!(
-                    "{} of pages with as large a part in memory as of the data leave {} of memory, and a pool needs {}: \
-                     give a larger sample or --sample-bytes, or more --memory",
+                    "{} of pages in the same proportion to memory as the data leave {} of memory, and a pool needs {}: \
+                     use a larger sample or --sample-bytes, or more --memory",
                     about((count * block_bytes) as f64),
                     about(memory_bytes as f64),
                     about(least as f64)
@@ -176,7 +176,7 @@ impl<'a> Setup<'a> {
         Ok(verification)
     }
 
-    /// One run of the pool in a process of its own; `None` when it was cancelled.
+    /// Runs the pool once in its own process; `None` if cancelled.
     fn one(
         &self,
         run: PoolOptions,
@@ -198,7 +198,7 @@ impl<'a> Setup<'a> {
         Ok(sweep.lines.pop())
     }
 
-    /// A run on the pages, each asked for by itself.
+    /// A run on the pages, each requested separately.
     fn pool_of_pages(&self) -> PoolOptions {
         PoolOptions {
             raw: true,
@@ -260,7 +260,7 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// What a run measured beside what the model says; why there is nothing to compare.
+    /// Compares a run's measurement with the model; `Err` says why that is impossible.
     fn compare(
         &self,
         line: &Line,
@@ -278,7 +278,7 @@ impl<'a> Setup<'a> {
             return Ok(Err(format!("{name}: {} pages had WRONG BYTES", outcome.checks.wrong)));
         }
         let Some(us_per_page) = us_per_page(outcome, line.options.workers) else {
-            return Ok(Err(format!("{name}: no page was asked for")));
+            return Ok(Err(format!("{name}: no page was requested")));
         };
         let share = match line.compressed_percent() {
             Some(percent) => f64::from(percent) / 100.0,
@@ -318,12 +318,12 @@ impl<'a> Setup<'a> {
         match (line.us_per_page(), &line.failure) {
             (Some(us), _) => Ok(us),
             (None, failure) => Err(LabError::Child {
-                reason: failure.clone().unwrap_or_else(|| "no page was asked for".into()),
+                reason: failure.clone().unwrap_or_else(|| "no page was requested".into()),
             }),
         }
     }
 
-    /// What the device and the codec take now; `None` when it was cancelled.
+    /// Current cost of the device and the codec; `None` if cancelled.
     fn standing(&self, codec: Codec, cancel: &AtomicBool) -> Result<Option<Standing>, LabError> {
         let engine = codec
             .open(&EngineOptions::default())
@@ -334,7 +334,8 @@ impl<'a> Setup<'a> {
         Ok(codec_us.map(|codec_us| Standing { device_us, codec_us }))
     }
 
-    /// Microseconds of a read of the simulated device, the median of some windows, by as many threads as there are workers.
+    /// Microseconds of a read of the simulated device, the median of some windows, by as many threads as there are
+    /// workers.
     fn true_device_us(&self) -> Result<f64, LabError> {
         let length = Duration::from_secs_f64(DEVICE_SECONDS);
         let read = |worker: u32| -> io::Result<Vec<f64>> {
@@ -360,7 +361,7 @@ impl<'a> Setup<'a> {
             let done = threads.into_iter().map(|thread| {
                 thread
                     .join()
-                    .unwrap_or_else(|_| Err(io::Error::other("a thread that read the simulated device panicked")))
+                    .unwrap_or_else(|_| Err(io::Error::other("a thread reading the simulated device panicked")))
             });
             done.collect::<io::Result<Vec<_>>>()
         });
@@ -397,7 +398,7 @@ fn codecs(advice: &Advice, options: &VerifyOptions) -> Result<Vec<(Codec, CodecC
     let with_costs = codecs.into_iter().map(|codec| {
         let name = codec.to_string();
         let costs = measured(&name)
-            .ok_or_else(|| LabError::option("verify", format!("{name} was not measured: name it with --codecs too")))?;
+            .ok_or_else(|| LabError::option("verify", format!("{name} was not measured: list it in --codecs too")))?;
         Ok((codec, costs))
     });
     with_costs.collect()

@@ -8,7 +8,7 @@ use crate::report::paragraph::wrapped;
 use crate::report::table::{Part, of_parts};
 use crate::report::tsv::{self, word};
 
-/// The table, and what it is.
+/// The table, and its explanation.
 pub(in crate::advise) fn text(verification: &Verification) -> String {
     const HEADINGS: [&str; 9] = [
         "codec",
@@ -16,7 +16,7 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
         "device\nus",
         "hit %\npredicted",
         "\nmeasured",
-        "\npoints off",
+        "\nerror, pts",
         "us per page\npredicted",
         "\nmeasured",
         "\n% off",
@@ -46,7 +46,7 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
     let table = of_parts(HEADINGS, rows, 1, &PARTS);
     let off = verification.comparisons.iter().filter(|one| one.is_off()).count();
     let about = format!(
-        "{} pages of {} from the sample, {} of memory, {} access, a simulated device of {} us, {} s a run",
+        "{} pages of {} from the sample, {} of memory, {} access, a simulated device of {} us, {} s per run",
         thousands(verification.pages),
         Bytes(verification.block_bytes),
         about(verification.memory_bytes as f64),
@@ -57,13 +57,13 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
     let mut text = format!("Predicted and measured\n{}{table}\n", wrapped(&about, "", ""));
     let notes = [
         format!(
-            "Predicted by the model with the suite's ratio, device and codec as they were measured by themselves around each run, and {} us \
+            "Predicted by the model from the suite's ratio, the device and codec times measured separately around each run, and {} us \
              for a raw hit.",
             us(verification.hit_us)
         ),
-        "a: the pool found the share, with a thread of its own that compresses; predicted for the mean of what it held.".to_owned(),
+        "a: adaptive share, with a background thread that compresses; predicted for the mean share.".to_owned(),
         format!(
-            "Off: measured over predicted, + is slower. !: more than {} points or {}% off: {off} of {}.",
+            "Error: measured over predicted, + is slower. !: more than {} points or {}%: {off} of {}.",
             percent(HIT_OFF, 0),
             percent(US_OFF, 0),
             verification.comparisons.len()
@@ -77,7 +77,7 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
         text += &format!("FAILED: {failure}\n");
     }
     if verification.interrupted {
-        text += "INTERRUPTED: these are the runs that had ended.\n";
+        text += "INTERRUPTED: only finished runs are shown.\n";
     }
     text
 }

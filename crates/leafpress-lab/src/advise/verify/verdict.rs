@@ -1,10 +1,10 @@
-//! What a verification says of the advice, in sentences.
+//! Conclusions of a verification, in sentences.
 
 use super::{Comparison, Verification};
 use crate::advise::narrative::{percent, us};
 use crate::model::WITHIN_ERROR;
 
-/// A codec's best run beside the one in which nothing was compressed.
+/// A codec's best run, and the run without compression.
 struct Measured<'v> {
     codec: &'v str,
     raw: &'v Comparison,
@@ -39,7 +39,7 @@ impl<'v> Measured<'v> {
             (true, false) => "does NOT confirm that it does not pay",
         };
         format!(
-            "Measured: {} with {}% of the memory takes {} us a page, and {} us without compression: {}. That {judged} ({} predicted).",
+            "Measured: {} with {}% of the memory, {} us per page; uncompressed, {} us: {}. This {judged} ({} predicted).",
             self.codec,
             percent(self.best.share, 0),
             us(self.best.us_per_page),
@@ -66,7 +66,7 @@ pub(in crate::advise) fn sentences(verification: &Verification) -> Vec<String> {
     if let [first, second, ..] = measured.as_slice() {
         let more = second.best.us_per_page / first.best.us_per_page.max(1e-9) - 1.0;
         sentences.push(format!(
-            "Of these {} is the fastest; {} takes {}% more{}.",
+            "Fastest: {}; {} takes {}% longer{}.",
             first.codec,
             second.codec,
             percent(more, 1),
@@ -78,8 +78,10 @@ pub(in crate::advise) fn sentences(verification: &Verification) -> Vec<String> {
         ));
     }
     if sentences.is_empty() && !verification.comparisons.is_empty() {
-        sentences
-            .push("No gain was measured: it takes a run with share 0 and one with another (--verify-shares).".into());
+        sentences.push(
+            "No gain was measured: that requires a run with share 0 and one with another share (--verify-shares)."
+                .into(),
+        );
     }
     sentences
 }
@@ -133,11 +135,11 @@ mod tests {
         let said = |raw, best| sentences(&verification(&[("lz4", 0, 100.0, raw), ("lz4", 60, 60.0, best)])).join(" ");
         assert_eq!(
             said(110.0, 66.0),
-            "Measured: lz4 with 60% of the memory takes 66.0 us a page, and 110 us without compression: 40.0% less. That confirms that it \
+            "Measured: lz4 with 60% of the memory, 66.0 us per page; uncompressed, 110 us: 40.0% less. This confirms that it \
              pays (40.0% less predicted)."
         );
         assert!(
-            said(100.0, 98.0).contains("2.0% less. That does NOT confirm that it pays"),
+            said(100.0, 98.0).contains("2.0% less. This does NOT confirm that it pays"),
             "{}",
             said(100.0, 98.0)
         );

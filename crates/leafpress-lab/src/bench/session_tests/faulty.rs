@@ -1,4 +1,4 @@
-//! An index that keeps what it is given, and fails as it is told.
+//! An index that stores its records, and fails as configured.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;

@@ -1,9 +1,10 @@
-//! What is loaded, and what is wrong with it.
+//! The load, and detection of its errors.
 
 use super::*;
 use crate::bench::Operation;
 
-/// PiBench loads `records / threads` ids from each thread's first id on: of 100,001 records on two threads one is loaded twice.
+/// PiBench loads `records / threads` ids from each thread's first id on: of 100,001 records on two threads one is
+/// loaded twice.
 #[test]
 fn the_remainder_of_the_load_is_loaded() {
     for (records, threads) in [(10_001, 2), (7, 3), (2, 5), (1, 1)] {
@@ -18,7 +19,7 @@ fn the_remainder_of_the_load_is_loaded() {
     }
 }
 
-/// What is loaded depends on the seed, not on the threads.
+/// The loaded records depend on the seed, not on the threads.
 #[test]
 fn the_load_is_the_same_on_any_number_of_threads() {
     let contents = |threads: usize| {

@@ -1,4 +1,4 @@
-//! When a run ends and what it counts.
+//! The end of a run and its counts.
 
 use std::time::{Duration, Instant};
 
@@ -79,8 +79,8 @@ fn the_share_of_operations_told_is_measured() {
     }
 }
 
-/// A stall of the index delays, in an open loop, every operation that was meant to start meanwhile; a closed loop sees one slow
-/// operation: coordinated omission.
+/// A stall of the index delays, in an open loop, every operation that was meant to start meanwhile; a closed loop sees
+/// one slow operation: coordinated omission.
 #[test]
 fn an_open_loop_shows_what_a_closed_one_hides() {
     const STALL: Duration = Duration::from_millis(300);

@@ -85,7 +85,8 @@ fn reads_beside_inserts_find_their_keys() {
     }
 }
 
-/// Each YCSB workload on each index of ours, with pinned threads and background compaction: nothing fails, nothing is lost.
+/// Each YCSB workload on each index of ours, with pinned threads and background compaction: nothing fails, nothing is
+/// lost.
 #[test]
 fn ycsb_runs_on_every_index() {
     for name in [
@@ -111,7 +112,8 @@ fn ycsb_runs_on_every_index() {
             let outcome = &report.outcomes[0];
             let total = outcome.total();
             assert_eq!(total.completed, 4001, "{name} {workload}");
-            // `SkipMap::insert` takes the old entry out before the new one is in: who reads or updates it just then misses it.
+            // `SkipMap::insert` takes the old entry out before the new one is in: a concurrent read or update misses
+            // it.
             if name != "skiplist"
                 || outcome.of(Operation::Update).completed + outcome.of(Operation::ReadModifyWrite).completed == 0
             {

@@ -1,4 +1,4 @@
-//! Caches that a program brings beside those of the laboratory, which then knows nothing of what they are made of.
+//! Caches that a program adds to those of the laboratory, which knows nothing of their implementation.
 
 use std::sync::OnceLock;
 
@@ -9,12 +9,12 @@ use super::{Engine, Settings};
 /// A cache that a program brings, which keeps its records in files on a disk.
 #[derive(Debug, Clone, Copy)]
 pub struct AddedEngine {
-    /// What it is called in a list of caches.
+    /// Its name in a list of caches.
     pub name: &'static str,
     /// Whether it is compared where no list is given.
     pub is_default: bool,
-    /// Makes a new, empty cache. Its files go to [`DiskOptions::directory`](super::DiskOptions::directory), which is not there yet and is
-    /// removed when the process has ended.
+    /// Makes a new, empty cache. Its files go to [`DiskOptions::directory`](super::DiskOptions::directory), which is
+    /// not there yet and is removed when the process has ended.
     pub make: fn(&Settings) -> Result<Box<dyn Engine>, CacheError>,
 }
 
@@ -29,13 +29,13 @@ impl Eq for AddedEngine {}
 
 static ADDED: OnceLock<&'static [AddedEngine]> = OnceLock::new();
 
-/// Makes caches known to this process. A program calls it first of all, also where it is started again to measure one; only the first
-/// call counts.
+/// Makes caches known to this process. A program calls it first of all, also where it is started again to measure one;
+/// only the first call counts.
 pub fn add_engines(engines: &'static [AddedEngine]) {
     ADDED.get_or_init(|| engines);
 }
 
-/// Those that were added.
+/// The added caches.
 pub(super) fn added() -> &'static [AddedEngine] {
     ADDED.get().copied().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What holds of every cache, as checks that panic where it does not: for tests of this crate, and of programs that
+//! Conformance checks for every cache, which panic on failure: for tests of this crate, and of programs that
 //! [bring](super::add_engines) others.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Engine;
 
-/// Values come back as they were put last, short and long, until they are removed.
+/// Values are returned as last put, short and long, until they are removed.
 ///
 /// # Panics
 /// When they do not.
@@ -48,8 +48,8 @@ pub fn a_record_expires(name: &str, cache: &dyn Engine, ttl: Duration) {
     assert!(!cache.get(b"key", &mut value).unwrap(), "{name}");
 }
 
-/// While one thread puts more than the cache holds, and counts up the versions of a key as it goes, no other reads an older version of
-/// that key than one that was there, or another key's value.
+/// While one thread puts more than the cache holds, and counts up the versions of a key as it goes, no other reads an
+/// older version of that key than one that was there, or another key's value.
 ///
 /// # Panics
 /// When one does.

@@ -1,5 +1,5 @@
-//! What stands around a value in a cache that only keeps bytes: compression value by value, which is what one would try first, and the
-//! time at which it is over.
+//! The envelope of a value in a cache of plain bytes: per-value compression, the obvious approach, and the
+//! time at which it expires.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use leafpress::{CacheError, Codec};
 
 /// Bytes of a length or a time in front of a value.
 const WORD: usize = 4;
-/// Set in the length of a value that is stored as it is.
+/// Set in the length of a value that is stored uncompressed.
 const RAW: u32 = 1 << 31;
 
 /// Wraps values: `expiry, if they expire | raw length, if they are compressed | bytes`.
@@ -20,10 +20,10 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// Around values that are compressed so and live so long.
+    /// An envelope for values with this codec and time to live.
     ///
     /// # Errors
-    /// What the codec says, when it does not run here.
+    /// The codec's error, if it does not run here.
     pub(super) fn new(codec: Option<Codec>, ttl: Option<Duration>) -> Result<Self, CacheError> {
         let open = |codec: Codec| codec.open(&EngineOptions::default());
         Ok(Self {
@@ -38,10 +38,10 @@ impl Envelope {
         u32::try_from(self.started.elapsed().as_millis()).unwrap_or(u32::MAX)
     }
 
-    /// What is to be kept in place of a value.
+    /// Wraps a value for storage.
     ///
     /// # Errors
-    /// What the codec says.
+    /// The codec's error.
     pub fn wrap(&self, value: &[u8]) -> Result<Arc<[u8]>, CacheError> {
         if self.codec.is_none() && self.ttl.is_none() {
             return Ok(value.into());
@@ -70,7 +70,7 @@ impl Envelope {
     /// Replaces `value` by what was wrapped; false when its time is over.
     ///
     /// # Errors
-    /// What was kept is none that was wrapped.
+    /// The stored bytes are not a wrapped value.
     pub fn unwrap(&self, stored: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError> {
         let mut rest = stored;
         value.clear();

@@ -21,7 +21,7 @@ impl Leafpress {
         if let Some(disk) = &settings.disk {
             if disk.path.is_file() {
                 return Err(CacheError::Disk {
-                    reason: format!("{} is there already: name another file", disk.path.display()),
+                    reason: format!("{} exists already: use another file", disk.path.display()),
                 });
             }
             // A block device, that is: a file was refused above.
@@ -31,7 +31,7 @@ impl Leafpress {
         if let Some(disk) = settings.disk.as_ref().filter(|disk| disk.path.is_file()) {
             // It is open; without a name it is gone when this process is, however that ends.
             std::fs::remove_file(&disk.path).map_err(|error| CacheError::Disk {
-                reason: format!("{}: cannot remove its name: {error}", disk.path.display()),
+                reason: format!("{}: cannot unlink it: {error}", disk.path.display()),
             })?;
         }
         Ok(Self {
@@ -41,7 +41,7 @@ impl Leafpress {
     }
 }
 
-/// What failed on a disk, in words.
+/// Describes failures of the disk tier.
 fn disk_error(disk: &DiskStats) -> Option<String> {
     let failed = [
         (disk.write_errors, "writes"),

@@ -46,7 +46,7 @@ impl Peer {
         }
     }
 
-    /// Whether this build has it.
+    /// Whether this build includes it.
     pub(super) const fn is_compiled_in(self) -> bool {
         !matches!(self, Self::Foyer) || cfg!(feature = "foyer")
     }
@@ -63,7 +63,7 @@ pub enum EngineSpec {
     Added(&'static AddedEngine),
 }
 
-/// What can be named.
+/// The known names.
 fn known() -> String {
     let added: String = added::added().iter().map(|added| format!("{}, ", added.name)).collect();
     format!(
@@ -73,7 +73,7 @@ fn known() -> String {
 }
 
 impl EngineSpec {
-    /// What is compared where nothing else is asked for.
+    /// The default caches.
     pub fn default_list() -> Vec<Self> {
         let zstd = Some(Codec::Zstd { level: 3 });
         let mut engines = vec![Self::Leafpress(None, Policy::default())];
@@ -114,7 +114,7 @@ impl EngineSpec {
         }
     }
 
-    /// That this build has it, and its codec runs here.
+    /// Checks that this build includes it, and that its codec runs here.
     pub(super) fn check(&self) -> Result<(), LabError> {
         let refuse = |reason: String| Err(LabError::option("engines", format!("{self}: {reason}")));
         let codec = match self {
@@ -131,10 +131,10 @@ impl EngineSpec {
                 };
             }
             Self::Other(peer, _) if !peer.is_compiled_in() => {
-                return refuse("this build is without it: build with the feature `foyer`".into());
+                return refuse("not in this build: build with the feature `foyer`".into());
             }
             Self::Other(_, codec) => codec,
-            // What it is made with is known when it is made.
+            // Its settings are known only when it is created.
             Self::Added(_) => return Ok(()),
         };
         match codec.map(|codec| codec.open(&EngineOptions::default())) {
@@ -160,7 +160,7 @@ impl EngineSpec {
             #[cfg(not(feature = "foyer"))]
             Peer::Foyer => Err(CacheError::Option {
                 option: "engines",
-                reason: "this build is without foyer".into(),
+                reason: "this build does not include foyer".into(),
             }),
         }
     }
@@ -222,12 +222,12 @@ impl FromStr for EngineSpec {
 
 serde_as_text!(EngineSpec);
 
-/// What a cache is made with.
+/// Settings of a cache.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What it is told that it may hold, in bytes.
+    /// Its configured capacity, in bytes.
     pub knob_bytes: u64,
-    /// Mean bytes of a key and its value, for those that want to know how many entries to expect.
+    /// Mean bytes of a key and its value, for caches that need an expected number of entries.
     pub record_bytes: f64,
     /// How long records live.
     pub ttl: Option<Duration>,
@@ -250,49 +250,49 @@ impl Settings {
         (self.knob_bytes as f64 / self.record_bytes.max(1.0)) as usize + 1
     }
 
-    /// What stands around values of a cache that does not compress, and that tells time only if `tells_time`.
+    /// The envelope of values in a cache that does not compress; `tells_time` if the cache expires records itself.
     ///
     /// # Errors
-    /// What the codec says, when it does not run here.
+    /// The codec's error, if it does not run here.
     pub fn envelope(&self, codec: Option<Codec>, tells_time: bool) -> Result<Envelope, CacheError> {
         Envelope::new(codec, self.ttl.filter(|_| !tells_time))
     }
 }
 
-/// How a cache stands.
+/// The state of a cache.
 #[derive(Debug, Clone, Default)]
 pub struct Standing {
-    /// Records in memory; `None` where it cannot tell them from those on its disk.
+    /// Records in memory; `None` if it does not distinguish them from those on its disk.
     pub records: Option<u64>,
-    /// What it says that it holds, in bytes.
+    /// Memory by its own accounting, in bytes.
     pub bytes_held: Option<u64>,
     /// Its tier on a disk, counted from the start.
     pub disk: Option<DiskFigures>,
-    /// What went wrong on the disk: a cache whose disk fails goes on without it.
+    /// Errors of the disk: a cache whose disk fails continues without it.
     pub disk_error: Option<String>,
 }
 
 /// A cache of byte strings.
 pub trait Engine: Send + Sync {
-    /// Replaces `value` by the key's value; false when it is not there. Whoever uses a value copies it out of the cache, or decodes it.
+    /// Replaces `value` by the key's value; returns false on a miss. The value is copied out of the cache, or decoded.
     ///
     /// # Errors
-    /// What the cache says.
+    /// The cache's error.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError>;
 
     /// Inserts or replaces.
     ///
     /// # Errors
-    /// What the cache says.
+    /// The cache's error.
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<(), CacheError>;
 
-    /// Removes the key, if it is there.
+    /// Removes the key, if it exists.
     ///
     /// # Errors
-    /// What the cache says.
+    /// The cache's error.
     fn remove(&self, key: &[u8]) -> Result<(), CacheError>;
 
-    /// How it stands, once it has done what it put off.
+    /// Its state, after deferred work is done.
     fn standing(&self) -> Standing;
 }
 

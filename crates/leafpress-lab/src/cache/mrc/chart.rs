@@ -21,14 +21,15 @@ const SIZE: (u32, u32) = (1080, 460);
 const RADIUS: i32 = 6;
 
 const NOTES: [&str; 3] = [
-    "<b>LRU</b>'s hits of all sizes follow from what lies between two requests for a key (SHARDS, with a sample of the keys); <b>S3-FIFO</b>'s \
-     are those of small caches, each with a sample of the keys. An eviction by record as that of leafpress is nearer to S3-FIFO.",
-    "<b>As they are</b>: memory is keys, values and what was said for an entry. What a cache takes besides is not in it, so points of caches \
-     lie to the right of their curve.",
-    "<b>Compressed</b>: memory is what leafpress held for each byte of keys and values when it was filled with records of this work.",
+    "<b>LRU</b>: hit ratios of all sizes follow from reuse distances (SHARDS, on a sample of the keys). <b>S3-FIFO</b>: hit ratios \
+     are those of miniature caches, each on a sample of the keys. The per-record eviction of leafpress is closer to S3-FIFO.",
+    "<b>Uncompressed</b>: memory is keys, values and the configured overhead per entry. Other overhead is not included, so the points of measured \
+     caches lie to the right of their curve.",
+    "<b>Compressed</b>: memory is that of leafpress per byte of keys and values, measured by filling it with records of this workload.",
 ];
 
-/// The page's section; `points` are caches that were run, at bytes of memory and the share of the reads that they answered from it.
+/// The page's section; `points` are caches that were run, at bytes of memory and the share of the reads that they
+/// answered from it.
 ///
 /// # Errors
 /// [`LabError::Chart`] when it cannot be drawn.
@@ -43,19 +44,19 @@ pub(in super::super) fn section(curves: &HitCurves, options: &Options, points: &
         })
     };
     Ok(html! {
-        h2 { "Hits by memory" }
+        h2 { "Hit ratio by memory" }
         @if !options.engines.is_empty() { @for sentence in sentences(curves, options) { p { (sentence) } } }
         (legend(!points.is_empty()))
-        @if let Some(svg) = svg { (figure("Hits of caches of all sizes", &svg)) }
+        @if let Some(svg) = svg { (figure("Hit ratio by cache size", &svg)) }
         @for note in notes(curves) { p.faint { (note) } }
         (table(BY_SIZE, rows(by_size(curves, options))))
-        h3 { "Memory for so many hits" }
+        h3 { "Memory by hit ratio" }
         (table(BY_HITS, rows(by_hits(curves))))
         (crate::report::html::notes(&NOTES))
     })
 }
 
-/// A curve's colour: grey as they are, ours compressed.
+/// A curve's colour: grey uncompressed, ours compressed.
 fn hue(curve: Curve) -> RGBColor {
     let hues = colours(["none", "auto"].map(Some));
     hues[usize::from(curve.is_compressed())]
@@ -65,7 +66,7 @@ fn is_dashed(curve: Curve) -> bool {
     matches!(curve, Curve::S3Fifo | Curve::S3FifoCompressed)
 }
 
-/// A stroke of each line beside its name.
+/// A sample stroke for a line's name in the legend.
 fn legend(has_points: bool) -> Markup {
     html! {
         div.legend {
@@ -80,7 +81,7 @@ fn legend(has_points: bool) -> Markup {
                     (curve.name())
                 }
             }
-            @if has_points { span.faint { "points: caches that were run, at the most that their process grew by" } }
+            @if has_points { span.faint { "points: measured caches, at their peak RSS growth" } }
         }
     }
 }
@@ -110,7 +111,7 @@ fn chart(curves: &HitCurves, options: &Options, points: &[Point]) -> Result<Opti
     let highest = all().map(|(_, y)| y).fold(0.0, f64::max);
     let top = ((highest / 10.0 + 0.2).ceil() * 10.0).min(100.0);
     let told = words::lines(
-        "hits, % of the reads, by memory",
+        "hit ratio, %, by memory",
         Curve::ALL.into_iter().map(|curve| {
             let points = curves.points.iter();
             points.map(move |point| {
@@ -125,7 +126,7 @@ fn chart(curves: &HitCurves, options: &Options, points: &[Point]) -> Result<Opti
         let mut chart = framed(root, 62, 46).build_cartesian_2d(left..right, 0.0..top)?;
         let mut mesh = chart.configure_mesh();
         mesh.disable_x_mesh().disable_x_axis().y_labels(11);
-        plain(&mut mesh, "hits, % of the reads");
+        plain(&mut mesh, "hit ratio, %");
         mesh.y_label_formatter(&|hits| format!("{hits:.0}")).draw()?;
         let doublings = left.ceil() as i32..=right.floor() as i32;
         let step = doublings.clone().count().div_ceil(labels_across(size.0)).max(1);

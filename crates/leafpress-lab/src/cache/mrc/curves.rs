@@ -1,4 +1,4 @@
-//! Curves, and what is read off them.
+//! Curves, and lookups in them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,13 @@ use super::Held;
 /// One of the curves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Curve {
-    /// Least recently used, records as they are.
+    /// Least recently used, uncompressed.
     Lru,
-    /// The same, records compressed.
+    /// Least recently used, compressed.
     LruCompressed,
-    /// S3-FIFO, records as they are.
+    /// S3-FIFO, uncompressed.
     S3Fifo,
-    /// The same, records compressed.
+    /// S3-FIFO, compressed.
     S3FifoCompressed,
 }
 
@@ -21,12 +21,12 @@ impl Curve {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Lru, Self::LruCompressed, Self::S3Fifo, Self::S3FifoCompressed];
 
-    /// What it is called in charts.
+    /// Its name in charts.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Lru => "LRU, as they are",
+            Self::Lru => "LRU, uncompressed",
             Self::LruCompressed => "LRU, compressed",
-            Self::S3Fifo => "S3-FIFO, as they are",
+            Self::S3Fifo => "S3-FIFO, uncompressed",
             Self::S3FifoCompressed => "S3-FIFO, compressed",
         }
     }
@@ -36,7 +36,7 @@ impl Curve {
         matches!(self, Self::LruCompressed | Self::S3FifoCompressed)
     }
 
-    /// The policy's curve with records as they are, and with compressed ones.
+    /// The policy's uncompressed and compressed curves.
     pub(super) const POLICIES: [(&'static str, Self, Self); 2] = [
         ("LRU", Self::Lru, Self::LruCompressed),
         ("S3-FIFO", Self::S3Fifo, Self::S3FifoCompressed),
@@ -46,13 +46,13 @@ impl Curve {
 /// The hit ratios of caches of one size, 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct HitRatios {
-    /// Least recently used, records as they are.
+    /// Least recently used, uncompressed.
     pub lru: f64,
-    /// The same, records compressed.
+    /// Least recently used, compressed.
     pub lru_compressed: f64,
-    /// S3-FIFO, records as they are.
+    /// S3-FIFO, uncompressed.
     pub s3_fifo: f64,
-    /// The same, records compressed.
+    /// S3-FIFO, compressed.
     pub s3_fifo_compressed: f64,
 }
 
@@ -77,7 +77,7 @@ pub struct SizePoint {
     pub hits: HitRatios,
 }
 
-/// What caches of many sizes would answer.
+/// Hit ratios of caches of many sizes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HitCurves {
     /// Requests of the warm-up, of which nothing is counted.
@@ -90,9 +90,9 @@ pub struct HitCurves {
     pub rate: f64,
     /// The share of the keys that S3-FIFO's small caches have.
     pub miniature_rate: f64,
-    /// Bytes that an entry takes beside its key and value, where nothing is compressed.
+    /// Overhead of an uncompressed entry in bytes, in addition to key and value.
     pub entry_bytes: u64,
-    /// What records take compressed.
+    /// Memory of compressed records.
     pub held: Held,
     /// The curves, by ascending size.
     pub points: Vec<SizePoint>,
@@ -119,7 +119,8 @@ impl HitCurves {
         }
     }
 
-    /// The least memory that answers such a share of the reads, in bytes, and no less than the smallest size; [`None`] where no size does.
+    /// The least memory that answers such a share of the reads, in bytes, and no less than the smallest size; [`None`]
+    /// where no size does.
     pub fn memory_for(&self, curve: Curve, hit_ratio: f64) -> Option<f64> {
         let enough = self.points.iter().position(|point| point.hits.of(curve) >= hit_ratio)?;
         let (high, to) = (
@@ -140,8 +141,8 @@ const IN_A_DOUBLING: f64 = 4.0;
 /// The smallest size, as a part of all records: below it a sample has too few.
 const SMALLEST_ONE_IN: f64 = 1024.0;
 
-/// Sizes in even steps of their logarithm, such that `memory_bytes` is one of them: from a thousandth of all records, which take `all_bytes`,
-/// or a fourth of the memory, to where all fit.
+/// Sizes in even steps of their logarithm, such that `memory_bytes` is one of them: from a thousandth of all records,
+/// which take `all_bytes`, or a fourth of the memory, to where all fit.
 pub(super) fn sizes(memory_bytes: u64, all_bytes: f64) -> Vec<u64> {
     let (memory, all) = (memory_bytes as f64, all_bytes.max(1024.0));
     let least = (all / SMALLEST_ONE_IN).min(memory / 4.0);

@@ -1,4 +1,4 @@
-//! What records take in our cache: measured in one that is filled with them until it makes room.
+//! Measures the memory of records in our cache, by filling it until it evicts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,10 +14,10 @@ use crate::core::{Bytes, LabError};
 const MAX_MEMORY_BYTES: u64 = 64 << 20;
 /// Bytes between two looks at the cache, as a part of its memory.
 const LOOK_EVERY: u64 = 8;
-/// It is full enough when one record left for so many that are there.
+/// It is full once one record was evicted for this many that it holds.
 const ENOUGH_ONE_IN: u64 = 8;
 
-/// What our cache held of the work's records.
+/// Memory of the workload's records in our cache.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Held {
     /// The cache.
@@ -28,12 +28,12 @@ pub struct Held {
     pub records: u64,
     /// Bytes of their keys and values.
     pub user_bytes: u64,
-    /// All that it held beyond what it holds while it is empty, in bytes.
+    /// Its memory in excess of that while empty, in bytes.
     pub bytes_held: u64,
-    /// What it holds while it is empty, in bytes.
+    /// Its memory while empty, in bytes.
     #[serde(default)]
     pub empty_bytes: u64,
-    /// Records that had left; 0 where all of the work fits.
+    /// Evicted records; 0 if the whole workload fits.
     pub evicted: u64,
 }
 
@@ -49,10 +49,11 @@ impl Held {
     }
 }
 
-/// Fills a cache of the codec, and of the memory or less, with records of the work in no order, until it has made room for a while.
+/// Fills a cache of the codec, and of the memory or less, with records of the work in no order, until it has made room
+/// for a while.
 ///
 /// # Errors
-/// What the cache says; [`LabError::Option`] of `memory` when it keeps no record; [`LabError::Cancelled`].
+/// The cache's error; [`LabError::Option`] for `memory` when it keeps no record; [`LabError::Cancelled`].
 pub(super) fn measure(
     workload: &Workload,
     engine: EngineSpec,
@@ -77,11 +78,11 @@ pub(super) fn measure(
         next: 0,
     };
     filling.fill(cancel, &mut |bytes| progress(bytes as f64 / memory_bytes as f64 / 2.0))?;
-    // Fast as it was filled, it did not come to train its dictionary and compress all with it.
+    // It was filled too fast to train its dictionary and compress all records with it.
     cache.settle()?;
     let mut stats = cache.stats();
     if stats.evicted > 0 {
-        // What is held while records come and go has gaps, which are a part of what records take.
+        // Gaps from insertions and evictions count as memory of records.
         filling.fill(cancel, &mut |bytes| {
             progress(0.5 + bytes as f64 / memory_bytes as f64 / 2.0)
         })?;
@@ -89,7 +90,7 @@ pub(super) fn measure(
     }
     if stats.records == 0 {
         let reason = format!(
-            "{} keeps no record of this work: one may take an eighth of it",
+            "{} cannot hold a record of this workload: a record may be at most an eighth of the memory",
             Bytes(memory_bytes)
         );
         return Err(LabError::option("memory", reason));
@@ -110,12 +111,12 @@ struct Filling<'f> {
     cache: &'f Cache,
     /// Bytes between two looks.
     look_every: u64,
-    /// Keys that were inserted so far, some perhaps again.
+    /// Keys inserted so far, some perhaps repeatedly.
     next: u64,
 }
 
 impl Filling<'_> {
-    /// Inserts records until so many have left as are meant to, or each has come once.
+    /// Inserts records until the wanted number was evicted, or each was inserted once.
     fn fill(&mut self, cancel: &AtomicBool, progress: &mut dyn FnMut(u64)) -> Result<(), LabError> {
         let (mut key, mut value) = (Vec::with_capacity(MAX_KEY_BYTES), Vec::new());
         let before = self.cache.stats().evicted;

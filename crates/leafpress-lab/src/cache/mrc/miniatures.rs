@@ -1,5 +1,6 @@
-//! Caches in miniature: a policy of which no stack tells all sizes at once is run for each size on a sample of the keys, in as small a part of
-//! the size (Waldspurger, Saemundsson, Ahmad, Park, "Cache modeling and optimization using miniature simulations", ATC 2017).
+//! Miniature caches: a policy without the stack property is simulated for each size on a sample of the keys, in an
+//! equally small part of the size (Waldspurger, Saemundsson, Ahmad, Park, "Cache modeling and optimization using
+//! miniature simulations", ATC 2017).
 
 use leafpress_pages::pool::{PolicyKind, PolicySimulation};
 
@@ -15,7 +16,7 @@ pub(super) struct Miniatures<const N: usize> {
 }
 
 impl<const N: usize> Miniatures<N> {
-    /// Of the keys that the rate picks. [`None`] when there is no memory for it.
+    /// For the keys that the rate picks. [`None`] if there is not enough memory.
     pub(super) fn new(kind: PolicyKind, sizes: &[u64], rate: f64) -> Option<Self> {
         let caches = sizes.iter().map(|size| {
             let of_each: Vec<_> = (0..N)
@@ -32,12 +33,12 @@ impl<const N: usize> Miniatures<N> {
         })
     }
 
-    /// The share of the keys that is looked at.
+    /// The sampled share of the keys.
     pub(super) fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// A key is asked for; `counts` as in [`Shards::access`](super::shards::Shards::access).
+    /// Records a request for a key; `counts` as in [`Shards::access`](super::shards::Shards::access).
     pub(super) fn access(&mut self, key: u64, counts: bool, weigh: impl FnOnce() -> [u64; N]) {
         self.reads += u64::from(counts);
         if place(key) >= self.threshold {
@@ -52,7 +53,8 @@ impl<const N: usize> Miniatures<N> {
         }
     }
 
-    /// The share of the reads that the caches answered; what the sample has too many or too few of are hits, as in SHARDS-adj.
+    /// The share of the reads that the caches answered; what the sample has too many or too few of are hits, as in
+    /// SHARDS-adj.
     pub(super) fn hit_ratios(&self) -> [Vec<f64>; N] {
         let all = self.reads as f64 * self.rate;
         let correction = all - self.sampled_reads as f64;

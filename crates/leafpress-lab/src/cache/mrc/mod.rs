@@ -1,9 +1,10 @@
-//! How many reads caches of all sizes would answer, from one pass over what is asked for, with records as they are and compressed as ours
-//! keeps them.
+//! Miss-ratio curves: hit ratios of all cache sizes, from one pass over the requests, with records uncompressed and
+//! compressed as ours keeps them.
 //!
-//! An LRU cache's hits of every size follow from what was asked for between two reads of a key. Only a sample of the keys is looked at, by
-//! hash ([`shards`]). Of S3-FIFO, which our cache's eviction is nearer to, small caches are run on a sample, one for each size
-//! ([`miniatures`]). What a record takes compressed is measured in a cache of ours ([`held`]).
+//! An LRU cache's hits of every size follow from the requests between two reads of a key. Only a sample of the keys is
+//! used, by hash ([`shards`]). S3-FIFO, to which our cache's eviction is closer, is simulated by small caches on a
+//! sample, one for each size ([`miniatures`]). The memory of a compressed record is measured in a cache of ours
+//! ([`held`]).
 
 mod chart;
 mod curves;
@@ -24,32 +25,32 @@ pub(super) use table::{sentences, text, tsv};
 use crate::core::words::between;
 use crate::core::{Bytes, LabError};
 
-/// Which keys are looked at.
+/// The sampling of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sampling {
     /// This share of them, over 0 to 1: SHARDS with a fixed rate.
     Rate(f64),
-    /// At most so many: SHARDS with a fixed size, whose rate falls while keys come.
+    /// At most this many: SHARDS with a fixed size, whose rate falls as keys arrive.
     Keys(u64),
 }
 
-/// What curves are made with.
+/// Options of the curves.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MrcOptions {
-    /// Which keys are looked at.
+    /// The sampling of keys.
     pub sampling: Sampling,
-    /// Bytes that an entry takes beside its key and value in a cache that does not compress.
+    /// Overhead of an uncompressed entry in bytes, in addition to key and value.
     pub entry_bytes: u64,
 }
 
 /// Fewest and most keys of a sample.
 const SAMPLED_KEYS: (u64, u64) = (1000, 1 << 24);
-/// Most bytes of an entry beside its key and value.
+/// Maximum overhead of an entry.
 const MAX_ENTRY_BYTES: u64 = 1 << 16;
 
 impl Default for MrcOptions {
-    /// 65,536 keys, and 64 bytes an entry: memcached's header of an item is 56, with what its classes of sizes round up beside it.
+    /// 65,536 keys, and 64 bytes an entry: memcached's header of an item is 56, plus the rounding of its size classes.
     fn default() -> Self {
         Self {
             sampling: Sampling::Keys(1 << 16),
@@ -64,7 +65,7 @@ impl MrcOptions {
     pub(super) fn validate(&self) -> Result<(), LabError> {
         match self.sampling {
             Sampling::Rate(rate) if !(rate > 0.0 && rate <= 1.0) => {
-                let reason = format!("{rate} is not more than 0 and at most 1");
+                let reason = format!("{rate} must be greater than 0 and at most 1");
                 return Err(LabError::option("mrc-rate", reason));
             }
             Sampling::Rate(_) => {}

@@ -1,4 +1,4 @@
-//! The pass over what is asked for.
+//! The pass over the requests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,19 +17,20 @@ use crate::core::LabError;
 use crate::core::keys::{mix, unit};
 use crate::model::stack::NumberMap;
 
-/// Records as they are, and compressed.
+/// Uncompressed and compressed records.
 const WAYS: usize = 2;
-/// Requests between two looks at whether to go on.
+/// Requests between checks for cancellation.
 const LOOK_EVERY: u64 = 1 << 16;
-/// Fewest requests that are counted where keys are drawn, and most of a stage: a larger working set is not gone through.
+/// Fewest requests that are counted where keys are drawn, and most of a stage: a larger working set is not gone
+/// through.
 const DRAWN: (u64, u64) = (1_000_000, 1 << 27);
-/// What filling a cache takes of the time, about.
+/// Estimated share of the time for filling a cache.
 const FILLING: f64 = 0.4;
 
-/// Measures what records take and goes through the requests once.
+/// Measures the memory of records, and makes one pass over the requests.
 ///
 /// # Errors
-/// What our cache says, [`LabError::Cancelled`].
+/// Errors of our cache, [`LabError::Cancelled`].
 pub(in super::super) fn run(
     workload: &Workload,
     options: &Options,
@@ -42,7 +43,7 @@ pub(in super::super) fn run(
     let engine = engine.unwrap_or(EngineSpec::Leafpress(None, Policy::default()));
     let mut filled = 0.0_f64;
     let held = held::measure(workload, engine, options.memory_bytes, cancel, &mut |done| {
-        // What is held may shrink meanwhile.
+        // Held memory may shrink meanwhile.
         filled = done.clamp(filled, 1.0);
         progress(filled * FILLING);
     })?;
@@ -107,7 +108,8 @@ pub(in super::super) fn run(
     Ok(of_caches_that_can_be_built(curves))
 }
 
-/// The curves without the sizes that our cache does not take; where records are compressed, what an empty cache holds is no room for records.
+/// The curves without sizes that our cache does not support; for compressed records, an empty cache's memory is
+/// subtracted.
 fn of_caches_that_can_be_built(curves: HitCurves) -> HitCurves {
     let empty_bytes = curves.held.empty_bytes as f64;
     let sizes = curves.points.iter().map(|point| point.memory_bytes);
@@ -134,7 +136,7 @@ fn of_caches_that_can_be_built(curves: HitCurves) -> HitCurves {
     HitCurves { points, ..curves }
 }
 
-/// Requests of the warm-up and those that are counted: as many as a run of a cache has, as far as that is known before.
+/// Requests of the warm-up and counted requests: those of a cache's run, as far as known in advance.
 fn stages(options: &Options, workload: &Workload) -> (u64, u64) {
     let (keys, trace) = (workload.keys(), workload.trace_requests());
     let bound = |requests: u64| {
@@ -153,7 +155,7 @@ fn stages(options: &Options, workload: &Workload) -> (u64, u64) {
     (bound(options.warmup_operations.unwrap_or(warmup)), bound(counted))
 }
 
-/// Bytes of a record in each way. It is asked for keys of samples only, which it remembers.
+/// Bytes of a record in each way. Called only for sampled keys, and cached.
 struct Weights<'w> {
     workload: &'w Workload,
     entry_bytes: u64,
@@ -198,7 +200,7 @@ impl Pass<'_> {
             }
             let request = self.workload.next(&mut self.rng, &mut place);
             if request.is_lone || request.action == Action::Remove {
-                // Keys that never come again, and what no curve knows of.
+                // Keys that are never requested again, and are not part of any curve.
                 continue;
             }
             let is_read = matches!(request.action, Action::Read | Action::Look);

@@ -1,10 +1,11 @@
-//! SHARDS: an LRU cache's hits of every size, from a sample of the keys (Waldspurger, Park, Garthwaite, Ahmad, "Efficient MRC construction with
-//! SHARDS", FAST 2015).
+//! SHARDS: an LRU cache's hits of every size, from a sample of the keys (Waldspurger, Park, Garthwaite, Ahmad,
+//! "Efficient MRC construction with SHARDS", FAST 2015).
 //!
-//! A key is in the sample if its hash is below a threshold: all its requests, or none. What a cache must hold so that it still has a key is
-//! what the sample was asked for since, divided by the rate. With a fixed size the threshold falls whenever keys are too many, and those above
-//! it are forgotten; a request counts as one over the rate of its time. What the sample has too many or too few requests of is put right at the
-//! smallest size, as SHARDS-adj does: it is mostly whether the hottest keys are in it.
+//! A key is in the sample if its hash is below a threshold: all its requests, or none. The cache size at which a
+//! request for a key is a hit is the sampled requests since, divided by the rate. With a fixed size the threshold falls
+//! whenever keys are too many, and those above it are forgotten; a request counts as one over its current rate. The
+//! sample's excess or lack of requests is corrected at the smallest size, as SHARDS-adj does: it is mostly whether the
+//! hottest keys are in it.
 
 use std::collections::BinaryHeap;
 
@@ -12,7 +13,7 @@ use super::Sampling;
 use crate::core::keys::mix;
 use crate::model::stack::Stack;
 
-/// Hashes have so many bits, which a float has too.
+/// Bits of a hash; a float represents them exactly.
 const HASH_BITS: u32 = 53;
 
 /// A key's place among all, by which samples are taken.
@@ -32,13 +33,13 @@ pub(super) struct Shards<const N: usize> {
     sizes: Vec<f64>,
     threshold: u64,
     most_keys: Option<usize>,
-    /// The sample's keys behind their places, the highest on top: with a fixed size.
+    /// The sampled keys by hash, the highest on top: with a fixed size.
     order: BinaryHeap<(u64, u64)>,
     stack: Stack<N>,
-    /// Reads that hit from each size on, and behind those what needs more.
+    /// Reads that hit from each size on, followed by those that need more.
     hits: [Vec<f64>; N],
     reads: u64,
-    /// Those of the sample, each as often as it stands for.
+    /// Sampled reads, each weighted by its rate.
     sampled_reads: f64,
 }
 
@@ -60,7 +61,7 @@ impl<const N: usize> Shards<N> {
         }
     }
 
-    /// The share of the keys that is looked at.
+    /// The sampled share of the keys.
     pub(super) fn rate(&self) -> f64 {
         self.threshold as f64 / (1_u64 << HASH_BITS) as f64
     }
@@ -70,7 +71,7 @@ impl<const N: usize> Shards<N> {
         self.stack.len()
     }
 
-    /// A key is asked for. Only what `counts` is among the reads; the rest is what else moves a key to the top.
+    /// Records a request for a key. Only requests that `counts` are reads; others just move the key to the top.
     pub(super) fn access(&mut self, key: u64, counts: bool, weigh: impl FnOnce() -> [u64; N]) {
         self.reads += u64::from(counts);
         let place = place(key);

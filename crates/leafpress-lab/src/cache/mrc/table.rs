@@ -8,31 +8,31 @@ use crate::report::paragraph::wrapped;
 use crate::report::table::{Part, of_figures, of_parts};
 use crate::report::tsv::{self, Cell, number, word};
 
-/// Hit ratios that memory is told for.
+/// Hit ratios for which memory is reported.
 const TARGETS: [f64; 9] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99];
 
 /// Column headings of the table of sizes, and of that of hit ratios.
 pub(super) const BY_SIZE: [&str; 5] = [
     "memory",
-    "LRU hits %\nas they are",
+    "LRU hits %\nuncompressed",
     "\ncompressed",
-    "S3-FIFO %\nas they are",
+    "S3-FIFO %\nuncompressed",
     "\ncompressed",
 ];
 pub(super) const BY_HITS: [&str; 7] = [
     "hits %",
-    "LRU: memory\nas they are",
+    "LRU: memory\nuncompressed",
     "\ncompressed",
-    "\ntimes less",
-    "S3-FIFO: memory\nas they are",
+    "\nratio",
+    "S3-FIFO: memory\nuncompressed",
     "\ncompressed",
-    "\ntimes less",
+    "\nratio",
 ];
 
-/// The tables that [`BY_HITS`] stands in.
-const PARTS: [Part<'_>; 2] = [("", &[1, 2, 3]), ("The same with S3-FIFO", &[4, 5, 6])];
+/// The tables that use [`BY_HITS`].
+const PARTS: [Part<'_>; 2] = [("", &[1, 2, 3]), ("S3-FIFO", &[4, 5, 6])];
 
-/// All of it.
+/// Formats the curves.
 pub(in super::super) fn text(curves: &HitCurves, options: &Options) -> String {
     let mut text: String = notes(curves).iter().map(|note| wrapped(note, "", "  ")).collect();
     text += &format!("{}\n", of_figures(BY_SIZE.to_vec(), by_size(curves, options), 0));
@@ -49,11 +49,11 @@ pub(in super::super) fn text(curves: &HitCurves, options: &Options) -> String {
     text
 }
 
-/// How the curves came to be, and what a record takes.
+/// How the curves were computed, and the memory of a record.
 pub(super) fn notes(curves: &HitCurves) -> [String; 2] {
     let warmup = match curves.warmup_requests {
         0 => String::new(),
-        requests => format!(" behind {} of warm-up", thousands(requests)),
+        requests => format!(" after {} of warm-up", thousands(requests)),
     };
     let held = &curves.held;
     let left = match held.evicted {
@@ -63,14 +63,14 @@ pub(super) fn notes(curves: &HitCurves) -> [String; 2] {
     let user_bytes = held.user_bytes as f64 / held.records.max(1) as f64;
     [
         format!(
-            "hits by a cache's memory: {} requests{warmup}; LRU by SHARDS on {} keys ({}% of those asked for), S3-FIFO by small caches on {}% of all keys",
+            "hit ratio by memory: {} requests{warmup}; LRU by SHARDS on {} keys ({}% of those requested), S3-FIFO by miniature simulation on {}% of all keys",
             thousands(curves.requests),
             thousands(curves.sampled_keys),
             share(curves.rate),
             share(curves.miniature_rate),
         ),
         format!(
-            "a record as it is: key, value and {} bytes of an entry; compressed: {:.1} bytes for {user_bytes:.1} of key and value ({:.3} of them), as \
+            "uncompressed record: key, value and {} bytes of overhead; compressed: {:.1} bytes for {user_bytes:.1} of key and value (factor {:.3}), \
              measured with {} records in {} of {}{left}",
             curves.entry_bytes,
             held.per_record(),
@@ -120,25 +120,25 @@ pub(super) fn by_hits(curves: &HitCurves) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// What compression saves at the memory that was given, for each policy.
+/// The saving by compression at the given memory, for each policy.
 pub(in super::super) fn sentences(curves: &HitCurves, options: &Options) -> Vec<String> {
     let memory = options.memory_bytes as f64;
     let sentences = Curve::POLICIES.iter().map(|(policy, plain, compressed)| {
         let (with, without) = (curves.hit_ratio(*compressed, memory), curves.hit_ratio(*plain, memory));
         let now = format!(
-            "{policy}: {} answer {}% of the reads with compressed records and {}% with records as they are",
+            "{policy} at {}: {}% hits compressed, {}% uncompressed",
             about(memory),
             percent(with, 1),
             percent(without, 1)
         );
         match (curves.memory_for(*plain, with), curves.memory_for(*compressed, with)) {
             (Some(plain), Some(compressed)) => format!(
-                "{now}: the same hit ratio ({}%) takes {} in place of {}.",
+                "{now}. To reach {}%: {} compressed, {} uncompressed.",
                 percent(with, 1),
                 about(compressed),
                 about(plain)
             ),
-            _ => format!("{now}; no size here answers as many with records as they are."),
+            _ => format!("{now}. No size here reaches that uncompressed."),
         }
     });
     sentences.collect()

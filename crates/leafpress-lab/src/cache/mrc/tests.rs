@@ -23,7 +23,7 @@ fn bytes(key: u64) -> u64 {
     }
 }
 
-/// Requests by Zipf's law, and of each `scans` th one of a scan over keys that are asked for once in a while.
+/// Requests by Zipf's law, and of each `scans` th one of a scan over rarely requested keys.
 fn requests(count: u64, keys: u64, scans: Option<u64>) -> Vec<u64> {
     let chooser = Chooser::new(Distribution::Zipfian { theta: 0.99 }, keys, 7);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
@@ -34,7 +34,7 @@ fn requests(count: u64, keys: u64, scans: Option<u64>) -> Vec<u64> {
     drawn.collect()
 }
 
-/// An LRU cache of so many bytes, played through: the share of the requests behind the first `warmup` that it answers.
+/// Simulates an LRU cache of this many bytes; returns its hit ratio after the first `warmup` requests.
 fn played(requests: &[u64], warmup: usize, capacity: u64) -> f64 {
     let (mut order, mut last) = (std::collections::BTreeMap::new(), HashMap::new());
     let (mut held, mut hits) = (0, 0);
@@ -207,7 +207,7 @@ fn memory_and_hits_are_read_off_a_curve() {
     }
     assert_eq!(curves.hit_ratio(Curve::Lru, 1e15), 0.7000000000000001);
     assert_eq!(curves.memory_for(Curve::Lru, 0.75), None);
-    // Nothing is told of smaller caches than were looked at.
+    // Nothing is reported for caches smaller than those simulated.
     assert_eq!(curves.memory_for(Curve::LruCompressed, 0.01), Some(16.0 * mib));
     assert_eq!(curves.hit_ratio(Curve::LruCompressed, 8.0 * mib), 0.1);
     let none = HitCurves {
@@ -220,7 +220,7 @@ fn memory_and_hits_are_read_off_a_curve() {
     );
 }
 
-/// The curves beside the caches of the other tests.
+/// The curves of the other tests' caches.
 fn outcome() -> Outcome {
     let mut outcome = fixtures::outcome();
     outcome.mrc = Some(curves());
@@ -235,8 +235,8 @@ fn curves_are_a_table_a_chart_and_a_file() {
     assert!(text.lines().all(|line| line.chars().count() <= 130), "{text}");
     for part in [
         "leafpress of 64M, full",
-        "LRU: 64M answer 40.0% of the reads with compressed records and 20.0% with records as they are: the same hit ratio (40.0%) takes 64M \
-         in place of 256M.",
+        "LRU at 64M: 40.0% hits compressed, 20.0% uncompressed. To reach 40.0%: 64M compressed, 256M \
+         uncompressed.",
     ] {
         assert!(flat.contains(part), "no `{part}` in\n{text}");
     }
@@ -244,7 +244,7 @@ fn curves_are_a_table_a_chart_and_a_file() {
     // Eight of the caches, and the curves.
     assert_eq!(charts(&page), 9, "{}", page.len());
     for part in [
-        "Hits by memory",
+        "Hit ratio by memory",
         "4.0 times",
         "quick_cache+zstd:3",
         "S3-FIFO, compressed",
@@ -272,7 +272,7 @@ fn curves_alone_have_no_table_of_caches() {
     let page = html::page(&alone, "leafpress cache --mrc").unwrap();
     assert!(has_verdict(&page), "{page}");
     assert!(
-        !page.contains("Mops/s") && !page.contains("Knob") && page.contains("Hits by memory"),
+        !page.contains("Mops/s") && !page.contains("Knob") && page.contains("Hit ratio by memory"),
         "{page}"
     );
 }
@@ -318,7 +318,7 @@ fn a_work_is_gone_through_once() {
         "{:?}",
         curves.held
     );
-    // A fifth of the hot fifth, all of which was asked for, and of half of the others.
+    // A fifth of the hot fifth, all of which was requested, and of half of the others.
     let asked_for = workload.keys() as f64 * (0.2 + 0.8 * 0.51);
     assert!(
         (curves.sampled_keys as f64 / asked_for - 0.2).abs() < 0.01,

@@ -26,7 +26,7 @@ fn width(scenarios: usize) -> u32 {
     (scenarios as u32 * GROUP.0 + GROUP.1).clamp(WIDTH.0, WIDTH.1)
 }
 
-/// Whether there is room for one chart a line only.
+/// Whether only one chart per row fits.
 pub(super) fn is_wide(figure: &FigureOutcome) -> bool {
     width(figure.scenarios.len()) > WIDTH.0
 }
@@ -57,33 +57,33 @@ pub(super) fn charts(figure: &FigureOutcome) -> Result<Vec<Markup>, LabError> {
     };
     let mut drawn = vec![
         (
-            "Hits in memory",
-            draw("hits in memory", "% of the reads", &|_, m| {
+            "Hit ratio of the memory",
+            draw("hits in memory", "hit ratio, %", &|_, m| {
                 Some(m.memory_hit_ratio()? * 100.0)
             })?,
         ),
         (
-            "Operations with misses charged",
+            "Throughput with miss cost",
             draw("charged", "Mops/s", &|outcome, m| {
                 m.read_latency.as_ref()?;
                 Some(m.charged_throughput(&outcome.options)? / 1e6)
             })?,
         ),
         (
-            "Operations where nothing is read",
+            "Throughput of writes alone",
             draw("writes alone", "Mops/s", &|_, m| {
                 m.read_latency.is_none().then(|| m.throughput() / 1e6)
             })?,
         ),
         (
-            "Reads: 90% take at most",
+            "Reads: p90",
             draw("p90 of reads", "us", &|_, m| {
                 Some(m.read_latency.as_ref()?.p90_ns as f64 / 1e3)
             })?,
         ),
     ];
     if figure.options.figure == Figure::Fig11 {
-        let written = draw("written", "bytes for each that left the memory", &|_, m| {
+        let written = draw("written", "bytes per byte evicted from memory", &|_, m| {
             m.written_per_evicted()
         })?;
         drawn.push(("Bytes written to the disk", written));

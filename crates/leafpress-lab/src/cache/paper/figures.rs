@@ -1,4 +1,4 @@
-//! What the paper says of each figure: its scenarios, its results, and where our notes say nothing, what is taken here.
+//! The paper's figures: scenarios, results, and assumptions where the notes are silent.
 
 use super::super::{EngineSpec, PaperObjects, Peer};
 use super::scenario::{DiskSize, Locality, Plan, Scenario};
@@ -8,9 +8,9 @@ use leafpress::cache::Policy;
 
 /// The working set over the DRAM of figures 8, 9 and 10.
 const RATIOS: [u32; 4] = [16, 8, 4, 2];
-/// How long bytes written are counted: within a few seconds a large merge, or none, says more than all else.
+/// Minimum time for counting written bytes: within a few seconds, a single large merge dominates.
 const WRITTEN_SECONDS: f64 = 15.0;
-/// Zstandard's level in `auto`, as where only the word is said.
+/// Zstandard's level in `auto`, and its default.
 const AUTO_LEVEL: i32 = 3;
 
 impl FigureOptions {
@@ -22,7 +22,7 @@ impl FigureOptions {
 }
 
 impl Figure {
-    /// The part of the memory that lets it take minutes.
+    /// The default scale, with which it takes minutes.
     pub(super) fn default_scale(self) -> f64 {
         match self {
             Self::Fig7 | Self::Fig8 | Self::Fig9 | Self::Fig10 => 0.25,
@@ -35,61 +35,61 @@ impl Figure {
         self.to_string().trim_start_matches("fig").to_owned()
     }
 
-    /// What is run.
+    /// Title of the figure.
     pub(super) fn about(self) -> &'static str {
         match self {
             Self::Fig7 => {
-                "Hits and throughput where far more is asked for than fits: DRAM and SSD as parts of 6 TB of keys and values. Moderate \
+                "Hit ratio and throughput with a working set far larger than the cache: DRAM and SSD as parts of 6 TB of keys and values. Moderate \
                  locality, GET:PUT 1:1."
             }
             Self::Fig8 => {
-                "Throughput and hits in memory by locality, and by DRAM to working set; all fits into DRAM and SSD. GET:PUT 1:1."
+                "Throughput and DRAM hit ratio by locality, and by DRAM to working set; all fits into DRAM and SSD. GET:PUT 1:1."
             }
             Self::Fig9 => {
-                "Times of GETs, by DRAM to working set; all fits into DRAM and SSD. Moderate locality, GET:PUT 1:1."
+                "Latency of GETs by DRAM to working set; all fits into DRAM and SSD. Moderate locality, GET:PUT 1:1."
             }
             Self::Fig10 => {
                 "PUTs alone and GETs alone, by DRAM to working set; all fits into DRAM and SSD. Moderate locality."
             }
             Self::Fig11 => {
-                "Bytes written to the SSD for each byte of the records that leave the DRAM for it, with values of 32, 64 and 128 bytes."
+                "Bytes written to the SSD per byte of records evicted from DRAM, with values of 32, 64 and 128 bytes."
             }
             Self::Fig12 => {
                 "Hot leaves kept uncompressed (the paper's bypass; here the codec auto) and not (lz4). Strong locality; all fits into DRAM \
                  and SSD."
             }
             Self::Fig13 => {
-                "Other keys become hot at once: mean time of GETs before, at worst, and after. Strong locality."
+                "The hot set moves at once: mean latency of GETs before, at worst, and after. Strong locality."
             }
             Self::Fig14 => {
                 "Values of which 100 to 30% do not compress (eta). DRAM to working set 1:16, moderate locality, GET:PUT 1:1; all fits into \
                  DRAM and SSD."
             }
             Self::Fig16 => {
-                "Values of 64 bytes, 256 bytes and 2 KB together, as many bytes of each: the paper's tiny, medium and large objects."
+                "Values of 64 bytes, 256 bytes and 2 KB together, an equal number of bytes each: the paper's tiny, medium and large objects."
             }
         }
     }
 
-    /// What the paper found, where it is of no one scenario.
+    /// The paper's result that concerns no single scenario.
     pub(super) fn result(self) -> Option<&'static str> {
         match self {
             Self::Fig7 => Some(
-                "moderate locality, 128 GB and 1 TB: hits 2.6, 29.2 and 30.9 points over xcache, CacheLib and Kangaroo, throughput 6.1, \
-                 75.0 and 76.1% over them",
+                "moderate locality, 128 GB and 1 TB: hits 2.6, 29.2 and 30.9 points above xcache, CacheLib and Kangaroo, throughput 6.1, \
+                 75.0 and 76.1% above",
             ),
-            Self::Fig8 => Some("throughput up to 72.4% over the best of the others"),
-            Self::Fig9 => Some("p90 of a GET up to 42.4% less than the others', p99 alike"),
+            Self::Fig8 => Some("throughput up to 72.4% above the best competitor"),
+            Self::Fig9 => Some("p90 of a GET up to 42.4% below the others', p99 similar"),
             Self::Fig11 => Some(
-                "64 B, SSD pages of 16 KB filled to 90%: 3.7% of what CacheLib writes, 9.8% of xcache's, 53.5% of Kangaroo's, counted \
+                "64 B, SSD pages of 16 KB filled to 90%: 3.7% of CacheLib's writes, 9.8% of xcache's, 53.5% of Kangaroo's, counted \
                  behind the drive's own compression",
             ),
-            Self::Fig12 => Some("with the bypass against without it, in the rows of auto"),
+            Self::Fig12 => Some("with the bypass vs without it, in the rows of auto"),
             Self::Fig10 | Self::Fig13 | Self::Fig14 | Self::Fig16 => None,
         }
     }
 
-    /// What our notes of the paper do not say, and what is taken here.
+    /// Assumptions where the notes are silent.
     pub(super) fn assumed(self) -> Option<&'static str> {
         match self {
             Self::Fig10 => Some("the locality"),

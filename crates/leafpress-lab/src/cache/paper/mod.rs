@@ -1,5 +1,5 @@
-//! The ZipCache paper's figures (MEMSYS 2024, arXiv 2411.03174) on this machine: each a list of scenarios that are run in turn, all of them
-//! scaled to the memory that is given, and one table of ours beside what the paper has.
+//! The ZipCache paper's figures (MEMSYS 2024, arXiv 2411.03174) on this machine: each a list of scenarios that are run
+//! in turn, all of them scaled to the memory that is given, and one table of our results and the paper's.
 
 mod charts;
 mod figures;
@@ -36,9 +36,9 @@ pub enum Figure {
     Fig7,
     /// All fits into memory and disk: throughput by locality.
     Fig8,
-    /// The same: times of reads.
+    /// Figure 9: read latency.
     Fig9,
-    /// The same: writes alone, and reads alone.
+    /// Figure 10: writes alone, and reads alone.
     Fig10,
     /// Bytes written to the disk, by length of values.
     Fig11,
@@ -53,7 +53,7 @@ pub enum Figure {
 }
 
 words!(Figure, "paper",
-    "unknown figure `{}`; known: fig7 fig8 fig9 fig10 fig11 fig12 fig13 fig14 fig16, or no word for the paper's objects alone":
+    "unknown figure `{}`; known: fig7 fig8 fig9 fig10 fig11 fig12 fig13 fig14 fig16, or no figure for the paper's objects alone":
     Fig7 "fig7", Fig8 "fig8", Fig9 "fig9", Fig10 "fig10", Fig11 "fig11", Fig12 "fig12", Fig13 "fig13", Fig14 "fig14", Fig16 "fig16");
 serde_as_text!(Figure);
 
@@ -77,11 +77,11 @@ impl Figure {
 pub struct FigureOptions {
     /// Which.
     pub figure: Figure,
-    /// The caches; `None` is those that the figure is about.
+    /// The caches; `None` selects the figure's own.
     pub engines: Option<Vec<EngineSpec>>,
     /// The paper's DRAM here, in bytes, before it is scaled: its 64 GB, and in figure 7 its 128 GB.
     pub memory_bytes: u64,
-    /// What the memory, and by it working sets, disk and operations, are multiplied by: more than 0 and at most 1.
+    /// Factor of the memory, and with it of working sets, disk and operations: more than 0 and at most 1.
     pub scale: f64,
     /// The file or device of the tier on a disk.
     #[serde(with = "crate::core::paths")]
@@ -152,7 +152,7 @@ impl FigureOptions {
             } => LabError::option(
                 "memory",
                 format!(
-                    "{} times --scale {}, as {} wants it: {reason}",
+                    "{} times --scale {}, as {} requires: {reason}",
                     Bytes(self.memory_bytes),
                     self.scale,
                     self.figure

@@ -1,25 +1,25 @@
-//! What a figure's scenarios measured.
+//! Results of a figure's scenarios.
 
 use serde::{Deserialize, Serialize};
 
 use super::super::Outcome;
 use super::FigureOptions;
 
-/// What one scenario measured.
+/// Results of one scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioOutcome {
-    /// What tells it from the others of its figure.
+    /// Its name within the figure.
     pub name: String,
-    /// What the paper has of it, in its own units.
+    /// The paper's result, in its own units.
     pub paper: Option<String>,
-    /// What was run and measured.
+    /// The options and results.
     pub outcome: Outcome,
 }
 
-/// What a figure's scenarios measured.
+/// Results of a figure's scenarios.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FigureOutcome {
-    /// What was run.
+    /// The options.
     pub options: FigureOptions,
     /// The scenarios in order, those in which a cache has finished.
     pub scenarios: Vec<ScenarioOutcome>,
@@ -35,7 +35,7 @@ impl FigureOutcome {
         self.scenarios.iter().map(|one| one.outcome.lines.len()).sum()
     }
 
-    /// What a reader must know before the figures: failures, wrong bytes, a cancellation.
+    /// Problems to report before the figures: failures, wrong bytes, a cancellation.
     pub fn troubles(&self) -> Vec<String> {
         let of = |one: &ScenarioOutcome| {
             let name = one.name.clone();
@@ -47,7 +47,7 @@ impl FigureOutcome {
         let mut troubles: Vec<String> = self.scenarios.iter().flat_map(of).collect();
         if self.cancelled {
             let (finished, wanted) = (self.runs(), self.wanted_runs);
-            troubles.push(format!("interrupted: {finished} of {wanted} runs had finished"));
+            troubles.push(format!("interrupted: {finished} of {wanted} runs finished"));
         }
         troubles
     }

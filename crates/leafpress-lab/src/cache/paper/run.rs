@@ -8,8 +8,8 @@ use super::{FigureOptions, FigureOutcome, ScenarioOutcome};
 use crate::core::LabError;
 use crate::harness::child::Launcher;
 
-/// Runs a figure; what the caches' processes write goes to files in `logs`, a directory a scenario. A cache that fails is no error but a
-/// line that says so.
+/// Runs a figure; output of the caches' processes goes to files in `logs`, a directory per scenario. A failed cache is
+/// not an error but a line that says so.
 ///
 /// # Errors
 /// As [`run_caches`](super::super::run_caches).
@@ -46,7 +46,7 @@ pub fn run_figure_with(
         steps(Step::Scenario(number, &scenario.name));
         let logs = logs.join(format!("scenario-{}", number + 1));
         let mut outcome = run_knowing(&mut knobs, launcher, &scenario.options, &logs, cancel, steps)?;
-        // The figure tells of it once.
+        // The figure reports it once.
         figure.cancelled = std::mem::take(&mut outcome.cancelled);
         if !outcome.lines.is_empty() {
             figure.scenarios.push(ScenarioOutcome {

@@ -1,21 +1,21 @@
-//! From what the paper says of a scenario to a run on this machine.
+//! Derives a run on this machine from a scenario of the paper.
 
 use super::super::{DiskOptions, EngineSpec, Length, Options, PaperObjects, Work};
 use super::FigureOptions;
 use crate::core::keys::Distribution;
 
-/// Measured time of a scenario, where nothing else is said.
+/// Default measured time of a scenario.
 const SECONDS: f64 = 3.0;
-/// A disk into which all fits has so many times the bytes of all keys and values: room for what is written anew and not yet merged.
+/// Multiple of all keys and values for a disk that holds everything: room for rewritten records not yet merged.
 const ROOM: u64 = 2;
-/// And so many bytes at the least.
+/// And at least this many bytes.
 const MIN_DISK_BYTES: u64 = 64 << 20;
-/// Operations of the warm-up for each record that the memory would hold as it is.
+/// Warm-up operations per record that the memory would hold uncompressed.
 const WARMUP: f64 = 2.0;
 /// Bytes of a key.
 const KEY_BYTES: f64 = 16.0;
 
-/// How the operations are spread over the keys: 80% of them go to this part.
+/// Key distribution: 80% of the operations are on this part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Locality {
     /// 8% of the keys.
@@ -59,16 +59,16 @@ impl Locality {
 pub(super) enum DiskSize {
     /// All keys and values fit.
     All,
-    /// So many times `-m`.
+    /// A multiple of `-m`.
     TimesMemory(f64),
 }
 
-/// A scenario as the paper has it.
+/// A scenario of the paper.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
-    /// What tells it from the others of its figure.
+    /// Its name within the figure.
     pub(super) name: String,
-    /// What the paper has of it, in its own units.
+    /// The paper's result, in its own units.
     pub(super) paper: Option<&'static str>,
     /// DRAM, in parts of `-m`.
     pub(super) memory: f64,
@@ -86,7 +86,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The paper's objects by moderate locality, half of the operations writes; all fits into memory and disk, the memory has a part of it.
+    /// The paper's objects by moderate locality, half of the operations writes; all fits into memory and disk, the
+    /// memory has a part of it.
     pub(super) fn fitting(name: impl Into<String>, working_set: f64) -> Self {
         Self {
             name: name.into(),
@@ -107,11 +108,11 @@ impl Plan {
 /// A scenario of a figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
-    /// What tells it from the others of its figure.
+    /// Its name within the figure.
     pub name: String,
-    /// What the paper has of it, in its own units.
+    /// The paper's result, in its own units.
     pub paper: Option<&'static str>,
-    /// What is run.
+    /// The options.
     pub options: Options,
 }
 

@@ -1,4 +1,4 @@
-//! The figure's table, a row a scenario and cache, and what the paper has beside it.
+//! The figure's table, a row per scenario and cache, and the paper's results.
 
 use super::super::outcome::{Line, Measured, Outcome};
 use super::super::text::microseconds;
@@ -9,10 +9,10 @@ use crate::core::latency::Latency;
 use crate::report::numbers::{mops, percent, thousands};
 use crate::report::table::{Best, Marked, Part, of_parts, ranked, starred, under_names};
 
-/// What a cell of a cache shows, and what it is ranked by.
+/// The text of a cell, and the value it is ranked by.
 type Shown = Option<(String, f64)>;
 
-/// What a column has of a run.
+/// A column's value for a run.
 type Figured = dyn Fn(&Options, &Measured) -> Shown;
 
 struct Column {
@@ -134,16 +134,16 @@ pub(super) fn table(figure: &FigureOutcome) -> String {
     let parts: [Part<'_>; 3] = [
         ("", &[1, 3, 4, 5]),
         (
-            "Hits of the disk, times of reads, most memory",
+            "Disk hits, read latency, peak memory",
             &[2, 6, 7, 8, headings.len() - 1],
         ),
-        ("What this figure is about", &own),
+        ("This figure's measure", &own),
     ];
     let rows = rows(figure).into_iter().map(|row| starred(row, 2));
     of_parts(headings, under_names(rows), 1, &parts)
 }
 
-/// What the paper has of the scenarios that it tells of.
+/// The paper's results by scenario.
 pub(super) fn papers(figure: &FigureOutcome) -> Vec<String> {
     let told = figure.scenarios.iter().filter_map(|one| {
         let paper = one.paper.as_deref()?;

@@ -319,7 +319,7 @@ fn a_figure_is_told_as_it_was() {
     let report = figure_report(&figure);
     assert!(report.lines().all(|line| line.chars().count() <= 150), "{report}");
     assert_golden("cache/golden/figure.txt", &report);
-    assert!(report.contains("interrupted: 6 of 64 runs had finished"));
+    assert!(report.contains("interrupted: 6 of 64 runs finished"));
     let lines = summary(&figure);
     let scenarios: Vec<_> = lines.lines().map(|line| line.split('\t').nth(1).unwrap()).collect();
     let (first, second) = ("strong 1:16", "strong 1:8");
@@ -334,10 +334,10 @@ fn a_page_has_the_table_the_paper_and_the_troubles() {
     for part in [
         "Figure 8 of the ZipCache paper",
         "DRAM hits +36.3 points",
-        "16 threads on a machine with 384 GB and a drive that compresses",
+        "16 threads on a machine with 384 GB and a drive with built-in compression",
         "strong 1:16: failed: foyer",
         "interrupted: 6 of 64",
-        "Hits in memory",
+        "Hit ratio of the memory",
     ] {
         assert!(page.contains(part), "{part}");
     }

@@ -9,16 +9,16 @@ use crate::report::numbers::thousands;
 use crate::report::paragraph::wrapped;
 use crate::report::verdict;
 
-/// Whose figures stand beside ours.
-const THE_PAPERS: &str = "The paper's figures are of 16 threads on a machine with 384 GB and a drive that compresses by itself (ScaleFlux CSD 3000), mostly \
-     against xcache, CacheLib and Kangaroo, which are not run here. They say how the figure goes and not what this machine should reach.";
-/// What the columns are.
+/// The source of the paper's results.
+const THE_PAPERS: &str = "The paper's figures are from 16 threads on a machine with 384 GB and a drive with built-in compression (ScaleFlux CSD 3000), mostly \
+     vs xcache, CacheLib and Kangaroo, which are not run here. They show the trend, not what this machine should reach.";
+/// Explanation of the columns.
 const NOTES: [&str; 3] = [
-    "Read: all reads, hits and misses, those that missed with the backend's time. Charged: operations per second if each miss had waited \
-     for the backend too. A cache without a tier on a disk has the memory alone.",
-    "Every key is inserted once before the warm-up (three times the bytes of memory and disk at most). Memory is what the process grows \
-     by; ours may pass its bound by a twentieth and 8M, which is much of a small memory.",
-    "Every hit was compared with what its key must hold. A star is the best of its scenario.",
+    "Read: all reads, hits and misses, with the backend's time for misses. Charged: operations per second if each miss had waited \
+     for the backend too. A cache without a disk tier has only the memory.",
+    "Every key is inserted once before the warm-up (up to three times the bytes of memory and disk). Memory is the growth of the process; \
+     leafpress may exceed its budget by 5% and 8M, which is significant for a small one.",
+    "Every hit was compared with the expected value. A star marks the best of its scenario.",
 ];
 
 /// All of it.
@@ -42,7 +42,7 @@ pub fn report(figure: &FigureOutcome) -> String {
     text
 }
 
-/// What was run.
+/// Describes the run.
 pub(super) fn head(figure: &FigureOutcome) -> Vec<String> {
     let options = &figure.options;
     let number = options.figure.number();
@@ -55,7 +55,7 @@ pub(super) fn head(figure: &FigureOutcome) -> Vec<String> {
     }
     if let Some(assumed) = options.figure.assumed() {
         lines.push(format!(
-            "Taken here, since our notes of the paper do not say: {assumed}."
+            "Assumed, since the paper's notes do not specify it: {assumed}."
         ));
     }
     if let Some(first) = figure.scenarios.first() {
@@ -79,24 +79,24 @@ fn how(figure: &FigureOutcome, first: &Options) -> String {
     };
     let shift = first
         .shift_at
-        .map_or_else(String::new, |at| format!(", other keys hot after {}", thousands(at)));
+        .map_or_else(String::new, |at| format!(", hot set moved after {}", thousands(at)));
     let plural = if threads == 1 { "" } else { "s" };
     format!(
-        "The paper's {whose}: {memory} ({} times --scale {}), {threads} thread{plural}; measured: {measured}{shift}; a miss is charged {} us",
+        "The paper's {whose}: {memory} ({} times --scale {}), {threads} thread{plural}; measured: {measured}{shift}; a miss costs {} us",
         Bytes(options.memory_bytes),
         options.scale,
         options.backend_us
     )
 }
 
-/// What the figures are.
+/// Explanation of the figures.
 pub(super) fn notes(figure: &FigureOutcome) -> Vec<String> {
     let own = match figure.options.figure {
-        Figure::Fig11 => Some(
-            "Written per byte: bytes written to the disk for each byte of the records that left the memory for it.",
-        ),
-        Figure::Fig13 => Some("Mean: of reads in stretches of operations, before, at worst after, and at the end."),
-        Figure::Fig16 => Some("p50 of a length: of the reads of values that long."),
+        Figure::Fig11 => Some("Written per byte: bytes written to the disk per byte of records evicted from memory."),
+        Figure::Fig13 => {
+            Some("Mean: of reads in intervals of operations, before the move, at worst after it, and at the end.")
+        }
+        Figure::Fig16 => Some("p50 of a length: of reads of values of that length."),
         _ => None,
     };
     let all = [THE_PAPERS].into_iter().chain(own).chain(NOTES);

@@ -1,4 +1,4 @@
-//! What a figure came to, in a line for each of our caches, over all its scenarios.
+//! Verdict of a figure: a line for each of our caches, over all its scenarios.
 
 use super::super::EngineSpec;
 use super::super::outcome::{Measured, Outcome};
@@ -10,7 +10,7 @@ fn is_ours(engine: &EngineSpec) -> bool {
     matches!(engine, EngineSpec::Leafpress(..))
 }
 
-/// Ours beside the other cache with most hits of each scenario; beside the first of them where all are ours.
+/// Compares ours with the best competitor of each scenario, or with the first cache if all are ours.
 pub(super) fn verdicts(figure: &FigureOutcome) -> Vec<String> {
     let engines = figure.options.engines();
     let all_ours = engines.iter().all(is_ours);
@@ -18,7 +18,7 @@ pub(super) fn verdicts(figure: &FigureOutcome) -> Vec<String> {
         Some(first) if all_ours => (engines[1..].to_vec(), first.to_string()),
         _ => {
             let mine = engines.iter().filter(|engine| is_ours(engine)).cloned();
-            (mine.collect(), "the other with most hits".to_owned())
+            (mine.collect(), "the best competitor".to_owned())
         }
     };
     let is_other = |engine: &EngineSpec| {
@@ -53,21 +53,20 @@ fn verdict(
     });
     let speeds: Vec<f64> = speeds.collect();
     let mean = speeds.iter().sum::<f64>() / speeds.len() as f64;
-    let speed =
-        (!speeds.is_empty()).then(|| change(mean.exp(), Noun::Number("operations per second with misses charged")));
+    let speed = (!speeds.is_empty()).then(|| change(mean.exp(), Noun::Number("operations per second with miss cost")));
     let hits = (count > 0.0).then(|| {
         let of = |sum: f64| percent(sum / count, 1);
-        format!("{}% of the reads hit, {}% there", of(mine), of(theirs))
+        format!("hit ratio {}% vs {}%", of(mine), of(theirs))
     });
     let words: Vec<String> = hits.into_iter().chain(speed).collect();
     let scenarios = match pairs.len() {
         1 => String::new(),
-        count => format!(", on average of {count} scenarios"),
+        count => format!(" (mean of {count} scenarios)"),
     };
-    (!words.is_empty()).then(|| format!("{engine}: {}, beside {name}{scenarios}.", words.join(", ")))
+    (!words.is_empty()).then(|| format!("{engine} vs {name}{scenarios}: {}.", words.join(", ")))
 }
 
-/// A cache of a scenario, and the other with most hits.
+/// A cache of a scenario, and its best competitor.
 fn pair<'o>(
     one: &'o ScenarioOutcome,
     engine: &EngineSpec,

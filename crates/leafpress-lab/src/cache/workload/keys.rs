@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cachebench::CacheBench;
 use crate::core::keys::{KeySet, mix};
 
-/// Keys that are made up have so many bytes.
+/// Length of generated keys in bytes.
 const NUMBER_BYTES: usize = 16;
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
@@ -14,11 +14,11 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 pub(super) enum Keys {
     /// A number's hash in hexadecimal; no two numbers have one hash.
     Numbers { seed: u64 },
-    /// The keys of records; numbers past the last are the same again, with how often they were there behind.
+    /// The keys of records; numbers past the last repeat them, with the repetition appended.
     Copies(Arc<KeySet>),
     /// The keys of a trace, back to back, and where each ends.
     Listed { bytes: Vec<u8>, ends: Vec<u64> },
-    /// Letters, as many as a CacheBench file wants.
+    /// Letters, of the length that a CacheBench file defines.
     Drawn(Arc<CacheBench>),
 }
 

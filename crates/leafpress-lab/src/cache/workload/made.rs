@@ -1,4 +1,4 @@
-//! Values of the paper's objects: random bytes that a hash of key and version says, and zeros behind them.
+//! Values of the paper's objects: random bytes by a hash of key and version, followed by zeros.
 
 use super::super::PaperObjects;
 use super::values::hash;
@@ -10,7 +10,7 @@ const LENGTHS: u64 = 0x6c65_6e67_7468;
 /// Objects of one length.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
-    /// Of all keys' hashes, those below this and not below the last kind's are of this kind.
+    /// Upper bound of the hashes of this kind's keys; the last kind's bound is the lower one.
     below: u64,
     random_bytes: usize,
     value_bytes: usize,

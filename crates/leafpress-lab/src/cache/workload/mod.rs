@@ -1,4 +1,4 @@
-//! What is asked for: keys, what each holds in each version, and in which order they are wanted.
+//! Workloads: keys, the value of each version, and the order of requests.
 
 mod cachebench;
 mod keys;
@@ -31,17 +31,17 @@ use crate::report::numbers::thousands;
 const BATCH: u64 = 32;
 /// Most keys of a working set.
 pub(super) const MAX_WORKING_SET_KEYS: u64 = 1 << 30;
-/// What values of given lengths are cut out of where no records are asked for.
+/// Source of values of given lengths if no records are requested.
 const PIECES: Cut = Cut::Fixed(1024);
 
-/// What is asked for.
+/// A workload.
 pub(super) struct Workload {
     keys: Keys,
     /// Number of keys.
     count: u64,
     values: Values,
     plan: Plan,
-    /// What it is, a line each.
+    /// Its description, a line each.
     pub(super) description: Vec<String>,
     /// Fields of its file that have no meaning here.
     pub(super) unused: Vec<String>,
@@ -50,9 +50,9 @@ pub(super) struct Workload {
 enum Plan {
     Draw {
         chooser: Chooser,
-        /// The same when the hot keys have moved.
+        /// The distribution after the hot set has moved.
         moved: Option<Box<Chooser>>,
-        /// An order of all keys that has nothing to do with how often they are chosen.
+        /// An order of all keys that is independent of their popularity.
         scatter: Permutation,
     },
     Trace {
@@ -66,7 +66,7 @@ enum Plan {
     },
 }
 
-/// What is done with a key.
+/// The operation on a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Action {
     /// Looks aside: reads, and inserts what was not there.
@@ -75,20 +75,20 @@ pub(super) enum Action {
     Look,
     /// Overwrites with a new version.
     Write,
-    /// Inserts what is not there.
+    /// Inserts a missing key.
     Add,
-    /// Overwrites what is there.
+    /// Overwrites an existing key.
     Update,
     /// Removes: what the backend has is new.
     Remove,
 }
 
-/// One thing that a thread is to do.
+/// One operation of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) id: u64,
     pub(super) action: Action,
-    /// Whether the key is no other request's, and has no version but the first.
+    /// Whether the key occurs in no other request, and has only its first version.
     pub(super) is_lone: bool,
 }
 
@@ -117,12 +117,12 @@ impl Place {
         self.has_moved = true;
     }
 
-    /// Begins a trace again; keys that were asked for once do not come again.
+    /// Restarts a trace; keys that are requested once do not repeat.
     pub(super) fn rewind(&mut self) {
         (self.at, self.end) = (0, 0);
     }
 
-    /// The number of a key that no thread had before.
+    /// The number of a key not used by any thread before.
     fn next_lone(&mut self) -> u64 {
         self.lone += 1;
         self.lone
@@ -190,13 +190,14 @@ impl Workload {
         );
         if count > own {
             let times = count as f64 / own as f64;
-            words +=
-                &format!(", {times:.1} times over: again with a number behind the key, and another value of the data");
+            words += &format!(
+                ", repeated {times:.1} times with a number appended to the key, and another value of the data"
+            );
             if let Some(key) = keys::ambiguous(&records.keys) {
                 let key = String::from_utf8_lossy(key).into_owned();
                 return Err(LabError::option(
                     "working-set",
-                    format!("records would be there several times, which the key `{key}` forbids: use {bytes} or less"),
+                    format!("records would repeat, which the key `{key}` does not allow: use {bytes} or less"),
                 ));
             }
         }
@@ -211,7 +212,7 @@ impl Workload {
         Ok(Self::drawn(options, Keys::Copies(records.keys), values, count, words))
     }
 
-    /// So many keys by a law.
+    /// This many keys by a distribution.
     fn drawn(options: &Options, keys: Keys, values: Values, count: u64, words: String) -> Self {
         let bytes = Bytes(options.working_set_bytes());
         let times = bytes.0 as f64 / options.memory_bytes as f64;
@@ -251,7 +252,7 @@ impl Workload {
         let (keys, requests) = (trace.keys(), trace.requests.len() as u64);
         let mut description = vec![
             format!(
-                "{} ({}): {} requests, {} of them writes, {} keys; values of the trace's lengths, of {source}",
+                "{} ({}): {} requests, {} of them writes, {} keys; values of the traced sizes, from {source}",
                 path.display(),
                 trace.format,
                 thousands(requests),
@@ -299,7 +300,7 @@ impl Workload {
         let (count, (key, value)) = (cachebench.keys(), cachebench.mean_bytes);
         let bytes = count as f64 * (key + value);
         description.push(format!(
-            "{} of keys and values, {:.1} times the memory; keys of {key:.1} bytes on average, values of {value:.0}, of {source}",
+            "{} of keys and values, {:.1} times the memory; keys of {key:.1} bytes on average, values of {value:.0}, from {source}",
             about(bytes),
             bytes / options.memory_bytes as f64
         ));
@@ -349,7 +350,7 @@ impl Workload {
         self.values.len(id)
     }
 
-    /// That values are repeated, and so compress better than the data they are of; `None` where they are not.
+    /// A caveat if values repeat, and so compress better than the data; `None` if they do not.
     pub(super) fn repeated_values(&self) -> Option<String> {
         match &self.values {
             Values::Made(_) => None,
@@ -359,8 +360,8 @@ impl Workload {
                 let (wanted, there) = (lengths.mean() * self.count as f64, corpus.total_bytes());
                 (wanted > there as f64).then(|| {
                     format!(
-                        "The values have {} in all and are cut out of {}, so each byte of the data is stored {:.1} times. Repeated values \
-                         compress better than the data does; use more data for ratios that hold.",
+                        "The values have {} in total and are cut from {}, so each byte of the data is stored {:.1} times. Repeated values \
+                         compress better than the data does; use more data for representative ratios.",
                         about(wanted),
                         about(there as f64),
                         wanted / there as f64
@@ -405,7 +406,7 @@ impl Workload {
         self.values.holds(id, version, value)
     }
 
-    /// The next request. A trace is gone through by all threads together, from its start again when it is over.
+    /// The next request. All threads together replay a trace once, then from its start again.
     #[inline]
     pub(super) fn next(&self, rng: &mut Xoshiro256PlusPlus, place: &mut Place) -> Request {
         match &self.plan {
@@ -437,7 +438,8 @@ impl Workload {
         }
     }
 
-    /// The key that a cache may be filled with at this place below the number of keys: scattered, and of a trace as they come.
+    /// The key that a cache may be filled with at this place below the number of keys: scattered, and of a trace as
+    /// they come.
     pub(super) fn in_filling_order(&self, at: u64) -> u64 {
         match &self.plan {
             Plan::Draw { scatter, .. } | Plan::CacheBench { scatter, .. } => scatter.apply(at),
@@ -459,7 +461,7 @@ fn paper_words(objects: &PaperObjects) -> String {
     let what = match objects.value_bytes[..] {
         [bytes] => random(bytes),
         _ => format!(
-            "as much of each, {}% of a value random, the rest zeros",
+            "equal bytes of each, {}% of a value random, the rest zeros",
             objects.incompressible_pct
         ),
     };
@@ -469,14 +471,14 @@ fn paper_words(objects: &PaperObjects) -> String {
     )
 }
 
-/// That values are of a sample of their source, to be put behind it.
+/// Note on sampling, to follow the source.
 fn sampled_words(corpus: &Corpus) -> String {
     corpus
         .sampled()
         .map_or_else(String::new, |sampled| format!(", {sampled}"))
 }
 
-/// What values of given lengths are made of, and that in words.
+/// The source of values of given lengths, and its description.
 fn bytes_of(data: &Source, records: Option<&RecordFormat>, seed: u64) -> Result<(Arc<Corpus>, String), LabError> {
     let (corpus, source) = match records {
         Some(format) => (
@@ -492,7 +494,7 @@ fn bytes_of(data: &Source, records: Option<&RecordFormat>, seed: u64) -> Result<
     if corpus.longest() == 0 {
         return Err(LabError::data(
             data.to_string(),
-            "its values are empty: others cannot be made of them",
+            "its values are empty: no others can be derived from them",
         ));
     }
     Ok((corpus, source))
@@ -505,7 +507,7 @@ fn key_count(options: &Options, record_bytes: f64) -> Result<u64, LabError> {
     if count > MAX_WORKING_SET_KEYS {
         return Err(LabError::option(
             "working-set",
-            format!("{} are {count} keys, more than {MAX_WORKING_SET_KEYS}", Bytes(bytes)),
+            format!("{} needs {count} keys, more than {MAX_WORKING_SET_KEYS}", Bytes(bytes)),
         ));
     }
     Ok(count)

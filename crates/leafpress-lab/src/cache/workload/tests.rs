@@ -114,8 +114,8 @@ fn rows_are_repeated_as_their_op_count_says() {
     assert_eq!(requests, ["a", "a", "a", "!b", "d"]);
     assert_eq!(lengths, [100, 200, 6]);
     let told = read("kv.csv", b"key,op,size,op_count\na,GET,100,often\n").unwrap_err();
-    assert!(told.contains("line 2: its op_count is no number"), "{told}");
-    // No more than are asked for, however often.
+    assert!(told.contains("line 2: its op_count is not a number"), "{told}");
+    // No more than requested, however often.
     let (_directory, path) = file("kv.csv", b"key,op,size,op_count\na,GET,100,18446744073709551615\n");
     assert_eq!(Trace::read(&path, None, Some(1000)).unwrap().requests.len(), 1000);
 }
@@ -132,7 +132,7 @@ fn a_dump_of_monitor_is_no_list_of_keys() {
     for text in [line.to_owned(), format!("OK\n{line}")] {
         let told = read("monitor.txt", text.as_bytes()).unwrap_err();
         assert!(
-            told.contains("MONITOR") && told.contains("cut the keys out of it first"),
+            told.contains("MONITOR") && told.contains("extract the keys first"),
             "{told}"
         );
     }
@@ -159,9 +159,9 @@ fn what_is_no_trace_is_told_in_a_line() {
         (
             "a.oracleGeneral",
             oracle(&[(7, 100, -1)])[..23].to_vec(),
-            &["23 bytes are left over"],
+            &["23 bytes are left at its end"],
         ),
-        ("a.oracleGeneral", vec![0xff; 47], &["left over"]),
+        ("a.oracleGeneral", vec![0xff; 47], &["left at its end"]),
         ("a.oracleGeneral", vec![0x80; 48], &["record 1", "next request"]),
         (
             "a.oracleGeneral.zst",
@@ -212,7 +212,7 @@ fn options(work: Work) -> Options {
     }
 }
 
-/// Every value is what it is compared with, and no other version's.
+/// Every value matches its expectation, and no other version's.
 fn checked(workload: &Workload) {
     let (mut key, mut value) = (Vec::new(), Vec::new());
     let mut keys = std::collections::HashSet::new();
@@ -232,7 +232,7 @@ fn checked(workload: &Workload) {
     let said = workload.record_bytes();
     assert!(
         (mean / said - 1.0).abs() < 0.2,
-        "{said} bytes a record, and {mean} in truth"
+        "{said} bytes per record, but {mean} in fact"
     );
 }
 
@@ -328,7 +328,7 @@ fn records_are_the_datas_own_and_then_again_under_other_keys() {
         assert_eq!(workload.keys(), keys);
         checked(&workload);
         assert_eq!(
-            workload.description[0].contains("times over"),
+            workload.description[0].contains("repeated"),
             times > 1.0,
             "{:?}",
             workload.description
@@ -422,7 +422,7 @@ fn values_of_a_cachebench_file_are_made_of_data() {
     assert!(workload.unused.iter().any(|field| field == "test_config.opDelayNs"));
     let all: std::collections::HashSet<_> = (0..2020).map(|at| workload.in_filling_order(at)).collect();
     assert_eq!(all.len(), 2020);
-    // A key that is asked for once has a value too.
+    // A key that is requested once has a value too.
     let (mut rng, mut place) = (Xoshiro256PlusPlus::seed_from_u64(1), Place::new(3));
     let lone = std::iter::repeat_with(|| workload.next(&mut rng, &mut place)).find(|request| request.is_lone);
     let (id, mut value) = (lone.unwrap().id, Vec::new());

@@ -1,12 +1,15 @@
-//! Traces: which key was asked for, how long its value is, and whether it was written.
+//! Traces: the requested keys, the lengths of their values, and whether they were written.
 //!
-//! - `oracle`: libCacheSim's oracleGeneral, packed records of 24 bytes: time `u32`, object `u64`, bytes `u32`, next request `i64`.
-//! - `arc`: the ARC traces' `.lis`, lines of a first block, a number of blocks, and two more numbers. A block has 512 bytes.
-//! - `csv`: fields with commas or spaces between. A line of names first, of which `key`, `op`, `size` and `op_count` (how often the request is
+//! - `oracle`: libCacheSim's oracleGeneral, packed records of 24 bytes: time `u32`, object `u64`, bytes `u32`, next
+//!   request `i64`.
+//! - `arc`: the ARC traces' `.lis`, lines of a first block, a number of blocks, and two more numbers. A block has 512
+//!   bytes.
+//! - `csv`: fields with commas or spaces between. A line of names first, of which `key`, `op`, `size` and `op_count`
+//!   (how often the request is
 //!   repeated) count (CacheLib), or, without one, Twitter's seven fields or `time,key,size`.
 //! - `keys`: a key a line, whose values have 100 bytes.
 //!
-//! A key has the length of its first request with one; what later requests say otherwise is counted.
+//! A key has the length of its first request with one; deviating later requests are counted.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
@@ -66,9 +69,9 @@ impl TraceFormat {
 
 /// Bytes of a block of the ARC traces.
 const BLOCK_BYTES: u32 = 512;
-/// Most blocks of a line there: what is more is no such trace.
+/// Maximum blocks per line; a file with more is not such a trace.
 const MAX_BLOCKS: u64 = 1 << 20;
-/// Bytes of a value where a trace tells none.
+/// Length of a value if the trace has none.
 const DEFAULT_BYTES: u32 = 100;
 const MAX_LINE_BYTES: u64 = 64 << 10;
 /// Most requests and most keys: both have numbers of 31 bits.
@@ -82,7 +85,7 @@ pub(super) struct Trace {
     pub(super) format: TraceFormat,
     /// A key's number each, and whether it is written.
     pub(super) requests: Vec<u32>,
-    /// Those that write.
+    /// Writing requests.
     pub(super) writes: u64,
     /// The keys back to back, and where each ends.
     pub(super) key_bytes: Vec<u8>,
@@ -100,8 +103,8 @@ impl Trace {
     /// Reads a trace, or the first `most` of its requests.
     ///
     /// # Errors
-    /// [`LabError::Data`] when the file is no trace, with the line or record at fault; [`LabError::Option`] of `trace-format` when its name
-    /// does not tell the format.
+    /// [`LabError::Data`] when the file is not a trace, with the line or record at fault; [`LabError::Option`] of
+    /// `trace-format` when its name does not determine the format.
     pub(super) fn read(path: &Path, format: Option<TraceFormat>, most: Option<u64>) -> Result<Self, LabError> {
         // A name that is wrong has another format's end, or none.
         let refuse = |reason: String| LabError::data(path.display().to_string(), reason);
@@ -114,7 +117,7 @@ impl Trace {
             return Err(LabError::option(
                 "trace-format",
                 format!(
-                    "the name {} does not tell it: use oracle, arc, csv or keys",
+                    "cannot be derived from the name {}: use oracle, arc, csv or keys",
                     path.display()
                 ),
             ));
@@ -128,7 +131,7 @@ impl Trace {
         let refuse = |reason: String| LabError::data(path.display().to_string(), format!("{reason} ({format})"));
         read.map_err(refuse)?;
         if reading.trace.requests.is_empty() {
-            return Err(refuse("has no request in it".into()));
+            return Err(refuse("contains no requests".into()));
         }
         Ok(reading.trace)
     }
@@ -150,14 +153,14 @@ impl Trace {
         }
     }
 
-    /// What of it was left out, in words.
+    /// Skipped requests, in words.
     pub(super) fn left_out(&self) -> Option<String> {
         let parts = [
-            (self.other_kinds, "neither reads nor writes, left out"),
-            (self.too_long, "for values over 64M, left out"),
+            (self.other_kinds, "neither reads nor writes, skipped"),
+            (self.too_long, "for values over 64M, skipped"),
             (
                 self.other_lengths,
-                "name another length than their key's first one, which counts",
+                "have a different length than their key's first request, which counts",
             ),
         ];
         let parts = parts.iter().filter(|(count, _)| *count > 0);
@@ -184,7 +187,7 @@ struct Columns {
     repeats: Option<usize>,
 }
 
-/// What a request does.
+/// The kind of a request.
 #[derive(Clone, Copy)]
 enum Kind {
     Read,
@@ -269,11 +272,11 @@ impl Reading {
                 let bytes = record[at].iter().rev();
                 bytes.fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
             };
-            // What comes next is a later request, or none (-1, in some traces -2): other files fail here soon.
+            // The next request is a later one, or none (-1, in some traces -2): other files fail here soon.
             let next = field(16..24) as i64;
             if next < -2 {
                 return Err(format!(
-                    "record {number} names {next} as its next request, so this is no such trace"
+                    "record {number} has {next} as its next request, so this is not an oracle trace"
                 ));
             }
             self.push(field(4..12).to_string().as_bytes(), field(12..16), Kind::Read)
@@ -303,7 +306,7 @@ impl Reading {
             let taken = match self.trace.format {
                 TraceFormat::Arc => self.blocks(text),
                 TraceFormat::Keys if is_of_monitor(text) => {
-                    Err("a line of the MONITOR command's output, not a key: cut the keys out of it first".into())
+                    Err("a line of the MONITOR command's output, not a key: extract the keys first".into())
                 }
                 TraceFormat::Keys => self.push(text, DEFAULT_BYTES.into(), Kind::Read),
                 TraceFormat::Csv | TraceFormat::Oracle => self.fields(text),
@@ -321,7 +324,7 @@ impl Reading {
             .split(|byte| byte.is_ascii_whitespace())
             .filter(|word| !word.is_empty());
         let (Some(first), Some(count)) = (numbers.next().and_then(decimal), numbers.next().and_then(decimal)) else {
-            return Err("it is to begin with two numbers, a block and how many".into());
+            return Err("it must begin with two numbers, a block and a count".into());
         };
         if count > MAX_BLOCKS {
             return Err(format!("{count} blocks are more than {MAX_BLOCKS}"));
@@ -345,7 +348,7 @@ impl Reading {
             None => {
                 let names = Columns::named(&fields);
                 let columns = names.or_else(|| Columns::counted(fields.len()));
-                let columns = columns.ok_or("no line of names with `key` in it, nor 2, 3 or 7 fields")?;
+                let columns = columns.ok_or("no header with `key`, and not 2, 3 or 7 fields")?;
                 self.columns = Some(columns);
                 if names.is_some() {
                     return Ok(());
@@ -358,7 +361,7 @@ impl Reading {
             Some(at) => fields
                 .get(at)
                 .and_then(|field| decimal(field))
-                .ok_or("its size is no number")?,
+                .ok_or("its size is not a number")?,
             None => DEFAULT_BYTES.into(),
         };
         let kind = match columns.operation.and_then(|at| fields.get(at)) {
@@ -367,7 +370,7 @@ impl Reading {
         };
         let repeats = match columns.repeats.and_then(|at| fields.get(at)).copied() {
             None | Some(b"") => 1,
-            Some(word) => decimal(word).ok_or("its op_count is no number")?,
+            Some(word) => decimal(word).ok_or("its op_count is not a number")?,
         };
         for _ in 0..repeats {
             if self.is_full() {
@@ -412,7 +415,8 @@ impl Columns {
     }
 }
 
-/// Whether a line is one of what Redis's and Valkey's MONITOR prints: `1339518083.107412 [0 127.0.0.1:60866] "get" "key"`.
+/// Whether a line is one of what Redis's and Valkey's MONITOR prints:
+/// `1339518083.107412 [0 127.0.0.1:60866] "get" "key"`.
 fn is_of_monitor(line: &[u8]) -> bool {
     let mut words = line.splitn(3, |byte| *byte == b' ');
     let time = words.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a key holds in each of its versions: a hash of both says which bytes, so that every value can be compared without being kept.
+//! Values of each key and version, derived from a hash of both, so that every value can be verified without a copy.
 
 use std::sync::Arc;
 
@@ -9,15 +9,16 @@ use crate::core::keys::{below, mix};
 
 /// Values, by key and version.
 pub(super) enum Values {
-    /// The paper's: random bytes, and zeros behind them.
+    /// The paper's: random bytes, followed by zeros.
     Made(Made),
-    /// Values of a corpus, whole. The first `own` keys are loaded with the value of their own number, the others by `first`.
+    /// Values of a corpus, whole. The first `own` keys are loaded with the value of their own number, the others by
+    /// `first`.
     Chosen {
         corpus: Arc<Corpus>,
         own: u64,
         first: Assignment,
     },
-    /// A corpus's values one behind the other, from a chosen one on, to a length that is the key's.
+    /// A corpus's values, concatenated from a chosen one on, up to the key's length.
     Pieces {
         corpus: Arc<Corpus>,
         first: Assignment,
@@ -29,7 +30,7 @@ pub(super) enum Values {
 pub(super) enum Lengths {
     /// A trace's, each by its key's number.
     Listed(Vec<u32>),
-    /// What a CacheBench file wants.
+    /// The needs of a CacheBench file.
     Drawn(Arc<CacheBench>),
 }
 
@@ -138,7 +139,8 @@ impl Values {
     }
 }
 
-/// The value of the corpus that a version of a key is, or begins with. First versions are distinct while the corpus has a value for every key.
+/// The value of the corpus that a version of a key is, or begins with. First versions are distinct while the corpus has
+/// a value for every key.
 #[inline]
 fn place(corpus: &Corpus, first: &Assignment, id: u64, version: u32) -> u64 {
     match version {
@@ -147,7 +149,8 @@ fn place(corpus: &Corpus, first: &Assignment, id: u64, version: u32) -> u64 {
     }
 }
 
-/// Hands out the pieces of a value of `len` bytes, from the corpus's value at `at` on, until one is refused; whether none was.
+/// Passes pieces of a value of `len` bytes, from the corpus's value at `at` on, until one is rejected; returns whether
+/// none was.
 fn pieces<'c>(corpus: &'c Corpus, mut at: u64, len: usize, mut take: impl FnMut(&'c [u8]) -> bool) -> bool {
     let mut left = len;
     // Empty values of a corpus bring it no further, but not all are empty.

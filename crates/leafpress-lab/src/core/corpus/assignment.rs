@@ -1,20 +1,22 @@
-//! Which value of a corpus each key holds: the one rule of every command that stores values under keys of its own.
+//! Assigns a corpus's values to keys: the common rule of every command that stores values under its own keys.
 //!
-//! While the corpus has a value for every key, no two keys are loaded with the same one, and those that are taken are spread over the whole
-//! corpus, whether there are as many keys as values or far fewer.
+//! While the corpus has a value for every key, no two keys are loaded with the same one, and those that are taken are
+//! spread over the whole corpus, whether there are as many keys as values or far fewer.
 
 use std::fmt;
 
 /// In which order keys are loaded with values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairing {
-    /// Neighbouring keys have neighbouring values: a record's own, or under dense keys runs of the data in its own order.
+    /// Neighbouring keys have neighbouring values: a record's own, or under dense keys runs of the data in its own
+    /// order.
     InOrder,
     /// Neighbouring keys have values from far apart, as keys that are not in the data's order have.
     Apart,
 }
 
-/// Runs of neighbouring values have about this many bytes, so that pages of neighbouring keys hold what neighbours in the data.
+/// Runs of neighbouring values have about this many bytes, so that pages of neighbouring keys hold what neighbours in
+/// the data.
 const RUN_BYTES: u64 = 64 << 10;
 /// A sample has at least this many runs, while it has as many keys.
 const MIN_RUNS: u64 = 128;
@@ -32,7 +34,7 @@ pub struct Assignment {
 enum Order {
     /// Runs of `1 << run_bits` neighbouring values. The start of run n is moved on by `n * gap / 2^32` values.
     Runs { run_bits: u32, gap: u64 },
-    /// Each key is so many values behind the one before; coprime to the number of values.
+    /// Offset of a key's value from its predecessor's; coprime to the number of values.
     Stride(u64),
 }
 
@@ -46,11 +48,13 @@ impl Assignment {
                 let run_bits = run.ilog2();
                 let gaps = keys.div_ceil(1 << run_bits).saturating_sub(1).max(1);
                 let spare = values.saturating_sub(keys);
-                // Neither is over 2^33 or so: a corpus has some hundred megabytes, and a dump of records has none to spare.
+                // Neither is over 2^33 or so: a corpus has some hundred megabytes, and a dump of records has none to
+                // spare.
                 let gap = ((u128::from(spare) << GAP_BITS) / u128::from(gaps)) as u64;
                 Order::Runs { run_bits, gap }
             }
-            // Another section than that of the versions: else one key's second value would be the next key's first.
+            // A different section from that of the versions: otherwise a key's second value would be the next key's
+            // first.
             Pairing::Apart => Order::Stride(coprime_near(values, SILVER_SECTION)),
         };
         Self {
@@ -62,7 +66,7 @@ impl Assignment {
 
     /// The value that a key holds in a version.
     ///
-    /// Version 0 is what it is loaded with. Later versions come from far apart, so that neighbouring keys do not come to hold the same value.
+    /// Version 0 is loaded. Later versions come from far apart, so that neighbouring keys do not get the same value.
     #[inline]
     pub fn value(&self, id: u64, version: u32) -> u64 {
         let first = match self.order {
@@ -91,7 +95,7 @@ impl fmt::Display for Repeats {
         write!(
             f,
             "The data has {values} value{} for {keys} keys, so each is stored {times:.1} times. Repeated values compress better than the data \
-             does; use more data or fewer keys for ratios that hold.",
+             does; use more data or fewer keys for representative ratios.",
             if *values == 1 { "" } else { "s" }
         )
     }
@@ -101,8 +105,8 @@ const GAP_BITS: u32 = 32;
 const GOLDEN_SECTION: f64 = 0.618_033_988_749_894_9;
 const SILVER_SECTION: f64 = 0.414_213_562_373_095;
 
-/// A number near this section of `n` that has no common factor with it: its multiples visit all of `0..n`, and consecutive ones are
-/// far apart.
+/// A number near this section of `n` that has no common factor with it: its multiples visit all of `0..n`, and
+/// consecutive ones are far apart.
 fn coprime_near(n: u64, section: f64) -> u64 {
     fn gcd(a: u64, b: u64) -> u64 {
         if b == 0 { a } else { gcd(b, a % b) }

@@ -1,5 +1,5 @@
-//! Contents of packed files that are there unpacked too, as when an archive lies beside what came out of it: taken twice, they would count
-//! twice.
+//! Detects contents of packed files that are also present unpacked, such as an archive next to its extracted files:
+//! read twice, they would count twice.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,7 +16,7 @@ pub(crate) struct Unpacked(HashMap<u64, Vec<Candidate>>);
 
 struct Candidate {
     path: PathBuf,
-    /// Once it was asked for; `None` inside for a file that cannot be read, or is packed.
+    /// Computed on first use; `None` inside for a file that cannot be read, or is packed.
     crc32: Option<Option<u32>>,
 }
 
@@ -37,8 +37,8 @@ impl Unpacked {
         unpacked
     }
 
-    /// The file that holds the same as an archive's member, which has this length and checksum. `contents` reads the member, if there is
-    /// such a file.
+    /// The file that holds the same as an archive's member, which has this length and checksum. `contents` reads the
+    /// member, if there is such a file.
     pub(crate) fn of_member(
         &mut self,
         bytes: u64,
@@ -53,7 +53,8 @@ impl Unpacked {
         contents(&found.path).then(|| found.path.clone())
     }
 
-    /// The file that holds the same as a compressed one: it has its name without the ending, as `unzstd` and `gunzip` would name it.
+    /// The file that holds the same as a compressed one: it has its name without the ending, as `unzstd` and `gunzip`
+    /// would name it.
     pub(crate) fn of_packed(&self, packed: &Path, contents: impl FnOnce(&Path) -> bool) -> Option<PathBuf> {
         let path = packed.with_extension(match packed.extension()?.to_str() {
             Some("tgz" | "tzst") => "tar",
@@ -90,7 +91,7 @@ fn checksum(path: &Path) -> io::Result<u32> {
     }
 }
 
-/// Whether `contents` are what is in the file, from the first byte to the last.
+/// Whether `contents` equal those of the file, from the first byte to the last.
 pub(crate) fn is_same(file: &Path, contents: &mut dyn Read) -> bool {
     const CHUNK_BYTES: u64 = 64 << 10;
 

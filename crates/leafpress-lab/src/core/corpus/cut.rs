@@ -12,7 +12,7 @@ use crate::core::{Bytes, LabError};
 /// How bytes are cut into values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// Values of this many bytes; what is left over at the end of a file or archive entry is dropped. 1 to 64 MiB.
+    /// Values of this many bytes, 1 to 64 MiB; a remainder at the end of a file or archive entry is dropped.
     Fixed(usize),
     /// Lines without their `\n`; empty lines are skipped.
     Lines,

@@ -1,7 +1,7 @@
 //! A corpus: bytes from a data source, cut into values.
 //!
-//! A corpus is read once, held in memory, and shared by every thread of a run; of a long source evenly spread pieces are. A cut is never
-//! copied: a value is a slice of the corpus, so a check is one comparison of slices.
+//! A corpus is read once, held in memory, and shared by every thread of a run; of a long source evenly spread pieces
+//! are. A cut is never copied: a value is a slice of the corpus, so a check is one comparison of slices.
 
 mod assignment;
 mod copies;
@@ -63,8 +63,8 @@ enum Cuts {
 }
 
 impl Corpus {
-    /// Reads `source` and cuts it: evenly spread pieces of [`SAMPLE_BYTES`] at most where it is longer. `raw` takes an archive's own
-    /// bytes; `seed` is for synthetic data.
+    /// Reads `source` and cuts it: evenly spread pieces of [`SAMPLE_BYTES`] at most where it is longer. `raw` takes an
+    /// archive's own bytes; `seed` is for synthetic data.
     ///
     /// # Errors
     /// [`LabError::Data`] when the source is missing, empty, unreadable, or yields no value.
@@ -121,7 +121,7 @@ impl Corpus {
         })
     }
 
-    /// How much of its source this is, if it is not all of it.
+    /// The sampled part of its source, if it was sampled.
     pub fn sampled(&self) -> Option<Sampled> {
         self.sampled
     }
@@ -157,7 +157,7 @@ impl Corpus {
                 if spans.is_empty() {
                     return Err(LabError::data(
                         name,
-                        format!("its {total} bytes hold no record ({cut})"),
+                        format!("its {total} bytes contain no record ({cut})"),
                     ));
                 }
                 (concatenate(parts, Vec::len), Cuts::Spans(spans))
@@ -236,16 +236,16 @@ impl Corpus {
         Assignment::new(self.count(), mean, keys, pairing)
     }
 
-    /// Returns how often values are repeated if `keys` keys hold them; `None` where every key has a value of its own. Repetition does not change
-    /// the compression ratio of synthetic values, so that they are left out.
+    /// Returns how often values repeat with `keys` keys; `None` if every key has its own value.
+    /// Repetition does not change the compression ratio of synthetic values, so that they are left out.
     pub fn repeats(&self, keys: u64) -> Option<Repeats> {
         let values = self.count();
-        // A few that are there twice change no figure.
+        // A few duplicates do not affect figures.
         let is_much = values as f64 * 1.02 < keys as f64;
         (is_much && !self.is_synthetic).then_some(Repeats { values, keys })
     }
 
-    /// Whether the values are made up, and not read from anywhere.
+    /// Whether the values are synthetic.
     #[cfg(feature = "cache")]
     pub(crate) fn is_synthetic(&self) -> bool {
         self.is_synthetic

@@ -1,6 +1,7 @@
-//! The bundled samples: a part of the program, so that an installed one has them, unless `LEAFPRESS_DATA` names a directory of others.
+//! The bundled samples: a part of the program, so that an installed one has them, unless `LEAFPRESS_DATA` names a
+//! directory of others.
 //!
-//! Nothing else is looked for on disk: a directory that happens to be called `data` holds its owner's files.
+//! No other directories are searched: one that happens to be called `data` contains its owner's files.
 
 use std::path::{Path, PathBuf};
 
@@ -47,7 +48,8 @@ fn sample_name(path: &Path) -> Option<String> {
 /// The sample of this name.
 ///
 /// # Errors
-/// [`LabError::Data`] with the names there are; [`LabError::Io`] when the directory that the environment names cannot be read.
+/// [`LabError::Data`] with the names there are; [`LabError::Io`] when the directory that the environment names cannot
+/// be read.
 pub(crate) fn find(name: &str) -> Result<Sample, LabError> {
     let found = match std::env::var_os(VARIABLE) {
         None => {

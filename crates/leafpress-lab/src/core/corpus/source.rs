@@ -1,4 +1,4 @@
-//! Where a corpus comes from: files, directories, archives, bundled samples.
+//! Sources of a corpus: files, directories, archives, bundled samples.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -20,14 +20,15 @@ use crate::core::{Bytes, LabError, about};
 /// Most bytes a dump of records may have once its archives are opened.
 pub const MAX_CORPUS_BYTES: u64 = 8 << 30;
 
-/// Where values come from.
+/// A source of values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// A file, or a directory with all files below it in the order of their paths. Zip, gzip, zstd and xz files are opened.
+    /// A file, or a directory with all files below it in the order of their paths. Zip, gzip, zstd and xz files are
+    /// opened.
     Path(#[serde(with = "crate::core::paths")] PathBuf),
-    /// A bundled sample, named without its extension: a file of the directory `LEAFPRESS_DATA` if that is set, else one that is part of the
-    /// program.
+    /// A bundled sample, named without its extension: a file of the directory `LEAFPRESS_DATA` if that is set, else one
+    /// that is part of the program.
     Sample(String),
     /// Made-up values of which this share (0 to 1) is compressible: see [`Source::validate`] for the bounds and
     /// `synthetic` in the source for the recipe, which is fio's `buffer_compress_percentage`.
@@ -43,7 +44,7 @@ impl Source {
         match self {
             Self::Synthetic(eta) if !(0.0..=1.0).contains(eta) => Err(LabError::option(
                 "data",
-                format!("synthetic:{eta}: the compressible share is not between 0 and 1"),
+                format!("synthetic:{eta}: the compressible share must be between 0 and 1"),
             )),
             _ => Ok(()),
         }
@@ -52,7 +53,7 @@ impl Source {
 
 #[cfg(feature = "pool")]
 impl Source {
-    /// Checks that it is there, without reading it.
+    /// Checks that it exists, without reading it.
     pub(crate) fn find(&self) -> Result<(), LabError> {
         let path = match self {
             Self::Synthetic(_) => return Ok(()),
@@ -70,7 +71,7 @@ impl Source {
 }
 
 impl Source {
-    /// What [`FromStr`] makes of a word, whatever bytes it has: what is no text is a path.
+    /// Parses a word of any bytes, like [`FromStr`]: a word that is not UTF-8 is a path.
     ///
     /// # Errors
     /// As [`FromStr`].
@@ -95,7 +96,7 @@ impl fmt::Display for Source {
 impl FromStr for Source {
     type Err = LabError;
 
-    /// `synthetic:ETA`; what exists, or has a slash or a dot in it, is a path; anything else is a sample.
+    /// `synthetic:ETA`; an existing path, or a word with a slash or a dot, is a path; anything else is a sample.
     fn from_str(s: &str) -> Result<Self, LabError> {
         if let Some(eta) = s.strip_prefix("synthetic:") {
             let eta = eta
@@ -118,8 +119,8 @@ impl FromStr for Source {
     }
 }
 
-/// The parts of a source: one for a file, one per archive entry, one per file of a directory; and how much of it they are if they are
-/// not all.
+/// The parts of a source: one for a file, one per archive entry, one per file of a directory; and how much of it they
+/// are if they are not all.
 pub(super) fn read(
     source: &Source,
     raw: bool,
@@ -161,7 +162,7 @@ pub(super) fn read(
     taking.finish()
 }
 
-/// Refuses files that are longer than the limit as they stand, before anything is read.
+/// Rejects files that exceed the limit, before anything is read.
 fn check_length(path: &Path, files: &[PathBuf], most_bytes: u64) -> Result<(), LabError> {
     let length = |file: &PathBuf| file.metadata().map_or(0, |metadata| metadata.len());
     let bytes = files.iter().map(length).fold(0, u64::saturating_add);
@@ -171,7 +172,7 @@ fn check_length(path: &Path, files: &[PathBuf], most_bytes: u64) -> Result<(), L
     Err(LabError::data(
         path.display().to_string(),
         format!(
-            "its {} are more than the limit of {} of data that is read whole: cut a part of it into a file of its own",
+            "its {} exceed the limit of {} for data that is read whole: extract a part into a separate file",
             about(bytes as f64),
             Bytes(most_bytes)
         ),
@@ -204,7 +205,7 @@ fn list_files(path: &Path, out: &mut Vec<PathBuf>) -> Result<(), LabError> {
     Ok(())
 }
 
-/// What went wrong, in the words of this laboratory.
+/// Describes a system error.
 pub(crate) fn plain(e: &io::Error) -> String {
     match e.kind() {
         io::ErrorKind::NotFound => "no such file or directory".into(),
@@ -240,8 +241,8 @@ fn read_file(path: &Path, raw: bool, unpacked: &mut Unpacked, taking: &mut Takin
     }
 }
 
-/// Refuses pipes and character devices, before they are opened: opening a pipe waits for its writer, and data is read more than once, by the
-/// processes of several runs.
+/// Refuses pipes and character devices, before they are opened: opening a pipe waits for its writer, and data is read
+/// more than once, by the processes of several runs.
 pub(crate) fn check_regular(path: &Path) -> Result<(), String> {
     let kind = path.metadata().map_err(|e| plain(&e))?.file_type();
     let what = if kind.is_fifo() {
@@ -254,7 +255,7 @@ pub(crate) fn check_regular(path: &Path) -> Result<(), String> {
         return Ok(());
     };
     Err(format!(
-        "is {what}, and data is read more than once: save it to a file first"
+        "is {what}, but data is read more than once: save it to a file first"
     ))
 }
 
@@ -280,7 +281,7 @@ pub(crate) fn unpacked<'r>(packing: Packing, packed: impl BufRead + 'r) -> io::R
 /// Memory that an xz file may ask for, in KiB: what the strongest presets take.
 const XZ_MEMORY_KIB: u32 = 256 << 10;
 
-/// Bytes of a file's start that tell how it is packed.
+/// First bytes of a file, which determine its packing.
 pub(crate) const MAGIC_BYTES: u64 = 8;
 
 /// How a file's contents are packed.
@@ -315,8 +316,8 @@ impl Packing {
         }
     }
 
-    /// As [`Packing::of`]; what is compressed in another way is refused by name, since measured as it stands it would seem to be data that does
-    /// not compress.
+    /// As [`Packing::of`]; what is compressed in another way is refused by name, since measured as it stands it would
+    /// seem to be data that does not compress.
     pub(crate) fn opened(bytes: &[u8]) -> Result<Option<Self>, String> {
         let name = match bytes {
             [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..] => "a bzip2 file",
@@ -327,7 +328,7 @@ impl Packing {
             _ => return Ok(Self::of(bytes)),
         };
         Err(format!(
-            "is {name}, which is compressed and is not opened here: unpack it first"
+            "is {name}, a compressed format that is not supported: unpack it first"
         ))
     }
 }

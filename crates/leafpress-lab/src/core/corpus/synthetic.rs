@@ -6,11 +6,11 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use super::Cut;
 use crate::core::LabError;
 
-/// Bytes of synthetic data: more than the caches of a CPU, so that values come from memory as a file's would.
+/// Bytes of synthetic data: more than a CPU's caches, so that values come from memory like those of a file.
 const TOTAL_BYTES: usize = 32 << 20;
 
-/// Values of which the share `eta` is zeros and the rest, in front, random: each value by itself is compressible to about
-/// `1 - eta`, as fio's `buffer_compress_percentage` makes its blocks.
+/// Values of which the share `eta` is zeros and the rest, in front, random: each value by itself is compressible to
+/// about `1 - eta`, as fio's `buffer_compress_percentage` makes its blocks.
 pub(super) fn generate(eta: f64, cut: Cut, seed: u64) -> Result<Vec<u8>, LabError> {
     let Cut::Fixed(len) = cut else {
         return Err(LabError::option(

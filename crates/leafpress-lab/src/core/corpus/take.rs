@@ -1,7 +1,8 @@
-//! What is taken of a source: all of it, or evenly spread pieces where it is longer than what may be held.
+//! Reads a source: all of it, or evenly spread pieces if it exceeds the limit.
 //!
-//! The length of packed data is known only at its end, so pieces are taken in one pass: every one until the most that may be held is
-//! reached, then every second one, then every fourth, and so on; those taken before are thinned out alike. A piece has whole values.
+//! The length of packed data is known only at its end, so pieces are taken in one pass: every one until the most that
+//! may be held is reached, then every second one, then every fourth, and so on; those taken before are thinned out
+//! alike. A piece has whole values.
 
 use std::fmt;
 use std::fs::File;
@@ -16,24 +17,24 @@ use super::source::{MAX_CORPUS_BYTES, plain};
 use crate::core::resources::total_memory_bytes;
 use crate::core::{Bytes, LabError, about};
 
-/// Pieces have at least so many bytes, so that a seek to the next one costs little beside reading it.
+/// Minimum bytes of a piece, so that seeking to the next one is cheap compared to reading it.
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// Most bytes of a corpus; what is longer is sampled.
 pub const SAMPLE_BYTES: u64 = 256 << 20;
 
-/// How much of a source was taken.
+/// The sampled part of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampled {
     /// Bytes of the source, its archives opened.
     pub found_bytes: u64,
     /// Bytes that were taken of it.
     pub taken_bytes: u64,
-    /// Packed files that were left out, since what is in them lies beside them unpacked, and what they hold.
+    /// Packed files that were skipped, since their contents are also present unpacked, and their bytes.
     pub copies: Copies,
 }
 
-/// Packed files that are there unpacked too.
+/// Packed files that are also present unpacked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copies {
     /// How many.
@@ -46,7 +47,7 @@ impl fmt::Display for Copies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (s, are) = if self.files == 1 { ("", "is") } else { ("s", "are") };
         let (files, bytes) = (self.files, about(self.bytes as f64));
-        write!(f, "{files} packed file{s} of {bytes} that {are} there unpacked too")
+        write!(f, "{files} packed file{s} of {bytes} that {are} also present unpacked")
     }
 }
 
@@ -65,16 +66,16 @@ impl fmt::Display for Sampled {
     }
 }
 
-/// Who takes how much.
+/// How much to read.
 #[derive(Clone, Copy)]
 pub(super) enum Extent {
-    /// All of it; more than so many bytes are an error.
+    /// Everything; more than this many bytes are an error.
     Whole(u64),
-    /// At most so many bytes, in pieces that this cut goes into.
+    /// At most this many bytes, in pieces that this cut is applied to.
     Sample(u64, Cut),
 }
 
-/// What was taken so far.
+/// The number of bytes read.
 pub(super) struct Taking<'c> {
     extent: Extent,
     cancel: &'c AtomicBool,
@@ -108,7 +109,7 @@ impl<'c> Taking<'c> {
         }
     }
 
-    /// Counts a packed file of so many bytes that is not taken, since it is there unpacked too.
+    /// Counts a packed file of this many bytes that is skipped, since it is also present unpacked.
     pub(super) fn leave_out_copy(&mut self, bytes: u64) {
         self.copies.files += 1;
         self.copies.bytes += bytes;
@@ -176,7 +177,7 @@ impl<'c> Taking<'c> {
         self.taken_bytes = self.parts.iter().map(|part| part.bytes.len() as u64).sum();
     }
 
-    /// The parts, and how much of the whole they are if they are not all of it.
+    /// The parts, and the sampled part of the whole, if it was sampled.
     ///
     /// # Errors
     /// [`LabError::Cancelled`].
@@ -207,7 +208,7 @@ impl Extent {
         }
     }
 
-    /// Passes over the next piece, appended to `out` if it is to be kept. Returns its length, 0 at the end.
+    /// Skips the next piece, or appends it to `out`. Returns its length, 0 at the end.
     fn piece(self, input: &mut dyn Input, out: Option<&mut Vec<u8>>) -> io::Result<u64> {
         match self {
             Self::Whole(_) => pass(input, PIECE_BYTES, out),
@@ -226,7 +227,7 @@ fn lines(input: &mut dyn Input, mut out: Option<&mut Vec<u8>>) -> io::Result<u64
     let length = pass(input, PIECE_BYTES - 1, out.as_deref_mut())?;
     let mut discarded = Vec::new();
     let rest = out.unwrap_or(&mut discarded);
-    // A longer line is told when it is cut.
+    // A longer line is reported when it is cut.
     let more = input.take(MAX_VALUE_BYTES as u64 + 1).read_until(b'\n', rest)?;
     Ok(length + more as u64)
 }
@@ -240,7 +241,7 @@ fn prefixed(input: &mut dyn Input, mut out: Option<&mut Vec<u8>>) -> io::Result<
         if let Some(out) = &mut out {
             out.extend_from_slice(&prefix);
         }
-        // What ends within a record, or says it is longer than any, is told when it is cut.
+        // A truncated or oversized record is reported when it is cut.
         let Ok(prefix) = prefix.try_into() else { break };
         let body = u64::from(u32::from_le_bytes(prefix)).min(MAX_VALUE_BYTES as u64 + 1);
         length += pass(input, body, out.as_deref_mut())?;
@@ -248,7 +249,7 @@ fn prefixed(input: &mut dyn Input, mut out: Option<&mut Vec<u8>>) -> io::Result<
     Ok(length)
 }
 
-/// Passes over so many bytes, fewer at the end; returns how many.
+/// Skips this many bytes, fewer at the end; returns how many.
 fn pass(input: &mut dyn Input, bytes: u64, out: Option<&mut Vec<u8>>) -> io::Result<u64> {
     match out {
         Some(out) => Ok(input.take(bytes).read_to_end(out)? as u64),
@@ -256,9 +257,9 @@ fn pass(input: &mut dyn Input, bytes: u64, out: Option<&mut Vec<u8>>) -> io::Res
     }
 }
 
-/// What can be read from front to back, and parts of which can be left out.
+/// Data read from front to back, parts of which can be skipped.
 pub(super) trait Input: BufRead {
-    /// Leaves out so many bytes, fewer at the end; returns how many.
+    /// Skips this many bytes, fewer at the end; returns how many.
     fn skip(&mut self, bytes: u64) -> io::Result<u64>;
 
     /// How many bytes there are, if that is known.
@@ -337,7 +338,7 @@ mod tests {
         };
         assert_eq!(
             Sampled { copies, ..told }.to_string(),
-            "a sample of 2M, evenly spread over 5M, without 1 packed file of 7M that is there unpacked too"
+            "a sample of 2M, evenly spread over 5M, without 1 packed file of 7M that is also present unpacked"
         );
         assert_eq!(
             taken(&mut file(&numbers), 2 << 20).0,

@@ -120,7 +120,7 @@ fn a_directory_is_read_in_path_order() {
     assert_eq!(values(&corpus), [b"1", b"2", b"3"]);
 }
 
-/// An archive beside what came out of it: the same bytes count once, and that is told.
+/// An archive next to its extracted files: the same bytes count once, and that is reported.
 #[test]
 fn what_is_packed_and_unpacked_too_is_taken_once() {
     let directory = tempfile::tempdir().unwrap();
@@ -159,14 +159,14 @@ fn what_is_packed_and_unpacked_too_is_taken_once() {
     let told = corpus.sampled().unwrap();
     assert_eq!(
         told.to_string(),
-        "without 2 packed files of 16B that are there unpacked too"
+        "without 2 packed files of 16B that are also present unpacked"
     );
     let raw = Corpus::load(&source, Cut::Fixed(1), true, 1).unwrap();
     assert!(raw.sampled().is_none(), "an archive's own bytes are there once");
     let records = Records::load(&source, &"tsv".parse().unwrap()).unwrap();
     assert_eq!((records.census.records, records.census.duplicates), (6, 0));
     let told = records.census.left_out().unwrap();
-    assert_eq!(told, "left out: 2 packed files of 16B that are there unpacked too");
+    assert_eq!(told, "skipped: 2 packed files of 16B that are also present unpacked");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn a_pipe_is_refused_before_it_is_opened() {
     }
 }
 
-/// What is compressed looks like data that does not compress, so it is opened or refused.
+/// Compressed data looks like incompressible data, so it is opened or rejected.
 #[test]
 fn compressed_files_are_opened_or_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
@@ -241,7 +241,7 @@ fn compressed_files_are_opened_or_refused_by_name() {
         let told = message(load(&source, Cut::Fixed(4)));
         assert!(told.contains(kind) && told.contains("unpack it first"), "{told}");
         let raw = Corpus::load(&source, Cut::Fixed(4), true, 1).unwrap();
-        assert_eq!(raw.get(0), &bytes[..4], "its own bytes can be asked for");
+        assert_eq!(raw.get(0), &bytes[..4], "its own bytes can be requested");
     }
     let xz = include_str!("../../cache/workload/three_keys.xz.hex").trim().as_bytes();
     let digits = xz.chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
@@ -260,7 +260,7 @@ fn what_is_too_long_to_be_read_whole_is_refused_at_once() {
     long.set_len(40 << 30).unwrap();
     let format = "jsonl:/id".parse().unwrap();
     let told = Records::load(&source, &format).unwrap_err().to_string();
-    assert!(told.contains("its 40G are more than the limit of"), "{told}");
+    assert!(told.contains("its 40G exceed the limit of"), "{told}");
 }
 
 /// They are a part of the program, whatever the working directory has.

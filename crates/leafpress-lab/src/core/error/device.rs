@@ -1,4 +1,4 @@
-//! Why a device cannot be probed, or a result of fio not be read. Every message is one line that says what to do.
+//! Errors of probing a device or reading a result of fio. Every message is one line with a remedy.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,17 +11,17 @@ use crate::core::{Bytes, about};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The path cannot be probed as it is.
+    /// The path cannot be probed.
     #[error("{}: {reason}", path.display())]
     Path {
         /// The path as given.
         path: PathBuf,
-        /// What was wrong and what to do.
+        /// The problem and the remedy.
         reason: String,
     },
     /// The file system has too little room for the probe's file; nothing was written.
     #[error(
-        "{}: a probe file of {} needs as much room and {} to spare, and {} are free: give a smaller --file-bytes, or another directory",
+        "{}: a probe file of {} needs that space and {} to spare, and {} are free: use a smaller --file-bytes, or another directory",
         path.display(), Bytes(*wanted_bytes), Bytes(*spare_bytes), about(*free_bytes as f64)
     )]
     NoRoom {
@@ -43,7 +43,7 @@ pub enum DeviceError {
         written_bytes: u64,
         /// Bytes of the probe's file.
         wanted_bytes: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A read or write that was measured failed.
@@ -57,26 +57,26 @@ pub enum DeviceError {
         block_bytes: u64,
         /// Where in the file.
         offset_bytes: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// io_uring was asked for and is not to be had.
-    #[error("no io_uring here ({0}): leave --engine out to read with threads instead, or see `leafpress doctor`")]
+    /// io_uring was requested and is not available.
+    #[error("io_uring is not available ({0}): omit --engine to use threads instead, or see `leafpress doctor`")]
     NoUring(io::Error),
-    /// A file that is no result of `leafpress device`.
+    /// A file that is not a result of `leafpress device`.
     #[error("{}: {reason}", path.display())]
     Saved {
         /// The file as given.
         path: PathBuf,
-        /// What was wrong and what to do.
+        /// The problem and the remedy.
         reason: String,
     },
-    /// A file that is no result of fio, or one without reads or writes.
+    /// A file that is not a result of fio, or one without reads or writes.
     #[error("{}: {reason}", path.display())]
     Fio {
         /// The file.
         path: PathBuf,
-        /// What was wrong and what to do.
+        /// The problem and the remedy.
         reason: String,
     },
 }

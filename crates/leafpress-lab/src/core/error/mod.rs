@@ -1,4 +1,4 @@
-//! What can go wrong in the laboratory. Every message is one line that names what to change.
+//! Errors of the laboratory. Every message is one line that names what to change.
 
 #[cfg(feature = "device")]
 mod device;
@@ -19,7 +19,7 @@ pub enum LabError {
     Option {
         /// The option's name on the command line, without dashes in front.
         option: &'static str,
-        /// What was wrong and what is allowed.
+        /// The problem and the valid values.
         reason: String,
     },
     /// A data source cannot be used.
@@ -27,7 +27,7 @@ pub enum LabError {
     Data {
         /// The path or name as given.
         source_name: String,
-        /// What was wrong.
+        /// The problem.
         reason: String,
     },
     /// A file or directory cannot be read or written.
@@ -35,13 +35,13 @@ pub enum LabError {
     Io {
         /// The path at fault.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A run's own process failed.
     #[error("run failed: {reason}")]
     Child {
-        /// How it ended, and the end of what it wrote.
+        /// Its exit status, and the end of its output.
         reason: String,
     },
     /// The tree failed.
@@ -66,7 +66,7 @@ pub enum LabError {
         operation: &'static str,
         /// The key's number.
         id: u64,
-        /// What the store said.
+        /// The store's error.
         reason: String,
     },
     /// An index under benchmark cannot be opened, or does not do what an index does.
@@ -74,7 +74,7 @@ pub enum LabError {
     Index {
         /// The index as given.
         index: String,
-        /// What was wrong.
+        /// The problem.
         reason: String,
     },
     /// A codec failed on a block, or gave back other bytes than it was given.
@@ -89,7 +89,7 @@ pub enum LabError {
         block: u64,
         /// Length of the blocks that the file was cut into.
         block_bytes: usize,
-        /// What the codec said, or which byte was wrong.
+        /// The codec's error, or which byte was wrong.
         reason: String,
     },
     /// The run was cancelled.
@@ -103,7 +103,7 @@ pub enum LabError {
     Chart {
         /// Which chart.
         chart: &'static str,
-        /// What the drawing library said.
+        /// The drawing library's error.
         reason: String,
     },
 }

@@ -13,8 +13,8 @@ use super::zipf::Zipf;
 use crate::core::LabError;
 use crate::core::words::serde_as_text;
 
-/// A law by which operations choose keys. Hot keys are scattered over the key space, except for `latest`, whose hot keys are
-/// neighbours by nature.
+/// A distribution by which operations choose keys. Hot keys are scattered over the key space, except for `latest`,
+/// whose hot keys are neighbours by nature.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Distribution {
     /// Every key alike.
@@ -25,7 +25,8 @@ pub enum Distribution {
         /// The skew; 0.99 by default, as YCSB.
         theta: f64,
     },
-    /// The hottest share `h` of the keys takes the share `1 - h` of the operations, and so on within it, 0 < h < 0.5 (same paper).
+    /// The hottest share `h` of the keys takes the share `1 - h` of the operations, and so on within it, 0 < h < 0.5
+    /// (same paper).
     SelfSimilar {
         /// The hot share; 0.2 by default: the 80:20 rule.
         h: f64,
@@ -35,17 +36,17 @@ pub enum Distribution {
         /// The skew; 0.99 by default.
         theta: f64,
     },
-    /// A share of the operations goes to a share of the keys, each evenly.
+    /// A share of the operations is on a share of the keys, evenly within each.
     HotSet {
         /// Percent of the keys that are hot, more than 0 and less than 100; 20 by default.
         keys_pct: f64,
-        /// Percent of the operations that go to them, 0 to 100; 80 by default.
+        /// Percentage of operations on them, 0 to 100; 80 by default.
         operations_pct: f64,
     },
 }
 
 impl Distribution {
-    /// The set of hot keys where nothing else is said: 80% of the operations go to 20% of the keys.
+    /// The default hot set: 80% of the operations on 20% of the keys.
     pub const HOT_SET: Self = Self::HotSet {
         keys_pct: 20.0,
         operations_pct: 80.0,
@@ -172,7 +173,7 @@ impl Chooser {
         }
     }
 
-    /// From now on other keys are hot: those half the ranks away. It changes nothing of laws without hot keys of their own, `uniform`
+    /// Moves the hot set by half the ranks. This has no effect on distributions without one, `uniform`
     /// and `latest`.
     pub fn move_hot_keys(&mut self) {
         self.moved_by = (self.moved_by + self.keys / 2) % self.keys;

@@ -22,7 +22,8 @@ fn draw(distribution: &str) -> Vec<u64> {
         .collect()
 }
 
-/// Pearson's statistic over groups of ranks that are each expected to be hit at least 1000 times, and the number of groups.
+/// Pearson's statistic over groups of ranks that are each expected to be hit at least 1000 times, and the number of
+/// groups.
 fn chi_square(hits: &[u64], probability: impl Fn(usize) -> f64) -> (f64, usize) {
     let (mut statistic, mut groups) = (0.0, 0);
     let (mut expected, mut seen) = (0.0, 0.0);
@@ -68,7 +69,7 @@ fn self_similar_follows_its_power() {
     assert_law("self-similar", |rank| cumulative(rank + 1) - cumulative(rank));
 }
 
-/// Gray's closed form only approaches the law past the second rank, so its tail is compared by shares, not by chi-square.
+/// Gray's closed form is approximate past the second rank, so its tail is compared by shares, not by chi-square.
 #[test]
 fn zipfian_approaches_its_law() {
     for (name, theta) in [("zipfian", 0.99), ("zipfian:0.5", 0.5)] {
@@ -90,7 +91,7 @@ fn zipfian_approaches_its_law() {
     }
 }
 
-/// Rejection-inversion has the law itself.
+/// Rejection-inversion is exact.
 #[test]
 fn zipfian_has_its_law_from_a_theta_of_one_on() {
     for theta in [1.0, 1.0 + 1e-9, 1.2, 2.0, 5.0] {
@@ -99,7 +100,7 @@ fn zipfian_has_its_law_from_a_theta_of_one_on() {
             ((rank + 1) as f64).powf(-theta) / all
         });
     }
-    // All of a law so steep is one key's.
+    // So steep a distribution puts everything on one key.
     assert_eq!(draw("zipfian:1000")[0], DRAWS);
 }
 

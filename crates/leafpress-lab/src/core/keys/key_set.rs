@@ -45,7 +45,7 @@ impl KeySet {
         self.starts.len() as u64 - 1
     }
 
-    /// Whether there is no key.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -57,7 +57,7 @@ impl KeySet {
         &self.bytes[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
-    /// The number of a key, `None` if it is none of these. `guess` is looked at first.
+    /// The number of a key, `None` if it is not in the set. `guess` is tried first.
     pub fn find(&self, key: &[u8], guess: u64) -> Option<u64> {
         if guess < self.len() && self.get(guess) == key {
             return Some(guess);
@@ -89,7 +89,7 @@ impl KeySet {
         self.bytes.len() as u64
     }
 
-    /// Those keys whose numbers `ids` hands out, ascending.
+    /// The keys with the numbers of `ids`, ascending.
     #[must_use]
     pub fn only(&self, ids: impl Iterator<Item = u64>) -> Self {
         Self::from_ascending(ids.map(|id| self.get(id)))

@@ -41,8 +41,8 @@ pub enum LoadOrder {
 
 words!(LoadOrder, "load-order", "unknown order `{}`; known: sequential random": Sequential "sequential", Random "random");
 
-/// From a key's number to its bytes: keys that lie ready, or else a buffer for the number, big-endian with zeros in front, so that byte
-/// order is number order.
+/// From a key's number to its bytes: keys that lie ready, or else a buffer for the number, big-endian with zeros in
+/// front, so that byte order is number order.
 #[derive(Debug, Clone)]
 pub struct KeyBytes {
     bytes: Vec<u8>,
@@ -79,13 +79,13 @@ impl KeyBytes {
         &self.bytes
     }
 
-    /// Where the bytes of a key that lies ready are, for those who ask for them ahead of time.
+    /// The address of a stored key's bytes, for prefetching.
     #[inline]
     pub(crate) fn place(&self, id: u64) -> Option<&[u8]> {
         self.ready.as_ref().map(|keys| keys.get(id))
     }
 
-    /// The number of a key of this run, `None` for bytes that are no key of ours. `guess` is the number that is likely.
+    /// The number of a key of this run, `None` for bytes that are not one of its keys. `guess` is the likely number.
     pub fn decode(&self, key: &[u8], guess: u64) -> Option<u64> {
         if let Some(keys) = &self.ready {
             return keys.find(key, guess);

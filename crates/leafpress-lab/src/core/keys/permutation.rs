@@ -1,8 +1,8 @@
 //! A permutation of 0..n in constant memory.
 
-/// A pseudo-random permutation of `0..n`: four rounds of a Feistel network over `Z_a x Z_b` with `a * b >= n` (Black and
-/// Rogaway, "Ciphers with arbitrary finite domains", 2002), walking until the result is below n. `a * b` exceeds n by at most
-/// `2 * sqrt(n) + 1`, so it seldom walks.
+/// A pseudo-random permutation of `0..n`: four rounds of a Feistel network over `Z_a x Z_b` with `a * b >= n` (Black
+/// and Rogaway, "Ciphers with arbitrary finite domains", 2002), walking until the result is below n. `a * b` exceeds n
+/// by at most `2 * sqrt(n) + 1`, so it seldom walks.
 #[derive(Debug, Clone)]
 pub struct Permutation {
     n: u64,

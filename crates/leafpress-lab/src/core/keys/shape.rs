@@ -1,4 +1,4 @@
-//! What keys look like: from gapless integers, the best case of any index, to the text that people use.
+//! Shapes of keys: from gapless integers, the best case of any index, to real text.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +9,12 @@ use crate::core::words::words;
 /// Shortest scattered key in bytes: 64 bits of a hash, so that all keys differ.
 pub const MIN_SCATTERED_KEY_BYTES: usize = 8;
 
-/// What keys look like.
+/// The shape of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyShape {
-    /// The numbers 0, 1, 2, ... as big-endian integers with zeros in front: no gaps, no order of its own to find. The best case of an
-    /// index that packs keys or interpolates between them.
+    /// The numbers 0, 1, 2, ... as big-endian integers with zeros in front: no gaps, no order of its own to find. The
+    /// best case of an index that packs keys or interpolates between them.
     #[default]
     Dense,
     /// Hashes of the numbers: bytes without any pattern, as hashed keys and random identifiers have them.
@@ -31,7 +31,7 @@ impl KeyShape {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Dense, Self::Scattered, Self::Text, Self::Uuid, Self::Path];
 
-    /// Whether keys have the length that `key_bytes` says; the others have lengths of their own.
+    /// Whether keys have the length `key_bytes`; the others have their own lengths.
     pub fn has_key_bytes(self) -> bool {
         matches!(self, Self::Dense | Self::Scattered)
     }
@@ -56,17 +56,15 @@ impl KeyShape {
         self == Self::Dense
     }
 
-    /// Checks the length of keys that have the length they are told.
+    /// Checks the length of keys with a configured length.
     ///
     /// # Errors
-    /// [`LabError::Option`] when scattered keys are to be too short.
+    /// [`LabError::Option`] when scattered keys are too short.
     pub fn validate(self, key_bytes: usize) -> Result<(), LabError> {
         if self == Self::Scattered && key_bytes < MIN_SCATTERED_KEY_BYTES {
             return Err(LabError::option(
                 "key-bytes",
-                format!(
-                    "{key_bytes} is less than the {MIN_SCATTERED_KEY_BYTES} bytes that scattered keys have at least"
-                ),
+                format!("{key_bytes} is less than {MIN_SCATTERED_KEY_BYTES} bytes, the minimum of scattered keys"),
             ));
         }
         Ok(())
@@ -197,7 +195,7 @@ impl Words {
     }
 }
 
-/// The number behind the last colon is written in a bijection, so keys differ.
+/// The number after the last colon is a bijection, so keys differ.
 fn text(id: u64, seed: u64, key: &mut Vec<u8>) {
     let number = scatter_48(id, seed);
     let mut words = Words(mix(number));

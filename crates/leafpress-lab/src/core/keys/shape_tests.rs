@@ -68,7 +68,7 @@ proptest! {
     }
 }
 
-/// What the shapes look like; a change of these changes every figure measured with them.
+/// Samples of the shapes; a change of these changes every figure measured with them.
 #[test]
 fn keys_look_as_documented() {
     let shown = |shape: KeyShape| {

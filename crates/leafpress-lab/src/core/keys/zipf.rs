@@ -6,10 +6,10 @@ use super::distribution::unit;
 
 /// A sampler of ranks from 0 to n - 1.
 ///
-/// Below a theta of 1 it is the closed form of Gray et al. ("Quickly generating billion-record synthetic databases", 1994), which YCSB and
-/// PiBench use and which only approaches the law past the second rank. It has no value at 1 and none beyond, so from there on ranks are drawn by
-/// rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", 1996), which is
-/// exact.
+/// Below a theta of 1 it is the closed form of Gray et al. ("Quickly generating billion-record synthetic databases",
+/// 1994), which YCSB and PiBench use and which is approximate past the second rank. It is undefined from 1 on, where
+/// ranks are drawn by rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from
+/// monotone discrete distributions", 1996), which is exact.
 #[derive(Debug, Clone)]
 pub(crate) enum Zipf {
     /// 0 <= theta < 1.
@@ -28,7 +28,7 @@ impl Zipf {
         }
     }
 
-    /// The same law over more ranks; `n` is not less than before.
+    /// The distribution over more ranks; `n` must not decrease.
     #[cfg(feature = "bench")]
     pub(crate) fn grow(&mut self, n: u64) {
         match self {
@@ -93,8 +93,8 @@ impl ClosedForm {
     }
 }
 
-/// Draws a point under the hat `x^-theta` by inverting its integral, rounds it to a rank, and draws again where the point is over the rank's bar.
-/// Fewer than one draw in ten is rejected.
+/// Draws a point under the hat `x^-theta` by inverting its integral, rounds it to a rank, and draws again where the
+/// point is over the rank's bar. Fewer than one draw in ten is rejected.
 #[derive(Debug, Clone)]
 pub(crate) struct RejectionInversion {
     n: f64,
@@ -102,7 +102,7 @@ pub(crate) struct RejectionInversion {
     /// The hat's integral at the left of the first bar and at the right of the last.
     from: f64,
     to: f64,
-    /// A point that is rounded by no more than this is never over the bar.
+    /// A point rounded by at most this is never above the bar.
     squeeze: f64,
 }
 
@@ -146,7 +146,7 @@ impl RejectionInversion {
 
     /// The inverse of [`RejectionInversion::integral`].
     fn inverse(&self, y: f64) -> f64 {
-        // Rounding may bring it below -1, where there is no logarithm.
+        // Rounding may bring it below -1, where the logarithm is undefined.
         let t = (y * (1.0 - self.theta)).max(-1.0);
         let ln_over = if t.abs() < NEAR_ZERO {
             1.0 - t / 2.0
@@ -172,8 +172,8 @@ pub(crate) fn power_integral(from: f64, to: f64, power: f64) -> f64 {
     from.powf(power) * ln * expm1_over
 }
 
-/// The sum of `1 / i^theta` for i in `from + 1..=to`: exact for the first million terms, the midpoint integral beyond (relative error
-/// below 1e-13).
+/// The sum of `1 / i^theta` for i in `from + 1..=to`: exact for the first million terms, the midpoint integral beyond
+/// (relative error below 1e-13).
 pub(super) fn zeta_between(from: u64, to: u64, theta: f64) -> f64 {
     const EXACT: u64 = 1 << 20;
     let exact = to.min(EXACT);

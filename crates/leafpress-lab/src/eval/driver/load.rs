@@ -7,9 +7,9 @@ use super::{LabError, PROGRESS_EVERY, Permutation, Phase, Shared};
 use crate::core::keys::LoadOrder;
 use crate::harness::oracle::{Mutation, prefetch};
 
-/// Keys a thread takes at a time.
+/// Keys that a thread takes at a time.
 const CHUNK: u64 = 256;
-/// So many keys ahead of the one that is put, key and value are asked for.
+/// Prefetch distance in keys: key and value are prefetched this far ahead of the put.
 const AHEAD: u64 = 8;
 
 /// Puts version 0 of every key.
@@ -23,7 +23,7 @@ pub(super) fn load(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) ->
         let mut keys = shared.key_bytes();
         let order = order.as_ref();
         let at = move |index| order.map_or(index, |order| order.apply(index));
-        // Keys and values in no order are asked for in time: waiting for them would be in the load's time else.
+        // Keys and values in random order are prefetched: cache misses would otherwise count as load time.
         let ahead = order.is_some() || keys.place(0).is_some();
         move |index| {
             if ahead && index + AHEAD < shared.data.keys {
@@ -44,7 +44,7 @@ pub(super) fn load(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) ->
             if !new {
                 shared
                     .mismatches
-                    .add(|| format!("load: key {id} was there before it was put"));
+                    .add(|| format!("load: key {id} existed before it was put"));
             }
             Ok(())
         }
@@ -70,7 +70,7 @@ fn load_in_order(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) -> R
         }
         match shared.ledger.mutation(id, 0) {
             Mutation::Put(value) => Some((key_bytes.encode(id).to_vec(), value)),
-            // Version 0 is a put: the number of records says if one is missing.
+            // Version 0 is a put: the number of records shows whether one is missing.
             Mutation::Delete => None,
         }
     });
@@ -85,8 +85,8 @@ fn load_in_order(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) -> R
     Ok(true)
 }
 
-/// Reads every key and the number of records; nothing mutates meanwhile, so each key has one right answer, or a few where
-/// mutations had overlapped.
+/// Reads every key and the number of records; nothing mutates meanwhile, so each key has one right answer, or a few
+/// where mutations had overlapped.
 pub(super) fn verify(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) -> Result<(), LabError> {
     shared.stop.store(false, Ordering::Relaxed);
     let present = std::sync::atomic::AtomicU64::new(0);
@@ -112,7 +112,7 @@ pub(super) fn verify(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) 
     if present != len {
         shared
             .mismatches
-            .add(|| format!("check after the run: {present} keys are there, but the map counts {len}"));
+            .add(|| format!("check after the run: {present} keys exist, but the map counts {len}"));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many are told in words.
+/// Maximum number of mismatches described in words.
 const EXAMPLES: usize = 5;
 
 /// Answers that were wrong: their number, and the first few in words.
@@ -32,7 +32,7 @@ impl Mismatches {
             Some(value) => {
                 let head = &value[..value.len().min(16)];
                 format!(
-                    "{doing}: key {id} holds {} bytes it cannot hold: {}...",
+                    "{doing}: key {id} has {} unexpected bytes: {}...",
                     value.len(),
                     head.escape_ascii()
                 )

@@ -32,10 +32,10 @@ pub(crate) use weigh::weigh;
 pub(crate) use weigh::weigh_store;
 use worker::{Counts, Worker};
 
-/// How often progress is told.
+/// Interval of progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
-/// What the threads of a run share.
+/// State shared by the threads of a run.
 struct Shared<'r> {
     spec: &'r RunSpec,
     store: &'r dyn Store,
@@ -94,7 +94,7 @@ impl<'r> Shared<'r> {
         self.data.key_bytes()
     }
 
-    /// Sleeps until `until` or until the run is to end, telling progress.
+    /// Sleeps until `until` or until the run ends, reporting progress.
     fn wait(&self, phase: Phase, from: Instant, length: Duration, progress: &mut dyn FnMut(Phase, f64)) {
         progress(phase, 0.0);
         while !self.stop.load(Ordering::Relaxed) && !self.cancel.load(Ordering::Relaxed) {
@@ -122,13 +122,13 @@ fn tree(spec: &RunSpec, data: &Dataset) -> Result<Box<dyn Store>, LabError> {
     Ok(Box::new(spec.builder_for(data)?.build()?))
 }
 
-/// What each key may hold.
+/// Possible values of each key.
 fn ledger(spec: &RunSpec, data: &Dataset) -> Ledger {
     let deletes = spec.workload.delete_pct_of_mutations();
     Ledger::new(data.values.clone(), data.keys, data.pairing, deletes)
 }
 
-/// Runs `spec` on a map of the caller's own, made by `make` once everything else that takes memory is there.
+/// Runs `spec` on the caller's map, created by `make` after all other allocations.
 ///
 /// # Errors
 /// As [`run`].
@@ -144,7 +144,7 @@ pub fn run_store(
     let chooser = Chooser::new(base.distribution_of(spec.workload), data.keys, base.seed);
     let clock = Clock::new();
     resources::make_program_resident();
-    // What reading the data left free must not hide the tree's growth.
+    // Memory freed after reading the data must not hide the tree's growth.
     resources::release_free_memory();
     let resident_before_recorders = resources::resident_bytes();
     // Histograms are made, and so their memory touched, before the baseline of resident memory is taken.
@@ -182,7 +182,8 @@ pub fn run_store(
     let timed = window(&shared, &chooser, recorders, Phase::Timed, base.seconds, progress)?;
     let [read_latency, write_latency, delete_latency, scan_latency] =
         [Kind::Read, Kind::Write, Kind::Delete, Kind::Scan].map(|kind| timed.histograms.summary(kind));
-    // The recorders are gone, some megabytes a thread: measured from a baseline with them, the tree would seem smaller by as much.
+    // The recorders are gone, some megabytes a thread: measured from a baseline with them, the tree would seem smaller
+    // by as much.
     drop(timed.histograms);
     let ended = memory(&timed.after, resident_before_recorders);
     load::verify(&shared, progress)?;
@@ -232,8 +233,8 @@ fn sampling(spec: &RunSpec) -> Sampling {
     }
 }
 
-/// What the tree held at `stats`, and by how much the process has grown since it was `resident_before`, less what its allocators have
-/// free: the harness's buffers and the loader's would be counted as the tree's else.
+/// The tree's memory at `stats`, and the growth of the process since `resident_before`, less free memory of its
+/// allocators (the harness's buffers and the loader's), which would otherwise count as the tree's.
 fn memory(stats: &TreeStats, resident_before: Option<u64>) -> Memory {
     resources::release_free_memory();
     Memory {
@@ -253,7 +254,7 @@ fn growth(before: Option<u64>) -> Option<i64> {
     Some(resources::resident_bytes()? as i64 - before? as i64)
 }
 
-/// What a window of time measured.
+/// Measurements of a time window.
 struct Window {
     wall_seconds: f64,
     user_seconds: f64,
@@ -266,7 +267,8 @@ struct Window {
     timeline: Vec<Moment>,
 }
 
-/// Runs the workload on all threads for `seconds`. Clocks and counters are read before the first operation and after the last.
+/// Runs the workload on all threads for `seconds`. Clocks and counters are read before the first operation and after
+/// the last.
 fn window(
     shared: &Shared<'_>,
     chooser: &Chooser,
@@ -289,7 +291,8 @@ fn window(
             // Jumps of 2^128 numbers keep the threads' random streams apart.
             rng.jump();
             let (chooser, rng, go) = (chooser.clone(), rng.clone(), &go);
-            // Made by its own thread, so that its small buffers, written at every operation, share no cache line with another's.
+            // Made by its own thread, so that its small buffers, written at every operation, share no cache line with
+            // another's.
             let work = move || {
                 let worker = Worker::new(shared, chooser, rng, recorder);
                 if moves {

@@ -10,25 +10,25 @@ use crate::core::corpus::{Corpus, Cut};
 use crate::core::keys::KeyShape;
 use crate::eval::{EvalConfig, LandingBytes, Workload};
 
-/// What a [`Broken`] map does wrong.
+/// The defect of a [`Broken`] map.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     Nothing,
-    /// Flips a bit in every 1000th value it hands out.
+    /// Flips a bit in every 1000th returned value.
     Corrupts,
     /// Cuts a byte off.
     CutsShort,
-    /// Denies a key that is there.
+    /// Reports an existing key as missing.
     Misses,
     /// Forgets a put.
     DropsPut,
     /// Forgets a remove.
     DropsRemove,
-    /// Says that a key was new, or was there, when it was not.
+    /// Reports wrongly whether a key was new or existed.
     LiesOnPut,
     /// Leaves a record out of a scan.
     SkipsInScan,
-    /// Hands out a scan's records in the wrong order.
+    /// Returns a scan's records in the wrong order.
     ReversesScan,
     /// Miscounts its records.
     Miscounts,

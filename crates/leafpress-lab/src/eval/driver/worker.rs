@@ -33,12 +33,12 @@ impl Counts {
     }
 }
 
-/// Operations that are planned, done, and checked together: these, or as many as go into a call.
+/// Operations that are planned, executed, and checked as a batch: at least a call's.
 const BATCH: usize = 8;
 /// Where values are longer than this, in bytes, a batch is one operation, so that its buffers stay small.
 const MAX_BATCHED_VALUE_BYTES: usize = 16 << 10;
 
-/// A read that was done and is to be checked.
+/// A completed read to check.
 #[derive(Debug, Clone, Copy, Default)]
 struct ReadDone {
     id: u64,
@@ -48,8 +48,9 @@ struct ReadDone {
 
 /// One thread of the timed window, with all it needs allocated.
 ///
-/// Operations go in batches: choosing keys comes before, checking values after, so that reads follow each other directly, as they
-/// would in a program that has other things to do than to check, and one reading of the clock ends one and starts the next.
+/// Operations go in batches: choosing keys comes before, checking values after, so that reads follow each other
+/// directly, as they would in a program that has other things to do than to check, and one reading of the clock ends
+/// one and starts the next.
 pub(super) struct Worker<'r> {
     shared: &'r Shared<'r>,
     chooser: Chooser,
@@ -62,7 +63,7 @@ pub(super) struct Worker<'r> {
     plan: Vec<(Operation, u64)>,
     /// Room for the one after it.
     spare: Vec<(Operation, u64)>,
-    /// Reads that go into a call.
+    /// Reads per call.
     reads_per_call: usize,
     keys: KeyBytes,
     /// The keys of a call's reads.
@@ -78,7 +79,7 @@ pub(super) struct Worker<'r> {
     timeline: Option<(Timeline, bool)>,
 }
 
-/// What a thread did and measured.
+/// Results of a thread.
 pub(super) struct Done {
     pub(super) counts: Counts,
     pub(super) histograms: Histograms,
@@ -131,7 +132,7 @@ impl<'r> Worker<'r> {
         self
     }
 
-    /// Runs from the moment `go` is set until told to stop, one batch at least.
+    /// Runs from the moment `go` is set until stopped, at least one batch.
     pub(super) fn run(mut self, go: &AtomicBool) -> Done {
         while !go.load(Ordering::Acquire) {
             std::thread::park();
@@ -181,8 +182,8 @@ impl<'r> Worker<'r> {
         let checked = self.is_checked(self.batches);
         self.batches = self.batches.wrapping_add(1);
         let plan = std::mem::replace(&mut self.plan, std::mem::take(&mut self.spare));
-        // What the puts take and the check will look at is asked for in time, so that the harness does not add its own cache misses to
-        // the tree's. Where it lies follows from the keys' states, which were asked for a batch ago.
+        // Data of puts and checks is prefetched, so that the harness does not add its own cache misses to
+        // the tree's. Its address follows from the keys' states, prefetched a batch ago.
         for &(operation, id) in &plan {
             let mutates = matches!(operation, Operation::Mutate);
             if checked || mutates {
@@ -225,7 +226,7 @@ impl<'r> Worker<'r> {
         Ok(())
     }
 
-    /// So many operations were done.
+    /// This many operations were done.
     fn advance(&mut self, operations: u64) {
         let Some((timeline, asks_held)) = &mut self.timeline else {
             return;
@@ -314,7 +315,7 @@ impl<'r> Worker<'r> {
                     Mutation::Put(_) => ("put", if was_there { "there" } else { "absent" }),
                     Mutation::Delete => ("remove", if was_there { "there" } else { "absent" }),
                 };
-                format!("{what}: key {id} was said to have been {state}, which it cannot have been")
+                format!("{what}: key {id} was reported as {state}, which is impossible")
             });
         }
         self.recorder.interrupt();
@@ -350,10 +351,10 @@ impl<'r> Worker<'r> {
             let Some(id) = decoder.decode(key, expected).filter(|&id| id >= expected) else {
                 shared
                     .mismatches
-                    .add(|| format!("scan: key {} out of order or foreign", key.escape_ascii()));
+                    .add(|| format!("scan: key {} out of order or unknown", key.escape_ascii()));
                 return;
             };
-            // With deletes a scan goes past the keys whose floors were taken; what it finds there is not judged.
+            // With deletes, a scan passes keys whose floors were not taken; those are not checked.
             passed(expected..id.min(end));
             if id < end && !shared.ledger.allows(id, floors[(id - first) as usize], Some(value)) {
                 shared.mismatches.add_read("scan", id, Some(value));

@@ -13,7 +13,7 @@ use crate::report::draw::{
 use crate::report::palette::colour;
 use crate::report::{labels, words};
 
-/// Throughput: a group of bars for each point workload, a bar for each codec. `None` when there is no point workload.
+/// Throughput: a group of bars for each point workload, a bar for each codec. `None` without a point workload.
 pub(super) fn throughput(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Option<String>, LabError> {
     let workloads: Vec<_> = setting
         .workloads
@@ -33,7 +33,8 @@ pub(super) fn throughput(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Opt
     })
 }
 
-/// Throughput of `workload` against memory saved, a labelled point for each codec. `None` when there are not two whose memory is known.
+/// Throughput of `workload` against memory saved, a labelled point for each codec. `None` when there are not two whose
+/// memory is known.
 pub(super) fn trade_off(
     pivot: &Pivot<'_>,
     setting: &Setting<'_>,
@@ -55,7 +56,7 @@ pub(super) fn trade_off(
     let least_saved = points.iter().map(|point| point.1).fold(0.0, f64::min);
     let size = (530, 360);
     let told = words::all(
-        &format!("{workload}, Mops/s, beside the memory saved"),
+        &format!("{workload}, Mops/s, vs memory saved"),
         points
             .iter()
             .map(|(line, saved, mops)| format!("{} {} at {saved:.0}%", line.codec, brief(*mops))),
@@ -96,7 +97,8 @@ pub(super) enum Side {
     Write,
 }
 
-/// Latency against the share of operations that took no longer, a line for each codec. `None` when nothing was measured.
+/// Latency against the share of operations that took no longer, a line for each codec. `None` when nothing was
+/// measured.
 pub(super) fn latency(pivot: &Pivot<'_>, setting: &Setting<'_>, side: Side) -> Result<Option<String>, LabError> {
     let (name, workload) = match side {
         Side::Read => ("read", setting.read_workload()),

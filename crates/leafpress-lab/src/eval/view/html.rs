@@ -14,23 +14,23 @@ use crate::report::html::{self, document, figure, pair, swatch};
 use crate::report::numbers::thousands;
 use crate::report::palette::colour;
 
-/// What the figures mean, and what they do not.
+/// Explanation of the figures.
 const NOTES: [&str; 7] = [
-    "<b>Bytes held</b> is all the memory of the tree by its own account: leaves, inner nodes, landing buffers, large values, \
-     dictionaries and what is retired but not yet freed, each with its allocator's slack. <b>User bytes</b> are the keys and values \
-     in it. <b>Memory saved</b> is 1 - held / user, and negative when the tree holds more than it was given. Contexts that codecs \
-     keep per thread belong to the process and are not in it; <b>Resident</b> memory is the \
-     system's own account after the load, to compare with: up to 1 MB of it is the process's.",
-    "Every read copies the value out and compares all of it with what its key can hold; after the timed window every key is \
-     checked once more. A missing key, a stale value or a wrong byte is a mismatch. The cost of choosing keys and of checking is in the \
-     throughput, not in the latency.",
+    "<b>Bytes held</b> is all the memory of the tree by its own accounting: leaves, inner nodes, landing buffers, large values, \
+     dictionaries and retired memory not yet freed, each with its allocator's slack. <b>User bytes</b> are the keys and values \
+     in it. <b>Memory saved</b> is 1 - held / user, negative when the tree is larger than its data. Contexts that codecs \
+     keep per thread belong to the process and are not included; <b>Resident</b> memory is the \
+     system's own figure after the load, for comparison: up to 1 MB of it is the process's.",
+    "Every read copies the value out and compares all of it with the possible values of its key; after the timed window every key is \
+     checked once more. A missing key, a stale value or a wrong byte is a mismatch. The cost of choosing keys and of checking is included in \
+     throughput, not in latency.",
     "Values are cut from the data byte for byte. The key space is loaded with neighbouring cuts under neighbouring keys; each write \
      puts another cut, from far away in the data, so memory after writes is that of shuffled records.",
     "The load is closed-loop: each thread starts its next operation when the last one ends, so a stall delays the operations behind \
      it instead of being counted for each of them.",
-    "CPU seconds are the process's, over the timed window only; throughput per core divides by them, background threads included.",
-    "Each row ran in a process of its own. Runs followed each other on one machine and are as quiet as it was.",
-    "Latencies are from the whole timed window, in HDR histograms with three significant digits.",
+    "CPU seconds are those of the process in the timed window only; throughput per core divides by them, background threads included.",
+    "Each row ran in its own process. Runs followed each other on one machine, and other work on it affects them.",
+    "Latencies cover the whole timed window, in HDR histograms with three significant digits.",
 ];
 
 pub(super) fn page(
@@ -73,7 +73,7 @@ fn head(host: &str, outcome: &EvalOutcome, pivot: &Pivot<'_>) -> Markup {
             p.faint { (outcome.rows.len()) " runs, every answer checked, 0 mismatches." }
         }
         @if outcome.cancelled {
-            p.bad { "Cancelled: these are the rows finished until then." }
+            p.bad { "Cancelled: only finished rows are shown." }
         }
     }
 }
@@ -84,16 +84,16 @@ fn section(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Markup, LabError>
         colour(&pivot.codecs, index)
     };
     let throughput = charts::throughput(pivot, setting)?;
-    let (mut first, mut beside) = (Vec::new(), Vec::new());
+    let (mut first, mut second) = (Vec::new(), Vec::new());
     for workload in trade_off_workloads(setting) {
-        let title = format!("Throughput against memory saved, {workload}: up and to the right is better");
+        let title = format!("Throughput vs memory saved, {workload}: up and to the right is better");
         first.extend(charts::trade_off(pivot, setting, workload)?.map(|svg| figure(&title, &svg)));
     }
     for (side, title) in [(Side::Read, "Read latency"), (Side::Write, "Write latency")] {
-        beside.extend(charts::latency(pivot, setting, side)?.map(|svg| figure(title, &svg)));
+        second.extend(charts::latency(pivot, setting, side)?.map(|svg| figure(title, &svg)));
     }
     for (title, svg) in hotset::charts(pivot, setting)? {
-        beside.push(figure(title, &svg));
+        second.push(figure(title, &svg));
     }
     let named = setting.lines.iter().map(|line| (hue(&line.codec), line.codec.as_str()));
     Ok(html! {
@@ -104,7 +104,7 @@ fn section(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Markup, LabError>
         @for line in hotset::text(setting).lines() { p { (line) } }
         (html::legend(named))
         @if let Some(svg) = throughput { (figure("Throughput by workload", &svg)) }
-        (pair(&beside))
+        (pair(&second))
     })
 }
 

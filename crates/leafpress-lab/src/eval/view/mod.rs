@@ -1,4 +1,4 @@
-//! What an evaluation leaves for people and programs: the table, `results.json` and `report.html`.
+//! Output of an evaluation for people and programs: the table, `results.json` and `report.html`.
 
 mod charts;
 mod hotset;
@@ -15,7 +15,7 @@ use crate::core::LabError;
 use crate::report::write;
 use pivot::Pivot;
 
-/// What `results.json` holds.
+/// Fields of `results.json`.
 #[derive(Serialize)]
 struct Document<'r> {
     /// Number of this layout; a change that breaks readers raises it.

@@ -17,7 +17,7 @@ pub(super) struct Pivot<'r> {
     pub(super) codecs: Vec<String>,
 }
 
-/// What one table, or one set of charts, compares.
+/// The runs compared in one table or set of charts.
 #[derive(Debug)]
 pub(super) struct Setting<'r> {
     pub(super) threads: usize,
@@ -169,7 +169,8 @@ impl<'r> Line<'r> {
         self.row(workload?)?.result.write_latency.as_ref()
     }
 
-    /// Bytes copied and bytes compressed for each user byte that was put in the timed window; `None` for maps that do not tell.
+    /// Bytes copied and bytes compressed for each user byte that was put in the timed window; `None` for maps that do
+    /// not report it.
     pub(super) fn work_per_byte_put(&self, workload: Workload) -> Option<[f64; 2]> {
         let counters = &self.row(workload)?.result.counters;
         let per_byte = |bytes: u64| bytes as f64 / counters.put_bytes as f64;
@@ -186,7 +187,7 @@ impl<'r> Line<'r> {
         )
     }
 
-    /// Why there is no such figure.
+    /// Why the figure is missing.
     pub(super) fn resident_unknown(&self) -> Option<&'r str> {
         if self.resident_per_user_byte().is_some() {
             return None;
@@ -210,7 +211,7 @@ fn range(figures: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// Bytes held per user byte at the end of a run; `None` for an empty tree and for maps that do not tell.
+/// Bytes held per user byte at the end of a run; `None` for an empty tree and for maps that do not report it.
 pub(super) fn held_per_user_byte(row: &Row) -> Option<f64> {
     let memory = &row.result.ended;
     (memory.user_bytes > 0 && memory.bytes_held > 0).then(|| memory.bytes_held as f64 / memory.user_bytes as f64)

@@ -23,7 +23,7 @@ struct Grid {
     lines: Vec<Vec<Marked>>,
 }
 
-/// The tables for people, as far as names go: what is done in a second, how long it takes, what it costs.
+/// Titles of the tables for people: throughput, latency, cost.
 const PARTS: [&str; 3] = ["", "CPU and times", "Work of writes, and memory"];
 
 /// A column: its heading, the table for people it is in, its figures, how they are written, and which end is good.
@@ -131,12 +131,9 @@ fn grid(setting: &Setting<'_>) -> Grid {
     Grid { header, parts, lines }
 }
 
-/// What the columns of a setting's table are, for under it.
+/// Explanation of the columns of a setting's table.
 pub(super) fn caption(setting: &Setting<'_>) -> String {
-    let mut caption = format!(
-        "Per core: Mops/s of {} for each core's worth of CPU time.",
-        setting.main_workload()
-    );
+    let mut caption = format!("Per core: Mops/s of {} per core of CPU time.", setting.main_workload());
     if let Some(workload) = setting.read_workload() {
         caption += &format!(" Read p99: {workload}.");
     }
@@ -145,7 +142,7 @@ pub(super) fn caption(setting: &Setting<'_>) -> String {
     }
     if let Some(workload) = setting.work_workload() {
         caption += &format!(
-            " Copied, compressed: bytes written into the tree's nodes, and bytes given to the codec for them, for each byte of \
+            " Copied, compressed: bytes written into the tree's nodes, and bytes compressed for them, per byte of \
              keys and values put; {workload}."
         );
     }
@@ -155,8 +152,7 @@ pub(super) fn caption(setting: &Setting<'_>) -> String {
     if setting.load_order() == Some(LoadOrder::Sequential) {
         caption += " Loaded in the order of the keys, in bulk.";
     }
-    caption +=
-        " Held/user byte: all memory of the tree at the end of a run over the keys and values in it, least to most. ";
+    caption += " Held/user byte: all memory of the tree at the end of a run over the keys and values in it, minimum to maximum. ";
     caption += RESIDENT;
     for line in &setting.lines {
         if let Some(why) = line.resident_unknown() {

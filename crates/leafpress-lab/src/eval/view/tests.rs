@@ -130,7 +130,7 @@ fn the_table_marks_the_best_and_is_narrow() {
     assert!(!table.contains("4.10*"), "only the best is marked:\n{table}");
 }
 
-/// The demo once set the memory of one workload beside the speed of another.
+/// A sentence must not mix the memory of one workload with the speed of another.
 #[test]
 fn a_verdict_is_of_one_workload_and_names_the_worst() {
     let run = |codec, workload, mops: f64, cores: f64, held| {
@@ -150,7 +150,7 @@ fn a_verdict_is_of_one_workload_and_names_the_worst() {
         ];
     });
     let words = outcome.table.split_whitespace().collect::<Vec<_>>().join(" ");
-    let told = "lz4 compared with none, read_only: 44% less memory held, 2.0 times the operations per second, 50% fewer per core.";
+    let told = "lz4 vs none, read_only: 44% less memory held, 2.0 times the operations per second, 50% fewer per core.";
     assert!(words.contains(told), "{words}");
     // By the clock 75% fewer; per core they are as bad: the first of equals is the main one.
     let (outcome, _) = finished(|outcome| {
@@ -162,7 +162,7 @@ fn a_verdict_is_of_one_workload_and_names_the_worst() {
         ];
     });
     let words = outcome.table.split_whitespace().collect::<Vec<_>>().join(" ");
-    let told = "as many per core. Worst, write_only: 54% less memory held, 75% fewer operations per second, 75% fewer per core.";
+    let told = "the same per core. Worst, write_only: 54% less memory held, 75% fewer operations per second, 75% fewer per core.";
     assert!(words.contains(told), "{words}");
 }
 
@@ -228,9 +228,9 @@ fn a_move_of_the_hot_keys_is_told_and_drawn() {
     assert!(widest <= 120, "{widest} columns:\n{}", outcome.table);
     let words = outcome.table.split_whitespace().collect::<Vec<_>>().join(" ");
     for told in [
-        "hotset: lz4: mean read 1.00 us before other keys became hot, at most 4.00 after, 1.00 at the end; back within a tenth after \
+        "hotset: lz4: mean read 1.00 us before the hot set moved, at most 4.00 after, 1.00 at the end; back within a tenth after \
          1,000 operations",
-        "hotset: zstd:1: the run ended before its hot keys moved",
+        "hotset: zstd:1: the run ended before its hot set moved",
     ] {
         assert!(words.contains(told), "{told}:\n{words}");
         assert!(html.contains(told), "{told}");

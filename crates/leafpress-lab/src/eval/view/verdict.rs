@@ -1,4 +1,4 @@
-//! What an evaluation came to: each codec compared with no compression, or by itself.
+//! Verdict of an evaluation: each codec vs no compression, or alone.
 
 use super::pivot::{Line, Pivot, Setting, held_per_user_byte};
 use crate::eval::Workload;
@@ -23,14 +23,14 @@ fn held(line: &Line<'_>, workload: Workload) -> Option<f64> {
     line.row(workload).and_then(held_per_user_byte)
 }
 
-/// The throughput of a workload over that without compression: for the CPU time it takes if that is known, which other work on the machine
-/// does not change, else by the clock.
+/// The throughput of a workload over that without compression: for the CPU time it takes if that is known, which other
+/// work on the machine does not change, else by the clock.
 fn speed(line: &Line<'_>, raw: &Line<'_>, workload: Workload) -> Option<f64> {
     let per_core = ratio(line.mops_per_core(workload), raw.mops_per_core(workload));
     per_core.or_else(|| ratio(line.mops(workload), raw.mops(workload)))
 }
 
-/// All figures of a sentence are of one workload: of the main one, and then of the one that loses most.
+/// A sentence has figures of one workload: the main one, and then the one that loses most.
 fn compared(setting: &Setting<'_>, line: &Line<'_>, raw: &Line<'_>) -> Option<String> {
     let main = setting.main_workload();
     let first = changes(line, raw, main)?;
@@ -40,7 +40,7 @@ fn compared(setting: &Setting<'_>, line: &Line<'_>, raw: &Line<'_>) -> Option<St
     let worst = worst.filter(|(workload, _)| *workload != main);
     let worst = worst.and_then(|(workload, _)| Some(format!(" Worst, {workload}: {}.", changes(line, raw, workload)?)));
     Some(format!(
-        "{} compared with none, {main}: {first}.{}",
+        "{} vs none, {main}: {first}.{}",
         line.codec,
         worst.unwrap_or_default()
     ))
@@ -64,7 +64,7 @@ fn alone(setting: &Setting<'_>, line: &Line<'_>) -> Option<String> {
     let memory = held(line, main)?;
     let speed = line.mops(main)?;
     Some(format!(
-        "{}: {memory:.2} bytes of memory for each byte of keys and values, {} Mops/s ({main}).",
+        "{}: {memory:.2} bytes of memory per byte of keys and values, {} Mops/s ({main}).",
         line.codec,
         three_digits(speed),
     ))

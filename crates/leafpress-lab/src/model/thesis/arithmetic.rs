@@ -1,4 +1,4 @@
-//! What the thesis works out besides its model.
+//! The thesis's arithmetic outside its model.
 
 use super::{Adder, Figure};
 
@@ -14,7 +14,12 @@ pub(super) fn before_the_model(figures: &mut Vec<Figure>) {
     add.printed("10 GB at a factor of 1.5", "15", " GB", 10.0 * 1.5);
     add.place = "chapter 2, video";
     for (rate, published) in [(60.0, "17"), (100.0, "10"), (144.0, "7")] {
-        add.printed(&format!("{rate} frames/s, ms a frame"), published, " ms", 1000.0 / rate);
+        add.printed(
+            &format!("{rate} frames/s, ms per frame"),
+            published,
+            " ms",
+            1000.0 / rate,
+        );
     }
     add.place = "chapter 3, ratios";
     add.printed("20,000 bytes to 5,000", "4", ":1", 20_000.0 / 5_000.0);
@@ -45,7 +50,7 @@ pub(super) fn codecs(figures: &mut Vec<Figure>) {
     add.place = "chapter 4, data rate";
     add.printed("zstd, 66 us of CPU on 8 threads", "8", " us", 66.0 / 8.0);
     add.printed("lz4, 17 us of CPU on 8 threads", "2", " us", 17.0 / 8.0)
-        .noted("bulk wall time over pages: what one caller waits for a page is the CPU time");
+        .noted("bulk wall time over pages: the latency of one caller's page is the CPU time");
     add.said(
         "zstd, compress over decode",
         "2 to 3 times",
@@ -75,8 +80,13 @@ pub(super) fn accelerators(figures: &mut Vec<Figure>) {
         bytes_per_second / (8.0 * KB),
     )
     .contradicts("61035 pages of 8192 bytes");
-    add.printed("us a page at that rate", "16", " us", 8.0 * KB / bytes_per_second * 1e6);
+    add.printed(
+        "us per page at that rate",
+        "16",
+        " us",
+        8.0 * KB / bytes_per_second * 1e6,
+    );
     add.printed("75 mW for 90 W, power saved", "99.9", "%", (1.0 - 0.075 / 90.0) * 100.0);
-    add.printed("80 Gbit/s, ns a page", "800", " ns", 8.0 * KB * 8.0 / 80.0)
+    add.printed("80 Gbit/s, ns per page", "800", " ns", 8.0 * KB * 8.0 / 80.0)
         .contradicts("a page of 8000 bytes; 8192 take 819 ns");
 }

@@ -2,7 +2,7 @@
 
 use super::{Adder, Figure};
 
-/// KB of a block; reads a second of the hard disk, the SSD and the RAM disk; their MB a second.
+/// KB of a block; reads per second of the hard disk, the SSD and the RAM disk; their MB/s.
 const TABLE_3: [(u32, [u32; 3], [u32; 3]); 6] = [
     (4, [551, 9380, 697_351], [2, 36, 2723]),
     (8, [550, 8642, 513_610], [4, 67, 4012]),
@@ -13,7 +13,7 @@ const TABLE_3: [(u32, [u32; 3], [u32; 3]); 6] = [
 ];
 const DEVICES: [&str; 3] = ["HDD", "SSD", "RAM"];
 
-/// Reads a second of the SSD with blocks of 8 KB.
+/// Reads per second of the SSD with blocks of 8 KB.
 pub(super) const SSD_IOPS: f64 = 8642.0;
 /// Reads under way at any time: fio's queue depth.
 const QUEUE_DEPTH: f64 = 4.0;
@@ -23,7 +23,7 @@ pub(super) fn table_3(figures: &mut Vec<Figure>) {
     for (block_kb, iops, megabytes) in TABLE_3 {
         for ((device, iops), published) in DEVICES.iter().zip(iops).zip(megabytes) {
             let computed = f64::from(iops) * f64::from(block_kb) / 1024.0;
-            // fio cuts decimals off, and takes its bandwidth from another clock reading than its reads a second.
+            // fio truncates decimals, and computes bandwidth from another clock reading than reads per second.
             let same = (computed.floor() - f64::from(published)).abs() <= 1.0;
             add.said(
                 &format!("{device}, {block_kb} KB: {iops} reads/s, in MB/s"),
@@ -54,16 +54,16 @@ pub(super) fn table_3(figures: &mut Vec<Figure>) {
     }
     add.place = "chapter 4, disk metrics";
     let (fast, slow) = (1e6 / 9000.0, 1e6 / 8000.0);
-    add.printed("8000 reads/s, us a read", "125", " us", slow);
-    add.printed("9000 reads/s, us a read", "110", " us", fast)
+    add.printed("8000 reads/s, us per read", "125", " us", slow);
+    add.printed("9000 reads/s, us per read", "110", " us", fast)
         .contradicts("rounded down to a ten");
     add.printed("cost of a page fault: SSD, 8 KB", "110", " us", 1e6 / SSD_IOPS)
-        .contradicts("1/8642 s is 115.7 us. 110 us, the inverse of 9091 reads/s, is used from there on, here too");
+        .contradicts("1/8642 s is 115.7 us. 110 us, the inverse of 9091 reads/s, is used from there on, and also here");
     add.said(
-        "what a reader waits, by Little's law",
+        "latency of a read, by Little's law",
         "110 us",
         format!("{:.1} us", QUEUE_DEPTH / SSD_IOPS * 1e6),
         false,
-        "110 us is inverse throughput with four reads under way (queue depth 4), not latency",
+        "110 us is inverse throughput at queue depth 4, not latency",
     );
 }

@@ -1,4 +1,4 @@
-//! Figures 10, 12 and 13, and what the text says of them.
+//! Figures 10, 12 and 13, and the text about them.
 
 use super::{Adder, Figure, Series, Verdict, break_even_pct, setting};
 use crate::core::LabError;
@@ -304,7 +304,7 @@ fn never(add: &mut Adder<'_>, what: &str, published: Option<&'static str>, compu
     }
 }
 
-/// What the text says under each figure.
+/// The text under each figure.
 fn synopsis(add: &mut Adder<'_>, at: usize, outcome: &Outcome, crossing: Option<f64>) {
     let even = |codec: usize| break_even_pct(outcome, codec);
     let shown = |share: Option<f64>| share.map_or("never".into(), |share| format!("{share:.2}%"));

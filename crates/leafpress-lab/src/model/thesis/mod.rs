@@ -1,10 +1,11 @@
-//! The figures of Harper's thesis beside what its own formulas give.
+//! The figures of Harper's thesis and the results of its own formulas.
 //!
-//! "Viability of Time-Memory Trade-Offs in Large Data Sets", K. Harper, Dakota State University, 2018. Units in it are powers of 2
-//! throughout (chapter 3): "15 GB" is 15 GiB, "8 KB" 8192 bytes.
+//! "Viability of Time-Memory Trade-Offs in Large Data Sets", K. Harper, Dakota State University, 2018. Units in it are
+//! powers of 2 throughout (chapter 3): "15 GB" is 15 GiB, "8 KB" 8192 bytes.
 //!
-//! A [`Figure`] is *printed* when the thesis's text gives its digits. Figures 10, 12 and 13 are pictures; the digits that stand behind
-//! them follow from its formulas and table 4, and are held here so that a change to the model cannot move them unseen.
+//! A [`Figure`] is *printed* when the thesis's text gives its digits. Figures 10, 12 and 13 are pictures; the digits
+//! that stand behind them follow from its formulas and table 4, and are held here so that a change to the model cannot
+//! move them unseen.
 
 mod arithmetic;
 mod devices;
@@ -15,13 +16,13 @@ use serde::Serialize;
 use super::{BreakEven, CodecCosts, Method, Options, Outcome, evaluate};
 use crate::core::LabError;
 
-/// What is to be thought of a published figure.
+/// The status of a published figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The formulas give it, to the digits published.
     Agrees,
-    /// The formulas here give something else: a fault of this program.
+    /// The formulas here give another result: an error of this program.
     Differs,
     /// The published text contradicts its own formulas or tables.
     TextDisagrees,
@@ -42,17 +43,17 @@ impl std::fmt::Display for Verdict {
 pub struct Figure {
     /// Where it is in the thesis.
     pub place: &'static str,
-    /// What it is.
+    /// Its name.
     pub what: String,
     /// As published.
     pub published: String,
     /// As computed.
     pub computed: String,
-    /// Whether the text prints the digits; else they are those behind a picture.
+    /// Whether the text prints the digits; otherwise they follow from a picture.
     pub printed: bool,
     /// Whether the two are the same.
     pub verdict: Verdict,
-    /// What there is to say about it.
+    /// A remark.
     pub note: &'static str,
 }
 
@@ -61,7 +62,7 @@ pub struct Figure {
 pub struct Series {
     /// Where it is in the thesis.
     pub place: &'static str,
-    /// What it is.
+    /// Its name.
     pub what: String,
     /// The unit of the figures.
     pub unit: &'static str,
@@ -101,7 +102,7 @@ pub fn reproduce() -> Result<Reproduction, LabError> {
     Ok(Reproduction { figures, series })
 }
 
-/// The thesis's options for so much data.
+/// The thesis's options for this much data.
 fn setting(data_gb: u64, access: &str, codecs: Vec<CodecCosts>) -> Result<Outcome, LabError> {
     evaluate(&Options {
         data_bytes: data_gb << 30,
@@ -112,7 +113,7 @@ fn setting(data_gb: u64, access: &str, codecs: Vec<CodecCosts>) -> Result<Outcom
     })
 }
 
-/// Adds a figure that is published with so many decimals.
+/// Adds a figure published with this many decimals.
 struct Adder<'f> {
     figures: &'f mut Vec<Figure>,
     place: &'static str,
@@ -128,7 +129,7 @@ impl<'f> Adder<'f> {
         self.add(what, published, unit, computed, true)
     }
 
-    /// A figure that stands behind a picture.
+    /// Adds a figure that follows from a picture.
     fn pictured(&mut self, what: &str, published: &str, unit: &str, computed: f64) -> &mut Figure {
         self.add(what, published, unit, computed, false)
     }

@@ -1,4 +1,4 @@
-//! What a suite over records leaves in a directory.
+//! Files of a suite over records.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use super::{Report, html, tables};
 use crate::core::LabError;
 use crate::report::{Written, json, write_all};
 
-/// Writes `records.tsv`, a line for each codec, place and number of threads and one for the limit, `results.json` and `report.html`
-/// into `directory`, which exists.
+/// Writes `records.tsv`, a line for each codec, place and number of threads and one for the limit, `results.json` and
+/// `report.html` into `directory`, which exists.
 ///
 /// # Errors
 /// [`LabError::Io`] when a file cannot be written, [`LabError::Chart`] when a chart cannot be drawn.

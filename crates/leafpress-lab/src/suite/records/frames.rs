@@ -2,7 +2,7 @@
 
 use super::values::Values;
 
-/// Frames of as many neighbouring values as have at most `frame_bytes` together; a longer value is a frame of its own.
+/// Frames of as many neighbouring values as fit in `frame_bytes`; a longer value has its own frame.
 pub(super) fn frames(values: &Values, frame_bytes: usize) -> Vec<&[u8]> {
     let bytes = values.bytes();
     let (mut frames, mut start, mut end) = (Vec::new(), 0, 0);

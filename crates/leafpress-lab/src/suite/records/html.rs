@@ -12,17 +12,17 @@ use crate::report::verdict;
 use crate::suite::text::in_words;
 
 const NOTES: [&str; 7] = [
-    "<b>Each alone</b>: a value is compressed by itself, as a cache keeps it that finds each record by its key. \
-     <b>Frames</b>: as many values as fit, neighbours by key, as a store of blocks keeps them; a longer value is a frame of its own.",
-    "<b>Read</b> is the mean time in which a thread decodes one frame, which is what reading one record takes. <b>Compress</b> and <b>decompress</b> are \
-     times per record when all are done in a row.",
-    "<b>Ratio</b> is bytes of values over stored bytes. A dictionary counts among the stored bytes. Keys do not count on either side.",
-    "<b>Dictionaries</b> are trained from values of the dump, evenly spread over its keys, for each codec that takes one. The values they \
-     are trained from are among those that are measured.",
-    "<b>One piece</b> is all values one behind the other as one frame of <code>zstd -19</code>: the limit. Nothing can be read from it \
-     without decoding what stands before.",
-    "What does not shrink is stored raw. <b>memcpy</b> copies the bytes: the floor. Every record is compared with what it was.",
-    "Passes of all settings are done by turns; <b>median</b> is the pass in the middle, the other times are those of the fastest.",
+    "<b>Each alone</b>: values are compressed separately, as in a cache that finds each record by its key. \
+     <b>Frames</b>: as many values as fit, neighbours by key, as in a block store; a longer value has its own frame.",
+    "<b>Read</b> is the mean time to decode one frame, the cost of reading one record. <b>Compress</b> and <b>decompress</b> are \
+     times per record when all are processed in sequence.",
+    "<b>Ratio</b> is bytes of values over stored bytes. A dictionary counts as stored bytes. Keys are not included.",
+    "<b>Dictionaries</b> are trained from values of the dump, evenly spread over its keys, for each codec that supports one. The training \
+     values are among those measured.",
+    "<b>One piece</b> is all values concatenated as one frame of <code>zstd -19</code>: the limit. Nothing can be read from it \
+     without decoding everything before it.",
+    "Incompressible values are stored raw. <b>memcpy</b> copies the bytes: the floor. Every record is compared with the original.",
+    "Passes of all settings are interleaved; <b>median</b> is the median pass, the other times are those of the fastest.",
 ];
 
 /// The page.
@@ -46,10 +46,10 @@ pub fn page(report: &Report, command_line: &str) -> Result<String, LabError> {
         parts.push(html! {
             h2 { (in_words(threads)) }
             @if let Some(chart) = chart {
-                (legend_and(named().map(|(name, hue)| (hue, name)), "filled: with a dictionary or for want of one, rings: without"))
-                (figure("Ratio against the time to read one record", &chart))
+                (legend_and(named().map(|(name, hue)| (hue, name)), "filled: with a dictionary, or where none applies; rings: without"))
+                (figure("Ratio vs the time to read one record", &chart))
                 p.faint {
-                    "Each line goes from records alone to ever longer frames. The broad line joins what nothing beats."
+                    "Each line goes from single records to ever larger frames. The broad line is the Pareto frontier."
                 }
             }
             (html::table(text::HEADINGS, cells.iter().map(|cells| row(cells))))
@@ -86,7 +86,7 @@ fn frontier<'n>(
             rows.map(|row| (row.read_us, row.ratio)).collect::<Vec<_>>()
         };
         let (with, without) = (of_codec(true), of_codec(false));
-        // A codec that takes no dictionary has nothing to be told apart from.
+        // A codec without dictionary support needs no distinction.
         let variant = !with.is_empty();
         for (points, variant) in [(without, variant), (with, false)] {
             if !points.is_empty() {
@@ -105,7 +105,7 @@ fn frontier<'n>(
     let limit = report.limit.as_ref().map(|limit| limit.ratio);
     trade_off(&TradeOff {
         name: "frontier",
-        x: "time to decode what one record is in",
+        x: "time to read one record",
         y: "ratio",
         lines: &drawn,
         limit: limit.zip(name.as_deref()),

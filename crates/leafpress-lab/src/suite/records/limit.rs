@@ -1,4 +1,4 @@
-//! The limit: all values in one piece, by zstd at a level that nobody would wait for in a cache.
+//! The limit: all values in one piece, by zstd at a level that is too slow for a cache.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// Compresses `bytes` in one piece and brings them back. `None` when it was cancelled.
 ///
 /// # Errors
-/// [`LabError::Block`] when zstd fails or gives back other bytes.
+/// [`LabError::Block`] when zstd fails or returns wrong bytes.
 pub(super) fn limit(
     bytes: &[u8],
     file: &str,

@@ -3,7 +3,7 @@
 //! Values are compressed one by one, as a cache keeps them that finds each by its key, and in frames of neighbours, as
 //! a store of blocks does; with a trained dictionary and without. The more neighbours share a frame, the smaller they
 //! are, and the more is decoded to read one: [`run()`] measures both, the frontier between them. What one strong codec
-//! makes of all values in one piece is the limit beyond which nothing is to be had.
+//! reaches for all values in one piece is the upper limit.
 
 mod files;
 mod frames;

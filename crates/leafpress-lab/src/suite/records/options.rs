@@ -10,14 +10,14 @@ use crate::core::corpus::RecordFormat;
 use crate::core::{Bytes, LabError};
 use crate::suite::options::{bounds, names};
 
-/// Lengths of frames unless others are asked for, in bytes.
+/// Default frame sizes, in bytes.
 pub const DEFAULT_FRAME_BYTES: [usize; 2] = [4 << 10, 16 << 10];
-/// Length of a dictionary unless another is asked for, in bytes.
+/// Default dictionary size, in bytes.
 pub const DEFAULT_DICTIONARY_BYTES: usize = 32 << 10;
 /// Longest dictionary, in bytes.
 pub const MAX_DICTIONARY_BYTES: usize = 1 << 20;
 
-/// What is measured, and how.
+/// Options of a suite over records.
 #[derive(Debug, Clone, Serialize)]
 pub struct Options {
     /// A dump, an archive of dumps, a directory of them, or a bundled sample by its name.
@@ -36,7 +36,7 @@ pub struct Options {
     pub threads: Vec<usize>,
     /// Passes over the records that are measured.
     pub passes: usize,
-    /// Take about so many bytes of values, in runs of neighbours evenly spread over the keys.
+    /// Take about this many bytes of values, in runs of neighbours evenly spread over the keys.
     pub max_bytes: Option<u64>,
 }
 
@@ -81,7 +81,7 @@ impl Options {
         if self.max_bytes.is_some_and(|most| most < longest) {
             return Err(LabError::option(
                 "max-bytes",
-                format!("it must be a frame at least, and the longest has {}", Bytes(longest)),
+                format!("it must be at least a frame, and the largest has {}", Bytes(longest)),
             ));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What a suite over records measured.
+//! Results of a suite over records.
 
 use serde::{Serialize, Serializer};
 
@@ -9,12 +9,12 @@ use crate::report::scatter::pareto;
 use crate::suite::outcome::Speed;
 use crate::suite::{self, Absent, MEMCPY, Measured};
 
-/// What a value is compressed with.
+/// The unit in which values are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// By itself.
+    /// Separately.
     Record,
-    /// With the neighbours of a frame of so many bytes.
+    /// With its neighbours, in a frame of this many bytes.
     Frame(usize),
 }
 
@@ -41,13 +41,13 @@ impl Serialize for Place {
 pub struct Row {
     /// The codec, or [`MEMCPY`].
     pub codec: String,
-    /// What a value is compressed with.
+    /// The unit in which values are compressed.
     pub place: Place,
-    /// Length of the dictionary; 0 where there is none.
+    /// Length of the dictionary; 0 without one.
     pub dictionary_bytes: u64,
     /// Threads that worked.
     pub threads: usize,
-    /// Frames, or values where each is by itself.
+    /// Frames, or values if compressed separately.
     pub frames: u64,
     /// Of those, what does not shrink and is stored raw.
     pub stored_raw_frames: u64,
@@ -64,7 +64,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row of `records` values that `measured` is of.
+    /// The row of `records` values measured by `measured`.
     pub(super) fn new(measured: &suite::Row, place: Place, dictionary_bytes: u64, records: u64) -> Self {
         let blocks = measured.raw_bytes as f64 / measured.block_bytes.max(1) as f64;
         let per = |speed: &Speed, parts: u64| {
@@ -118,14 +118,14 @@ pub struct Limit {
     pub decompress_seconds: f64,
 }
 
-/// What a suite over records measured.
+/// Results of a suite over records.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// What was asked for.
+    /// The options.
     pub options: Options,
     /// The machine.
     pub host: String,
-    /// What was read of the dump and what was left out.
+    /// Records of the dump, read and skipped.
     pub census: Census,
     /// Bytes of all the values that the dump has.
     pub found_bytes: u64,
@@ -141,11 +141,11 @@ pub struct Report {
     pub codecs: Vec<Measured>,
     /// Codecs that are not available here.
     pub absent: Vec<Absent>,
-    /// Codecs that take a dictionary for which none was trained, and why.
+    /// Codecs with dictionary support for which none was trained, and why.
     pub untrained: Vec<Absent>,
     /// Passes that all rows have; the last may be missing from some rows of an interrupted suite.
     pub passes: usize,
-    /// Whether it was interrupted: rows that had no pass yet are missing, and so may the limit.
+    /// Whether it was interrupted: rows without a pass are missing, and perhaps the limit.
     pub interrupted: bool,
     /// By threads, then records by themselves and in frames, then codecs; each without a dictionary, then with one.
     pub rows: Vec<Row>,

@@ -1,4 +1,4 @@
-//! A suite over records: values, dictionaries, passes by turns, and the limit.
+//! Runs a suite over records: values, dictionaries, interleaved passes, and the limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! What was measured as a tab-separated table, for programs.
+//! The results as a tab-separated table, for programs.
 
 use super::{Place, Report, Row};
 use crate::report::NOT_APPLICABLE;
@@ -6,7 +6,7 @@ use crate::suite::tables::{SPEEDS, line, number};
 
 type Column = (&'static str, fn(&Row) -> String);
 
-/// The columns of a row, in order: those of the dump stand before them, [`SPEEDS`] behind.
+/// The columns of a row, in order: after those of the dump, before [`SPEEDS`].
 const COLUMNS: [Column; 9] = [
     ("records_in", |r| match r.place {
         Place::Record => "record".to_owned(),

@@ -1,4 +1,4 @@
-//! What was measured, for people.
+//! The results, for people.
 
 use super::verdict::verdicts;
 use super::{Place, Report, Row};
@@ -29,13 +29,13 @@ pub fn text(report: &Report) -> String {
     text
 }
 
-/// The tables that stand for [`HEADINGS`] without the first and the mark. Medians are in the files.
+/// The tables of [`HEADINGS`] without the first and the mark. Medians are in the files.
 const PARTS: [Part<'_>; 2] = [
     ("", &[1, 3, 4, 7]),
-    ("10^6 bytes of values a second, and frames stored raw", &[6, 9, 2]),
+    ("Throughput in MB/s of values, and frames stored raw", &[6, 9, 2]),
 ];
 
-/// A row for a narrow table: the mark goes with the ratio.
+/// A row for a narrow table: the mark is part of the ratio.
 fn shortened(mut row: Vec<String>) -> Vec<String> {
     let mark = row.remove(2);
     row[1] = row[1].replace("dictionary", "dict.");
@@ -44,14 +44,14 @@ fn shortened(mut row: Vec<String>) -> Vec<String> {
 }
 
 const CAPTION: [&str; 4] = [
-    "Records are compressed each alone, or in frames of neighbours by key, as many as fit. Ratio: bytes of values over stored bytes, the \
-     dictionary among these.",
-    "Compress, decompress: microseconds per record, wall time of the best pass, when all are done in a row; medians are in the files of --out.",
-    "Read: microseconds in which a thread decodes one frame, as it must to read a record.",
-    "◆ nothing else has as high a ratio at as short a read.",
+    "Records are compressed separately, or in frames of neighbours by key, as many as fit. Ratio: bytes of values over stored bytes, \
+     dictionary included.",
+    "Compress, decompress: microseconds per record, wall time of the best pass over all; medians are in the files of --out.",
+    "Read: microseconds to decode one frame, the cost of reading a record.",
+    "◆ on the Pareto frontier of ratio and read time.",
 ];
 
-/// What was measured, on what, with what.
+/// Describes the measurement.
 pub(super) fn head(report: &Report) -> Vec<String> {
     let (options, census) = (&report.options, &report.census);
     let some = if report.records < census.records {
@@ -78,7 +78,7 @@ pub(super) fn head(report: &Report) -> Vec<String> {
         ));
     }
     lines.push(format!(
-        "their keys have {} more, which is in no figure",
+        "their keys have {} more, not included in any figure",
         about(report.key_bytes as f64)
     ));
     lines.extend(census.left_out());
@@ -90,7 +90,7 @@ pub(super) fn head(report: &Report) -> Vec<String> {
         if report.passes == 1 { "" } else { "es" }
     ));
     if report.interrupted {
-        lines.push("INTERRUPTED: what was not measured yet is missing".into());
+        lines.push("INTERRUPTED: only finished measurements are shown".into());
     }
     lines
 }
@@ -110,7 +110,7 @@ pub(super) const HEADINGS: [&str; 12] = [
     "\nMB/s",
 ];
 
-/// The cells of some rows, and of the limit behind them.
+/// The cells of some rows, followed by the limit.
 pub(super) fn cells(report: &Report, rows: &[(&Row, bool)]) -> Vec<Vec<String>> {
     let mut last = None;
     let mut cells: Vec<Vec<String>> = Vec::new();
@@ -172,7 +172,7 @@ fn mb_per_s(figure: f64) -> String {
     }
 }
 
-/// What a value is compressed with, as people read it.
+/// The unit of compression, for people.
 pub(super) fn place(place: Place) -> String {
     match place {
         Place::Record => "each alone".to_owned(),
@@ -180,7 +180,7 @@ pub(super) fn place(place: Place) -> String {
     }
 }
 
-/// What is not in the tables, and why.
+/// Missing figures, and why.
 pub(super) fn troubles(report: &Report) -> Vec<String> {
     let untrained = report.untrained.iter();
     let mut lines: Vec<String> = untrained

@@ -8,7 +8,7 @@ use crate::core::LabError;
 use crate::core::corpus::{Census, Records, Source};
 use crate::suite::pieces;
 
-/// A sample is taken in runs of about so many bytes: some frames of neighbours, as they are in the whole.
+/// Bytes of a run of a sample: several frames of neighbours, as in the whole.
 const RUN_BYTES: u64 = 256 << 10;
 
 /// Values end to end.
@@ -19,14 +19,14 @@ pub(super) struct Values {
     ends: Vec<usize>,
     /// Bytes of their keys.
     pub key_bytes: u64,
-    /// What was read of the dump.
+    /// Records of the dump, read and skipped.
     pub census: Census,
     /// Bytes of all the values that the dump has.
     pub found_bytes: u64,
 }
 
 impl Values {
-    /// Reads the dump, and takes what is to be taken of it.
+    /// Reads the dump, and samples it.
     ///
     /// # Errors
     /// As [`Records::load`]; [`LabError::Data`] when no value has a byte.
@@ -103,20 +103,20 @@ impl Values {
         &self.bytes
     }
 
-    /// Each by itself.
+    /// Values compressed separately.
     pub(super) fn each(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
     }
 
-    /// Values that have at most so many bytes together, evenly spread over all of them.
+    /// Values of at most this many bytes in total, evenly spread over all of them.
     pub(super) fn spread(&self, most: usize) -> Vec<&[u8]> {
         let every = self.bytes.len().div_ceil(most.max(1)).max(1);
         self.each().step_by(every).collect()
     }
 }
 
-/// What exists is a path, what else has a plain name a bundled sample.
+/// An existing path is one; anything else with a plain name is a bundled sample.
 fn source(path: &Path) -> Source {
     let named = path.to_str().map(str::parse);
     match named {

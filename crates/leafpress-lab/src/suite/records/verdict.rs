@@ -1,4 +1,4 @@
-//! What a suite over records came to: what to make of records one by one, and of frames of them.
+//! Verdict of a suite over records: for single records, and for frames.
 
 use super::text::place;
 use super::{Place, Report, Row};
@@ -8,7 +8,7 @@ use crate::suite::MEMCPY;
 /// Ratios under this are called none.
 const SHRINKS: f64 = 1.05;
 
-/// What stores the least of records by themselves and of frames, a line each, with what a dictionary and a frame are worth.
+/// The best ratio for single records and for frames, a line each, with the benefit of a dictionary and a frame.
 pub(super) fn verdicts(report: &Report) -> Vec<String> {
     let Some(threads) = report.rows.first().map(|row| row.threads) else {
         return Vec::new();
@@ -29,7 +29,7 @@ fn verdict(report: &Report, smallest: &Row) -> String {
     };
     if smallest.ratio < SHRINKS {
         return format!(
-            "{how}: the data does not shrink: {} brings {:.2} to 1.",
+            "{how}: the data does not compress: {} reaches {:.2}:1.",
             smallest.name(),
             smallest.ratio
         );
@@ -39,9 +39,9 @@ fn verdict(report: &Report, smallest: &Row) -> String {
         let is_same = (&row.codec, row.place, row.threads) == (&smallest.codec, smallest.place, smallest.threads);
         is_same && row.dictionary_bytes < smallest.dictionary_bytes
     });
-    let without = without.map_or_else(String::new, |row| format!(" ({:.2} to 1 without it)", row.ratio));
+    let without = without.map_or_else(String::new, |row| format!(" ({:.2}:1 without it)", row.ratio));
     format!(
-        "{how}: {} stores the least, {:.2} to 1{without}; reading a record takes {} us.",
+        "{how}: {} compresses best, {:.2}:1{without}; reading a record takes {} us.",
         smallest.name(),
         smallest.ratio,
         three_digits(smallest.read_us)

@@ -31,7 +31,7 @@ pub(super) fn chromium() -> Option<PathBuf> {
     )
 }
 
-/// What a command writes, given an input.
+/// Output of a command, given an input.
 fn output(mut command: Command, input: &str) -> String {
     let mut child = command
         .stdin(Stdio::piped())
@@ -59,7 +59,7 @@ fn output(mut command: Command, input: &str) -> String {
     reader.join().unwrap().unwrap()
 }
 
-/// What a program in JavaScript writes to its console.
+/// Console output of a JavaScript program.
 pub(super) fn run_node(node: &Path, program: &str) -> String {
     let mut command = Command::new(node);
     command.arg("-");
@@ -88,7 +88,7 @@ pub(super) fn render(chromium: &Path, html: &str, hash: &str) -> String {
         .args([
             "--disable-dev-shm-usage",
             "--window-size=1280,2000",
-            // Time that nothing happens in is skipped: this is no wait, but room for the page's own where the machine is slow.
+            // Idle time is skipped: this is not a wait, but a budget for the page's own timers on a slow machine.
             "--virtual-time-budget=600000",
         ])
         .arg(format!(

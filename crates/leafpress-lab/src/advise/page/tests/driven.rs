@@ -12,7 +12,7 @@ use crate::model::{Access, Options, Point, Replacement, evaluate, raw_memory_for
 const WATCH: &str = "<script>window.failures = []; addEventListener('error', (event) => failures.push(event.message)); \
     addEventListener('securitypolicyviolation', (event) => failures.push(`refused ${event.blockedURI}`));</script>";
 
-/// Runs behind them: does something, and when everything is computed anew writes down what there is to see.
+/// Runs after the scripts: performs an action, and records the visible state when everything is recomputed.
 fn probe(what: &str) -> String {
     format!(
         "<script>\n{what}\nconst look = setInterval(() => {{\n\
@@ -28,7 +28,7 @@ fn probe(what: &str) -> String {
     )
 }
 
-/// What there is to see after `what` was done to a page at `hash`; `None` without a browser.
+/// The visible state after `what` was done to a page at `hash`; `None` without a browser.
 fn driven(input: &PageInput, hash: &str, what: &str) -> Option<(serde_json::Value, String)> {
     let Some(chromium) = chromium() else {
         println!("skipped: no chromium");
@@ -68,7 +68,7 @@ fn choose(id: &str, value: &str) -> String {
     )
 }
 
-/// What an address says of a key, or what the page began with.
+/// A key's value in an address, or its initial value.
 fn in_hash_or(found: &serde_json::Value, key: &str, first: f64) -> f64 {
     let hash = found["hash"].as_str().unwrap();
     if hash.contains(&format!("{key}=")) {
@@ -78,7 +78,7 @@ fn in_hash_or(found: &serde_json::Value, key: &str, first: f64) -> f64 {
     }
 }
 
-/// What an address says of a key.
+/// A key's value in an address.
 fn in_hash(found: &serde_json::Value, key: &str) -> f64 {
     let hash = found["hash"].as_str().unwrap();
     let word = hash
@@ -92,7 +92,7 @@ fn assert_shows(found: &serde_json::Value, options: &Options, codec: usize, shar
     assert_shows_beside(found, options, options, codec, share)
 }
 
-/// The same where raw pages have options of their own.
+/// The same, if raw pages have their own options.
 fn assert_shows_beside(
     found: &serde_json::Value,
     options: &Options,
@@ -133,7 +133,7 @@ fn written(html: &str) -> Vec<String> {
 #[test]
 fn it_begins_with_the_commands_figures_and_near_them_has_near_ones() {
     let mut input = input();
-    // The most that is recommended is no whole percent.
+    // The recommended maximum is not a whole percentage.
     input.choice.as_mut().unwrap().share_pct = 100.0 * crate::model::MAX_COMPRESSED;
     let Some((found, dom)) = driven(&input, "", "") else {
         return;
@@ -147,13 +147,13 @@ fn it_begins_with_the_commands_figures_and_near_them_has_near_ones() {
         "{found}"
     );
     let start = |name: &str| found[name].as_str().unwrap().parse::<f64>().unwrap();
-    // So small a step that the model does not know it: what is read from the grid is what the page began with.
+    // A step so small that the grid still gives the initial figures.
     let (near, _) = driven(&input, "#device=463.0001", "").unwrap();
     for name in ["hit", "us", "pages", "worth"] {
         let figure = near[name].as_str().unwrap().parse::<f64>().unwrap();
         assert!(
             (figure / start(name) - 1.0).abs() < 1e-4,
-            "{name}: {figure} beside {}",
+            "{name}: {figure} vs {}",
             start(name)
         );
     }
@@ -198,7 +198,8 @@ fn a_measured_trace_is_one_of_the_accesses() {
     assert!(dom.contains(">trace a trace</option>"));
 }
 
-/// The page's width changes all the while, and the computation comes back after every step, so that charts are drawn at every stage.
+/// The page's width changes all the while, and the computation comes back after every step, so that charts are drawn at
+/// every stage.
 #[test]
 fn charts_are_drawn_whatever_is_known_so_far() {
     let resize = "let narrow = false, clock = 0;
@@ -246,7 +247,7 @@ fn sliders_change_the_figures_to_the_models() {
     );
 }
 
-/// Figures and sentence change in one step: a reader never sees one beside the other of before.
+/// Figures and sentence change in one step: a reader never sees a mix of old and new.
 #[test]
 fn figures_and_sentence_change_together() {
     let look = "window.seen = [document.getElementById('f-us').textContent, document.getElementById('conclusion').textContent];";
@@ -338,9 +339,9 @@ fn an_access_may_want_less_than_a_page_and_more() {
             );
         }
         let says = if wants > page {
-            "an access wants 16K, which is 4 pages"
+            "an access needs 16K, i.e. 4 pages"
         } else {
-            "an access wants 4K"
+            "an access needs 4K"
         };
         assert!(text_of(&dom, "values").contains(says));
     }

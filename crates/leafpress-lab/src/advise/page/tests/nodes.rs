@@ -1,4 +1,4 @@
-//! What the page reads between the nodes of its grid is near what the model says there.
+//! Interpolation between the nodes of the grid is close to the model.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{embedded, page_of};
 use crate::core::keys::{Distribution, unit};
 use crate::model::{Access, MAX_COMPRESSED, Model, Options, Replacement, ReuseCurve, Trace, evaluate, formulas};
 
-/// Hit ratios may be off by so much, where everything just fits: elsewhere nine in ten are within a fifth of a percent.
+/// Tolerance of hit ratios where everything just fits: elsewhere nine in ten are within a fifth of a percent.
 const HIT_OFF: f64 = 0.05;
 
 pub(super) fn trace() -> Access {
@@ -35,7 +35,7 @@ pub(super) fn trace() -> Access {
     }))
 }
 
-/// What the script says of the cases: `[access, replacement, memory, data, page, codec, share]` each.
+/// The script's results for the cases: `[access, replacement, memory, data, page, codec, share]` each.
 fn read(html: &str, cases: &[Value]) -> Option<Vec<Value>> {
     let program = format!(
         "\"use strict\";\n{}\nconst input = {};\nconst grid = new Grid(input.grid);\nconst cases = {};\n\
@@ -120,7 +120,7 @@ fn compare(input: &PageInput, access: &Access, cases: usize) {
         };
         let figure = |name: &str| found[name].as_f64().unwrap_or_else(|| panic!("{name} in {found}"));
         let hit = (figure("hitRatio") - point.hit_ratio).abs();
-        // Hits that are missing are read: what they cost comes on top.
+        // Missing hits become reads, whose cost is added.
         let us = (figure("usPerPage") - point.us_per_page).abs() - HIT_OFF * options.device_us;
         let us = us.max(0.0) / point.us_per_page;
         (worst_hit, worst_us) = (worst_hit.max(hit), worst_us.max(us));

@@ -1,5 +1,5 @@
-//! A CacheBench file: what it says of the cache, of the operations, and of keys and values. `WorkloadGenerator`, `OnlineGenerator` and
-//! `Config` of CacheLib say what its fields mean.
+//! A CacheBench file: settings of the cache, of operations, and of keys and values. `WorkloadGenerator`,
+//! `OnlineGenerator` and `Config` of CacheLib define its fields.
 
 use std::path::{Path, PathBuf};
 
@@ -28,20 +28,20 @@ pub(super) const RATIOS: [(&str, Operation, &str); 8] = [
     ("setRatio", Operation::Set, "sets"),
     ("delRatio", Operation::Delete, "deletes"),
     ("addChainedRatio", Operation::AddChained, "additions to a chain"),
-    ("loneGetRatio", Operation::LoneGet, "gets of keys that never come again"),
-    ("loneSetRatio", Operation::LoneSet, "sets of keys that never come again"),
-    ("updateRatio", Operation::Update, "updates of what is there"),
-    ("couldExistRatio", Operation::CouldExist, "looks at what is there"),
+    ("loneGetRatio", Operation::LoneGet, "gets of keys used only once"),
+    ("loneSetRatio", Operation::LoneSet, "sets of keys used only once"),
+    ("updateRatio", Operation::Update, "updates of existing keys"),
+    ("couldExistRatio", Operation::CouldExist, "existence checks"),
 ];
 
-/// Most keys, operations, objects of a bucket, and weight that a file may name: what is more is no workload.
+/// Maximum number of keys, operations, objects of a bucket, and weight in a file.
 const MOST: f64 = 1e18;
 /// Most megabytes: 16 PiB.
 const MAX_MB: f64 = (1_u64 << 34) as f64;
 /// Most pools: an identifier of a key has eight bits for them.
 pub(super) const MAX_POOLS: usize = 256;
 
-/// What a CacheBench file says of the run, to be taken where the command line says nothing. Scaled.
+/// A CacheBench file's settings of the run, used as defaults of the command line. Scaled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheBenchDefaults {
     /// The cache's memory, in bytes: `cacheSizeMB`.
@@ -65,15 +65,15 @@ pub(super) struct Config {
     pub(super) operation_shares: Vec<f64>,
     /// Whether a get that finds nothing inserts.
     pub(super) looks_aside: bool,
-    /// Whether a set leaves what is there.
+    /// Whether a set keeps an existing value.
     pub(super) only_set_if_miss: bool,
-    /// What is drawn in each pool; one for all of them, or one each.
+    /// Distributions of each pool; one for all of them, or one each.
     pub(super) pools: Vec<Drawn>,
     /// Fields that have no meaning here.
     pub(super) unused: Vec<String>,
 }
 
-/// What is drawn in a pool.
+/// Distributions of a pool.
 #[derive(Debug)]
 pub(super) struct Drawn {
     /// Weights in the order of [`RATIOS`].
@@ -88,7 +88,7 @@ pub(super) struct Drawn {
 }
 
 impl Config {
-    /// Reads a file, and those that it names beside it.
+    /// Reads a file, and the files that it refers to.
     ///
     /// # Errors
     /// [`LabError::Data`] with the file and the field at fault.
@@ -97,7 +97,7 @@ impl Config {
         if let Value::Array(instances) = &mut value {
             let count = instances.len();
             if count != 1 {
-                let reason = format!("has {count} instances: leave one of them");
+                let reason = format!("has {count} instances: keep only one");
                 return Err(LabError::data(path.display().to_string(), reason));
             }
             value = instances.remove(0);
@@ -108,7 +108,7 @@ impl Config {
             None => None,
         };
         let Some(test) = file.take("test_config") else {
-            return Err(file.refuse("test_config", "is missing: is this a CacheBench file?"));
+            return Err(file.refuse("test_config", "is missing: this is not a CacheBench file"));
         };
         let mut config = Self::of_test(Fields::of(test, path, "test_config")?, path)?;
         if let Some(cache) = cache {
@@ -139,7 +139,7 @@ impl Config {
             None | Some("workload" | "online") => {}
             Some(other) => {
                 let reason =
-                    format!("is `{other}`: only `workload` and `online` are known here; a trace is for --trace");
+                    format!("is `{other}`: only `workload` and `online` are supported; use --trace for a trace");
                 return Err(test.refuse("generator", reason));
             }
         }
@@ -147,7 +147,7 @@ impl Config {
         let operations = test.number("numOps", MOST)?.filter(|operations| *operations >= 1.0);
         let keys = match test.whole("numKeys", MOST as u64)? {
             None => return Err(test.refuse("numKeys", "is missing")),
-            Some(0) => return Err(test.refuse("numKeys", "is 0, which leaves nothing to ask for")),
+            Some(0) => return Err(test.refuse("numKeys", "must be at least 1")),
             Some(keys) => keys,
         };
         let looks_aside = test.truth("enableLookaside")?;
@@ -176,7 +176,10 @@ impl Config {
                 }
             }
             Some(_) => {
-                let reason = format!("is to be a list of one, or of {}, one for each pool", key_shares.len());
+                let reason = format!(
+                    "must be a list of one element, or of {}, one per pool",
+                    key_shares.len()
+                );
                 return Err(test.refuse("poolDistributions", reason));
             }
         }
@@ -198,7 +201,7 @@ impl Config {
     }
 }
 
-/// The shares of pools: one of all where nothing is said.
+/// The shares of pools: a single pool by default.
 fn shares(fields: &mut Fields, field: &str) -> Result<Vec<f64>, LabError> {
     let shares = fields.numbers(field, MOST)?.unwrap_or_else(|| vec![1.0]);
     if shares.len() > MAX_POOLS {
@@ -208,7 +211,7 @@ fn shares(fields: &mut Fields, field: &str) -> Result<Vec<f64>, LabError> {
     if sum > 0.0 {
         Ok(shares)
     } else {
-        Err(fields.refuse(field, "has no share over 0"))
+        Err(fields.refuse(field, "has no positive share"))
     }
 }
 
@@ -221,7 +224,7 @@ impl Drawn {
         if ratios.iter().sum::<f64>() <= 0.0 {
             return Err(fields.refuse(
                 "getRatio",
-                "and all others, as setRatio, are 0 or missing: nothing is asked for",
+                "and all other ratios, such as setRatio, are 0 or missing: the workload is empty",
             ));
         }
         let pair = |fields: &mut Fields, names: [&str; 2], most: f64| {
@@ -230,12 +233,12 @@ impl Drawn {
             match (bounds, weights) {
                 (None, None) => Ok(None),
                 (Some(bounds), Some(weights)) => Ok(Some((bounds, weights))),
-                (None, _) => Err(fields.refuse(names[0], format!("is missing beside {}", names[1]))),
-                (_, None) => Err(fields.refuse(names[1], format!("is missing beside {}", names[0]))),
+                (None, _) => Err(fields.refuse(names[0], format!("is missing, but {} is given", names[1]))),
+                (_, None) => Err(fields.refuse(names[1], format!("is missing, but {} is given", names[0]))),
             }
         };
-        // What a file beside it says counts, whatever stands here.
-        let mut beside = |fields: &mut Fields, field: &str, names: [&str; 2], most: f64| {
+        // A referenced file takes precedence.
+        let mut bounds = |fields: &mut Fields, field: &str, names: [&str; 2], most: f64| {
             let here = pair(fields, names, most)?;
             let Some(name) = fields.text(field)? else {
                 return Ok(here);
@@ -249,9 +252,9 @@ impl Drawn {
             Ok(Some(there))
         };
         let values = ["valSizeRange", "valSizeRangeProbability"];
-        let values = beside(fields, "valSizeDistFile", values, MAX_VALUE_BYTES as f64)?;
+        let values = bounds(fields, "valSizeDistFile", values, MAX_VALUE_BYTES as f64)?;
         let buckets = ["popularityBuckets", "popularityWeights"];
-        let popularity = beside(fields, "popDistFile", buckets, MOST)?;
+        let popularity = bounds(fields, "popDistFile", buckets, MOST)?;
         let keys = pair(
             fields,
             ["keySizeRange", "keySizeRangeProbability"],
@@ -263,7 +266,8 @@ impl Drawn {
         Ok(Self {
             ratios,
             key_sizes: keys.ok_or_else(|| fields.refuse("keySizeRange", "is missing"))?,
-            value_sizes: values.ok_or_else(|| fields.refuse("valSizeRange", "is missing, and valSizeDistFile"))?,
+            value_sizes: values
+                .ok_or_else(|| fields.refuse("valSizeRange", "is missing, and so is valSizeDistFile"))?,
             popularity,
             legacy_keys: fields.truth("useLegacyKeyGen")?,
         })

@@ -1,4 +1,4 @@
-//! What is drawn by weight: which keys are asked for, and how long keys and values are.
+//! Weighted draws: which keys are requested, and the lengths of keys and values.
 
 use rand_xoshiro::rand_core::Rng;
 
@@ -7,12 +7,13 @@ use crate::core::keys::{below, mix, unit};
 /// Places with weights, of which one is drawn in constant time (Walker's alias method, as set up by Vose 1991).
 #[derive(Debug)]
 pub(super) struct Alias {
-    /// For each place: the chance to stay there, in parts of 2^64, and where to go else.
+    /// For each slot: the probability to stay there, in parts of 2^64, and the alternative.
     cells: Vec<(u64, u32)>,
 }
 
 impl Alias {
-    /// `None` when there are no places, too many, or their weights are not numbers from 0 on whose sum is finite and more than 0.
+    /// `None` when there are no places, too many, or their weights are not numbers from 0 on whose sum is finite and
+    /// more than 0.
     pub(super) fn new(weights: &[f64]) -> Option<Self> {
         let sum: f64 = weights.iter().sum();
         let fair = weights.iter().all(|weight| *weight >= 0.0) && sum > 0.0 && sum.is_finite();
@@ -25,7 +26,7 @@ impl Alias {
             scaled[large] -= 1.0 - scaled[small];
             if scaled[large] < 1.0 { &mut poor } else { &mut rich }.push(large);
         }
-        // What rounding left over is full.
+        // Entries left by rounding are full.
         for at in poor.into_iter().chain(rich) {
             cells[at] = (u64::MAX, at as u32);
         }
@@ -35,7 +36,7 @@ impl Alias {
     /// The place for a random number.
     #[inline]
     pub(super) fn draw(&self, random: u64) -> usize {
-        // The high half of the product is a place, the low one a chance that has nothing to do with it.
+        // The high half of the product is a slot, the low one an independent probability.
         let product = u128::from(random) * self.cells.len() as u128;
         let at = (product >> 64) as usize;
         let (stay, other) = self.cells[at];
@@ -54,28 +55,29 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// As many weights as bounds: those are exact lengths. One weight less: the ranges between them, whose ends are not in them.
+    /// As many weights as bounds: those are exact lengths. One weight less: the ranges between them, whose ends are not
+    /// in them.
     ///
     /// # Errors
-    /// Why that cannot be, in words that go behind the name of the list of weights.
+    /// The reason, to follow the name of the list of weights.
     pub(super) fn new(bounds: &[f64], weights: &[f64]) -> Result<Self, String> {
         if bounds.is_empty() || weights.is_empty() {
-            return Err("or the list that it is for is empty".into());
+            return Err("or the list of its bounds is empty".into());
         }
         let ranges: Vec<(f64, f64)> = if bounds.len() == weights.len() {
             bounds.iter().map(|bound| (bound.floor(), 0.0)).collect()
         } else if bounds.len() == weights.len() + 1 {
             if bounds.windows(2).any(|pair| pair[0] >= pair[1]) {
-                return Err("belongs to bounds that do not ascend".into());
+                return Err("has bounds that are not ascending".into());
             }
             bounds.windows(2).map(|pair| (pair[0], pair[1] - pair[0])).collect()
         } else {
             let (weights, bounds) = (weights.len(), bounds.len());
             return Err(format!(
-                "has {weights} weights for {bounds} bounds: as many, or one less"
+                "has {weights} weights for {bounds} bounds: expected the same number, or one less"
             ));
         };
-        let alias = Alias::new(weights).ok_or("has weights whose sum is not more than 0")?;
+        let alias = Alias::new(weights).ok_or("has no positive weight")?;
         let drawn = || ranges.iter().zip(weights).filter(|(_, weight)| **weight > 0.0);
         let ends = drawn().map(|((low, width), _)| low + width);
         Ok(Self {
@@ -99,18 +101,19 @@ fn fraction(random: u64) -> f64 {
     (random >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Which of the keys `0..keys` are asked for.
+/// Which of the keys `0..keys` are requested.
 #[derive(Debug)]
 pub(super) enum Popularity {
-    /// Buckets of objects with a weight each; in a bucket all objects are alike. The objects lie in a row, bucket after bucket, which is
-    /// stretched or compressed to the number of keys: so a share of the keys has the same share of the requests in any number of keys.
+    /// Buckets of objects with a weight each; in a bucket all objects are alike. The objects lie in a row, bucket after
+    /// bucket, which is stretched or compressed to the number of keys: so a share of the keys has the same share of the
+    /// requests in any number of keys.
     Buckets {
         alias: Alias,
         /// For each bucket: where it begins, and how far it goes, in keys.
         ranges: Vec<(f64, f64)>,
         keys: u64,
     },
-    /// A normal law about the middle, two of whose deviations reach each end, without what is past them.
+    /// A normal distribution about the middle, truncated at two standard deviations, which are the ends.
     Normal { keys: u64 },
 }
 
@@ -118,7 +121,7 @@ impl Popularity {
     /// Buckets with these numbers of objects and these weights.
     ///
     /// # Errors
-    /// Why that cannot be, in words that go behind the name of the list of weights.
+    /// The reason, to follow the name of the list of weights.
     pub(super) fn buckets(objects: &[f64], weights: &[f64], keys: u64) -> Result<Self, String> {
         if objects.len() != weights.len() {
             let (weights, objects) = (weights.len(), objects.len());
@@ -131,7 +134,7 @@ impl Popularity {
         {
             return Err("has a weight for a bucket without objects".into());
         }
-        let alias = Alias::new(weights).ok_or("has weights whose sum is not more than 0")?;
+        let alias = Alias::new(weights).ok_or("has no positive weight")?;
         let scale = keys as f64 / objects.iter().sum::<f64>();
         let mut end = 0.0;
         let ranges = objects.iter().map(|objects| {
@@ -179,7 +182,7 @@ pub(super) fn letters(mut number: u64, count: usize, key: &mut Vec<u8>) {
     }
 }
 
-/// So many letters by a hash.
+/// This many letters, by a hash.
 pub(super) fn hashed_letters(mut seed: u64, count: usize, key: &mut Vec<u8>) {
     let mut left = count;
     while left > 0 {

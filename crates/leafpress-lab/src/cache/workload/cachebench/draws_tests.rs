@@ -9,7 +9,8 @@ fn rng() -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(7)
 }
 
-/// Pearson's statistic of what was counted against the shares that it should have, over its degrees of freedom: about 1.
+/// Pearson's statistic of what was counted against the shares that it should have, over its degrees of freedom: about
+/// 1.
 fn statistic(counts: &[u32], shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let all: u32 = counts.iter().sum();
@@ -67,7 +68,7 @@ fn lengths_are_exact_or_of_ranges() {
         assert!(statistic < 3.0, "{statistic}");
     }
     for (bounds, weights, part) in [
-        (&[1.0, 2.0][..], &[0.0][..], "sum"),
+        (&[1.0, 2.0][..], &[0.0][..], "no positive weight"),
         (&[1.0], &[1.0, 1.0], "2 weights for 1 bounds"),
         (&[1.0, 2.0, 3.0], &[1.0], "1 weights for 3 bounds"),
         (&[2.0, 1.0], &[1.0], "ascend"),
@@ -104,7 +105,7 @@ fn a_share_of_the_keys_has_its_share_of_the_requests_in_any_number_of_keys() {
     for (objects, weights, part) in [
         (&[1.0][..], &[1.0, 2.0][..], "2 weights for 1 buckets"),
         (&[0.0, 1.0], &[1.0, 1.0], "without objects"),
-        (&[1.0, 1.0], &[0.0, 0.0], "sum"),
+        (&[1.0, 1.0], &[0.0, 0.0], "no positive weight"),
     ] {
         let refused = Popularity::buckets(objects, weights, 10).unwrap_err();
         assert!(refused.contains(part), "{refused}");

@@ -1,4 +1,4 @@
-//! A JSON file whose fields are taken out one by one: what is left at the end had no meaning here, and is told.
+//! A JSON file whose fields are removed as they are read: remaining fields are unknown, and reported.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,13 +14,13 @@ const MAX_FILE_BYTES: u64 = 256 << 20;
 /// Reads a file. CacheBench's may have comments in them.
 ///
 /// # Errors
-/// [`LabError::Data`] when it cannot be read or is no JSON.
+/// [`LabError::Data`] when it cannot be read or is not valid JSON.
 pub(super) fn read(path: &Path) -> Result<Value, LabError> {
     let refuse = |reason: String| LabError::data(path.display().to_string(), reason);
     check_regular(path).map_err(refuse)?;
     let file = std::fs::File::open(path).map_err(|e| refuse(plain(&e)))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(refuse("is a directory: name the file in it".into()));
+        return Err(refuse("is a directory: name a file".into()));
     }
     let mut text = String::new();
     let read = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text);
@@ -29,10 +29,10 @@ pub(super) fn read(path: &Path) -> Result<Value, LabError> {
         return Err(refuse(format!("has more than {MAX_FILE_BYTES} bytes")));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    serde_json::from_str(&without_comments(text)).map_err(|e| refuse(format!("is no JSON: {e}")))
+    serde_json::from_str(&without_comments(text)).map_err(|e| refuse(format!("is not valid JSON: {e}")))
 }
 
-/// Blanks out `// ...` and `/* ... */`; lines and columns stay what they are.
+/// Blanks out `// ...` and `/* ... */`; lines and columns are preserved.
 fn without_comments(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -68,11 +68,11 @@ fn without_comments(text: &str) -> String {
     kept
 }
 
-/// The fields of an object, each of which is there until it is taken.
+/// The fields of an object, removed as they are read.
 pub(super) struct Fields {
-    /// What errors name: the file.
+    /// The file, for error messages.
     file: String,
-    /// Where in it they are, with a dot behind, or nothing.
+    /// Their path within it, with a trailing dot, or empty.
     place: String,
     map: Map<String, Value>,
 }
@@ -81,7 +81,7 @@ impl Fields {
     /// The fields of `value`, which is at `place` in the file.
     ///
     /// # Errors
-    /// [`LabError::Data`] when it is no object.
+    /// [`LabError::Data`] when it is not an object.
     pub(super) fn of(value: Value, file: &Path, place: &str) -> Result<Self, LabError> {
         let file = file.display().to_string();
         match value {
@@ -94,8 +94,8 @@ impl Fields {
                 },
                 map,
             }),
-            _ if place.is_empty() => Err(LabError::data(file, "is to hold an object, `{ ... }`")),
-            _ => Err(LabError::data(file, format!("{place} is to be an object, `{{ ... }}`"))),
+            _ if place.is_empty() => Err(LabError::data(file, "must contain an object, `{ ... }`")),
+            _ => Err(LabError::data(file, format!("{place} must be an object, `{{ ... }}`"))),
         }
     }
 
@@ -104,7 +104,7 @@ impl Fields {
         LabError::data(self.file.clone(), format!("{}{field} {reason}", self.place))
     }
 
-    /// Takes a field out.
+    /// Removes a field.
     pub(super) fn take(&mut self, field: &str) -> Option<Value> {
         self.map.remove(field).filter(|value| !value.is_null())
     }
@@ -121,15 +121,17 @@ impl Fields {
         };
         match value.as_f64() {
             Some(number) if (0.0..=most).contains(&number) => Ok(Some(number)),
-            Some(number) => Err(self.refuse(field, format!("is {number}, which is not between 0 and {most}"))),
-            None => Err(self.refuse(field, "is to be a number")),
+            Some(number) => Err(self.refuse(field, format!("is {number}, must be between 0 and {most}"))),
+            None => Err(self.refuse(field, "must be a number")),
         }
     }
 
     /// A whole number up to `most`.
     pub(super) fn whole(&mut self, field: &str, most: u64) -> Result<Option<u64>, LabError> {
         match self.number(field, most as f64)? {
-            Some(number) if number.fract() != 0.0 => Err(self.refuse(field, format!("is {number}, no whole number"))),
+            Some(number) if number.fract() != 0.0 => {
+                Err(self.refuse(field, format!("is {number}, must be a whole number")))
+            }
             number => Ok(number.map(|number| number as u64)),
         }
     }
@@ -139,7 +141,7 @@ impl Fields {
         match self.take(field) {
             None => Ok(false),
             Some(Value::Bool(truth)) => Ok(truth),
-            Some(_) => Err(self.refuse(field, "is to be true or false")),
+            Some(_) => Err(self.refuse(field, "must be true or false")),
         }
     }
 
@@ -148,7 +150,7 @@ impl Fields {
         match self.take(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
-            Some(_) => Err(self.refuse(field, "is to be a string")),
+            Some(_) => Err(self.refuse(field, "must be a string")),
         }
     }
 
@@ -158,20 +160,20 @@ impl Fields {
             return Ok(None);
         };
         let Value::Array(list) = value else {
-            return Err(self.refuse(field, "is to be a list of numbers"));
+            return Err(self.refuse(field, "must be a list of numbers"));
         };
         let numbers = list.iter().enumerate().map(|(at, value)| match value.as_f64() {
             Some(number) if (0.0..=most).contains(&number) => Ok(number),
             Some(number) => {
-                let reason = format!("has {number} at place {at}, which is not between 0 and {most}");
+                let reason = format!("has {number} at index {at}, must be between 0 and {most}");
                 Err(self.refuse(field, reason))
             }
-            None => Err(self.refuse(field, format!("has something at place {at} that is no number"))),
+            None => Err(self.refuse(field, format!("has a value at index {at} that is not a number"))),
         });
         numbers.collect::<Result<_, _>>().map(Some)
     }
 
-    /// What was not taken.
+    /// The remaining fields.
     pub(super) fn left(self) -> impl Iterator<Item = String> {
         let place = self.place;
         self.map.into_iter().map(move |(field, _)| format!("{place}{field}"))
@@ -205,7 +207,7 @@ mod tests {
         assert!(fields.truth("c").unwrap() && !fields.truth("absent").unwrap());
         assert_eq!(
             fields.whole("g", 9).unwrap_err().to_string(),
-            "data a.json: test.g is 2.5, no whole number"
+            "data a.json: test.g is 2.5, must be a whole number"
         );
         assert_eq!(fields.left().collect::<Vec<_>>(), ["test.d", "test.e", "test.f"]);
     }

@@ -1,7 +1,8 @@
-//! CacheBench's own workloads: operations by their ratios, keys by the popularity, lengths by the sizes that a file of it names.
+//! CacheBench's own workloads: operations by their ratios, keys by the popularity, lengths by the sizes that a file of
+//! it names.
 //!
-//! CacheLib's generator cuts the popularity into 2,048 parts of like weight; here buckets are drawn as the file has them, which is what
-//! it approximates. Lengths come from a hash of the key's number, so that none is kept.
+//! CacheLib's generator cuts the popularity into 2,048 parts of like weight; here buckets are drawn as the file has
+//! them, which is what it approximates. Lengths come from a hash of the key's number, so that none is kept.
 
 mod config;
 mod draws;
@@ -25,15 +26,15 @@ const MAX_KEYS: u64 = 1 << 30;
 /// Letters by which keys differ, and how many of them there are.
 const LETTERS: usize = 8;
 const NUMBERS: u64 = 26_u64.pow(LETTERS as u32);
-/// Set in the number of a key that is asked for once. Above its own number is its pool's.
+/// Set in the number of a key that is requested once. Above its own number is its pool's.
 const LONE: u64 = 1 << 62;
 const POOL_SHIFT: u32 = 48;
 /// Digits of such a key: those of a 64-bit number. Other keys have letters.
 const LONE_DIGITS: usize = 20;
-/// Keys whose lengths are looked at for the means.
+/// Keys sampled for mean lengths.
 const LOOKED_AT: u64 = 1 << 18;
 
-/// What the file says of the run.
+/// The file's settings of the run.
 ///
 /// # Errors
 /// [`LabError::Data`] with the file and the field at fault; [`LabError::Option`] of `scale`.
@@ -49,7 +50,7 @@ pub(in super::super) fn check_scale(scale: f64) -> Result<(), LabError> {
     }
     Err(LabError::option(
         "scale",
-        format!("{scale} is not more than 0 and at most 1"),
+        format!("{scale} must be greater than 0 and at most 1"),
     ))
 }
 
@@ -88,7 +89,8 @@ impl CacheBench {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`LabError::Data`] with the file and the field at fault; [`LabError::Option`] of `scale` when there are too many keys.
+    /// [`LabError::Data`] with the file and the field at fault; [`LabError::Option`] of `scale` when there are too many
+    /// keys.
     pub(super) fn load(path: &Path, scale: f64, seed: u64) -> Result<Self, LabError> {
         check_scale(scale)?;
         let config = Config::read(path, scale)?;
@@ -108,9 +110,9 @@ impl CacheBench {
             first += keys;
             ends.push(first);
         }
-        // Pools without operations have keys that nobody asks for.
+        // The keys of pools without operations are never requested.
         let pool = Alias::new(&config.operation_shares);
-        let pool = pool.ok_or_else(|| refuse("opPoolDistribution", "has no share over 0".into()))?;
+        let pool = pool.ok_or_else(|| refuse("opPoolDistribution", "has no positive share".into()))?;
         let mut made = Self {
             seed,
             pools,
@@ -171,32 +173,30 @@ impl CacheBench {
                 String::new()
             };
             let popularity = match &drawn.popularity {
-                Some((buckets, _)) => format!("keys by {} buckets of popularity", thousands(buckets.len() as u64)),
-                None => "keys by a normal law".into(),
+                Some((buckets, _)) => format!("keys by {} popularity buckets", thousands(buckets.len() as u64)),
+                None => "keys by a normal distribution".into(),
             };
             lines.push(format!("operations{of}: {}; {popularity}", parts.join(", ")));
         }
         lines.push(if self.looks_aside {
-            "a get that finds nothing inserts".into()
+            "look-aside: misses are inserted".into()
         } else {
-            "a get that finds nothing inserts nothing".into()
+            "misses are not inserted".into()
         });
         let asked = |operation: Operation| {
             let at = RATIOS.iter().position(|(_, known, _)| *known == operation);
             at.is_some_and(|at| config.pools.iter().any(|drawn| drawn.ratios[at] > 0.0))
         };
         if asked(Operation::AddChained) {
-            lines.push("no cache here has chains: what is added to one overwrites the key".into());
+            lines.push("chained items are not supported: an addition overwrites the key".into());
         }
         if self.pools.iter().any(|pool| pool.key_sizes.least < LETTERS) {
-            lines.push(format!(
-                "keys have {LETTERS} bytes at least, so that all of them differ"
-            ));
+            lines.push(format!("keys have at least {LETTERS} bytes, so that all are distinct"));
         }
         lines
     }
 
-    /// Number of keys, those that are asked for once apart.
+    /// Number of keys, except those requested once.
     pub(super) fn keys(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }
@@ -228,7 +228,7 @@ impl CacheBench {
         self.pools.iter().map(|pool| pool.value_sizes.most).max().unwrap_or(0)
     }
 
-    /// Writes a key behind what is in `key`.
+    /// Appends a key to `key`.
     pub(super) fn write_key(&self, id: u64, key: &mut Vec<u8>) {
         if is_lone(id) {
             let mut number = mix(id ^ self.seed);
@@ -270,9 +270,9 @@ fn is_lone(id: u64) -> bool {
     id & LONE != 0
 }
 
-/// That there are no more keys than can be kept.
+/// Checks that the keys do not exceed the maximum.
 fn check_count(keys: u64, whole: u64, scale: f64) -> Result<(), LabError> {
-    // Four bytes each, of half of what there is.
+    // Four bytes each, of half of the machine's memory.
     let room = total_memory_bytes().map_or(MAX_KEYS, |bytes| (bytes / 8).min(MAX_KEYS));
     if keys <= room {
         return Ok(());
@@ -283,7 +283,7 @@ fn check_count(keys: u64, whole: u64, scale: f64) -> Result<(), LabError> {
     let digits = 10_f64.powi(decimals as i32);
     let fitting = (fitting * digits).floor() / digits;
     let reason = format!(
-        "{scale} leaves {} keys, more than the {} that can be kept here: use {fitting:.decimals$} or less",
+        "{scale} leaves {} keys, more than the maximum of {}: use {fitting:.decimals$} or less",
         thousands(keys),
         thousands(room)
     );
@@ -291,7 +291,7 @@ fn check_count(keys: u64, whole: u64, scale: f64) -> Result<(), LabError> {
 }
 
 impl Drawn {
-    /// Keys of a pool that may have so many.
+    /// Number of keys of a pool with at most this many.
     fn keys(&self, keys: f64) -> u64 {
         let objects = self.popularity.as_ref().map(|(buckets, _)| buckets.iter().sum::<f64>());
         match objects.filter(|_| self.legacy_keys) {
@@ -315,7 +315,7 @@ impl Pool {
         Ok(Self {
             first,
             popularity,
-            operations: Alias::new(&drawn.ratios).ok_or(("getRatio", "and the other ratios have no sum".to_owned()))?,
+            operations: Alias::new(&drawn.ratios).ok_or(("getRatio", "and the other ratios are all 0".to_owned()))?,
             key_sizes: sizes(&drawn.key_sizes, "keySizeRangeProbability")?,
             value_sizes: sizes(&drawn.value_sizes, "valSizeRangeProbability")?,
         })

@@ -80,10 +80,10 @@ fn what_has_no_meaning_here_is_told() {
     for part in [
         // A quarter of 400,000, and the thousand objects of the other pool.
         "10,100 keys in 2 pools, all of them in one cache, 0.1 times 101,000",
-        "of pool 0: 70.0% gets, 10.0% sets, 10.0% deletes, 10.0% gets of keys that never come again; keys by 4 buckets",
+        "of pool 0: 70.0% gets, 10.0% sets, 10.0% deletes, 10.0% gets of keys used only once; keys by 4 popularity buckets",
         "of pool 1: 50.0% gets, 10.0% additions to a chain",
         "overwrites the key",
-        "8 bytes at least",
+        "at least 8 bytes",
     ] {
         assert!(said.contains(part), "no `{part}` in\n{said}");
     }
@@ -127,7 +127,7 @@ fn operations_keys_and_lengths_are_as_the_file_wants_them() {
         );
     }
     assert!(counts.is_empty(), "{counts:?}");
-    // 10 of 10,000 keys are the hottest object of 1,000: 40% of what is no lone key of pool 0.
+    // 10 of 10,000 keys are the hottest object of 1,000: 40% of requests to pool 0 that are not for lone keys.
     let share = f64::from(hot) / f64::from(DRAWS);
     assert!((share - 0.6 * 0.9 * 0.4).abs() < 0.005, "{share}");
 }
@@ -161,7 +161,7 @@ fn keys_differ_and_lengths_follow_their_shares() {
     assert!((f64::from(short) / 1e4 - (0.3 + 0.7 / 56.0)).abs() < 0.03, "{short}");
     let means = (bytes.0 as f64 / 10_100.0, bytes.1 as f64 / 10_100.0);
     assert_eq!(cachebench.mean_bytes, means);
-    // A key that is asked for once has digits, and a length of its pool.
+    // A key that is requested once has digits, and a length of its pool.
     for at in 0..1000 {
         let id = LONE | (at % 2) << POOL_SHIFT | at;
         key.clear();
@@ -190,16 +190,16 @@ fn without_look_aside_gets_insert_nothing_and_sets_may_leave_what_is_there() {
             .all(|action| [Action::Look, Action::Add].contains(action))
     );
     assert!(actions.contains(&Action::Look) && actions.contains(&Action::Add));
-    assert!(cachebench.description.join("\n").contains("normal law"));
+    assert!(cachebench.description.join("\n").contains("normal distribution"));
 }
 
 #[test]
 fn what_is_wrong_with_a_file_is_one_line_that_names_it() {
     for (changes, parts) in [
         (vec![("getRatio", json!(-0.5))], &["getRatio", "-0.5"][..]),
-        (vec![("getRatio", json!(0))], &["getRatio", "nothing is asked for"]),
+        (vec![("getRatio", json!(0))], &["getRatio", "the workload is empty"]),
         (vec![("getRatio", json!("half"))], &["getRatio", "number"]),
-        (vec![("numKeys", json!(0))], &["numKeys", "0"]),
+        (vec![("numKeys", json!(0))], &["numKeys", "at least 1"]),
         (vec![("numKeys", Value::Null)], &["numKeys", "missing"]),
         (vec![("numKeys", json!(1.5))], &["numKeys", "whole"]),
         (vec![("numKeys", json!(1e300))], &["numKeys", "between"]),
@@ -303,15 +303,15 @@ fn what_is_wrong_with_a_file_is_one_line_that_names_it() {
         assert_eq!(error.lines().count(), 1, "{error}");
     }
     for (bytes, part) in [
-        ("", "no JSON"),
-        ("{\"test_config\": {", "no JSON"),
+        ("", "not valid JSON"),
+        ("{\"test_config\": {", "not valid JSON"),
         ("3", "object"),
         ("[]", "0 instances"),
         ("{}", "test_config is missing"),
-        ("{\"test_config\": 1}", "test_config is to be an object"),
+        ("{\"test_config\": 1}", "test_config must be an object"),
         (
             "{\"cache_config\": [], \"test_config\": {}}",
-            "cache_config is to be an object",
+            "cache_config must be an object",
         ),
     ] {
         let (_directory, path) = text(bytes);

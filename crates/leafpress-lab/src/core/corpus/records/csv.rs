@@ -5,7 +5,7 @@ use csv::{ByteRecord, ErrorKind, ReaderBuilder};
 use super::{Found, Malformed};
 use crate::core::corpus::without_mark;
 
-/// Fields may be quoted and hold line ends then. The value is the row as it stands, without its line end.
+/// Quoted fields may contain line ends. The value is the row verbatim, without its line end.
 pub(super) fn parse(part: &[u8], column: &str, found: &mut Found) -> Result<(), Malformed> {
     // Spreadsheets put a byte order mark in front.
     let rows = without_mark(part);
@@ -23,7 +23,7 @@ pub(super) fn parse(part: &[u8], column: &str, found: &mut Found) -> Result<(), 
         let known: Vec<_> = names.iter().map(String::from_utf8_lossy).collect();
         return Err(Malformed::new(
             1,
-            format!("no column is called `{column}`; there are: {}", known.join(" ")),
+            format!("no column is named `{column}`; columns: {}", known.join(" ")),
         ));
     };
     let mut row = ByteRecord::new();
@@ -47,7 +47,8 @@ pub(super) fn parse(part: &[u8], column: &str, found: &mut Found) -> Result<(), 
     Ok(())
 }
 
-/// Refuses a last row, which begins in this line, with a quoted field that is not closed: the rest of the file is in it.
+/// Refuses a last row, which begins in this line, with a quoted field that is not closed: the rest of the file is in
+/// it.
 fn check_quotes(row: &[u8], line: u64) -> Result<(), Malformed> {
     let mut opened_in = None;
     let (mut line, mut is_start) = (line, true);
@@ -67,7 +68,7 @@ fn check_quotes(row: &[u8], line: u64) -> Result<(), Malformed> {
     }
     match opened_in {
         None => Ok(()),
-        Some(line) => Err(Malformed::new(line, "a quoted field begins here and is not closed")),
+        Some(line) => Err(Malformed::new(line, "unterminated quoted field")),
     }
 }
 
@@ -76,7 +77,7 @@ fn malformed(error: &csv::Error) -> Malformed {
     match error.kind() {
         ErrorKind::UnequalLengths { expected_len, len, .. } => Malformed::new(
             line,
-            format!("{len} fields in a row where the first line names {expected_len} columns"),
+            format!("{len} fields in a row; the first line names {expected_len} columns"),
         ),
         _ => Malformed::new(line, error.to_string()),
     }

@@ -10,12 +10,14 @@ use crate::core::words::serde_as_text;
 /// How a dump holds its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordFormat {
-    /// A JSON document a line; the key is what this JSON pointer (RFC 6901) points to, a string or a number. The value is the line.
+    /// A JSON document a line; the key is what this JSON pointer (RFC 6901) points to, a string or a number. The value
+    /// is the line.
     JsonLines(String),
-    /// Comma-separated values (RFC 4180) with a line of names first; the key is the field of this column. The value is the row.
+    /// Comma-separated values (RFC 4180) with a line of names first; the key is the field of this column. The value is
+    /// the row.
     Csv(String),
-    /// Paragraphs of `Field: value` lines with an empty line between, as Debian's `Packages` (RFC 822's headers); the key is this
-    /// field's value. The value is the paragraph.
+    /// Paragraphs of `Field: value` lines with an empty line between, as Debian's `Packages` (RFC 822's headers); the
+    /// key is this field's value. The value is the paragraph.
     Stanzas(String),
     /// A line is the key, a tab, and the value.
     Tsv,
@@ -67,7 +69,7 @@ impl FromStr for RecordFormat {
 
 serde_as_text!(RecordFormat);
 
-/// What is wrong with a JSON pointer.
+/// The error of a JSON pointer.
 fn pointer_fault(pointer: &str) -> Option<&'static str> {
     if !pointer.starts_with('/') {
         return Some("the pointer does not begin with a slash");

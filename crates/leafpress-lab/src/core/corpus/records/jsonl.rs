@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::lines::lines;
 use super::{Found, Malformed};
 
-/// Blank lines are passed over. What the pointer points to is the key if it is a string or a number, and none otherwise.
+/// Blank lines are passed over. What the pointer points to is the key if it is a string or a number, and none
+/// otherwise.
 pub(super) fn parse(part: &[u8], pointer: &str, found: &mut Found) -> Result<(), Malformed> {
     for line in lines(part) {
         if line.is_blank() {
@@ -17,7 +18,10 @@ pub(super) fn parse(part: &[u8], pointer: &str, found: &mut Found) -> Result<(),
             let reason = reason.split(" at line ").next().unwrap_or(&reason);
             Malformed::new(
                 line.number,
-                format!("not a JSON document of its own: {reason} at column {}", e.column()),
+                format!(
+                    "not valid JSON (one document per line expected): {reason} at column {}",
+                    e.column()
+                ),
             )
         })?;
         match document.pointer(pointer) {

@@ -14,13 +14,14 @@ pub(super) struct Line<'p> {
 }
 
 impl Line<'_> {
-    /// Whether there is nothing but blanks in it.
+    /// Whether it is blank.
     pub(super) fn is_blank(&self) -> bool {
         self.bytes.trim_ascii().is_empty()
     }
 }
 
-/// The lines of `part`, which end with `\n` or `\r\n`; the last one may have no end. A byte order mark at the start belongs to none.
+/// The lines of `part`, which end with `\n` or `\r\n`; the last one may have no end. A byte order mark at the start
+/// belongs to none.
 pub(super) fn lines(part: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let marked = without_mark(part);
     let mut start = part.len() - marked.len();

@@ -21,21 +21,22 @@ use super::{Copies, Corpus, Source, concatenate, source};
 use crate::core::keys::KeySet;
 use crate::core::{Bytes, LabError};
 
-/// Records of a dump, in the order of their keys: record i has key i of [`Records::keys`] and value i of [`Records::values`].
+/// Records of a dump, in the order of their keys: record i has key i of [`Records::keys`] and value i of
+/// [`Records::values`].
 #[derive(Debug, Clone)]
 pub struct Records {
     /// The keys, ascending.
     pub keys: Arc<KeySet>,
-    /// The values: each the record's own bytes, as they are in the dump.
+    /// The values: each the record's own bytes, verbatim from the dump.
     pub values: Arc<Corpus>,
-    /// What was read and what was left out.
+    /// Records read and skipped.
     pub census: Census,
 }
 
-/// What was read of a dump and what was left out.
+/// Records of a dump, read and skipped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Census {
-    /// Records with a key of their own.
+    /// Records with distinct keys.
     pub records: u64,
     /// Records whose key came again further on: the last one counts.
     pub duplicates: u64,
@@ -45,16 +46,16 @@ pub struct Census {
     pub long_keys: u64,
     /// Records whose value is longer than a tree takes.
     pub long_values: u64,
-    /// Packed files that were not read, since what is in them lies beside them unpacked.
+    /// Packed files that were not read, since their contents are also present unpacked.
     #[serde(default)]
     pub copies: Copies,
 }
 
 impl Census {
-    /// What was left out, in words; `None` when nothing was.
+    /// The skipped records, in words; `None` when there are none.
     pub fn left_out(&self) -> Option<String> {
         let parts = [
-            (self.duplicates, "whose key came again (the last one counts)".to_owned()),
+            (self.duplicates, "with a duplicate key (the last one counts)".to_owned()),
             (self.without_key, "without a key".to_owned()),
             (self.long_keys, format!("with a key over {MAX_KEY_BYTES} bytes")),
             (self.long_values, format!("over {}", Bytes(MAX_VALUE_BYTES as u64))),
@@ -63,11 +64,11 @@ impl Census {
         let parts = parts.map(|(count, what)| format!("{count} {what}"));
         let copies = (self.copies.files > 0).then(|| self.copies.to_string());
         let parts: Vec<_> = copies.into_iter().chain(parts).collect();
-        (!parts.is_empty()).then(|| format!("left out: {}", parts.join(", ")))
+        (!parts.is_empty()).then(|| format!("skipped: {}", parts.join(", ")))
     }
 }
 
-/// What is wrong with a dump, and in which of its lines.
+/// An error in a dump, and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Malformed {
     /// From 1.
@@ -84,7 +85,7 @@ impl Malformed {
     }
 }
 
-/// Where the parsers put what they find, in the order of the dump.
+/// Collects the parsers' records, in the order of the dump.
 #[derive(Debug, Default)]
 struct Found {
     /// The part of the dump that is read begins here in the whole.
@@ -122,8 +123,8 @@ impl Records {
     ///
     /// # Errors
     /// [`LabError::Data`] when the source is missing, empty, malformed (with the line's number), larger than
-    /// [`MAX_CORPUS_BYTES`](super::MAX_CORPUS_BYTES) or half of the memory, or holds no record with a key; [`LabError::Option`] for synthetic data, which has
-    /// no records.
+    /// [`MAX_CORPUS_BYTES`](super::MAX_CORPUS_BYTES) or half of the memory, or holds no record with a key;
+    /// [`LabError::Option`] for synthetic data, which has no records.
     pub fn load(source: &Source, format: &RecordFormat) -> Result<Self, LabError> {
         Self::load_until(source, format, &AtomicBool::new(false))
     }
@@ -136,17 +137,18 @@ impl Records {
         if let Source::Synthetic(_) = source {
             return Err(LabError::option(
                 "records",
-                format!("{source} has no records: name a file with --data"),
+                format!("{source} has no records: set a file with --data"),
             ));
         }
-        // Every key has to be seen to know which come again, so a dump is read whole.
+        // Detecting duplicate keys requires reading the whole dump.
         let (parts, sampled) = source::read(source, false, Extent::whole(), cancel)?;
         let mut records = Self::from_parts(&source.to_string(), parts, format)?;
         records.census.copies = sampled.map_or_else(Copies::default, |sampled| sampled.copies);
         Ok(records)
     }
 
-    /// Reads the records of `parts`, the files or archive entries of the source called `name`; each part is a dump of its own.
+    /// Reads the records of `parts`, the files or archive entries of the source called `name`; each part is a dump of
+    /// its own.
     ///
     /// # Errors
     /// As [`Records::load`].
@@ -191,7 +193,7 @@ impl Records {
                 .map_or_else(String::new, |words| format!(" ({words})"));
             return Err(LabError::data(
                 name,
-                format!("no record with a key is in it{left_out} (--records {format})"),
+                format!("it contains no record with a key{left_out} (--records {format})"),
             ));
         }
         let keys = KeySet::from_ascending(records.iter().map(key));
@@ -203,7 +205,7 @@ impl Records {
         })
     }
 
-    /// `count` of the records, evenly spread over their keys; all of them when there are no more.
+    /// `count` of the records, evenly spread over their keys; all of them if there are fewer.
     #[must_use]
     pub fn take(self, count: u64) -> Self {
         let all = self.keys.len();

@@ -3,7 +3,7 @@
 use super::lines::{Line, lines};
 use super::{Found, Malformed};
 
-/// Whether these bytes can be the name of a field: printable ASCII but for the colon, the first no `#` or `-`.
+/// Whether these bytes can name a field: printable ASCII except the colon, not beginning with `#` or `-`.
 pub(super) fn is_name(name: &[u8]) -> bool {
     let first = name.first().is_some_and(|byte| !matches!(byte, b'#' | b'-'));
     first && name.iter().all(|byte| byte.is_ascii_graphic() && *byte != b':')
@@ -16,8 +16,8 @@ struct Stanza {
     key: Option<Vec<u8>>,
 }
 
-/// Fields' names are of any case. A line that begins with a blank goes on with the field before; one with `#` is a comment. The key is
-/// what stands in the field's own line, without blanks around it; of two such fields the first.
+/// Names of fields are case-insensitive. A line that begins with a blank continues the field before; one with `#` is a
+/// comment. The key is the text of the field's own line, trimmed; the first of two such fields counts.
 pub(super) fn parse(part: &[u8], field: &str, found: &mut Found) -> Result<(), Malformed> {
     let mut stanza: Option<Stanza> = None;
     for line in lines(part) {
@@ -29,7 +29,7 @@ pub(super) fn parse(part: &[u8], field: &str, found: &mut Found) -> Result<(), M
             (b' ' | b'\t', None) => {
                 return Err(Malformed::new(
                     line.number,
-                    "begins with a blank, but there is no field before that it could go on with",
+                    "begins with a blank, but there is no field to continue",
                 ));
             }
             (b' ' | b'\t' | b'#', Some(stanza)) => {
@@ -63,7 +63,7 @@ fn split<'p>(line: &Line<'p>) -> Result<(&'p [u8], &'p [u8]), Malformed> {
         .ok_or_else(|| {
             Malformed::new(
                 line.number,
-                "neither `Field: value` nor, with a blank in front, more of a value",
+                "neither `Field: value` nor a continuation line that begins with a blank",
             )
         })
 }
