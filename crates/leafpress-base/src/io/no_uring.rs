@@ -1,4 +1,4 @@
-//! Stands in for io_uring where there is none, or where the crate is built without it.
+//! Stub for systems without io_uring and for builds without the feature.
 
 use std::fs::File;
 use std::io;
@@ -10,9 +10,9 @@ pub struct Rings;
 impl Rings {
     pub fn open() -> io::Result<Self> {
         let reason = if cfg!(feature = "io-uring") {
-            "not on this system"
+            "not supported on this system"
         } else {
-            "this build is without the feature io-uring"
+            "built without the feature io-uring"
         };
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }

@@ -1,12 +1,12 @@
-//! What `locks` has, over the model checker's locks.
+//! The interface of `locks`, implemented by the model checker's locks.
 
 use shuttle::sync;
 
-/// A mutex that knows no poison.
+/// A mutex without poisoning.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(sync::Mutex<T>);
 
-/// A lock that [`Condvar::wait`] can give up and take again.
+/// A mutex guard that [`Condvar::wait`] can release and reacquire.
 pub struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
     held: Option<sync::MutexGuard<'a, T>>,
@@ -48,7 +48,7 @@ impl<T> std::ops::DerefMut for MutexGuard<'_, T> {
     }
 }
 
-/// A condition variable. In a model a call that is missed is missed for ever.
+/// A condition variable. In a model, a missed notification is lost for good.
 #[derive(Debug, Default)]
 pub struct Condvar(sync::Condvar);
 
@@ -68,7 +68,7 @@ impl Condvar {
         }
     }
 
-    /// The time is always over at once: there is no clock in a model.
+    /// Returns at once, as if the time had passed: there is no clock in a model.
     pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _timeout: std::time::Duration) {
         guard.held = None;
         shuttle::thread::yield_now();
