@@ -24,7 +24,7 @@ impl Direct {
     /// Opens `path` for direct I/O in pages of `page_bytes`; `file` is the same file, already open.
     #[cfg(not(target_os = "linux"))]
     pub fn open(_path: &Path, _file: &File, _page_bytes: usize, _writable: bool) -> Result<Self, Reason> {
-        Err(String::from("not on this system"))
+        Err(String::from("not supported on this system"))
     }
 
     /// Opens `path` for direct I/O in pages of `page_bytes`; `file` is the same file, already open.
@@ -37,7 +37,7 @@ impl Direct {
             return Err(String::from("the file system is in memory"));
         }
         let direct = super::open::store(path, writable, libc::O_DIRECT).map_err(|e| match e.raw_os_error() {
-            Some(libc::EINVAL) => String::from("the file system has none"),
+            Some(libc::EINVAL) => String::from("not supported by the file system"),
             _ => e.to_string(),
         })?;
         let same = |a: io::Result<std::fs::Metadata>, b: io::Result<std::fs::Metadata>| match (a, b) {
@@ -45,15 +45,15 @@ impl Direct {
             _ => false,
         };
         if !same(file.metadata(), direct.metadata()) {
-            return Err(String::from("another file took the name"));
+            return Err(String::from("another file has replaced it"));
         }
         let (memory, granule) = match stated_alignment(&direct) {
-            Some((0, _) | (_, 0)) => return Err(String::from("the file has none")),
+            Some((0, _) | (_, 0)) => return Err(String::from("not supported for this file")),
             Some(stated) => stated,
             None => guessed_alignment(&direct),
         };
         if !page_bytes.is_multiple_of(granule) {
-            return Err(format!("pages are no multiple of the {granule}-byte blocks"));
+            return Err(format!("pages are not a multiple of the {granule}-byte blocks"));
         }
         Ok(Self {
             file: direct,

@@ -114,9 +114,10 @@ impl Ring {
                     continue;
                 };
                 let entry = request(fd, transfer).user_data(index as u64);
-                // SAFETY: `transfers` borrows the buffer for as long as this function runs, nothing touches the buffer before its
-                // completion is seen, and the function returns only when no request is in flight (`in_flight` is 0, or `settle`
-                // has waited for what the kernel had taken). The file is borrowed as long.
+                // SAFETY: `transfers` borrows the buffer for as long as this function runs, nothing accesses the buffer
+                // before its completion is reaped, and the function returns only when no request is in flight
+                // (`in_flight` is 0, or `settle` has waited for what the kernel had accepted). The file is borrowed as
+                // long.
                 if unsafe { self.0.submission().push(&entry) }.is_err() {
                     // The queue is full, which cannot happen with fewer requests than entries: leave the transfer to
                     // the caller.

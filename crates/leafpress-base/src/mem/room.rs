@@ -12,8 +12,9 @@ pub fn room_for<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
     Ok(room)
 }
 
-/// Returns a vector with a capacity of at least `count`, rounded up to a power of two, for vectors that are dropped soon. Allocators cache
-/// freed blocks per thread and size class: with arbitrary sizes these caches grow to a hundred KiB per thread.
+/// Returns a vector with a capacity of at least `count`, rounded up to a power of two, for vectors that are dropped
+/// soon. Allocators cache freed blocks per thread and size class: with arbitrary sizes these caches grow to a hundred
+/// KiB per thread.
 pub fn short_lived_room_for<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
     room_for(count.checked_next_power_of_two().unwrap_or(count))
 }

@@ -67,7 +67,7 @@ mod tests {
     /// Addresses as returned by systems on AArch64: 48 bits, 52 bits, and tags in the upper byte.
     #[cfg(not(target_arch = "x86_64"))]
     #[test]
-    fn every_address_is_taken_as_it_is() {
+    fn every_address_is_accepted_unchanged() {
         for at in [
             0xFFFF_FFFF_FFF0,
             0xF_FFFF_FFFF_FFF0,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_and_its_hint_are_told_apart() {
+    fn an_address_and_its_hint_are_separated() {
         for at in [0, 16, 48, 0x7FFF_FFFF_FFF0, ADDRESS as usize - 12] {
             let node = std::ptr::without_provenance_mut::<u8>(at);
             for hint in [0, NO_HINT, 2, 3, 0x2_AAAA, (1 << HINT_BITS) - 1] {

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_told_of_the_end_of_work_finds_its_panic_noted_once() {
+    fn a_panic_is_recorded_once_before_the_end_of_work_is_observed() {
         struct Observer<'h>(&'h Health, u64);
 
         impl Drop for Observer<'_> {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_only_panics_ends_and_says_why() {
+    fn a_worker_that_only_panics_ends_with_a_reason() {
         let (panics, worked, failure) = run_script(u64::MAX - 1, 1, 1);
         assert_eq!((panics, worked), (u64::from(MAX_PANICS_IN_A_ROW), 0));
         let failure = failure.unwrap();
