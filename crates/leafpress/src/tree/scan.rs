@@ -32,7 +32,8 @@ const MAX_BATCH: usize = 1024;
 /// The keys of a range, both ends.
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// An iterator over the records of a key range, in key order, from either end. See [`Tree::range`](crate::tree::Tree::range).
+/// An iterator over the records of a key range, in key order, from either end. See
+/// [`Tree::range`](crate::tree::Tree::range).
 ///
 /// An item is an error when a frame could not be decoded or memory ran out; the iterator ends after it.
 pub struct Range<'t> {

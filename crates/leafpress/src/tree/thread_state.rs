@@ -115,7 +115,7 @@ enum Owner {
     /// The tree, which lends it to threads that are too numerous to keep one each. The token counts these scratchpads.
     Tree(#[expect(dead_code, reason = "counted, not accessed")] Arc<()>),
     /// None: it is dropped after the operation.
-    Nobody,
+    None,
 }
 
 /// Scratch memory of operations: buffers and an arena. A nested operation, which finds the thread's own in use, creates
@@ -282,7 +282,7 @@ impl ThreadStates {
         if is_kept {
             tools.owner = Owner::Tree(Arc::clone(&lent.token));
         } else {
-            tools.owner = Owner::Nobody;
+            tools.owner = Owner::None;
             tools.scratch.never_prime();
         }
         Ok((tools, is_kept))
@@ -293,7 +293,7 @@ impl ThreadStates {
         match tools.owner {
             Owner::Thread => context.return_tools(tools, guard),
             Owner::Tree(_) => self.take_back(context, tools),
-            Owner::Nobody => context.held.store(0, Ordering::Relaxed),
+            Owner::None => context.held.store(0, Ordering::Relaxed),
         }
     }
 

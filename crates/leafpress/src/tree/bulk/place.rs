@@ -47,7 +47,7 @@ enum Placed {
 
 /// The parts of a leaf before and after inserted leaves, and the separators to those.
 #[derive(Default)]
-struct Beside {
+struct Remainder {
     before: BuiltLeaves,
     to_first: Option<Vec<u8>>,
     from_last: Option<Vec<u8>>,
@@ -155,7 +155,7 @@ impl<'w> WritePath<'w> {
         put_bytes: usize,
         tools: &mut Scratchpad,
     ) -> Result<Placed, TreeError> {
-        let (locked, mut beside) = loop {
+        let (locked, mut remainder) = loop {
             let (leaf, _) = self.shard.descend(run.first, self.guard);
             let locked = Locked::lock(leaf);
             if leaf.header().obsolete.load(Ordering::Relaxed) {
@@ -167,7 +167,7 @@ impl<'w> WritePath<'w> {
                 return Ok(Placed::Outdated);
             }
             match self.part(leaf, run, tools)? {
-                Some(beside) => break (locked, beside),
+                Some(remainder) => break (locked, remainder),
                 None => return Ok(Placed::Mixed),
             }
         };
@@ -183,14 +183,14 @@ impl<'w> WritePath<'w> {
             return Ok(Placed::Outdated);
         }
         let at = path.last().map_or(0, |(_, index)| *index);
-        let new = [&beside.before.leaves, &built.leaves, &beside.behind.leaves];
+        let new = [&remainder.before.leaves, &built.leaves, &remainder.behind.leaves];
         let children = collected(new.into_iter().flatten().map(|leaf| leaf.leaf().as_ptr()))?;
         let pieces = children.len();
-        let mut separators = std::mem::take(&mut beside.before.separators);
-        separators.try_extend(beside.to_first.take())?;
+        let mut separators = std::mem::take(&mut remainder.before.separators);
+        separators.try_extend(remainder.to_first.take())?;
         separators.try_extend(std::mem::take(&mut built.separators))?;
-        separators.try_extend(beside.from_last.take())?;
-        separators.try_extend(std::mem::take(&mut beside.behind.separators))?;
+        separators.try_extend(remainder.from_last.take())?;
+        separators.try_extend(std::mem::take(&mut remainder.behind.separators))?;
         let splice = Splice {
             from: at,
             to: at + 1,
@@ -199,13 +199,13 @@ impl<'w> WritePath<'w> {
         };
         self.shard
             .splice(&path, splice, &self.core.memory, self.guard, &structure)?;
-        beside.before.publish();
-        beside.behind.publish();
+        remainder.before.publish();
+        remainder.behind.publish();
         built.leaves.into_iter().for_each(NewLeaf::publish);
         built.larges.into_iter().for_each(NewLarge::publish);
         drop(structure);
         self.retire_leaf(leaf);
-        self.retire_large(&beside.dead);
+        self.retire_large(&remainder.dead);
         let records = run.range.len() as u64;
         for count in [Count::Puts, Count::Inserted, Count::BulkLoaded] {
             self.context.add(count, records);
@@ -219,25 +219,25 @@ impl<'w> WritePath<'w> {
 
     /// Splits the leaf's records into those before the run and those after it; returns `None` where one is within. The
     /// caller holds the leaf's lock.
-    fn part(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Scratchpad) -> Result<Option<Beside>, TreeError> {
+    fn part(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Scratchpad) -> Result<Option<Remainder>, TreeError> {
         if leaf.landing_locked().is_some() {
             return self.part_records(leaf, run, tools);
         }
-        let mut beside = Beside::default();
+        let mut remainder = Remainder::default();
         if leaf.count() == 0 {
-            return Ok(Some(beside));
+            return Ok(Some(remainder));
         }
         let (least, greatest) = self.ends_of(leaf, &mut tools.scratch)?;
         if greatest.as_slice() < run.first {
-            beside.to_first = Some(separator(&greatest, run.first)?);
-            beside.before.leaves.try_push(self.copy_of(leaf)?)?;
+            remainder.to_first = Some(separator(&greatest, run.first)?);
+            remainder.before.leaves.try_push(self.copy_of(leaf)?)?;
         } else if run.last < least.as_slice() {
-            beside.from_last = Some(separator(run.last, &least)?);
-            beside.behind.leaves.try_push(self.copy_of(leaf)?)?;
+            remainder.from_last = Some(separator(run.last, &least)?);
+            remainder.behind.leaves.try_push(self.copy_of(leaf)?)?;
         } else {
             return self.part_records(leaf, run, tools);
         }
-        Ok(Some(beside))
+        Ok(Some(remainder))
     }
 
     /// Returns the least and greatest key of the leaf, which has records and an empty landing buffer.
@@ -278,9 +278,14 @@ impl<'w> WritePath<'w> {
     }
 
     /// Like [`WritePath::part`], but includes the landing buffer and recompresses every record.
-    fn part_records(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Scratchpad) -> Result<Option<Beside>, TreeError> {
-        let mut beside = Beside::default();
-        let changes = landed_changes(leaf, &[], &mut beside.dead)?;
+    fn part_records(
+        &self,
+        leaf: Leaf<'w>,
+        run: &Run<'_>,
+        tools: &mut Scratchpad,
+    ) -> Result<Option<Remainder>, TreeError> {
+        let mut remainder = Remainder::default();
+        let changes = landed_changes(leaf, &[], &mut remainder.dead)?;
         let Scratchpad {
             scratch,
             buffers,
@@ -295,7 +300,7 @@ impl<'w> WritePath<'w> {
         };
         compaction.compression.begin();
         let records = compaction.merge_all(&leaf, &leaf.sections(), &changes)?;
-        beside.dead.try_extend(std::mem::take(&mut compaction.dead))?;
+        remainder.dead.try_extend(std::mem::take(&mut compaction.dead))?;
         let behind = records.partition_point(|record| record.key < run.first);
         if records.get(behind).is_some_and(|record| record.key <= run.last) {
             return Ok(None);
@@ -303,14 +308,14 @@ impl<'w> WritePath<'w> {
         let (before, behind) = records.split_at(behind);
         let compression = &mut compaction.compression;
         if let Some(greatest) = before.last() {
-            beside.to_first = Some(separator(greatest.key, run.first)?);
-            beside.before = compression.compress_all(copied(before)?, SplitHint::Within)?;
+            remainder.to_first = Some(separator(greatest.key, run.first)?);
+            remainder.before = compression.compress_all(copied(before)?, SplitHint::Within)?;
         }
         if let Some(least) = behind.first() {
-            beside.from_last = Some(separator(run.last, least.key)?);
+            remainder.from_last = Some(separator(run.last, least.key)?);
             compression.begin();
-            beside.behind = compression.compress_all(copied(behind)?, SplitHint::Within)?;
+            remainder.behind = compression.compress_all(copied(behind)?, SplitHint::Within)?;
         }
-        Ok(Some(beside))
+        Ok(Some(remainder))
     }
 }

@@ -217,7 +217,7 @@ impl<'b> Compression<'_, 'b> {
                     match record.value {
                         RecordValue::Inline(value) => self.buffers.raw.extend_from_slice(value),
                         RecordValue::Large(_) => {}
-                        RecordValue::Compressed { .. } => return Err(corrupt("a compressed value beside others")),
+                        RecordValue::Compressed { .. } => return Err(corrupt("a compressed value among others")),
                     }
                 }
                 &self.buffers.raw

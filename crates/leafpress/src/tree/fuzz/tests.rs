@@ -203,7 +203,7 @@ const SHAPES: [KeyShape; 6] = [
 ];
 
 #[test]
-fn every_form_reads_back_and_stands_damage_to_any_byte() {
+fn every_form_reads_back_and_survives_corruption_of_any_byte() {
     // Miri takes a second for what otherwise takes a millisecond.
     let (shapes, frames, bytes, masks) = match cfg!(miri) {
         true => (&SHAPES[1..2], 1, 2, 1),

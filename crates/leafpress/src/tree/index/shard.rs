@@ -244,8 +244,8 @@ impl Shard {
                 }
                 Some((parent, index)) if children.len() < MIN_CHILDREN && parent.children() > 1 => {
                     let right = index + 1 < parent.children();
-                    let beside = if right { index + 1 } else { index - 1 };
-                    if let Node::Inner(sibling) = parent.load_child(beside, guard)
+                    let neighbour = if right { index + 1 } else { index - 1 };
+                    if let Node::Inner(sibling) = parent.load_child(neighbour, guard)
                         && (children.is_empty() || children.len() + sibling.children() <= JOINED_CHILDREN)
                     {
                         if level == 0 {
@@ -256,7 +256,7 @@ impl Shard {
                             // with its old, shorter range.
                             let mut way = copied(&path[..depth])?;
                             if let Some((_, index)) = way.last_mut() {
-                                *index = beside;
+                                *index = neighbour;
                             }
                             let nearest = if right { 0 } else { sibling.children() - 1 };
                             self.forget_children(sibling, &way, nearest..nearest + 1, guard)?;
@@ -266,7 +266,7 @@ impl Shard {
                         if children.is_empty() {
                             (children, separators) = (more, more_separators);
                         } else {
-                            let between = parent.separator(index.min(beside))?;
+                            let between = parent.separator(index.min(neighbour))?;
                             children.try_grow(more.len())?;
                             separators.try_grow(more_separators.len() + 1)?;
                             if right {

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_and_the_greatest_number_stand_side_by_side() {
+    fn the_least_and_the_greatest_number_are_adjacent() {
         finds_what_a_vector_holds(&[0, u64::MAX], Widths::of(&[0, u64::MAX]), &[0, 65_535]);
         let ends: Vec<u64> = (0..40).chain(u64::MAX - 39..=u64::MAX).collect();
         finds_what_a_vector_holds(&ends, Widths::of(&ends), &[0, 32_768, 65_535]);

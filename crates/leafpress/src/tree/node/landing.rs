@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! header | index: a word an entry              | entries, oldest first
-//! 16 bits of the key's hash,            kind, key length, stored length and slot in 40 bits, key, what is stored:
-//! 16 bits of the entry's offset         the value, its compressed block behind its raw length, or its address
+//!          16 bits of the key's hash,            kind, key length, stored length and slot in 40 bits, key, what is stored:
+//!          16 bits of the entry's offset         the value, its compressed block after its raw length, or its address
 //! ```
 //! An entry's slot is the position of its key in the leaf's frames, which do not change while they have this buffer:
 //! the writer had to search for it, and compaction need not search again.

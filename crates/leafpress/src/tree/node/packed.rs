@@ -92,8 +92,8 @@ impl Packed {
 /// Packs `values` at `start` and returns the bytes written.
 ///
 /// # Safety
-/// `start` points to `bytes_for(count, bits) + SLOP_BYTES` writable bytes, and every value is at least `base` and at most
-/// `base` plus what `bits` bits hold. The slop is overwritten.
+/// `start` points to `bytes_for(count, bits) + SLOP_BYTES` writable bytes, and every value is at least `base` and at
+/// most `base` plus the greatest number of `bits` bits. The slop is overwritten.
 pub(crate) unsafe fn pack(start: *mut u8, values: impl Iterator<Item = u64>, bits: u8, base: u64) -> usize {
     let bits = bits as usize;
     if bits == 0 {

@@ -106,7 +106,7 @@ mod tests {
     use crate::Tree;
 
     #[test]
-    fn writers_at_work_are_told_from_those_that_have_gone() {
+    fn active_writers_are_distinguished_from_ended_ones() {
         let tree = Tree::builder().leaf_bytes(1024).build().unwrap();
         let core = &*tree.core;
         // Keeps the tree's own upkeep from compacting the leaves under test.

@@ -362,15 +362,17 @@ impl Background {
         let tidies = NodeHeap::CAN_BE_DEFRAGMENTED && !cfg!(shuttle);
         let background = &core.background;
         let by_caller = background.upkeep == Upkeep::Caller;
-        let has_upkeep = by_caller || core.dictionaries.auto || core.sizing.auto || core.temperatures.is_some() || tidies;
+        let has_upkeep =
+            by_caller || core.dictionaries.auto || core.sizing.auto || core.temperatures.is_some() || tidies;
         {
             let mut state = background.state.lock();
             // Nothing waits for work that the caller is to run.
             (state.compactors, state.has_upkeep_task) = (compactors, has_upkeep && !by_caller);
         }
-        let upkeep = Self::start_upkeep(core, compactors, has_upkeep && !by_caller).map_err(|error| TreeError::Thread {
-            reason: error.to_string(),
-        })?;
+        let upkeep =
+            Self::start_upkeep(core, compactors, has_upkeep && !by_caller).map_err(|error| TreeError::Thread {
+                reason: error.to_string(),
+            })?;
         background.may_ask_to_defragment.store(tidies, Ordering::Relaxed);
         background.has_upkeep.store(has_upkeep, Ordering::Relaxed);
         // There is no clock in a model checker.

@@ -56,8 +56,8 @@ impl<'w> WritePath<'w> {
         } else {
             index - 1
         };
-        let beside = if left == index { index + 1 } else { left };
-        let Node::Leaf(sibling) = parent.load_child(beside, self.guard) else {
+        let neighbour = if left == index { index + 1 } else { left };
+        let Node::Leaf(sibling) = parent.load_child(neighbour, self.guard) else {
             return;
         };
         let Some(sibling_locked) = self.try_lock(sibling) else {

@@ -4,8 +4,8 @@
 //! 30 bits   the leaf's address relative to the origin, in cache lines: all leaves have the same offset in a line
 //! 18 bits   its hint
 //! 14 bits   how far before the bucket's start its range begins, in places
-//! 1 bit    whether at the place before that one there are keys below the range
-//! 1 bit    whether the last bucket's leaf covers what is before
+//!  1 bit    whether at the place before that one there are keys below the range
+//!  1 bit    whether the last bucket's leaf covers what is before
 //! ```
 
 use leafpress_base::mem::prefetch::LINE_BYTES;

@@ -10,8 +10,8 @@
 //! ```text
 //! a group of 20 buckets, a cache line:
 //! 32 bits   where the leaves of the group are, in units from the table's origin
-//! 24 bits   for each bucket: 12 bits distance of its leaf from there, 12 bits distance of the range's start before the bucket's
-//!           start, in 1024ths of a bucket
+//! 24 bits   for each bucket: 12 bits distance of its leaf from there, 12 bits distance of the range's start before
+//!           the bucket's start, in 1024ths of a bucket
 //! ```
 
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU16, Ordering};

@@ -184,7 +184,7 @@ fn prefetched(table: &InterpolationIndex, key: u64, partitioner: ShardPartitione
 // Elsewhere pointers have no room for hints, and the summary predicts nothing.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_taken_for_them() {
+fn leaves_of_a_defragmented_tree_are_predicted_and_replaced_ones_are_not() {
     let memory = NodeHeap::new(Flush::InBatches);
     let mut rng = fastrand::Rng::with_seed(3);
     let partitioner = ShardPartitioner::new(8);
@@ -256,7 +256,7 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
 }
 
 #[test]
-fn a_leaf_foreseen_shorter_than_the_directory_of_another_is_asked_for() {
+fn a_leaf_predicted_shorter_than_the_directory_of_another_is_prefetched() {
     // 20 lines, of which the last three are data; and half of that.
     let like = (17 * 64 / 16) << 10 | 1 << 9 | 20;
     let hint = Leaf::hint_of_length(like, 10);

@@ -122,7 +122,7 @@ proptest! {
 /// A value that was compressed on its own is in a landing buffer when the leaf's frames become longer.
 #[test]
 #[cfg_attr(miri, ignore = "codecs in C, which Miri does not run")]
-fn what_landed_compressed_survives_longer_frames() {
+fn values_compressed_in_landing_buffers_survive_longer_frames() {
     for text in [false, true] {
         let tree = builder(LZ4, 4096).build().unwrap();
         for n in 0..60 {

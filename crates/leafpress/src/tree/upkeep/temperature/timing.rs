@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn means_follow_what_reads_take_and_few_reads_tell_nothing() {
+    fn means_follow_read_times_and_few_reads_are_ignored() {
         let mut one = mean(100, 50_000);
         assert_eq!(one.ns, Some(500.0));
         one.look([110, 60_000_000]);
