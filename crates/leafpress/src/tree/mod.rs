@@ -1,6 +1,6 @@
 //! The compressed B+tree.
 //!
-//! [`Tree`] is the map; [`TreeBuilder`] configures it. These methods suffice for most programs: [`Tree::builder`],
+//! [`Tree`] is the map; [`TreeBuilder`] configures it. These ten methods suffice for most programs: [`Tree::builder`],
 //! [`Tree::get`], [`Tree::insert`], [`Tree::remove`], [`Tree::update_with`], [`Tree::extend`], [`Tree::range`],
 //! [`Tree::prefix`], [`Tree::len`] and [`Tree::stats`].
 //!

@@ -12,8 +12,8 @@ const SMALLEST_BYTES: u64 = 4 << 10;
 pub(super) const LARGEST_BYTES: u64 = 32 << 10;
 /// Maximum for LZ4, whose lookup tables should stay in the L1 cache together with the dictionary.
 pub(super) const LARGEST_LZ4_BYTES: u64 = 16 << 10;
-/// Bytes of samples per byte of the dictionary, and for a dictionary with which they would exceed
-/// [`MANY_SAMPLE_BYTES`]: more improves little and takes time.
+/// Bytes of samples per byte of the dictionary. Beyond [`MANY_SAMPLE_BYTES`] in total the second, lower ratio applies:
+/// more samples improve little and take time.
 const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 100;
 const FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 50;
 const MANY_SAMPLE_BYTES: usize = FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE * LARGEST_BYTES as usize;
