@@ -5,9 +5,11 @@ use std::io;
 
 use super::transfer::Transfer;
 
+/// The rings of a store; never created.
 pub struct Rings;
 
 impl Rings {
+    /// Fails with the reason why io_uring is not available.
     pub fn open() -> io::Result<Self> {
         let reason = if cfg!(feature = "io-uring") {
             "not supported on this system"
@@ -17,5 +19,6 @@ impl Rings {
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
 
+    /// Leaves all transfers unfinished.
     pub fn run(&self, _file: &File, _transfers: &mut [Transfer<'_>]) {}
 }

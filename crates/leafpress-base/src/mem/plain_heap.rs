@@ -37,6 +37,7 @@ fn layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(bytes, LINE_BYTES).ok()
 }
 
+/// Makes the calling thread allocate from this part from now on. Returns its previous part.
 pub fn allocate_from(part: u8) -> u8 {
     PART.try_with(|own| own.replace(part)).unwrap_or_default()
 }
@@ -53,6 +54,7 @@ pub fn held_bytes(asked: usize) -> usize {
 }
 
 impl Heap {
+    /// Allocates a block; returns it and its part.
     pub fn allocate(&self, bytes: usize) -> Option<(NonNull<u8>, u8)> {
         // SAFETY: the layout is not empty, since a node is never empty.
         let block = NonNull::new(unsafe { std::alloc::alloc(layout(bytes)?) })?;
@@ -83,10 +85,13 @@ impl Heap {
         }
     }
 
+    /// Does nothing: the allocator manages its pages.
     pub fn return_pages_but_of(&self, _part: u8) {}
 
+    /// Does nothing: the allocator manages its pages.
     pub fn return_pages(&self, _tidied: bool) {}
 
+    /// Returns 0: allocations are not counted here.
     pub fn allocated_but_from(&self, _part: u8) -> u64 {
         0
     }
@@ -96,26 +101,33 @@ impl Heap {
         0
     }
 
+    /// Does nothing: the allocator manages its pages.
     pub fn make_huge_pages(&self) {}
 
+    /// Returns two numbers alternately.
     pub fn defragmentation_part(&self) -> u8 {
         1 + self.defragmented.fetch_add(1, Ordering::Relaxed) % 2
     }
 
+    /// Returns false: the state of the allocator is unknown.
     pub fn is_fragmented(&self) -> bool {
         false
     }
 
+    /// Returns false: the state of the allocator is unknown.
     pub fn has_holes(&self) -> bool {
         false
     }
 
+    /// Returns false: allocations are not counted here.
     pub fn is_rewritten(&self) -> bool {
         false
     }
 
+    /// Does nothing: moves are not recorded.
     pub fn moved_to(&self, _part: u8) {}
 
+    /// Returns false: the state of the allocator is unknown.
     pub fn can_be_defragmented(&self) -> bool {
         false
     }

@@ -64,10 +64,12 @@ mod imp {
     }
 
     impl<T: Default + Send + Sync> PerThread<T> {
+        /// Returns the calling thread's item, which always exists.
         pub fn get(&self) -> Option<&T> {
             self.get_or_make()
         }
 
+        /// Returns the calling thread's item, creating it if necessary.
         pub fn get_or_make(&self) -> Option<&T> {
             let id = shuttle::thread::current().id();
             let mut all = self.0.lock().expect("no panic under the lock");
@@ -79,6 +81,7 @@ mod imp {
             Some(unsafe { &*all[at].1 })
         }
 
+        /// Returns all threads' items.
         pub fn iter(&self) -> impl Iterator<Item = &T> {
             let all = self.0.lock().expect("no panic under the lock").clone();
             // SAFETY: the items are boxed and live until `self` is dropped; the bounds require that other threads may
@@ -101,6 +104,7 @@ mod imp {
     pub struct Patience;
 
     impl Patience {
+        /// Yields to the scheduler.
         pub fn wait(&mut self) {
             shuttle::thread::yield_now();
         }

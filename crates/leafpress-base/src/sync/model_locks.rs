@@ -13,15 +13,18 @@ pub struct MutexGuard<'a, T> {
 }
 
 impl<T> Mutex<T> {
+    /// Creates an unlocked mutex.
     pub fn new(value: T) -> Self {
         Self(sync::Mutex::new(value))
     }
 
+    /// Locks the mutex. A panic of an earlier holder is ignored.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         let held = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         self.guard(held)
     }
 
+    /// Locks the mutex unless another thread holds it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         Some(self.guard(self.0.try_lock().ok()?))
     }
@@ -53,14 +56,17 @@ impl<T> std::ops::DerefMut for MutexGuard<'_, T> {
 pub struct Condvar(sync::Condvar);
 
 impl Condvar {
+    /// Wakes one waiting thread.
     pub fn notify_one(&self) {
         self.0.notify_one();
     }
 
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         self.0.notify_all();
     }
 
+    /// Waits until notified, and reacquires the lock.
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         if let Some(held) = guard.held.take() {
             let held = self.0.wait(held).unwrap_or_else(|poisoned| poisoned.into_inner());
