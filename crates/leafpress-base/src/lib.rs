@@ -1,17 +1,17 @@
 //! Building blocks of Leafpress: memory, synchronisation, reclamation, file I/O and page stores.
 //!
-//! Only [`store`] is meant for users, who reach it as `leafpress::store`; everything else is internal to the Leafpress crates and changes
-//! without notice.
+//! Only [`store`] is meant for users, as `leafpress::store`; everything else is internal to the Leafpress crates and
+//! changes without notice.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`mem`] | mappings, the heap for nodes, fallible allocation, prefetch hints |
 //! | [`sync`] | latches and per-thread slots, replaced by a model checker under `--cfg shuttle`; the upkeep runtime |
 //! | [`reclaim`] | epoch-based reclamation of nodes |
-//! | [`io`] | direct I/O, io_uring, locks on files |
+//! | [`io`] | direct I/O, io_uring, file locks |
 //! | [`store`] | page stores: a file, memory, and one that injects faults |
 #![warn(missing_docs)]
-// Modules that need it are allowed it by name, where they are declared.
+// Modules that need unsafe code are allowed it individually, where they are declared.
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 #[macro_use]

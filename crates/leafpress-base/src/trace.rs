@@ -1,6 +1,6 @@
-//! Spans and events for `tracing`: nothing where the feature `tracing` is off. docs/metrics.md lists them.
+//! Spans and events for `tracing`; they compile to nothing without the feature `tracing`. docs/metrics.md lists them.
 //!
-//! A subscriber is the program's own code, so no span or event is emitted while a latch is held.
+//! A subscriber runs code of the program, so no span or event is emitted while a latch is held.
 
 /// Opens a span that ends with the enclosing block.
 #[cfg(feature = "tracing")]
@@ -50,7 +50,7 @@ macro_rules! warn_event {
     ($($event:tt)+) => {};
 }
 
-/// Emits an event about a failure that may be frequent: for the first, second, fourth, eighth and so on, by `$count`.
+/// Emits an event about a failure that may be frequent: only when `$count` is a power of two.
 #[macro_export]
 macro_rules! warn_event_by_count {
     ($count:expr, $($event:tt)+) => {{

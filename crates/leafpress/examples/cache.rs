@@ -1,4 +1,4 @@
-//! A cache before something slow: one loader a key, times to live, and a budget that holds.
+//! A cache in front of a slow database: single-flight loading, time to live, and a memory limit.
 //!
 //! `cargo run --release -p leafpress --example cache`
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 use leafpress::Cache;
 use leafpress::cache::{CacheError, InsertOptions};
 
-/// What the cache stands before: it takes a millisecond, and counts its calls.
+/// The slow backend: a call takes a millisecond, and is counted.
 fn database(id: u64, calls: &AtomicU64) -> String {
     calls.fetch_add(1, Ordering::Relaxed);
     thread::sleep(Duration::from_millis(1));
@@ -22,7 +22,7 @@ fn main() -> Result<(), CacheError> {
         .default_ttl(Duration::from_secs(3600))
         .build()?;
     let calls = AtomicU64::new(0);
-    // Four threads ask for the same users: each is loaded once.
+    // Four threads request the same users: each is loaded once.
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -42,7 +42,7 @@ fn main() -> Result<(), CacheError> {
         println!("{} {}", String::from_utf8_lossy(key), String::from_utf8_lossy(value));
     }
 
-    // Far more than fits: what is not asked for makes room.
+    // Far more than fits: records that are not read are evicted.
     for id in 0..400_000_u64 {
         cache.insert(
             &format!("page:{id:08}"),
@@ -51,11 +51,11 @@ fn main() -> Result<(), CacheError> {
     }
     let stats = cache.stats();
     println!(
-        "{} records of {} bytes in {} of {} bytes; {} made room",
+        "{} records of {} bytes in {} of {} bytes; {} evicted",
         stats.records, stats.user_bytes, stats.bytes_held, stats.memory_bytes, stats.evicted
     );
     println!("at most {} bytes at a time", stats.peak_bytes);
-    // What waits for readers, and holes while leaves move, may come on top for a moment.
+    // Garbage that waits for readers, and holes while leaves are moved, may be added temporarily.
     assert!(stats.peak_bytes <= stats.memory_bytes + stats.memory_bytes / 20 + (2 << 20));
     Ok(())
 }

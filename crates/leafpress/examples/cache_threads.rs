@@ -1,7 +1,8 @@
-//! What a cache holds, and what the process grows by, while many threads insert: docs/experiments/040.
+//! Memory held by a cache, and growth of the process, while many threads insert: docs/experiments/040.
 //!
-//! `cargo run --release -p leafpress --example cache_threads -- [THREADS [MEMORY_MIB [CODEC [VALUE_BYTES [SECONDS [DISK_FILE]]]]]]`. Each
-//! run is a process of its own: what an allocator keeps for threads that have ended would otherwise count for the next.
+//! `cargo run --release -p leafpress --example cache_threads -- [THREADS [MEMORY_MIB [CODEC [VALUE_BYTES [SECONDS
+//! [DISK_FILE]]]]]]`. Each run is a separate process: memory that an allocator keeps for ended threads would otherwise
+//! count for the next run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, OnceLock};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use leafpress::Cache;
 use leafpress::cache::Disk;
 
-/// Bytes of the process that no file backs.
+/// Returns the resident anonymous memory of the process in bytes.
 fn resident_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status
@@ -30,7 +31,7 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Inserts values of at most `value_bytes`, which do not shrink, under random keys until told to stop.
+/// Inserts incompressible values of at most `value_bytes` under random keys until `stop` is set.
 fn insert_until(stop: &AtomicBool, cache: &Cache, seed: u64, value_bytes: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
     let noise: Vec<u8> = (0..value_bytes + 4096).map(|_| random.u8(..)).collect();
@@ -59,7 +60,7 @@ fn main() {
         for seed in 0..threads as u64 {
             let (stop, begun, ready) = (&stop, &begun, &ready);
             scope.spawn(move || {
-                // Its stack is the program's: it is touched before anything is measured.
+                // Touches the main thread's stack before anything is measured.
                 std::hint::black_box([1_u8; 128 << 10]);
                 ready.wait();
                 insert_until(stop, begun.wait(), seed, value_bytes);

@@ -1,7 +1,8 @@
 //! Measures codecs on one-record and small frames with trained dictionaries: ratio and nanoseconds per call.
 //!
-//! `cargo run --release --example codec_table -- CODECS FRAME_BYTES DICTIONARY_KIB FILE...` where each of the first three is a
-//! list with commas; frames are cut from the file's bytes. Times are the thread's CPU time, the fastest of some passes.
+//! `cargo run --release --example codec_table -- CODECS FRAME_BYTES DICTIONARY_KIB FILE...` where each of the first
+//! three is a comma-separated list; frames are cut from the file's bytes. Times are the thread's CPU time, the minimum
+//! of several passes.
 
 use std::hint::black_box;
 
@@ -10,10 +11,10 @@ use leafpress::codec::{Dictionary, EngineOptions, Scratch};
 const MEASURED_BYTES: usize = 6 << 20;
 const PASSES: usize = 5;
 
-/// The CPU time this thread has had, in nanoseconds.
+/// Returns the CPU time of this thread in nanoseconds.
 fn cpu_ns() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is writable.
+    // SAFETY: `time` is valid for writes of a `timespec`.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
@@ -88,7 +89,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// At most `count` frames spread evenly over `data`.
+/// Returns at most `count` frames spread evenly over `data`.
 fn pick(data: &[u8], frame: usize, count: usize) -> Vec<&[u8]> {
     let all = data.len() / frame;
     let count = count.clamp(1, all);

@@ -1,4 +1,4 @@
-//! One tree, many threads: readers never wait, writers meet only at the same leaf.
+//! One tree, many threads: readers never wait, writers only contend for the same leaf.
 //!
 //! cargo run --release -p leafpress --example concurrent
 
@@ -10,7 +10,7 @@ const READERS: u64 = 2;
 const KEYS_PER_WRITER: u64 = 50_000;
 
 fn main() -> Result<(), leafpress::TreeError> {
-    // Shards spread the writers; two background threads keep compaction out of their way.
+    // Shards spread the writers; two background threads compact ahead of them.
     let tree = leafpress::Tree::builder()
         .codec("lz4".parse()?)
         .shards(8)
@@ -38,7 +38,7 @@ fn main() -> Result<(), leafpress::TreeError> {
                     let mut value = Vec::new();
                     let mut id = reader;
                     while !done.load(Ordering::Relaxed) {
-                        // A record is there whole or not at all.
+                        // A record is either absent or whole.
                         if tree.get_into(&id.to_be_bytes(), &mut value)? {
                             assert_eq!(value, format!("record {id} of writer {}", id % WRITERS).as_bytes());
                         }
@@ -62,7 +62,7 @@ fn main() -> Result<(), leafpress::TreeError> {
     assert_eq!(tree.len() as u64, WRITERS * KEYS_PER_WRITER);
     tree.validate()?;
     println!(
-        "{} records written, {} reads beside the writers, every one checked",
+        "{} records written, {} concurrent reads, all checked",
         tree.len(),
         reads.into_inner()
     );

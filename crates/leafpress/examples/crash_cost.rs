@@ -1,7 +1,7 @@
-//! What it costs that a cache's disk tier is found again after a crash, and what is found: docs/experiments/036.
+//! The cost of crash recovery of a cache's disk tier, and the fraction recovered: docs/experiments/036.
 //!
-//! `cargo run --release -p leafpress --example crash_cost -- DIRECTORY [MEMORY_MIB [UPDATES_PCT]]`. The disk tier has 16 times the memory.
-//! With a share of updates only what is found after so many is measured.
+//! `cargo run --release -p leafpress --example crash_cost -- DIRECTORY [MEMORY_MIB [UPDATES_PCT]]`. The disk tier has
+//! 16 times the memory. With UPDATES_PCT only the fraction recovered with that share of updates is measured.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -10,13 +10,13 @@ use leafpress::Cache;
 use leafpress::cache::Disk;
 
 const THREADS: u64 = 2;
-/// Keys that are looked for before and after.
+/// Number of keys that are looked up before and after.
 const SAMPLE: u64 = 20_000;
 
-/// Times that what was killed is opened.
+/// How often the image of a killed process is opened.
 const OPENINGS: usize = 5;
 
-/// What is measured: a cache of so much memory, by that path.
+/// The configuration under test: a cache with this memory, at this path.
 struct Setup {
     path: PathBuf,
     memory_bytes: u64,
@@ -39,13 +39,13 @@ impl Setup {
         log.map_or(0, |about| about.len())
     }
 
-    /// Those of 300 bytes, half of them noise, take about half of the disk.
+    /// Number of keys: with values of 300 bytes, half of them noise, they fill about half of the disk.
     fn keys(&self) -> u64 {
         self.memory_bytes * 16 / 400
     }
 }
 
-/// Processor time of the process, in microseconds: Linux counts it in hundredths of a second.
+/// Returns the processor time of the process, in microseconds: Linux counts it in hundredths of a second.
 fn processor_us() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
     let behind_name = stat.rsplit(") ").next().unwrap_or_default();
@@ -65,7 +65,7 @@ fn value(n: u64, value: &mut [u8; 300]) {
     value[150..].fill(b'-');
 }
 
-/// Calls `step` so often, in all threads together; microseconds of processor time each.
+/// Calls `step` `operations` times, in all threads together; returns microseconds of processor time per call.
 fn in_threads(operations: u64, step: impl Fn(&mut fastrand::Rng, &mut [u8; 300], u64) + Sync) -> f64 {
     let began = processor_us();
     std::thread::scope(|scope| {
@@ -85,13 +85,13 @@ fn put(cache: &Cache, n: u64, bytes: &mut [u8; 300]) {
     cache.insert(&key(n), bytes).expect("a put");
 }
 
-/// A key by how often it is asked for (Zipf's law with exponent 1, about), scattered over all.
+/// Returns a key by popularity (a Zipf distribution with an exponent of about 1), scattered over all keys.
 fn popular(rng: &mut fastrand::Rng, keys: u64) -> u64 {
     let rank = (keys as f64).powf(rng.f64()) as u64;
     rank.wrapping_mul(0x2545_F491_4F6C_DD1D) % keys
 }
 
-/// What a put takes, of keys that are new and of keys that are there.
+/// Measures an insertion, of new keys and of existing keys.
 fn puts(setup: &Setup, recovers: bool) -> (f64, f64) {
     let (cache, keys) = (setup.open_empty(recovers), setup.keys());
     let new = in_threads(keys, |_, bytes, n| put(&cache, n, bytes));
@@ -99,7 +99,7 @@ fn puts(setup: &Setup, recovers: bool) -> (f64, f64) {
     (new, again)
 }
 
-/// What was found of a sample: in memory, and in all.
+/// Returns which keys of a sample are found: in memory, and overall.
 fn sample(cache: &Cache, keys: u64) -> (Vec<bool>, Vec<bool>) {
     let sampled = || (0..SAMPLE).map(|n| key(n.wrapping_mul(0x9E37_79B9) % keys));
     let in_memory = sampled().map(|key| matches!(cache.get_in_memory_with(&key, |_| ()), Ok(Some(_))));
@@ -108,7 +108,8 @@ fn sample(cache: &Cache, keys: u64) -> (Vec<bool>, Vec<bool>) {
     (in_memory, there.collect())
 }
 
-/// Reads by popularity that fill the cache, of which so many in a hundred write in their place; then what is found of what was on disk.
+/// Fills the cache by reads by popularity, of which `updates_pct` per cent are writes; then measures what is recovered
+/// of the records on disk.
 fn shares(setup: &Setup, updates_pct: u64) {
     let (cache, keys) = (setup.open_empty(true), setup.keys());
     in_threads(keys, |_, bytes, n| put(&cache, n, bytes));

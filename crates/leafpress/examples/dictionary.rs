@@ -1,4 +1,4 @@
-//! What a trained dictionary gains on small records: the same records without one, with one that the tree trains by itself, and with
+//! The effect of a trained dictionary on small records: without one, with one that the tree trains by itself, and with
 //! one that was trained before and is given.
 //!
 //! cargo run --release -p leafpress --example dictionary
@@ -8,7 +8,7 @@ use leafpress::{Codec, Dictionary, Tree};
 
 const RECORDS: u64 = 50_000;
 
-/// A log line: much in common with the others, little in itself.
+/// Returns a log line: much in common with the others, little redundancy in itself.
 fn record(i: u64) -> String {
     let hash = i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let path = [

@@ -1,4 +1,4 @@
-//! A cache over memory and a disk: what leaves memory is found on disk, and the next start has what this one had.
+//! A cache with memory and a disk tier: evicted records are found on disk, and the contents survive a restart.
 //!
 //! `cargo run --release -p leafpress --example disk [FILE]`
 
@@ -12,7 +12,7 @@ fn open(path: &std::path::Path) -> Result<Cache, CacheError> {
         .build()
 }
 
-/// A document of a shop, some hundred bytes long: half of it is digits that do not shrink much.
+/// Returns a document of a shop, some hundred bytes long: half of it is digits, which compress little.
 fn document(id: u64) -> String {
     let mut document = format!("{{\"id\":{id},\"name\":\"article {id}\"");
     let mut digits = id;
@@ -24,7 +24,7 @@ fn document(id: u64) -> String {
 }
 
 fn main() -> Result<(), CacheError> {
-    // A name of its own unless one is given, and gone at the end.
+    // A temporary file, removed at the end, unless a name is given.
     let named = std::env::args_os().nth(1).map(std::path::PathBuf::from);
     let path = named
         .clone()

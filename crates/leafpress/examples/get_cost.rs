@@ -1,4 +1,4 @@
-//! Measures what a hit in memory takes, to compare builds with and without the feature `metrics`.
+//! Measures the time of a hit in memory, to compare builds with and without the feature `metrics`.
 //!
 //! `cargo run --release -p leafpress --example get_cost [--features metrics]`
 
@@ -17,13 +17,13 @@ fn key(n: usize) -> [u8; 8] {
 }
 
 fn main() -> Result<(), CacheError> {
-    // What decodes nothing shows most of what is added.
+    // Without decoding, the relative cost of metrics is highest.
     let cache = Cache::builder().memory(64 << 20).codec(Codec::None).build()?;
     for n in 0..RECORDS {
         cache.insert(&key(n), &[n as u8; 100])?;
     }
     cache.settle()?;
-    // The least of many rounds is what other programs disturbed least.
+    // The minimum of many rounds is disturbed least by other programs.
     let mut best_ns = f64::MAX;
     for _ in 0..ROUNDS {
         let began = Instant::now();

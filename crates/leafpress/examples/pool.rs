@@ -1,4 +1,4 @@
-//! A page pool over a file: reading, updating, flushing, and what it holds.
+//! A page pool over a file: reading, updating, flushing, and statistics.
 
 use leafpress::store::FileStore;
 use leafpress_pages::PagePool;

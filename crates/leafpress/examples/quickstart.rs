@@ -1,4 +1,4 @@
-//! A compressed map in ten lines, and what it costs in memory.
+//! A compressed map in ten lines, and its memory.
 //!
 //! cargo run --release -p leafpress --example quickstart
 
@@ -13,10 +13,10 @@ fn main() -> Result<(), leafpress::TreeError> {
         tree.insert(format!("user:{id:08}").as_bytes(), value.as_bytes())?;
     }
 
-    let value = tree.get(b"user:00000042")?.expect("it was put");
+    let value = tree.get(b"user:00000042")?.expect("it was inserted");
     println!("user 42: {}", String::from_utf8_lossy(&value));
 
-    // Without an allocation: the value is looked at where it was decoded.
+    // Without an allocation: the closure borrows the decoded value.
     let length = tree.get_with(b"user:00000043", <[u8]>::len)?;
     println!("user 43: {length:?} bytes");
 

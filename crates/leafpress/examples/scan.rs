@@ -1,11 +1,11 @@
-//! Ordered keys: prefix scans, pages, the newest first.
+//! Ordered keys: prefix scans, pagination, newest first.
 //!
 //! cargo run --release -p leafpress --example scan
 
 use leafpress::Tree;
 
 fn main() -> Result<(), leafpress::TreeError> {
-    // Scans work with any number of shards: they are merged in key order.
+    // Scans work with any number of shards, whose records are merged in key order.
     let tree = Tree::builder().codec("zstd:1".parse()?).shards(4).build()?;
     for sensor in 0..20 {
         for minute in 0..1_440 {
@@ -17,7 +17,7 @@ fn main() -> Result<(), leafpress::TreeError> {
         }
     }
 
-    // Everything under a prefix: from the prefix to the first key past it.
+    // All keys with a prefix: from the prefix to the first key after it.
     let readings = tree.range(&b"sensor-07/"[..]..&b"sensor-070"[..]).count();
     println!("sensor 7 has {readings} readings");
 

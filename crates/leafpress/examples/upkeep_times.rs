@@ -1,8 +1,8 @@
-//! How long single calls of `Tree::run_upkeep` take while a tree of a million records is filled, a dictionary is trained, and all leaves are
-//! compressed with it; and then removals of records and of ranges, and samples.
+//! Durations of single calls of `Tree::run_upkeep` while a tree of a million records is filled, a dictionary is
+//! trained, and all leaves are recompressed with it; then of removals of records and of ranges, and of samples.
 //!
 //! ```text
-//! cargo run --release --no-default-features --features codecs --example tend_times -- [CODEC] [RECORDS]
+//! cargo run --release --no-default-features --features codecs --example upkeep_times -- [CODEC] [RECORDS]
 //! ```
 
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use leafpress::{Tree, Upkeep};
 
 const BUDGET: Duration = Duration::from_micros(500);
-/// From one call to the next, as a server's timer would.
+/// Interval of the calls, similar to a server's timer.
 const RECORDS_BETWEEN_CALLS: u64 = 2000;
 
-/// Processor time of this thread.
+/// Returns the processor time of this thread.
 fn processor_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the time is written to a place of its type.
+    // SAFETY: `time` is valid for writes of a `timespec`.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
@@ -38,14 +38,14 @@ fn key(n: u64) -> [u8; 8] {
     n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()
 }
 
-/// Prints what one of so many calls takes, in processor time.
+/// Prints the average processor time of `calls` calls.
 fn each(what: &str, calls: u64, mut call: impl FnMut(u64)) {
     let before = processor_time();
     (0..calls).for_each(&mut call);
     println!("{what}: {:.1?}", (processor_time() - before) / calls as u32);
 }
 
-/// The longest calls, with what was going on.
+/// The longest calls, with the concurrent activity.
 #[derive(Default)]
 struct Calls {
     calls: u64,

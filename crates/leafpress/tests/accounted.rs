@@ -1,8 +1,8 @@
-//! What the program's allocator counts of a tree that its caller tends: what is replaced or removed is free at once, and all of it when the
-//! tree is dropped.
+//! The program's allocator accounts for a tree with upkeep by the caller: replaced and removed memory is freed at once,
+//! and all memory when the tree is dropped.
 //!
-//! A program of its own, for its allocator. Nodes are from that only where they have no heap of their own: `cargo test -p leafpress
-//! --no-default-features`.
+//! A separate program, for its allocator. Nodes come from that allocator only where they have no heap of their own:
+//! `cargo test -p leafpress --no-default-features`.
 #![cfg(not(feature = "node-heap"))]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -11,22 +11,22 @@ use std::time::Duration;
 
 use leafpress::{Tree, Upkeep};
 
-/// The system's allocator, counted.
+/// The system's allocator, with a counter.
 struct Counted;
 
 static BYTES: AtomicI64 = AtomicI64::new(0);
 
-// SAFETY: the system's allocator does it all.
+// SAFETY: every call is forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.fetch_add(layout.size() as i64, Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of `alloc`, which is that of the system allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         BYTES.fetch_sub(layout.size() as i64, Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the block came from `alloc` with this layout, and thus from the system allocator.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -74,7 +74,8 @@ fn cycle(codec: &str, looks: bool) {
     if looks {
         let (counted, held) = (BYTES.load(Relaxed), tree.stats().bytes_held as i64);
         assert!(tree.stats().retired_bytes == 0);
-        // Tables of a dictionary are from the C library's allocator in part, and what blocks take beyond what was asked for is not counted.
+        // The tables of a dictionary come partly from the C library's allocator, and the allocator's own rounding is
+        // not counted.
         assert!(
             counted - empty < held + (64 << 10),
             "{codec}: {counted} counted, {held} held"
@@ -89,7 +90,7 @@ fn cycle(codec: &str, looks: bool) {
     }
     let removed = tree.remove_range(.., usize::MAX).unwrap();
     assert_eq!(removed.records, u64::from(RECORDS / 2));
-    // What is left is a thread's tools, a dictionary, and the table that led to leaves.
+    // The rest is a thread's scratchpad, a dictionary, and the interpolation index.
     let left = BYTES.load(Relaxed) - empty;
     assert!(left < 400 << 10, "{codec}: {left} bytes are left");
     tend_out(&tree);
@@ -103,7 +104,7 @@ fn remove_at_once() {
     }
     tend_out(&tree);
     let place = |n: u32| n.wrapping_mul(2_654_435_761) % RECORDS;
-    // With the first the thread makes its tools.
+    // The first removal creates the thread's scratchpad.
     for n in 0..100 {
         tree.remove_range(place(n).to_be_bytes()..=place(n).to_be_bytes(), 1)
             .unwrap();
@@ -115,7 +116,7 @@ fn remove_at_once() {
         let removed = tree.remove_range(key..=key, 1).unwrap();
         user_bytes += removed.key_and_value_bytes;
         let now = BYTES.load(Relaxed);
-        // Frames of several records are compressed again, and may grow by a little.
+        // Frames of several records are recompressed, and may grow slightly.
         assert!(now <= before + 512, "removal {n}: {} bytes more", now - before);
         before = now;
     }
@@ -123,7 +124,8 @@ fn remove_at_once() {
     assert!(freed > 0 && user_bytes > 0, "{freed} of {user_bytes}");
 }
 
-/// Lets a tree grow to many times its size when a training has begun to look at it; the most that was allocated beside the tree.
+/// Lets a tree grow to many times its size when a training has begun to collect samples; returns the maximum of
+/// allocated bytes outside the tree.
 fn most_of_a_training(steps: u32) -> i64 {
     let tree = tree("zstd:3");
     let empty = BYTES.load(Relaxed);
@@ -149,12 +151,12 @@ fn what_is_removed_is_free_at_once_and_all_of_a_tree_when_it_is_dropped() {
         let most = most_of_a_training(steps);
         assert!(
             most < 2 << 20,
-            "{most} bytes beside the tree, {steps} steps before it grew"
+            "{most} bytes outside the tree, {steps} steps before it grew"
         );
     }
 
     for codec in ["none", "lz4", "zstd:3"] {
-        // What the thread and the codec keep for good.
+        // Allocates what the thread and the codec keep for good.
         cycle(codec, false);
         let before = BYTES.load(Relaxed);
         for round in 0..4 {

@@ -1,8 +1,8 @@
-//! Memory that runs out, whichever allocation it is refused to: the operation reports it, the record is as it was, the tree stays whole and
-//! works on.
+//! Out of memory, whichever allocation fails: the operation returns an error, the record is unchanged, and the tree
+//! stays valid and usable.
 //!
-//! A program of its own, for its allocator. Nodes are from that only where they have no heap of their own: `cargo test -p leafpress
-//! --no-default-features`.
+//! A separate program, for its allocator. Nodes come from that allocator only where they have no heap of their own:
+//! `cargo test -p leafpress --no-default-features`.
 
 #[path = "support/starving.rs"]
 mod starving;
@@ -28,7 +28,7 @@ fn is_of_memory(error: &TreeError) -> bool {
     )
 }
 
-/// What an operation gave; nothing where it had no memory. Panics for an error of another kind.
+/// Returns the result of an operation; `None` where it had no memory. Panics for an error of another kind.
 #[track_caller]
 fn done<T>(result: Result<T, TreeError>) -> Option<T> {
     result.map_err(|error| assert!(is_of_memory(&error), "{error}")).ok()
@@ -70,7 +70,7 @@ fn a_large_value_without_memory_leaves_the_old_record() {
     let tree = tree(512);
     tree.insert(b"k", b"old").unwrap();
     for after in 0..12 {
-        // Refused at the value's block, or where the leaf takes it in: done, or not at all.
+        // The allocation of the value's block fails, or one in the leaf: the insertion is done, or has no effect.
         match starved(after, || tree.insert(b"k", &[3; 50_000])) {
             Ok(new) => {
                 assert!(!new);
@@ -87,7 +87,7 @@ fn a_large_value_without_memory_leaves_the_old_record() {
     assert_eq!(
         tree.stats().large_value_bytes,
         0,
-        "a block that was not taken in is freed"
+        "a block that was not inserted is freed"
     );
     tree.validate().unwrap();
 }
@@ -100,7 +100,7 @@ fn a_compaction_of_a_compact_tree_needs_no_node_memory() {
         tree.insert(&n.to_be_bytes(), &[1; 60]).unwrap();
     }
     tree.compact().unwrap();
-    // Leaves would be moved: those that cannot stay where they are, which is no error.
+    // Leaves that cannot be moved stay where they are, which is not an error.
     let before = refused();
     starved_of_lines(0, || tree.compact()).unwrap();
     assert!(refused() > before, "a leaf was to be moved");
@@ -122,11 +122,11 @@ fn reads_need_no_node_memory() {
     });
 }
 
-/// Whichever node's allocation is the first to fail: what came before is in the tree, in order, and nothing else.
+/// Whichever node's allocation is the first to fail: exactly the records before it are in the tree, in order.
 #[test]
 fn records_in_key_order_without_memory_are_taken_up_to_one() {
     let record = |n: u16| (n.to_be_bytes(), vec![n as u8; if n % 50 == 7 { 3000 } else { 60 }]);
-    // Made before: what makes them needs memory too.
+    // Created in advance, since this needs memory too.
     let records: Vec<_> = (0..3000).map(record).collect();
     let mut taken = 0;
     for after in (0..60).chain([100, 200, 400, 1000, 3000, 100_000]) {
@@ -159,7 +159,7 @@ fn records_in_key_order_without_memory_are_taken_up_to_one() {
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Put(u16, u8, u16),
-    /// So many keys from the first on.
+    /// Inserts this many keys from the first on.
     PutRun(u16, u8),
     RemoveRun(u16),
     Remove(u16),
@@ -176,7 +176,7 @@ enum Step {
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Keys of one length, which leaves keep as numbers; or of several, with much in common.
+/// Returns a key of one length, which leaves store as a number; or of several lengths, with much in common.
 fn key(n: u16, text: bool) -> Vec<u8> {
     match text {
         false => n.to_be_bytes().to_vec(),
@@ -184,7 +184,7 @@ fn key(n: u16, text: bool) -> Vec<u8> {
     }
 }
 
-/// A value that no codec makes much smaller, or one that all do.
+/// Returns a nearly incompressible value, or one that every codec compresses well.
 fn value(n: u16, v: u8, len: u16) -> Vec<u8> {
     match v % 2 {
         0 => vec![v; len.into()],
@@ -194,7 +194,7 @@ fn value(n: u16, v: u8, len: u16) -> Vec<u8> {
     }
 }
 
-/// Does a step with memory running out at allocation `after`, and what was done of it to the map.
+/// Executes a step with memory running out at allocation `after`, and applies its effect to the map.
 fn apply(tree: &Tree, map: &mut Map, step: Step, text: bool, after: i64) {
     let key = |n| key(n, text);
     match step {
@@ -316,7 +316,8 @@ fn steps() -> impl Strategy<Value = Vec<(Step, i64)>> {
 proptest! {
     #![proptest_config(settings(48))]
 
-    /// Whichever allocation of an operation fails: an operation that reports it changed nothing, one that reports success is done.
+    /// Whichever allocation of an operation fails: an operation that returns an error has changed nothing, one that
+    /// returns success is done.
     #[test]
     fn an_operation_without_memory_changes_nothing(
         codec in prop_oneof![1 => Just("none"), 2 => Just("lz4"), 2 => Just("zstd:1"), 1 => Just("deflate:1")],
@@ -331,7 +332,7 @@ proptest! {
             .dictionary(DictionaryChoice::Off)
             .layout(layout)
             .leaf_bytes(1024)
-            // Not left to the tree: to try lengths it starts a thread, which is not promised to be an error.
+            // Given, since trials of lengths start a thread, where a lack of memory need not be an error.
             .frame_bytes(frame_bytes)
             .landing_bytes(landing_bytes)
             .build()

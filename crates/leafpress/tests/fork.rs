@@ -1,5 +1,5 @@
-//! Processes that fork. With trees that their caller tends the child, which has no other thread, reads all that there is. With others it
-//! makes its own.
+//! Processes that fork. A child, which has only its own thread, can read trees with upkeep by the caller. Of other
+//! trees it builds its own.
 #![cfg(unix)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,7 @@ fn value(n: u32, round: u32) -> Vec<u8> {
     text.bytes().cycle().take(60 + n as usize % 300).collect()
 }
 
-/// What the tree is to have: each record as it was last written.
+/// A tree and its expected contents: each record as it was last written.
 struct Filled {
     tree: Tree,
     rounds: Vec<u32>,
@@ -52,9 +52,9 @@ impl Filled {
     }
 }
 
-/// Forks, has the child do `work`, and waits until it has ended.
+/// Forks, runs `work` in the child, and waits until it has ended.
 fn fork(work: impl FnOnce()) {
-    // SAFETY: the child has the forking thread alone, and does nothing but `work`.
+    // SAFETY: the child has only the forking thread, and runs nothing but `work`.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "{}", std::io::Error::last_os_error());
     if child == 0 {
@@ -62,22 +62,22 @@ fn fork(work: impl FnOnce()) {
             Ok(()) => 0,
             Err(_) => 1,
         };
-        // SAFETY: it ends the process.
+        // SAFETY: the call only ends the process.
         unsafe { libc::_exit(status) };
     }
     let begin = Instant::now();
     let mut status = 0;
     loop {
-        // SAFETY: the child is this process's, and the status is written to a place of its type.
+        // SAFETY: the child was forked by this process, and `status` is valid for writes.
         let ended = unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) };
         assert!(ended >= 0, "{}", std::io::Error::last_os_error());
         if ended == child {
             break;
         }
         if begin.elapsed() > LIMIT {
-            // SAFETY: as above.
+            // SAFETY: the child was forked by this process and not reaped yet, so its id is not reused.
             unsafe { libc::kill(child, libc::SIGKILL) };
-            // SAFETY: as above.
+            // SAFETY: the child was forked by this process, and `status` is valid for writes.
             unsafe { libc::waitpid(child, &mut status, 0) };
             panic!("the child hangs");
         }
@@ -101,7 +101,7 @@ fn a_child_reads_all_while_a_training_runs_and_between_steps() {
             }
             assert!(filled.tree.request_training());
             let waits_for_training = round % 3 > 0;
-            // To somewhere on the way to the training or behind it.
+            // A random state before, during or after the training.
             let mut steps = rng.u32(1..300);
             while if waits_for_training {
                 !filled.tree.is_training()
@@ -120,7 +120,7 @@ fn a_child_reads_all_while_a_training_runs_and_between_steps() {
                 between_steps += 1;
             }
             fork(|| filled.check());
-            // The parent goes on.
+            // The parent continues to write.
             filled.put(rng.u32(..RECORDS), round);
             while filled.tree.run_upkeep(Duration::from_micros(200)).unwrap() || filled.tree.is_training() {}
         }
@@ -134,7 +134,7 @@ fn a_child_reads_all_while_a_training_runs_and_between_steps() {
     );
 }
 
-/// A tree and a cache with threads, used and let go.
+/// Uses and drops a tree and a cache with threads.
 fn work_with_own() {
     let tree = Tree::builder().background_threads(2).build().unwrap();
     let cache = Cache::builder().memory(8 << 20).build().unwrap();
@@ -162,19 +162,20 @@ fn a_child_makes_its_own_beside_its_parents() {
     }
 }
 
-/// Whether the file could be locked by another.
+/// Returns whether the file is locked by another descriptor.
 fn is_locked(path: &std::path::Path) -> bool {
     use std::os::fd::AsRawFd;
 
     let file = std::fs::File::open(path).unwrap();
     // SAFETY: the descriptor is open, and no memory is involved.
     let is_locked = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0;
-    // SAFETY: as above. A child that another test forks meanwhile would keep what was locked here.
+    // SAFETY: the descriptor is open, and no memory is involved. The lock is released explicitly, since a child that
+    // another test forks meanwhile would keep it.
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
     is_locked
 }
 
-/// Workers that a program forks live on when it has closed a cache, and it opens that again.
+/// Worker processes of a program keep running when it closes a cache, and it can open the cache again.
 #[test]
 fn a_child_does_not_keep_the_file_of_a_closed_cache_locked() {
     let directory = tempfile::tempdir().unwrap();
@@ -185,13 +186,14 @@ fn a_child_does_not_keep_the_file_of_a_closed_cache_locked() {
     };
     let cache = open().unwrap();
     let mut ends = [0; 2];
-    // SAFETY: there is room for both ends.
+    // SAFETY: `ends` has room for both descriptors.
     assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
-    // SAFETY: the child makes system calls, and nothing else.
+    // SAFETY: the child only makes system calls.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "{}", std::io::Error::last_os_error());
     if child == 0 {
-        // SAFETY: the ends are open, and there is room for a byte. It reads until the parent has closed its end.
+        // SAFETY: the descriptors are open, and the buffer has room for a byte. The read returns when the parent has
+        // closed its end.
         unsafe {
             libc::close(ends[1]);
             libc::read(ends[0], (&raw mut ends).cast(), 1);
@@ -202,7 +204,7 @@ fn a_child_does_not_keep_the_file_of_a_closed_cache_locked() {
     cache.close().unwrap();
     let is_locked_still = is_locked(&path);
     let opened = open();
-    // SAFETY: nobody else has the end; the child is this process's.
+    // SAFETY: nothing else uses the descriptor, and the child was forked by this process.
     unsafe {
         libc::close(ends[1]);
         libc::waitpid(child, std::ptr::null_mut(), 0);
@@ -212,7 +214,7 @@ fn a_child_does_not_keep_the_file_of_a_closed_cache_locked() {
     drop(opened.unwrap());
 }
 
-/// One that lets go of what it has of the parent's leaves the parent its lock.
+/// A child that drops its copy of a store leaves the lock to the parent.
 #[test]
 fn a_child_does_not_unlock_its_parents_file() {
     use std::mem::ManuallyDrop;

@@ -1,4 +1,4 @@
-//! Landing buffers that are longer for a while: what a server asks for while a child of its saves a snapshot.
+//! Temporarily larger landing buffers, as requested by a server while a forked child saves a snapshot.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn longer_buffers_put_compactions_off_and_lose_nothing() {
     let compactions = |least, round: u32, model: &mut BTreeMap<Vec<u8>, Vec<u8>>| {
         tree.set_min_landing_bytes(least);
         let before = tree.stats().fg_sync_compactions;
-        // Twice the same, for entries that supersede others; some removed and put anew.
+        // Every key twice, for entries that supersede others; some removed and inserted again.
         for number in (0..4000).step_by(7).chain((0..4000).step_by(7)) {
             let value = format!("{{\"number\": {number}, \"round\": {round}}}");
             tree.insert(&key(number), &value).unwrap();
@@ -38,7 +38,7 @@ fn longer_buffers_put_compactions_off_and_lose_nothing() {
     };
     let usual = compactions(0, 1, &mut model);
     let longer = compactions(8 << 10, 2, &mut model);
-    // More than there is room for at all is the most that there is.
+    // Sizes above the maximum are clamped to it.
     compactions(usize::MAX, 3, &mut model);
     compactions(0, 4, &mut model);
     assert!(

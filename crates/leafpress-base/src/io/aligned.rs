@@ -1,8 +1,8 @@
-//! A buffer at an address that direct I/O takes.
+//! A buffer aligned for direct I/O.
 
 use std::io;
 
-/// Zeroed bytes whose address is a multiple of some power of two.
+/// A zeroed buffer whose address is a multiple of a power of two.
 pub struct AlignedBuffer {
     bytes: Vec<u8>,
     start: usize,
@@ -10,14 +10,14 @@ pub struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// `len` bytes at a multiple of `alignment`, which is a power of two.
+    /// Allocates `len` zeroed bytes at a multiple of `alignment`, a power of two.
     pub fn new(len: usize, alignment: usize) -> io::Result<Self> {
         let slack = alignment.max(1) - 1;
         let mut bytes = Vec::new();
         bytes
             .try_reserve_exact(len + slack)
             .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        // Within the capacity: the bytes stay where they are.
+        // The length stays within the capacity, so the vector does not move.
         bytes.resize(len + slack, 0);
         let address = bytes.as_ptr().addr();
         let start = address.next_multiple_of(slack + 1) - address;

@@ -1,4 +1,4 @@
-//! I/O errors that say which file they are about.
+//! I/O errors that name the file they concern.
 
 use std::fmt::Display;
 use std::io;
@@ -14,8 +14,8 @@ struct AtPath {
     source: io::Error,
 }
 
-/// `error`, of the same kind, with the path and what was tried in its text; the system's own error is its source. An error for want of memory
-/// stays as it is: there may be none for a text either.
+/// Wraps `error` with the path and the attempted action; kind and source are kept. Out-of-memory errors are returned
+/// unchanged, since memory for the text may be missing too.
 pub fn at_path(path: &Path, action: impl Display, source: io::Error) -> io::Error {
     if source.kind() == io::ErrorKind::OutOfMemory {
         return source;

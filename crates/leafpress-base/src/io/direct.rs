@@ -1,4 +1,4 @@
-//! Opening a file a second time for direct I/O, where its file system has that.
+//! Opening a file a second time for direct I/O, where its file system supports that.
 
 use std::fs::File;
 use std::io;
@@ -7,37 +7,37 @@ use std::path::Path;
 #[cfg(target_os = "linux")]
 use super::system::{in_memory, stated_alignment};
 
-/// A descriptor that goes past the page cache, and what it wants of buffers.
+/// A descriptor that bypasses the page cache, and its alignment requirements.
 pub struct Direct {
     /// The file, opened for direct I/O.
     pub file: File,
-    /// Offsets and lengths are multiples of this many bytes, a power of two.
+    /// Granularity of offsets and lengths in bytes, a power of two.
     pub granule: usize,
-    /// Buffers are at a multiple of this, a power of two.
+    /// Alignment of buffers in bytes, a power of two.
     pub memory: usize,
 }
 
-/// Why there is no direct I/O: a few words.
+/// Short explanation of why direct I/O is not used.
 pub type Reason = String;
 
 impl Direct {
-    /// Opens `path`, which is `file` already open, for direct I/O in pages of `page_bytes`.
+    /// Opens `path` for direct I/O in pages of `page_bytes`; `file` is the same file, already open.
     #[cfg(not(target_os = "linux"))]
     pub fn open(_path: &Path, _file: &File, _page_bytes: usize, _writable: bool) -> Result<Self, Reason> {
-        Err(String::from("not on this system"))
+        Err(String::from("not supported on this system"))
     }
 
-    /// Opens `path`, which is `file` already open, for direct I/O in pages of `page_bytes`.
+    /// Opens `path` for direct I/O in pages of `page_bytes`; `file` is the same file, already open.
     #[cfg(target_os = "linux")]
     pub fn open(path: &Path, file: &File, page_bytes: usize, writable: bool) -> Result<Self, Reason> {
         use std::os::unix::fs::MetadataExt;
 
         if in_memory(file) {
-            // Recent kernels take O_DIRECT there and do nothing with it.
+            // Recent kernels accept O_DIRECT on tmpfs and ignore it.
             return Err(String::from("the file system is in memory"));
         }
         let direct = super::open::store(path, writable, libc::O_DIRECT).map_err(|e| match e.raw_os_error() {
-            Some(libc::EINVAL) => String::from("the file system has none"),
+            Some(libc::EINVAL) => String::from("not supported by the file system"),
             _ => e.to_string(),
         })?;
         let same = |a: io::Result<std::fs::Metadata>, b: io::Result<std::fs::Metadata>| match (a, b) {
@@ -45,15 +45,15 @@ impl Direct {
             _ => false,
         };
         if !same(file.metadata(), direct.metadata()) {
-            return Err(String::from("another file took the name"));
+            return Err(String::from("another file has replaced it"));
         }
         let (memory, granule) = match stated_alignment(&direct) {
-            Some((0, _) | (_, 0)) => return Err(String::from("the file has none")),
+            Some((0, _) | (_, 0)) => return Err(String::from("not supported for this file")),
             Some(stated) => stated,
             None => guessed_alignment(&direct),
         };
         if !page_bytes.is_multiple_of(granule) {
-            return Err(format!("pages are no multiple of the {granule}-byte blocks"));
+            return Err(format!("pages are not a multiple of the {granule}-byte blocks"));
         }
         Ok(Self {
             file: direct,
@@ -62,13 +62,14 @@ impl Direct {
         })
     }
 
-    /// Whether direct I/O takes this buffer as it is.
+    /// Returns whether direct I/O can use this buffer without a copy.
     pub fn takes(&self, buffer: &[u8]) -> bool {
         buffer.as_ptr().addr().is_multiple_of(self.memory) && buffer.len().is_multiple_of(self.granule)
     }
 }
 
-/// What [`stated_alignment`] says, by trial: 512 bytes where such a read works, else what works on every device.
+/// Determines the alignment by trial where the kernel does not state it ([`stated_alignment`]): 512 bytes if such a
+/// read works, else a value that every device accepts.
 #[cfg(target_os = "linux")]
 fn guessed_alignment(direct: &File) -> (usize, usize) {
     use std::os::unix::fs::FileExt;
@@ -77,7 +78,7 @@ fn guessed_alignment(direct: &File) -> (usize, usize) {
     const SMALL: usize = 512;
     let small_reads_work = super::aligned::AlignedBuffer::new(SMALL, SAFE)
         .is_ok_and(|mut buffer| matches!(direct.read_at(buffer.bytes_mut(), SMALL as u64), Ok(SMALL)));
-    // What buffers must be at is not tried: a page's alignment is safe.
+    // The alignment of buffers is not tried: a page's alignment is always sufficient.
     (SAFE, if small_reads_work { SMALL } else { SAFE })
 }
 
@@ -89,10 +90,10 @@ mod tests {
     use super::super::aligned::AlignedBuffer;
     use super::{Direct, guessed_alignment, stated_alignment};
 
-    /// What was guessed works, also for a file that is empty.
+    /// The guessed alignment works, also for an empty file.
     #[test]
     fn a_guess_is_no_less_than_what_the_kernel_states() {
-        // This program is on a disk, if anything is.
+        // The directory of the executable is likely to be on a disk.
         let directory = std::env::current_exe().unwrap().parent().unwrap().to_owned();
         for len in [0, 1 << 16] {
             let named = tempfile::NamedTempFile::new_in(&directory).unwrap();

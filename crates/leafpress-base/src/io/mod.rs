@@ -1,4 +1,4 @@
-//! Reading and writing files past the system's page cache, many pieces at once; and waiting as a device does.
+//! Direct reads and writes of files, singly and in batches, and waits that simulate a device's latency.
 
 pub mod aligned;
 pub mod at_path;

@@ -1,8 +1,8 @@
-//! Opening files: the one place where the library does.
+//! Opening files: the only module of the library that does.
 //!
-//! A path may name anything, and what it names may change at any moment: somebody else may have put a pipe, a device or a symbolic link there.
-//! So nothing here blocks while it opens, every descriptor is checked after it is opened and not before, and a file that is created never
-//! exists yet: creating one follows no link and truncates nothing.
+//! A path may name anything, and what it names may change at any moment: another user may have placed a pipe, a device
+//! or a symbolic link there. Therefore no function here blocks while opening, every descriptor is checked after it was
+//! opened and not before, and a file to be created must not exist: creation follows no link and truncates nothing.
 
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io;
@@ -11,33 +11,33 @@ use std::path::Path;
 
 use super::system::set_blocking;
 
-/// Only the owner of the process reads what a cache stores.
+/// Permissions of a cache's files: only the owner may read them.
 const PRIVATE: u32 = 0o600;
 
-/// Opens the regular file at a path to read it. A symbolic link at the end of the path is an error.
+/// Opens the regular file at a path for reading. A symbolic link as the last component is an error.
 pub fn read_regular(path: &Path) -> io::Result<File> {
     let opened = open(path, OpenOptions::new().read(true), libc::O_NOFOLLOW, FileType::is_file);
     opened.map_err(|error| match error.raw_os_error() {
         Some(libc::ELOOP | libc::EMLINK) => {
-            io::Error::new(io::ErrorKind::InvalidInput, "a symbolic link, which is not followed")
+            io::Error::new(io::ErrorKind::InvalidInput, "a symbolic link, which is refused")
         }
         _ => error,
     })
 }
 
-/// Opens the regular file at a path to read it; a symbolic link leads to its target.
+/// Opens the regular file at a path for reading; follows symbolic links.
 pub fn read_linked(path: &Path) -> io::Result<File> {
     open(path, OpenOptions::new().read(true), 0, FileType::is_file)
 }
 
-/// Opens a regular file or block device to read it and, if it `is_writable`, to write it. A symbolic link leads to its target: stable names of
-/// devices are links. `flags` are passed to the system.
+/// Opens a regular file or block device for reading and, if `is_writable`, for writing. Symbolic links are followed,
+/// since stable device names are links. `flags` are passed to the system.
 pub fn store(path: &Path, is_writable: bool, flags: libc::c_int) -> io::Result<File> {
     let is_store = |kind: &FileType| kind.is_file() || kind.is_block_device();
-    // Opening some devices has effects of its own.
+    // Opening some devices has side effects, so the type is checked before.
     check(&fs::metadata(path)?.file_type(), is_store)?;
     let file = open(path, OpenOptions::new().read(true).write(is_writable), flags, is_store)?;
-    // io_uring would return requests that have to wait.
+    // With O_NONBLOCK, io_uring would fail requests that have to wait.
     set_blocking(&file)?;
     Ok(file)
 }
@@ -47,7 +47,7 @@ pub fn directory(path: &Path) -> io::Result<File> {
     open(path, OpenOptions::new().read(true), 0, FileType::is_dir)
 }
 
-/// Creates a file to read and write, with the permissions that the process gives to new files.
+/// Creates a file for reading and writing, with the process's default permissions.
 ///
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] where the path names anything, a symbolic link included.
@@ -55,13 +55,14 @@ pub fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).open(path)
 }
 
-/// The same, for a file that nobody but the owner of the process may read.
+/// Creates a file like [`create`], readable only by its owner.
 pub fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(PRIVATE).open(path)
 }
 
-/// The same, in the place of a file that an interrupted process left. A symbolic link there is removed, and not its target.
+/// Creates a file like [`create_private`], replacing a file that an interrupted process left. A symbolic link is
+/// removed, not its target.
 pub fn recreate_private(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -76,7 +77,7 @@ fn open(
     flags: libc::c_int,
     is_allowed: impl Fn(&FileType) -> bool,
 ) -> io::Result<File> {
-    // A pipe would wait for its other end; a terminal would become the process's own.
+    // Opening a pipe would block until its other end is opened; a terminal would become the controlling terminal.
     let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = options.custom_flags(flags).open(path)?;
     check(&file.metadata()?.file_type(), is_allowed)?;
@@ -187,7 +188,7 @@ mod tests {
         assert!(!at("nobody").exists());
     }
 
-    /// What the process takes from a new file's permissions.
+    /// Returns the process's file mode creation mask.
     fn umask() -> u32 {
         let probe = tempfile::tempdir().unwrap();
         let file = OpenOptions::new()

@@ -1,4 +1,4 @@
-//! One read or one write at an offset of a file, carried on until all its bytes went.
+//! One read or write at an offset of a file, continued until all bytes are transferred.
 
 use std::fs::File;
 use std::io;
@@ -21,25 +21,25 @@ impl Buffer<'_> {
     }
 }
 
-/// A read or a write and how far it is.
+/// A read or a write and its progress.
 pub struct Transfer<'a> {
     buffer: Buffer<'a>,
     offset: u64,
     needed: usize,
-    /// A multiple of `granule`, and less than `needed`, while there is no outcome.
+    /// Bytes transferred: a multiple of `granule` and less than `needed` while there is no outcome.
     done: usize,
     granule: usize,
     outcome: Option<io::Result<()>>,
 }
 
 impl<'a> Transfer<'a> {
-    /// Reads at least `needed` bytes into `into`, which may be longer: a direct read of a file's last bytes has to ask for whole
-    /// blocks. What came short is carried on at a multiple of `granule`.
+    /// Creates a read of at least `needed` bytes into `into`, which may be longer: a direct read of a file's last bytes
+    /// has to request whole blocks. After a short read the transfer continues at a multiple of `granule`.
     pub fn read(into: &'a mut [u8], offset: u64, needed: usize, granule: usize) -> Self {
         Self::new(Buffer::Read(into), offset, needed, granule)
     }
 
-    /// Writes all of `bytes`.
+    /// Creates a write of all of `bytes`.
     pub fn write(bytes: &'a [u8], offset: u64, granule: usize) -> Self {
         Self::new(Buffer::Write(bytes), offset, bytes.len(), granule)
     }
@@ -61,12 +61,12 @@ impl<'a> Transfer<'a> {
         self.outcome.is_some()
     }
 
-    /// Where the next piece is in the file.
+    /// Returns the file offset of the next piece.
     pub fn next_offset(&self) -> u64 {
         self.offset + self.done as u64
     }
 
-    /// The buffer's part that is still to go.
+    /// Returns the part of the buffer that is not yet transferred.
     pub fn rest(&mut self) -> Buffer<'_> {
         match &mut self.buffer {
             Buffer::Read(into) => Buffer::Read(&mut into[self.done..]),
@@ -74,7 +74,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Takes the answer of the system to the last piece: bytes that went, or an error.
+    /// Processes the system's result for the last piece: the number of bytes, or an error.
     pub fn advance(&mut self, answer: io::Result<usize>) {
         match answer {
             Ok(bytes) => {
@@ -85,7 +85,7 @@ impl<'a> Transfer<'a> {
                 } else if usable > self.done {
                     self.done = usable;
                 } else {
-                    // Nothing came, or not a block: that is a file's end.
+                    // Zero bytes, or less than a block: the end of the file.
                     self.outcome = Some(Err(match self.buffer {
                         Buffer::Read(_) => io::ErrorKind::UnexpectedEof.into(),
                         Buffer::Write(_) => io::ErrorKind::WriteZero.into(),
@@ -97,7 +97,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Does what is still to do with `pread` or `pwrite`.
+    /// Completes the transfer with `pread` or `pwrite`.
     pub fn run(&mut self, file: &File) {
         while !self.is_finished() {
             let offset = self.next_offset();
@@ -109,7 +109,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// How it went.
+    /// Returns the result of the transfer.
     pub fn into_outcome(self) -> io::Result<()> {
         self.outcome
             .unwrap_or_else(|| Err(io::Error::other("the transfer was never run")))

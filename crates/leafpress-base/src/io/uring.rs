@@ -1,6 +1,7 @@
-//! Batches of reads and writes through io_uring: all are handed to the kernel at once, at most `ENTRIES` at a time.
+//! Batches of reads and writes through io_uring: all are submitted at once, with at most `ENTRIES` in flight.
 //!
-//! A ring that the kernel refuses, now or later, is no error here: what it left undone the caller does with `pread` and `pwrite`.
+//! A ring that the kernel refuses, at setup or later, is not an error: the caller completes the remaining transfers
+//! with `pread` and `pwrite`.
 
 use std::fs::File;
 use std::io;
@@ -13,29 +14,29 @@ use io_uring::{IoUring, Probe, opcode, squeue, types};
 use super::transfer::{Buffer, Transfer};
 use crate::mem::room::{TryGrow, room_for};
 
-/// Requests that a ring has in flight at most.
+/// Maximum number of requests that a ring has in flight.
 const ENTRIES: usize = 64;
-/// Rings kept for the next batch; each holds two descriptors' worth of kernel memory, about 8 KiB.
+/// Rings kept for later batches; each holds about 8 KiB of kernel memory.
 const MAX_IDLE: usize = 16;
 
-/// Rings of a store: a batch takes one and puts it back.
+/// The rings of a store: a batch takes one and puts it back.
 pub struct Rings {
     idle: Mutex<Vec<Ring>>,
 }
 
 impl Rings {
-    /// A first ring, tried with a request that does nothing.
+    /// Creates a first ring and tests it with a no-op request.
     ///
     /// # Errors
-    /// What the kernel said: `ENOSYS` without io_uring, `EPERM` under a seccomp filter or `kernel.io_uring_disabled`, `ENOMEM` where
-    /// too little memory may be locked.
+    /// The kernel's error: `ENOSYS` without io_uring, `EPERM` under a seccomp filter or `kernel.io_uring_disabled`,
+    /// `ENOMEM` where the limit of locked memory is too low.
     pub fn open() -> io::Result<Self> {
         Ok(Self {
             idle: Mutex::new(vec![Ring::open()?]),
         })
     }
 
-    /// Runs the transfers; those that the kernel would not take stay unfinished.
+    /// Runs the transfers; those that the kernel rejects stay unfinished.
     pub fn run(&self, file: &File, transfers: &mut [Transfer<'_>]) {
         let idle = self.idle.lock().pop();
         let Some(mut ring) = idle.or_else(|| Ring::open().ok()) else {
@@ -44,7 +45,7 @@ impl Rings {
         if ring.run(file, transfers).is_ok() {
             let mut idle = self.idle.lock();
             if idle.len() < MAX_IDLE {
-                // Without memory to keep it the ring is closed.
+                // If there is no memory to keep the ring, it is closed.
                 let _ = idle.try_push(ring);
             }
         }
@@ -55,7 +56,7 @@ struct Ring(IoUring);
 
 impl Ring {
     fn open() -> io::Result<Self> {
-        // Cooperative task running (Linux 5.19) spares interrupting the thread for each completion.
+        // Cooperative task running (Linux 5.19) avoids interrupting the thread for each completion.
         let ring = IoUring::builder()
             .setup_coop_taskrun()
             .build(ENTRIES as u32)
@@ -70,7 +71,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// A request that does nothing: a filter may allow a ring's setup and not its use.
+    /// Submits a no-op: a seccomp filter may allow a ring's setup but not its use.
     fn try_nothing(&mut self) -> io::Result<()> {
         // SAFETY: a no-op has no buffer.
         unsafe { self.0.submission().push(&opcode::Nop::new().build()) }
@@ -88,16 +89,16 @@ impl Ring {
         }
     }
 
-    /// Runs the transfers that are not finished. After an error the ring is of no further use, and some transfers are unfinished; no
-    /// request is in flight then either.
+    /// Runs the transfers that are not finished. After an error the ring is unusable and some transfers are unfinished,
+    /// but no request is in flight.
     fn run(&mut self, file: &File, transfers: &mut [Transfer<'_>]) -> io::Result<()> {
         let fd = types::Fd(file.as_raw_fd());
         let mut next = 0;
         let Ok(mut again) = room_for(ENTRIES) else {
-            // The caller does it the plain way.
+            // The caller completes the transfers with system calls.
             return Ok(());
         };
-        // Requests pushed whose completion was not seen.
+        // Requests submitted whose completion has not been reaped.
         let mut in_flight = 0;
         loop {
             while in_flight < ENTRIES {
@@ -113,11 +114,13 @@ impl Ring {
                     continue;
                 };
                 let entry = request(fd, transfer).user_data(index as u64);
-                // SAFETY: `transfers` borrows the buffer for as long as this function runs, nothing touches the buffer before its
-                // completion is seen, and the function returns only when no request is in flight (`in_flight` is 0, or `settle`
-                // has waited for what the kernel had taken). The file is borrowed as long.
+                // SAFETY: `transfers` borrows the buffer for as long as this function runs, nothing accesses the buffer
+                // before its completion is reaped, and the function returns only when no request is in flight
+                // (`in_flight` is 0, or `settle` has waited for what the kernel had accepted). The file is borrowed as
+                // long.
                 if unsafe { self.0.submission().push(&entry) }.is_err() {
-                    // Full, which fewer requests than entries cannot make it: leave the transfer to the caller.
+                    // The queue is full, which cannot happen with fewer requests than entries: leave the transfer to
+                    // the caller.
                     break;
                 }
                 in_flight += 1;
@@ -144,7 +147,7 @@ impl Ring {
         }
     }
 
-    /// Takes the completions there are. Transfers to carry on go to `again`; returns how many requests ended.
+    /// Reaps the available completions. Transfers to continue go to `again`; returns how many requests ended.
     fn reap(&mut self, transfers: &mut [Transfer<'_>], again: &mut Vec<usize>) -> usize {
         let mut reaped = 0;
         for completion in self.0.completion() {
@@ -155,7 +158,7 @@ impl Ring {
             };
             match usize::try_from(completion.result()) {
                 Ok(bytes) => transfer.advance(Ok(bytes)),
-                // The kernel was short of something, or its worker ended: the caller does it the plain way.
+                // The kernel lacked a resource, or its worker ended: the caller completes the transfer.
                 Err(_) if [libc::EAGAIN, libc::ECANCELED].contains(&-completion.result()) => continue,
                 Err(_) => transfer.advance(Err(io::Error::from_raw_os_error(-completion.result()))),
             }
@@ -166,23 +169,23 @@ impl Ring {
         reaped
     }
 
-    /// Waits until the kernel has given back every request that it took, when it takes no more. Reads and writes of files end by
-    /// themselves; until they do their buffers are the kernel's.
+    /// Waits, after an error, until the kernel has completed every request that it accepted. Reads and writes of files
+    /// end by themselves; until then the kernel may access their buffers.
     fn settle(&mut self, mut in_flight: usize, transfers: &mut [Transfer<'_>], again: &mut Vec<usize>) {
-        // What the kernel did not take goes with the ring.
+        // Requests that the kernel did not accept are discarded with the ring.
         let untaken = self.0.submission().len();
         while in_flight > untaken {
-            // The sleep is a system call, at whose end pending completions are posted.
+            // Pending completions are posted when a system call returns; the sleep is one.
             std::thread::sleep(Duration::from_micros(200));
             in_flight -= self.reap(transfers, again);
         }
     }
 }
 
-/// The request for what is left of a transfer.
+/// Builds the request for the rest of a transfer.
 fn request(fd: types::Fd, transfer: &mut Transfer<'_>) -> squeue::Entry {
     let offset = transfer.next_offset();
-    // A page's length, at most a few MiB, fits.
+    // The length is at most that of a page, a few MiB, so it fits.
     match transfer.rest() {
         Buffer::Read(into) => opcode::Read::new(fd, into.as_mut_ptr(), into.len() as u32)
             .offset(offset)

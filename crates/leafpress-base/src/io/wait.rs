@@ -1,12 +1,12 @@
-//! Waiting for some microseconds, to the microsecond or so, without keeping a processor busy all the while.
+//! Waits of some microseconds, accurate to about a microsecond, without spinning all the time.
 
 use std::time::{Duration, Instant};
 
 #[cfg(target_os = "linux")]
 use super::system::{set_timer_slack_ns, timer_slack_ns};
 
-/// Time before the end from which the processor is kept: what a sleep may come late by. Linux wakes a thread 5 to 12 us late once it is
-/// told not to gather wakeups, and by 55 to 65 us otherwise.
+/// Length of the final part of a wait that is spun, to cover late wakeups: Linux wakes a thread 5 to 12 us late with
+/// minimal timer slack, and 55 to 65 us late otherwise.
 const SPIN: Duration = Duration::from_micros(if cfg!(target_os = "linux") { 15 } else { 60 });
 
 /// Returns when `wait` has passed since `start`.
@@ -23,11 +23,11 @@ pub fn until(start: Instant, wait: Duration) {
     }
 }
 
-/// Sleeps with the thread's timer slack, 50 us unless somebody changed it, out of the way; the thread has it back afterwards.
+/// Sleeps with the thread's timer slack (50 us by default) minimised, and restores it afterwards.
 #[cfg(target_os = "linux")]
 fn sleep_precisely(duration: Duration) {
     let slack_ns = timer_slack_ns();
-    // Real-time threads have none.
+    // Real-time threads have no timer slack.
     if slack_ns <= 1 {
         return std::thread::sleep(duration);
     }

@@ -1,14 +1,16 @@
 //! A tree's own heap for its nodes.
 //!
-//! Leaves have any size, and the size classes of the usual allocators, 25% apart, would waste a ninth of them. Here a block is
-//! rounded up to a cache line and freed neighbours join (TLSF: Masmano, Ripoll, Crespo, Real, ECRTS 2004; the `rlsf` crate). All blocks in its regions
-//! begin at the same place of a line, 16 bytes before its end, so that behind a node's header of 16 bytes a line begins. The heap
-//! is the tree's, so that dropping the tree gives everything back, and it has several parts, each with its own lock, that threads
-//! share out among them. Its memory comes from the system in regions that double in size; they ask for huge pages where
-//! these cost no memory, since a read of a large tree otherwise misses the TLB at every step.
+//! Leaves have any size, and the size classes of general-purpose allocators, 25% apart, would waste a ninth of the
+//! memory. Here a block is rounded up to a cache line and free neighbours are coalesced (TLSF: Masmano, Ripoll, Crespo,
+//! Real, ECRTS 2004; the `rlsf` crate). All blocks start 16 bytes before the end of a cache line, so that a node's
+//! payload, after its header of 16 bytes, starts on a line. The heap belongs to the tree, so that dropping the tree
+//! frees everything. It consists of several parts, each with its own lock, among which threads are distributed. Its
+//! memory is mapped in regions that double in size; they request huge pages where these cost no memory, since a read of
+//! a large tree otherwise misses the TLB at every step.
 //!
-//! Leaves are replaced by others of another size all the time, which leaves holes, a tenth or more of the heap. When they have
-//! become too many, leaves are moved together (see `defragment.rs`), and the whole pages among the free blocks go back to the system.
+//! Leaves are constantly replaced by others of another size, which leaves holes, a tenth of the heap or more. When
+//! there are too many, leaves are moved together (see `defragment.rs`), and whole free pages are returned to the
+//! system.
 
 mod block;
 mod part;
@@ -19,7 +21,7 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-// Not the tree's swapped primitives: no step that the model checker orders lies inside.
+// Uses the unchecked mutex: the model checker orders no step inside the heap.
 use crate::sync::plain::Mutex;
 
 use self::block::{SYSTEM_BYTES, layout, mapped_bytes};
@@ -28,27 +30,28 @@ use super::mapping::{map, unmap};
 
 pub use self::block::{can_be_moved, held_bytes};
 
-/// Parts of a heap that threads share out among them.
+/// Number of parts among which threads are distributed.
 const PARTS: usize = 8;
-/// Two more, that leaves are moved to in turn when the heap is defragmented.
+/// All parts: two more, used alternately as the destination of leaves when the heap is defragmented.
 const ALL_PARTS: usize = PARTS + 2;
-/// Stands for mappings of their own among the parts: large blocks. The C library would leave holes between those of all lengths, and keep what
-/// was freed.
+/// Pseudo part of large blocks, which have a mapping of their own. The C library would leave holes between blocks of
+/// different lengths, and keep freed ones.
 const MAPPED: u8 = u8::MAX;
-/// Stands for the C library, where the system gives no more mappings.
+/// Pseudo part of blocks from the C library, used when the system refuses further mappings.
 const SYSTEM: u8 = u8::MAX - 1;
 
-/// A part grows by this much before its allocators look for room elsewhere again.
+/// A part grows by this many bytes before its threads look for room in other parts again.
 const GROW_BYTES: usize = 64 << 10;
-/// Room that a part has touched and does not use is worth going there from this much on.
+/// Minimum unused resident room that makes another part worth switching to.
 const MIN_ROOM_BYTES: usize = 64 << 10;
-/// A part does not return pages by itself before it has used this much.
+/// Minimum of used bytes before a part returns pages by itself.
 const MIN_RETURN_BYTES: usize = 1 << 20;
-/// The same for a part that leaves are moved to: what they leave is not filled by others before the next time.
+/// Like [`MIN_RETURN_BYTES`], for a destination part of defragmentation: holes there are not refilled before the next
+/// pass.
 const MIN_RETURN_MOVED_BYTES: usize = 64 << 10;
-/// A heap with less room that has become free than this is in good order.
+/// A heap with less newly freed room than this is not defragmented.
 const TIDY_FREE_BYTES: usize = 32 << 10;
-/// The same for a caller who has the time: a page or two of a few regions' ends.
+/// Like [`TIDY_FREE_BYTES`], for a caller that has time: a page or two at the ends of a few regions.
 const SETTLED_FREE_BYTES: usize = 16 << 10;
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -57,28 +60,29 @@ thread_local! {
     static PART: Cell<u8> = Cell::new((THREADS.fetch_add(1, Ordering::Relaxed) % PARTS) as u8);
 }
 
-/// The calling thread allocates from this part from now on. Returns the one it allocated from so far.
+/// Makes the calling thread allocate from this part from now on. Returns its previous part.
 pub fn allocate_from(part: u8) -> u8 {
-    // A thread that is being torn down has lost its number.
+    // Thread-local storage may be gone in a thread that is ending.
     PART.try_with(|own| own.replace(part)).unwrap_or_default()
 }
 
-/// A heap. What is allocated from it is gone when it is dropped, blocks of the system's excepted.
+/// A heap. Dropping it frees everything that was allocated from it, except blocks of the C library.
 #[derive(Default)]
 pub struct Heap {
     parts: [OnceLock<Vec<Part>>; ALL_PARTS],
-    /// Where the threads of each part allocate now: one more than the part's number, or 0 for their own.
+    /// Where the threads of each part allocate now: the part's number plus one, or 0 for their own part.
     moved_out: [AtomicU8; PARTS],
-    /// The part that leaves are moved to next, or now, which nobody else is to allocate from: one more than its number, or 0 for the first.
+    /// The current or next destination part of defragmentation, from which no other thread should allocate: its number
+    /// plus one, or 0 for the first.
     reserved: AtomicU8,
-    /// Resident bytes that no block used, and bytes that blocks used, when pages were last returned, if all was in good order then; else nothing.
+    /// Unused resident bytes and used bytes when pages were last returned after a complete defragmentation; else zeros.
     left: Mutex<(usize, usize)>,
-    /// Once nodes were moved together: bytes of all blocks there had ever been then, or when this was last looked at.
+    /// After a defragmentation: cumulative bytes allocated when it ended or when this was last checked.
     moved: Mutex<Option<u64>>,
 }
 
 impl Heap {
-    /// Makes the part on first use; a vector, for its allocation to be able to fail.
+    /// Returns the part, created on first use. It is kept in a vector because its allocation must be able to fail.
     fn part(&self, part: u8) -> Option<&Part> {
         let cell = self.parts.get(usize::from(part))?;
         match cell.get() {
@@ -92,12 +96,12 @@ impl Heap {
         }
     }
 
-    /// A block and the part it is from.
+    /// Allocates a block; returns it and its part.
     pub fn allocate(&self, bytes: usize) -> Option<(NonNull<u8>, u8)> {
         if bytes >= SYSTEM_BYTES {
             return match map(mapped_bytes(bytes)) {
                 Some(block) => Some((block.cast(), MAPPED)),
-                // SAFETY: a node is never empty.
+                // SAFETY: the layout is not empty, since a node is never empty.
                 None => NonNull::new(unsafe { System.alloc(layout(bytes)?) }).map(|block| (block, SYSTEM)),
             };
         }
@@ -116,7 +120,7 @@ impl Heap {
         Some((room.allocate(bytes)?, part))
     }
 
-    /// The part that the calling thread allocates from.
+    /// Returns the part that the calling thread allocates from.
     fn own_part(&self) -> u8 {
         let part = PART.try_with(Cell::get).unwrap_or_default();
         match self.moved_out.get(usize::from(part)) {
@@ -125,12 +129,13 @@ impl Heap {
         }
     }
 
-    /// Has the calling thread allocate from the part with the most room from now on, in place of `part`, which would have to grow; returns
-    /// that part. Else each part would hold what it used at most, while blocks wander from part to part with those who replace them.
+    /// Makes the calling thread allocate from the part with the most room instead of `part`, which would have to grow;
+    /// returns that part. Otherwise each part would keep its own maximum, while blocks migrate between parts with the
+    /// threads that replace them.
     #[cold]
     fn move_out(&self, part: u8) -> Option<u8> {
         let home = PART.try_with(Cell::get).unwrap_or_default();
-        // Whoever moves leaves together stays where they are to be.
+        // A thread that defragments keeps allocating from the destination part.
         let moved_out = self.moved_out.get(usize::from(home))?;
         let reserved = self.reserved();
         let rooms = (0..).zip(&self.parts).filter_map(|(other, cell)| {
@@ -153,7 +158,7 @@ impl Heap {
         self.reserved.load(Ordering::Relaxed).checked_sub(1).unwrap_or(first)
     }
 
-    /// Keeps a part for leaves that are moved together.
+    /// Reserves a part as the destination of defragmentation.
     fn reserve(&self, part: u8) {
         self.reserved.store(part + 1, Ordering::Relaxed);
         for moved_out in &self.moved_out {
@@ -161,26 +166,28 @@ impl Heap {
         }
     }
 
+    /// Frees a block.
+    ///
     /// # Safety
     /// `block` came from `allocate(asked)` of this heap with this part, and is not used again.
     pub unsafe fn free(&self, block: NonNull<u8>, asked: usize, part: u8) {
         let Some(layout) = layout(asked) else { return };
         match part {
-            // SAFETY: as the caller promises; the length is the one it was mapped with.
+            // SAFETY: the caller gives up the block, which is a mapping of this length.
             MAPPED => return unsafe { unmap(block, mapped_bytes(asked)) },
-            // SAFETY: as the caller promises; the layout is the one it was allocated with.
+            // SAFETY: the caller gives up the block, which the system allocator returned for this layout.
             SYSTEM => return unsafe { System.dealloc(block.as_ptr(), layout) },
             _ => {}
         }
         let is_own = self.own_part() == part;
         let Some(made) = self.part(part) else { return };
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller gives up the block, which is a node's and therefore begins with a header.
         if !is_own && !unsafe { made.remote_frees.add(block, asked) } {
             return;
         }
         let mut room = made.lock();
         if is_own {
-            // SAFETY: as above.
+            // SAFETY: the block came from this part (`part` is the caller's promise) and is not used again.
             unsafe { room.free(block, asked) };
         }
         let has_too_much = if usize::from(part) < PARTS {
@@ -194,7 +201,7 @@ impl Heap {
         }
     }
 
-    /// The part to move leaves to: of two, the one that holds less.
+    /// Returns the destination part for defragmentation: of the two, the one that holds less.
     pub fn defragmentation_part(&self) -> u8 {
         let defragmented = PARTS as u8..ALL_PARTS as u8;
         let part = defragmented
@@ -204,8 +211,8 @@ impl Heap {
         part
     }
 
-    /// Whether the holes between nodes have become worth the work of moving leaves together: a sixteenth of what is used, by what
-    /// has been freed since that was last done.
+    /// Returns whether the holes between nodes are worth a defragmentation: a sixteenth of the used bytes, estimated
+    /// from what was freed since the last one.
     pub fn is_fragmented(&self) -> bool {
         let (mut used, mut freed) = (0, 0);
         for part in self.made_parts() {
@@ -216,21 +223,21 @@ impl Heap {
         freed > TIDY_FREE_BYTES.max(used / 16)
     }
 
-    /// The same for a caller who has the time: a sixty-fourth, by what is resident, which the system knows, and more than the last
-    /// time left.
+    /// Like [`Heap::is_fragmented`], for a caller that has time: the threshold is a sixty-fourth, measured by the
+    /// resident memory reported by the system, and more than the last defragmentation left.
     pub fn can_be_defragmented(&self) -> bool {
         let (used, holes) = self.used_and_holes();
         holes > SETTLED_FREE_BYTES.max(used / 64)
     }
 
-    /// Whether what is resident and not used has become a sixteenth of what is used: slower than [`Heap::is_fragmented`], and sees the
-    /// holes that blocks of other lengths come and go between.
+    /// Returns whether unused resident memory has reached a sixteenth of what is used: slower than
+    /// [`Heap::is_fragmented`], and detects holes between which blocks of other lengths come and go.
     pub fn has_holes(&self) -> bool {
         let (used, holes) = self.used_and_holes();
         holes > TIDY_FREE_BYTES.max(used / 16)
     }
 
-    /// Bytes that are used, and those of holes that were not there after all leaves were last moved together.
+    /// Returns the used bytes, and the bytes of holes beyond those that the last complete defragmentation left.
     fn used_and_holes(&self) -> (usize, usize) {
         let (mut used, mut free) = (0, 0);
         for part in self.made_parts() {
@@ -238,20 +245,20 @@ impl Heap {
             free += part.free_bytes();
         }
         let (left, used_then) = *self.left.lock();
-        // As large a share of what is used now is taken to be out of reach.
+        // The unreclaimable share is assumed to scale with the used bytes.
         let left = (left as u128 * used as u128 / used_then.max(1) as u128).min(left as u128) as usize;
         (used, free.saturating_sub(left))
     }
 
-    /// Nodes have just been moved to `part`. What others leave there is theirs to fill.
+    /// Records that nodes were moved to `part`. Holes in other parts are left for their threads to fill.
     pub fn moved_to(&self, part: u8) {
         let others = (PARTS as u8..ALL_PARTS as u8).filter(|&other| other != part);
         others.for_each(|other| self.reserve(other));
         *self.moved.lock() = Some(self.allocated());
     }
 
-    /// Whether nodes are replaced so fast that to move them together would soon be undone: since this was last asked, or they were last
-    /// moved, as much was allocated as is used.
+    /// Returns whether nodes are replaced so fast that a defragmentation would soon be undone: since the last call, or
+    /// the last move, as much was allocated as is used.
     pub fn is_rewritten(&self) -> bool {
         let mut moved = self.moved.lock();
         let Some(allocated_before) = &mut *moved else {
@@ -262,29 +269,29 @@ impl Heap {
         allocated - std::mem::replace(allocated_before, allocated) >= used as u64
     }
 
-    /// Bytes that blocks of the part use.
+    /// Returns the bytes that blocks of the part use.
     fn used_of(&self, part: u8) -> usize {
         let made = self.parts.get(usize::from(part)).and_then(OnceLock::get);
         made.map_or(0, |made| made.iter().map(|part| part.lock().used).sum())
     }
 
-    /// Bytes of all blocks there ever were.
+    /// Returns the cumulative bytes of all allocations.
     pub fn allocated(&self) -> u64 {
         self.made_parts().map(|part| part.lock().allocated).sum()
     }
 
-    /// Bytes of all blocks that ever came from other parts than this.
+    /// Returns the cumulative bytes of allocations from all parts but this.
     pub fn allocated_but_from(&self, part: u8) -> u64 {
         self.made_parts_but(part).map(|part| part.lock().allocated).sum()
     }
 
-    /// Gives the whole pages among the free blocks of all parts but one back to the system.
+    /// Returns whole free pages of all parts but one to the system.
     pub fn return_pages_but_of(&self, part: u8) {
         self.made_parts_but(part).for_each(Part::return_pages);
     }
 
-    /// Gives the whole pages among all free blocks back to the system. If all nodes have just been moved, what stays cannot be helped,
-    /// and is remembered.
+    /// Returns whole free pages to the system. If all nodes have just been moved, the remaining unused memory is
+    /// recorded as unreclaimable.
     pub fn return_pages(&self, defragmented: bool) {
         self.made_parts().for_each(Part::return_pages);
         *self.left.lock() = if defragmented {
@@ -296,13 +303,14 @@ impl Heap {
         };
     }
 
-    /// Makes huge pages of small ones where all of these are resident: what was touched page by page, because pages next to it had
-    /// gone back to the system before. A read of a large tree touches a page or two that no other has touched lately.
+    /// Collapses small pages into huge pages where all of them are resident: memory that was touched page by page
+    /// because neighbouring pages had been returned to the system. A read of a large tree touches a page or two that no
+    /// other read has touched lately, so huge pages save TLB misses.
     pub fn make_huge_pages(&self) {
         self.made_parts().for_each(Part::make_huge_pages);
     }
 
-    /// Memory that no block uses: pages that are not the system's again, and the heap's own tables.
+    /// Returns the bytes of memory that no block uses: resident free pages and the heap's own tables.
     pub fn free_bytes(&self) -> u64 {
         self.made_parts()
             .map(|part| (size_of::<Part>() + part.tables_bytes() + part.free_bytes()) as u64)

@@ -1,29 +1,29 @@
-//! Memory mapped from the system, page by page.
+//! Anonymous memory mappings.
 
 use std::ptr::NonNull;
 
-/// The system's page, which is 4 KiB on most, 16 or 64 KiB on some ARM.
+/// Returns the system's page size: 4 KiB on most machines, 16 or 64 KiB on some ARM ones.
 pub fn page_bytes() -> usize {
     #[cfg(miri)]
     return 4096;
     #[cfg(not(miri))]
     {
-        // SAFETY: a question without arguments.
+        // SAFETY: the call takes no pointer and only returns a constant.
         let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         usize::try_from(bytes).unwrap_or(4096)
     }
 }
 
-/// An anonymous private mapping, zeroed, unmapped when dropped. It takes memory only where it is touched.
+/// An anonymous private mapping, zeroed, unmapped when dropped. Only touched pages take memory.
 pub struct Mapping(NonNull<[u8]>);
 
 // SAFETY: a mapping is the only owner of its memory.
 unsafe impl Send for Mapping {}
-// SAFETY: through a shared reference only the address is to be had.
+// SAFETY: a shared reference only gives access to the address.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `bytes`, above 0 and a multiple of the page size; [`None`] when the system has no more.
+    /// Maps `bytes`, above 0 and a multiple of the page size; [`None`] when the system has no memory.
     pub fn new(bytes: usize) -> Option<Self> {
         map(bytes).map(Self)
     }
@@ -44,15 +44,17 @@ impl Mapping {
         (start..start + self.byte_len()).contains(&address.addr().get())
     }
 
-    /// Gives the memory of a part back to the system; it reads as zeros when it is touched again.
+    /// Returns the memory of a part to the system; it reads as zeros when it is touched again.
     ///
     /// # Safety
-    /// The part lies in the mapping, begins and ends at multiples of the page size, and what it holds is not needed any more.
+    /// The part lies in the mapping, begins and ends at multiples of the page size, and its contents are not needed any
+    /// more.
     pub unsafe fn release(&self, start: NonNull<u8>, bytes: usize) {
         #[cfg(miri)]
         let _ = (start, bytes);
         #[cfg(not(miri))]
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that the range consists of whole pages of this mapping whose contents are not
+        // needed.
         unsafe {
             libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTNEED);
         }
@@ -61,15 +63,15 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours and whole.
+        // SAFETY: this value owns the whole mapping, and no borrow of it is left.
         unsafe { unmap(self.0.cast(), self.0.len()) };
     }
 }
 
-/// Maps `bytes`, which stay mapped until they are unmapped.
+/// Maps `bytes`, which stay mapped until [`unmap`].
 #[cfg(not(miri))]
 pub fn map(bytes: usize) -> Option<NonNull<[u8]>> {
-    // SAFETY: a new private mapping touches nothing that exists.
+    // SAFETY: a new private mapping at an address of the kernel's choice affects no existing memory.
     let start = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -86,14 +88,14 @@ pub fn map(bytes: usize) -> Option<NonNull<[u8]>> {
     NonNull::new(start.cast::<u8>()).map(|start| NonNull::slice_from_raw_parts(start, bytes))
 }
 
-/// Gives whole pages of a mapping back.
+/// Unmaps whole pages of a mapping.
 ///
 /// # Safety
 /// The pages are mapped, whole, and not used any more.
 #[cfg(not(miri))]
 pub unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     if bytes > 0 {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that the pages are mapped, whole and unused.
         unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
     }
 }
@@ -105,17 +107,20 @@ fn layout(bytes: usize) -> Option<std::alloc::Layout> {
 
 #[cfg(miri)]
 pub fn map(bytes: usize) -> Option<NonNull<[u8]>> {
-    // SAFETY: no caller maps nothing.
+    // SAFETY: the layout is not empty, since no caller maps zero bytes.
     let start = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout(bytes)?) })?;
     Some(NonNull::slice_from_raw_parts(start, bytes))
 }
 
+/// Unmaps a mapping.
+///
 /// # Safety
 /// The mapping is whole and not used any more.
 #[cfg(miri)]
 pub unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     if let Some(layout) = layout(bytes) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller passes the whole mapping, which `map` allocated with this layout, and does not use it
+        // again.
         unsafe { std::alloc::dealloc(start.as_ptr(), layout) };
     }
 }

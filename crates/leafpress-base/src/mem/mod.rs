@@ -1,4 +1,4 @@
-//! Memory: mappings and regions of the system's, the tree's heap for its nodes, and hints about cache lines.
+//! Memory: mappings and regions of the system's memory, the tree's heap for its nodes, and prefetch hints.
 
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 #[allow(unsafe_code)]
@@ -34,10 +34,10 @@ pub mod trim;
 #[cfg(not(all(feature = "node-heap", unix, not(miri))))]
 pub use plain_heap as heap;
 
-/// Bytes of a cache line.
+/// Size of a cache line in bytes.
 pub const LINE_BYTES: usize = 64;
 
-/// So many bytes could not be had.
+/// Memory could not be allocated.
 #[derive(Debug, Clone, Copy)]
 pub struct OutOfMemory {
     /// The length of the request that failed.

@@ -1,4 +1,4 @@
-//! What every node begins with, so that whoever frees it knows what it is.
+//! The header of every node, which identifies the node to the thread that frees it.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use super::LINE_BYTES;
 use super::heap;
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -27,16 +27,17 @@ pub enum Kind {
 /// The number of kinds.
 pub const KINDS: usize = 6;
 
-/// How every node begins.
+/// The header at the start of every node.
 #[repr(C)]
 pub struct NodeHeader {
-    /// The account that the node is counted in. Of a retired one the next in its list, which readers do not look at.
+    /// The heap that accounts for the node. In a retired node, the next node of its list; readers do not look at this
+    /// field.
     pub memory_or_next: AtomicPtr<()>,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub asked: u32,
-    /// The kind of the node that the header begins.
+    /// The kind of the node.
     pub kind: Kind,
-    /// The part of the heap that the node is from.
+    /// The part of the heap that the node was allocated from.
     pub part: u8,
 }
 
@@ -46,28 +47,28 @@ impl NodeHeader {
         self.kind as usize
     }
 
-    /// Bytes asked for, the header's included.
+    /// Returns the requested bytes, including the header.
     pub fn asked(&self) -> usize {
         self.asked as usize
     }
 
-    /// Cache lines the node takes in its heap.
+    /// Returns the cache lines that the node takes in its heap.
     pub fn lines(&self) -> usize {
         heap::held_bytes(self.asked()).div_ceil(LINE_BYTES)
     }
 
-    /// Bytes the node takes in its heap.
+    /// Returns the bytes that the node takes in its heap.
     pub fn held(&self) -> i64 {
         heap::held_bytes(self.asked()) as i64
     }
 
-    /// Of a retired node.
+    /// Sets the next node of a retired node's list.
     pub fn link(&self, next: Option<NonNull<NodeHeader>>) {
         let next = next.map_or(std::ptr::null_mut(), NonNull::as_ptr);
         self.memory_or_next.store(next.cast(), Ordering::Relaxed);
     }
 
-    /// Of a retired node that was linked.
+    /// Returns the next node of a retired node's list.
     pub fn next(&self) -> Option<NonNull<NodeHeader>> {
         NonNull::new(self.memory_or_next.load(Ordering::Relaxed).cast())
     }

@@ -1,4 +1,4 @@
-//! The program's own allocator in place of the heap, for tools that follow every allocation.
+//! A replacement of the heap by the program's own allocator, for tools that track every allocation.
 
 use std::alloc::Layout;
 use std::cell::Cell;
@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::mem::LINE_BYTES;
 
-/// Parts are names here, for the tools to see what is moved from one to another.
+/// A heap whose parts are only numbers, which let tools see what is moved from one part to another.
 #[derive(Default)]
 pub struct Heap {
     defragmented: AtomicU8,
-    /// What was freed: kept, and overwritten, for whoever still reads it to be found out.
+    /// Freed blocks, kept and overwritten, so that a use after free is detected.
     #[cfg(shuttle)]
     freed: Mutex<Vec<(usize, Layout)>>,
 }
@@ -22,7 +22,7 @@ pub struct Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         for (block, layout) in self.freed.get_mut().expect("no panic under the lock").drain(..) {
-            // SAFETY: it came from `allocate`, and nobody uses it any more.
+            // SAFETY: the block came from `allocate` with this layout, and nothing uses it any more.
             unsafe { std::alloc::dealloc(std::ptr::with_exposed_provenance_mut(block), layout) }
         }
     }
@@ -33,39 +33,43 @@ thread_local! {
 }
 
 fn layout(bytes: usize) -> Option<Layout> {
-    // As far behind the start of a cache line each as the other.
+    // All blocks share one offset within a cache line.
     Layout::from_size_align(bytes, LINE_BYTES).ok()
 }
 
+/// Makes the calling thread allocate from this part from now on. Returns its previous part.
 pub fn allocate_from(part: u8) -> u8 {
     PART.try_with(|own| own.replace(part)).unwrap_or_default()
 }
 
-/// For a copy to be checked.
+/// Always true, so that moved copies are tested.
 pub fn can_be_moved(_bytes: usize) -> bool {
     true
 }
 
-/// The program's allocator is unknown here: glibc's rule (an eight-byte chunk header), in steps of what blocks are aligned to,
-/// stands for it.
+/// Estimates the bytes held by a block. The allocator is unknown here: the estimate is glibc's rule (an eight-byte
+/// chunk header), in steps of the blocks' alignment.
 pub fn held_bytes(asked: usize) -> usize {
     (asked + 8).next_multiple_of(LINE_BYTES)
 }
 
 impl Heap {
+    /// Allocates a block; returns it and its part.
     pub fn allocate(&self, bytes: usize) -> Option<(NonNull<u8>, u8)> {
-        // SAFETY: a node is never empty.
+        // SAFETY: the layout is not empty, since a node is never empty.
         let block = NonNull::new(unsafe { std::alloc::alloc(layout(bytes)?) })?;
         Some((block, PART.try_with(Cell::get).unwrap_or_default()))
     }
 
+    /// Frees a block.
+    ///
     /// # Safety
     /// `block` came from `allocate(asked)` and is not used again.
     pub unsafe fn free(&self, block: NonNull<u8>, asked: usize, _part: u8) {
         if let Some(layout) = layout(asked) {
             #[cfg(shuttle)]
             {
-                // SAFETY: as the caller promises nobody else uses the block.
+                // SAFETY: the block has `asked` bytes, and the caller guarantees that nothing else uses it.
                 unsafe { block.as_ptr().write_bytes(0xdd, asked) };
                 let block = block.as_ptr().expose_provenance();
                 self.freed
@@ -74,51 +78,61 @@ impl Heap {
                     .push((block, layout));
             }
             #[cfg(not(shuttle))]
-            // SAFETY: as the caller promises; the layout is the one it was allocated with.
+            // SAFETY: the block came from `allocate` with this layout, and the caller does not use it again.
             unsafe {
                 std::alloc::dealloc(block.as_ptr(), layout);
             }
         }
     }
 
+    /// Does nothing: the allocator manages its pages.
     pub fn return_pages_but_of(&self, _part: u8) {}
 
+    /// Does nothing: the allocator manages its pages.
     pub fn return_pages(&self, _tidied: bool) {}
 
+    /// Returns 0: allocations are not counted here.
     pub fn allocated_but_from(&self, _part: u8) -> u64 {
         0
     }
 
-    /// Not counted here.
+    /// Returns 0: allocations are not counted here.
     pub fn allocated(&self) -> u64 {
         0
     }
 
+    /// Does nothing: the allocator manages its pages.
     pub fn make_huge_pages(&self) {}
 
+    /// Returns two numbers alternately.
     pub fn defragmentation_part(&self) -> u8 {
         1 + self.defragmented.fetch_add(1, Ordering::Relaxed) % 2
     }
 
+    /// Returns false: the state of the allocator is unknown.
     pub fn is_fragmented(&self) -> bool {
         false
     }
 
+    /// Returns false: the state of the allocator is unknown.
     pub fn has_holes(&self) -> bool {
         false
     }
 
+    /// Returns false: allocations are not counted here.
     pub fn is_rewritten(&self) -> bool {
         false
     }
 
+    /// Does nothing: moves are not recorded.
     pub fn moved_to(&self, _part: u8) {}
 
+    /// Returns false: the state of the allocator is unknown.
     pub fn can_be_defragmented(&self) -> bool {
         false
     }
 
-    /// Unknown here.
+    /// Returns 0: the allocator's free memory is unknown.
     pub fn free_bytes(&self) -> u64 {
         0
     }

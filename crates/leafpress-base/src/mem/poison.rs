@@ -1,13 +1,13 @@
-//! Freed blocks of the heap under AddressSanitizer: whoever touches one is found out.
+//! Poisoning of the heap's freed blocks for AddressSanitizer, which then reports any access to them.
 //!
-//! For builds with `-Zsanitizer=address --cfg leafpress_asan` only. The sanitizer follows the program's allocator by itself;
-//! of memory that the heap divides it has to be told (`asan_interface.h`).
+//! For builds with `-Zsanitizer=address --cfg leafpress_asan` only. The sanitizer tracks the program's allocator by
+//! itself; memory that this heap divides has to be announced to it (`asan_interface.h`).
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-/// Freed blocks are kept from use up to so many bytes in each part of a heap.
+/// Maximum bytes of freed blocks kept in quarantine in each part of a heap.
 const KEPT_BYTES: usize = 1 << 20;
 
 unsafe extern "C" {
@@ -15,27 +15,27 @@ unsafe extern "C" {
     fn __asan_unpoison_memory_region(start: *const c_void, bytes: usize);
 }
 
-/// From now on nobody may touch the bytes.
+/// Marks the bytes as inaccessible.
 pub fn poison(start: NonNull<u8>, bytes: usize) {
-    // SAFETY: this marks addresses, whatever is there.
+    // SAFETY: the call only marks shadow memory and accepts any range.
     unsafe { __asan_poison_memory_region(start.as_ptr().cast(), bytes) }
 }
 
-/// The bytes may be touched again.
+/// Marks the bytes as accessible again.
 pub fn unpoison(start: NonNull<u8>, bytes: usize) {
-    // SAFETY: this marks addresses, whatever is there.
+    // SAFETY: the call only marks shadow memory and accepts any range.
     unsafe { __asan_unpoison_memory_region(start.as_ptr().cast(), bytes) }
 }
 
-/// Blocks that were freed, each with the bytes that were asked for, poisoned: the heap writes its lists into free blocks, so that a
-/// block is only poisoned before the heap has it back.
+/// Freed blocks, poisoned, each with its requested bytes. The heap writes its free lists into free blocks, so that a
+/// block can only be poisoned before the heap takes it back.
 #[derive(Default)]
 pub struct Quarantine {
     blocks: VecDeque<(NonNull<u8>, usize)>,
     bytes: usize,
 }
 
-// SAFETY: the blocks are the quarantine's own, and nobody else looks at them.
+// SAFETY: the quarantine owns its blocks, and nothing else accesses them.
 unsafe impl Send for Quarantine {}
 
 impl Quarantine {
@@ -45,7 +45,7 @@ impl Quarantine {
         self.blocks.push_back((block, asked));
     }
 
-    /// The block that has been here longest, fit for use again, when there are too many.
+    /// Returns the oldest block, unpoisoned, if the quarantine holds too many bytes.
     pub fn overflow(&mut self) -> Option<(NonNull<u8>, usize)> {
         if self.bytes <= KEPT_BYTES {
             return None;

@@ -1,4 +1,4 @@
-//! Hints that have cache lines on their way while other work goes on. They change nothing but time.
+//! Prefetch hints. They affect performance only.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod imp {
@@ -6,13 +6,13 @@ mod imp {
 
     #[inline(always)]
     pub fn line(address: *const u8) {
-        // SAFETY: a prefetch accesses no memory that the program can tell.
+        // SAFETY: a prefetch has no architectural effect, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
     }
 
     #[inline(always)]
     pub fn line_for_write(address: *const u8) {
-        // SAFETY: as above.
+        // SAFETY: a prefetch has no architectural effect, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_ET0>(address.cast()) }
     }
 }
@@ -26,23 +26,23 @@ mod imp {
 use crate::mem::node::NodeHeader;
 
 pub use super::LINE_BYTES;
-/// Lines that the header, frame offsets and keys of a leaf of 16 KiB mostly take.
+/// Cache lines that the header, frame offsets and keys of a leaf of 16 KiB typically take.
 pub const DIRECTORY_LINES: usize = 8;
 
-/// Asks for the cache line at `address`.
+/// Prefetches the cache line at `address`.
 #[inline(always)]
 pub fn prefetch(address: *const u8) {
     imp::line(address);
 }
 
-/// Asks for a node's first two cache lines, to be written.
+/// Prefetches a node's first two cache lines for writing.
 #[inline(always)]
 pub fn prefetch_for_write(node: *const u8) {
     imp::line_for_write(node);
     imp::line_for_write(node.wrapping_add(LINE_BYTES));
 }
 
-/// Asks for the lines in which a leaf's directory most likely is, all at once.
+/// Prefetches the lines in which a leaf's directory most likely is, all at once.
 #[inline(always)]
 pub fn prefetch_directory(leaf: *const u8) {
     for line in 0..DIRECTORY_LINES {

@@ -1,4 +1,4 @@
-//! Memory mapped from the system for a heap.
+//! Regions: mappings for a heap.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -6,14 +6,14 @@ use std::ptr::NonNull;
 use crate::mem::mapping::{map, page_bytes, unmap};
 
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// Smaller regions do not get a huge page when they are first touched: the last page in use, half of it empty, would be too much of
-/// them. They get some when whole ones are in use.
+/// Minimum size of a region that requests huge pages when it is first touched: in a smaller one the last huge page,
+/// half empty on average, would waste too large a share. Smaller regions get huge pages when whole ones are in use.
 const MIN_HUGE_REGION_BYTES: usize = 8 * HUGE_PAGE_BYTES;
 
 /// A mapping, unmapped when dropped.
 pub struct Region {
     mapping: NonNull<[u8]>,
-    /// A bit for each huge page that may have become, or never was other than, small ones.
+    /// A bit for each huge page that is or may be made of small pages.
     in_small_pages: Cell<u64>,
 }
 
@@ -21,8 +21,8 @@ pub struct Region {
 unsafe impl Send for Region {}
 
 impl Region {
-    /// Maps `bytes`, a power of two not below the page size, and a page behind them for the heap's mark at the region's end; [`None`]
-    /// when the system has no more.
+    /// Maps `bytes`, a power of two not below the page size, and one more page for the heap's end mark; [`None`] when
+    /// the system has no memory.
     pub fn map(bytes: usize) -> Option<Self> {
         let len = bytes.checked_add(page_bytes())?;
         if bytes < HUGE_PAGE_BYTES {
@@ -36,13 +36,14 @@ impl Region {
         let start = mapped.cast::<u8>();
         let front = start.align_offset(HUGE_PAGE_BYTES);
         let at_once = bytes >= MIN_HUGE_REGION_BYTES;
-        // SAFETY: both ends lie inside the mapping and are multiples of the page size, and nobody uses the mapping yet.
+        // SAFETY: both ends lie inside the mapping and are multiples of the page size, and nothing uses the mapping
+        // yet.
         unsafe {
             let kept = start.add(front);
             unmap(start, front);
             unmap(kept.add(len), HUGE_PAGE_BYTES - front);
-            // Only advice: without huge pages the region works as well, slower. The mark behind them would make the last one
-            // resident long before it is used.
+            // This is only advice: without huge pages the region works too, but slower. The page of the end mark is
+            // excluded, since it would make the last huge page resident long before it is used.
             #[cfg(target_os = "linux")]
             if at_once {
                 libc::madvise(kept.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
@@ -54,10 +55,10 @@ impl Region {
         }
     }
 
-    /// All but so many bytes at its start, fewer than a page.
+    /// Returns the region without its first `left_out` bytes, fewer than a page.
     pub fn behind(&self, left_out: usize) -> NonNull<[u8]> {
         debug_assert!(left_out < page_bytes());
-        // SAFETY: a region is never smaller than a page.
+        // SAFETY: the offset is below a page, and a region has at least a page.
         let start = unsafe { self.start().add(left_out) };
         NonNull::slice_from_raw_parts(start, self.mapping.len() - left_out)
     }
@@ -66,15 +67,15 @@ impl Region {
         self.mapping.cast()
     }
 
-    /// Huge pages that fit.
+    /// Returns the number of whole huge pages in the region.
     fn huge_pages(&self) -> usize {
         self.mapping.len() / HUGE_PAGE_BYTES
     }
 
-    /// Gives the whole pages of `part` back to the system, `keep` bytes at its start excepted.
+    /// Returns the whole pages of `part` to the system, except for `keep` bytes at its start.
     ///
     /// # Safety
-    /// `part` lies in this region, and what it holds behind `keep` bytes is not needed any more.
+    /// `part` lies in this region, and its contents after `keep` bytes are not needed any more.
     pub unsafe fn return_pages(&self, part: NonNull<[u8]>, keep: usize) {
         let start = part.cast::<u8>().as_ptr().addr();
         let page = page_bytes();
@@ -84,7 +85,7 @@ impl Region {
         );
         if first < end {
             let pages = part.cast::<u8>().as_ptr().with_addr(first);
-            // SAFETY: as the caller promises.
+            // SAFETY: the pages lie in `part` after `keep` bytes, whose contents the caller does not need.
             unsafe { libc::madvise(pages.cast(), end - first, libc::MADV_DONTNEED) };
             let region = self.start().addr().get();
             let torn = (first - region) / HUGE_PAGE_BYTES..(end - region).div_ceil(HUGE_PAGE_BYTES);
@@ -93,8 +94,8 @@ impl Region {
         }
     }
 
-    /// Makes a huge page of small ones, which must all be resident, so that it takes no more memory than they. False when there are no
-    /// such left.
+    /// Collapses small pages into a huge page if all of them are resident, so that this takes no more memory. Returns
+    /// false when no candidates are left.
     #[cfg(target_os = "linux")]
     pub fn make_huge_page(&self) -> bool {
         for index in 0..self.huge_pages() {
@@ -105,7 +106,8 @@ impl Region {
             }
             self.in_small_pages
                 .set(self.in_small_pages.get() & !bits(index..index + 1));
-            // SAFETY: the pages are the region's, and hold the same afterwards. Where the system cannot, they stay as they are.
+            // SAFETY: the pages belong to this region, and their contents do not change. If the system cannot collapse
+            // them, they stay small pages.
             unsafe {
                 let page = self.start().add(index * HUGE_PAGE_BYTES);
                 libc::madvise(page.as_ptr().cast(), HUGE_PAGE_BYTES, libc::MADV_COLLAPSE);
@@ -120,20 +122,20 @@ impl Region {
         false
     }
 
-    /// Bytes that take memory now.
+    /// Returns the resident bytes.
     #[cfg(target_os = "linux")]
     pub fn resident_bytes(&self) -> usize {
         self.resident_in(0, self.mapping.len())
     }
 
-    /// The same for the `len` bytes from `from` on.
+    /// Returns the resident bytes among the `len` bytes from `from` on.
     #[cfg(target_os = "linux")]
     fn resident_in(&self, from: usize, len: usize) -> usize {
         let (mut pages, page) = ([0u8; 4096], page_bytes());
         let mut resident = 0;
         for offset in (from..from + len).step_by(pages.len() * page) {
             let bytes = (from + len - offset).min(pages.len() * page);
-            // SAFETY: the part lies in the mapping, and there is a byte for every page of it.
+            // SAFETY: the range lies in the mapping, and the vector has a byte for every page of it.
             let asked = unsafe {
                 let start = self.start().add(offset);
                 libc::mincore(start.as_ptr().cast(), bytes, pages.as_mut_ptr())
@@ -144,7 +146,7 @@ impl Region {
         resident
     }
 
-    /// Bytes that may take memory now.
+    /// Returns an upper bound of the resident bytes.
     #[cfg(not(target_os = "linux"))]
     pub fn resident_bytes(&self) -> usize {
         self.mapping.len()
@@ -155,12 +157,12 @@ impl Drop for Region {
     fn drop(&mut self) {
         #[cfg(leafpress_asan)]
         crate::mem::poison::unpoison(self.start(), self.mapping.len());
-        // SAFETY: the mapping is ours and whole.
+        // SAFETY: this value owns the whole mapping, and no block of it is in use.
         unsafe { unmap(self.start(), self.mapping.len()) };
     }
 }
 
-/// A bit set for each number in `range`, which are below 64.
+/// Returns a mask with a bit for each number in `range`, all below 64.
 fn bits(range: std::ops::Range<usize>) -> u64 {
     range.fold(0, |bits, index| bits | 1 << index)
 }

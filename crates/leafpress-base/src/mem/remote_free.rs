@@ -1,43 +1,45 @@
-//! Blocks of a part of the heap that were freed by threads which allocate from another.
+//! Blocks of a part of the heap that were freed by threads which allocate from another part.
 //!
-//! Of what writers replace, others made half. To free it where it came from takes the lock that its makers need for their next node, and
-//! cache lines that they will fetch back. Instead it is put on a list, and whoever takes the lock next frees it.
+//! About half of the nodes that a writer replaces were allocated by other threads. Freeing such a block directly would
+//! take the lock that its allocating threads need for their next node, and cache lines that they will fetch back.
+//! Instead the block is pushed on a list that the next holder of the lock frees.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Bytes on the list at which whoever adds to it is to take the lock: those who allocate from the part may be idle.
+/// Bytes on the list at which the freeing thread takes the lock itself: the part's own threads may be idle.
 const MUCH_BYTES: usize = 64 << 10;
 
-/// Stands at the start of a block on the list.
+/// Header written at the start of a block on the list.
 struct Link {
     next: *mut Link,
     asked: usize,
 }
 
-/// The list. Blocks are added one by one, and all are taken at once: no link is read that another thread may have taken.
+/// The list. Blocks are pushed one by one and taken all at once, so there is no ABA problem: no link is read that
+/// another thread may have taken.
 #[derive(Default)]
 pub struct RemoteFrees {
     newest: AtomicPtr<Link>,
-    /// About what the blocks hold.
+    /// Approximate bytes of the blocks.
     bytes: AtomicUsize,
 }
 
 impl RemoteFrees {
-    /// Adds a block of `asked` bytes; true when there are many.
+    /// Adds a block of `asked` bytes; returns true when the list has reached `MUCH_BYTES`.
     ///
     /// # Safety
-    /// The block is a node's, which begins with 16 bytes of header, and the caller's to free.
+    /// The block is a node's, begins with 16 bytes of header, and is owned by the caller.
     pub unsafe fn add(&self, block: NonNull<u8>, asked: usize) -> bool {
         let bytes = self.bytes.fetch_add(asked, Ordering::Relaxed) + asked;
         let link = block.cast::<Link>();
-        // The link may be touched, until the block is taken.
+        // The link stays accessible until the block is taken.
         #[cfg(leafpress_asan)]
         // SAFETY: a node is longer than a link.
         crate::mem::poison::poison(unsafe { block.add(size_of::<Link>()) }, asked - size_of::<Link>());
         let mut next = self.newest.load(Ordering::Relaxed);
         loop {
-            // SAFETY: a node is long enough and aligned for a link, and nobody else looks at it before it is on the list.
+            // SAFETY: a node is long enough and aligned for a link, and the caller owns it until it is on the list.
             unsafe { link.write(Link { next, asked }) };
             let added = self
                 .newest
@@ -49,12 +51,12 @@ impl RemoteFrees {
         }
     }
 
-    /// About what the blocks on the list hold.
+    /// Returns the approximate bytes of the blocks on the list.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Takes all blocks, each with the bytes that were asked for.
+    /// Takes all blocks, each with its requested bytes.
     #[inline]
     pub fn take(&self) -> Taken {
         if self.newest.load(Ordering::Relaxed).is_null() {
@@ -74,7 +76,8 @@ impl Iterator for Taken {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let link = self.0?;
-        // SAFETY: the taker is the only one at the links, each of which was written before it was put on the list.
+        // SAFETY: taking the list made this the only owner of its links, each of which was written before it was
+        // pushed.
         let Link { next, asked } = unsafe { link.read() };
         self.0 = NonNull::new(next);
         Some((link.cast(), asked))

@@ -1,29 +1,30 @@
-//! Vectors and boxes that ask for memory first: where there is none that is an error, and not the program's end.
+//! Fallible allocation for vectors and boxes: a lack of memory is an error instead of an abort.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
 use super::OutOfMemory;
 
-/// Room for so many.
+/// Returns an empty vector with room for `count` items.
 pub fn room_for<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut room = Vec::new();
     room.try_room(count)?;
     Ok(room)
 }
 
-/// Returns a vector with a capacity of at least `count`, rounded up to a power of two, for vectors that are dropped soon. Allocators cache
-/// freed blocks per thread and size class: with arbitrary sizes these caches grow to a hundred KiB per thread.
+/// Returns a vector with a capacity of at least `count`, rounded up to a power of two, for vectors that are dropped
+/// soon. Allocators cache freed blocks per thread and size class: with arbitrary sizes these caches grow to a hundred
+/// KiB per thread.
 pub fn short_lived_room_for<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
     room_for(count.checked_next_power_of_two().unwrap_or(count))
 }
 
-/// `items` in a vector of their own.
+/// Copies `items` into a vector.
 pub fn copied<T: Copy>(items: &[T]) -> Result<Vec<T>, OutOfMemory> {
     joined(items, &[])
 }
 
-/// `start` and `end` in one vector.
+/// Copies `start` and `end` into one vector.
 pub fn joined<T: Copy>(start: &[T], end: &[T]) -> Result<Vec<T>, OutOfMemory> {
     let mut joined = room_for(start.len() + end.len())?;
     joined.extend_from_slice(start);
@@ -31,33 +32,33 @@ pub fn joined<T: Copy>(start: &[T], end: &[T]) -> Result<Vec<T>, OutOfMemory> {
     Ok(joined)
 }
 
-/// All that comes, in a vector.
+/// Collects the items into a vector.
 pub fn collected<T>(items: impl IntoIterator<Item = T>) -> Result<Vec<T>, OutOfMemory> {
     let mut collected = Vec::new();
     collected.try_extend(items)?;
     Ok(collected)
 }
 
-/// `value` in a box.
+/// Moves `value` into a box.
 pub fn boxed<T>(value: T) -> Result<Box<T>, OutOfMemory> {
     const { assert!(size_of::<T>() > 0) };
     let layout = Layout::new::<T>();
     // SAFETY: the layout is not empty.
     let room = NonNull::new(unsafe { std::alloc::alloc(layout) }).ok_or(OutOfMemory { bytes: layout.size() })?;
     let room = room.cast::<T>();
-    // SAFETY: the global allocator gave the room, for this type's layout, to be written and owned here.
+    // SAFETY: the global allocator returned the memory for this type's layout, and nothing else refers to it.
     unsafe {
         room.write(value);
         Ok(Box::from_raw(room.as_ptr()))
     }
 }
 
-/// Growth that asks first. On an error the vector is as it was, or has a part of what was to be added.
+/// Fallible growth. On an error the vector is unchanged, or has a part of the items to be added.
 pub trait TryGrow<T> {
-    /// Makes room for so many more, and no more than that.
+    /// Reserves room for exactly `more` items.
     fn try_room(&mut self, more: usize) -> Result<(), OutOfMemory>;
 
-    /// Makes room for so many more, and for some that may follow.
+    /// Reserves room for `more` items, and amortises further growth.
     fn try_grow(&mut self, more: usize) -> Result<(), OutOfMemory>;
 
     /// Appends `item`, unless memory for it cannot be allocated.

@@ -1,4 +1,4 @@
-//! A file's words in memory, which outlast the process that writes them.
+//! A shared mapping of a file's words, which outlives the process that writes them.
 
 use std::fs::File;
 use std::io;
@@ -6,28 +6,29 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
-/// The words of a whole file, mapped and shared: what is stored here is in the file from then on, for whoever reads it, and stays there when the
-/// process is killed. It is not there yet when the machine goes down.
+/// The words of a whole file, mapped and shared: a store is immediately visible to other readers of the file and
+/// survives a kill of the process. It does not survive a crash of the machine.
 ///
-/// Whoever makes the file shorter while it is mapped ends the process.
+/// Truncating the file while it is mapped terminates the process (SIGBUS).
 pub struct SharedMapping(NonNull<[AtomicU32]>);
 
-// SAFETY: the mapping is owned by this alone, and its words are atomic.
+// SAFETY: this value owns the mapping, and its words are atomic.
 unsafe impl Send for SharedMapping {}
-// SAFETY: as above.
+// SAFETY: the words are atomic, so shared references may be used from any thread.
 unsafe impl Sync for SharedMapping {}
 
 impl SharedMapping {
-    /// Maps a file that was written whole, so that it has all of its blocks, open to read and to write.
+    /// Maps a file that is open for reading and writing and was written completely, so that all of its blocks are
+    /// allocated.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a file without words, and what the system says.
+    /// [`io::ErrorKind::InvalidInput`] for a file without words, and errors of the system.
     pub fn new(file: &File) -> io::Result<Self> {
         let words = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX) / size_of::<u32>();
         if words == 0 {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // SAFETY: a new mapping touches nothing that exists.
+        // SAFETY: a new mapping at an address of the kernel's choice affects no existing memory.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -46,15 +47,15 @@ impl SharedMapping {
 
     /// Returns the words of the mapping.
     pub fn words(&self) -> &[AtomicU32] {
-        // SAFETY: the words are mapped as long as this lives, aligned to a page, and any bytes are words. Other processes that write the file
-        // make no other word of one than an atomic store would.
+        // SAFETY: the words are mapped as long as `self` lives, aligned to a page, and every bit pattern is valid.
+        // Writes by other processes are indistinguishable from atomic stores.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl Drop for SharedMapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours and whole, and nobody has its words any more.
+        // SAFETY: this value owns the whole mapping, and no borrow of its words is left.
         unsafe { libc::munmap(self.0.as_ptr().cast(), self.0.len() * size_of::<u32>()) };
     }
 }

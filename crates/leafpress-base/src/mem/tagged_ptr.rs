@@ -1,35 +1,37 @@
-//! A child's address, with a hint about the child in the bits that addresses do not use.
+//! Tagged pointers: a child's address, with a hint about the child in the unused address bits.
 //!
-//! In a tree far larger than the caches a read waits for memory at every step, and knows where the next one leads only when the
-//! last one's lines are there. The hint says before the first of them is what the child's size is; with the place of the key
-//! between the separators around the child, that tells about where in the child the search will end. Those lines are asked for
-//! together with the first ones. A hint that is out of date or a guess that is wrong costs time and nothing else.
+//! In a tree far larger than the caches, a read waits for memory at every step, and learns the next address only when
+//! the previous node's lines have arrived. The hint gives the child's approximate size before its first line is read;
+//! together with the position of the key between the separators around the child it predicts where in the child the
+//! search will end. Those lines are prefetched together with the first ones. A stale hint or a wrong prediction costs
+//! time and nothing else.
 
-/// Whether addresses have room for hints. On x86-64 the system gives a program no address of more than 47 bits that it did not
-/// ask for, and [`fits`] refuses others. Elsewhere a child's word is its address and nothing else: on AArch64 the processor
-/// ignores the upper byte, which allocators use (glibc's and Android's memory tags), and addresses have up to 52 bits.
+/// Whether addresses have room for hints. On x86-64 the system returns no address of more than 47 bits that was not
+/// requested explicitly, and [`fits`] rejects others. Elsewhere a child's word is its plain address: on AArch64 the
+/// processor ignores the upper byte, which allocators use (the memory tags of glibc and Android), and addresses have up
+/// to 52 bits.
 const HINTS: bool = cfg!(target_arch = "x86_64");
 const ADDRESS_BITS: u32 = 48;
-/// Bits of an address that are none, since nodes are aligned.
+/// Low bits of an address that are zero, since nodes are aligned.
 const LOW_BITS: u32 = 2;
 const ADDRESS: u64 = (1 << ADDRESS_BITS) - (1 << LOW_BITS);
 
-/// What is known of a child before it is read; 0 is nothing.
+/// A hint about a child before it is read; 0 means no hint was computed.
 pub type Hint = u32;
 
-/// Bits of a hint.
+/// Width of a hint in bits.
 pub const HINT_BITS: u32 = u64::BITS - ADDRESS_BITS + LOW_BITS;
 
-/// A hint that says nothing but that there is nothing to say.
+/// A hint that was computed but carries no information.
 pub const NO_HINT: Hint = 1;
 
-/// Whether a node may be at this address.
+/// Returns whether a node may have this address.
 #[inline]
 pub fn fits(node: *const u8) -> bool {
     !HINTS || (node.addr() as u64) < 1 << ADDRESS_BITS
 }
 
-/// The address of a node, with a hint.
+/// Adds a hint to the address of a node.
 #[inline]
 pub fn with_hint(node: *mut u8, hint: Hint) -> *mut u8 {
     if HINTS {
@@ -40,7 +42,7 @@ pub fn with_hint(node: *mut u8, hint: Hint) -> *mut u8 {
     }
 }
 
-/// The address of a node, and the hint.
+/// Splits a tagged pointer into the address and the hint.
 #[inline(always)]
 pub fn split(child: *mut u8) -> (*mut u8, Hint) {
     if HINTS {
@@ -52,7 +54,7 @@ pub fn split(child: *mut u8) -> (*mut u8, Hint) {
     }
 }
 
-/// The address of a node without the hint.
+/// Returns the address without the hint.
 #[inline(always)]
 pub fn address(child: *mut u8) -> *mut u8 {
     split(child).0
@@ -62,10 +64,10 @@ pub fn address(child: *mut u8) -> *mut u8 {
 mod tests {
     use super::*;
 
-    /// What systems on AArch64 hand out: 48 bits, 52 bits, and tags in the upper byte.
+    /// Addresses as returned by systems on AArch64: 48 bits, 52 bits, and tags in the upper byte.
     #[cfg(not(target_arch = "x86_64"))]
     #[test]
-    fn every_address_is_taken_as_it_is() {
+    fn every_address_is_accepted_unchanged() {
         for at in [
             0xFFFF_FFFF_FFF0,
             0xF_FFFF_FFFF_FFF0,
@@ -88,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_and_its_hint_are_told_apart() {
+    fn an_address_and_its_hint_are_separated() {
         for at in [0, 16, 48, 0x7FFF_FFFF_FFF0, ADDRESS as usize - 12] {
             let node = std::ptr::without_provenance_mut::<u8>(at);
             for hint in [0, NO_HINT, 2, 3, 0x2_AAAA, (1 << HINT_BITS) - 1] {

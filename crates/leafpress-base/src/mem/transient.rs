@@ -1,19 +1,19 @@
-//! Bytes for a moment.
+//! Short-lived buffers that are mapped directly.
 //!
-//! Training a dictionary takes some megabytes that are gone when it is done, more than a small tree holds. Allocators keep what is freed for the
-//! next that asks, often for the thread that freed it, so that a process which trains once holds them for good. These go back to
-//! the system at once.
+//! Training a dictionary takes some megabytes temporarily, more than a small tree holds. Allocators keep freed memory
+//! for later requests, often per thread, so that a process which trains once would hold it for good. These buffers are
+//! returned to the system at once.
 
 use crate::mem::mapping::{Mapping, page_bytes};
 
-/// Bytes written one behind the other, in room that was asked for at the start.
+/// An append-only buffer with a fixed capacity.
 pub struct Transient {
     room: Option<Mapping>,
     len: usize,
 }
 
 impl Transient {
-    /// Room for `bytes`; [`None`] when there is no memory.
+    /// Creates a buffer with room for `bytes`; [`None`] when there is no memory.
     pub fn with_capacity(bytes: usize) -> Option<Self> {
         let room = match bytes {
             0 => None,
@@ -30,7 +30,8 @@ impl Transient {
         if bytes.len() > room.byte_len() - self.len {
             return false;
         }
-        // SAFETY: the room is ours alone, writable, and reaches at least as far behind `len`, which is never beyond it.
+        // SAFETY: the mapping is owned by this buffer, writable, and has room for the bytes after `len`, as checked
+        // above.
         unsafe {
             let to = room.start().add(self.len);
             to.copy_from_nonoverlapping(std::ptr::NonNull::from(bytes).cast(), bytes.len());
@@ -39,23 +40,23 @@ impl Transient {
         true
     }
 
-    /// All of the room, zeroes where nothing was written, as what was written.
+    /// Returns the whole capacity; bytes that were not written are zero.
     pub fn whole(&mut self) -> &mut [u8] {
         match &self.room {
             None => &mut [],
             Some(room) => {
                 self.len = room.byte_len();
-                // SAFETY: the room is ours alone for the borrow, and the system gave it filled with zeroes.
+                // SAFETY: the mapping is borrowed exclusively, and the system initialised it with zeroes.
                 unsafe { std::slice::from_raw_parts_mut(room.start().as_ptr(), room.byte_len()) }
             }
         }
     }
 
-    /// What was written.
+    /// Returns the written bytes.
     pub fn bytes(&self) -> &[u8] {
         match &self.room {
             None => &[],
-            // SAFETY: the first `len` bytes were written, and are written to no more as long as they are borrowed.
+            // SAFETY: the first `len` bytes were written, and cannot be written while they are borrowed.
             Some(room) => unsafe { std::slice::from_raw_parts(room.start().as_ptr(), self.len) },
         }
     }

@@ -1,27 +1,28 @@
-//! The memory that training a dictionary leaves behind in the program's allocator.
+//! Returning the memory that dictionary training leaves in the program's allocator.
 //!
-//! zstd's trainer takes some ten megabytes for a moment, more than a tree of a hundred thousand small records holds. glibc keeps
-//! them for the thread that trains: by now its threshold for mapping a block by itself has risen above their size, and the end of
-//! a thread's arena is given back only when it has grown past twice that.
+//! zstd's trainer takes some ten megabytes temporarily, more than a tree of a hundred thousand small records holds.
+//! glibc keeps them for the thread that trains: by then its threshold for mapping a block separately has risen above
+//! their size, and the end of a thread's arena is returned only when it has grown past twice that.
 
-/// Gives that memory back to the system. Does nothing where the C library is another.
+/// Returns that memory to the system. Does nothing with other C libraries.
 pub fn return_working_memory() {
     return_large_blocks();
     return_freed();
 }
 
-/// The same of what is in large pieces, without a look at all of the allocator, which other threads would wait for.
+/// Returns only large free blocks, without the scan of the whole allocator that other threads would wait for.
 pub fn return_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
     {
         const PAGE_BYTES: usize = 4096;
 
-        /// The longest block, and two each of halves of it: those below the threshold, whatever that is now, are together longer than what
-        /// is left at the arena's end, which is less than twice the threshold.
+        /// The longest block, and two each of its successive halves: those below the threshold, whatever that is now,
+        /// are together longer than the rest at the arena's end, which is less than twice the threshold.
         const LONGEST_BYTES: usize = 16 << 20;
         const BLOCKS: usize = 18;
 
-        // SAFETY: blocks are allocated, told to the system as not needed by their whole pages, which nobody has written to, and freed.
+        // SAFETY: only whole pages of blocks that were allocated here, never written, are advised away before the
+        // blocks are freed.
         unsafe {
             let blocks: [_; BLOCKS] = std::array::from_fn(|number| {
                 let bytes = LONGEST_BYTES >> (number / 2);
@@ -40,10 +41,10 @@ pub fn return_large_blocks() {
     }
 }
 
-/// Gives what the allocator has free back to the system. Does nothing where the C library is another.
+/// Returns the allocator's free memory to the system. Does nothing with other C libraries.
 pub fn return_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
-    // SAFETY: it frees what nobody uses.
+    // SAFETY: the call only releases memory that is free.
     unsafe {
         libc::malloc_trim(0);
     }

@@ -1,11 +1,12 @@
-//! Epochs: when what was unlinked from the tree may be freed.
+//! Epoch-based reclamation: when a node that was unlinked from the tree may be freed.
 //!
-//! A thread that begins an operation notes the epoch in a slot of its own, and takes the note away at the end. An epoch that begins after a
-//! node was unlinked is one in which nobody finds it any more; when no slot has an older one, nobody reads it either (Fraser, "Practical
-//! lock-freedom", 2004, section 5.2.3).
+//! A thread that begins an operation stores the current epoch in its own slot, and clears the slot at the end. In an
+//! epoch that begins after a node was unlinked no thread can find the node any more; when no slot holds an older epoch,
+//! no thread reads it either (Fraser, "Practical lock-freedom", 2004, section 5.2.3).
 //!
-//! The note comes before all that the operation reads: a barrier, the only one of an operation that writes nothing. The other way, which spares it
-//! and has whoever frees send a barrier to all threads instead (`membarrier`), interrupts them, which took two writers a twelfth of their time.
+//! The slot is stored before all reads of the operation, with a full barrier: the only one of an operation that writes
+//! nothing. The asymmetric alternative, where the freeing thread sends a barrier to all threads (`membarrier`),
+//! interrupts them, which cost two writers a twelfth of their throughput.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -16,14 +17,14 @@ use std::sync::atomic::fence;
 
 use crate::sync::AtomicU64;
 
-/// In the slot of a thread that is at no operation.
+/// Slot value of a thread that is outside any operation.
 const OUTSIDE: u64 = 0;
 
-/// The epoch that it is, on cache lines of its own.
+/// The global epoch, on cache lines of its own.
 #[repr(align(128))]
 pub struct Epochs {
     now: AtomicU64,
-    /// Whoever leaves an operation that began before this epoch is to free what waits for it.
+    /// A thread that leaves an operation that began before this epoch frees the garbage that waits for it.
     left_over: AtomicU64,
 }
 
@@ -35,21 +36,24 @@ impl Epochs {
         }
     }
 
-    /// Begins an epoch and returns it: threads that note it, or a later one, find nothing that was unlinked before the call.
+    /// Begins an epoch and returns it: threads that store it, or a later one, find nothing that was unlinked before the
+    /// call.
     pub fn begin(&self) -> u64 {
-        // Between what was unlinked and the look at the slots, as between a thread's note and its first look at the tree: of two
-        // barriers one comes first, and the side of the other sees what was written before it.
+        // Orders the unlinking before the scan of the slots, as the barrier in `enter` orders a thread's slot before
+        // its first read of the tree: of the two barriers one comes first, and the other side sees what was written
+        // before it.
         #[cfg(not(shuttle))]
         fence(Ordering::SeqCst);
         self.now.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Leaves what was unlinked before `epoch` began to the threads that are in the way. One that is leaving just now may not notice.
+    /// Leaves garbage that was unlinked before `epoch` began to the threads that still block it. One that is just
+    /// leaving may not notice.
     pub fn leave_over(&self, epoch: u64) {
         self.left_over.store(epoch, Ordering::SeqCst);
     }
 
-    /// What was left over waits for `epoch` now, or no longer.
+    /// Sets the epoch that the left-over garbage waits for; `None` if there is none.
     pub fn left_over_waits_for(&self, epoch: Option<u64>) {
         if self.left_over.load(Ordering::Relaxed) != OUTSIDE {
             self.left_over.store(epoch.unwrap_or(OUTSIDE), Ordering::SeqCst);
@@ -57,17 +61,18 @@ impl Epochs {
     }
 }
 
-/// A thread's note.
+/// A thread's slot.
 pub struct Slot {
     noted: AtomicU64,
-    /// Operations of the thread within each other. Only the thread itself looks.
+    /// Nesting depth of the thread's operations. Only the thread itself accesses it.
     depth: Cell<u32>,
-    /// Whether the thread has something to do when it is out of all of them.
+    /// Whether the thread has deferred work for the end of its outermost operation.
     due: Cell<bool>,
 }
 
-// SAFETY: the cells are touched by the slot's own thread alone: of other threads' slots nothing but `is_in_the_way` is asked. A thread has its own
-// from `PerThread::get_or_default`, or from a guard, which stays with its thread.
+// SAFETY: the cells are accessed only by the slot's own thread: for other threads' slots only `is_in_the_way` and
+// `is_outside` are called. A thread gets its own slot from `PerThread::get_or_default`, or from a guard, which is not
+// `Send`.
 unsafe impl Sync for Slot {}
 
 impl Default for Slot {
@@ -87,14 +92,14 @@ impl Slot {
         let depth = self.depth.get();
         self.depth.set(depth + 1);
         if depth == 0 {
-            // With an epoch that is over by now the thread is in the way of more than it need be, and of nothing for too short.
+            // A stale epoch is safe: it only delays reclamation.
             self.note(epochs.now.load(Ordering::Acquire));
         }
     }
 
     #[inline(always)]
     fn note(&self, epoch: u64) {
-        // On x86-64 an exchange is a barrier, and cheaper than one on its own.
+        // On x86-64 an exchange is a full barrier, and cheaper than a store and a fence.
         #[cfg(all(target_arch = "x86_64", not(miri), not(shuttle)))]
         {
             self.noted.swap(epoch, Ordering::SeqCst);
@@ -102,7 +107,7 @@ impl Slot {
         }
         #[cfg(all(any(not(target_arch = "x86_64"), miri), not(shuttle)))]
         {
-            // Whoever sees this note in place of an older one frees what the operations before it read.
+            // Release: a thread that sees this epoch instead of an older one may free what the earlier operations read.
             self.noted.store(epoch, Ordering::Release);
             fence(Ordering::SeqCst);
         }
@@ -110,7 +115,8 @@ impl Slot {
         self.noted.store(epoch, Ordering::SeqCst);
     }
 
-    /// Ends an operation. Returns whether it was the outermost and something is due, and whether it was and something is left over to this thread.
+    /// Ends an operation. Returns whether it was the outermost one and deferred work is due, and whether it was the
+    /// outermost one and garbage was left over to this thread.
     #[inline(always)]
     pub fn leave(&self, epochs: &Epochs) -> (bool, bool) {
         let depth = self.depth.get() - 1;
@@ -119,30 +125,31 @@ impl Slot {
             return (false, false);
         }
         let noted = self.noted.load(Ordering::Relaxed);
-        // What was read was read before.
+        // Release: all reads of the operation happen before this store.
         self.noted.store(OUTSIDE, Ordering::Release);
         (self.due.take(), noted < epochs.left_over.load(Ordering::Relaxed))
     }
 
-    /// Has the outermost operation's `leave` say that something is due.
+    /// Makes the outermost operation's `leave` report deferred work.
     pub fn at_leave(&self) {
         self.due.set(true);
     }
 
-    /// Whether the thread is at no operation, and will see what was written before this was asked when it begins one.
+    /// Returns whether the thread is outside any operation; if so, it will see what was written before this call when
+    /// it begins one.
     #[cfg(not(shuttle))]
     pub fn is_outside(&self) -> bool {
-        // As between a thread's note and what it looks at then: see `Epochs::begin`.
+        // Pairs with the barrier between a thread's slot and its first read: see `Epochs::begin`.
         fence(Ordering::SeqCst);
         self.noted.load(Ordering::SeqCst) == OUTSIDE
     }
 
-    /// Whether this thread is at an operation.
+    /// Returns whether this thread is inside an operation.
     pub fn is_inside(&self) -> bool {
         self.depth.get() > 0
     }
 
-    /// Whether the thread may read what was unlinked before `epoch` began.
+    /// Returns whether the thread may read nodes that were unlinked before `epoch` began.
     pub fn is_in_the_way(&self, epoch: u64) -> bool {
         let noted = self.noted.load(Ordering::Acquire);
         noted != OUTSIDE && noted < epoch

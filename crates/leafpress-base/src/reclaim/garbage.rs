@@ -1,17 +1,19 @@
-//! Nodes that were unlinked from the tree, until they are freed.
+//! Garbage: nodes that were unlinked from the tree and are not freed yet.
 
 use std::ptr::NonNull;
 
 use crate::mem::node::NodeHeader;
 
-/// Retired nodes of one thread that are flushed, whatever they hold. Tools that try orders of steps have few.
+/// Number of retired nodes of one thread at which they are flushed, whatever their size. It is small under model
+/// checkers, whose runs are short.
 const FLUSH_NODES: usize = if cfg!(any(shuttle, miri)) { 2 } else { 256 };
 
-/// What the retired nodes of one thread hold at most when they are flushed. With less the lines that all threads look at go to and fro between their cores:
-/// half of it took two writers 3% longer. With more what is freed has left the nearer caches, and more is held.
+/// Bytes of retired nodes of one thread at which they are flushed. With less, the shared cache lines move between cores
+/// more often: half of it slowed two writers down by 3%. With more, freed memory has left the nearer caches, and more
+/// garbage is held.
 pub(super) const FLUSH_BYTES: i64 = 256 << 10;
 
-/// A list of retired nodes, linked through their headers: taking one in needs no memory.
+/// A list of retired nodes, linked through their headers, so that adding one needs no memory.
 #[derive(Default)]
 pub struct GarbageBag {
     ends: Option<(NonNull<NodeHeader>, NonNull<NodeHeader>)>,
@@ -19,17 +21,18 @@ pub struct GarbageBag {
     bytes: i64,
 }
 
-// SAFETY: the nodes are unlinked and owned by this list alone; any thread may hand them on.
+// SAFETY: the nodes are unlinked and owned by this list alone; any thread may free them.
 unsafe impl Send for GarbageBag {}
 
 impl GarbageBag {
-    /// Adds a node that holds so many bytes.
+    /// Adds a node that holds `held` bytes.
     ///
     /// # Safety
     /// The node is unlinked and in no other list.
     pub unsafe fn push(&mut self, node: NonNull<u8>, held: i64) {
         let node = node.cast::<NodeHeader>();
-        // SAFETY: the list owns its nodes, and nobody else looks at their links.
+        // SAFETY: the list owns its nodes (the caller guarantees that for the new one), and nothing else accesses their
+        // links.
         unsafe {
             node.as_ref().link(None);
             if let Some((_, last)) = self.ends {
@@ -46,7 +49,7 @@ impl GarbageBag {
             return;
         };
         if let Some((_, last)) = self.ends {
-            // SAFETY: as in `push`.
+            // SAFETY: the list owns its last node, and nothing else accesses its link.
             unsafe { last.as_ref() }.link(Some(other_first));
         }
         self.ends = Some((self.ends.map_or(other_first, |(first, _)| first), other_last));
@@ -58,34 +61,34 @@ impl GarbageBag {
         self.ends.is_none()
     }
 
-    /// Whether it is time to hand them on.
+    /// Returns whether the nodes should be flushed.
     pub fn is_much(&self, flush_bytes: i64) -> bool {
         self.bytes >= flush_bytes || self.nodes >= FLUSH_NODES
     }
 
-    /// The nodes, each of which may be freed before the next one is asked for.
+    /// Returns the nodes; each may be freed before the next one is requested.
     pub fn into_nodes(self) -> impl Iterator<Item = NonNull<u8>> {
         let mut next = self.ends.map(|(first, _)| first);
         std::iter::from_fn(move || {
             let node = next?;
-            // SAFETY: the list owned the node, and it has not been handed out yet.
+            // SAFETY: the list owned the node, and it has not been returned yet.
             next = unsafe { node.as_ref() }.next();
             Some(node.cast())
         })
     }
 }
 
-/// What threads have flushed: nodes that wait for readers to leave, and nodes whose turn to wait has yet to come.
+/// The flushed garbage of all threads: nodes that wait for readers to leave, and nodes that wait for the next epoch.
 #[derive(Default)]
 pub struct FlushedGarbage {
     waiting: GarbageBag,
-    /// The epoch that began after all that waits was unlinked.
+    /// The epoch that began after all waiting nodes were unlinked.
     since: u64,
     fresh: GarbageBag,
 }
 
 impl FlushedGarbage {
-    /// What all that waits holds.
+    /// Returns the bytes of all waiting nodes.
     pub fn bytes(&self) -> i64 {
         self.waiting.bytes + self.fresh.bytes
     }
@@ -98,12 +101,13 @@ impl FlushedGarbage {
         self.waiting.is_empty() && self.fresh.is_empty()
     }
 
-    /// The epoch that what waits waits for, if something does.
+    /// Returns the epoch that the waiting nodes wait for, if there are any.
     pub fn waits_for(&self) -> Option<u64> {
         (!self.waiting.is_empty()).then_some(self.since)
     }
 
-    /// Takes out what nobody reads any more. `begin` begins an epoch, and `is_quiescent` says whether no thread is in the way of what was unlinked before it.
+    /// Takes out the nodes that no thread reads any more. `begin` begins an epoch, and `is_quiescent` returns whether
+    /// no thread may read nodes that were unlinked before the given epoch.
     pub fn take_free(&mut self, begin: impl Fn() -> u64, is_quiescent: impl Fn(u64) -> bool) -> GarbageBag {
         let mut free = GarbageBag::default();
         while !self.is_empty() {

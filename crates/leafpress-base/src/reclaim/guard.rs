@@ -1,4 +1,4 @@
-//! An operation on the tree, during which nothing that it may read is freed; and nodes that it unlinks.
+//! Guards: operations on the tree, during which no node that they may read is freed; and the retirement of nodes.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -9,7 +9,8 @@ use crate::reclaim::local::LocalHandle;
 use crate::reclaim::node_heap::NodeHeap;
 use crate::sync::AtomicPtr;
 
-/// While it is there, the nodes that this thread finds in the tree stay, unlinked or not. It stays with its thread.
+/// A guard. While it exists, the nodes that this thread finds in the tree are not freed, unlinked or not. It is not
+/// `Send`.
 pub struct Guard<'m> {
     memory: &'m NodeHeap,
     local: &'m LocalHandle,
@@ -17,10 +18,10 @@ pub struct Guard<'m> {
 }
 
 impl NodeHeap {
-    /// A guard for whoever alone has the tree, which needs no memory.
+    /// Creates a guard without allocating memory, for a thread with exclusive access to the tree.
     ///
     /// # Safety
-    /// No other thread uses the tree, or will before the guard is dropped.
+    /// No other thread uses the tree until the guard is dropped.
     pub unsafe fn enter_alone(&self) -> Guard<'_> {
         self.common.slot.enter(&self.epochs);
         Guard {
@@ -30,10 +31,10 @@ impl NodeHeap {
         }
     }
 
-    /// Begins an operation; one may begin within another.
+    /// Begins an operation; operations may nest.
     ///
     /// # Errors
-    /// [`OutOfMemory`], only where the thread never began one before.
+    /// [`OutOfMemory`], only in the first operation of a thread.
     #[inline]
     pub fn enter(&self) -> Result<Guard<'_>, OutOfMemory> {
         let local = self.local()?;
@@ -45,12 +46,14 @@ impl NodeHeap {
         })
     }
 
-    /// Takes a node that was unlinked. It is freed when no reader is in its way, and others are to be freed with it.
+    /// Retires a node that was unlinked. It is freed, in a batch, when no reader can access it any more.
     ///
     /// # Safety
-    /// `node` came from [`NodeHeap::allocate`], of the guard's memory, threads that enter from now on cannot reach it, and it is retired once.
+    /// `node` came from [`NodeHeap::allocate`], of the guard's memory, threads that enter from now on cannot reach it,
+    /// and it is retired once.
     pub unsafe fn retire(node: NonNull<u8>, guard: &Guard<'_>) {
-        // SAFETY: as the caller promises; a guard stays with its thread.
+        // SAFETY: the caller guarantees that the node is unlinked and retired once; a guard is not `Send`, so `local`
+        // is the calling thread's.
         unsafe { guard.local.retire(node, guard.memory.flush_bytes()) };
     }
 }
@@ -58,11 +61,12 @@ impl NodeHeap {
 impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Outside: else this thread itself would be in the way.
+        // After leaving, since this thread itself would block reclamation otherwise.
         match self.local.slot.leave(&self.memory.epochs) {
             (false, false) => {}
             (true, _) => self.memory.flush(self.local),
-            // Without what this thread has retired: it would be left over in its turn, as long as threads retire.
+            // Without this thread's own retired nodes: they would be left over in turn, as long as threads retire
+            // nodes.
             (false, true) => self.memory.free_left_over(),
         }
     }

@@ -1,4 +1,4 @@
-//! When memory that readers may still look at is freed: epochs, guards, garbage, what a thread keeps, and what is held and what waits.
+//! Epoch-based reclamation: epochs, guards, garbage, per-thread state, and the accounting of nodes.
 
 #[allow(unsafe_code)]
 mod epoch;

@@ -1,7 +1,7 @@
-//! Node memory: allocation with its slack known, and what is held of each kind.
+//! Node memory: allocation and accounting by kind, slack included.
 //!
-//! Every node (leaf, inner node, landing buffer, large value, interpolation index) is one allocation that begins with its [`NodeHeader`], so that a
-//! node can be freed and accounted for by whichever thread reclaims it.
+//! Every node (leaf, inner node, landing buffer, large value, interpolation index) is one allocation that begins with
+//! its [`NodeHeader`], so that any thread can free it and account for it.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
@@ -21,48 +21,52 @@ use crate::sync::{Patience, PerThread};
 /// The largest node: a large value of 64 MiB, stored raw, and its header.
 const MAX_NODE_BYTES: usize = (64 << 20) + 4096;
 
-/// How often whoever wants something to be freed at once waits for readers. The model checker is to see them outlast that.
+/// Number of times that a thread which needs garbage freed waits for readers. It is small in the model checker, which
+/// then also explores readers that stay longer.
 pub const MAX_WAITS: u32 = if cfg!(shuttle) { 2 } else { 100 };
 
-/// What waits to be freed is at most one part in so many of what nodes hold, within bounds, before writers wait for it.
+/// Divisor of the live bytes that bounds the garbage, within limits, before writers wait for reclamation
+/// (backpressure).
 const LIVE_FOR_GARBAGE: i64 = 64;
 const MIN_GARBAGE_BYTES: i64 = 512 << 10;
 const MAX_GARBAGE_BYTES: i64 = 4 << 20;
 
-/// What threads have retired and not flushed is at most one part in so many of what the tree may hold.
+/// Divisor of the tree's memory limit that bounds the retired nodes that threads have not flushed.
 const BATCHES_DIVISOR: i64 = 32;
 
-/// How long a writer waits for what it has replaced to be freed. Every time it has retired as much as is flushed: behind a reader that stays
-/// for long, writers so retire little more than 10 MB a second.
+/// How long a writer waits for its garbage to be freed, once per flushed batch: behind a long-running reader a writer
+/// thus retires little more than 10 MB a second.
 const MAX_WAIT: Duration = Duration::from_millis(20);
 
-/// What is held is looked at again, up to so many times, where nodes were made meanwhile: of more bytes than one part in so many of what nodes
-/// hold, and than these.
+/// [`NodeHeap::held`] repeats its sums up to `MAX_LOOKS` times where nodes were allocated meanwhile: of more bytes than
+/// a fraction of the live bytes, and than a minimum.
 const MAX_LOOKS: usize = 4;
 const LIVE_FOR_SEEN_TWICE: u64 = 128;
 const MIN_SEEN_TWICE_BYTES: u64 = 128 << 10;
 
-/// When what a thread has retired is freed, as far as no reader is in the way.
+/// When the nodes that a thread has retired are flushed, and freed as far as no reader blocks them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Flush {
-    /// When it has become much, so that threads seldom look at each other's lines.
+    /// In batches, so that threads seldom access shared cache lines.
     #[default]
     InBatches,
-    /// When the operation that retired it is over.
+    /// At the end of the operation that retired them.
     AtOnce,
 }
 
-/// A tree's nodes: where they come from and go to, and what they hold, by kind, summed over threads.
+/// A tree's node memory: the allocator, and the bytes by kind, summed over threads.
 pub struct NodeHeap {
     local: PerThread<LocalHandle>,
-    /// The sums of threads that there was no memory for cells of their own for. Only who alone has the tree enters with it.
+    /// Counters of threads for which no per-thread state could be allocated. Only a thread with exclusive access enters
+    /// with it.
     pub(super) common: LocalHandle,
     /// The epochs that decide when retired nodes are freed.
     pub epochs: Epochs,
     flushed: sync::Mutex<FlushedGarbage>,
     flush: Flush,
-    /// What the nodes that a thread has retired hold when they are flushed, of the threads whose numbers are below `batching`. Others are so
-    /// many that even small batches would be much: what they retire is flushed at once.
+    /// Bytes at which a thread's retired nodes are flushed, for threads with numbers below `batching`. Beyond these,
+    /// threads are so numerous that even small batches would be too much in total: their retired nodes are flushed at
+    /// once.
     batch_bytes: AtomicI64,
     batching: AtomicUsize,
     heap: Heap,
@@ -77,7 +81,7 @@ pub struct Held {
     pub nodes: [u64; KINDS],
     /// Bytes of retired nodes that are not freed yet.
     pub retired: u64,
-    /// Room that the heap has and no node uses.
+    /// Bytes of the heap that no node uses.
     pub free: u64,
 }
 
@@ -94,7 +98,7 @@ impl Held {
 }
 
 impl NodeHeap {
-    /// Whether there are holes to be closed.
+    /// Whether the heap supports defragmentation.
     pub const CAN_BE_DEFRAGMENTED: bool = cfg!(all(feature = "node-heap", unix, not(miri)));
 
     /// Creates a heap without nodes.
@@ -111,7 +115,8 @@ impl NodeHeap {
         }
     }
 
-    /// Bounds what threads have retired and not flushed by what the tree may hold, of which so many threads take an equal part.
+    /// Bounds the retired nodes that threads have not flushed by the tree's memory limit, of which `threads` threads
+    /// get equal shares.
     pub fn fit_batches(&self, memory_bytes: u64, threads: usize) {
         let most = i64::try_from(memory_bytes).unwrap_or(i64::MAX) / BATCHES_DIVISOR;
         let batch = most / i64::try_from(threads.max(1)).unwrap_or(i64::MAX);
@@ -119,7 +124,7 @@ impl NodeHeap {
         self.batching.store(threads, Ordering::Relaxed);
     }
 
-    /// What the nodes that the calling thread has retired hold when they are flushed.
+    /// Returns the bytes at which the calling thread's retired nodes are flushed.
     pub(super) fn flush_bytes(&self) -> i64 {
         let is_batching = || thread_number().is_some_and(|number| number < self.batching.load(Ordering::Relaxed));
         match self.flush {
@@ -128,14 +133,14 @@ impl NodeHeap {
         }
     }
 
-    /// The calling thread's.
+    /// Returns the calling thread's state.
     #[inline]
     pub fn local(&self) -> Result<&LocalHandle, OutOfMemory> {
         let bytes = size_of::<LocalHandle>();
         self.local.get_or_make().ok_or(OutOfMemory { bytes })
     }
 
-    /// Counts nodes of a kind, which hold so many bytes more or less. Where there is no memory for a thread's own cells those of all serve.
+    /// Adds to the counters of a kind. If there is no memory for a thread's own counters, the common ones are used.
     fn count(&self, kind: usize, nodes: i64, live: i64, retired: i64) {
         match self.local() {
             Ok(local) => local.count(kind, nodes, live, retired),
@@ -147,7 +152,7 @@ impl NodeHeap {
         self.local.iter().chain([&self.common])
     }
 
-    /// Allocates a node of `bytes` (its header included), 16-byte aligned, uninitialised behind the header.
+    /// Allocates a node of `bytes` (its header included), 16-byte aligned, uninitialised after the header.
     ///
     /// # Safety
     /// `self` outlives the node.
@@ -155,7 +160,7 @@ impl NodeHeap {
         debug_assert!((size_of::<NodeHeader>()..=MAX_NODE_BYTES).contains(&bytes));
         let (pointer, part) = self.heap.allocate(bytes).ok_or(OutOfMemory { bytes })?;
         if !tagged_ptr::fits(pointer.as_ptr()) {
-            // SAFETY: the block came from the line above.
+            // SAFETY: the block was allocated above with this length and part, and is not used.
             unsafe { self.heap.free(pointer, bytes, part) };
             return Err(OutOfMemory { bytes });
         }
@@ -166,7 +171,7 @@ impl NodeHeap {
             part,
         };
         let held = header.held();
-        // SAFETY: the allocation is at least a header long and aligned to 16.
+        // SAFETY: the allocation is at least a header long and aligned to 16 bytes.
         unsafe { pointer.cast::<NodeHeader>().write(header) };
         self.count(kind as usize, 1, held, 0);
         Ok(pointer)
@@ -177,7 +182,8 @@ impl NodeHeap {
     /// # Safety
     /// `node` came from [`NodeHeap::allocate`], was not retired, and is not used again.
     pub unsafe fn free(node: NonNull<u8>) {
-        // SAFETY: a node begins with its header, which says its memory until it is retired, and its memory outlives it.
+        // SAFETY: a node begins with its header, which refers to its heap until the node is retired, and the heap
+        // outlives the node.
         unsafe {
             let header = node.cast::<NodeHeader>().as_ref();
             let memory = &*header.memory_or_next.load(Ordering::Relaxed).cast::<NodeHeap>();
@@ -187,7 +193,8 @@ impl NodeHeap {
         }
     }
 
-    /// Frees what this thread has retired, as soon as no reader is in its way: what is in one's way now, with what is flushed next.
+    /// Flushes the nodes that this thread has retired, and frees what no reader blocks; the rest is freed at a later
+    /// flush.
     #[cold]
     pub fn flush(&self, local: &LocalHandle) {
         let retired = local.take_retired();
@@ -197,18 +204,18 @@ impl NodeHeap {
         }
     }
 
-    /// What waits to be freed of what was flushed.
+    /// Returns the bytes of flushed nodes that are not freed yet.
     fn garbage_bytes(&self) -> i64 {
         self.flushed.lock().bytes()
     }
 
-    /// What may wait to be freed before those who retire more wait as well.
+    /// Returns the bytes of garbage above which threads that retire nodes wait.
     fn garbage_limit(&self) -> i64 {
         (self.live_bytes() / LIVE_FOR_GARBAGE).clamp(MIN_GARBAGE_BYTES, MAX_GARBAGE_BYTES)
     }
 
-    /// Waits for those who are in the way of what was flushed: most of the time other writers that lost their processor, which they get
-    /// the sooner. Not for ever, since one may be a reader that itself waits for this thread.
+    /// Waits for the threads that block the flushed garbage: mostly other writers that were preempted, which get the
+    /// processor sooner this way. The wait is bounded, since one may be a reader that itself waits for this thread.
     #[cold]
     fn wait_for_garbage(&self) {
         let end = Instant::now() + MAX_WAIT;
@@ -228,8 +235,8 @@ impl NodeHeap {
         }
     }
 
-    /// Frees what all threads have retired. What a reader stays in the way of is freed when it leaves, or, if it leaves in the very
-    /// moment in which it is left to it, with what is flushed next.
+    /// Frees the retired nodes of all threads. Nodes that a reader blocks are freed when it leaves, or, if it leaves
+    /// while they are being left to it, at the next flush.
     pub fn reclaim_all(&self) {
         let mut retired = GarbageBag::default();
         for local in self.all_locals() {
@@ -237,7 +244,7 @@ impl NodeHeap {
         }
         let mut waits_for = self.free_quiescent(retired);
         let mut patience = Patience::default();
-        // What was flushed before, and then what was taken above.
+        // First the earlier flushed nodes, then the ones taken above.
         let mut turns = 2;
         for wait in 0..MAX_WAITS {
             let Some(epoch) = waits_for else { return };
@@ -254,29 +261,31 @@ impl NodeHeap {
         }
     }
 
-    /// Leaves what waits to the threads that are in the way of it.
+    /// Leaves the waiting nodes to the threads that block them.
     fn leave_over(&self) {
         let flushed = self.flushed.lock();
-        // Others may have freed what waited meanwhile: a thread in the way of what waits now would not notice an older epoch.
+        // Other threads may have freed the waiting nodes meanwhile: a thread that blocks the current ones would not
+        // notice an older epoch.
         if let Some(epoch) = flushed.waits_for() {
             self.epochs.leave_over(epoch);
         }
     }
 
-    /// Frees what was left over to this thread.
+    /// Frees the nodes that were left over to this thread.
     #[cold]
     pub fn free_left_over(&self) {
         self.free_quiescent(GarbageBag::default());
     }
 
-    /// Frees what nobody reads of what was flushed, `retired` included. Returns the epoch that the rest waits for.
+    /// Frees the flushed nodes, `retired` included, that no thread reads. Returns the epoch that the rest waits for.
     fn free_quiescent(&self, retired: GarbageBag) -> Option<u64> {
         let (free, waits_for) = {
             let mut flushed = self.flushed.lock();
             flushed.add(retired);
             let begin = || {
                 let epoch = self.epochs.begin();
-                // Before the look at who is in the way, so that of those who are not seen to leave hardly one does not see this.
+                // Stored before the scan of the slots, so that a thread which the scan sees inside an operation most
+                // likely sees this when it leaves.
                 self.epochs.left_over_waits_for(Some(epoch));
                 epoch
             };
@@ -286,7 +295,8 @@ impl NodeHeap {
             (free, waits_for)
         };
         for node in free.into_nodes() {
-            // SAFETY: no thread can reach the node any more; but for its link its header is as it was made.
+            // SAFETY: no thread can reach the node any more; apart from its link its header is unchanged since
+            // allocation.
             unsafe {
                 let header = node.cast::<NodeHeader>().as_ref();
                 let (asked, part) = (header.asked(), header.part);
@@ -297,47 +307,48 @@ impl NodeHeap {
         waits_for
     }
 
-    /// Whether the thread with that place is at no operation. If so, it sees what the caller has written before when it begins one.
+    /// Returns whether the thread at that place is outside any operation. If so, it sees what the caller has written
+    /// before when it begins one.
     #[cfg(not(shuttle))]
     pub fn is_outside(&self, place: Place) -> bool {
         self.local.at(place).is_none_or(|local| local.slot.is_outside())
     }
 
-    /// The model checker's threads have one context in common.
+    /// Returns false: the threads of the model checker share one context.
     #[cfg(shuttle)]
     pub fn is_outside(&self, _place: Place) -> bool {
         false
     }
 
-    /// What is kept for each thread.
+    /// Returns the bytes of per-thread state.
     #[cfg(not(shuttle))]
     pub fn locals_bytes(&self) -> u64 {
         self.local.held_bytes() as u64
     }
 
-    /// The same, which the model checker does not ask for.
+    /// Returns 0: the model checker does not use this figure.
     #[cfg(shuttle)]
     pub fn locals_bytes(&self) -> u64 {
         0
     }
 
-    /// Whether the calling thread is at an operation.
+    /// Returns whether the calling thread is inside an operation.
     pub fn is_inside(&self) -> bool {
         self.local.get().is_some_and(|local| local.slot.is_inside())
     }
 
-    /// Whether no thread reads what was unlinked before `epoch` began.
+    /// Returns whether no thread reads nodes that were unlinked before `epoch` began.
     pub fn is_quiescent(&self, epoch: u64) -> bool {
         !self.local.iter().any(|local| local.slot.is_in_the_way(epoch))
     }
 
-    /// Whether a node of so many bytes is from a part of the heap, and not from the system.
+    /// Returns whether a node of `bytes` is allocated from a part of the heap, and not directly from the system.
     pub fn can_be_moved(bytes: usize) -> bool {
         heap::can_be_moved(bytes)
     }
 
-    /// A part of the heap that leaves are moved to. For a thread that replaces all leaves, from the first to the last: what is left of
-    /// the old ones' room is then in one piece.
+    /// Returns a destination part for defragmentation, for a thread that replaces all leaves in key order: the rest of
+    /// the old leaves' room is then contiguous.
     pub fn defragmentation_part(&self) -> PartName {
         let used = self.heap.defragmentation_part();
         PartName {
@@ -346,56 +357,57 @@ impl NodeHeap {
         }
     }
 
-    /// Whether the holes between nodes have become worth the work of moving leaves together, by a quick estimate.
+    /// Returns whether the holes between nodes are worth a defragmentation, by a quick estimate.
     pub fn is_fragmented(&self) -> bool {
         self.heap.is_fragmented()
     }
 
-    /// The same, slow and exact.
+    /// Returns whether the holes between nodes are worth a defragmentation, measured exactly and slowly.
     pub fn can_be_defragmented(&self) -> bool {
         self.heap.can_be_defragmented()
     }
 
-    /// The same of holes that nodes come and go between.
+    /// Returns whether there are holes between which nodes come and go; see [`Heap::has_holes`].
     pub fn has_holes(&self) -> bool {
         self.heap.has_holes()
     }
 
-    /// Whether nodes are replaced faster than it pays to move them together.
+    /// Returns whether nodes are replaced so fast that defragmentation does not pay.
     pub fn is_rewritten(&self) -> bool {
         self.heap.is_rewritten()
     }
 
-    /// Gives pages that no node uses back to the system, those of `part` excepted, which is being filled.
+    /// Returns free pages to the system, except those of `part`, which is being filled.
     pub fn return_free_but_of(&self, part: &OwnPart) {
         self.heap.return_pages_but_of(part.name.used);
     }
 
-    /// Gives pages that no node uses back to the system. `moved_all` says whether every node was moved to `part`, those excepted that
-    /// have come since.
+    /// Returns free pages to the system. `moved_all` states whether every node was moved to `part`, apart from those
+    /// allocated since.
     pub fn return_free(&self, part: &OwnPart, moved_all: bool) {
         let alone = self.heap.allocated_but_from(part.name.used) == part.name.allocated_elsewhere;
         self.heap.return_pages(moved_all && alone);
         self.heap.moved_to(part.name.used);
     }
 
-    /// Puts what is resident on huge pages where that takes no more memory.
+    /// Collapses resident small pages into huge pages where that takes no more memory.
     pub fn make_huge_pages(&self) {
         self.heap.make_huge_pages();
     }
 
-    /// Bytes of the nodes that are in use.
+    /// Returns the bytes of the nodes in use.
     pub fn live_bytes(&self) -> i64 {
         let live = self.all_locals().flat_map(|local| &local.live);
         live.fold(0, |sum, cell| sum.wrapping_add(cell.load(Ordering::Relaxed)))
     }
 
-    /// Gives all pages that no node uses back to the system.
+    /// Returns all free pages to the system.
     pub fn return_all_free(&self) {
         self.heap.return_pages(false);
     }
 
-    /// How many nodes of a kind are in use, and the bytes they hold: what [`NodeHeap::held`] says, without asking the heap.
+    /// Returns the number of nodes of a kind in use and their bytes: as [`NodeHeap::held`], without a query of the
+    /// heap.
     pub fn live_of(&self, kind: Kind) -> (i64, i64) {
         let of_kind = |cell: &[AtomicI64; KINDS]| cell[kind as usize].load(Ordering::Relaxed);
         let both = self
@@ -406,8 +418,8 @@ impl NodeHeap {
         })
     }
 
-    /// What is held of each kind. Nodes that others move meanwhile may be counted twice or not at all; where these were many it is all
-    /// counted again.
+    /// Returns what is held of each kind. Nodes that other threads move meanwhile may be counted twice or not at all;
+    /// if these were many, the sums are repeated.
     pub fn held(&self) -> Held {
         let mut allocated = self.heap.allocated();
         for _ in 1..MAX_LOOKS {
@@ -442,16 +454,16 @@ impl NodeHeap {
     }
 }
 
-/// A part of the heap that leaves are moved to.
+/// A part of the heap used as the destination of defragmentation.
 #[derive(Clone, Copy)]
 pub struct PartName {
     used: u8,
-    /// Bytes that were ever allocated from other parts before this one was taken.
+    /// Bytes that had been allocated from other parts before this one was chosen.
     allocated_elsewhere: u64,
 }
 
 impl PartName {
-    /// Has the calling thread's nodes come from it until the result is dropped.
+    /// Makes the calling thread allocate from the part until the result is dropped.
     pub fn enter(self) -> OwnPart {
         OwnPart {
             name: self,
@@ -460,19 +472,19 @@ impl PartName {
     }
 }
 
-/// Gives the thread its own part back when dropped.
+/// Restores the thread's own part when dropped.
 pub struct OwnPart {
     name: PartName,
     own: u8,
 }
 
 impl OwnPart {
-    /// Whether a node is from this part.
+    /// Returns whether a node is from this part.
     ///
     /// # Safety
     /// `node` came from [`NodeHeap::allocate`] and is not freed.
     pub unsafe fn has(&self, node: NonNull<u8>) -> bool {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that the node is not freed, so its header is readable.
         unsafe { node.cast::<NodeHeader>().as_ref() }.part == self.name.used
     }
 }
@@ -485,7 +497,7 @@ impl Drop for OwnPart {
 
 impl Drop for NodeHeap {
     fn drop(&mut self) {
-        // With the tree its readers have gone.
+        // The tree is being dropped, so no reader is left.
         self.reclaim_all();
     }
 }

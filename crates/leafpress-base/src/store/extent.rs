@@ -1,4 +1,4 @@
-//! How long a file of pages is, and which of its pages are absent.
+//! The length of a file of pages, and its absent pages.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,21 +8,21 @@ use rangemap::RangeSet;
 
 use super::PageId;
 
-/// The length of a file cut into pages, of which only the last may be short, and the pages in it that are none: removed, or
-/// skipped over when a page was written beyond the end.
+/// The length of a file divided into pages, of which only the last may be short, and its absent pages: removed ones,
+/// and those skipped when a page was written beyond the end.
 pub(super) struct Extent {
     page_bytes: u64,
-    /// Where the last page ends. Changed under the lock of `absent`.
+    /// End of the last page. Changed under the lock of `absent`.
     end: AtomicU64,
-    /// Whether `absent` has anything in it; changed under its lock.
+    /// Whether `absent` is not empty; changed under its lock.
     any_absent: AtomicBool,
     absent: RwLock<RangeSet<PageId>>,
 }
 
-/// What a write does to the file's length.
+/// Effect of a write on the file's length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Nothing.
+    /// No change.
     InPlace,
     /// The last page becomes shorter.
     Shorter,
@@ -33,7 +33,7 @@ pub(super) enum Change {
 }
 
 impl Extent {
-    /// `page_bytes` is not 0.
+    /// Creates the extent of a file of `end` bytes. `page_bytes` is not 0.
     pub(super) fn new(page_bytes: usize, end: u64) -> Self {
         Self {
             page_bytes: page_bytes as u64,
@@ -47,17 +47,18 @@ impl Extent {
         self.end.load(Ordering::Acquire).div_ceil(self.page_bytes)
     }
 
-    /// A page's length, `None` where there is no such page.
+    /// Returns a page's length, `None` where there is no such page.
     pub(super) fn page_bytes(&self, page: PageId) -> Option<usize> {
         let there = self.slot_bytes(page, self.end.load(Ordering::Acquire))?;
-        // Set before the end moves over an absent page, so that a reader who sees the new end sees this too.
+        // The flag is set before the end moves past an absent page, so that a reader that sees the new end sees the
+        // flag too.
         if self.any_absent.load(Ordering::Acquire) && self.absent.read().contains(&page) {
             return None;
         }
         Some(there as usize)
     }
 
-    /// The page's offset in the file, if its end is one too.
+    /// Returns the page's offset in the file, if offset and end are representable.
     pub(super) fn offset(&self, page: PageId) -> Option<u64> {
         let offset = page.checked_mul(self.page_bytes)?;
         // File offsets are signed.
@@ -65,22 +66,23 @@ impl Extent {
         i64::try_from(end).is_ok().then_some(offset)
     }
 
-    /// Bytes of the file's first `end` that are in the page's place, absent or not.
+    /// Returns how many of the file's first `end` bytes lie in the page's slot, absent or not.
     fn slot_bytes(&self, page: PageId, end: u64) -> Option<u64> {
         let offset = self.offset(page)?;
         (offset < end).then(|| (end - offset).min(self.page_bytes))
     }
 
-    /// Whether a page of `len` bytes can be written without changing the file's length.
+    /// Returns whether a page of `len` bytes can be written without changing the file's length.
     fn holds(&self, page: PageId, len: usize) -> bool {
         self.slot_bytes(page, self.end.load(Ordering::Acquire)) == Some(len as u64)
     }
 
-    /// Makes room for a page of `len` bytes, at most a page's, at `offset`. `truncate` cuts the file where the last page becomes
-    /// shorter.
+    /// Makes room for a page of `len` bytes, at most a page's, at `offset`. `truncate` shortens the file where the last
+    /// page becomes shorter.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] where the page would be short and not the last, or follow a short one; what `truncate` says.
+    /// [`io::ErrorKind::InvalidInput`] where the page would be short and not the last, or follow a short one; errors of
+    /// `truncate`.
     pub(super) fn prepare(
         &self,
         page: PageId,
@@ -108,16 +110,16 @@ impl Extent {
         Ok(change)
     }
 
-    /// Whether [`Extent::prepare`] would make room now.
+    /// Checks whether [`Extent::prepare`] would succeed now, without changing anything.
     ///
     /// # Errors
-    /// As [`Extent::prepare`], which changes nothing then.
+    /// As [`Extent::prepare`].
     pub(super) fn check(&self, page: PageId, offset: u64, len: usize) -> io::Result<()> {
         let end = self.end.load(Ordering::Acquire);
         self.change(page, offset, len, end).map(|_| ())
     }
 
-    /// What writing a page of `len` bytes at `offset` changes of a file's length that is `end`.
+    /// Determines the effect of writing a page of `len` bytes at `offset` on a file of length `end`.
     fn change(&self, page: PageId, offset: u64, len: usize, end: u64) -> io::Result<Change> {
         let new_end = offset + len as u64;
         let pages = end.div_ceil(self.page_bytes);
@@ -133,7 +135,7 @@ impl Extent {
                 _ => Ok(Change::Longer { old_end: end, new_end }),
             };
         }
-        // Absent or not: an absent page's place is short only while it is being written.
+        // Whether the page is absent or not: an absent page's slot is short only while it is being written.
         let tail = end % self.page_bytes;
         if tail != 0 {
             return Err(invalid(format!(
@@ -145,7 +147,7 @@ impl Extent {
         Ok(Change::Appended { new_end })
     }
 
-    /// The page is there now.
+    /// Records that the page was written.
     pub(super) fn written(&self, page: PageId) {
         if self.any_absent.load(Ordering::Acquire) && self.absent.read().contains(&page) {
             let mut absent = self.absent.write();
@@ -154,15 +156,16 @@ impl Extent {
         }
     }
 
-    /// A write failed that [`Extent::prepare`] had prepared: the last page is as long as it was, if it still is the last.
+    /// Records that a write prepared by [`Extent::prepare`] failed: the last page gets its old length back, if it still
+    /// is the last.
     ///
-    /// A page that was to be appended stays absent, in the length too: pages after it may be there by now.
+    /// A page that was to be appended stays absent, and the length keeps including it: pages after it may exist by now.
     pub(super) fn failed(&self, change: Change, truncate: impl FnOnce(u64) -> io::Result<()>) {
         let _absent = self.absent.write();
         let end = self.end.load(Ordering::Relaxed);
         match change {
             Change::Longer { old_end, new_end } if end == new_end => {
-                // Where this fails the file has a few bytes more than the store says.
+                // If this fails, the file is a few bytes longer than the store reports.
                 let _ = truncate(old_end);
                 self.end.store(old_end, Ordering::Release);
             }
@@ -171,7 +174,7 @@ impl Extent {
         }
     }
 
-    /// The page is no more. It is one that was there.
+    /// Records that an existing page was removed.
     pub(super) fn removed(&self, page: PageId) {
         let mut absent = self.absent.write();
         absent.insert(page..page + 1);
@@ -182,7 +185,7 @@ impl Extent {
         }
     }
 
-    /// Gives the last page, which is absent, a whole page's place, so that others may follow.
+    /// Extends the slot of the last page, which is absent, to a whole page, so that others may follow.
     fn end_with_whole_place(&self, end: u64) {
         self.end.store(end.next_multiple_of(self.page_bytes), Ordering::Release);
     }
@@ -261,7 +264,7 @@ mod tests {
         assert_eq!(prepare(&extent, 2, 512), Err(io::ErrorKind::InvalidInput));
         extent.failed(appended, |_| Ok(()));
         assert_eq!((extent.len(), extent.page_bytes(1)), (2, None));
-        // Nor one that is written again after it was removed.
+        // A page that is written again after it was removed may not be short either.
         assert_eq!(prepare(&extent, 1, 100), Ok(Change::Shorter));
         assert_eq!(prepare(&extent, 2, 512), Err(io::ErrorKind::InvalidInput));
         extent.written(1);
@@ -276,7 +279,7 @@ mod tests {
         assert_eq!(extent.offset(u64::MAX), None);
         assert_eq!(extent.offset(1 << 52), None);
         assert_eq!(extent.page_bytes(u64::MAX), None);
-        // A gap of any length is one range.
+        // A gap of any length is stored as one range.
         assert_eq!(
             prepare(&extent, 1 << 50, 4096),
             Ok(Change::Appended {

@@ -1,4 +1,4 @@
-//! A store that is slower and less reliable than it is.
+//! A store that injects latency and faults.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::{PageId, PageRead, PageStore, PageWrite};
 use crate::io::wait;
 
-/// What a store does.
+/// An operation of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
@@ -38,17 +38,17 @@ impl Operation {
     }
 }
 
-/// What a [`FaultyStore`] was asked for.
+/// Counters of a [`FaultyStore`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct StoreCounters {
-    /// Pages asked to read, alone or in batches.
+    /// Pages requested by reads, single or in batches.
     pub reads: u64,
     /// Batches of reads.
     pub read_batches: u64,
     /// Bytes of pages that were read.
     pub read_bytes: u64,
-    /// Pages asked to write, alone or in batches.
+    /// Pages requested by writes, single or in batches.
     pub writes: u64,
     /// Batches of writes.
     pub write_batches: u64,
@@ -58,16 +58,16 @@ pub struct StoreCounters {
     pub removes: u64,
     /// Syncs.
     pub syncs: u64,
-    /// Operations that failed because they were to.
+    /// Operations that failed by injection.
     pub injected: u64,
 }
 
-/// How one operation behaves.
+/// Settings of one operation.
 #[derive(Default)]
 struct Behaviour {
-    /// Nanoseconds added.
+    /// Added latency in nanoseconds.
     latency_ns: AtomicU64,
-    /// Every how many fail; 0 is none.
+    /// Every `fail_every`-th operation fails; 0 for none.
     fail_every: AtomicU64,
     /// Operations since `fail_every` was set.
     turn: AtomicU64,
@@ -78,7 +78,7 @@ impl Behaviour {
         Duration::from_nanos(self.latency_ns.load(Ordering::Relaxed))
     }
 
-    /// Whether it is this one's turn to fail.
+    /// Returns whether this operation is the one to fail.
     fn fails(&self) -> bool {
         let every = self.fail_every.load(Ordering::Relaxed);
         every != 0 && (self.turn.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every)
@@ -98,26 +98,26 @@ struct Counts {
     injected: AtomicU64,
 }
 
-/// A store around another that adds latency and faults, and counts: a simulated device, and a test of what a pool does when a store
-/// fails. Newly made it does neither; everything can be set while it is in use.
+/// A store around another that adds latency and faults, and counts: a simulated device, and a test of a pool's
+/// behaviour when a store fails. A new one adds neither; all settings can be changed while it is in use.
 ///
-/// The latency comes on top of what the store itself takes. Most of a wait is slept, the last 15 us of it (60 us where the system is not
-/// Linux) keep a processor busy, because a sleep is not that precise. A batch waits once for every
-/// [`queue depth`](FaultyStore::set_queue_depth) pages in it; threads do not wait for each other.
+/// The latency is added to the store's own. Most of a wait is slept; the last 15 us (60 us where the system is not
+/// Linux) are spun, because a sleep is not that precise. A batch waits once for every [`queue
+/// depth`](FaultyStore::set_queue_depth) pages in it; threads do not wait for each other.
 pub struct FaultyStore<S> {
     inner: S,
     behaviours: [Behaviour; Operation::COUNT],
     queue_depth: AtomicUsize,
-    /// Short reads, every how many.
+    /// Short reads: one of every `fail_every`.
     short_reads: Behaviour,
     torn_writes: AtomicBool,
-    /// Bytes that may still be written; `u64::MAX` is no limit.
+    /// Bytes that may still be written; `u64::MAX` for no limit.
     room_bytes: AtomicU64,
     counts: Counts,
 }
 
 impl<S: PageStore> FaultyStore<S> {
-    /// A store that does as `inner` does.
+    /// Creates a store that behaves as `inner`.
     pub fn new(inner: S) -> Self {
         Self {
             inner,
@@ -130,48 +130,49 @@ impl<S: PageStore> FaultyStore<S> {
         }
     }
 
-    /// The store inside.
+    /// Returns the wrapped store.
     pub fn inner(&self) -> &S {
         &self.inner
     }
 
-    /// Adds this long to every such operation.
+    /// Sets the latency added to every such operation. Default: zero.
     pub fn set_latency(&self, operation: Operation, latency: Duration) {
         let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         self.behaviour(operation).latency_ns.store(ns, Ordering::Relaxed);
     }
 
-    /// Pages of a batch that the simulated device does at once, at least 1. 32, what SATA devices take; NVMe devices take more.
+    /// Sets the number of pages of a batch that the simulated device processes concurrently, at least 1. Default: 32,
+    /// the limit of SATA devices; NVMe devices allow more.
     pub fn set_queue_depth(&self, pages: usize) {
         self.queue_depth.store(pages.max(1), Ordering::Relaxed);
     }
 
-    /// Fails every `n`-th such operation, counted from now, without doing it: 1 is all of them, 0 none.
+    /// Makes every `n`-th such operation, counted from now, fail without being executed: 1 for all of them, 0 for none.
     pub fn fail_every(&self, operation: Operation, n: u64) {
         let behaviour = self.behaviour(operation);
         behaviour.turn.store(0, Ordering::Relaxed);
         behaviour.fail_every.store(n, Ordering::Relaxed);
     }
 
-    /// Every `n`-th read, counted from now, comes short: the first half of the page, rubbish after it, and
-    /// [`io::ErrorKind::UnexpectedEof`]. 0 is none.
+    /// Makes every `n`-th read, counted from now, a short read: the first half of the page, garbage after it, and
+    /// [`io::ErrorKind::UnexpectedEof`]. 0 for none.
     pub fn short_read_every(&self, n: u64) {
         self.short_reads.turn.store(0, Ordering::Relaxed);
         self.short_reads.fail_every.store(n, Ordering::Relaxed);
     }
 
-    /// Whether a write that is made to fail leaves the first half of its bytes in a page of the same length, as a device that loses power
-    /// does. No.
+    /// Sets whether a write that is made to fail leaves the first half of its bytes in a page of the same length (a
+    /// torn write), as a device that loses power does. Default: no.
     pub fn set_torn_writes(&self, torn: bool) {
         self.torn_writes.store(torn, Ordering::Relaxed);
     }
 
-    /// After this many more bytes written, writes fail with [`io::ErrorKind::StorageFull`]; `None` is never.
+    /// Makes writes fail with [`io::ErrorKind::StorageFull`] after this many more bytes; `None` for no limit.
     pub fn set_room_bytes(&self, bytes: Option<u64>) {
         self.room_bytes.store(bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// What was done since the store was made.
+    /// Returns the counters since the store was created.
     pub fn counters(&self) -> StoreCounters {
         let counts = &self.counts;
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -192,7 +193,7 @@ impl<S: PageStore> FaultyStore<S> {
         &self.behaviours[operation as usize]
     }
 
-    /// Waits what `pages` of them cost at once.
+    /// Waits for the latency of `pages` concurrent operations.
     fn delay(&self, operation: Operation, start: Instant, pages: usize) {
         let latency = self.behaviour(operation).latency();
         if !latency.is_zero() && pages > 0 {
@@ -201,7 +202,7 @@ impl<S: PageStore> FaultyStore<S> {
         }
     }
 
-    /// Waits, and fails if it is the operation's turn to.
+    /// Waits, and returns an error if the operation is to fail.
     fn before(&self, operation: Operation, page: Option<PageId>) -> io::Result<()> {
         if !self.behaviour(operation).latency().is_zero() {
             self.delay(operation, Instant::now(), 1);
@@ -238,7 +239,7 @@ impl<S: PageStore> FaultyStore<S> {
         Err(self.injected(io::ErrorKind::UnexpectedEof, Operation::Read, Some(page)))
     }
 
-    /// Whether a write may go on, or fails now.
+    /// Decides whether a write is executed or fails.
     fn admit(&self, page: PageId, bytes: &[u8]) -> io::Result<()> {
         let admitted = self.fault(Operation::Write, Some(page)).and_then(|()| {
             let taken = self
@@ -258,7 +259,7 @@ impl<S: PageStore> FaultyStore<S> {
         })
     }
 
-    /// Leaves a half of `bytes` in the page. What cannot be done leaves the page as it was.
+    /// Simulates a torn write of `bytes`. Where that is not possible, the page is unchanged.
     fn tear(&self, page: PageId, bytes: &[u8]) {
         if self.inner.page_bytes(page).is_ok_and(|len| len == bytes.len()) {
             let mut torn = vec![0; bytes.len()];

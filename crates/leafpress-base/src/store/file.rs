@@ -1,4 +1,4 @@
-//! One file of fixed-size pages.
+//! A file of fixed-size pages.
 
 use std::fmt;
 use std::fs::File;
@@ -17,21 +17,22 @@ use crate::io::system::{free_space, unlock};
 use crate::io::transfer::Transfer;
 use crate::io::uring::Rings;
 
-/// One file, cut into pages of one length; its last page may be shorter.
+/// A file divided into pages of one length; its last page may be shorter.
 ///
-/// Page `n` is at `n` times the page length, and the file has nothing but pages: any file is a store, and a store's file can be read by
-/// anything. Writing past the end makes the file longer; pages skipped over are absent. So there is no room to note that a page is absent,
-/// and that is known only as long as the store lives: opened again, such a page is one of zeroes.
+/// Page `n` is at offset `n` times the page length, and the file contains nothing but pages: any file is a store, and a
+/// store's file can be read by any program. Writing past the end extends the file; skipped pages are absent. The file
+/// has no room to record absent pages, so they are known only as long as the store is open: when it is opened again,
+/// such a page is one of zeroes.
 ///
-/// Reads and writes go past the system's page cache where they can (`O_DIRECT`), and batches through io_uring; single pages are
-/// read with `pread` and written with `pwrite`. [`PageStore::describe`] tells which it is. Buffers at a multiple of
-/// [`PageStore::alignment`] are used in place, others cost a copy.
+/// Reads and writes bypass the system's page cache where possible (`O_DIRECT`), and batches use io_uring; single pages
+/// are read with `pread` and written with `pwrite`. [`PageStore::describe`] reports the method in use. Buffers at a
+/// multiple of [`PageStore::alignment`] are used without a copy.
 ///
-/// No other program should change the file, and no other store: [`FileOptions::exclusive`](super::FileOptions::exclusive) sees to that among
-/// those who ask for it.
+/// No other program and no other store should change the file:
+/// [`FileOptions::exclusive`](super::FileOptions::exclusive) locks the file against other stores that also request it.
 pub struct FileStore {
     pub(super) path: PathBuf,
-    /// Through the page cache.
+    /// Descriptor that uses the page cache.
     pub(super) file: File,
     pub(super) read_only: bool,
     /// A block device's length: it cannot grow.
@@ -39,45 +40,45 @@ pub struct FileStore {
     pub(super) page_bytes: usize,
     pub(super) extent: Extent,
     pub(super) method: Method,
-    /// Held alone while something is written through the page cache beside direct I/O: the cache works in blocks that neighbouring pages
-    /// share, and would write their old bytes over what a direct write brings meanwhile.
+    /// Held exclusively for writes through the page cache while direct I/O is in use: the cache works in blocks that
+    /// neighbouring pages share, and would overwrite a concurrent direct write with their old bytes.
     pub(super) neighbours: RwLock<()>,
-    /// The process that locked the file, where that was asked for.
+    /// The process that locked the file, where that was requested.
     pub(super) locked_by: Option<u32>,
 }
 
 /// How the file is read and written.
 pub(super) struct Method {
     pub(super) direct: Option<Direct>,
-    /// Why there is no `direct`.
+    /// Why `direct` is absent.
     pub(super) buffered_because: String,
     pub(super) rings: Option<Rings>,
-    /// Why there are no `rings`.
+    /// Why `rings` is absent.
     pub(super) plain_because: String,
 }
 
 impl FileStore {
-    /// Whether reads and writes go past the system's page cache.
+    /// Returns whether reads and writes bypass the system's page cache.
     pub fn is_direct(&self) -> bool {
         self.method.direct.is_some()
     }
 
-    /// Whether batches go through io_uring.
+    /// Returns whether batches use io_uring.
     pub fn uses_io_uring(&self) -> bool {
         self.method.rings.is_some()
     }
 
-    /// Whether writes and removals are refused.
+    /// Returns whether writes and removals are refused.
     pub fn is_read_only(&self) -> bool {
         self.read_only
     }
 
-    /// The file's absolute path.
+    /// Returns the file's absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The descriptor that pages go through, and what it wants offsets to be multiples of.
+    /// Returns the descriptor for pages, and the required alignment of offsets.
     pub(super) fn channel(&self) -> (&File, usize) {
         match &self.method.direct {
             Some(direct) => (&direct.file, direct.granule),
@@ -85,7 +86,7 @@ impl FileStore {
         }
     }
 
-    /// A buffer to copy through, longer than `bytes` by up to a block, where `bytes` cannot be used in place.
+    /// Returns a buffer to copy through, up to a block longer than `bytes`, where `bytes` cannot be used directly.
     pub(super) fn copy_buffer(&self, bytes: &[u8]) -> io::Result<Option<AlignedBuffer>> {
         match &self.method.direct {
             Some(direct) if !direct.takes(bytes) => {
@@ -95,7 +96,7 @@ impl FileStore {
         }
     }
 
-    /// Checks a read and finds where it starts.
+    /// Checks a read and returns its offset.
     pub(super) fn place(&self, page: PageId, into: &[u8]) -> io::Result<u64> {
         let offset = self.extent.offset(page).ok_or_else(|| no_such_page(page))?;
         check_read_length(self.page_bytes(page)?, into)?;
@@ -124,7 +125,7 @@ impl FileStore {
         }
     }
 
-    /// Checks a write before anything changes, and finds where it starts.
+    /// Checks a write before anything changes, and returns its offset.
     pub(super) fn place_to_write(&self, page: PageId, len: usize) -> io::Result<u64> {
         if self.read_only {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "opened read-only"));
@@ -150,7 +151,7 @@ impl FileStore {
         self.settle_write(page, change, self.write_at(offset, bytes))
     }
 
-    /// Ends what [`Extent::prepare`] began.
+    /// Completes what [`Extent::prepare`] began.
     pub(super) fn settle_write(&self, page: PageId, change: Change, outcome: io::Result<()>) -> io::Result<()> {
         match &outcome {
             Ok(()) => self.extent.written(page),
@@ -177,7 +178,7 @@ impl FileStore {
                 }
                 self.or_through_cache(transfer.into_outcome(), || self.write_through_cache(offset, bytes))
             }
-            // A short page's end is inside a block, which direct I/O would have to write whole.
+            // A short page ends inside a block, which direct I/O would have to write whole.
             Some(_) => self.write_through_cache(offset, bytes),
             None => self.file.write_all_at(bytes, offset),
         }
@@ -188,8 +189,8 @@ impl FileStore {
         self.file.write_all_at(bytes, offset)
     }
 
-    /// Tries through the page cache what direct I/O did not take: it refuses a write that a limit on the file's length cuts within a
-    /// block, and whatever a file system is particular about that does not say so beforehand.
+    /// Retries through the page cache what direct I/O rejected: it refuses a write that a limit on the file's length
+    /// cuts within a block, and some file systems have restrictions that they do not announce.
     pub(super) fn or_through_cache(
         &self,
         outcome: io::Result<()>,
@@ -237,7 +238,8 @@ impl FileStore {
 
 impl Drop for FileStore {
     fn drop(&mut self) {
-        // Children that were forked share the lock, and would keep it. A child that drops its copy leaves it to the parent.
+        // Forked children share the lock and would otherwise keep it. A child that drops its copy leaves the lock to
+        // the parent.
         if self.locked_by == Some(std::process::id()) {
             unlock(self.channel().0);
         }

@@ -1,4 +1,4 @@
-//! Many pages of a file at once.
+//! Batches of reads and writes of a file.
 
 use std::os::unix::fs::FileExt;
 
@@ -10,11 +10,12 @@ use crate::io::transfer::Transfer;
 use crate::mem::OutOfMemory;
 use crate::mem::room::room_for;
 
-/// Bytes of buffers that are copied through, at once in a batch.
+/// Maximum bytes of copy buffers used concurrently in a batch.
 const MAX_COPIED_BYTES: usize = 4 << 20;
 
 impl FileStore {
-    /// Reads all, as many at once as there is memory to copy through, one by one where there is not even memory for a list of them; the errors are without the file's path.
+    /// Executes all reads, as many concurrently as there is memory for copy buffers, or one by one where there is not
+    /// even memory for a list of them; the errors do not name the file.
     pub(super) fn read_together(&self, reads: &mut [PageRead<'_>]) {
         let mut done = 0;
         while let Some(rest) = reads.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -30,7 +31,7 @@ impl FileStore {
         }
     }
 
-    /// Reads the first of these, at least one; returns how many. The error comes before any is read.
+    /// Executes the first of these reads, at least one; returns how many. An error is returned before any is executed.
     fn read_some(&self, reads: &mut [PageRead<'_>]) -> Result<usize, OutOfMemory> {
         let (places, count) = self.places(reads)?;
         let (now, _) = reads.split_at_mut(count);
@@ -38,8 +39,8 @@ impl FileStore {
         Ok(count)
     }
 
-    /// Where the first of the reads start, and what they are copied through; those that cannot be have their result. Also tells how many
-    /// of the reads that were, at least one.
+    /// Determines offsets and copy buffers of the first reads; invalid ones get their result set. Also returns the
+    /// number of reads processed, at least one.
     fn places(&self, reads: &mut [PageRead<'_>]) -> Result<(Vec<(usize, Place)>, usize), OutOfMemory> {
         let mut copied_bytes = 0;
         let mut places = room_for(reads.len())?;
@@ -62,7 +63,7 @@ impl FileStore {
         Ok((places, reads.len()))
     }
 
-    /// Runs the reads that have a place, which are in their order.
+    /// Executes the reads that have a place, which are in the reads' order.
     fn read_places(&self, reads: &mut [PageRead<'_>], mut places: Vec<(usize, Place)>) -> Result<(), OutOfMemory> {
         let (_, granule) = self.channel();
         let (mut transfers, mut outcomes) = (room_for(places.len())?, room_for(places.len())?);
@@ -91,7 +92,7 @@ impl FileStore {
         Ok(())
     }
 
-    /// Writes all, at once those that need no copy; the errors are without the file's path.
+    /// Executes all writes, those that need no copy concurrently; the errors do not name the file.
     pub(super) fn write_together(&self, writes: &mut [PageWrite<'_>]) {
         if let Err(OutOfMemory { .. }) = self.try_write_together(writes) {
             for write in writes {
@@ -100,7 +101,7 @@ impl FileStore {
         }
     }
 
-    /// The error comes before any is written.
+    /// Returns an error before any write is executed.
     fn try_write_together(&self, writes: &mut [PageWrite<'_>]) -> Result<(), OutOfMemory> {
         let (_, granule) = self.channel();
         let truncate = |end| self.file.set_len(end);
@@ -147,10 +148,10 @@ impl FileStore {
         Ok(())
     }
 
-    /// Through a ring if there are some to run, and what that leaves undone one by one.
+    /// Runs the transfers through a ring if there are several, and what the ring leaves undone one by one.
     fn run(&self, transfers: &mut [Transfer<'_>]) {
         let (file, _) = self.channel();
-        // One alone gains nothing from a ring.
+        // A single transfer gains nothing from a ring.
         if let (Some(rings), 2..) = (&self.method.rings, transfers.len()) {
             rings.run(file, transfers);
         }
@@ -160,9 +161,9 @@ impl FileStore {
     }
 }
 
-/// Where a read starts.
+/// Offset and copy buffer of a read.
 struct Place {
     offset: u64,
-    /// What it is copied through.
+    /// Buffer to copy through.
     copy: Option<AlignedBuffer>,
 }

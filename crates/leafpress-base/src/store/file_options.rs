@@ -1,4 +1,4 @@
-//! How a [`FileStore`] is opened.
+//! Options for opening a [`FileStore`].
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom};
@@ -16,16 +16,16 @@ use crate::io::open;
 use crate::io::system::try_lock;
 use crate::io::uring::Rings;
 
-/// Whether to use something that not every system has.
+/// Whether to use a feature that not every system has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Switch {
-    /// Where it works.
+    /// Used where it works.
     #[default]
     Auto,
-    /// Or fail.
+    /// Required: opening fails where it does not work.
     On,
-    /// Not.
+    /// Not used.
     Off,
 }
 
@@ -40,59 +40,65 @@ pub struct FileOptions {
     is_private: bool,
 }
 
-/// How long a file that another has locked is waited for: a process that was killed may have writes under way still.
+/// How long to wait for a file that another process has locked: a process that was killed may still have writes in
+/// flight.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
 impl FileOptions {
-    /// Whether writes and removals are refused; the file then need not be writable. No.
+    /// Sets whether writes and removals are refused; the file then need not be writable. Default: no.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// Whether to go past the system's page cache (`O_DIRECT`), so that a page is not kept in memory twice. Auto: where the file system
-    /// can and pages are a multiple of its blocks.
+    /// Sets whether to bypass the system's page cache (`O_DIRECT`), so that a page is not held in memory twice.
+    /// Default: auto, which uses it where the file system supports it and pages are a multiple of its blocks.
     pub fn direct(mut self, direct: Switch) -> Self {
         self.direct = direct;
         self
     }
 
-    /// Whether batches go through io_uring. Auto.
+    /// Sets whether batches use io_uring. Default: auto.
     pub fn io_uring(mut self, io_uring: Switch) -> Self {
         self.io_uring = io_uring;
         self
     }
 
-    /// Whether the file is locked, as `flock` does, until the store is dropped and what is under way has ended: who asks for the same then is
-    /// refused. It hinders nobody who does not ask. Nothing is locked where the file system has no locks. No.
+    /// Sets whether the file is locked, with `flock`, until the store is dropped and its transfers have ended: another
+    /// store that requests the same is refused. The lock is advisory, and is skipped where the file system has no
+    /// locks. Default: no.
     ///
-    /// Children that were forked while the store was open do not keep the file locked once the store is dropped. They do where the process that
-    /// opened it was killed.
+    /// Children forked while the store was open do not keep the file locked once the store is dropped. They do if the
+    /// process that opened it was killed.
     pub fn exclusive(mut self, exclusive: bool) -> Self {
         self.exclusive = exclusive;
         self
     }
 
-    /// Whether a file that is created is one that only the process's user may read and write. No: as the process creates others.
+    /// Sets whether a created file is readable and writable only by the process's user. Default: no, the process's
+    /// default permissions.
     pub fn private(mut self, is_private: bool) -> Self {
         self.is_private = is_private;
         self
     }
 
-    /// Opens a file that exists, cut into pages of `page_bytes`, [`MIN_PAGE_BYTES`] to [`MAX_PAGE_BYTES`]; the last may be shorter.
+    /// Opens an existing file, divided into pages of `page_bytes`, [`MIN_PAGE_BYTES`] to [`MAX_PAGE_BYTES`]; the last
+    /// may be shorter.
     ///
-    /// Opening changes nothing in the file, whatever it holds. Writing does: a store has no header by which its file could be told from
-    /// another's, so any file's bytes are pages, and a page that is written replaces them. [`FileOptions::read_only`] keeps a file as it is;
-    /// [`FileOptions::create`] never opens one that exists.
+    /// Opening changes nothing in the file, whatever its contents. Writing does: a store has no header that would
+    /// distinguish its file from another, so any file's bytes are pages, and a written page replaces them.
+    /// [`FileOptions::read_only`] leaves a file unchanged; [`FileOptions::create`] never opens an existing one.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for another page length, or what is no file; [`io::ErrorKind::Unsupported`] where something was
-    /// switched on that does not work here; [`io::ErrorKind::ResourceBusy`] where another has locked it; what the system says.
+    /// [`io::ErrorKind::InvalidInput`] for another page length, or for a path that is not a file;
+    /// [`io::ErrorKind::Unsupported`] where a feature that was switched on does not work;
+    /// [`io::ErrorKind::ResourceBusy`] where another store has locked it; errors of the system.
     pub fn open(&self, path: impl AsRef<Path>, page_bytes: usize) -> io::Result<FileStore> {
         self.open_checked(path.as_ref(), page_bytes, |_| Ok(()))
     }
 
-    /// The same, if `check` agrees: it is called when the file is locked, before anything depends on the file's length.
+    /// Opens a file like [`FileOptions::open`], if `check` agrees: it is called when the file is locked, before
+    /// anything depends on the file's length.
     pub fn open_checked(
         &self,
         path: &Path,
@@ -105,10 +111,12 @@ impl FileOptions {
         opened.map_err(|e| at_path(path, "open", e))
     }
 
-    /// Makes an empty file, whose name is on the disk when this returns: what is synced in it later can be found after a crash.
+    /// Creates an empty file and makes its directory entry durable: what is synced in it later can be found after a
+    /// crash.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] where there is something of that name, which is left alone; as [`FileOptions::open`].
+    /// [`io::ErrorKind::AlreadyExists`] where the path exists, which is left unchanged; otherwise as
+    /// [`FileOptions::open`].
     pub fn create(&self, path: impl AsRef<Path>, page_bytes: usize) -> io::Result<FileStore> {
         let path = path.as_ref();
         self.created(path, page_bytes).map_err(|e| at_path(path, "create", e))
@@ -132,7 +140,7 @@ impl FileOptions {
                 Ok(store)
             })
             .inspect_err(|error| {
-                // It was made a moment ago, and is empty, unless somebody else has opened and locked it since.
+                // The file was just created and is empty, unless another process has opened and locked it since.
                 if error.kind() != io::ErrorKind::ResourceBusy {
                     let _ = fs::remove_file(path);
                 }
@@ -146,7 +154,7 @@ impl FileOptions {
         page_bytes: usize,
         check: impl FnOnce(&File) -> io::Result<()>,
     ) -> io::Result<FileStore> {
-        // Taken now, so that errors name the file wherever the process goes.
+        // Resolved now, so that errors name the file even after a change of the working directory.
         let path = std::path::absolute(path)?;
         let is_device = file.metadata()?.file_type().is_block_device();
         let (direct, buffered_because) = match self.direct {
@@ -157,7 +165,7 @@ impl FileOptions {
                 Err(reason) => (None, format!("no direct I/O: {reason}")),
             },
         };
-        // Transfers that a process leaves behind hold what they go through: its lock ends with them.
+        // Transfers that outlive a killed process hold the descriptor that they use: the lock on it ends with them.
         let channel = direct.as_ref().map_or(&file, |direct| &direct.file);
         let is_locked = self.exclusive && lock(channel)?;
         check(&file)?;
@@ -190,7 +198,7 @@ impl FileOptions {
     }
 }
 
-/// Locks a file; false where the file system has no locks.
+/// Locks a file; returns false where the file system has no locks.
 fn lock(file: &File) -> io::Result<bool> {
     let begun = Instant::now();
     loop {
@@ -202,14 +210,14 @@ fn lock(file: &File) -> io::Result<bool> {
                 return Err(io::Error::new(io::ErrorKind::ResourceBusy, reason));
             }
             Ok(()) => return Ok(true),
-            // On a file system that knows no locks.
+            // The file system does not support locks.
             Err(_) => return Ok(false),
         }
     }
 }
 
 impl FileStore {
-    /// Opens a file that exists to read and write pages of `page_bytes`.
+    /// Opens an existing file with pages of `page_bytes`, with default options.
     ///
     /// # Errors
     /// As [`FileOptions::open`].
@@ -217,7 +225,7 @@ impl FileStore {
         Self::options().open(path, page_bytes)
     }
 
-    /// Makes an empty file of pages of `page_bytes`.
+    /// Creates an empty file with pages of `page_bytes`, with default options.
     ///
     /// # Errors
     /// As [`FileOptions::create`].
@@ -225,7 +233,7 @@ impl FileStore {
         Self::options().create(path, page_bytes)
     }
 
-    /// Settings to open or make a file with.
+    /// Returns options for opening or creating a file.
     pub fn options() -> FileOptions {
         FileOptions::default()
     }
@@ -243,11 +251,11 @@ fn unsupported(what: &str, reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, format!("{what} does not work: {reason}"))
 }
 
-/// Makes the name of a file that was just made last through a crash.
+/// Makes the directory entry of a new file durable.
 fn sync_directory_of(path: &Path) -> io::Result<()> {
     let directory = path.parent().unwrap_or(path);
     match open::directory(directory).and_then(|directory| directory.sync_all()) {
-        // Some file systems have nothing to sync there, and say so.
+        // Some file systems have nothing to sync there and return EINVAL.
         Err(e) if e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
         synced => synced.map_err(|e| at_path(directory, "sync", e)),
     }

@@ -1,4 +1,4 @@
-//! Pages in memory.
+//! A page store in memory.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,16 +13,16 @@ const SHARDS: usize = 64;
 
 type Shard = RwLock<HashMap<PageId, Box<[u8]>>>;
 
-/// Pages in memory, of any lengths, for tests and to measure a pool without a device.
+/// A page store in memory, with pages of any lengths, for tests and for measuring a pool without a device.
 pub struct MemoryStore {
     shards: Box<[Shard]>,
-    /// One more than the highest number there ever was.
+    /// One more than the highest page number ever used.
     len: AtomicU64,
     max_page_bytes: usize,
 }
 
 impl MemoryStore {
-    /// No pages yet; they may have 1 to `max_page_bytes` bytes.
+    /// Creates an empty store; pages may have 1 to `max_page_bytes` bytes.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] where `max_page_bytes` is not 1 to [`MAX_PAGE_BYTES`].
@@ -39,10 +39,10 @@ impl MemoryStore {
         })
     }
 
-    /// The pages in order, numbered from 0; pages may have up to the longest one's bytes.
+    /// Creates a store of these pages, numbered from 0 in order; pages may have at most the bytes of the longest one.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] where there are none, or one has not 1 to [`MAX_PAGE_BYTES`] bytes.
+    /// [`io::ErrorKind::InvalidInput`] where there are none, or one does not have 1 to [`MAX_PAGE_BYTES`] bytes.
     pub fn from_pages<P: Into<Box<[u8]>>>(pages: impl IntoIterator<Item = P>) -> io::Result<Self> {
         let mut store = Self::new(MAX_PAGE_BYTES)?;
         let mut longest = 0;
@@ -58,7 +58,7 @@ impl MemoryStore {
         Ok(store)
     }
 
-    /// Bytes of all pages.
+    /// Returns the bytes of all pages.
     pub fn bytes(&self) -> u64 {
         let of = |shard: &Shard| shard.read().values().map(|page| page.len() as u64).sum::<u64>();
         self.shards.iter().map(of).sum()
@@ -68,7 +68,7 @@ impl MemoryStore {
         &self.shards[(page % SHARDS as u64) as usize]
     }
 
-    /// Checks a write; returns the page's number and one.
+    /// Checks a write; returns the page's number plus one.
     fn check(&self, page: PageId, len: usize) -> io::Result<u64> {
         if !(1..=self.max_page_bytes).contains(&len) {
             let reason = format!("cannot write page {page}: {len} bytes of 1 to {}", self.max_page_bytes);

@@ -1,4 +1,4 @@
-//! Page stores: where the page pool's pages and the cache's disk tier live.
+//! Page stores, which hold the page pool's pages and the cache's disk tier.
 
 mod extent;
 #[cfg(feature = "testing")]
@@ -30,9 +30,9 @@ pub const MAX_PAGE_BYTES: usize = 1 << 20;
 pub struct PageRead<'a> {
     /// The page to read.
     pub page: PageId,
-    /// Where to: as long as the page is.
+    /// The buffer, as long as the page.
     pub into: &'a mut [u8],
-    /// How it went; the store sets it.
+    /// The outcome, set by the store.
     pub result: io::Result<()>,
 }
 
@@ -41,53 +41,57 @@ pub struct PageRead<'a> {
 pub struct PageWrite<'a> {
     /// The page to write, in no other write of the batch.
     pub page: PageId,
-    /// What it is to hold.
+    /// The new contents.
     pub bytes: &'a [u8],
-    /// How it went; the store sets it.
+    /// The outcome, set by the store.
     pub result: io::Result<()>,
 }
 
-/// A place that keeps pages, numbered from 0.
+/// A store of pages, numbered from 0.
 ///
-/// The pool calls a store from many threads, never twice at once for the same page. A page that does not exist is
-/// [`io::ErrorKind::NotFound`]; any other error passes through the pool to its caller.
+/// The pool calls a store from many threads, never concurrently for the same page. A page that does not exist is
+/// [`io::ErrorKind::NotFound`]; the pool passes any other error to its caller.
 ///
-/// A shared reference is all that a store needs, so that an [`Arc`] of a store is a store too: who gives a pool one can keep another.
+/// All methods take a shared reference, so an [`Arc`] of a store is a store too: the caller can keep a clone of the one
+/// given to a pool.
 pub trait PageStore: Send + Sync {
-    /// Pages there are: every page's number is below it, and not every number below it need be a page (some were removed).
+    /// Returns an upper bound of the page numbers, exclusive. Not every number below it need be a page (some may have
+    /// been removed).
     fn len(&self) -> u64;
 
-    /// Whether there is no page.
+    /// Returns whether there is no page.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Length in bytes of the longest page there may be, from [`MIN_PAGE_BYTES`] to [`MAX_PAGE_BYTES`].
+    /// Returns the maximum length of a page in bytes, from [`MIN_PAGE_BYTES`] to [`MAX_PAGE_BYTES`].
     fn max_page_bytes(&self) -> usize;
 
-    /// Length in bytes of the shortest page that can be written, if not by [`PageStore::has_one_length`]. 1.
+    /// Returns the minimum length in bytes of a page to write, where not all pages have the same length
+    /// ([`PageStore::has_one_length`]). Default: 1.
     fn min_page_bytes(&self) -> usize {
         1
     }
 
-    /// A page's length in bytes.
+    /// Returns a page's length in bytes.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`] where there is no such page.
     fn page_bytes(&self, page: PageId) -> io::Result<usize>;
 
-    /// Whether all pages have [`PageStore::max_page_bytes`], a shorter last one perhaps aside, and no others can be written.
+    /// Returns whether all pages have the length [`PageStore::max_page_bytes`], except possibly a shorter last one, and
+    /// no others can be written.
     fn has_one_length(&self) -> bool {
         false
     }
 
-    /// What the address and the length of buffers are best multiples of, a power of two up to 4096: direct I/O reads into such a
-    /// buffer without a copy.
+    /// Returns the preferred alignment of the address and length of buffers, a power of two up to 4096: direct I/O
+    /// reads into such a buffer without a copy.
     fn alignment(&self) -> usize {
         1
     }
 
-    /// What it is and how it works, in a line for people.
+    /// Returns a one-line description of the store and its I/O method, for display.
     fn describe(&self) -> String {
         String::from("a page store")
     }
@@ -95,22 +99,22 @@ pub trait PageStore: Send + Sync {
     /// Reads a page into `into`, which is as long as the page.
     ///
     /// # Errors
-    /// A page that is shorter is [`io::ErrorKind::UnexpectedEof`], one that is longer [`io::ErrorKind::InvalidInput`]. After any error
-    /// `into` holds anything.
+    /// [`io::ErrorKind::UnexpectedEof`] for a page that is shorter, [`io::ErrorKind::InvalidInput`] for one that is
+    /// longer. After any error the contents of `into` are unspecified.
     fn read(&self, page: PageId, into: &mut [u8]) -> io::Result<()>;
 
-    /// Reads many pages, all at once where the store can.
+    /// Reads many pages, concurrently where the store can.
     fn read_batch(&self, reads: &mut [PageRead<'_>]) {
         for read in reads {
             read.result = self.read(read.page, read.into);
         }
     }
 
-    /// Whether a page of `len` bytes could be written, as far as that can be told without writing it. The pool takes no update that is
-    /// refused here, and takes one that is not for what a write will take in time.
+    /// Checks whether a page of `len` bytes could be written, as far as that is known without writing it. The pool
+    /// rejects an update that this refuses, and assumes that the write of any other will succeed eventually.
     ///
     /// # Errors
-    /// Why the page cannot be written.
+    /// The reason why the page cannot be written.
     fn check_write(&self, page: PageId, len: usize) -> io::Result<()> {
         let _ = (page, len);
         Ok(())
@@ -119,27 +123,27 @@ pub trait PageStore: Send + Sync {
     /// Writes a page, which may be new, or of another length where the store has pages of several lengths.
     ///
     /// # Errors
-    /// The page is then as it was before, or holds a part of `bytes`; the pool keeps what it could not write.
+    /// The page is then unchanged or partly overwritten with `bytes`; the pool keeps what it could not write.
     fn write(&self, page: PageId, bytes: &[u8]) -> io::Result<()>;
 
-    /// Writes many pages, all at once where the store can.
+    /// Writes many pages, concurrently where the store can.
     fn write_batch(&self, writes: &mut [PageWrite<'_>]) {
         for write in writes {
             write.result = self.write(write.page, write.bytes);
         }
     }
 
-    /// Removes a page; removing one that is not there is no error.
+    /// Removes a page; removing an absent page is not an error.
     ///
     /// # Errors
-    /// The page may still be there.
+    /// The page may still exist.
     fn remove(&self, page: PageId) -> io::Result<()>;
 
-    /// Makes what was written and removed last through a crash of the machine.
+    /// Makes earlier writes and removals durable, so that they survive a crash of the machine.
     ///
     /// # Errors
-    /// What was written and removed since the last sync that worked may be lost, and no later sync brings it back: it has to be written
-    /// again. The pool does that for pages that it still has.
+    /// Everything written and removed since the last successful sync may be lost, and no later sync restores it: it has
+    /// to be written again. The pool does that for pages that it still has.
     fn sync(&self) -> io::Result<()> {
         Ok(())
     }
@@ -199,13 +203,13 @@ macro_rules! store_behind_a_pointer {
 
 store_behind_a_pointer!(Arc, Box);
 
-/// The error for a page that does not exist.
+/// Returns the error for a page that does not exist.
 #[doc(hidden)]
 pub fn no_such_page(page: PageId) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, format!("there is no page {page}"))
 }
 
-/// Whether `into` is as long as a page of `page_bytes`.
+/// Checks that `into` is as long as a page of `page_bytes`.
 #[doc(hidden)]
 pub fn check_read_length(page_bytes: usize, into: &[u8]) -> io::Result<()> {
     let kind = match into.len().cmp(&page_bytes) {

@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 
 use super::{AtomicBool, Patience};
 
-/// A one-byte lock that lives in a node. It is held for microseconds and rarely waited for, and released by a plain store: a
-/// read-modify-write, which a lock that can wake sleepers needs, would wait for every store made under the lock to leave the core.
+/// A one-byte lock that lives in a node. It is held for microseconds and rarely contended, and released by a plain
+/// store: a read-modify-write, which a lock that can wake sleepers needs, would wait for every store made under the
+/// lock to leave the core's store buffer.
 #[derive(Default)]
 pub struct Latch(AtomicBool);
 
@@ -35,7 +36,7 @@ impl Latch {
                 .0
                 .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok();
-        // Not made unless it is held: dropping it releases the latch.
+        // Constructed only if the latch was taken: dropping it releases the latch.
         is_free.then(|| LatchGuard(self))
     }
 }

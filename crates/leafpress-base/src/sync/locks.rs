@@ -1,18 +1,19 @@
-//! The standard library's locks, without poison: what panics under a lock leaves what is right before and after each step.
+//! The standard library's locks without poisoning: code under a lock keeps its invariants at every step that may panic.
 //!
-//! A lock is all in its own place. `parking_lot` keeps who waits in one table of the process: a child of `fork` has a copy of it with threads that
-//! are not there, whose memory its own threads are given.
+//! The state of each lock is entirely inside it. `parking_lot` keeps waiters in one table of the process: a child of
+//! `fork` has a copy of that table with threads that do not exist in the child, and whose memory is reused by the
+//! child's own threads.
 
 use std::sync;
 use std::time::Duration;
 
-/// A mutex that knows no poison.
+/// A mutex without poisoning.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(sync::Mutex<T>);
 
-/// A lock that [`Condvar::wait`] can give up and take again.
+/// A mutex guard that [`Condvar::wait`] can release and reacquire.
 pub struct MutexGuard<'a, T> {
-    /// There but for the time of a wait.
+    /// `None` only during a wait.
     held: Option<sync::MutexGuard<'a, T>>,
 }
 
@@ -57,7 +58,7 @@ impl<T> std::ops::DerefMut for MutexGuard<'_, T> {
     }
 }
 
-/// A lock of many readers or one writer that knows no poison.
+/// A readers-writer lock without poisoning.
 #[derive(Debug, Default)]
 pub struct RwLock<T>(sync::RwLock<T>);
 
@@ -82,7 +83,7 @@ impl<T> RwLock<T> {
     }
 }
 
-/// A condition variable. A wait may end though nobody called.
+/// A condition variable. Wakeups may be spurious.
 #[derive(Debug, Default)]
 pub struct Condvar(sync::Condvar);
 

@@ -1,14 +1,15 @@
-//! The synchronisation primitives of the tree and the pool, swapped for a model checker's under `--cfg shuttle`.
+//! The synchronisation primitives of the tree and the pool, replaced by a model checker's under `--cfg shuttle`.
 //!
-//! Only what orders their own steps is swapped: node pointers, locks, landing counts, pins, epochs and what each thread notes of them. Statistics stay on `std`.
+//! Only the primitives that order the steps of tree and pool are replaced: node pointers, locks, landing counts, pins,
+//! epochs and per-thread slots. Statistics use `std`.
 
 mod latch;
 mod locks;
 #[cfg(shuttle)]
 mod model_locks;
-/// Of the system's threads, whatever the model checker's are.
+/// Slots are chosen by system thread, also under the model checker.
 pub mod per_core;
-/// Threads of the system's, whatever the model checker's are.
+/// Values are per system thread, also under the model checker.
 #[allow(unsafe_code)]
 pub mod per_thread;
 pub mod priority;
@@ -22,12 +23,12 @@ mod imp {
 
     pub use super::per_thread::PerThread;
 
-    /// Spins for some nanoseconds, then gives the processor up.
+    /// Backoff: spins for some nanoseconds, then yields the processor.
     #[derive(Default)]
     pub struct Patience(u32);
 
     impl Patience {
-        /// Waits a little longer than the call before.
+        /// Waits a little longer than the previous call.
         pub fn wait(&mut self) {
             if self.0 < 7 {
                 for _ in 0..1 << self.0 {
@@ -46,12 +47,14 @@ mod imp {
     pub use super::model_locks::{Condvar, Mutex, MutexGuard};
     pub use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
-    /// The same interface where the threads are the model checker's, which run on one of the system's.
+    /// `PerThread` for the model checker, whose threads all run on one system thread.
     pub struct PerThread<T>(std::sync::Mutex<Vec<(shuttle::thread::ThreadId, *mut T)>>);
 
-    // SAFETY: as of `thread_local::ThreadLocal`.
+    // SAFETY: other threads get only shared references to the items, for which `iter` requires `T: Sync`; dropping
+    // `self` elsewhere requires `T: Send`.
     unsafe impl<T: Send> Send for PerThread<T> {}
-    // SAFETY: as above.
+    // SAFETY: the list is behind a mutex; each thread's item is created by it, and shared access to others requires `T:
+    // Sync`.
     unsafe impl<T: Send> Sync for PerThread<T> {}
 
     impl<T> Default for PerThread<T> {
@@ -61,10 +64,12 @@ mod imp {
     }
 
     impl<T: Default + Send + Sync> PerThread<T> {
+        /// Returns the calling thread's item, which always exists.
         pub fn get(&self) -> Option<&T> {
             self.get_or_make()
         }
 
+        /// Returns the calling thread's item, creating it if necessary.
         pub fn get_or_make(&self) -> Option<&T> {
             let id = shuttle::thread::current().id();
             let mut all = self.0.lock().expect("no panic under the lock");
@@ -72,13 +77,15 @@ mod imp {
                 all.push((id, Box::into_raw(Box::default())));
                 all.len() - 1
             });
-            // SAFETY: it stays until `self` is dropped.
+            // SAFETY: the item is boxed and lives until `self` is dropped.
             Some(unsafe { &*all[at].1 })
         }
 
+        /// Returns all threads' items.
         pub fn iter(&self) -> impl Iterator<Item = &T> {
             let all = self.0.lock().expect("no panic under the lock").clone();
-            // SAFETY: as above; the bounds ask for what other threads may look at.
+            // SAFETY: the items are boxed and live until `self` is dropped; the bounds require that other threads may
+            // access them.
             all.into_iter().map(|(_, item)| unsafe { &*item })
         }
     }
@@ -86,24 +93,25 @@ mod imp {
     impl<T> Drop for PerThread<T> {
         fn drop(&mut self) {
             for (_, item) in self.0.get_mut().expect("no panic under the lock").drain(..) {
-                // SAFETY: it came from `Box::into_raw`, and all borrows of `self` are over.
+                // SAFETY: it came from `Box::into_raw`, and `&mut self` shows that all borrows are over.
                 drop(unsafe { Box::from_raw(item) });
             }
         }
     }
 
-    /// Waiting that the scheduler sees.
+    /// Backoff that is visible to the model checker's scheduler.
     #[derive(Default)]
     pub struct Patience;
 
     impl Patience {
+        /// Yields to the scheduler.
         pub fn wait(&mut self) {
             shuttle::thread::yield_now();
         }
     }
 }
 
-/// Locks of what the model checker does not see: always of the system's threads.
+/// Locks that are not modelled: always the system's.
 pub mod plain {
     pub use super::locks::{Condvar, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 }

@@ -1,23 +1,23 @@
-//! Values that threads share out among them, as many as the machine has use for: working memory of codecs and buffers.
+//! Pools of values shared by all threads, sized by the number of cores: codec contexts and buffers.
 //!
-//! A value for each thread would grow with the number of threads, most of which are preempted or wait when there are more of them than
-//! cores. Each thread tries a slot of its own number first, so that with few threads nobody looks at another's cache line.
+//! A value per thread would grow with the number of threads, most of which are preempted or blocked when there are more
+//! of them than cores. Each thread tries a slot by its own number first, so that few threads share no cache lines.
 
 use std::sync::OnceLock;
 
 use super::per_thread::thread_number;
 use super::plain::Mutex;
 
-/// Slots of a core: one for the thread that runs, and one for a thread that was preempted while it held its slot.
+/// Slots per core: one for the running thread, and one for a thread that was preempted while it held its slot.
 const SLOTS_PER_CORE: usize = 2;
 const MIN_SLOTS: usize = 4;
-/// Times as many slots for small values, which threads hold that wait for nobody and may be preempted by the dozen: a value made for one use
-/// would take longer than its use.
+/// Factor for the number of slots of small values, whose holders may be preempted by the dozen: creating a value for a
+/// single use would cost more than the use.
 const MORE_SLOTS: usize = 2;
-/// Slots that a thread tries before it makes a value of its own.
+/// Slots that a thread tries before it creates a temporary value.
 const TRIES: usize = 16;
 
-/// How many threads can be at work at once: more of them only take turns.
+/// Returns the number of threads that can run concurrently.
 pub fn concurrency() -> usize {
     static CONCURRENCY: OnceLock<usize> = OnceLock::new();
     *CONCURRENCY.get_or_init(|| {
@@ -31,9 +31,9 @@ pub fn concurrency() -> usize {
 #[repr(align(128))]
 struct Slot<T>(Mutex<T>);
 
-/// The values, made when they are first asked for.
+/// The values, created on first use.
 pub struct PerCore<T> {
-    /// Times as many slots as threads can be at work.
+    /// Slots per concurrently running thread.
     times: usize,
     slots: OnceLock<Vec<Slot<T>>>,
 }
@@ -50,7 +50,7 @@ impl<T: Default> PerCore<T> {
         Self::of_times(1)
     }
 
-    /// Some more slots, for values that are small and used for reads.
+    /// Creates an empty pool with more slots, for small values that reads use.
     pub const fn of_small() -> Self {
         Self::of_times(MORE_SLOTS)
     }
@@ -62,8 +62,8 @@ impl<T: Default> PerCore<T> {
         }
     }
 
-    /// Calls `work` with a value that no other thread uses meanwhile. Where all that were tried are in use, and where there is no memory for
-    /// the slots, it is a new one that is dropped afterwards.
+    /// Calls `work` with a value that no other thread uses meanwhile. If all slots tried are in use, or there is no
+    /// memory for the slots, the value is new and dropped afterwards.
     #[inline]
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         if let Some(slots) = self.slots()
@@ -118,7 +118,7 @@ mod tests {
                 let barrier = &barrier;
                 scope.spawn(move || {
                     VALUES.with(|value| {
-                        // All threads are in here at once.
+                        // All threads are inside `with` at the same time.
                         barrier.wait();
                         value.push(number);
                     });
@@ -127,9 +127,9 @@ mod tests {
         });
         let kept = VALUES.slots().unwrap();
         assert_eq!(kept.len(), concurrency());
-        // What did not fit was dropped, and no value was lent twice at once.
+        // Surplus values were dropped, and no value was lent twice at the same time.
         assert!(kept.iter().all(|slot| slot.0.lock().len() <= 1));
-        // A nested use has a value of its own.
+        // A nested use gets a value of its own.
         VALUES.with(|outer| VALUES.with(|inner| assert!(!std::ptr::eq(outer, inner))));
     }
 }

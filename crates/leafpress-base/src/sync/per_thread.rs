@@ -1,8 +1,8 @@
-//! A value for each thread, found by the thread's number.
+//! Per-thread values, indexed by the thread's number.
 //!
-//! A thread gets the least free number when it first asks, and gives it back when it ends: the next thread with the number finds what the
-//! last one left. So there are never more values than threads at one time. A thread that is ending, whose thread-local values may be
-//! gone, gets a number all the same: what its destructors do works as before.
+//! A thread gets the lowest free number on first use, and releases it when it ends: the next thread with the number
+//! finds the values of the previous one. So there are never more values than concurrent threads. A thread that is
+//! ending, whose thread-local values may be destroyed already, gets a number too: its destructors work as usual.
 
 use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
@@ -10,10 +10,10 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::{ptr, slice};
 
-/// Bucket `n` has the 2^n numbers from 2^n - 1 on.
+/// Number of buckets. Bucket `n` has the 2^n numbers from 2^n - 1 on.
 const BUCKETS: usize = 32;
 
-/// Where a thread's values are.
+/// The position of a thread's values.
 #[derive(Clone, Copy)]
 pub struct Place {
     bucket: usize,
@@ -21,7 +21,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Of a thread that has no number: there is no such bucket.
+    /// Position of a thread without a number: there is no such bucket.
     const NONE: Self = Self {
         bucket: BUCKETS,
         index: 0,
@@ -40,8 +40,8 @@ impl Place {
     }
 }
 
-/// The numbers that threads have given back, and the least that no thread has had yet. The list has room for all of them, so that giving
-/// one back needs no memory.
+/// The numbers that threads have released, and the lowest that was never used. The list always has capacity for all
+/// numbers in use, so that releasing one needs no memory.
 struct Numbers {
     free: Vec<usize>,
     next: usize,
@@ -55,13 +55,14 @@ static NUMBERS: Shared = Shared {
     }),
 };
 
-/// The process's numbers, under a lock that whoever forks holds meanwhile: one that another thread held would stay held in the child.
+/// The process's numbers, under a lock that a forking thread holds during `fork`: a lock held by another thread would
+/// stay held in the child.
 struct Shared {
     is_held: AtomicBool,
     numbers: UnsafeCell<Numbers>,
 }
 
-// SAFETY: the numbers are touched by who holds the lock alone.
+// SAFETY: the numbers are accessed only under the lock.
 unsafe impl Sync for Shared {}
 
 impl Shared {
@@ -74,12 +75,12 @@ impl Shared {
         }
         self.acquire();
         let held = Held(self);
-        // SAFETY: the lock is held until `held` is dropped, and nothing else makes references to them.
+        // SAFETY: the lock is held until `held` is dropped, and nothing else creates references to the numbers.
         work(unsafe { &mut *held.0.numbers.get() })
     }
 
     fn acquire(&self) {
-        // Held for nanoseconds, when a thread begins or ends.
+        // The lock is held for nanoseconds, when a thread begins or ends.
         while self.is_held.swap(true, Ordering::Acquire) {
             std::thread::yield_now();
         }
@@ -90,7 +91,7 @@ impl Shared {
     }
 }
 
-/// Has forks take the lock, and parent and child give it back.
+/// Registers fork handlers that take the lock before a fork, and release it in parent and child.
 #[cfg(all(unix, not(miri)))]
 fn hold_while_forking() {
     extern "C" fn acquire() {
@@ -100,7 +101,8 @@ fn hold_while_forking() {
         NUMBERS.release();
     }
     static ONCE: std::sync::Once = std::sync::Once::new();
-    // SAFETY: the functions may be called at any time, and touch an atomic alone. Where there is no memory for it forks go on as before.
+    // SAFETY: the handlers may be called at any time, and only access an atomic. If there is no memory to register
+    // them, forks are unprotected.
     ONCE.call_once(|| unsafe {
         libc::pthread_atfork(Some(acquire), Some(release), Some(release));
     });
@@ -110,9 +112,9 @@ fn hold_while_forking() {
 fn hold_while_forking() {}
 
 impl Numbers {
-    /// [`None`] when there is no memory.
+    /// Takes the lowest free number; [`None`] when there is no memory.
     fn take(&mut self) -> Option<usize> {
-        // The least, for values to lie in few buckets.
+        // The lowest one, so that values are in few buckets.
         let least = (0..self.free.len()).min_by_key(|&at| self.free[at]);
         if let Some(at) = least {
             return Some(self.free.swap_remove(at));
@@ -124,12 +126,12 @@ impl Numbers {
 }
 
 thread_local! {
-    // It has no destructor, and so is there to the thread's very end.
+    // A type without a destructor, so that it is accessible to the thread's very end.
     static PLACE: Cell<Place> = const { Cell::new(Place::NONE) };
     static LEAVING: Leaving = const { Leaving };
 }
 
-/// Gives the thread's number back.
+/// Releases the thread's number when dropped.
 struct Leaving;
 
 impl Drop for Leaving {
@@ -145,7 +147,7 @@ fn give_back() {
     }
 }
 
-/// The thread's place, which it gets now if it has none; [`None`] when there is no memory.
+/// Returns the thread's place, which is assigned now if it has none; [`None`] when there is no memory.
 #[cold]
 fn take_place() -> Option<Place> {
     let place = PLACE.get();
@@ -161,7 +163,8 @@ fn take_place() -> Option<Place> {
     Some(Place::of(number))
 }
 
-/// The calling thread's number: the least that no other thread had when it first asked for one. [`None`] when there is no memory.
+/// Returns the calling thread's number: the lowest that was free when it first asked for one. [`None`] when there is no
+/// memory.
 #[inline]
 pub fn thread_number() -> Option<usize> {
     let place = PLACE.get();
@@ -171,8 +174,8 @@ pub fn thread_number() -> Option<usize> {
     take_place().map(Place::number)
 }
 
-/// For a thread whose thread-local values are being destroyed. Keys of the C library come last there, and a destructor of theirs that sets
-/// one again has it called again.
+/// For a thread whose thread-local values are being destroyed. Destructors of pthread keys run last, and one that sets
+/// its key again is called again.
 #[cfg(unix)]
 mod late {
     use std::ffi::c_void;
@@ -182,49 +185,50 @@ mod late {
         super::give_back();
     }
 
-    /// Where there are no keys left the number is lost: the values stay, for nobody.
+    /// Registers the release of the number. If there are no keys left, the number is leaked, and its values are not
+    /// reused.
     pub(super) fn give_back_at_the_end() {
         static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
         let key = KEY.get_or_init(|| {
             let mut key = 0;
-            // SAFETY: the key is written to a place of its type, and the destructor may be called at any time.
+            // SAFETY: `key` is valid for writes, and the destructor may be called in any ending thread.
             let made = unsafe { libc::pthread_key_create(&mut key, Some(give_back)) };
             (made == 0).then_some(key)
         });
         if let Some(key) = key {
-            // SAFETY: the key was made, and the value, which must not be null, is not looked at.
+            // SAFETY: the key was created, and the value, which must not be null, is never dereferenced.
             unsafe { libc::pthread_setspecific(*key, std::ptr::dangling()) };
         }
     }
 }
 
-/// The number is lost: the values stay, for nobody.
+/// Stub: the number is leaked, and its values are not reused.
 #[cfg(not(unix))]
 mod late {
     pub(super) fn give_back_at_the_end() {}
 }
 
-/// A value for each thread.
+/// Values, one per thread.
 ///
-/// A hit is two loads for the first threads: the thread's place, and its bucket's address. So the values of these are made together, before
-/// their threads come. A later bucket is a table of chunks, which costs a load more: a program with thousands of threads may have thousands of
-/// trees, each used by a few of them.
+/// For the first threads a hit is two loads: the thread's place, and its bucket's address. The values of these buckets
+/// are allocated together, before their threads appear. A later bucket is a table of chunks, which costs one more load:
+/// a program with thousands of threads may have thousands of trees, each used by a few of them.
 pub struct PerThread<T> {
-    /// The first of a bucket's values; null until a thread with one of the bucket's numbers comes.
+    /// The first of a bucket's values; null until a thread with one of the bucket's numbers uses it.
     buckets: [AtomicPtr<T>; WHOLE_BUCKETS],
     /// The first of a bucket's chunks, each the address of its first value; null until then.
     chunked: [AtomicPtr<AtomicPtr<T>>; BUCKETS - WHOLE_BUCKETS],
-    /// The values are shared and dropped as if they stood here.
+    /// For the drop check and auto traits: the values are owned.
     values: PhantomData<T>,
 }
 
-/// Buckets whose values are one chunk.
+/// Number of buckets whose values are one chunk.
 const WHOLE_BUCKETS: usize = CHUNK_BITS + 1;
-/// The logarithm of how many values a chunk of a later bucket has.
+/// Binary logarithm of the values per chunk of a later bucket.
 const CHUNK_BITS: usize = 4;
 const CHUNK: usize = 1 << CHUNK_BITS;
 
-/// How many chunks a later bucket has, by its number less that of the first such.
+/// Returns the number of chunks of a later bucket, given its index among the later buckets.
 const fn chunks_of(chunked: usize) -> usize {
     1 << (chunked + WHOLE_BUCKETS - CHUNK_BITS)
 }
@@ -245,7 +249,7 @@ impl<T> std::fmt::Debug for PerThread<T> {
     }
 }
 
-/// Makes the array that `place` is to point to, unless another thread was first; [`None`] when there is no memory.
+/// Allocates the array that `place` is to point to, unless another thread was first; [`None`] when there is no memory.
 fn make_array<T>(place: &AtomicPtr<T>, len: usize, new: impl FnMut() -> T) -> Option<NonNull<T>> {
     if let Some(made) = NonNull::new(place.load(Ordering::Acquire)) {
         return Some(made);
@@ -254,22 +258,23 @@ fn make_array<T>(place: &AtomicPtr<T>, len: usize, new: impl FnMut() -> T) -> Op
     array.try_reserve_exact(len).ok()?;
     array.resize_with(len, new);
     let array = Box::into_raw(array.into_boxed_slice());
-    // In the one order of such steps: who looks for all threads' values behind a barrier misses none that came before it.
+    // Sequentially consistent: a thread that scans all threads' values after a barrier misses none that was created
+    // before it.
     match place.compare_exchange(ptr::null_mut(), array.cast(), Ordering::SeqCst, Ordering::Acquire) {
         Ok(_) => NonNull::new(array.cast()),
         Err(other) => {
-            // SAFETY: another thread's array came first, and nobody has seen this one.
+            // SAFETY: another thread's array was first, and no other thread has seen this one.
             drop(unsafe { Box::from_raw(array) });
             NonNull::new(other)
         }
     }
 }
 
-/// Frees what `make_array` made.
+/// Frees an array allocated by `make_array`.
 fn free_array<T>(place: &mut AtomicPtr<T>, len: usize) {
     let first = *place.get_mut();
     if !first.is_null() {
-        // SAFETY: the array came from `Box::into_raw` of a slice of so many values, and nobody borrows them any more.
+        // SAFETY: the array came from `Box::into_raw` of a slice of `len` values, and nothing borrows them any more.
         drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(first, len)) });
     }
 }
@@ -282,7 +287,7 @@ impl<T> Drop for PerThread<T> {
         for (number, table) in self.chunked.iter_mut().enumerate() {
             let (first, len) = (*table.get_mut(), chunks_of(number));
             if !first.is_null() {
-                // SAFETY: a table that is there has so many chunks, and nobody borrows `self` any more.
+                // SAFETY: a table that exists has `len` chunks, and `&mut self` excludes borrows of it.
                 let chunks = unsafe { slice::from_raw_parts_mut(first, len) };
                 chunks.iter_mut().for_each(|chunk| free_array(chunk, CHUNK));
             }
@@ -292,7 +297,7 @@ impl<T> Drop for PerThread<T> {
 }
 
 impl<T> PerThread<T> {
-    /// The calling thread's value, if it has one.
+    /// Returns the calling thread's value, if it has one.
     #[inline(always)]
     pub fn get(&self) -> Option<&T> {
         self.at(PLACE.get())
@@ -308,25 +313,26 @@ impl<T> PerThread<T> {
         if first.is_null() {
             return None;
         }
-        // SAFETY: a bucket that is there has 2^n values, a place's index is below that (`Place::of`), and they stay until `self` is dropped.
+        // SAFETY: a bucket that exists has 2^n values, a place's index is below that (`Place::of`), and they live until
+        // `self` is dropped.
         Some(unsafe { &*first.add(place.index) })
     }
 
     fn at_chunked(&self, place: Place) -> Option<&T> {
         let chunk = self.table(place.bucket - WHOLE_BUCKETS)?.get(place.index / CHUNK)?;
         let first = chunk.load(Ordering::Acquire);
-        // SAFETY: a chunk that is there has `CHUNK` values, which stay until `self` is dropped.
+        // SAFETY: a chunk that exists has `CHUNK` values, which live until `self` is dropped.
         (!first.is_null()).then(|| unsafe { &*first.add(place.index % CHUNK) })
     }
 
-    /// A later bucket's chunks, if the bucket was made.
+    /// Returns a later bucket's chunks, if the bucket was allocated.
     fn table(&self, chunked: usize) -> Option<&[AtomicPtr<T>]> {
         let first = self.chunked.get(chunked)?.load(Ordering::Acquire);
-        // SAFETY: a table that is there has so many chunks, and stays until `self` is dropped.
+        // SAFETY: a table that exists has `chunks_of(chunked)` chunks, and lives until `self` is dropped.
         (!first.is_null()).then(|| unsafe { slice::from_raw_parts(first, chunks_of(chunked)) })
     }
 
-    /// The values that were made together, each time with the place of the first.
+    /// Returns each array of values, with the place of its first value.
     fn made(&self) -> impl Iterator<Item = (Place, &[T])> {
         let whole = self.buckets.iter().enumerate().map(|(bucket, first)| {
             let len = 1 << bucket;
@@ -344,17 +350,17 @@ impl<T> PerThread<T> {
         });
         whole.chain(chunked).filter_map(|(place, first, len)| {
             let first = first.load(Ordering::Acquire);
-            // SAFETY: as in `at` and `at_chunked`.
+            // SAFETY: an array that exists has `len` values, which live until `self` is dropped.
             (!first.is_null()).then(|| (place, unsafe { slice::from_raw_parts(first, len) }))
         })
     }
 
-    /// All threads' values: also of threads that have ended, and of some that have not come yet.
+    /// Returns all threads' values, including those of threads that have ended, and of some that have not appeared yet.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.made().flat_map(|(_, values)| values)
     }
 
-    /// The same, each with its place, at which the thread's other values are found.
+    /// Like [`PerThread::iter`], with each value's place, at which the thread's other values are found.
     pub fn iter_with_places(&self) -> impl Iterator<Item = (Place, &T)> {
         self.made().flat_map(|(Place { bucket, index: first }, values)| {
             let values = values.iter().enumerate();
@@ -365,7 +371,7 @@ impl<T> PerThread<T> {
         })
     }
 
-    /// Bytes that the values take, and the tables that lead to them.
+    /// Returns the bytes of the values and of the tables that lead to them.
     pub fn held_bytes(&self) -> usize {
         let tables = (0..self.chunked.len()).filter_map(|chunked| self.table(chunked));
         self.made().map(|(_, values)| size_of_val(values)).sum::<usize>() + tables.map(size_of_val).sum::<usize>()
@@ -373,7 +379,7 @@ impl<T> PerThread<T> {
 }
 
 impl<T: Default> PerThread<T> {
-    /// The calling thread's value, made now if there is none; [`None`] when there is no memory.
+    /// Returns the calling thread's value, creating it if necessary; [`None`] when there is no memory.
     #[inline(always)]
     pub fn get_or_make(&self) -> Option<&T> {
         match self.get() {
@@ -382,7 +388,7 @@ impl<T: Default> PerThread<T> {
         }
     }
 
-    /// How many values there will be once the calling thread has one; [`None`] when there is no memory.
+    /// Returns how many values there will be once the calling thread has one; [`None`] when there is no memory.
     pub fn count_with_mine(&self) -> Option<usize> {
         let place = take_place()?;
         let made = self.made().map(|(_, values)| values.len()).sum::<usize>();
@@ -458,7 +464,7 @@ mod tests {
             let threads: Vec<_> = (0..THREADS)
                 .map(|_| {
                     scope.spawn(|| {
-                        // All have a number before one of them makes its value.
+                        // All threads have a number before one of them creates its value.
                         let number = thread_number().unwrap();
                         barrier.wait();
                         if number >= THREADS - 1 {
@@ -489,7 +495,7 @@ mod tests {
         assert!(values.iter().count() <= counted * CHUNK);
     }
 
-    /// A value that asks for its thread's number when the thread ends.
+    /// A value that requests its thread's number when the thread ends.
     struct AtTheEnd(&'static PerThread<AtomicUsize>);
 
     impl Drop for AtTheEnd {
@@ -513,7 +519,7 @@ mod tests {
         }
         let touched = VALUES.iter().map(|value| value.load(Ordering::Relaxed));
         assert_eq!(touched.sum::<usize>(), THREADS);
-        // Other tests run at the same time and take numbers in between.
+        // Other tests run concurrently and take numbers in between.
         let used = VALUES.iter().filter(|value| value.load(Ordering::Relaxed) > 0).count();
         assert!(used < THREADS / 2, "{used}");
     }

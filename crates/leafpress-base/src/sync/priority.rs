@@ -1,13 +1,14 @@
-//! How the system schedules a thread.
+//! Thread scheduling priority.
 
-/// Has the calling thread give way to others, where the system has that for single threads: what it does can wait, and where there are
-/// few processors it would keep the caller's thread from one.
+/// Lowers the priority of the calling thread, where the system supports that per thread: its work can wait, and on few
+/// processors it would otherwise delay the foreground threads.
 #[cfg(not(any(shuttle, miri)))]
 pub fn give_way() {
-    /// The least that a thread can ask for.
+    /// The lowest priority that a thread can request.
     #[cfg(target_os = "linux")]
     const NICEST: libc::c_int = 19;
-    // SAFETY: it takes no pointers. Linux has it for the calling thread alone; a refusal leaves the thread as it was.
+    // SAFETY: the call takes no pointers. On Linux it affects the calling thread alone; an error leaves the thread
+    // unchanged.
     #[cfg(target_os = "linux")]
     let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICEST) };
 }

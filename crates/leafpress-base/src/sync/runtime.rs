@@ -1,16 +1,16 @@
-//! The upkeep runtime: a few threads that do the background tasks of all trees and caches of a process.
+//! The upkeep runtime: a few threads that execute the background tasks of all trees and caches of a process.
 //!
-//! A task does one piece of work each time it is called, and says when it is to be called again. Tasks whose time has come wait in one
-//! queue, first come, first served. Threads are started as tasks need them, up to a bound; all of them end with the last task.
+//! A task does one piece of work per call, and returns when it is to be called again. Due tasks wait in one FIFO queue.
+//! Threads are started on demand, up to a bound; all of them end with the last task.
 //!
 //! Invariants, which hold whenever the runtime's lock is free:
-//! - A task is in its entry unless a thread runs it. A thread that runs a task holds no lock of the runtime's.
-//! - A task that is to be called has a timer or is in the queue. For each task in the queue a thread was called, and for the first timer a
-//!   thread sleeps no longer than until then, or is at work and will see to it afterwards.
-//! - Threads of an older generation count no more: they end as soon as they see that.
+//! - A task is in its entry unless a thread runs it. A thread that runs a task holds no lock of the runtime.
+//! - A task that is to be called has a timer or is in the queue. For each task in the queue a thread was notified, and
+//!   for the first timer a thread sleeps no longer than until then, or is at work and will check it afterwards.
+//! - Threads of an older generation are not counted any more: they end as soon as they notice.
 //!
-//! A child of `fork` has none of the threads, and the lock may have been held when it was made. So it forgets the runtime of its parent, whose
-//! tasks never run again, and makes its own when it needs one.
+//! A child of `fork` has none of the threads, and the lock may have been held when it was forked. So it forgets the
+//! runtime of its parent, whose tasks never run again, and creates its own on demand.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
@@ -24,13 +24,13 @@ use std::time::{Duration, Instant};
 use super::plain::{Condvar, Mutex, MutexGuard};
 use super::worker::{Health, MAX_PANICS_IN_A_ROW};
 
-/// Threads that a runtime has at most, on a machine with fewer cores: some tasks wait for a disk.
+/// Minimum of the bound on threads, on a machine with fewer cores: some tasks wait for a disk.
 const MIN_MAX_THREADS: usize = 4;
-/// Of these one sleeps until the next timer, and the other sees to it where the first is at long work. Further threads end when they have
-/// been idle for [`MAX_IDLE`].
+/// Threads that are kept: one sleeps until the next timer, and the other checks it where the first is busy. Further
+/// threads end when they have been idle for [`MAX_IDLE`].
 const STANDING_THREADS: usize = 2;
 const MAX_IDLE: Duration = Duration::from_secs(1);
-/// How late a timer may be before a second thread looks.
+/// Delay of a timer after which a second thread checks it.
 const GRACE: Duration = Duration::from_millis(50);
 /// Waits of [`MIN_ROUNDED`] and more end at whole multiples of this.
 const GRID: Duration = Duration::from_millis(10);
@@ -39,35 +39,37 @@ const MIN_ROUNDED: Duration = Duration::from_millis(100);
 /// When a task is to be called again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// As soon as other tasks that wait have had their turn.
+    /// As soon as the other waiting tasks have been called.
     Again,
-    /// After this time, or when it is woken, whichever comes first.
+    /// After this time, or when it is woken, whichever is first.
     Wait(Duration),
-    /// The same, or, without a time, only when it is woken. It had nothing to do now: panics before and after this are in a row.
+    /// As [`Next::Wait`], or, without a time, only when it is woken. The task had nothing to do: panics before and
+    /// after this call count as consecutive.
     Idle(Option<Duration>),
     /// Never.
     End,
 }
 
-/// Background work of an owner that is done piece by piece.
+/// Background work of an owner, executed piece by piece.
 pub trait Task: Send + 'static {
-    /// Does one piece of work. After a panic it is called again, so no lock may stay held, and nothing may count as being worked on that is
-    /// not.
+    /// Does one piece of work. After a panic it is called again, so it must leave no lock held, and nothing marked as
+    /// in progress.
     fn work(&mut self) -> Next;
 
-    /// The health of the owner's background work.
+    /// Returns the health of the owner's background work.
     fn health(&self) -> &Health;
 
-    /// The task ends after too many panics, though its owner stays: nothing may wait for its work from now on.
+    /// Called when the task ends after too many panics while its owner stays: nothing may wait for its work from now
+    /// on.
     fn give_up(&mut self);
 }
 
-/// Wakes a task. Until the task is started it does nothing.
+/// Wakes a task. It has no effect until the task is started.
 #[derive(Debug, Default)]
 pub struct Waker(OnceLock<Name>);
 
 impl Waker {
-    /// Has the task called soon. If it runs now, it is called once more after that.
+    /// Schedules the task. If it is running, it is called once more afterwards.
     pub fn wake(&self) {
         if let Some(name) = self.0.get() {
             name.wake();
@@ -83,7 +85,7 @@ struct Name {
 }
 
 impl Name {
-    /// Whether the task belongs to the process that this one was forked from.
+    /// Returns whether the task belongs to the process that this one was forked from.
     fn is_of_parent(self) -> bool {
         !ptr::eq(CURRENT.load(Ordering::Acquire), self.runtime)
     }
@@ -104,14 +106,14 @@ impl Name {
     }
 }
 
-/// A task that was started. It ends when this is dropped; a piece of work that is being done is waited for, unless that piece itself drops
-/// the handle.
+/// A task that was started. Dropping the handle ends the task and waits for its current piece of work, unless that
+/// piece itself drops the handle.
 #[derive(Debug)]
 pub struct TaskHandle(Name);
 
 impl Drop for TaskHandle {
     fn drop(&mut self) {
-        // The parent's tasks are not touched: what they were doing when the process forked is half done here.
+        // The parent's tasks are not touched: their work was interrupted by the fork.
         if !self.0.is_of_parent() {
             self.0.runtime.end(self.0.number);
         }
@@ -126,9 +128,9 @@ pub fn start(task: impl Task, waker: Option<&Waker>) -> io::Result<TaskHandle> {
 #[derive(Debug, Default)]
 struct Runtime {
     state: Mutex<State>,
-    /// A task is ready, or the threads are to end.
+    /// Notified when a task is ready, or the threads are to end.
     changed: Condvar,
-    /// A task has ended whose owner waits for that.
+    /// Notified when a task has ended whose owner waits for that.
     ended: Condvar,
 }
 
@@ -136,17 +138,17 @@ struct Runtime {
 struct State {
     tasks: HashMap<u64, TaskEntry>,
     next_number: u64,
-    /// Tasks whose time has come, and some that have ended since.
+    /// Due tasks, and some that have ended since.
     ready: VecDeque<u64>,
     timers: BTreeSet<(Instant, u64)>,
     generation: u64,
     /// Threads of this generation.
     threads: usize,
-    /// Those that wait for something to do.
+    /// Threads that wait for a task.
     idle: usize,
-    /// Until when one of these sleeps, to see to the timer that was the first by then.
+    /// Wakeup time of the idle thread that waits for the first timer.
     alarm: Option<Instant>,
-    /// Timers are whole multiples of the grid after this.
+    /// Origin of the grid that timers are rounded to.
     zero: Option<Instant>,
     handles: Vec<JoinHandle<()>>,
 }
@@ -161,12 +163,12 @@ impl std::fmt::Debug for State {
 }
 
 struct TaskEntry {
-    /// There unless it runs.
+    /// `None` while it runs.
     task: Option<Box<dyn Task>>,
     status: Status,
-    /// Woken while it was ready or ran.
+    /// Whether it was woken while it was ready or running.
     woken: bool,
-    /// Whether it is to end after what it does now.
+    /// Whether it is to end after its current piece of work.
     ends: bool,
     timer: Option<Instant>,
     panics_in_a_row: u32,
@@ -179,10 +181,10 @@ enum Status {
     Running(ThreadId),
 }
 
-/// The process's runtime, once there is one.
+/// The process's runtime; null until the first use.
 static CURRENT: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
 
-/// Has children of `fork` forget the runtime of their parent.
+/// Makes children of `fork` forget the runtime of their parent.
 #[cfg(all(unix, not(miri)))]
 #[allow(unsafe_code)]
 fn forget_in_children() {
@@ -190,7 +192,8 @@ fn forget_in_children() {
         CURRENT.store(ptr::null_mut(), Ordering::Release);
     }
     static ONCE: std::sync::Once = std::sync::Once::new();
-    // SAFETY: the function may be called at any time, and touches an atomic alone. Where there is no memory for it, children cannot tend their trees.
+    // SAFETY: the handler may be called at any time, and only accesses an atomic. If there is no memory to register it,
+    // children cannot run the upkeep of their trees.
     ONCE.call_once(|| unsafe {
         libc::pthread_atfork(None, None, Some(forget));
     });
@@ -199,7 +202,7 @@ fn forget_in_children() {
 #[cfg(not(all(unix, not(miri))))]
 fn forget_in_children() {}
 
-/// How many threads a runtime has at most.
+/// Returns the maximum number of threads of a runtime.
 fn max_threads() -> usize {
     static MAX: OnceLock<usize> = OnceLock::new();
     *MAX.get_or_init(|| {
@@ -209,7 +212,7 @@ fn max_threads() -> usize {
 }
 
 impl State {
-    /// Queues a task that is there and does not run.
+    /// Queues a task that exists and does not run.
     fn make_ready(&mut self, number: u64) {
         let Some(entry) = self.tasks.get_mut(&number) else {
             return;
@@ -221,9 +224,9 @@ impl State {
         self.ready.push_back(number);
     }
 
-    /// Has a waiting task called after this time.
+    /// Schedules a waiting task after this time.
     fn set_timer(&mut self, number: u64, time: Option<Duration>) {
-        // A time past the clock's end is none.
+        // A time past the clock's range sets no timer.
         let timer = time.and_then(|time| self.rounded(Instant::now().checked_add(time)?, time));
         if let (Some(entry), Some(timer)) = (self.tasks.get_mut(&number), timer) {
             entry.timer = Some(timer);
@@ -231,7 +234,8 @@ impl State {
         }
     }
 
-    /// A later time, up to [`GRID`], which many tasks have in common: thousands of caches wake a thread a hundred times a second together.
+    /// Rounds a time up, by at most [`GRID`], so that many tasks share it: thousands of caches wake a thread at most a
+    /// hundred times a second.
     fn rounded(&mut self, time: Instant, wait: Duration) -> Option<Instant> {
         if wait < MIN_ROUNDED {
             return Some(time);
@@ -242,7 +246,7 @@ impl State {
         time.checked_add(Duration::from_nanos(missing as u64))
     }
 
-    /// Notes whether a task has panicked; how often it has without a piece of work done in between.
+    /// Records whether a task has panicked; returns the number of consecutive panics.
     fn note_panics(&mut self, number: u64, panicked: bool, next: Next) -> u32 {
         self.tasks.get_mut(&number).map_or(0, |entry| {
             match next {
@@ -266,7 +270,7 @@ impl State {
         }
     }
 
-    /// The next task to run, which counts as running from now on.
+    /// Takes the next task to run, and marks it as running.
     fn take_ready(&mut self) -> Option<(u64, Box<dyn Task>)> {
         self.queue_what_is_due();
         while let Some(number) = self.ready.pop_front() {
@@ -281,7 +285,7 @@ impl State {
         None
     }
 
-    /// Without tasks there are no threads: those that there are end, and are joined by whoever gets their handles.
+    /// Ends the threads when the last task is gone; the caller joins them.
     fn end_threads_if_last(&mut self, changed: &Condvar) -> Vec<JoinHandle<()>> {
         if !self.tasks.is_empty() {
             return Vec::new();
@@ -315,13 +319,13 @@ impl Runtime {
 
     #[allow(unsafe_code)]
     fn of(current: *mut Self) -> &'static Self {
-        // SAFETY: what is or was in `CURRENT` came from a box, and is never freed nor borrowed mutably.
+        // SAFETY: every value of `CURRENT` came from a box, and is never freed nor mutably borrowed.
         unsafe { &*current }
     }
 
     #[allow(unsafe_code)]
     fn free(made: *mut Self) {
-        // SAFETY: the caller made the box and showed it to nobody.
+        // SAFETY: `made` came from a box above, and was not published.
         drop(unsafe { Box::from_raw(made) });
     }
 
@@ -357,14 +361,15 @@ impl Runtime {
         let generation = state.generation;
         let thread = std::thread::Builder::new().name("leafpress-upkeep".to_owned());
         let handle = thread.spawn(move || self.run(generation))?;
-        // Those of threads that were idle for long are of no use any more.
+        // Forgets threads that ended because they were idle for long.
         state.handles.retain(|handle| !handle.is_finished());
         state.handles.push(handle);
         state.threads += 1;
         Ok(())
     }
 
-    /// Has another thread look at the queue and the timers. If no more can be started, the others do it after what they do now.
+    /// Notifies or starts another thread for the queue and the timers. If none can be started, the existing ones follow
+    /// after their current work.
     fn call_a_thread(&'static self, state: &mut State) {
         if state.idle > 0 {
             self.changed.notify_one();
@@ -373,13 +378,13 @@ impl Runtime {
         }
     }
 
-    /// What each of the threads does.
+    /// The main loop of each thread.
     fn run(&'static self, generation: u64) {
         let mut state = self.state.lock();
         let mut idle_since = Instant::now();
         while state.generation == generation {
             if let Some((number, task)) = state.take_ready() {
-                // It may take long.
+                // The following work may take long.
                 if !state.ready.is_empty() || (!state.timers.is_empty() && state.idle == 0) {
                     self.call_a_thread(&mut state);
                 }
@@ -398,7 +403,7 @@ impl Runtime {
             let now = Instant::now();
             let until = match (alarm, first) {
                 (Some(alarm), _) => Some(alarm),
-                // Another thread waits for it. That may be at long work by then.
+                // Another thread waits for the first timer, but may be busy by then.
                 (None, Some(first)) => Some((first + GRACE).max(now + GRACE)),
                 (None, None) if is_spare => Some(now + MAX_IDLE),
                 (None, None) => None,
@@ -420,7 +425,7 @@ impl Runtime {
         }
     }
 
-    /// Runs a task once, and does with it what it says.
+    /// Runs a task once, and reschedules it according to its result.
     fn work(&'static self, number: u64, mut task: Box<dyn Task>) -> MutexGuard<'static, State> {
         let result = catch_unwind(AssertUnwindSafe(|| task.work()));
         let panicked = result.is_err();
@@ -450,7 +455,8 @@ impl Runtime {
             }
             _ => {
                 drop(state);
-                // It may have the last reference to what its owner shares with it, whose destructor may be the caller's.
+                // The task may hold the last reference to state shared with its owner, whose destructor may be the
+                // caller's.
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
                 self.remove(number)
             }
@@ -462,12 +468,12 @@ impl Runtime {
         let mut state = self.state.lock();
         state.tasks.remove(&number);
         self.ended.notify_all();
-        // This is one of them: they end by themselves.
+        // The current thread is one of them: they end by themselves.
         drop(state.end_threads_if_last(&self.changed));
         state
     }
 
-    /// Ends a task for its owner.
+    /// Ends a task on behalf of its owner.
     fn end(&'static self, number: u64) {
         let mut state = self.state.lock();
         let mut task = None;
@@ -476,7 +482,7 @@ impl Runtime {
                 Status::Running(thread) => {
                     entry.ends = true;
                     if thread == std::thread::current().id() {
-                        // The thread ends it as soon as it can.
+                        // The thread that runs it ends it as soon as it can.
                         return;
                     }
                     self.ended.wait(&mut state);
@@ -494,7 +500,7 @@ impl Runtime {
         drop(state);
         drop(task);
         for thread in threads {
-            // An owner may be dropped by what another owner's task calls.
+            // An owner may be dropped by code that another owner's task calls.
             if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();
             }

@@ -1,8 +1,9 @@
-//! Background threads that a tree, a pool or a cache has for itself: those that wait for a disk, and those that the caller asked for.
+//! Dedicated background threads of a tree, a pool or a cache: those that wait for a disk, and those that the caller
+//! requested.
 //!
-//! A worker does one piece of work after another until its owner goes. Work that panics (a caller's engine or store may) is counted and
-//! lost, and the thread goes on with the next. One that panics again and again without any work done in between ends: then its owner's
-//! statistics and calls say so. No background thread ends silently.
+//! A worker does one piece of work after another until its owner is dropped. Work that panics (a caller's engine or
+//! store may) is counted and lost, and the thread continues with the next. A worker with too many consecutive panics
+//! ends: its owner's statistics and calls then report that. No background thread ends silently.
 
 use std::any::Any;
 use std::io;
@@ -12,53 +13,53 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// A worker ends after so many panics in a row.
+/// A worker ends after this number of consecutive panics.
 pub(super) const MAX_PANICS_IN_A_ROW: u32 = 16;
 
-/// What a background thread does.
+/// The work of a background thread.
 pub trait Worker: Send + 'static {
-    /// Waits for a piece of work and does it; [`ControlFlow::Break`] when the owner is going. After a panic it is called again, so no lock
-    /// may stay held, and nothing may count as being worked on that is not.
+    /// Waits for a piece of work and does it; [`ControlFlow::Break`] when the owner is being dropped. After a panic it
+    /// is called again, so it must leave no lock held, and nothing marked as in progress.
     fn work(&mut self) -> ControlFlow<()>;
 
-    /// Where the owner looks how its workers are.
+    /// Returns the health shared with the owner.
     fn health(&self) -> &Health;
 
-    /// The thread is about to end, though its owner stays: nobody may wait for its work from now on.
+    /// Called when the thread is about to end while its owner stays: nothing may wait for its work from now on.
     fn give_up(&mut self);
 }
 
-/// In place of a panic that is noted already.
+/// Payload that replaces a panic that is recorded already.
 struct Noted;
 
-/// How an owner's workers are.
+/// The health of an owner's workers.
 #[derive(Debug, Default)]
 pub struct Health {
     panics: AtomicU64,
     ended: AtomicU64,
-    /// What the last panic said.
+    /// Message of the last panic.
     said: Mutex<String>,
 }
 
 impl Health {
-    /// Pieces of work that panicked.
+    /// Returns the number of pieces of work that panicked.
     pub fn panics(&self) -> u64 {
         self.panics.load(Relaxed)
     }
 
-    /// Threads that ended though their owner did not.
+    /// Returns the number of threads that ended before their owner.
     pub fn ended(&self) -> u64 {
         self.ended.load(Relaxed)
     }
 
-    /// Why background work is not done any more, where a thread has ended.
+    /// Returns why background work is not done any more, if a thread has ended.
     pub fn failure(&self) -> Option<String> {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         (self.ended() > 0)
             .then(|| format!("a background thread ended after {MAX_PANICS_IN_A_ROW} panics in a row, the last: {said}"))
     }
 
-    /// Does a piece of work that others wait for. Where it panics, that is noted before they can know that it has ended.
+    /// Does a piece of work that others wait for. A panic is recorded before they can observe the end of the work.
     pub fn noting<R>(&self, work: impl FnOnce() -> R) -> R {
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
             self.note(panic);
@@ -66,8 +67,8 @@ impl Health {
         })
     }
 
-    /// Records that a thread or a task has ended before its owner. To be called before callers that wait for its work are woken, because they
-    /// ask for the reason.
+    /// Records that a thread or a task has ended before its owner. To be called before callers that wait for its work
+    /// are woken, because they request the reason.
     pub(super) fn end(&self) {
         self.ended.fetch_add(1, Relaxed);
         #[cfg(feature = "tracing")]
@@ -76,7 +77,7 @@ impl Health {
         });
     }
 
-    /// Notes a panic.
+    /// Records a panic.
     pub fn note(&self, panic: Box<dyn Any + Send>) {
         if panic.is::<Noted>() {
             return;
@@ -89,14 +90,14 @@ impl Health {
             said.clone_from(text);
         } else {
             "no message".clone_into(&mut said);
-            // Its destructor might panic.
+            // The payload's destructor might panic.
             std::mem::forget(panic);
         }
         #[cfg(feature = "tracing")]
         {
             let reason = said.clone();
             drop(said);
-            // Who is told may panic as well, and is not to end the thread by it.
+            // A panic in the subscriber must not end the thread.
             let _ = catch_unwind(AssertUnwindSafe(|| {
                 warn_event!(
                     thread = std::thread::current().name(),
@@ -108,26 +109,26 @@ impl Health {
     }
 }
 
-/// An owner's threads, joined when this is dropped. The owner tells them to stop before that.
+/// An owner's threads, joined on drop. The owner signals them to stop before that.
 #[derive(Debug, Default)]
 pub struct Workers(Vec<JoinHandle<()>>);
 
 impl Workers {
-    /// Starts one more.
+    /// Starts one more thread.
     pub fn start(&mut self, name: String, worker: impl Worker) -> io::Result<()> {
         let thread = std::thread::Builder::new().name(name).spawn(move || run(worker))?;
         self.0.push(thread);
         Ok(())
     }
 
-    /// Waits until all have ended, which they were told to.
+    /// Joins all threads, which were signalled to stop.
     pub fn join(&mut self) {
         for thread in self.0.drain(..) {
-            // The last who has the owner may be what one of its threads calls: that one ends by itself.
+            // The last reference to the owner may be dropped by one of its own threads: that one ends by itself.
             if thread.thread().id() == std::thread::current().id() {
                 continue;
             }
-            // Panics are caught and counted in it.
+            // Panics are caught and counted in the thread.
             let _ = thread.join();
         }
     }
@@ -163,10 +164,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_told_of_the_end_of_work_finds_its_panic_noted_once() {
-        struct Told<'h>(&'h Health, u64);
+    fn a_panic_is_recorded_once_before_the_end_of_work_is_observed() {
+        struct Observer<'h>(&'h Health, u64);
 
-        impl Drop for Told<'_> {
+        impl Drop for Observer<'_> {
             fn drop(&mut self) {
                 assert_eq!(self.0.panics(), self.1);
             }
@@ -175,7 +176,7 @@ mod tests {
         let health = Health::default();
         for panics in 1..4 {
             let work = || {
-                let _told = Told(&health, panics);
+                let _observer = Observer(&health, panics);
                 health.noting(|| panic!("a bug"))
             };
             let panic = catch_unwind(AssertUnwindSafe(work)).unwrap_err();
@@ -185,7 +186,8 @@ mod tests {
         assert_eq!(health.noting(|| 7), 7);
     }
 
-    /// Panics in `panics` of its first calls, works in the next `works`, and so on until there was `until` work.
+    /// A worker that panics in the first `panics` calls, works in the next `works`, and so on until `until` pieces of
+    /// work are done.
     struct Script {
         health: Arc<Health>,
         gave_up: Arc<AtomicBool>,
@@ -218,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Panics, work done, and why it ended.
+    /// Returns the panics, the pieces of work done, and why the worker ended.
     fn run_script(panics: u64, works: u64, until: u64) -> (u64, u64, Option<String>) {
         let (health, gave_up, worked) = (Arc::<Health>::default(), Arc::default(), Arc::default());
         let script = Script {
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_only_panics_ends_and_says_why() {
+    fn a_worker_that_only_panics_ends_with_a_reason() {
         let (panics, worked, failure) = run_script(u64::MAX - 1, 1, 1);
         assert_eq!((panics, worked), (u64::from(MAX_PANICS_IN_A_ROW), 0));
         let failure = failure.unwrap();

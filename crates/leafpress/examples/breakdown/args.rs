@@ -1,4 +1,4 @@
-//! The command line, and the tree it asks for.
+//! The command line, and the tree configured by it.
 
 use std::error::Error;
 
@@ -89,12 +89,14 @@ impl Args {
             if option == "--help" {
                 return Err(USAGE.into());
             }
-            let value = words.next().ok_or_else(|| format!("{option} wants a value\n{USAGE}"))?;
+            let value = words
+                .next()
+                .ok_or_else(|| format!("{option} requires a value\n{USAGE}"))?;
             a.set(&option, value).map_err(|e| format!("{option}: {e}"))?;
         }
         if a.keys == 0 || a.value_bytes == 0 || a.threads == 0 || a.sample == 0 || a.read_pct > 100 || a.miss_pct > 100
         {
-            return Err("keys, value bytes, threads and sample are at least 1, percentages at most 100".into());
+            return Err("keys, value bytes, threads and sample must be at least 1, percentages at most 100".into());
         }
         Ok(a)
     }
@@ -114,7 +116,7 @@ impl Args {
                     "get" => Read::Get,
                     "get_into" => Read::GetInto,
                     "get_with" => Read::GetWith,
-                    _ => return Err("get, get_into or get_with".into()),
+                    _ => return Err("expected get, get_into or get_with".into()),
                 }
             }
             "--load-order" => self.sequential = either(&value, "sequential", "random")?,
@@ -127,7 +129,7 @@ impl Args {
                 self.layout = match value.split_once(':') {
                     Some(("hashed", n)) => Layout::Hashed { sub_pages: n.parse()? },
                     None if value == "ordered" => Layout::Ordered,
-                    _ => return Err("ordered or hashed:N".into()),
+                    _ => return Err("expected ordered or hashed:N".into()),
                 }
             }
             "--dictionary" => self.dictionary = value,
@@ -135,7 +137,7 @@ impl Args {
             "--background" => self.background = value.parse()?,
             "--sample" => self.sample = value.parse()?,
             "--seed" => self.seed = value.parse()?,
-            _ => return Err(format!("no such option\n{USAGE}").into()),
+            _ => return Err(format!("unknown option\n{USAGE}").into()),
         }
         Ok(())
     }
@@ -173,6 +175,6 @@ fn either(value: &str, yes: &str, no: &str) -> Result<bool, String> {
     match value {
         v if v == yes => Ok(true),
         v if v == no => Ok(false),
-        _ => Err(format!("{yes} or {no}")),
+        _ => Err(format!("expected {yes} or {no}")),
     }
 }

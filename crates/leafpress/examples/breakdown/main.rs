@@ -1,7 +1,8 @@
-//! Loads a tree, runs a point-operation mix on it, and prints throughput, latency percentiles and where the memory went.
+//! Loads a tree, runs a mix of point operations on it, and prints throughput, latency percentiles and a breakdown of
+//! its memory.
 //!
-//! Made for profiling: one process, one configuration, nothing printed while the clock runs. Comparing codecs and machines is
-//! what `leafpress eval` is for.
+//! Intended for profiling: one process, one configuration, no output during the measurement. To compare codecs and
+//! machines, use `leafpress eval`.
 //!
 //! ```text
 //! cargo run --release --example breakdown -- --corpus FILE --codec zstd:1 --keys 50000 --threads 2
@@ -44,7 +45,7 @@ impl Values {
         })
     }
 
-    /// The value of `key` at `version`: at every version, adjacent keys have adjacent cuts.
+    /// Returns the value of `key` at `version`: at every version, adjacent keys have adjacent cuts.
     fn of(&self, key: u64, version: u64) -> &[u8] {
         let cuts = (self.bytes.len() / self.value_bytes) as u64;
         let cut = (key + version * (cuts / VERSIONS)) % cuts;
@@ -57,7 +58,7 @@ impl Values {
     }
 }
 
-/// Words drawn from a small vocabulary: compresses about as English does.
+/// Generates words drawn from a small vocabulary, with a compressibility similar to English.
 fn synthetic(seed: u64, bytes: usize) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let words: Vec<String> = (0..2000)
@@ -74,7 +75,7 @@ fn synthetic(seed: u64, bytes: usize) -> Vec<u8> {
     text
 }
 
-/// What one thread measured.
+/// The measurements of one thread.
 struct Tally {
     operations: u64,
     mismatches: u64,
@@ -133,7 +134,7 @@ fn work(
             let key = rng.u64(..args.keys);
             if rng.u64(..100) < args.read_pct {
                 let absent = args.miss_pct > 0 && rng.u64(..100) < args.miss_pct;
-                // One byte more than a loaded key: absent, yet between two that are there.
+                // One byte longer than a loaded key: absent, but between two present ones.
                 let mut bytes = [0u8; 9];
                 bytes[..8].copy_from_slice(&key.to_be_bytes());
                 let right = read(
@@ -160,7 +161,7 @@ fn work(
     Ok(tally)
 }
 
-/// Reads by `kind`; whether the key was there with a right value.
+/// Reads by `kind`; returns whether the key was present with a correct value.
 fn read(
     tree: &Tree,
     kind: Read,
@@ -175,7 +176,7 @@ fn read(
     })
 }
 
-/// The timed run: its tallies and how long it took.
+/// Runs the measurement; returns its tallies and duration.
 fn run(tree: &Tree, args: &Args, values: &Values) -> Result<(Tally, Duration), Box<dyn Error>> {
     let stop = AtomicBool::new(false);
     let start = Barrier::new(args.threads + 1);
@@ -203,7 +204,7 @@ fn run(tree: &Tree, args: &Args, values: &Values) -> Result<(Tally, Duration), B
     })
 }
 
-/// Resident bytes of this process, where the system tells.
+/// Returns the resident bytes of this process, where the system reports them.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,12 +1,12 @@
-//! Data blocks as RocksDB's block-based table writes them.
+//! Data blocks in the format of RocksDB's block-based table.
 
 use std::ops::Range;
 
 const RESTART_INTERVAL: usize = 16;
-/// An 8-byte number and eight zeroes, as db_bench makes keys of 16 bytes, then the sequence number and the type.
+/// An 8-byte number and eight zeroes, like db_bench's keys of 16 bytes, then the sequence number and the type.
 const INTERNAL_KEY_BYTES: usize = 24;
 
-/// The blocks of a table of `values` in key order, each at most about `block_bytes` long.
+/// Returns the blocks of a table of `values` in key order, each at most about `block_bytes` long.
 pub fn blocks<'v>(values: impl Iterator<Item = &'v [u8]>, block_bytes: usize) -> Vec<Vec<u8>> {
     let mut blocks = Vec::new();
     let mut block = Block::default();
@@ -79,18 +79,19 @@ fn varint(bytes: &mut Vec<u8>, mut number: usize) {
     bytes.push(number as u8);
 }
 
-/// Values cut from a file one after another, from its beginning again at its end, `total_bytes` of them.
+/// Returns values cut from a file one after another, starting again at its end, `total_bytes` in total.
 pub fn values(file: &[u8], value_bytes: usize, total_bytes: usize) -> impl Iterator<Item = &[u8]> {
     file.chunks_exact(value_bytes).cycle().take(total_bytes / value_bytes)
 }
 
-/// Values cut at random places: what a database holds after its records were overwritten in random order.
+/// Returns values cut at random positions: the contents of a database whose records were overwritten in random order.
 pub fn scattered_values(file: &[u8], value_bytes: usize, total_bytes: usize) -> impl Iterator<Item = &[u8]> {
     let mut random = fastrand::Rng::with_seed(1);
     (0..total_bytes / value_bytes).map(move |_| &file[random.usize(..=file.len() - value_bytes)..][..value_bytes])
 }
 
-/// The file in two parts that share nothing, extents of `extent_bytes` taken in turns: one to train on, one to compress.
+/// Divides the file into two disjoint parts, alternating extents of `extent_bytes`: one for training, one for
+/// compression.
 pub fn halves(file: &[u8], extent_bytes: usize) -> [Vec<u8>; 2] {
     let every_other = |from: usize| {
         file.chunks(extent_bytes)
@@ -102,7 +103,7 @@ pub fn halves(file: &[u8], extent_bytes: usize) -> [Vec<u8>; 2] {
     [every_other(0), every_other(1)]
 }
 
-/// `count` of `all`, evenly spread.
+/// Returns `count` of `all`, evenly spread.
 pub fn spread(all: usize, count: usize) -> impl Iterator<Item = usize> {
     let count = count.clamp(1, all);
     let range: Range<usize> = 0..count;

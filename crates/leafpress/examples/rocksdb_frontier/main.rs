@@ -1,16 +1,18 @@
-//! What codecs and dictionaries make of RocksDB's data blocks: bytes, and microseconds for a block, beside zstd:3.
+//! Codecs and dictionaries applied to RocksDB's data blocks: bytes, and microseconds per block, compared to zstd:3.
 //!
-//! `cargo run --release -p leafpress --example rocksdb_frontier -- CODECS DICTIONARY_KIB BLOCK_BYTES VALUE_BYTES FILE...`
-//! where each of the first four is a list with commas. Values are cut from each file one after another, again and again, until
-//! a table file is full; with `--scattered` before the other arguments, at random places.
+//! `cargo run --release -p leafpress --example rocksdb_frontier -- CODECS DICTIONARY_KIB BLOCK_BYTES VALUE_BYTES
+//! FILE...` where each of the first four is a comma-separated list. Values are cut from each file one after another,
+//! repeatedly, until a table file is full; with `--scattered` before the other arguments, at random positions.
 //!
-//! - *size*: against zstd:3 without a dictionary. The dictionary is trained on blocks of the table itself, as RocksDB does, and
-//!   counted.
-//! - *unseen*: the same where dictionary and blocks come from different parts of the file, each used once; the
-//!   dictionary is not counted. A file shorter than the table repeats in it, so that *size* flatters a dictionary; *unseen* does not.
-//! - *decode*: one dictionary serves every block. *apart*: 24 dictionaries in random order, as when each table file has its own.
+//! - *size*: compared to zstd:3 without a dictionary. The dictionary is trained on blocks of the table itself, as
+//!   RocksDB does, and its size is included.
+//! - *unseen*: like *size*, but dictionary and blocks come from different parts of the file, each used once; the size
+//!   of the dictionary is not included. A file shorter than the table is repeated in it, so that *size* favours a
+//!   dictionary; *unseen* does not.
+//! - *decode*: one dictionary serves every block. *apart*: 24 dictionaries in random order, as when each table file has
+//!   its own.
 //!
-//! Times are the thread's CPU time, medians of passes.
+//! Times are the thread's CPU time, medians of several passes.
 
 mod blocks;
 
@@ -23,24 +25,24 @@ use leafpress::codec::{CodecError, Dictionary, Engine, EngineOptions};
 const TABLE_BYTES: usize = 64 << 20;
 const MEASURED_BLOCKS: usize = 600;
 const MEASURED_UNSEEN_BLOCKS: usize = 300;
-/// Extents of the file that are used for training or for measuring, never for both.
+/// Extents of the file that are used either for training or for measuring, never for both.
 const EXTENT_BYTES: usize = 16 << 10;
-/// RocksDB's advice for `zstd_max_train_bytes` is 100 times the dictionary.
+/// RocksDB recommends 100 times the dictionary for `zstd_max_train_bytes`.
 const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 100;
 const DICTIONARIES_APART: usize = 24;
 const PASSES: usize = 5;
 
 type Error = Box<dyn std::error::Error>;
 
-/// The CPU time this thread has had, in microseconds.
+/// Returns the CPU time of this thread in microseconds.
 fn cpu_us() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is writable.
+    // SAFETY: `time` is valid for writes of a `timespec`.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }
 
-/// The median over some passes of `work`'s microseconds, divided by `count`.
+/// Returns the median over several passes of `work`'s microseconds, divided by `count`.
 fn median_us(count: usize, mut work: impl FnMut() -> Result<(), CodecError>) -> Result<f64, CodecError> {
     let mut passes = Vec::new();
     for _ in 0..PASSES {
@@ -52,7 +54,7 @@ fn median_us(count: usize, mut work: impl FnMut() -> Result<(), CodecError>) -> 
     Ok(passes[PASSES / 2])
 }
 
-/// Blocks of a table and those of them that are measured, seen by the dictionary or not.
+/// Blocks of a table and the measured ones among them, seen by the dictionary or not.
 struct Data {
     table: Vec<Vec<u8>>,
     training: Vec<Vec<u8>>,
@@ -83,7 +85,7 @@ impl Data {
     }
 }
 
-/// A dictionary from half of `blocks` or fewer.
+/// Trains a dictionary from at most half of `blocks`.
 fn train(codec: Codec, blocks: &[Vec<u8>], kib: usize) -> Result<Option<Dictionary>, CodecError> {
     if kib == 0 {
         return Ok(None);
@@ -104,7 +106,7 @@ fn compressed_bytes(engine: &dyn Engine, dictionary: Option<&Dictionary>, raws: 
     Ok(sum)
 }
 
-/// One line of the table.
+/// A row of the table.
 struct Line {
     bytes: f64,
     unseen_bytes: f64,
@@ -163,7 +165,7 @@ fn measure(codec: Codec, kib: usize, data: &Data) -> Result<Line, CodecError> {
     })
 }
 
-/// Microseconds for a block, decoded with any of `dictionaries` and put where RocksDB wants it.
+/// Returns the microseconds for a block, decoded with any of `dictionaries` and copied to RocksDB's buffer.
 fn decode(
     engine: &dyn Engine,
     blocks: &[(&[u8], &[u8])],
@@ -217,7 +219,7 @@ fn table(data: &Data, codecs: &[Codec], dictionaries: &[usize]) -> Result<(), Er
         let has_dictionary = codec.open(&EngineOptions::default())?.supports_dictionary();
         for &kib in dictionaries.iter().filter(|&&kib| kib == 0 || has_dictionary) {
             let measured = measure(codec, kib, data)?;
-            // Beside every line, so that a busy machine slows both.
+            // The baseline is measured with every row, so that a busy machine slows both.
             let base = measure(Codec::Zstd { level: 3 }, 0, data)?;
             println!(
                 "| {codec} | {kib} | {:+.1} | {:+.1} | {:.1} | {:.2} | {} | {:.0} | {:.2} |",

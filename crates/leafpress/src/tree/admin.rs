@@ -1,4 +1,4 @@
-//! What concerns the tree as a whole: building, counting, clearing.
+//! Operations on the tree as a whole: building, counting, clearing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ use leafpress_base::mem::node::Kind;
 use leafpress_base::reclaim::node_heap::{Flush, NodeHeap};
 use leafpress_codec::{Codec, CodecError, Dictionary, Engine};
 
-/// Least bound of the values that leaves hold themselves.
+/// Minimum of the builder's bound on inline values.
 const MIN_INLINE_VALUE_BYTES: usize = 64;
 const MIN_LEAF_BYTES: usize = 1 << 10;
 const MAX_LEAF_BYTES: usize = 32 << 10;
@@ -41,14 +41,15 @@ const MAX_SHARDS: usize = 1024;
 const MAX_THREADS: usize = 64;
 const FAMILIES: [&str; 6] = ["none", "lz4", "zstd", "deflate", "zlib", "qpl"];
 
-/// The codec of leaves that are neither hot nor cold, where leaves have temperatures.
+/// The codec of warm leaves, where leaves have temperatures.
 const WARM_CODEC: Codec = Codec::Lz4 { acceleration: 1 };
 
-/// Longest value that a leaf holds itself without a codec: it gains nothing there, and every compaction copies it, while one that stands
-/// by itself is exchanged. Shorter ones would take much more memory by themselves.
+/// Longest value that an uncompressed leaf stores inline: longer ones gain nothing there, and every compaction copies
+/// them, while a value stored separately is replaced without copies. Shorter values would take much more memory if
+/// stored separately.
 const MAX_UNCOMPRESSED_INLINE_BYTES: usize = 192;
 
-/// Longest value that a leaf holds itself.
+/// Returns the length of the longest value that a leaf stores inline by default.
 fn default_inline_value_bytes(codec: Codec) -> usize {
     match codec {
         Codec::None => MAX_UNCOMPRESSED_INLINE_BYTES,
@@ -119,7 +120,7 @@ impl TreeBuilder {
         }
         self.temperature_rule.check()?;
         within("background_threads", self.background_threads, 0, MAX_THREADS)?;
-        self.check_tending()?;
+        self.check_upkeep_options()?;
         within("load_threads", self.load_threads, 1, MAX_THREADS)?;
         within(
             "landing_compaction_pct",
@@ -188,13 +189,13 @@ impl Tree {
             })
             .transpose()?;
         let given = Given {
-            // With temperatures it is that of cold leaves.
+            // With temperatures these are the settings of cold leaves.
             frame_bytes: if temperatures.is_some() {
                 None
             } else {
                 builder.frame_bytes
             },
-            // Of few wide frames a leaf is split badly.
+            // A leaf of few wide frames would split unevenly.
             leaf_bytes: builder.leaf_bytes.or(temperatures.is_some().then_some(MAX_LEAF_BYTES)),
             inline_value_bytes: builder.inline_value_bytes.unwrap_or(default_inline_value_bytes(codec)),
             sub_pages,
@@ -251,12 +252,13 @@ impl TreeInner {
     fn empty_leaf(&self) -> Result<NewLeaf, TreeError> {
         let (mut buffers, arena) = (Buffers::default(), Bump::new());
         let mut compression = self.compression(&mut buffers, &arena);
-        // The leaf is not in the tree yet, so that a sweep would miss it and a dictionary it points to could be retired.
+        // The leaf is not in the tree yet: a sweep of the leaves would miss it, and a dictionary that it points to
+        // could be retired.
         compression.dictionary = None;
         first_leaf(&mut compression)
     }
 
-    /// Frees what threads have retired, instead of waiting until it is more.
+    /// Flushes and frees the retired nodes of all threads before the usual thresholds are reached.
     pub(crate) fn flush_retired(&self) {
         self.memory.reclaim_all();
         self.dictionaries.free_outdated(&self.memory);
@@ -266,12 +268,13 @@ impl TreeInner {
     }
 
     pub(crate) fn len(&self) -> usize {
-        // In this order: a record that comes and goes between the two sums must not count as gone only.
+        // The sums are read in this order, so that a record inserted and removed between the two reads is not counted
+        // as removed only.
         let erased = self.contexts.sum(Count::Erased);
         self.contexts.sum(Count::Inserted).saturating_sub(erased) as usize
     }
 
-    /// Bytes of all keys and values.
+    /// Returns the bytes of all keys and values.
     pub(crate) fn user_bytes(&self) -> Result<u64, TreeError> {
         let guard = self.memory.enter()?;
         let mut bytes = 0;
@@ -287,8 +290,8 @@ impl TreeInner {
         }
     }
 
-    /// Visits the leaves with a guard for each: a long visit holds up no reclamation. Leaves that are split or merged meanwhile are
-    /// visited as they are then.
+    /// Visits the leaves with a guard for each, so that a long visit does not delay reclamation. Leaves that are split
+    /// or merged meanwhile are visited in their current form.
     pub(crate) fn for_each_leaf_in_turn(
         &self,
         mut visit: impl FnMut(Leaf) -> Result<(), TreeError>,
@@ -307,7 +310,8 @@ impl TreeInner {
             self.background.leaves_cleared(leaves.len() - 1);
             for leaf in leaves {
                 let locked = Locked::lock(leaf);
-                // A writer may have got this leaf as it stood and replaced it before the tree was reset; then it is retired already.
+                // A writer may have read this leaf's pointer and replaced the leaf before the tree was reset; then it
+                // is retired already.
                 if leaf.header().obsolete.swap(true, Ordering::Relaxed) {
                     continue;
                 }
@@ -315,7 +319,8 @@ impl TreeInner {
                 if self.marks {
                     context.add(Count::EmptyErased, empty_values_in(leaf)?);
                 }
-                // SAFETY: the tree no longer leads to the leaf, and the lock's holder is the only one to get here.
+                // SAFETY: the tree no longer leads to the leaf, and setting `obsolete` under its lock made this thread
+                // the only one to retire it.
                 unsafe {
                     for large in owned_large(leaf) {
                         NodeHeap::retire(large.node(), &guard);
@@ -329,17 +334,17 @@ impl TreeInner {
             }
         }
         if let Some(temperatures) = &self.temperatures {
-            // Copies that were made of what the leaves had before they were marked as gone.
+            // Copies that were made from the leaves before they were marked obsolete.
             temperatures.hot.clear(&self.memory.enter()?);
         }
         self.flush_retired();
-        // What writers need of a thread's memory is made for the longest values that there were.
+        // Scratch memory for writers is sized for the longest values of the former records.
         self.free_tools(false);
         self.background.defragment_if_due(self);
         Ok(())
     }
 
-    /// Bytes of everything, as [`TreeStats::bytes_held`] says, without a visit of every leaf.
+    /// Returns the bytes of all memory, as [`TreeStats::bytes_held`], without a visit of every leaf.
     pub(crate) fn bytes_held(&self) -> u64 {
         let held = self.memory.held();
         let nodes: u64 = held.live.iter().sum();
@@ -369,7 +374,7 @@ impl TreeInner {
 
     pub(crate) fn stats(&self) -> TreeStats {
         let mut stats = TreeStats::default();
-        // A visit without memory for a guard has counted nothing.
+        // If there is no memory for a guard, nothing is counted.
         let _ = self.for_each_leaf_in_turn(|leaf| {
             let header = leaf.header();
             stats.leaves += 1;
@@ -461,7 +466,7 @@ impl TreeInner {
     }
 }
 
-/// Whether the codec takes the dictionary: a put would find out too late.
+/// Checks that the codec accepts the dictionary: an insertion would find out too late.
 fn check_dictionary(engine: &dyn Engine, dictionary: &Dictionary) -> Result<(), TreeError> {
     let probe = b"leaf";
     let mut block = Vec::new();
@@ -477,7 +482,7 @@ fn check_dictionary(engine: &dyn Engine, dictionary: &Dictionary) -> Result<(), 
     })
 }
 
-/// A leaf without records.
+/// Builds a leaf without records.
 fn first_leaf(compression: &mut Compression<'_, '_>) -> Result<NewLeaf, TreeError> {
     compression.begin();
     let mut built = compression.compress_all(Vec::new(), SplitHint::Within)?;

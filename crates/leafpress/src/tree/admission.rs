@@ -1,8 +1,9 @@
-//! How many threads write to a tree at once, and how many keep buffers for it.
+//! Admission control: how many threads write to a tree concurrently, and how many keep buffers for it.
 //!
-//! A write holds buffers, a codec's context, and nodes that it has unlinked. With more threads than cores most of these belong to threads that
-//! were preempted in the middle of a write: memory that nobody works with, and epochs that do not end, so that what others retire is not
-//! freed either. So a bounded number of writers is admitted, and the others wait before they hold anything.
+//! A write holds buffers, a codec context, and nodes that it has unlinked. With more threads than cores most of these
+//! belong to threads that were preempted in the middle of a write: memory that is not in use, and epochs that do not
+//! end, so that the garbage of other threads is not freed either. So a bounded number of writers is admitted, and the
+//! others wait before they hold anything.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,16 +13,16 @@ use leafpress_base::sync::per_core::concurrency;
 use leafpress_base::sync::per_thread::thread_number;
 use leafpress_base::sync::plain::{Mutex, MutexGuard};
 
-/// One writer is admitted for so many bytes that the tree may hold...
+/// Bytes of the tree's memory limit per admitted writer.
 const BYTES_PER_WRITER: u64 = 2 << 20;
-/// ...but at least these.
+/// Minimum number of admitted writers.
 const MIN_WRITERS: usize = 2;
-/// What a thread keeps for a tree, about: buffers, with a dictionary before what is decoded. All that threads keep is to be one part in so many of
-/// what the tree may hold.
+/// Approximate bytes that a thread keeps for a tree: buffers, and the dictionary with the decoded frame. The total of
+/// all threads is bounded by a fraction of the tree's memory limit.
 const BYTES_PER_KEEPER: u64 = 128 << 10;
 const KEEPERS_DIVISOR: u64 = 64;
 
-/// A place for one writer, on cache lines of its own.
+/// A slot for one writer, on cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct Slot(Mutex<()>);
@@ -29,16 +30,18 @@ struct Slot(Mutex<()>);
 /// Admits writers.
 pub(crate) struct Admission {
     slots: Vec<Slot>,
-    /// Of the slots, those that are used.
+    /// Number of slots in use.
     writers: AtomicUsize,
-    /// Threads that may keep buffers and garbage of their own.
+    /// Number of threads that may keep buffers and garbage of their own.
     keepers: AtomicUsize,
 }
 
-/// The caller may write until this is dropped.
-pub(crate) struct Admitted<'a>(#[expect(dead_code, reason = "held, not looked at")] Option<MutexGuard<'a, ()>>);
+/// Permission to write, until dropped.
+pub(crate) struct Admitted<'a>(#[expect(dead_code, reason = "held, not accessed")] Option<MutexGuard<'a, ()>>);
 
 impl Admission {
+    /// Creates the slots.
+    ///
     /// # Errors
     /// [`OutOfMemory`].
     pub(crate) fn new() -> Result<Self, OutOfMemory> {
@@ -51,7 +54,7 @@ impl Admission {
         })
     }
 
-    /// Sets how many writers are admitted to a tree that may hold so many bytes, and how many threads keep something for it.
+    /// Sets the numbers of admitted writers and of threads that keep buffers, for a tree limited to `memory_bytes`.
     pub(crate) fn fit(&self, memory_bytes: u64) {
         let writers = usize::try_from(memory_bytes / BYTES_PER_WRITER).unwrap_or(usize::MAX);
         let writers = writers.max(MIN_WRITERS).min(self.slots.len());
@@ -60,33 +63,34 @@ impl Admission {
         self.keepers.store(keepers.max(writers), Ordering::Relaxed);
     }
 
-    /// How many writers are admitted at once.
+    /// Returns how many writers are admitted concurrently.
     fn writers(&self) -> usize {
         self.writers.load(Ordering::Relaxed)
     }
 
-    /// How many threads may keep buffers and garbage of their own: all, where what the tree may hold has no bound. As many buffers are lent to
-    /// others.
+    /// Returns how many threads may keep buffers and garbage of their own: all of them, where the tree has no memory
+    /// limit. The same number of buffers is lent to the other threads.
     pub(crate) fn keepers(&self) -> usize {
         self.keepers.load(Ordering::Relaxed)
     }
 
-    /// Bytes that it holds.
+    /// Returns the bytes of the slots.
     pub(crate) fn held_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>()
     }
 
-    /// Whether the calling thread may keep buffers and garbage of its own.
+    /// Returns whether the calling thread may keep buffers and garbage of its own.
     pub(crate) fn is_keeper(&self) -> bool {
         thread_number().is_some_and(|number| number < self.keepers())
     }
 
-    /// Waits until the calling thread may write. It may hold no guard, since those that are admitted may wait for it to end.
+    /// Waits until the calling thread may write. It must not hold a guard, since admitted writers may wait for the
+    /// guard's epoch to end.
     ///
-    /// A thread has the slot of its number, which threads that are no more than slots do not share.
+    /// A thread uses the slot of its number; no slot is shared while there are no more threads than slots.
     #[inline]
     pub(crate) fn enter(&self) -> Admitted<'_> {
-        // The model checker's threads are not the system's, and would wait for each other unseen.
+        // The model checker's threads are not system threads, and would block without its knowledge.
         if cfg!(shuttle) {
             return Admitted(None);
         }

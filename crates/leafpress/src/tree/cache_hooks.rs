@@ -1,7 +1,8 @@
-//! Taking records out of the tree by what they are worth, a leaf at a time: how a cache over the tree makes room.
+//! Eviction of records from the tree, a leaf at a time, for a cache on top of the tree.
 //!
-//! A hand goes round the leaves in key order. At each it is shown all records and says which are to go; taking them out is one compaction,
-//! which copies the blocks of the others where each is a record of its own.
+//! A clock hand moves over the leaves in key order. At each leaf the evictor sees all records and chooses which to
+//! evict; removing them is one compaction, which copies the blocks of the others where every record is a frame of its
+//! own.
 
 use bumpalo::Bump;
 
@@ -22,40 +23,40 @@ use crate::tree::thread_state::Count;
 use crate::tree::write::{Cut, WritePath};
 use leafpress_base::mem::room::{TryGrow, short_lived_room_for};
 
-/// Where the hand is: at the leaf of a shard that holds a key.
+/// The position of the clock hand: the leaf of a shard that holds a key.
 #[derive(Debug, Default)]
 pub(crate) struct Hand {
     shard: usize,
     key: Vec<u8>,
-    /// How often it has been round.
+    /// Number of completed rounds.
     pub rounds: u64,
 }
 
-/// A record that the hand is shown.
+/// A record that is presented to the evictor.
 pub(crate) struct Shown<'r> {
     pub key: &'r [u8],
     pub hash: u64,
-    /// The value, where values were asked for.
+    /// The value, where values were requested.
     value: Option<Read<'r>>,
-    /// Where its mark is; a record that has just landed has none.
+    /// Slot of its mark; `None` for a record in the landing buffer that has none.
     slot: Option<usize>,
-    /// The record's mark, which who is shown it may change: see [`READ`].
+    /// The record's mark, which the evictor may change: see [`READ`].
     pub mark: u8,
-    /// Set by who is shown the record: it is to go.
+    /// Set by the evictor: the record is to be evicted.
     pub goes: bool,
-    /// Set by who is shown the record: what is to stay in the place of its value if it goes.
+    /// Set by the evictor: the value to keep instead of the record's own, if it is evicted.
     pub stays_as: Option<&'static [u8]>,
-    /// For who is shown the record to remember something by.
+    /// Scratch byte for the evictor.
     pub tag: u8,
 }
 
 impl Shown<'_> {
-    /// Whether a change of the mark lasts: a record that has just landed has none of its own yet.
+    /// Returns whether a change of the mark persists: a record in the landing buffer has no mark of its own yet.
     pub(crate) fn keeps_mark(&self) -> bool {
         self.slot.is_some()
     }
 
-    /// The value, where values were asked for and it is no large one, which is not decoded for this.
+    /// Returns the value, where values were requested and it is stored inline; large values are not decoded for this.
     pub(crate) fn short_value(&self) -> Option<&[u8]> {
         match self.value.as_ref()? {
             Read::Bytes(value) => Some(value),
@@ -63,7 +64,7 @@ impl Shown<'_> {
         }
     }
 
-    /// Calls `read` with the value, where values were asked for and it can be read.
+    /// Calls `read` with the value, where values were requested and it is readable.
     pub(crate) fn with_value<R>(&self, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
         match self.value.as_ref()? {
             Read::Bytes(value) => Some(read(value)),
@@ -76,30 +77,31 @@ impl Shown<'_> {
     }
 }
 
-/// Who decides what goes.
+/// An eviction policy.
 pub(crate) trait Evictor {
-    /// Whether the values are to be shown, which takes the time to decode them.
+    /// Returns whether the values are needed, which costs the time to decode them.
     fn wants_values(&self) -> bool;
-    /// Marks what is to go among a leaf's records, which are in key order.
+    /// Marks the records to evict among a leaf's records, which are in key order.
     fn choose(&mut self, records: &mut [Shown<'_>]);
-    /// A record is out of the tree. No lock is held.
+    /// Called for a record that was removed from the tree. No lock is held.
     fn gone(&mut self, record: &Shown<'_>);
 }
 
-/// What became of a visit.
+/// The result of a visit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Visit {
-    /// Records that the leaf had.
+    /// Records in the leaf.
     pub records: usize,
-    /// Of these, those that went.
+    /// Records that were evicted.
     pub gone: usize,
 }
 
 impl TreeInner {
-    /// Shows the leaf at the hand to `evictor`, takes out what it chooses, and moves the hand on. A leaf that a writer is at is passed over.
+    /// Presents the leaf at the hand to `evictor`, evicts the chosen records, and advances the hand. A leaf that is
+    /// latched by a writer is skipped.
     ///
     /// # Errors
-    /// Those of a compaction, or of decoding; nothing was taken out then, and the hand has moved on.
+    /// Those of a compaction, or of decoding; nothing was evicted then, and the hand has advanced.
     fn evict_at(&self, hand: &mut Hand, arena: &mut Bump, evictor: &mut dyn Evictor) -> Result<Visit, TreeError> {
         arena.reset();
         let context = self.contexts.get()?;
@@ -133,7 +135,7 @@ impl TreeInner {
             let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
             let mut records = self.records_of(leaf, evictor.wants_values(), arena, &mut decoder)?;
             if let Some(temperatures) = &self.temperatures {
-                // Reads of hot records do not reach their leaf.
+                // Reads of hot records do not reach their leaf, so their marks are not set there.
                 let hot = |record: &&mut Shown<'_>| temperatures.hot.contains(record.key, record.hash, &guard);
                 records.iter_mut().filter(hot).for_each(|record| record.mark |= READ);
             }
@@ -197,7 +199,7 @@ impl TreeInner {
         Ok(visit)
     }
 
-    /// What a reader finds in a leaf, in key order. The caller holds its lock.
+    /// Returns the records that a reader finds in a leaf, in key order. The caller holds its latch.
     fn records_of<'r>(
         &'r self,
         leaf: Leaf<'r>,
@@ -216,7 +218,7 @@ impl TreeInner {
                     hash: hash(key),
                     value,
                     slot,
-                    // What is replaced is in use.
+                    // A record that was overwritten recently counts as used.
                     mark: slot.map_or(0, |slot| leaf.mark(slot)) | if landed && slot.is_some() { READ } else { 0 },
                     goes: false,
                     stays_as: None,
@@ -296,7 +298,7 @@ impl TreeInner {
     }
 }
 
-/// What a cache asks of its tree beyond what [`Tree`] offers to all.
+/// The interface of the tree for the cache, beyond the public one of [`Tree`].
 impl Tree {
     /// See `TreeInner::evict_at`.
     pub(crate) fn evict_at(
@@ -308,31 +310,32 @@ impl Tree {
         self.core.evict_at(hand, arena, evictor)
     }
 
-    /// How many of the records have an empty value, where records have marks.
+    /// Returns how many records have an empty value, where records have marks.
     pub(crate) fn empty_values(&self) -> usize {
-        // In this order, as in `TreeInner::len`.
+        // The sums are read in this order for the reason given in `TreeInner::len`.
         let erased = self.core.contexts.sum(Count::EmptyErased);
         self.core.contexts.sum(Count::EmptyInserted).saturating_sub(erased) as usize
     }
 
-    /// Bytes of the nodes in use.
+    /// Returns the bytes of the nodes in use.
     pub(crate) fn node_bytes(&self) -> u64 {
         self.core.memory.live_bytes().max(0).cast_unsigned()
     }
 
-    /// Bounds what threads hold at the same time by what the tree may hold.
+    /// Bounds what threads hold concurrently by the tree's memory limit.
     pub(crate) fn fit_threads(&self, memory_bytes: u64) {
         self.core.fit_threads(memory_bytes);
     }
 
-    /// Gives back to the system what is free.
+    /// Returns free memory to the system.
     pub(crate) fn trim(&self) {
         self.core.flush_retired();
         self.core.memory.return_all_free();
     }
 
-    /// Inserts or replaces, or removes for [`None`], if `note` returns true; returns whether the key was there. `note` is called under the
-    /// latch of the key's leaf, just before the write and where there is nothing to remove. It is called again where the leaf had no room.
+    /// Inserts or replaces, or removes for [`None`], if `note` returns true; returns whether the key was present.
+    /// `note` is called under the latch of the key's leaf, just before the write, also where there is nothing to
+    /// remove. It is called again if the leaf had no room.
     ///
     /// # Errors
     /// As [`Tree::insert`].
@@ -347,9 +350,9 @@ impl Tree {
             .map(|(was_there, _)| was_there)
     }
 
-    /// Inserts or replaces, or removes for [`None`], if `holds` returns true for the value that the key has, [`None`] where it is absent;
-    /// returns what it returned. It is called under the latch of the key's leaf, again where the leaf changed meanwhile, and the last time
-    /// just before the write.
+    /// Inserts or replaces, or removes for [`None`], if `holds` returns true for the key's current value, [`None`]
+    /// where it is absent; returns its result. `holds` is called under the latch of the key's leaf, again if the leaf
+    /// changed meanwhile, and the last time just before the write.
     ///
     /// # Errors
     /// As [`Tree::insert`].
@@ -368,7 +371,7 @@ impl Tree {
             .map(|(_, applied)| applied)
     }
 
-    /// Waits for a write of the key that is under way: see `TreeInner::synchronize`.
+    /// Waits for a concurrent write of the key: see `TreeInner::synchronize`.
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`].

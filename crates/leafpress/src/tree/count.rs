@@ -1,4 +1,4 @@
-//! How many records are in a range of keys, told by what leaves say of themselves.
+//! Counting the records of a range of keys by the leaves' own counts.
 
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -20,11 +20,11 @@ use leafpress_base::mem::OutOfMemory;
 use leafpress_base::reclaim::guard::Guard;
 
 impl Tree {
-    /// The number of records whose keys are in `range`.
+    /// Returns the number of records whose keys are in `range`.
     ///
-    /// Each leaf in the range is visited, and says how many records it has. Only of the range's first and last leaf, in each shard, are
-    /// keys looked at, and these are decoded only where they are kept in frames. Under concurrent writes each leaf's number is right at
-    /// the moment at which it is visited.
+    /// Visits each leaf in the range and adds its record count. Only in the range's first and last leaf, in each shard,
+    /// are keys compared, and these are decoded only where they are stored in frames. Under concurrent writes each
+    /// leaf's count is correct at the moment of its visit.
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::TreeError> {
@@ -49,7 +49,7 @@ pub(super) struct Ranged<'g> {
 }
 
 impl<'g> Ranged<'g> {
-    /// The leaf that a path leads to.
+    /// Returns the leaf that a path leads to, with its range.
     pub(super) fn at(path: &[(Inner<'_>, usize)], leaf: Leaf<'g>) -> Result<Self, OutOfMemory> {
         let start = path.iter().rev().find(|(_, index)| *index > 0);
         let end = path.iter().rev().find(|(inner, index)| index + 1 < inner.children());
@@ -60,12 +60,12 @@ impl<'g> Ranged<'g> {
         })
     }
 
-    /// Whether whatever may be in the leaf is in the bounds.
+    /// Returns whether the leaf's whole range is in the bounds.
     fn is_within(&self, (low, high): &Bounds) -> bool {
         self.begins_within(low) && self.ends_within(high)
     }
 
-    /// Whether nothing that may be in the leaf is below the bound.
+    /// Returns whether no key of the leaf's range is below the bound.
     pub(super) fn begins_within(&self, low: &Bound<Vec<u8>>) -> bool {
         match low {
             Bound::Included(low) => *low <= self.start,
@@ -74,7 +74,7 @@ impl<'g> Ranged<'g> {
         }
     }
 
-    /// Whether nothing that may be in the leaf is above the bound.
+    /// Returns whether no key of the leaf's range is above the bound.
     pub(super) fn ends_within(&self, high: &Bound<Vec<u8>>) -> bool {
         match (high, &self.end) {
             (Bound::Unbounded, _) => true,
@@ -92,7 +92,8 @@ impl TreeInner {
         }
         let mut arena = Bump::new();
         for shard in &self.shards {
-            // What is still to be counted: leaves may be merged between two visits, and no record counts twice.
+            // The rest of the range to be counted: leaves may be merged between two visits, and no record may count
+            // twice.
             let mut bounds = (copied_bound(low)?, copied_bound(high)?);
             loop {
                 arena.reset();
@@ -134,7 +135,7 @@ impl TreeInner {
 }
 
 impl Shard {
-    /// The leaf in which a range begins.
+    /// Returns the leaf in which a range begins.
     fn ranged<'g>(&self, low: &Bound<Vec<u8>>, guard: &'g Guard<'_>) -> Result<Ranged<'g>, OutOfMemory> {
         let from: &[u8] = match low {
             Bound::Included(key) | Bound::Excluded(key) => key,

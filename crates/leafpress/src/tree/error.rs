@@ -1,4 +1,4 @@
-//! What can go wrong in a tree.
+//! Errors of the tree.
 
 use thiserror::Error;
 
@@ -10,20 +10,20 @@ pub const MAX_KEY_BYTES: usize = 1024;
 /// Longest value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 64 << 20;
 
-/// An error of a [`Tree`](crate::tree::Tree). The record that an operation failed on is as it was before.
+/// An error of a [`Tree`](crate::tree::Tree). The record that the failed operation concerned is unchanged.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum TreeError {
     /// The key is longer than [`MAX_KEY_BYTES`].
     #[error("key of {len} bytes is longer than the limit of {MAX_KEY_BYTES}")]
     KeyTooLong {
-        /// Its length.
+        /// Its length in bytes.
         len: usize,
     },
     /// The value is longer than [`MAX_VALUE_BYTES`].
     #[error("value of {len} bytes is longer than the limit of {MAX_VALUE_BYTES}")]
     ValueTooLong {
-        /// Its length.
+        /// Its length in bytes.
         len: usize,
     },
     /// A builder option is out of its bounds.
@@ -31,37 +31,38 @@ pub enum TreeError {
     Option {
         /// The builder method.
         option: &'static str,
-        /// What was wrong and what is allowed.
+        /// The problem and the allowed values.
         reason: String,
     },
     /// The codec failed.
     #[error(transparent)]
     Codec(#[from] CodecError),
     /// Memory could not be allocated.
-    #[error("out of memory: {bytes} bytes were asked for")]
+    #[error("out of memory: {bytes} bytes were requested")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// The size of the request in bytes.
         bytes: usize,
     },
-    /// Records that were to be in the order of their keys are not.
+    /// Records that have to be in key order are not.
     #[error("record {index} is out of order: its key is not above the one before it")]
     Unsorted {
-        /// Which record, counted from 0.
+        /// Index of the record, counted from 0.
         index: usize,
     },
     /// A thread could not be started.
     #[error("cannot start a background thread: {reason}")]
     Thread {
-        /// What the system said.
+        /// The system's error message.
         reason: String,
     },
-    /// A background thread panicked again and again and has ended; what it did is not done any more.
-    #[error("background work is not done any more: {reason}")]
+    /// A background thread has ended after repeated panics; its work is not done any more.
+    #[error("background work has stopped: {reason}")]
     Background {
-        /// What happened.
+        /// The reason, with the last panic's message.
         reason: String,
     },
-    /// [`Tree::validate`](crate::tree::Tree::validate) found a broken invariant: a bug in this library, or memory that someone overwrote.
+    /// [`Tree::validate`](crate::tree::Tree::validate) found a broken invariant: a bug in this library, or corrupted
+    /// memory.
     #[error("broken invariant: {0}")]
     Invalid(String),
 }

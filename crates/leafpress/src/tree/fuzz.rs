@@ -1,7 +1,8 @@
-//! Leaves without a tree above them, for the fuzz target `leaf`: compressed from any records, read by every accessor.
+//! Leaves without a tree above them, for the fuzz target `leaf`: compressed from arbitrary records, and read by every
+//! accessor.
 //!
-//! Compiled for the crate's own tests and with the feature `fuzz`, and no part of the public interface. The accessors behind this
-//! trust their callers with slots and frames; here those that a leaf does not have are answered with `None`.
+//! Compiled for the crate's own tests and with the feature `fuzz`; not part of the public interface. The internal
+//! accessors trust their callers to pass valid slots and frames; here invalid ones return `None`.
 
 mod view;
 
@@ -22,27 +23,29 @@ use crate::tree::node::leaf::NewLeaf;
 use leafpress_base::reclaim::node_heap::NodeHeap;
 use leafpress_codec::Scratch;
 
-/// The fingerprint that a leaf keeps of `key`.
+/// Returns the fingerprint that a leaf stores for `key`.
 pub fn fingerprint_of(key: &[u8]) -> u8 {
     fingerprint(crate::tree::hash::hash(key))
 }
 
 /// Neighbouring leaves that no tree leads to, and the separators between them.
 pub struct Leaves {
-    /// Lends its options, engine, dictionary and memory, and holds no records.
+    /// Provides options, engine, dictionary and memory; it holds no records.
     tree: Tree,
     leaves: Vec<NewLeaf>,
     separators: Vec<Vec<u8>>,
 }
 
-/// Large values that no leaf owns yet: freed when dropped.
+/// Large values that no leaf owns yet; freed when dropped.
 #[derive(Default)]
 struct Unowned(Vec<NewLarge>);
 
 impl Unowned {
-    /// The value, compressed; whoever asks no longer uses it when the leaves that it is for are gone, or this without having handed over.
+    /// Compresses and adds a value. The caller must not use it after the leaves that own it are freed, or after `self`
+    /// is dropped without `hand_over`.
     fn add<'g>(&mut self, value: &[u8], tree: &Tree) -> Result<Large<'g>, TreeError> {
-        // SAFETY: the tree, whose memory the value is from, is dropped last, and the value as said above.
+        // SAFETY: the tree, which owns the value's memory, is dropped last, and callers respect the value's lifetime as
+        // documented.
         let (new, large) = unsafe {
             let new = Large::compress(value, &*tree.core.engines.warm, &tree.core.memory, &mut Vec::new())?;
             let node = new.large().node();
@@ -52,13 +55,13 @@ impl Unowned {
         Ok(large)
     }
 
-    /// A leaf owns the values from now on.
+    /// Transfers the ownership of the values to a leaf.
     fn hand_over(mut self) {
         self.0.drain(..).for_each(NewLarge::publish);
     }
 }
 
-/// Checks what compaction relies on: that keys ascend, and that keys and values are no longer than a tree takes.
+/// Checks the preconditions of compaction: keys ascend, and keys and values are within the tree's limits.
 fn check<'r>(records: impl Iterator<Item = (&'r [u8], usize)>) -> Result<(), TreeError> {
     let mut last: Option<&[u8]> = None;
     for (key, value_len) in records {
@@ -77,7 +80,7 @@ fn check<'r>(records: impl Iterator<Item = (&'r [u8], usize)>) -> Result<(), Tre
 }
 
 impl Leaves {
-    /// Compresses `records`, whose keys ascend, into as many leaves as they need, with the options of `tree`.
+    /// Compresses `records`, whose keys ascend, into as many leaves as necessary, with the options of `tree`.
     ///
     /// # Errors
     /// As [`Tree::insert`], and [`TreeError::Invalid`] when the keys do not ascend.
@@ -104,9 +107,10 @@ impl Leaves {
         })
     }
 
-    /// Puts the leaf at `index`, with `changes`, in its own place, as one leaf or as several. A change is a value or, without one, a
-    /// removal; its keys ascend and belong to the leaf, and all are no more than a landing buffer holds and one more. With `anew` every frame is compressed again, without it only those that
-    /// a change falls into. On an error everything is as it was.
+    /// Replaces the leaf at `index` by itself with `changes`, as one leaf or several. A change is a value or, for
+    /// `None`, a removal; the keys ascend and belong to the leaf, and there is at most one change more than a landing
+    /// buffer holds. With `anew` every frame is recompressed, otherwise only those touched by a change. On an error
+    /// nothing has changed.
     ///
     /// # Errors
     /// As [`Tree::insert`], and [`TreeError::Invalid`] for changes that do not ascend or that belong elsewhere.
@@ -156,7 +160,7 @@ impl Leaves {
         unowned.hand_over();
         self.leaves.splice(index..=index, leaves);
         self.separators.splice(index..index, separators);
-        // SAFETY: the values were only the old leaf's own, which is gone.
+        // SAFETY: only the old leaf owned the values, and it is freed.
         unsafe {
             for large in dead {
                 NodeHeap::free(large.node());
@@ -165,19 +169,19 @@ impl Leaves {
         Ok(())
     }
 
-    /// The leaf that `key` belongs to.
+    /// Returns the index of the leaf that `key` belongs to.
     pub fn leaf_for(&self, key: &[u8]) -> usize {
         self.separators.partition_point(|separator| separator.as_slice() <= key)
     }
 
-    /// The leaves, in key order.
+    /// Returns the leaves, in key order.
     pub fn iter(&self) -> impl Iterator<Item = LeafView<'_>> {
         self.leaves
             .iter()
             .map(|leaf| LeafView::new(leaf.leaf(), &self.tree.core.engines))
     }
 
-    /// What stands between the leaves: one fewer than there are of them.
+    /// Returns the separators between the leaves: one fewer than there are leaves.
     pub fn separators(&self) -> &[Vec<u8>] {
         &self.separators
     }
@@ -187,7 +191,8 @@ impl Drop for Leaves {
     fn drop(&mut self) {
         for leaf in self.leaves.drain(..) {
             for large in owned_large(leaf.leaf()) {
-                // SAFETY: the leaves and what they own are reached through this alone, and their memory, the tree's, is still there.
+                // SAFETY: the leaves and their values are only reachable through `self`, and the tree, which owns their
+                // memory, is still alive.
                 unsafe { NodeHeap::free(large.node()) };
             }
         }

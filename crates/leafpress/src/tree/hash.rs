@@ -1,6 +1,6 @@
 //! The hash of keys.
 
-/// The hash that landing buffers, fingerprints and sub-pages take their bits from.
+/// Returns the hash from which landing buffers, fingerprints and sub-pages take their bits.
 #[inline]
 pub(crate) fn hash(key: &[u8]) -> u64 {
     rapidhash::v3::rapidhash_v3(key)

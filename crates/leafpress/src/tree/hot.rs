@@ -1,11 +1,12 @@
-//! Hot records: copies of those that are read most, in a table beside the tree.
+//! Hot records: copies of the most frequently read records, in a table next to the tree.
 //!
-//! What is read most lies scattered over the leaves, a record here and one there. A copy that is not compressed costs its own bytes, where a
-//! leaf that is not compressed costs those of all its neighbours.
+//! Hot records are scattered over the leaves. An uncompressed copy of a record costs its own bytes, while an
+//! uncompressed leaf would also cost those of all its neighbours.
 //!
-//! The table has sets of eight places, one cache line each; a key's set and its mark follow from its hash. Readers take no lock: a guard
-//! keeps what they find. A record is put in by a reader that holds its leaf's latch, with the value that it has under it, and a writer takes it
-//! out under the same latch before its write can be seen. So nobody finds a copy of an older value once he may have seen a newer one.
+//! The table is set-associative, with sets of eight slots, one cache line each; a key's set and its tag follow from its
+//! hash. Readers take no lock: a guard protects the entries that they find. A record is inserted by a reader that holds
+//! its leaf's latch, with the value read under it, and a writer removes it under the same latch before publishing its
+//! write. So no reader finds a stale copy once it may have seen a newer value.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -18,17 +19,17 @@ use leafpress_base::reclaim::load;
 use leafpress_base::reclaim::node_heap::NodeHeap;
 use leafpress_base::sync::{AtomicPtr, Mutex};
 
-/// Places of a set: a cache line.
+/// Associativity: slots of a set, which is a cache line.
 const WAYS: usize = 8;
-/// A record that was read so often since it was last looked at stays for as many looks.
+/// Maximum of an entry's use counter: a record survives up to this many calls of `age` without reads.
 const MAX_USES: u32 = 3;
-/// Most sets of a table: four million places, in a node of a length that nodes may have.
+/// Maximum number of sets: four million slots, limited by the maximum length of a node.
 const MAX_SETS: usize = 1 << 19;
-/// Places for each record: some sets are fuller than others.
+/// Slots per record, since some sets are fuller than others.
 const ROOM: f64 = 1.5;
-/// Records nearly hold what they may when less than one part in so many is left.
+/// The budget counts as nearly full when less than `1 / NEARLY_FULL` of it is left.
 const NEARLY_FULL: u64 = 64;
-/// The table is made anew when it should be so many times as large, or as small.
+/// The table is rebuilt when its target size differs by this factor.
 const RESIZED_AT: usize = 2;
 
 #[repr(C)]
@@ -36,7 +37,7 @@ struct EntryHeader {
     node: NodeHeader,
     key_len: u32,
     value_len: u32,
-    /// Reads since it was last looked at, as far as they are counted.
+    /// Saturating count of reads since the last call of `age`.
     uses: AtomicU32,
 }
 
@@ -45,6 +46,8 @@ struct EntryHeader {
 struct HotRecord<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
 
 impl<'g> HotRecord<'g> {
+    /// Borrows an entry.
+    ///
     /// # Safety
     /// `node` is an entry that is live for `'g`.
     unsafe fn from_node(node: NonNull<u8>) -> Self {
@@ -52,12 +55,12 @@ impl<'g> HotRecord<'g> {
     }
 
     fn header(self) -> &'g EntryHeader {
-        // SAFETY: an entry begins with its header.
+        // SAFETY: an entry begins with its header, and is live for `'g`.
         unsafe { self.0.cast::<EntryHeader>().as_ref() }
     }
 
     fn bytes(self, from: usize, len: usize) -> &'g [u8] {
-        // SAFETY: key and value stand behind the header, and never change.
+        // SAFETY: key and value are stored after the header, never change, and are live as long as the entry.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().add(size_of::<EntryHeader>() + from), len) }
     }
 
@@ -78,13 +81,14 @@ impl<'g> HotRecord<'g> {
     }
 }
 
-/// The table of a guard's time.
+/// A table, protected by a guard for `'g`.
 #[derive(Clone, Copy)]
 struct Table<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
 
 impl<'g> Table<'g> {
     fn places(self) -> &'g [AtomicPtr<u8>] {
-        // SAFETY: a table begins with its node's header; the places stand behind it, and were all written before the table was published.
+        // SAFETY: a table begins with its node's header; the slots follow it, and were all initialised before the table
+        // was published.
         unsafe {
             let bytes = self.0.cast::<NodeHeader>().as_ref().asked() - size_of::<NodeHeader>();
             let first = self.0.as_ptr().add(size_of::<NodeHeader>()).cast();
@@ -92,7 +96,7 @@ impl<'g> Table<'g> {
         }
     }
 
-    /// Where a key with this hash can be.
+    /// Returns the set of a key with this hash.
     fn set(self, hash: u64) -> &'g [AtomicPtr<u8>] {
         let places = self.places();
         let sets = (places.len() / WAYS) as u64;
@@ -101,7 +105,7 @@ impl<'g> Table<'g> {
     }
 }
 
-/// What marks the place of a key with this hash, where addresses have room for it.
+/// Returns the tag of a slot for a key with this hash, where addresses have room for it.
 fn mark(hash: u64) -> tagged_ptr::Hint {
     (hash >> (u64::BITS - tagged_ptr::HINT_BITS)) as tagged_ptr::Hint
 }
@@ -112,9 +116,9 @@ fn with_mark(node: *mut u8, hash: u64) -> *mut u8 {
 
 /// The hot records of a tree.
 pub(crate) struct HotRecords {
-    /// Null where there are none.
+    /// Null where the tree has no hot records.
     table: AtomicPtr<u8>,
-    /// Taken by whoever puts a record in or changes the table, and what records may hold.
+    /// The memory limit of the records; locked by every thread that inserts a record or replaces the table.
     budget_bytes: Mutex<u64>,
 }
 
@@ -128,38 +132,39 @@ impl Default for HotRecords {
 }
 
 impl HotRecords {
-    /// What a record holds beside its key and its value.
+    /// Overhead of a record in bytes, in addition to its key and value.
     pub(crate) const RECORD_BYTES: u64 = size_of::<EntryHeader>() as u64;
 
     fn table<'g>(&self, guard: &'g Guard<'_>) -> Option<Table<'g>> {
-        // A table is retired once nothing leads to it, and the guard keeps it.
+        // A table is retired after it was unlinked, and the guard protects it.
         NonNull::new(load(&self.table, guard)).map(|node| Table(node, PhantomData))
     }
 
-    /// Whether there may be hot records.
+    /// Returns whether there is a table, so that there may be hot records.
     pub(crate) fn has_table(&self, guard: &Guard<'_>) -> bool {
         self.table(guard).is_some()
     }
 
-    /// The value of a key, if it is hot.
+    /// Returns the value of a key, if it is hot.
     #[inline]
     pub(crate) fn find<'g>(&self, key: &[u8], hash: u64, guard: &'g Guard<'_>) -> Option<&'g [u8]> {
         let (_, _, entry) = place_of(self.table(guard)?, key, hash, guard)?;
         let uses = entry.uses();
-        // A line that all readers write to would go from core to core.
+        // Unconditional stores by all readers would move the cache line between cores.
         if uses < MAX_USES {
             entry.set_uses(uses + 1);
         }
         Some(entry.value())
     }
 
-    /// Whether a key is hot, which is not counted as a read.
+    /// Returns whether a key is hot, without counting a read.
     pub(crate) fn contains(&self, key: &[u8], hash: u64, guard: &Guard<'_>) -> bool {
         let table = self.table(guard);
         table.is_some_and(|table| place_of(table, key, hash, guard).is_some())
     }
 
-    /// Whether a record with this hash would be put in now. Where it would not, those in its way count for less from now on.
+    /// Returns whether a record with this hash would be inserted now. If not, the use counters of the entries in its
+    /// set are decremented.
     pub(crate) fn admits(&self, hash: u64, memory: &NodeHeap, guard: &Guard<'_>) -> bool {
         let Some(table) = self.table(guard) else {
             return false;
@@ -175,7 +180,7 @@ impl HotRecords {
         false
     }
 
-    /// Whether the records hold nearly all that they may; so it is while another thread is at the table.
+    /// Returns whether the records nearly use their budget, or another thread holds its lock.
     fn is_full(&self, memory: &NodeHeap) -> bool {
         let held = memory.live_of(Kind::Hot).1.max(0).cast_unsigned();
         self.budget_bytes
@@ -183,10 +188,11 @@ impl HotRecords {
             .is_none_or(|budget_bytes| held + *budget_bytes / NEARLY_FULL >= *budget_bytes)
     }
 
-    /// Puts a record in, if there is a place for it; returns whether it did. The caller holds the latch of the key's leaf, which has this value.
+    /// Inserts a record if there is a slot for it; returns whether it did. The caller holds the latch of the key's
+    /// leaf, which has this value.
     ///
     /// # Errors
-    /// [`OutOfMemory`]: it is not in then.
+    /// [`OutOfMemory`]; the record is not inserted.
     pub(crate) fn insert(
         &self,
         key: &[u8],
@@ -215,7 +221,7 @@ impl HotRecords {
             _ => match unused() {
                 Some(place) => {
                     take_out(place, guard);
-                    // Two short ones may have to go for a long one: the other another time.
+                    // Two short records may have to be evicted for a long one: only one is evicted per attempt.
                     if !has_room(held()) {
                         return Ok(false);
                     }
@@ -229,10 +235,10 @@ impl HotRecords {
         Ok(true)
     }
 
-    /// Takes a key out. The caller holds the latch of its leaf, and what he writes is not to be seen yet.
+    /// Removes a key. The caller holds the latch of its leaf, and must call this before publishing the new value.
     pub(crate) fn remove(&self, key: &[u8], hash: u64, guard: &Guard<'_>) {
         let Some(table) = self.table(guard) else { return };
-        // It may just be moved.
+        // Repeated, since the entry may be relocated concurrently.
         while let Some((place, word, _)) = place_of(table, key, hash, guard) {
             let null = std::ptr::null_mut();
             if place
@@ -244,14 +250,15 @@ impl HotRecords {
         }
     }
 
-    /// Takes all out.
+    /// Removes all entries.
     pub(crate) fn clear(&self, guard: &Guard<'_>) {
         let _budget = self.budget_bytes.lock();
         let places = self.table(guard).map_or(&[][..], Table::places);
         places.iter().for_each(|place| take_out(place, guard));
     }
 
-    /// Lets records be forgotten that were not read since the last time. Returns whether there are some left.
+    /// Ages the entries: removes those without reads since the use counter reached zero, and decrements the others.
+    /// Returns whether entries remain.
     pub(crate) fn age(&self, guard: &Guard<'_>) -> bool {
         let _budget = self.budget_bytes.lock();
         let mut is_left = false;
@@ -268,11 +275,11 @@ impl HotRecords {
         is_left
     }
 
-    /// Lets records hold so many bytes, in a table with places for so many records. The table is made anew where it is much too small or too
-    /// large for them, which forgets what is in it.
+    /// Sets the budget in bytes, and the number of slots by the expected number of records. If the table is much too
+    /// small or too large, it is replaced by an empty one.
     ///
     /// # Errors
-    /// [`OutOfMemory`]: the old one stays.
+    /// [`OutOfMemory`]; the old table stays.
     pub(crate) fn set_budget(
         &self,
         bytes: u64,
@@ -292,7 +299,8 @@ impl HotRecords {
             0 => std::ptr::null_mut(),
             sets => new_table(sets, memory)?.as_ptr(),
         };
-        // A writer that finds the old one leaves nothing in the new one: what is put there is put under the latch that he has.
+        // A writer that still uses the old table leaves no stale copy in the new one: entries are inserted under the
+        // latch that the writer holds.
         self.table.store(new, Ordering::Release);
         if let Some(old) = old {
             old.places().iter().for_each(|place| take_out(place, guard));
@@ -301,7 +309,7 @@ impl HotRecords {
         Ok(())
     }
 
-    /// Moves records to where the heap has room for them now. What there is no memory for stays.
+    /// Moves entries to new memory, for defragmentation. Entries for which there is no memory stay.
     pub(crate) fn relocate(&self, memory: &NodeHeap, guard: &Guard<'_>) {
         let _budget = self.budget_bytes.lock();
         let Some(table) = self.table(guard) else { return };
@@ -314,42 +322,43 @@ impl HotRecords {
             let marked = tagged_ptr::with_hint(copy.as_ptr(), tagged_ptr::split(word).1);
             match place.compare_exchange(word, marked, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => retire(word, guard),
-                // SAFETY: nobody else has the copy of what was taken out meanwhile.
+                // SAFETY: the copy was not published, since its original was removed meanwhile.
                 Err(_) => unsafe { NodeHeap::free(copy) },
             }
         }
     }
 
-    /// How many there are.
+    /// Returns the number of hot records.
     pub(crate) fn count(&self, memory: &NodeHeap) -> u64 {
         let table = u64::from(!self.table.load(Ordering::Relaxed).is_null());
         memory.live_of(Kind::Hot).0.max(0).cast_unsigned().saturating_sub(table)
     }
 
-    /// Frees all.
+    /// Frees all entries and the table.
     ///
     /// # Safety
-    /// Nobody else uses the tree, or will.
+    /// No other thread uses the tree, now or later.
     pub(crate) unsafe fn free(&self, guard: &Guard<'_>) {
         let Some(table) = self.table(guard) else { return };
         for place in table.places() {
             let node = tagged_ptr::address(place.swap(std::ptr::null_mut(), Ordering::AcqRel));
             if let Some(node) = NonNull::new(node) {
-                // SAFETY: as the caller promises; the place led to the entry alone.
+                // SAFETY: the caller has exclusive access to the tree, and only this slot pointed to the entry.
                 unsafe { NodeHeap::free(node) };
             }
         }
         if let Some(node) = NonNull::new(self.table.swap(std::ptr::null_mut(), Ordering::AcqRel)) {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller has exclusive access to the tree, and the table is not used afterwards.
             unsafe { NodeHeap::free(node) };
         }
     }
 }
 
-/// A copy of a record that nothing leads to yet.
+/// Allocates a copy of a record that is not published yet.
 fn new_entry(key: &[u8], value: &[u8], uses: u32, memory: &NodeHeap) -> Result<NonNull<u8>, OutOfMemory> {
     let bytes = size_of::<EntryHeader>() + key.len() + value.len();
-    // SAFETY: the tree's memory outlives what is in its table; header, key and value are written into the room asked for.
+    // SAFETY: the tree's memory outlives the table's entries; header, key and value are written into the room allocated
+    // for them.
     unsafe {
         let node = memory.allocate(bytes, Kind::Hot)?;
         let header = node.cast::<EntryHeader>().as_ptr();
@@ -368,7 +377,7 @@ fn new_entry(key: &[u8], value: &[u8], uses: u32, memory: &NodeHeap) -> Result<N
 fn new_table(sets: usize, memory: &NodeHeap) -> Result<NonNull<u8>, OutOfMemory> {
     let places = sets * WAYS;
     let bytes = size_of::<NodeHeader>() + places * size_of::<AtomicPtr<u8>>();
-    // SAFETY: the tree's memory outlives its table; each place is written into the room asked for.
+    // SAFETY: the tree's memory outlives its table; each slot is written into the room allocated for it.
     unsafe {
         let node = memory.allocate(bytes, Kind::Hot)?;
         let first = node.add(size_of::<NodeHeader>()).cast::<AtomicPtr<u8>>();
@@ -379,14 +388,14 @@ fn new_table(sets: usize, memory: &NodeHeap) -> Result<NonNull<u8>, OutOfMemory>
     }
 }
 
-/// What is at a place.
+/// Returns the entry in a slot.
 fn entry_at<'g>(place: &AtomicPtr<u8>, guard: &'g Guard<'_>) -> Option<HotRecord<'g>> {
     let node = NonNull::new(tagged_ptr::address(load(place, guard)))?;
-    // SAFETY: an entry is retired once no place leads to it, and the guard keeps it.
+    // SAFETY: an entry is retired after its slot was cleared, and the guard protects it.
     Some(unsafe { HotRecord::from_node(node) })
 }
 
-/// Where a key is, what leads to it, and the entry.
+/// Returns the slot of a key, the slot's word, and the entry.
 #[inline]
 fn place_of<'g>(
     table: Table<'g>,
@@ -400,7 +409,7 @@ fn place_of<'g>(
         if with_mark(node.as_ptr(), hash) != word {
             return None;
         }
-        // SAFETY: as in `entry_at`.
+        // SAFETY: an entry is retired after its slot was cleared, and the guard protects it.
         let entry = unsafe { HotRecord::from_node(node) };
         (entry.key() == key).then_some((place, word, entry))
     })
@@ -410,10 +419,10 @@ fn take_out(place: &AtomicPtr<u8>, guard: &Guard<'_>) {
     retire(place.swap(std::ptr::null_mut(), Ordering::AcqRel), guard);
 }
 
-/// Retires what a place led to, which whoever took it from there does once.
+/// Retires the entry that a slot's word pointed to. The thread that removed the word calls this once.
 fn retire(word: *mut u8, guard: &Guard<'_>) {
     if let Some(node) = NonNull::new(tagged_ptr::address(word)) {
-        // SAFETY: nothing leads to the node any more.
+        // SAFETY: no slot points to the node any more.
         unsafe { NodeHeap::retire(node, guard) };
     }
 }

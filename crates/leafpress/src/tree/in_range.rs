@@ -1,4 +1,4 @@
-//! Which of a leaf's records are in a range, told by their keys.
+//! Selection of a leaf's records by a range of keys.
 
 use std::ops::Bound;
 
@@ -19,8 +19,8 @@ pub(super) struct InRange<'r> {
     pub value_len: usize,
 }
 
-/// What a reader finds in a leaf of a range, in key order: all of it, or one more than `most`. `landed` is what landed on the leaf, the
-/// newest of each key, in key order.
+/// Returns the records that a reader finds in a leaf for a range, in key order: all of them, or `most + 1`. `landed`
+/// are the changes in the leaf's landing buffer, the newest of each key, in key order.
 pub(super) fn records_in<'r>(
     leaf: Leaf<'_>,
     landed: &[LandedWrite<'_>],
@@ -57,7 +57,7 @@ pub(super) fn records_in<'r>(
             Ok(())
         })?;
         for (key, value_len) in &slots {
-            // In a hashed leaf keys come in no order.
+            // In a hashed leaf keys are not in order.
             if !is_hashed {
                 while let Some(entry) = landed.next_if(|entry| entry.key < key.as_slice()) {
                     push(&mut records, entry.key, entry.change.value_len())?;
@@ -85,7 +85,7 @@ pub(super) fn records_in<'r>(
     Ok(records)
 }
 
-/// The frames that may have keys of a range.
+/// Returns the frames that may have keys of a range.
 fn frames_of(leaf: Leaf<'_>, sections: &Sections, (start, end): &Bounds) -> std::ops::Range<usize> {
     let frames = leaf.frames();
     if leaf.has(HASHED) || leaf.count() == 0 {
@@ -102,7 +102,7 @@ fn frames_of(leaf: Leaf<'_>, sections: &Sections, (start, end): &Bounds) -> std:
     first..last + 1
 }
 
-/// Calls `visit` with the slots of a frame and their keys, whose values are decoded only where that cannot be helped.
+/// Calls `visit` with the slots of a frame and their keys; values are decoded only if that is unavoidable.
 pub(super) fn keys_of(
     leaf: Leaf<'_>,
     sections: &Sections,
@@ -115,7 +115,7 @@ pub(super) fn keys_of(
     if leaf.has(FINGERPRINTS) && !leaf.has(SINGLE) {
         return leaf.visit_frame(sections, frame, decoder, key, |slot, key, _| visit(slot, key));
     }
-    // Keys of one-record frames, and packed ones, stand outside of them.
+    // Keys of one-record frames, and packed ones, are stored outside of the frames.
     if leaf.has(FINGERPRINTS) {
         return visit(slots.start, &leaf.first_key(sections, frame)?);
     }

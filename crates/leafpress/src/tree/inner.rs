@@ -1,4 +1,4 @@
-//! The tree's parts, and how a write reaches them.
+//! The tree's shared state, and the entry points of writes.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -34,63 +34,64 @@ use leafpress_base::mem::prefetch::{prefetch_directory, prefetch_for_write};
 use leafpress_base::reclaim::node_heap::NodeHeap;
 use leafpress_codec::{Codec, Dictionary, InVain};
 
-/// Everything the tree's handle and its background threads share.
+/// State shared by the tree's handle and its background threads.
 pub(crate) struct TreeInner {
     pub shards: Vec<Shard>,
     pub shard_by: ShardBy,
-    /// What of the keys goes to which shard, by hash.
+    /// The part of the keys that is distributed to shards by hash.
     pub partitioner: ShardPartitioner,
     pub settings: LiveSettings,
     /// How the lengths of frames and leaves are chosen.
     pub sizing: Sizing,
-    /// Room of a landing buffer; [`None`] where it follows the records.
+    /// Size of a landing buffer; [`None`] where it is chosen by the records.
     pub landing_bytes: Option<usize>,
-    /// Least room of one that is made now: see [`Tree::set_min_landing_bytes`](crate::tree::Tree::set_min_landing_bytes).
+    /// Minimum size of new landing buffers: see
+    /// [`Tree::set_min_landing_bytes`](crate::tree::Tree::set_min_landing_bytes).
     pub least_landing_bytes: AtomicUsize,
-    /// Threads that load a long run of records, the one that has them included.
+    /// Threads that load a long run of records, including the calling one.
     pub load_threads: usize,
     pub engines: Engines,
     pub contexts: ThreadStates,
     pub admission: Admission,
     pub background: Background,
-    /// Those of the warm leaves.
+    /// Dictionaries of the warm leaves.
     pub dictionaries: Dictionaries,
-    /// Where leaves differ in how they are compressed.
+    /// Present where leaves have temperatures.
     pub temperatures: Option<Temperatures>,
     /// Whether records have marks.
     pub marks: bool,
-    /// Nodes point to it: an `Arc`, which unlike a `Box` may be moved without its content being taken for untouched.
+    /// Nodes point to it. It is an `Arc` because moving a `Box` would assert unique access to its contents.
     pub memory: Arc<NodeHeap>,
 }
 
-/// A key, its hash, and about where in its leaf it is.
+/// A key, its hash, and its approximate position in its leaf.
 pub(crate) struct Sought<'k> {
     pub key: &'k [u8],
     pub hash: u64,
     pub share: Option<Fraction>,
 }
 
-/// What a reader of a leaf sees of a key.
+/// What a reader of a leaf finds for a key.
 pub(crate) struct Seen {
     /// Length of the value, if there is one.
     pub len: Option<usize>,
-    /// Where the key is in the leaf's frames, if that is known.
+    /// Slot of the key in the leaf's frames, if known.
     pub slot: Option<u16>,
     /// Whether the landing buffer has the key.
     pub landed: bool,
 }
 
-/// When a write applies.
+/// The condition under which a write applies.
 #[derive(Clone, Copy)]
 pub(crate) enum Condition<'c> {
     Always,
     IfAbsent,
     IfPresent,
-    /// If this returns true. It is called under the leaf's lock just before the write, also where the key is absent, and is not shown the
-    /// value, which need not be readable.
+    /// If this returns true. It is called under the leaf's lock just before the write, also where the key is absent,
+    /// and without the value, which need not be readable.
     Noting(&'c dyn Fn() -> bool),
-    /// If this returns true for the value that the key has, [`None`] where it is absent. It is called under the leaf's lock, again where the
-    /// leaf changed before the write was done, and the last time just before the write.
+    /// If this returns true for the key's current value, [`None`] where it is absent. It is called under the leaf's
+    /// lock, again if the leaf changed before the write was done, and the last time just before the write.
     If(&'c dyn Fn(Option<Read<'_>>) -> Result<bool, TreeError>),
 }
 
@@ -100,7 +101,7 @@ impl TreeInner {
         &self.shards[self.shard_index(key)]
     }
 
-    /// Which of the shards has `key`.
+    /// Returns the index of the shard of `key`.
     #[inline(always)]
     pub(crate) fn shard_index(&self, key: &[u8]) -> usize {
         if self.shards.len() == 1 {
@@ -112,7 +113,7 @@ impl TreeInner {
         }
     }
 
-    /// The calling thread's tools.
+    /// Returns the calling thread's scratchpad.
     #[inline]
     pub(crate) fn take_tools(&self, context: &ThreadState, guard: &Guard<'_>) -> Result<Box<Scratchpad>, TreeError> {
         let (tools, is_new) = self.contexts.take_tools(context, &self.admission, guard)?;
@@ -127,13 +128,14 @@ impl TreeInner {
         self.contexts.return_tools(context, tools, guard);
     }
 
-    /// Sets what threads may hold at the same time by what the tree may hold: how many write, and what each retires before it is flushed.
+    /// Bounds what threads hold concurrently by the tree's memory limit: the number of writers, and the retired nodes
+    /// of each before they are flushed.
     pub(crate) fn fit_threads(&self, memory_bytes: u64) {
         self.admission.fit(memory_bytes);
         self.memory.fit_batches(memory_bytes, self.admission.keepers());
     }
 
-    /// Whether `key` is there.
+    /// Returns whether `key` is present.
     pub(crate) fn contains_key(&self, key: &[u8]) -> Result<bool, TreeError> {
         let hash = hash(key);
         let context = self.contexts.get()?;
@@ -152,7 +154,7 @@ impl TreeInner {
         Ok(seen?.len.is_some())
     }
 
-    /// What a reader of `leaf` sees of a key.
+    /// Returns what a reader of `leaf` finds for a key.
     pub(crate) fn seen(
         &self,
         leaf: Leaf<'_>,
@@ -178,7 +180,7 @@ impl TreeInner {
         })
     }
 
-    /// Puts `value`, or removes for `None`, and returns the value that `key` had.
+    /// Inserts `value`, or removes for `None`, and returns the previous value of `key`.
     pub(crate) fn swap(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>, TreeError> {
         let old = RefCell::new(Vec::new());
         let copy = |value: Option<Read<'_>>| {
@@ -191,7 +193,8 @@ impl TreeInner {
         Ok(was_there.then(|| old.into_inner()))
     }
 
-    /// Puts `new`, or removes for `None`, if the value of `key` is `expected`, or it has none for `None`; returns whether it was so.
+    /// Inserts `new`, or removes for `None`, if the value of `key` is `expected` (`None`: absent); returns whether it
+    /// was.
     pub(crate) fn compare_and_swap(
         &self,
         key: &[u8],
@@ -210,7 +213,8 @@ impl TreeInner {
         self.write(key, new, condition).map(|(_, applied)| applied)
     }
 
-    /// Puts `value`, or removes for `None`. Returns whether the key was there before, and whether the write applied.
+    /// Inserts `value`, or removes for `None`. Returns whether the key was present before, and whether the write
+    /// applied.
     pub(crate) fn write(
         &self,
         key: &[u8],
@@ -237,7 +241,7 @@ impl TreeInner {
             }
             None => context.count(Count::Removes),
         }
-        // Within an operation of its own, say of a reader that writes, the thread must not wait for others.
+        // Inside an operation of its own, for example in the callback of a read, the thread must not wait for others.
         let _admitted = (!self.memory.is_inside()).then(|| self.admission.enter());
         let guard = self.memory.enter()?;
         let mut tools = self.take_tools(context, &guard)?;
@@ -250,7 +254,7 @@ impl TreeInner {
                 .map(|new| Change::PutLarge(large.insert(new).large())),
         };
         let result = change.and_then(|change| self.write_change(key, change, condition, context, &mut tools, &guard));
-        // One that did not reach the tree is freed.
+        // A large value that did not reach the tree is freed.
         if let (Some(large), Ok((_, true))) = (large, &result) {
             large.publish();
         }
@@ -258,7 +262,7 @@ impl TreeInner {
         result
     }
 
-    /// A large value, compressed by way of `block`.
+    /// Compresses a large value, using `block` as a buffer.
     pub(crate) fn new_large(
         &self,
         value: &[u8],
@@ -278,8 +282,8 @@ impl TreeInner {
         }
     }
 
-    /// Takes and releases the latch of the key's leaf: every write of the key under that latch happens either before this, and then reads
-    /// that follow see it, or after it, and then the writer sees what the caller did before.
+    /// Acquires and releases the latch of the key's leaf: every write of the key under that latch happens either before
+    /// this, and then later reads see it, or after it, and then the writer sees what the caller did before.
     pub(crate) fn synchronize(&self, key: &[u8]) -> Result<(), TreeError> {
         let shard = self.shard(key);
         let guard = self.memory.enter()?;
@@ -310,11 +314,11 @@ impl TreeInner {
             let leaf = step.leaf();
             prefetch_for_write(leaf.as_ptr());
             prefetch_directory(leaf.as_ptr());
-            // Null or out of date does no harm.
+            // The address may be null or stale: a prefetch does not fault.
             prefetch_for_write(leaf.header().landing.load(Ordering::Relaxed));
-            // Compressed before the latch is taken; with a dictionary that is most likely the leaf's.
+            // The value is compressed before the latch is taken, with the dictionary that the leaf most likely has.
             let built = match change {
-                // What lands on a cold leaf is not compressed: with it the leaf becomes warm.
+                // Values that land on a cold leaf are not compressed: the next compaction makes the leaf warm.
                 Change::Put(value)
                     if leaf.temperature() == Temperature::Warm && self.settings.while_writing().single() =>
                 {
@@ -343,7 +347,8 @@ impl TreeInner {
             };
             match work.write_locked(&locked, parent, &sought, change, condition, tools) {
                 Ok(Outcome::Done { present, applied }) => {
-                    // A background thread that is told while the lock is held comes too early, and leaves the leaf alone.
+                    // The lock is released first: a background thread notified while it is held would fail to take it,
+                    // and skip the leaf.
                     drop(locked);
                     self.background.offer(&work, leaf, key);
                     break Ok((present, applied));
@@ -356,7 +361,7 @@ impl TreeInner {
         result
     }
 
-    /// A value as a one-record frame of `leaf`.
+    /// Compresses a value as a one-record frame of `leaf`.
     fn compress_value<'v>(
         &self,
         leaf: Leaf,
@@ -383,12 +388,12 @@ impl TreeInner {
         })
     }
 
-    /// What compresses builders into this tree's warm leaves.
+    /// Returns the compressor of builders into this tree's warm leaves.
     pub(crate) fn compression<'p, 'b>(&'p self, buffers: &'p mut Buffers, arena: &'b Bump) -> Compression<'p, 'b> {
         self.compression_for(Temperature::Warm, buffers, arena)
     }
 
-    /// What compresses builders into leaves of a temperature. Without a choice of them, all are warm.
+    /// Returns the compressor of builders into leaves of a temperature. Without temperatures all leaves are warm.
     pub(crate) fn compression_for<'p, 'b>(
         &'p self,
         temperature: Temperature,
@@ -423,7 +428,7 @@ impl TreeInner {
         }
     }
 
-    /// The dictionary that a leaf of this temperature would be compressed with now.
+    /// Returns the dictionary that a new leaf of this temperature would be compressed with.
     pub(crate) fn dictionary_for(&self, temperature: Temperature) -> Option<&Dictionary> {
         match (&self.temperatures, temperature) {
             (Some(temperatures), Temperature::Cold) => temperatures.cold_dictionaries.current(),
@@ -434,16 +439,17 @@ impl TreeInner {
 
 impl Drop for TreeInner {
     fn drop(&mut self) {
-        // SAFETY: the tree is going: nobody else has it.
+        // SAFETY: `&mut self` shows that no other thread uses the tree.
         let guard = unsafe { self.memory.enter_alone() };
         if let Some(temperatures) = &self.temperatures {
-            // SAFETY: as above.
+            // SAFETY: `&mut self` shows that no other thread uses the tree, and the hot records are not used
+            // afterwards.
             unsafe { temperatures.hot.free(&guard) };
         }
         for shard in &mut self.shards {
             let free_leaf = |leaf: Leaf<'_>| {
                 let landing = leaf.landing_locked();
-                // SAFETY: the tree is going: nobody reads it any more, and each node is freed once.
+                // SAFETY: no thread reads the tree any more, and each node is freed once.
                 unsafe {
                     for large in owned_large(leaf) {
                         NodeHeap::free(large.node());
@@ -454,13 +460,13 @@ impl Drop for TreeInner {
                     NodeHeap::free(leaf.node());
                 }
             };
-            // SAFETY: nobody reads the tree any more, and its root leads to each inner node once.
+            // SAFETY: no thread reads the tree any more, and its root leads to each inner node once.
             shard.take_nodes(&guard, free_leaf, |inner| unsafe { NodeHeap::free(inner) });
         }
     }
 }
 
-/// Which of the ranges between the boundaries, of which there are fewer than shards, a key is in.
+/// Returns the index of the range between the boundaries, of which there are fewer than shards, that contains a key.
 #[inline(never)]
 fn covering(boundaries: &[Vec<u8>], key: &[u8]) -> usize {
     boundaries.partition_point(|boundary| boundary.as_slice() <= key)

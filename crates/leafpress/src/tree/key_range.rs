@@ -1,19 +1,20 @@
-//! Ranges of keys, as callers write them.
+//! Ranges of keys as arguments.
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use crate::tree::error::TreeError;
 use leafpress_base::mem::room::copied;
 
-/// The bounds of a range, each with its key.
+/// The bounds of a range, with owned keys.
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// A range of keys for [`Tree::range`](crate::Tree::range): any of the standard library's ranges over what has bytes, or a pair of
-/// [`Bound`]s.
+/// A range of keys for [`Tree::range`](crate::Tree::range): any of the standard library's ranges over types that are
+/// byte strings, or a pair of [`Bound`]s.
 ///
-/// It is a trait of its own because [`RangeBounds`](std::ops::RangeBounds) leaves open what the keys of `"a".."b"` and of `..` are.
+/// It is a separate trait because [`RangeBounds`](std::ops::RangeBounds) does not determine the key types of `"a".."b"`
+/// and of `..`.
 pub trait KeyRange: sealed::Sealed {
-    /// The range's bounds.
+    /// Returns the bounds of the range.
     #[doc(hidden)]
     fn into_bounds(self) -> Result<Bounds, TreeError>;
 }
@@ -67,9 +68,9 @@ impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
     }
 }
 
-/// The bounds of all keys that begin with `prefix`.
+/// Returns the bounds of all keys that begin with `prefix`.
 pub(crate) fn prefixed(prefix: &[u8]) -> Result<Bounds, TreeError> {
-    // The least key above them all: the prefix without the 255s at its end, the last byte one more.
+    // The upper bound is the prefix without trailing 255s, with its last byte incremented.
     let mut above = copied(prefix)?;
     while above.last() == Some(&u8::MAX) {
         above.pop();

@@ -1,10 +1,14 @@
 //! The compressed B+tree.
 //!
-//! [`Tree`] is what users see, by the methods in `map`. Inside, from the outside in: `inner` holds the parts, `read` does the point reads, `scan` the range
-//! scans, and `write` writes under a leaf's latch. `index` leads from a key to its leaf, `node` is what stands in leaves, inner nodes
-//! and landing buffers, `compact` makes new leaves of a leaf and what landed on it, `bulk` of records that come in key
-//! order, and `upkeep` works beside the writers.
-//! `docs/design.md` draws the pages and gives the reasons.
+//! [`Tree`] is the map; [`TreeBuilder`] configures it. These ten methods suffice for most programs: [`Tree::builder`],
+//! [`Tree::get`], [`Tree::insert`], [`Tree::remove`], [`Tree::update_with`], [`Tree::extend`], [`Tree::range`],
+//! [`Tree::prefix`], [`Tree::len`] and [`Tree::stats`].
+//!
+//! # Implementation
+//! The public methods are in `map`. `inner` holds the shared state, `read` does the point reads, `scan` the range
+//! scans, and `write` the writes under a leaf's latch. `index` leads from a key to its leaf, `node` defines leaves,
+//! inner nodes and landing buffers, `compact` builds new leaves from a leaf and its landing buffer, `bulk` from records
+//! in key order, and `upkeep` works in the background. `docs/design.md` shows the layouts and gives the reasons.
 
 #[allow(unsafe_code)]
 mod admin;
@@ -62,18 +66,25 @@ use crate::tree::upkeep::scheduler::UpkeepHandle;
 /// A key and its value.
 pub type Record = (Vec<u8>, Vec<u8>);
 
-/// A concurrent, ordered map from byte strings to byte strings whose leaves are kept compressed.
+/// A concurrent, ordered map from byte strings to byte strings whose leaves are compressed.
 ///
-/// Keys are at most [`MAX_KEY_BYTES`] long, values at most [`MAX_VALUE_BYTES`]; both may be empty. All methods take `&self` and may be
-/// called from any number of threads. Reads never wait for a lock.
+/// Keys are at most [`MAX_KEY_BYTES`] long, values at most [`MAX_VALUE_BYTES`]; both may be empty. All methods take
+/// `&self` and may be called from any number of threads. Reads never wait for a lock.
 ///
-/// An operation on one record is atomic: [`Tree::get`], [`Tree::insert`], [`Tree::insert_if_absent`], [`Tree::update_if_present`],
-/// [`Tree::remove`], [`Tree::swap`], [`Tree::take`], [`Tree::compare_and_swap`] and [`Tree::update_with`] of one key happen one after the
-/// other, in an order that all threads agree on. What is made of several of these says itself what is atomic: [`Tree::pop_first`],
-/// [`Tree::pop_last`], [`Tree::get_or_insert_with`], [`Tree::retain`].
-/// [`Tree::extend`], [`Tree::get_many`], [`Tree::clear`] and scans are not of one moment.
+/// Operations on one record are linearizable: [`Tree::get`], [`Tree::insert`], [`Tree::insert_if_absent`],
+/// [`Tree::update_if_present`], [`Tree::remove`], [`Tree::swap`], [`Tree::take`], [`Tree::compare_and_swap`] and
+/// [`Tree::update_with`] of one key happen one after the other, in an order that all threads agree on. The
+/// documentation of [`Tree::pop_first`], [`Tree::pop_last`], [`Tree::get_or_insert_with`] and [`Tree::retain`], which
+/// consist of several of these, states what is atomic. [`Tree::extend`], [`Tree::get_many`], [`Tree::clear`] and scans
+/// are not atomic as a whole.
 ///
-/// Keys are taken by reference, as whatever has bytes: `tree.get("a")`, `tree.get(&42_u64.to_be_bytes())`, `tree.range("a".."b")`.
+/// Keys are passed by reference, as any type that is a byte string: `tree.get("a")`, `tree.get(&42_u64.to_be_bytes())`,
+/// `tree.range("a".."b")`.
+///
+/// # Fork
+/// A child process of `fork` may read its parent's trees that have [`Upkeep::Caller`]. It must not use those with
+/// [`Upkeep::Threads`]: the upkeep threads do not exist in the child, and another thread may have held a lock when the
+/// process forked. The child can build trees of its own of both kinds.
 pub struct Tree {
     core: Arc<TreeInner>,
     upkeep: UpkeepHandle,
@@ -90,7 +101,7 @@ impl std::fmt::Debug for Tree {
 }
 
 impl Tree {
-    /// A builder with every option at its default.
+    /// Returns a builder with every option at its default.
     ///
     /// ```
     /// let tree = leafpress::Tree::builder().codec("zstd:1".parse()?).build()?;

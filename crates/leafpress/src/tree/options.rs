@@ -1,4 +1,4 @@
-//! How a tree is built.
+//! Configuration of a tree.
 
 use std::sync::Arc;
 
@@ -6,32 +6,33 @@ use crate::tree::error::TreeError;
 use crate::tree::{TemperatureRule, Tree};
 use leafpress_codec::{Codec, Dictionary, DictionaryPool, Engine, EngineOptions, JobCache, StreamCache};
 
-/// How a leaf's records are put into frames.
+/// The arrangement of a leaf's records in frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
-    /// Runs of adjacent records.
+    /// Sequences of adjacent records.
     Ordered,
-    /// `sub_pages` frames a leaf, each with the records whose key hash falls to it: the layout of the ZipCache paper, where a
-    /// read decodes one sub-page and stops early. 1 to 64.
+    /// `sub_pages` frames per leaf, each with the records whose key hash selects it: the layout of the ZipCache paper,
+    /// where a read decodes one sub-page and stops early. 1 to 64.
     Hashed {
-        /// Frames a leaf.
+        /// Number of frames per leaf.
         sub_pages: usize,
     },
 }
 
-/// How keys are shared out to shards.
+/// How keys are distributed to shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShardBy {
-    /// By a hash of the key but for the low four bits of its last byte: up to 16 neighbouring keys stay together, so that they are
-    /// compressed together.
+    /// By a hash of the key without the low four bits of its last byte: up to 16 neighbouring keys stay together, so
+    /// that they are compressed together.
     Hash,
-    /// By key range: shard i holds the keys from boundary i-1 (inclusive) to boundary i (exclusive). One boundary fewer than shards, ascending.
+    /// By key range: shard i holds the keys from boundary i-1 (inclusive) to boundary i (exclusive). The boundaries
+    /// ascend, and there is one fewer than shards.
     Range(Vec<Vec<u8>>),
 }
 
-/// Where a tree's dictionary comes from.
+/// The source of a tree's dictionary.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum DictionaryChoice {
@@ -39,29 +40,32 @@ pub enum DictionaryChoice {
     Off,
     /// Sampled from the tree's own leaves and trained in the background; kept only if it helps.
     Auto,
-    /// This one.
+    /// The given dictionary.
     Given(Dictionary),
 }
 
-/// Who does a tree's upkeep: training of dictionaries and compressing with them, compaction of what landed, defragmentation of the heap,
-/// and renewal of what leads to leaves.
+/// Where a tree's upkeep runs: training of dictionaries and recompression with them, compaction of landing buffers,
+/// defragmentation of the heap, and rebuilding of the interpolation index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Upkeep {
-    /// The upkeep threads, which all trees and caches of the process share.
+    /// On the upkeep threads, which all trees and caches of the process share.
     #[default]
     Threads,
-    /// The tree's caller, by [`Tree::run_upkeep`], in steps: for a program that has one thread, or that forks. The tree starts no thread but
-    /// one for each training, which sees samples that were copied and takes no lock of the tree's, so that the process may fork at any
-    /// time: the child finds no lock taken that its own thread did not take, and may read.
+    /// On the caller's thread, step by step in [`Tree::run_upkeep`]: for a single-threaded program, or one that forks.
+    /// The tree starts no thread except one for each training, which works on copied samples and takes no lock of the
+    /// tree, so that the process may fork at any time: in the child no lock is held that its own thread did not take,
+    /// and it may read the tree.
     ///
-    /// What a write or a removal replaces is freed when it ends, unless a reader is in the way.
+    /// Memory that a write or a removal replaces is freed when the operation ends, unless a reader uses it.
     ///
-    /// It excludes [`TreeBuilder::background_threads`] and [`Codec::Auto`], whose looks at all leaves are not done in steps.
+    /// Excludes [`TreeBuilder::background_threads`] and [`Codec::Auto`], whose scans of all leaves are not done in
+    /// steps.
     Caller,
 }
 
-/// Builds a [`Tree`]. Every option has a default; see each method for its bounds, which [`TreeBuilder::build`] checks.
+/// A builder of a [`Tree`]. Every option has a default; each method documents its bounds, which [`TreeBuilder::build`]
+/// checks.
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until it builds"]
 pub struct TreeBuilder {
@@ -84,7 +88,7 @@ pub struct TreeBuilder {
     pub(crate) background_codec: Option<String>,
     pub(crate) upkeep: Upkeep,
     pub(crate) temperature_rule: TemperatureRule,
-    /// Whether records have marks, which a cache over the tree looks at.
+    /// Whether records have marks, which a cache on top of the tree uses.
     pub(crate) marks: bool,
 }
 
@@ -116,13 +120,13 @@ impl Default for TreeBuilder {
 }
 
 impl TreeBuilder {
-    /// The codec leaves are compressed with. Default `lz4`.
+    /// Sets the codec of the leaves. Default: `lz4`.
     ///
-    /// With [`Codec::Auto`] records and leaves have a *temperature*: of records that are read much there are copies that are not
-    /// compressed, leaves that are read little are cold, compressed by Zstandard in wide frames, and the others are warm, compressed by
-    /// LZ4. The tree counts reads and compacts leaves in the background as they become warmer or colder: see
-    /// [`TreeBuilder::temperature_rule`], and [`TreeStats::temperature_reason`](crate::tree::TreeStats::temperature_reason). It takes the ordered
-    /// layout only.
+    /// With [`Codec::Auto`] records and leaves have a *temperature*: frequently read records have uncompressed copies
+    /// (hot), rarely read leaves are compressed by Zstandard in wide frames (cold), and the others are compressed by
+    /// LZ4 (warm). The tree counts reads and compacts leaves in the background as they become warmer or colder: see
+    /// [`TreeBuilder::temperature_rule`], and
+    /// [`TreeStats::temperature_reason`](crate::tree::TreeStats::temperature_reason). It requires the ordered layout.
     ///
     /// ```
     /// let tree = leafpress::Tree::builder().codec("zstd:1".parse()?).build()?;
@@ -133,7 +137,7 @@ impl TreeBuilder {
         self
     }
 
-    /// An engine of the caller's own, in place of the one [`TreeBuilder::codec`] names.
+    /// Sets a custom compression engine instead of the one named by [`TreeBuilder::codec`].
     ///
     /// ```
     /// use leafpress::codec::{Codec, EngineOptions};
@@ -148,7 +152,8 @@ impl TreeBuilder {
         self
     }
 
-    /// With [`Codec::Auto`], how the tree tells which leaves are cold. Default [`TemperatureRule::Costs`] with 50 per cent.
+    /// Sets how the tree decides which leaves are cold, with [`Codec::Auto`]. Default: [`TemperatureRule::Costs`] with
+    /// 50 per cent.
     ///
     /// ```
     /// use leafpress::tree::TemperatureRule;
@@ -162,7 +167,7 @@ impl TreeBuilder {
         self
     }
 
-    /// Whether QPL jobs are kept per thread. Default: they are.
+    /// Sets how QPL jobs are cached, for experiments. Default: per thread.
     ///
     /// ```
     /// use leafpress::codec::JobCache;
@@ -170,12 +175,13 @@ impl TreeBuilder {
     /// let tree = leafpress::Tree::builder().job_cache(JobCache::default()).build()?;
     /// # Ok::<(), leafpress::TreeError>(())
     /// ```
+    #[doc(hidden)]
     pub fn job_cache(mut self, job_cache: JobCache) -> Self {
         self.engine_options.job_cache = job_cache;
         self
     }
 
-    /// Whether zlib streams are kept per thread. Default: they are.
+    /// Sets how zlib streams are cached, for experiments. Default: per thread.
     ///
     /// ```
     /// use leafpress::codec::StreamCache;
@@ -183,13 +189,14 @@ impl TreeBuilder {
     /// let tree = leafpress::Tree::builder().stream_cache(StreamCache::default()).build()?;
     /// # Ok::<(), leafpress::TreeError>(())
     /// ```
+    #[doc(hidden)]
     pub fn stream_cache(mut self, stream_cache: StreamCache) -> Self {
         self.engine_options.stream_cache = stream_cache;
         self
     }
 
-    /// User bytes (keys and values) at which a leaf splits. 1 KiB to 32 KiB. By default the tree chooses 16 or 32 KiB together with
-    /// [`TreeBuilder::frame_bytes`], and begins with 16 KiB.
+    /// Sets the user bytes (keys and values) at which a leaf splits, 1 KiB to 32 KiB. By default the tree chooses 16 or
+    /// 32 KiB together with [`TreeBuilder::frame_bytes`], and begins with 16 KiB.
     ///
     /// ```
     /// let tree = leafpress::Tree::builder().leaf_bytes(16 << 10).build()?;
@@ -200,13 +207,14 @@ impl TreeBuilder {
         self
     }
 
-    /// Raw bytes at which a frame is closed; 1 makes every record a frame. 1 to `leaf_bytes`. With [`Codec::Auto`] it is that of cold
-    /// leaves, by default 4 KiB; that of warm ones is chosen.
+    /// Sets the raw bytes at which a frame is closed, 1 to `leaf_bytes`; 1 makes every record a frame. With
+    /// [`Codec::Auto`] it applies to cold leaves (default: 4 KiB); the length for warm ones is chosen.
     ///
-    /// By default the tree chooses, when it first has 16 leaves and again whenever a dictionary is due: it tries lengths up to 4 KiB on
-    /// records of its own, and weighs the bytes that a record then holds against the time that a read of it takes.
-    /// [`TreeStats::limits_reason`](crate::tree::TreeStats::limits_reason) says what came of it. Until then, and at least, a frame is one
-    /// record for `lz4`, 512 bytes for `zstd` and 2 KiB for the deflate family; for `none` it stays one record.
+    /// By default the tree chooses the length when it first has 16 leaves and again whenever a dictionary is due: it
+    /// tries lengths up to 4 KiB on a sample of its records, and weighs the bytes per record against the time of a
+    /// read. [`TreeStats::limits_reason`](crate::tree::TreeStats::limits_reason) reports the result. The initial and
+    /// minimum length is one record for `lz4`, 512 bytes for `zstd` and 2 KiB for the deflate family; for `none` it
+    /// stays one record.
     ///
     /// ```
     /// // Each record by itself: the fastest reads.
@@ -219,7 +227,7 @@ impl TreeBuilder {
         self
     }
 
-    /// How a leaf's records are put into frames. Default [`Layout::Ordered`].
+    /// Sets the arrangement of a leaf's records in frames. Default: [`Layout::Ordered`].
     ///
     /// ```
     /// use leafpress::Layout;
@@ -232,8 +240,9 @@ impl TreeBuilder {
         self
     }
 
-    /// Longest value that leaves hold themselves, in bytes; a longer one is a node of its own, which an update replaces without touching
-    /// its leaf. 64 to 2048. By default 192 where values are not compressed, and 2048 where they are: by itself a value shrinks less.
+    /// Sets the length in bytes of the longest value that leaves store inline, 64 to 2048; a longer one is a node of
+    /// its own, which an update replaces without touching its leaf. By default 192 where values are not compressed, and
+    /// 2048 where they are: a value compressed on its own shrinks less.
     ///
     /// ```
     /// let tree = leafpress::Tree::builder().inline_value_bytes(1024).build()?;
@@ -244,8 +253,8 @@ impl TreeBuilder {
         self
     }
 
-    /// Size of a leaf's landing buffer in bytes; 0 compacts at every write. 0 to 16 KiB. By default it follows the records: room for some
-    /// of them, as long as that is little beside the leaf.
+    /// Sets the size of a leaf's landing buffer in bytes, 0 to 16 KiB; with 0 every write compacts. By default it is
+    /// chosen by the records: room for some of them, as long as that is small compared to the leaf.
     ///
     /// ```
     /// let tree = leafpress::Tree::builder().landing_bytes(4 << 10).build()?;
@@ -256,7 +265,7 @@ impl TreeBuilder {
         self
     }
 
-    /// Number of shards, 1 to 1024. Default 1.
+    /// Sets the number of shards, 1 to 1024. Default: 1.
     ///
     /// ```
     /// let tree = leafpress::Tree::builder().shards(8).build()?;
@@ -267,7 +276,7 @@ impl TreeBuilder {
         self
     }
 
-    /// How keys are shared out to shards. Default [`ShardBy::Hash`].
+    /// Sets how keys are distributed to shards. Default: [`ShardBy::Hash`].
     ///
     /// ```
     /// use leafpress::{ShardBy, Tree};
@@ -282,8 +291,9 @@ impl TreeBuilder {
         self
     }
 
-    /// Where the dictionary comes from. Default [`DictionaryChoice::Auto`]; codecs without dictionaries ignore it. A given one must be one
-    /// that the codec takes: Zstandard refuses bytes that begin as a dictionary of its own and are none.
+    /// Sets the source of the dictionary. Default: [`DictionaryChoice::Auto`]; codecs without dictionaries ignore it. A
+    /// given one must be accepted by the codec: Zstandard rejects bytes that begin like one of its own dictionaries but
+    /// are not one.
     ///
     /// ```
     /// use leafpress::DictionaryChoice;
@@ -296,7 +306,8 @@ impl TreeBuilder {
         self
     }
 
-    /// Size limit of a trained dictionary in bytes. 1 KiB to 1 MiB; the default depends on the data's size.
+    /// Sets the maximum size of a trained dictionary in bytes, 1 KiB to 1 MiB. The default depends on the size of the
+    /// data.
     ///
     /// ```
     /// let tree = leafpress::Tree::builder().dictionary_bytes(64 << 10).build()?;
@@ -307,9 +318,10 @@ impl TreeBuilder {
         self
     }
 
-    /// Dictionaries that this tree shares with others of like records. When the tree has one trained, those of the pool are judged beside
-    /// it by the tree's own records, as costing nothing, since other trees hold them already; the best is taken, and offered to the others
-    /// where it is new. [`TreeStats::dictionary_bytes`](crate::tree::TreeStats::dictionary_bytes) is this tree's part of what it shares.
+    /// Sets a pool of dictionaries that this tree shares with others of similar records. When the tree trains one,
+    /// those of the pool are compared with it on the tree's own records, at no memory cost, since other trees hold them
+    /// already; the best is used, and added to the pool if it is new.
+    /// [`TreeStats::dictionary_bytes`](crate::tree::TreeStats::dictionary_bytes) is this tree's share of the memory.
     ///
     /// ```
     /// let pool = leafpress::codec::DictionaryPool::new();
@@ -322,7 +334,7 @@ impl TreeBuilder {
         self
     }
 
-    /// Threads that compact leaves in the background. 0 to 64, default 0: writers compact.
+    /// Sets the number of threads that compact leaves in the background, 0 to 64. Default: 0, where writers compact.
     ///
     /// ```
     /// let tree = leafpress::Tree::builder().background_threads(2).build()?;
@@ -333,8 +345,8 @@ impl TreeBuilder {
         self
     }
 
-    /// Threads that [`TreeBuilder::from_sorted`] and [`Tree::extend`] load a long run of records with, the calling one
-    /// included. They are started for the run and end with it. 1 to 64, default 1.
+    /// Sets the number of threads with which [`TreeBuilder::from_sorted`] and [`Tree::extend`] load a long run of
+    /// records, including the calling one, 1 to 64. Default: 1. They are started for the run and end with it.
     ///
     /// ```
     /// let records = (0..1000_u32).map(|n| (n.to_be_bytes(), "value"));
@@ -346,7 +358,8 @@ impl TreeBuilder {
         self
     }
 
-    /// Fill of a landing buffer, in percent, at which a leaf is offered to the background. 1 to 100, default 75.
+    /// Sets the watermark: the fill of a landing buffer, in percent, at which a leaf is queued for background
+    /// compaction, 1 to 100. Default: 75.
     ///
     /// ```
     /// let tree = leafpress::Tree::builder().background_threads(1).landing_compaction_pct(50).build()?;
@@ -357,19 +370,20 @@ impl TreeBuilder {
         self
     }
 
-    /// Restricts background compaction to a codec family (`lz4`, `zstd`, `deflate`, `zlib`, `qpl`, `none`), as the evaluation's
-    /// `BTREE_BG_CODEC` does; `None` is all of them.
+    /// Restricts background compaction to a codec family (`lz4`, `zstd`, `deflate`, `zlib`, `qpl`, `none`), as
+    /// `BTREE_BG_CODEC` of the evaluation does, for experiments. Default: `None`, no restriction.
     ///
     /// ```
     /// let tree = leafpress::Tree::builder().background_codec(Some("zstd".to_owned())).build()?;
     /// # Ok::<(), leafpress::TreeError>(())
     /// ```
+    #[doc(hidden)]
     pub fn background_codec(mut self, family: Option<String>) -> Self {
         self.background_codec = family;
         self
     }
 
-    /// Who does the tree's upkeep. Default [`Upkeep::Threads`].
+    /// Sets where the tree's upkeep runs. Default: [`Upkeep::Threads`].
     ///
     /// ```
     /// use leafpress::{Upkeep, Tree};
@@ -395,16 +409,16 @@ impl TreeBuilder {
     /// ```
     ///
     /// # Errors
-    /// [`TreeError::Option`] for an option out of bounds, [`TreeError::Codec`] when the codec cannot run here, [`TreeError::Thread`] when
-    /// a background thread cannot be started.
+    /// [`TreeError::Option`] for an option out of bounds, [`TreeError::Codec`] when the codec is not available,
+    /// [`TreeError::Thread`] when a background thread cannot be started.
     pub fn build(self) -> Result<Tree, TreeError> {
         Tree::from_builder(self)
     }
 
-    /// Builds the tree of `records`, whose keys ascend.
+    /// Builds the tree from `records`, whose keys ascend.
     ///
-    /// Leaves are made of the records as they come, each as full as can be, and the dictionary is trained from the
-    /// first 8 MiB before any of them is compressed. See [`TreeBuilder::load_threads`].
+    /// The records are compressed directly into full leaves, and the dictionary is trained from the first 8 MiB before
+    /// any of them is compressed. See [`TreeBuilder::load_threads`].
     ///
     /// ```
     /// let tree = leafpress::Tree::builder().codec("lz4".parse()?).from_sorted([("a", "1"), ("b", "2")])?;
@@ -413,8 +427,8 @@ impl TreeBuilder {
     /// ```
     ///
     /// # Errors
-    /// As [`TreeBuilder::build`] and [`Tree::insert`], and [`TreeError::Unsorted`] for the first key that is not above the one
-    /// before it: one that comes twice, too. There is no tree then.
+    /// As [`TreeBuilder::build`] and [`Tree::insert`], and [`TreeError::Unsorted`] for the first key that is not above
+    /// the previous one, duplicates included. No tree is built then.
     pub fn from_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         self,
         records: impl IntoIterator<Item = (K, V)>,

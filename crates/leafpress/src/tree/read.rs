@@ -1,8 +1,8 @@
-//! Point reads: one, and many whose waits for memory overlap.
+//! Point reads: single ones, and batches whose cache misses overlap.
 //!
-//! A read of a tree far larger than the caches waits for memory at the leaf and often at the node above it, and a core can have a
-//! dozen cache lines on their way at once, of which one read asks for few. So many reads go down side by side: each goes one
-//! step and asks for the lines of its next, then it is the next one's turn.
+//! A read of a tree far larger than the caches waits for memory at the leaf and often at the node above it. A core can
+//! have a dozen cache misses in flight, of which one read causes few. So a batch of reads is interleaved: each takes
+//! one step and prefetches the lines of its next, then the next read takes a step.
 
 use std::sync::atomic::Ordering;
 
@@ -25,10 +25,10 @@ use leafpress_base::mem::node::NodeHeader;
 use leafpress_base::mem::prefetch::prefetch;
 use leafpress_codec::Engine;
 
-/// Reads that go down side by side. Their leaves' lines must stay in the first-level cache until they are read.
+/// Number of interleaved reads. Their leaves' lines must stay in the L1 cache until they are read.
 const LANES: usize = 8;
 
-/// A value as a read finds it.
+/// A value found by a read.
 pub(crate) enum Read<'a> {
     Bytes(&'a [u8]),
     Large(Large<'a>, &'a dyn Engine),
@@ -62,24 +62,24 @@ impl Read<'_> {
     }
 }
 
-/// A leaf, with what it says of a key before anything is decoded.
+/// A leaf, with the result of the search for a key before anything is decoded.
 struct Looked<'g> {
     leaf: Leaf<'g>,
     landing: Option<Landing<'g>>,
     sections: Sections,
-    /// The record's place; [`None`] where only decoding tells.
+    /// The record's place; [`None`] where only decoding can determine it.
     found: Option<Option<Place>>,
 }
 
 impl Looked<'_> {
-    /// Whether the key is absent, for all that can be said now.
+    /// Returns whether the key is known to be absent without decoding.
     #[inline(always)]
     fn is_absent(&self) -> bool {
         self.landing.is_none() && matches!(self.found, Some(None))
     }
 }
 
-/// A read on its way.
+/// A read in progress.
 #[derive(Clone, Copy)]
 struct Lane<'k, 'g> {
     key: &'k [u8],
@@ -121,7 +121,8 @@ impl TreeInner {
         result
     }
 
-    /// As [`TreeInner::get`], where records may be hot and leaves cold. A function of its own, so that reads of other trees do not pay for it.
+    /// Like [`TreeInner::get`], where records may be hot and leaves cold. It is a separate function so that reads of
+    /// other trees do not pay for it.
     #[inline(never)]
     fn get_tempered(
         &self,
@@ -161,7 +162,7 @@ impl TreeInner {
         result.map(|_| ())
     }
 
-    /// The value of a key that is hot.
+    /// Returns the value of a key that is hot.
     #[inline(always)]
     fn hot_value<'g>(&self, key: &[u8], hash: u64, context: &ThreadState, guard: &'g Guard<'_>) -> Option<&'g [u8]> {
         let value = self.temperatures.as_ref()?.hot.find(key, hash, guard)?;
@@ -169,7 +170,7 @@ impl TreeInner {
         Some(value)
     }
 
-    /// Has a record that was found in its leaf become hot, one read in some, if there is a place for it.
+    /// Makes a record found in its leaf hot, for one in several reads, if there is a slot for it.
     #[inline(always)]
     fn heat(&self, leaf: Leaf<'_>, key: &[u8], hash: u64, value: &Read<'_>, context: &ThreadState, guard: &Guard<'_>) {
         if let Some(temperatures) = &self.temperatures
@@ -194,11 +195,12 @@ impl TreeInner {
         value: &[u8],
         guard: &Guard<'_>,
     ) -> bool {
-        // Whoever has the latch may be about to write.
+        // The holder of the latch may be about to write.
         let Some(_latch) = leaf.header().lock.try_lock() else {
             return false;
         };
-        // What is in frames is the newest if nothing landed. What landed may have come behind the value; it is compacted soon.
+        // The value in the frames is the newest if the landing buffer has no entry. An entry may be newer than the
+        // value; it will be compacted soon.
         let landed = leaf
             .landing_for(hash, guard)
             .and_then(|landing| landing.find(key, hash));
@@ -208,7 +210,7 @@ impl TreeInner {
         hot.insert(key, value, hash, &self.memory, guard).unwrap_or(false)
     }
 
-    /// Counts one read in some for its leaf, where leaves are compressed as they are read.
+    /// Counts one in several reads for its leaf, where compression depends on reads.
     #[inline(always)]
     fn note_read(&self, leaf: Leaf<'_>, context: &ThreadState) {
         if self.temperatures.is_some() && is_counted(context.so_far(Count::Gets)) {
@@ -216,7 +218,7 @@ impl TreeInner {
         }
     }
 
-    /// The value of `key`, copied.
+    /// Returns the value of `key`, copied.
     pub(crate) fn get_copied(&self, key: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
         self.get(key, |read| {
             let mut value = Vec::new();
@@ -225,13 +227,13 @@ impl TreeInner {
         })
     }
 
-    /// Replaces the content of `value` by the value of `key`; returns whether there is one.
+    /// Replaces the contents of `value` by the value of `key`; returns whether there is one.
     pub(crate) fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, TreeError> {
         value.clear();
         Ok(self.get(key, |read| read.append_to(value))?.is_some())
     }
 
-    /// Calls `read` with the value that `leaf` has of a key, as its writer finds it, who holds its lock.
+    /// Calls `read` with the value that `leaf` has for a key, for a writer that holds its lock.
     pub(crate) fn value_in<R>(
         &self,
         leaf: Leaf,
@@ -251,8 +253,8 @@ impl TreeInner {
         self.placed(leaf, &sections, place, &mut decoder, read)
     }
 
-    /// Calls `read` with each key's index and value, in order. A key whose value cannot be read is passed over; the first such error
-    /// is returned when all keys have had their turn.
+    /// Calls `read` with each key's index and value, in order. A key whose value cannot be read is skipped; the first
+    /// such error is returned after all keys.
     pub(crate) fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -261,7 +263,7 @@ impl TreeInner {
         let context = self.contexts.get()?;
         let mut result = Ok(());
         for (chunk, first) in keys.chunks(LANES).zip((0..).step_by(LANES)) {
-            // A guard for each few reads: what is replaced meanwhile need not wait for all of them.
+            // A guard for each small batch, so that garbage need not wait for all of them.
             let guard = self.memory.enter()?;
             let lanes = self.lanes(chunk, &guard);
             let mut looked = [const { None::<Looked> }; LANES];
@@ -296,7 +298,7 @@ impl TreeInner {
         result
     }
 
-    /// The keys' ways, all gone to their ends, with what the reads will need of the leaves on its way from memory.
+    /// Descends for all keys, and prefetches what the reads need of their leaves.
     #[inline(always)]
     fn lanes<'k, 'g, K: AsRef<[u8]>>(&self, keys: &'k [K], guard: &'g Guard<'_>) -> [Lane<'k, 'g>; LANES] {
         let mut lanes = [Lane {
@@ -327,7 +329,7 @@ impl TreeInner {
         lanes
     }
 
-    /// The value of `key`, decoded.
+    /// Calls `read` with the value of `key`, decoded.
     #[inline(always)]
     fn answer<R>(
         &self,
@@ -356,7 +358,7 @@ impl TreeInner {
         self.placed(*leaf, sections, place, decoder, read)
     }
 
-    /// The value that a landed change gives a key.
+    /// Calls `read` with the value of an entry of the landing buffer.
     #[inline(always)]
     fn landed<R>(
         &self,
@@ -376,7 +378,7 @@ impl TreeInner {
         }
     }
 
-    /// The value at a place of the leaf's frames.
+    /// Calls `read` with the value at a place of the leaf's frames.
     #[inline(always)]
     fn placed<R>(
         &self,
@@ -396,12 +398,13 @@ impl TreeInner {
     }
 }
 
-/// What the leaf says of the key, with what reading it needs on its way.
+/// Searches the leaf for the key, and prefetches what reading it needs.
 #[inline(always)]
 fn look<'g>(step: &Step<'g>, key: &[u8], hash: u64, context: &ThreadState, guard: &'g Guard<'_>) -> Looked<'g> {
     let leaf = step.leaf();
     context.count(Count::Gets);
-    // Misses overlap: the landing buffer's line is on its way while the keys are searched, the block's while the buffer is.
+    // The misses overlap: the landing buffer's line is fetched while the keys are searched, the block's while the
+    // buffer is.
     let landing = leaf.landing_for(hash, guard);
     if let Some(landing) = landing {
         prefetch(landing.as_ptr().wrapping_add(size_of::<NodeHeader>()));

@@ -1,7 +1,8 @@
-//! Taking a range of records out of the tree.
+//! Removal of a range of records.
 //!
-//! Leaves of which all keys are in the range are unlinked together, those of an inner node at a time, without looking into them: their
-//! headers say what they hold. The range's first and last leaves are compacted without the records of the range.
+//! Leaves whose keys are all in the range are unlinked together, those of one inner node at a time, without decoding
+//! them: their headers hold their counts. The range's first and last leaves are compacted without the records of the
+//! range.
 
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -31,22 +32,22 @@ use crate::tree::thread_state::{Count, Scratchpad};
 use crate::tree::write::{Cut, Locked, WritePath};
 use leafpress_base::mem::room::{TryGrow, copied, room_for};
 
-/// What [`Tree::remove_range`] took out.
+/// The result of [`Tree::remove_range`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RemovedRange {
-    /// Records.
+    /// Number of records removed.
     pub records: u64,
     /// Bytes of their keys and values.
     pub key_and_value_bytes: u64,
-    /// Whether the range had no more, at the moment at which each of its leaves was looked at.
+    /// Whether the range was empty afterwards, at the moment at which each of its leaves was visited.
     pub is_done: bool,
 }
 
-/// Most leaves that are unlinked together where their keys have to be looked at, under the structure's lock.
+/// Maximum number of leaves unlinked together where their keys have to be examined, under the structure lock.
 const MAX_LOOKED_INTO: usize = 8;
 
-/// What leaves held that were unlinked, and where the range of the last of them ended.
+/// The contents of unlinked leaves, and where the range of the last of them ended.
 #[derive(Default)]
 struct Unlinked {
     records: u64,
@@ -55,13 +56,16 @@ struct Unlinked {
 }
 
 impl Tree {
-    /// Removes up to `limit` records whose keys are in `range`, and says how many went and whether that was all.
+    /// Removes up to `limit` records whose keys are in `range`, and returns how many were removed and whether these
+    /// were all.
     ///
-    /// Leaves that lie wholly within the range are unlinked without being decoded, which takes some microseconds for thousands of records. Only
-    /// the first and the last leaf of the range are compacted. What the records held is free when this returns, unless a reader is in the way, and also for one
-    /// record no mark of the removal is left behind. Records of a shard go in key order, one shard after the other.
+    /// Leaves that lie entirely within the range are unlinked without being decoded, which takes some microseconds for
+    /// thousands of records. Only the first and the last leaf of the range are compacted. The records' memory is free
+    /// when this returns, unless a reader uses it; no tombstones are left behind. Records of a shard are removed in key
+    /// order, one shard after the other.
     ///
-    /// Atomic for the records of a leaf, not for the range: a record that is written meanwhile may or may not go.
+    /// Atomic for the records of a leaf, not for the range: a record that is written meanwhile may or may not be
+    /// removed.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -72,7 +76,8 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; records of leaves before the one that failed are gone, and how many is not said.
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; records of leaves before the failed one are removed, and
+    /// their number is not returned.
     pub fn remove_range(&self, range: impl KeyRange, limit: usize) -> Result<RemovedRange, TreeError> {
         self.core.remove_range(&range.into_bounds()?, limit)
     }
@@ -135,7 +140,7 @@ impl TreeInner {
             }
             let end = here.end;
             let locked = Locked::lock(leaf);
-            // In the tree it has the range that it had, or that of a neighbour that has gone as well.
+            // A leaf that is in the tree has its original range, or additionally that of a removed neighbour.
             if leaf.header().obsolete.load(Ordering::Relaxed) {
                 continue;
             }
@@ -159,7 +164,7 @@ impl TreeInner {
     }
 }
 
-/// Whether it is worth the structure's lock to see whether the leaf can be unlinked.
+/// Returns whether it is worth taking the structure lock to check whether the leaf can be unlinked.
 fn may_be_unlinked(
     here: &Ranged<'_>,
     path: &[(Inner<'_>, usize)],
@@ -172,8 +177,8 @@ fn may_be_unlinked(
     Ok(live <= left && has_neighbours && here.ends_within(&bounds.1) && begins_within(here, &bounds.0, guard)?)
 }
 
-/// Whether no record in the leaf is below the bound, according to where its range starts or to its first key, since the range of leaves
-/// that went may have fallen to it.
+/// Returns whether no record in the leaf is below the bound, judged by the start of its range or by its first key,
+/// since the leaf may have taken over the range of removed leaves.
 fn begins_within(here: &Ranged<'_>, low: &Bound<Vec<u8>>, guard: &Guard<'_>) -> Result<bool, TreeError> {
     let leaf = here.leaf;
     if here.begins_within(low) {
@@ -186,7 +191,7 @@ fn begins_within(here: &Ranged<'_>, low: &Bound<Vec<u8>>, guard: &Guard<'_>) -> 
     Ok(landed.all(|entry| not_below(low, entry.key)))
 }
 
-/// How many of a path's last node's children may go: all, if the node can go with them.
+/// Returns how many children of a path's last node may be removed: all, if the node can be removed with them.
 fn most_of(path: &[(Inner<'_>, usize)]) -> usize {
     match path {
         [.., (above, _), (parent, _)] if above.children() > 1 => parent.children(),
@@ -196,8 +201,9 @@ fn most_of(path: &[(Inner<'_>, usize)]) -> usize {
 }
 
 impl<'w> WritePath<'w> {
-    /// Unlinks neighbouring leaves whose keys are all in the range, from the one on that holds `from`, as many as one inner node has of them and
-    /// `left` records allow; nothing where the first one cannot be unlinked, or a writer is at it.
+    /// Unlinks neighbouring leaves whose keys are all in the range, beginning with the one that holds `from`, as many
+    /// as one inner node has of them and `left` records allow; `None` where the first one cannot be unlinked, or is
+    /// latched by a writer.
     fn unlink(
         &self,
         from: &[u8],
@@ -226,7 +232,7 @@ impl<'w> WritePath<'w> {
             if records > left as u64 {
                 break;
             }
-            // Seen under the latch: a reader that puts a record in holds it.
+            // Checked under the latch: a reader that inserts a hot record holds it.
             if let Some(temperatures) = &self.core.temperatures
                 && temperatures.hot.has_table(self.guard)
             {
@@ -285,7 +291,7 @@ impl<'w> WritePath<'w> {
         Ok(Some(unlinked))
     }
 
-    /// Takes the records of a leaf whose lock is held out of the hot ones.
+    /// Removes the records of a locked leaf from the hot ones.
     fn forget_hot(&self, hot: &HotRecords, leaf: Leaf<'w>, arena: &mut Bump) -> Result<(), TreeError> {
         arena.reset();
         let mut tools = self.core.take_tools(self.context, self.guard)?;
@@ -301,8 +307,8 @@ impl<'w> WritePath<'w> {
         Ok(())
     }
 
-    /// Takes out up to `left` of the leaf's records in the range; nothing where the leaf is no longer in the tree. `key` is any key of
-    /// its range.
+    /// Removes up to `left` of the leaf's records in the range; `None` where the leaf is no longer in the tree. `key`
+    /// is any key of its range.
     fn remove_records(
         &self,
         locked: &Locked<'w>,
@@ -335,7 +341,7 @@ impl<'w> WritePath<'w> {
                 temperatures.hot.remove(record.key, hash(record.key), self.guard);
             }
         }
-        // Not as a writer would: shorter frames would take what the records leave.
+        // Uses the current settings, not those of writers: shorter frames would consume what the removal frees.
         let cut = Cut::Changed(self.core.settings.now());
         let temperature = leaf.temperature();
         if !self.compact_frames_locked(locked, None, key, &changes, cut, temperature, tools)? {

@@ -1,7 +1,8 @@
-//! Records at random places of a range, without a walk over it.
+//! Random sampling of records of a range, without a scan.
 //!
-//! Inner nodes say how many leaves a range has, and lead to any of them. A leaf is drawn, and of its records one: so that records of leaves
-//! with few do not come oftener than others, a leaf is drawn from some by how many records each has.
+//! Inner nodes give the number of leaves of a range, and lead to any of them. A leaf is drawn, and then one of its
+//! records: so that records of leaves with few records are not over-represented, the leaf is drawn from several
+//! candidates, weighted by their record counts.
 
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -22,19 +23,22 @@ use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, copied, room_for};
 use leafpress_base::reclaim::guard::Guard;
 
-/// Leaves that one is drawn from by its records. With more of them the weights come closer to the records of all leaves.
+/// Number of candidate leaves, one of which is drawn by weight. With more of them the distribution approaches the
+/// uniform one.
 const DRAWN_FROM: usize = 8;
-/// So many leaves are all looked at, and the weights exact.
+/// Up to this number of leaves, all are visited, and the weights are exact.
 const FEW_LEAVES: usize = 256;
-/// Tries for each record: leaves may turn out to have none of the range.
+/// Attempts per record: leaves may turn out to have no records of the range.
 const TRIES: usize = 16;
 
 impl Tree {
-    /// Up to `count` records at random places of a range, copied, each drawn by itself: one may come several times. `seed` says which.
+    /// Returns up to `count` random records of a range, copied, drawn independently with replacement. `seed`
+    /// initialises the random number generator.
     ///
-    /// Records are drawn with nearly the same probability: exactly that where the range has up to some hundred leaves and nothing is written
-    /// meanwhile, and within some per cent of it elsewhere. A draw takes about as long as a scan of a leaf, however long the range is. There
-    /// are fewer than `count`, or none, only where the range is empty or nearly so, or is emptied meanwhile.
+    /// Records are drawn with nearly equal probability: exactly equal where the range has up to some hundred leaves and
+    /// is not written meanwhile, and within some per cent elsewhere. A draw takes about as long as a scan of a leaf,
+    /// however long the range is. Fewer than `count` records are returned only where the range is empty or nearly so,
+    /// or is emptied meanwhile.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -51,7 +55,7 @@ impl Tree {
     }
 }
 
-/// Random numbers (SplitMix64: Steele, Lea, Flood, 2014).
+/// A random number generator (SplitMix64: Steele, Lea, Flood, 2014).
 struct Random(u64);
 
 impl Random {
@@ -63,7 +67,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// One below `end`, which is not 0.
+    /// Returns a number below `end`, which is not 0.
     fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> u64::BITS) as usize
     }
@@ -72,7 +76,7 @@ impl Random {
 /// Neighbouring leaves of a range.
 enum Run<'g> {
     Leaf(Leaf<'g>),
-    /// So many children of an inner node, from one on.
+    /// A number of children of an inner node (third field), from an index on (second field).
     Children(Inner<'g>, usize, usize),
 }
 
@@ -98,9 +102,9 @@ impl<'g> Run<'g> {
 /// The leaves that may have records of a range.
 struct Leaves<'g> {
     runs: Vec<Run<'g>>,
-    /// Leaves up to the end of each run.
+    /// Cumulative number of leaves up to the end of each run.
     ends: Vec<usize>,
-    /// The first and the last of each shard, which may have but a part of their records in the range.
+    /// The first and the last leaf of each shard, which may have only a part of their records in the range.
     edges: Vec<usize>,
 }
 
@@ -185,7 +189,7 @@ impl TreeInner {
         let mut random = Random(seed);
         let guard = self.memory.enter()?;
         let leaves = Leaves::of(self, bounds, &guard)?;
-        // Draws by leaf: each is looked at once for all of its own.
+        // Draws are grouped by leaf: each is visited once.
         let mut arena = Bump::new();
         let mut drawn = self.draw(&leaves, bounds, count, &mut random, &guard)?;
         drawn.sort_unstable();
@@ -201,20 +205,20 @@ impl TreeInner {
             }
             for _ in draws {
                 let InRange { key, .. } = records[random.below(records.len())];
-                // Nothing where it was removed since.
+                // Skipped if it was removed since.
                 if self.get_into(key, &mut value)? {
                     sampled.try_push((copied(key)?, std::mem::take(&mut value)))?;
                 }
             }
         }
-        // In no order: those of a leaf came together.
+        // Shuffled, since the records of a leaf are adjacent.
         for index in (1..sampled.len()).rev() {
             sampled.swap(index, random.below(index + 1));
         }
         Ok(sampled)
     }
 
-    /// Draws `count` leaves, each by how many records of the range it has.
+    /// Draws `count` leaves, each weighted by its number of records of the range.
     fn draw<'g>(
         &self,
         leaves: &Leaves<'g>,
@@ -280,7 +284,7 @@ impl TreeInner {
         Ok(drawn)
     }
 
-    /// The records of a range that a reader finds in a leaf.
+    /// Returns the records of a range that a reader finds in a leaf.
     fn records_of_range<'r>(
         &self,
         leaf: Leaf<'_>,

@@ -1,8 +1,8 @@
 //! Range scans.
 //!
-//! A scan reads a batch of records from one leaf at a time, under a guard that is dropped before the records are handed out, and goes on
-//! at the key where the batch ended. Ranges of leaves partition the keys, so that a key that is there for the whole scan is seen
-//! exactly once, and records come in order.
+//! A scan reads a batch of records from one leaf at a time, under a guard that is dropped before the records are
+//! returned, and continues at the key where the batch ended. The ranges of leaves partition the keys, so that a key
+//! that is present during the whole scan is returned exactly once, and records are in order.
 
 mod batch;
 mod visit;
@@ -32,16 +32,17 @@ const MAX_BATCH: usize = 1024;
 /// The keys of a range, both ends.
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// An iterator over the records of a key range, in key order, from either end. See [`Tree::range`](crate::tree::Tree::range).
+/// An iterator over the records of a key range, in key order, from either end. See
+/// [`Tree::range`](crate::tree::Tree::range).
 ///
 /// An item is an error when a frame could not be decoded or memory ran out; the iterator ends after it.
 pub struct Range<'t> {
     core: &'t TreeInner,
     cursors: Vec<Cursor>,
-    /// Records that are still to be read at most, where that is known.
+    /// Maximum number of records still to be read, where that is known.
     left: Option<usize>,
     failed: bool,
-    /// Why it failed before its first step.
+    /// An error from before the first step, not yet returned.
     unsaid: Option<TreeError>,
 }
 
@@ -53,12 +54,12 @@ impl std::fmt::Debug for Range<'_> {
     }
 }
 
-/// What is left of a scan in one shard.
+/// The rest of a scan in one shard.
 struct Cursor {
     shard: usize,
     front: Batch,
     back: Batch,
-    /// What no batch covers yet; `None` when nothing is left.
+    /// The part that no batch covers yet; `None` when nothing is left.
     rest: Option<Bounds>,
     /// Whether a batch has been read.
     begun: bool,
@@ -89,7 +90,7 @@ pub(crate) fn copied_bound(bound: &Bound<Vec<u8>>) -> Result<Bound<Vec<u8>>, Out
     })
 }
 
-/// Whether no key can be between the bounds.
+/// Returns whether no key can be between the bounds.
 pub(crate) fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
     match (start, end) {
         (Bound::Included(start), Bound::Included(end)) => start > end,
@@ -100,7 +101,7 @@ pub(crate) fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
 }
 
 impl<'t> Range<'t> {
-    /// A scan of at most `left` records, where that is known.
+    /// Creates a scan of at most `left` records, where that is known.
     pub(crate) fn new(core: &'t TreeInner, bounds: Result<Bounds, TreeError>, left: Option<usize>) -> Self {
         let cursors = bounds.and_then(|bounds| Self::cursors(core, &bounds));
         let (cursors, unsaid) = cursors.map_or_else(|error| (Vec::new(), Some(error)), |cursors| (cursors, None));
@@ -135,7 +136,7 @@ impl<'t> Range<'t> {
 }
 
 impl Range<'_> {
-    /// The next record at `end`, copied.
+    /// Returns the next record at `end`, copied.
     pub(crate) fn record(&mut self, end: End) -> Option<Result<Record, TreeError>> {
         let record = self.step(end, |key, value| Ok((copied(key)?, copied(value)?)))?;
         let record = record.and_then(|copied: Result<_, OutOfMemory>| Ok(copied?));
@@ -143,7 +144,7 @@ impl Range<'_> {
         Some(record)
     }
 
-    /// Has the next record at `end` read: of all shards' the first or the last.
+    /// Calls `read` with the next record at `end`: the first or the last of all shards'.
     #[inline]
     pub(crate) fn step<R>(&mut self, end: End, read: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R, TreeError>> {
         if self.failed || self.left == Some(0) {
@@ -197,7 +198,8 @@ impl Cursor {
         }
     }
 
-    /// The key of the next record. When this end's batch is empty and nothing lies between, it is in the other end's.
+    /// Returns the key of the next record. When this end's batch is empty and nothing lies between, it is in the other
+    /// end's.
     fn peek(&mut self, end: End) -> Option<&[u8]> {
         let (own, other) = self.batches(end);
         if own.is_empty() { other.peek(end) } else { own.peek(end) }
@@ -212,7 +214,7 @@ impl Cursor {
         }
     }
 
-    /// Sees to it that this end's batch has a record, if any is left for it.
+    /// Ensures that this end's batch has a record, if any is left for it.
     #[inline]
     fn fill(&mut self, end: End, core: &TreeInner, share: Option<usize>) -> Result<(), TreeError> {
         if self.batches(end).0.is_empty() && self.rest.is_some() {
@@ -222,15 +224,15 @@ impl Cursor {
         }
     }
 
-    /// Reads batches until this end's has a record or nothing is left. `share` is this shard's of the records that are wanted, where
-    /// that is known.
+    /// Reads batches until this end's has a record or nothing is left. `share` is this shard's part of the requested
+    /// records, where that is known.
     #[inline(never)]
     fn refill(&mut self, end: End, core: &TreeInner, share: Option<usize>) -> Result<(), TreeError> {
         while self.batches(end).0.is_empty() {
             let Some(bounds) = self.rest.take() else {
                 return Ok(());
             };
-            // Where a run of keys is in one shard, that shard has more than its share of the next records.
+            // If consecutive keys are in one shard, that shard has more than its share of the next records.
             let limit = match share {
                 Some(share) if self.begun => share.clamp(self.limit, MAX_BATCH),
                 Some(share) => share.clamp(MIN_BATCH, MAX_BATCH),
@@ -252,7 +254,7 @@ impl Cursor {
     }
 }
 
-/// A leaf, its frames that make a batch, and how far these cover a range.
+/// A leaf, its frames that form a batch, and how far these cover a range.
 type Part<'g> = (Leaf<'g>, std::ops::Range<usize>, Option<Vec<u8>>);
 
 /// Reads batches from one shard.
@@ -261,12 +263,12 @@ struct Reader<'c> {
     shard: &'c Shard,
 }
 
-/// The part of a leaf that a batch is read from, and the keys it may hold.
+/// The part of a leaf that a batch is read from, and the range of its keys.
 struct Span<'s> {
     frames: std::ops::Range<usize>,
-    /// Records are taken from here (inclusive) ...
+    /// Start of the range (inclusive).
     low: Option<&'s [u8]>,
-    /// ... to here (exclusive).
+    /// End of the range (exclusive).
     high: Option<&'s [u8]>,
     bounds: &'s Bounds,
 }
@@ -281,7 +283,7 @@ impl Span<'_> {
     }
 }
 
-/// How many of `frames`, in this order, hold `limit` records, the last perhaps more.
+/// Returns how many of `frames`, in this order, are needed for `limit` records; the last frame may exceed it.
 fn frames_for(leaf: &Leaf, sections: &Sections, frames: impl Iterator<Item = usize>, limit: usize) -> usize {
     let mut records = 0;
     frames
@@ -301,8 +303,8 @@ impl<'c> Reader<'c> {
         }
     }
 
-    /// A batch from the first or the last leaf of the range, and the key up to which it covers the range: exclusive from the front,
-    /// inclusive from the back; `None` for all of it.
+    /// Reads a batch from the first or the last leaf of the range, and returns it with the key up to which it covers
+    /// the range: exclusive from the front, inclusive from the back; `None` for all of it.
     fn read(&self, end: End, bounds: &Bounds, limit: usize) -> Result<(Batch, Option<Vec<u8>>), TreeError> {
         let guard = self.core.memory.enter()?;
         let (leaf, span_frames, covered) = match end {
@@ -331,7 +333,8 @@ impl<'c> Reader<'c> {
         Ok((batch, trimmed.or(covered)))
     }
 
-    /// The first leaf of a range that starts so, its frames that make a batch, and where these or the leaf's range end.
+    /// Returns the first leaf of a range with this start, its frames that form a batch, and where these or the leaf's
+    /// range end.
     fn first_leaf<'g>(
         &self,
         start: &Bound<Vec<u8>>,
@@ -349,7 +352,7 @@ impl<'c> Reader<'c> {
         }
         let sections = leaf.sections();
         let mut first = leaf.frame_for(&sections, from);
-        // The frame's last key, where it need not be decoded for that, may be below the range: then nothing in it is wanted.
+        // The frame's last key, if available without decoding, may be below the range: then the frame is skipped.
         if !leaf.has(FINGERPRINTS) {
             let mut last_key = Vec::new();
             leaf.packed_key(&sections, leaf.slots(&sections, first).end - 1, &mut last_key)?;
@@ -364,9 +367,10 @@ impl<'c> Reader<'c> {
         Ok((leaf, first..last, covered))
     }
 
-    /// The last leaf of a range that ends so, its frames that make a batch, and where these or the leaf's range start.
+    /// Returns the last leaf of a range with this end, its frames that form a batch, and where these or the leaf's
+    /// range start.
     fn last_leaf<'g>(&self, end: &Bound<Vec<u8>>, limit: usize, guard: &'g Guard<'_>) -> Result<Part<'g>, TreeError> {
-        // The least key above an inclusive end is the end and a zero byte.
+        // The least key above an inclusive end is the end with a zero byte appended.
         let below = match end {
             Bound::Included(key) => Some(joined(key, &[0])?),
             Bound::Excluded(key) => Some(copied(key)?),
@@ -382,7 +386,8 @@ impl<'c> Reader<'c> {
             None => frames,
             Some(key) => {
                 let frame = leaf.frame_for(&sections, &key);
-                // A frame that starts at the end holds nothing of the range: taken, it could fill the batch by itself, for ever.
+                // A frame that starts at the end has no key in the range: if it were included, it could fill every
+                // batch by itself.
                 frame + usize::from(leaf.first_key(&sections, frame)? < key)
             }
         };
@@ -395,7 +400,7 @@ impl<'c> Reader<'c> {
         Ok((leaf, first..last, covered))
     }
 
-    /// The leaf's landed changes, newest of each key, in key order.
+    /// Returns the changes in the leaf's landing buffer, the newest of each key, in key order.
     fn landed<'g>(&self, leaf: Leaf, guard: &'g Guard<'_>) -> Result<Vec<LandedWrite<'g>>, TreeError> {
         let Some(landing) = leaf.landing(guard) else {
             return Ok(Vec::new());
@@ -405,7 +410,7 @@ impl<'c> Reader<'c> {
         Ok(entries)
     }
 
-    /// The records of a part of a leaf, with the changes that landed on it.
+    /// Reads the records of a part of a leaf, with the changes in its landing buffer.
     fn gather<'g>(
         &self,
         leaf: Leaf<'g>,
@@ -464,7 +469,7 @@ impl<'c> Reader<'c> {
         Ok(gathered)
     }
 
-    /// `landed` with compressed values decoded.
+    /// Returns `landed` with compressed values decoded.
     fn decompress<'e>(
         &self,
         leaf: Leaf,

@@ -1,11 +1,11 @@
-//! What a tree holds and what it did.
+//! Statistics of a tree.
 
 use leafpress_codec::EngineCounters;
 
 /// A snapshot of a tree's memory and counters, from [`Tree::stats`](crate::tree::Tree::stats).
 ///
-/// `bytes_held` is the sum of the eleven `*_bytes` fields below it, each with its allocator slack. The contexts of codecs,
-/// two for each core, belong to the process, not to the tree, and are not in it.
+/// `bytes_held` is the sum of the eleven `*_bytes` fields below it, each with its allocator slack. It does not include
+/// the codec contexts, two per core, which belong to the process.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct TreeStats {
@@ -23,23 +23,24 @@ pub struct TreeStats {
     pub interpolation_bytes: u64,
     /// Landing buffers.
     pub landing_bytes: u64,
-    /// Values past 2 KiB, kept as their own blocks.
+    /// Large values, which are stored in nodes of their own: see
+    /// [`TreeBuilder::inline_value_bytes`](crate::tree::TreeBuilder::inline_value_bytes).
     pub large_value_bytes: u64,
-    /// Copies of hot records, and the table of them.
+    /// Copies of hot records, and their table.
     pub hot_bytes: u64,
     /// Dictionaries and the tables codecs derive from them.
     pub dictionary_bytes: u64,
     /// Memory unlinked from the tree and not yet reclaimed.
     pub retired_bytes: u64,
-    /// Resident memory of the tree's heap that nothing uses now: holes between nodes, and the heap's own tables.
+    /// Unused resident memory of the tree's heap: holes between nodes, and the heap's own tables.
     pub free_bytes: u64,
-    /// What is kept for each thread: counters, and buffers that a thread which is at no operation for a while gives back.
+    /// Per-thread memory: counters, and buffers, which a thread that is idle for a while gives back.
     pub thread_bytes: u64,
     /// The tree's own fixed parts.
     pub fixed_bytes: u64,
     /// Number of leaves.
     pub leaves: u64,
-    /// Number of frames in them.
+    /// Number of frames in the leaves.
     pub frames: u64,
     /// Number of leaves that have a landing buffer now.
     pub landing_buffers: u64,
@@ -47,28 +48,29 @@ pub struct TreeStats {
     pub inner_nodes: u64,
     /// Levels from root to leaf, 1 for a single leaf (the deepest shard).
     pub depth: u32,
-    /// The id of the dictionary new frames are compressed with, 0 for none.
+    /// Id of the dictionary that new frames are compressed with, 0 for none.
     pub dictionary_id: u32,
-    /// Raw bytes at which a frame is closed now, 1 when every record is one: given, or chosen.
+    /// Raw bytes at which a frame is closed, 1 when every record is a frame: configured or chosen.
     pub frame_limit_bytes: u64,
-    /// User bytes at which a leaf splits now: given, or chosen.
+    /// User bytes at which a leaf splits: configured or chosen.
     pub leaf_limit_bytes: u64,
-    /// Why these two are what they are, in words: what was tried, what came of it.
+    /// Explanation of these two limits, in words: what was tried, and the result.
     pub limits_reason: String,
 
-    /// Records of which there is a copy that is not compressed: see [`Codec::Auto`](leafpress_codec::Codec::Auto).
+    /// Number of records with an uncompressed copy: see [`Codec::Auto`](leafpress_codec::Codec::Auto).
     pub hot_records: u64,
-    /// Leaves compressed with the tree's codec: all, where it is one.
+    /// Number of warm leaves, compressed with the tree's codec: all leaves, unless the codec is `auto`.
     pub warm_leaves: u64,
-    /// Leaves that are cold: compressed in wide frames by a stronger codec.
+    /// Number of cold leaves, compressed in wide frames by a stronger codec.
     pub cold_leaves: u64,
     /// Records that became hot.
     pub records_heated: u64,
-    /// Leaves that became warm because they should, not because they were written to.
+    /// Leaves that became warm by the temperature rule, not by a write.
     pub leaves_warmed: u64,
     /// Leaves that became cold.
     pub leaves_cooled: u64,
-    /// What each temperature costs, and below how many reads leaves are cold, in words; empty where all are warm.
+    /// Cost of each temperature, and the number of reads below which leaves are cold, in words; empty where all are
+    /// warm.
     pub temperature_reason: String,
 
     /// Point reads.
@@ -81,17 +83,17 @@ pub struct TreeStats {
     pub get_landing_hits: u64,
     /// Point reads answered by a hot record's copy.
     pub get_hot_hits: u64,
-    /// Puts, of any kind.
+    /// Insertions and replacements, of any kind.
     pub puts: u64,
-    /// Puts, among those, of records that came in key order and went into leaves made of them at once: see
+    /// Those of `puts` that were bulk-loaded, in key order into new leaves: see
     /// [`Tree::extend`](crate::tree::Tree::extend).
     pub bulk_loaded: u64,
-    /// Bytes of the keys and values that were put.
+    /// Bytes of the keys and values that were inserted.
     pub put_bytes: u64,
-    /// Bytes written into the tree's nodes for that and by all upkeep since: what lands, leaves that compactions write and that
-    /// passes move. See [`TreeStats::copied_per_byte_put`].
+    /// Bytes written into the tree's nodes for these and by all upkeep: landing buffers, leaves written by compactions
+    /// and moved by passes. See [`TreeStats::copied_per_byte_put`].
     pub copied_bytes: u64,
-    /// Raw bytes given to the codec for what is in the nodes: not for training, nor for trying lengths of frames. See
+    /// Raw bytes compressed for the nodes, without those for training and for trials of frame lengths. See
     /// [`TreeStats::compressed_per_byte_put`].
     pub compressed_bytes: u64,
     /// Removes.
@@ -101,13 +103,13 @@ pub struct TreeStats {
     /// Leaf merges.
     pub merges: u64,
 
-    /// Times a background thread woke to work.
+    /// Times that a background thread woke to work.
     pub bg_passes: u64,
     /// Leaves compacted in the background.
     pub bg_compactions: u64,
-    /// Leaves the background left because a writer had them.
+    /// Leaves that background compaction skipped because a writer had locked them.
     pub bg_trylock_misses: u64,
-    /// Leaves the background found already compacted.
+    /// Leaves that background compaction found already compacted.
     pub bg_skipped: u64,
     /// Background compactions that failed.
     pub bg_errors: u64,
@@ -119,29 +121,30 @@ pub struct TreeStats {
     pub fg_sync_compaction_errors: u64,
     /// Compactions by the writing thread that ended in a split.
     pub fg_split_fallbacks: u64,
-    /// Times a leaf passed the watermark and was offered to the background.
+    /// Times that a leaf passed the watermark and was to be queued for background compaction.
     pub bg_enqueue_attempts: u64,
-    /// Leaves taken into the queue.
+    /// Leaves added to the queue.
     pub bg_enqueued: u64,
-    /// Offers of a leaf that was in the queue already.
+    /// Leaves that were in the queue already.
     pub bg_enqueue_duplicates: u64,
-    /// Offers refused by a full queue.
+    /// Leaves that were not queued because the queue was full.
     pub bg_queue_full: u64,
     /// Leaves taken from the queue by background threads.
     pub bg_queue_pops: u64,
-    /// Pieces of background work that panicked, and were given up.
+    /// Pieces of background work that panicked and were abandoned.
     pub bg_panics: u64,
-    /// Background threads that ended because all they did panicked: [`Tree::settle`](super::Tree::settle) says so too.
+    /// Background threads that ended after repeated panics; [`Tree::settle`](super::Tree::settle) then returns an
+    /// error.
     pub bg_threads_ended: u64,
 
-    /// What the codec engine did.
+    /// Counters of the codec engine.
     pub engine: EngineCounters,
-    /// The engine that ran: see [`Engine::engine_name`](leafpress_codec::Engine::engine_name).
+    /// The engine in use: see [`Engine::engine_name`](leafpress_codec::Engine::engine_name).
     pub engine_name: &'static str,
 }
 
 impl TreeStats {
-    /// Bytes held per user byte; 1 is no gain, smaller is better. 0 when the tree is empty.
+    /// Returns the bytes held per user byte: below 1 the tree saves memory. 0 when the tree is empty.
     ///
     /// ```
     /// # let tree = leafpress::Tree::from_sorted((0..1000_u32).map(|n| (n.to_be_bytes(), [7; 100])))?;
@@ -158,7 +161,8 @@ impl TreeStats {
         }
     }
 
-    /// Bytes copied into nodes for each user byte put, over the tree's life; 0 when nothing was put.
+    /// Returns the bytes copied into nodes per user byte inserted (write amplification), over the tree's life; 0 when
+    /// nothing was inserted.
     ///
     /// ```
     /// # let tree = leafpress::Tree::from_sorted((0..1000_u32).map(|n| (n.to_be_bytes(), [7; 100])))?;
@@ -169,7 +173,7 @@ impl TreeStats {
         per_byte_put(self.copied_bytes, self.put_bytes)
     }
 
-    /// Bytes compressed for each user byte put, over the tree's life; 0 when nothing was put.
+    /// Returns the bytes compressed per user byte inserted, over the tree's life; 0 when nothing was inserted.
     ///
     /// ```
     /// # let tree = leafpress::Tree::from_sorted((0..1000_u32).map(|n| (n.to_be_bytes(), [7; 100])))?;

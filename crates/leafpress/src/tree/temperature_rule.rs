@@ -1,4 +1,4 @@
-//! How it is told which leaves are cold.
+//! The rule by which leaves are cold.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,32 +6,35 @@ use std::str::FromStr;
 use crate::tree::error::TreeError;
 
 const MAX_SLOWDOWN_PCT: u32 = 1000;
-/// What is allowed where the caller says nothing.
+/// The default bound of the slowdown, in per cent.
 const DEFAULT_SLOWDOWN_PCT: u32 = 50;
 const MAX_FACTOR: f64 = 1000.0;
 
-/// How a tree with [`Codec::Auto`](leafpress_codec::Codec::Auto) tells which leaves are cold.
+/// How a tree with [`Codec::Auto`](leafpress_codec::Codec::Auto) decides which leaves are cold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum TemperatureRule {
-    /// By what reads cost and bytes are worth, measured on the tree's own records and its caller's reads. Leaves are cold that are read
-    /// least: as many as let reads take no more per cent longer, on average, than the tree holds less by it, and at most `slowdown_pct`
-    /// (0 to 1000); both beside a tree whose leaves are all warm. Where so little is read that the processor time is worth less than the
-    /// memory, more are.
+    /// By the cost of reads and the value of memory, measured on the tree's own records and its caller's reads. The
+    /// least read leaves are cold: as many as possible such that the average read becomes slower by no more per cent
+    /// than the tree becomes smaller, and by at most `slowdown_pct` (0 to 1000), both compared to a tree whose leaves
+    /// are all warm. Where reads are so rare that their processor time is worth less than the memory saved, more leaves
+    /// are cold.
     Costs {
-        /// The bound, in per cent.
+        /// The bound of the slowdown, in per cent.
         slowdown_pct: u32,
     },
-    /// The ZipCache paper's rule (arXiv 2411.03174): warm are leaves with more reads for their bytes than the mean of all leaves and
-    /// `factor` standard deviations, all others are cold. No record is hot. -1000 to 1000; the paper has about 3.
+    /// The rule of the ZipCache paper (arXiv 2411.03174): warm leaves have more reads per byte than the mean of all
+    /// leaves plus `factor` standard deviations; all others are cold. No record is hot. -1000 to 1000; the paper uses
+    /// about 3.
     Deviation {
         /// Standard deviations above the mean.
         factor: f64,
     },
-    /// That rule with a factor of its own choosing: it begins with 3 and goes, by a quarter at most each time that the leaves are looked
-    /// at, to where the leaves are cold that [`TemperatureRule::Costs`] would have cold without hot records; -3 to 10.
+    /// The rule of [`TemperatureRule::Deviation`] with an adaptive factor: it begins with 3 and moves, by at most a
+    /// quarter per pass over the leaves, towards the value with which the leaves are cold that
+    /// [`TemperatureRule::Costs`] would choose without hot records; -3 to 10.
     AdaptiveDeviation {
-        /// The bound, in per cent, as for [`TemperatureRule::Costs`].
+        /// The bound of the slowdown, in per cent, as for [`TemperatureRule::Costs`].
         slowdown_pct: u32,
     },
 }
@@ -54,7 +57,7 @@ impl fmt::Display for TemperatureRule {
     }
 }
 
-/// `costs[:SLOWDOWN_PCT]`, `deviation[:FACTOR]` or `deviation:auto[:SLOWDOWN_PCT]`.
+/// Parses `costs[:SLOWDOWN_PCT]`, `deviation[:FACTOR]` or `deviation:auto[:SLOWDOWN_PCT]`.
 impl FromStr for TemperatureRule {
     type Err = TreeError;
 
@@ -100,7 +103,7 @@ impl TemperatureRule {
         }
         Err(TreeError::Option {
             option: "temperature_rule",
-            reason: format!("{self} is out of bounds: it takes {bounds}"),
+            reason: format!("{self} is out of bounds: allowed is {bounds}"),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What each thread keeps for a tree: its counters and its buffers.
+//! Per-thread state of a tree: counters and buffers.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use leafpress_base::sync::per_thread::PerThread;
 use leafpress_base::sync::plain::Mutex;
 use leafpress_codec::Scratch;
 
-/// The counters, one name each. `Inserted` less `Erased` is the number of records.
+/// The counters. `Inserted` minus `Erased` is the number of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Count {
@@ -43,27 +43,27 @@ pub(crate) enum Count {
     BgEnqueueDuplicates,
     BgQueueFull,
     BgQueuePops,
-    /// Leaves replaced by others, for whatever reason.
+    /// Leaves replaced by others, for any reason.
     Replaced,
-    /// Records that came into leaves made for them and their neighbours.
+    /// Records that were bulk-loaded, into leaves built for them and their neighbours.
     BulkLoaded,
-    /// Bytes of the keys and values that were put.
+    /// Bytes of the keys and values that were inserted.
     PutBytes,
-    /// Bytes written into nodes, by whatever put them there.
+    /// Bytes written into nodes, by any operation.
     CopiedBytes,
-    /// Raw bytes given to the codec for what is in nodes.
+    /// Raw bytes compressed for nodes.
     CompressedBytes,
     /// Point reads answered by a hot record.
     GetHotHits,
-    /// Empty values that came into a tree whose records have marks, and that left it. Such a tree is not loaded in bulk, and no ranges are
-    /// removed from it.
+    /// Empty values that were inserted and removed, in a tree whose records have marks. Such a tree is not bulk-loaded,
+    /// and no ranges are removed from it.
     EmptyInserted,
     EmptyErased,
-    /// Records that became hot, leaves that became warm, and that became cold.
+    /// Records that became hot, leaves that became warm, and leaves that became cold.
     Heated,
     Warmed,
     Cooled,
-    /// Reads that were timed, by what answered them, and the nanoseconds that they took.
+    /// Timed reads, by what answered them, and their nanoseconds.
     HotTimed,
     HotNs,
     WarmTimed,
@@ -74,17 +74,17 @@ pub(crate) enum Count {
 
 const COUNTS: usize = Count::ColdNs as usize + 1;
 
-/// One thread's counters and buffers, on cache lines of its own: threads' contexts lie side by side.
+/// One thread's counters and buffers, on cache lines of its own, since the states of threads are adjacent in memory.
 #[repr(align(128))]
 pub(crate) struct ThreadState {
-    /// Only the owning thread writes, so a load and a store are an addition.
+    /// Only the owning thread writes, so an addition is a load and a store.
     counts: [AtomicU64; COUNTS],
     tools: Cell<Option<Box<Scratchpad>>>,
-    /// Whether the thread has used its tools since they were last looked for.
+    /// Whether the thread has used its scratchpad since the last search for idle ones.
     used: AtomicBool,
-    /// Whether another thread is at the tools, or is about to see whether it may be.
+    /// Whether another thread accesses the scratchpad, or is about to check whether it may.
     claimed: AtomicBool,
-    /// What the tools held when that was last asked.
+    /// Bytes of the scratchpad when they were last determined.
     held: AtomicU64,
 }
 
@@ -100,24 +100,26 @@ impl Default for ThreadState {
     }
 }
 
-// SAFETY: `tools`, the only part that is not atomic, is touched by two: by the context's own thread, which reaches it through `ThreadStates::get`,
-// at an operation and only while it finds `claimed` false; and by whoever has set `claimed` and then found that thread at no operation. A
-// thread notes that it is at an operation before it looks at `claimed`, with a barrier between: one of the two sees the other.
+// SAFETY: `tools`, the only field that is not atomic, is accessed by two threads: by the state's own thread, which gets
+// the state through `ThreadStates::get`, inside an operation and only while `claimed` is false; and by a thread that
+// has set `claimed` and then found the own thread outside any operation. A thread stores its epoch before it reads
+// `claimed`, with a barrier in between (Dekker's pattern): at least one of the two sees the other.
 unsafe impl Sync for ThreadState {}
 
-/// Whom tools go back to.
+/// The owner to which a scratchpad is returned.
 #[derive(Default)]
 enum Owner {
-    /// The thread that made them.
+    /// The thread that made it.
     #[default]
     Thread,
-    /// The tree, which lends them to threads that are too many to keep some of their own. The token counts them.
-    Tree(#[expect(dead_code, reason = "counted, not looked at")] Arc<()>),
-    /// Nobody: they are dropped after the operation.
-    Nobody,
+    /// The tree, which lends it to threads that are too numerous to keep one each. The token counts these scratchpads.
+    Tree(#[expect(dead_code, reason = "counted, not accessed")] Arc<()>),
+    /// None: it is dropped after the operation.
+    None,
 }
 
-/// Buffers that operations borrow. A nested operation, which finds them taken, makes its own.
+/// Scratch memory of operations: buffers and an arena. A nested operation, which finds the thread's own in use, creates
+/// one.
 #[derive(Default)]
 pub(crate) struct Scratchpad {
     owner: Owner,
@@ -127,7 +129,7 @@ pub(crate) struct Scratchpad {
     pub block: Vec<u8>,
 }
 
-/// An arena that grew past this is given back after the compaction that needed it.
+/// An arena that grew past this is freed after the compaction that needed it.
 const MAX_KEPT_ARENA_BYTES: usize = 256 << 10;
 
 impl ThreadState {
@@ -142,13 +144,13 @@ impl ThreadState {
         self.add(count, 1);
     }
 
-    /// This thread's own number of a count so far.
+    /// Returns this thread's own value of a counter.
     #[inline]
     pub(crate) fn so_far(&self, count: Count) -> u64 {
         self.counts[count as usize].load(Ordering::Relaxed)
     }
 
-    /// The thread's tools, if it has some at hand. Its guard, which it needs to have, keeps others from them.
+    /// Takes the thread's scratchpad, if there is one. The guard keeps other threads from accessing it.
     #[inline]
     fn take_tools(&self, _guard: &Guard<'_>) -> Option<Box<Scratchpad>> {
         if self.claimed.load(Ordering::Acquire) {
@@ -165,7 +167,7 @@ impl ThreadState {
         }
     }
 
-    /// Notes what the tools hold that the thread has taken, and what was done with them.
+    /// Records the size of the scratchpad that the thread has taken, and the work done with it.
     pub(crate) fn note_used(&self, tools: &mut Scratchpad) {
         self.held.store(tools.held_bytes(), Ordering::Relaxed);
         self.add(Count::CopiedBytes, std::mem::take(&mut tools.buffers.copied_bytes));
@@ -175,7 +177,8 @@ impl ThreadState {
         );
     }
 
-    /// Does something with the tools of a thread that is at no operation, as `is_outside` says when it is asked; nothing for others.
+    /// Calls `work` with the scratchpad of a thread that is outside any operation according to `is_outside`; returns
+    /// `None` for other threads.
     fn while_outside<R>(
         &self,
         is_outside: impl FnOnce() -> bool,
@@ -189,7 +192,7 @@ impl ThreadState {
         result
     }
 
-    /// Bytes of the tools, or of those that the thread had when that was last asked.
+    /// Returns the bytes of the scratchpad, or their last known number.
     fn tools_bytes(&self, is_outside: impl FnOnce() -> bool) -> u64 {
         let held = self.while_outside(is_outside, |cell| {
             let tools = cell.take();
@@ -214,7 +217,7 @@ impl Scratchpad {
         held as u64
     }
 
-    /// Makes the arena empty, and small if it had grown large.
+    /// Resets the arena, and shrinks it if it has grown large.
     pub(crate) fn reset_arena(&mut self) {
         if self.arena.allocated_bytes() > MAX_KEPT_ARENA_BYTES {
             self.arena = Bump::new();
@@ -224,19 +227,19 @@ impl Scratchpad {
     }
 }
 
-/// Tools that are lent to threads which keep none.
+/// Scratchpads that are lent to threads without their own.
 #[derive(Default)]
 struct Lent {
-    /// Those at hand.
+    /// Those not lent at present.
     #[expect(clippy::vec_box, reason = "operations have them boxed")]
     kept: Vec<Box<Scratchpad>>,
-    /// All tools of the tree's have a clone of it: those at hand, and those that operations have.
+    /// Every scratchpad owned by the tree has a clone of it, lent or not.
     token: Arc<()>,
-    /// Whether some were lent since they were last looked for.
+    /// Whether one was lent since the last search for idle ones.
     used: bool,
 }
 
-/// All threads' contexts.
+/// The states of all threads.
 #[derive(Default)]
 pub(crate) struct ThreadStates {
     contexts: PerThread<ThreadState>,
@@ -244,14 +247,14 @@ pub(crate) struct ThreadStates {
 }
 
 impl ThreadStates {
-    /// The calling thread's.
+    /// Returns the calling thread's state.
     #[inline]
     pub(crate) fn get(&self) -> Result<&ThreadState, TreeError> {
         let bytes = size_of::<ThreadState>();
         self.contexts.get_or_make().ok_or(TreeError::OutOfMemory { bytes })
     }
 
-    /// Tools for an operation of the calling thread, and whether they were made for it to keep.
+    /// Returns a scratchpad for an operation of the calling thread, and whether it was created for the thread to keep.
     #[inline]
     pub(crate) fn take_tools(
         &self,
@@ -266,7 +269,8 @@ impl ThreadStates {
         }
     }
 
-    /// Tools of the tree's. Of those that it makes it keeps `most`: operations past that get some that stay small and are dropped.
+    /// Borrows a scratchpad of the tree. The tree keeps at most `most` of them: operations beyond that get one that
+    /// stays small and is dropped.
     #[cold]
     fn borrow_tools(&self, most: usize) -> Result<(Box<Scratchpad>, bool), TreeError> {
         let mut lent = self.lent.lock();
@@ -278,7 +282,7 @@ impl ThreadStates {
         if is_kept {
             tools.owner = Owner::Tree(Arc::clone(&lent.token));
         } else {
-            tools.owner = Owner::Nobody;
+            tools.owner = Owner::None;
             tools.scratch.never_prime();
         }
         Ok((tools, is_kept))
@@ -289,7 +293,7 @@ impl ThreadStates {
         match tools.owner {
             Owner::Thread => context.return_tools(tools, guard),
             Owner::Tree(_) => self.take_back(context, tools),
-            Owner::Nobody => context.held.store(0, Ordering::Relaxed),
+            Owner::None => context.held.store(0, Ordering::Relaxed),
         }
     }
 
@@ -303,7 +307,7 @@ impl ThreadStates {
         }
     }
 
-    /// Bytes of all threads' counters and tools. The counters' are held as long as the tree is.
+    /// Returns the bytes of all threads' counters and scratchpads. The counters live as long as the tree.
     pub(crate) fn held_bytes(&self, memory: &NodeHeap) -> u64 {
         let tools = self.contexts.iter_with_places();
         let tools = tools.map(|(place, context)| context.tools_bytes(|| memory.is_outside(place)));
@@ -317,8 +321,8 @@ impl ThreadStates {
         self.contexts.held_bytes() as u64 + lent + tools.sum::<u64>()
     }
 
-    /// Frees the tools of threads that are at no operation, and were at none since this was last asked if `idle_only`. Returns what was freed,
-    /// and whether some are left.
+    /// Frees the scratchpads of threads that are outside any operation, and, if `idle_only`, have not begun one since
+    /// the last call. Returns the bytes freed, and whether some are left.
     pub(crate) fn free_tools(&self, memory: &NodeHeap, idle_only: bool) -> (u64, bool) {
         let (mut freed, mut left) = (0, false);
         for (place, context) in self.contexts.iter_with_places() {
@@ -345,7 +349,7 @@ impl ThreadStates {
         (freed, left)
     }
 
-    /// A count summed over threads.
+    /// Returns a counter summed over threads.
     pub(crate) fn sum(&self, count: Count) -> u64 {
         self.contexts
             .iter()
@@ -353,7 +357,7 @@ impl ThreadStates {
     }
 }
 
-// What a thread keeps holds plain bytes and no addresses of nodes, which may be gone by the next operation.
+// A scratchpad holds plain bytes and no addresses of nodes, which may be freed before the next operation.
 const _: fn() = || {
     fn is_send<T: Send>() {}
     is_send::<Scratchpad>();

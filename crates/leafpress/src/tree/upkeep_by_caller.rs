@@ -1,4 +1,4 @@
-//! UpkeepHandle by the tree's caller, and trainings that are asked for.
+//! Upkeep by the tree's caller, and trainings on request.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use crate::tree::{Tree, TreeBuilder, Upkeep};
 use leafpress_codec::Codec;
 
 impl TreeBuilder {
-    /// What the caller can tend.
-    pub(super) fn check_tending(&self) -> Result<(), TreeError> {
+    /// Checks that the options allow upkeep by the caller.
+    pub(super) fn check_upkeep_options(&self) -> Result<(), TreeError> {
         let refused = |option, reason: &str| {
             Err(TreeError::Option {
                 option,
@@ -17,11 +17,11 @@ impl TreeBuilder {
         };
         match self.upkeep {
             Upkeep::Caller if self.background_threads > 0 => {
-                refused("background_threads", "with the caller tending the tree there are none")
+                refused("background_threads", "not available with `Upkeep::Caller`")
             }
             Upkeep::Caller if matches!(self.codec, Codec::Auto { .. }) => refused(
                 "upkeep",
-                "the codec `auto` looks at all leaves at once, which the caller cannot do in steps",
+                "the codec `auto` scans all leaves at once, which `Upkeep::Caller` cannot do in steps",
             ),
             _ => Ok(()),
         }
@@ -29,16 +29,17 @@ impl TreeBuilder {
 }
 
 impl Tree {
-    /// With [`Upkeep::Caller`], does upkeep that is due, one step after the other until `budget` is over, and says whether more can be
-    /// done now. With [`Upkeep::Threads`] there is nothing to do.
+    /// Runs due upkeep steps until `budget` has passed, with [`Upkeep::Caller`], and returns whether more is due. With
+    /// [`Upkeep::Threads`] there is nothing to do.
     ///
-    /// A step is mostly one leaf: some ten microseconds, or, where it is compressed again, as long as the codec takes for a leaf of 16 or 32
-    /// KiB. Longer are the table that leads to the leaves of a shard, which is made anew in one step, some milliseconds where there are 64
-    /// thousand of them, and kept as it is where there are more; and, with the feature `node-heap`, the end of a pass over all leaves, which
-    /// gives memory back to the system. At least one step is done where one is due. With nothing due a call takes well below a microsecond.
+    /// A step is usually one leaf: some ten microseconds, or, if it is recompressed, the codec's time for a leaf of 16
+    /// or 32 KiB. Two steps are longer: the interpolation index of a shard, which is rebuilt in one step of some
+    /// milliseconds for 64 thousand leaves, and not rebuilt if there are more; and, with the feature `node-heap`, the
+    /// end of a pass over all leaves, which returns memory to the system. If a step is due, at least one is run. If
+    /// none is due, a call takes well below a microsecond.
     ///
-    /// While a training runs on its thread ([`Tree::is_training`]) there may be nothing to do; a call after its end goes on with what came
-    /// of it.
+    /// While a training runs on its thread ([`Tree::is_training`]) there may be nothing to do; a call after its end
+    /// continues with its result.
     ///
     /// ```
     /// use std::time::Duration;
@@ -52,15 +53,20 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`] from a step or a training, [`TreeError::Thread`] where none could be started for a training.
-    /// No record is lost; what failed is left undone, and the next call goes on with what else is due.
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`] from a step or a training, [`TreeError::Thread`] where no
+    /// thread could be started for a training. No record is lost; the failed step is skipped, and the next call
+    /// continues with other due steps.
+    ///
+    /// # Fork
+    /// The process may fork between calls, and while a training runs.
     pub fn run_upkeep(&self, budget: Duration) -> Result<bool, TreeError> {
         self.core.run_upkeep(budget)
     }
 
-    /// Has a dictionary trained, and the lengths of frames chosen, though neither is due: by the tree's upkeep, or at the next
-    /// [`Tree::run_upkeep`]s. What comes of it is used only if it is better than what there is. Returns false where there is nothing to train: the codec
-    /// takes no dictionary, or it was given or is off, and lengths are given as well.
+    /// Requests the training of a dictionary and the choice of the frame length, even though neither is due: by the
+    /// tree's upkeep, or in the next calls of [`Tree::run_upkeep`]. The results are used only if they are better than
+    /// the current ones. Returns false where there is nothing to train: the codec takes no dictionary, or it was given
+    /// or is off, and the lengths are given as well.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -78,7 +84,7 @@ impl Tree {
         trains
     }
 
-    /// Whether a training runs now.
+    /// Returns whether a training is running.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;

@@ -1,4 +1,4 @@
-//! Checks of every structural invariant, for tests and fuzzing.
+//! Validation of every structural invariant, for tests and fuzzing.
 
 use std::sync::atomic::Ordering;
 
@@ -19,9 +19,9 @@ fn invalid<T>(what: &str) -> Result<T, TreeError> {
 }
 
 impl TreeInner {
-    /// Checks every shard; the tree must be at rest.
+    /// Checks every shard; no other thread may write meanwhile.
     pub(crate) fn validate(&self) -> Result<(), TreeError> {
-        // The background thread may find that writers have calmed down, and begin to replace leaves.
+        // Keeps the upkeep from compacting landing buffers after the writes, which would replace leaves.
         let _no_pass = self.background.sweeping.lock();
         let guard = self.memory.enter()?;
         let mut records = 0;
@@ -66,7 +66,7 @@ impl TreeInner {
         Ok(())
     }
 
-    /// Checks one leaf and returns the keys a reader sees in it.
+    /// Checks one leaf and returns the keys that a reader sees in it.
     fn validate_leaf(&self, leaf: Leaf) -> Result<Vec<Vec<u8>>, TreeError> {
         let header = leaf.header();
         if header.obsolete.load(Ordering::Relaxed) {
@@ -77,7 +77,7 @@ impl TreeInner {
         }
         let is_known = match (&self.temperatures, leaf.temperature()) {
             (Some(temperatures), Temperature::Cold) => temperatures.cold_dictionaries.holds(header.dictionary),
-            (None, Temperature::Cold) => return invalid("its temperature is none of the tree's"),
+            (None, Temperature::Cold) => return invalid("the tree has no leaves of its temperature"),
             (_, Temperature::Warm) => self.dictionaries.holds(header.dictionary),
         };
         if !is_known {
@@ -162,7 +162,7 @@ impl TreeInner {
     }
 }
 
-/// `records` (in key order) with the leaf's landed changes.
+/// Returns `records` (in key order) with the changes in the leaf's landing buffer.
 fn with_landed(leaf: Leaf, records: Vec<(Vec<u8>, usize)>) -> Result<Vec<(Vec<u8>, usize)>, TreeError> {
     let Some(landing) = leaf.landing_locked() else {
         return Ok(records);
@@ -183,7 +183,7 @@ fn with_landed(leaf: Leaf, records: Vec<(Vec<u8>, usize)>) -> Result<Vec<(Vec<u8
         }
     };
     if !entries.iter().all(is_where_it_says) {
-        return invalid("a landed key is not where in the leaf its entry says");
+        return invalid("the slot of an entry in a landing buffer is not its key's");
     }
     newest_by_key(&mut entries, |_| {});
     let mut merged: std::collections::BTreeMap<Vec<u8>, usize> = records.into_iter().collect();

@@ -4,7 +4,7 @@ use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::leaf::Leaf;
 
-/// How far a walk has come: all leaves before the one that has a key of a shard were visited.
+/// The position of a walk: all leaves before the one that holds a key of a shard were visited.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     shard: usize,
@@ -12,10 +12,10 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Visits the next leaf; false if there is none.
+    /// Visits the next leaf; returns false if there is none.
     ///
     /// # Errors
-    /// [`TreeError::OutOfMemory`], or that of the visit, after which the walk stays where it is.
+    /// [`TreeError::OutOfMemory`], or that of the visit; the position is then unchanged.
     pub(crate) fn step(
         &mut self,
         core: &TreeInner,

@@ -1,4 +1,4 @@
-//! Writing under a leaf's lock: what lands, what is compacted, and what is split then.
+//! Writes under a leaf's lock: the landing buffer, and the compactions and splits that follow.
 
 mod landing;
 mod merge;
@@ -25,21 +25,21 @@ use leafpress_base::mem::room::{TryGrow, collected};
 use leafpress_base::reclaim::node_heap::NodeHeap;
 use leafpress_base::sync::LatchGuard;
 
-/// At one in so many exchanges of large values it is seen whether holes have become worth closing.
+/// One in this number of replacements of large values checks whether holes are worth a defragmentation.
 const EXCHANGES_PER_LOOK: u64 = 256;
 
-/// Which of a leaf's frames a compaction cuts and compresses again.
+/// Which of a leaf's frames a compaction cuts and recompresses.
 #[derive(Clone, Copy)]
 pub(crate) enum Cut {
-    /// Those that changes fall into, with these settings.
+    /// Those touched by changes, with these settings.
     Changed(Settings),
     /// All, with the settings in force.
     Anew,
 }
 
-/// How a write under a leaf's lock ended.
+/// The result of a write under a leaf's lock.
 pub(crate) enum Outcome {
-    /// It is done, or its condition did not hold.
+    /// The write was done, or its condition did not hold.
     Done { present: bool, applied: bool },
     /// The leaf is no longer in the tree.
     Restart,
@@ -60,7 +60,7 @@ impl<'g> Locked<'g> {
     }
 }
 
-/// A write or a compaction at work on one shard, under a guard.
+/// A write or a compaction in progress on one shard, under a guard.
 #[derive(Clone, Copy)]
 pub(crate) struct WritePath<'w> {
     pub core: &'w TreeInner,
@@ -126,14 +126,14 @@ impl<'w> WritePath<'w> {
             && let Some(old) = leaf.exchange_large(&leaf.sections(), usize::from(slot), large)
         {
             self.retire_large(&[old]);
-            // No leaf is replaced where all that is written is exchanged.
+            // If all writes replace large values in place, no leaf is ever replaced, so the check is made here too.
             if self.context.so_far(Count::Puts).is_multiple_of(EXCHANGES_PER_LOOK) {
                 self.core.background.defragment_if_due(self.core);
             }
             self.account(leaf, key, change, old_len);
             return Ok(Outcome::Done { present, applied: true });
         }
-        // A large value that is superseded would be held until the buffer is full: it goes at once.
+        // A superseded large value would be held until the buffer is full: it is freed at once instead.
         let frees_large = old_len.is_some_and(|len| len > MAX_INLINE_VALUE_BYTES);
         let lands = !frees_large && self.land(leaf, landing, &entry, hash)?;
         if !lands && !frees_large {
@@ -143,8 +143,8 @@ impl<'w> WritePath<'w> {
             self.account(leaf, key, change, old_len);
             let live = leaf.header().live.load(Ordering::Relaxed) as usize;
             if matches!(change, Change::Remove) && live <= leaf.count() / 2 {
-                // Removals give memory back without waiting for the buffer to fill. Should that fail, the removal stands all the
-                // same.
+                // Removals free memory without waiting for the buffer to fill. If that fails, the removal is done
+                // nevertheless.
                 let _ = self.compact_locked(locked, parent, key, None, tools);
             }
         } else {
@@ -173,8 +173,8 @@ impl<'w> WritePath<'w> {
         Ok(Outcome::Done { present, applied: true })
     }
 
-    /// Brings the leaf's live counts up to date with a change that landed. Frames that were decoded wrong may make more records go
-    /// than there are.
+    /// Updates the leaf's live counts for a change in the landing buffer. Wrongly decoded frames may make the removed
+    /// bytes exceed the total, so the subtraction saturates.
     fn account(&self, leaf: Leaf<'w>, key: &[u8], change: Change<'_>, old_len: Option<usize>) {
         let header = leaf.header();
         let (mut live, mut bytes) = (
@@ -193,8 +193,8 @@ impl<'w> WritePath<'w> {
         header.live_user_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Compacts a leaf with its landing buffer and one more change, and publishes the result; false when the leaf is no
-    /// longer in the tree. `key` is any key of the leaf's range.
+    /// Compacts a leaf with its landing buffer and one more change, and publishes the result; returns false when the
+    /// leaf is no longer in the tree. `key` is any key of the leaf's range.
     pub(crate) fn compact_locked(
         &self,
         locked: &Locked<'w>,
@@ -204,14 +204,14 @@ impl<'w> WritePath<'w> {
         tools: &mut Scratchpad,
     ) -> Result<bool, TreeError> {
         let (cut, temperature) = match locked.leaf.temperature() {
-            // What is written to is not cold.
+            // A cold leaf that is written to becomes warm.
             Temperature::Cold => (Cut::Anew, Temperature::Warm),
             temperature => (Cut::Changed(self.settings_for_writing()), temperature),
         };
         self.compact_frames_locked(locked, parent, key, more.as_slice(), cut, temperature, tools)
     }
 
-    /// What a writer cuts frames by, which the background may have to cut anew.
+    /// Returns the settings by which a writer cuts frames, which background passes may have to cut again.
     fn settings_for_writing(&self) -> Settings {
         let settings = self.core.settings.while_writing();
         if settings != self.core.settings.now() {
@@ -220,7 +220,7 @@ impl<'w> WritePath<'w> {
         settings
     }
 
-    /// As [`Self::compact_locked`], with frames cut as `cut` says, into leaves of a temperature.
+    /// As [`Self::compact_locked`], with frames cut according to `cut`, into leaves of a temperature.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn compact_frames_locked(
         &self,
@@ -279,7 +279,7 @@ impl<'w> WritePath<'w> {
         Ok(true)
     }
 
-    /// Looks at every 64th leaf replaced whether the holes that leaves have left are worth a pass of defragmentation.
+    /// Checks, for one in 64 replaced leaves, whether the holes left by leaves are worth a pass of defragmentation.
     pub(crate) fn defragment_now_and_then(&self) {
         self.context.count(Count::Replaced);
         if self.context.so_far(Count::Replaced).is_multiple_of(64) {
@@ -303,7 +303,7 @@ impl<'w> WritePath<'w> {
             ..
         } = tools;
         let mut compression = self.core.compression_for(temperature, buffers, arena);
-        // What records are taken out of, and nothing else, is not about to be written to again.
+        // A leaf with removals only is unlikely to be written to again soon.
         let is_written = changes.iter().any(|entry| !matches!(entry.change, Change::Remove));
         compression.reads = leaf.reads() | if is_written { WRITTEN } else { 0 };
         let anew = match cut {
@@ -318,7 +318,7 @@ impl<'w> WritePath<'w> {
             compression,
             scratch,
             dead: Vec::new(),
-            // Where no key leads to the leaf the tree was cleared, which the caller will see.
+            // Where no key leads to the leaf, the tree was cleared, which the caller detects.
             leads_to: &|other, leaf| {
                 self.shard.descend(other, self.guard).0 == *leaf || self.shard.descend(key, self.guard).0 != *leaf
             },
@@ -328,21 +328,22 @@ impl<'w> WritePath<'w> {
         Ok(built)
     }
 
-    /// A copy of a leaf that nothing landed on, which is about to take its place. The caller holds the leaf's lock.
+    /// Returns a copy of a leaf with an empty landing buffer, which is about to replace it. The caller holds the leaf's
+    /// lock.
     pub(crate) fn copy_of(&self, leaf: Leaf<'w>) -> Result<NewLeaf, TreeError> {
         let (live_user_bytes, live) = (
             leaf.header().live_user_bytes.load(Ordering::Relaxed),
             leaf.header().live.load(Ordering::Relaxed),
         );
-        // SAFETY: the memory outlives every node; the leaf is retired once the copy, which owns the large values then,
+        // SAFETY: the memory outlives every node; the leaf is retired once the copy, which then owns the large values,
         // is published.
         unsafe { leaf.copy_frames(live_user_bytes, live, &self.core.memory) }
     }
 
-    /// The leaf and its landing buffer are no longer in the tree.
+    /// Retires the leaf and its landing buffer, which are no longer in the tree.
     pub(crate) fn retire_leaf(&self, leaf: Leaf<'w>) {
         leaf.header().obsolete.store(true, Ordering::Relaxed);
-        // SAFETY: the tree no longer leads to the leaf; the lock's holder is the only one to get here.
+        // SAFETY: the tree no longer leads to the leaf; only the holder of the lock retires it.
         unsafe {
             if let Some(landing) = leaf.landing_locked() {
                 NodeHeap::retire(landing.node(), self.guard);
@@ -358,7 +359,7 @@ impl<'w> WritePath<'w> {
         }
     }
 
-    /// Locks a leaf that is free and in the tree.
+    /// Locks a leaf if its latch is free and the leaf is in the tree.
     pub(crate) fn try_lock(&self, leaf: Leaf<'w>) -> Option<Locked<'w>> {
         let _latch = leaf.header().lock.try_lock()?;
         (!leaf.header().obsolete.load(Ordering::Relaxed)).then_some(Locked { leaf, _latch })

@@ -1,7 +1,7 @@
-//! A cache, in memory and with a disk: no read, load or update sees what was replaced, removed or has expired.
+//! A cache, in memory and with a disk: no read, load or update sees a value that was replaced, removed or has expired.
 //!
-//! A value that is loaded is as old as the beginning of its load. So it counts as written by then: where a write or a removal had its turn
-//! since, the value must not be found afterwards.
+//! A loaded value is as old as the beginning of its load, so it counts as written then: if a write or a removal took
+//! effect since, the loaded value must not be found afterwards.
 
 use std::future::Future;
 use std::pin::pin;
@@ -19,19 +19,19 @@ use crate::log::{ALL_KEYS, Event, What};
 use crate::rounds::{KEYS, Subject, Worker, explore};
 use crate::value::{number, value};
 
-/// More than a cache of this memory keeps in one record.
+/// Longer than the longest value that a cache with this memory stores.
 const NOT_KEPT_BYTES: usize = 800 << 10;
-/// When the clock begins.
+/// Initial time of the clock.
 const BEGAN: u64 = 1_900_000_000;
 
 struct Subjects {
     cache: Cache,
     clock: Arc<ManualClock>,
     store: Option<Arc<FaultyStore<MemoryStore>>>,
-    /// The clock's seconds as it was last set, and when it had been.
+    /// The clock's time in seconds, and the moment at which it was set.
     now: AtomicU64,
     passed: Mutex<Vec<(u64, u64)>>,
-    /// Values that expire, and when they have at the latest.
+    /// Values that expire, with their latest expiry time.
     expire: Mutex<Vec<(u64, u64)>>,
 }
 
@@ -59,7 +59,7 @@ impl Subjects {
         }
         let store = (!round.is_multiple_of(2)).then(|| Arc::new(FaultyStore::new(MemoryStore::new(4096).unwrap())));
         if let Some(store) = &store {
-            // A small one makes room, a large one keeps all.
+            // A small cache evicts, a large one keeps all records.
             let bytes = if round % 4 == 1 { 6 << 20 } else { 32 << 20 };
             builder = builder.disk(Disk::store(
                 Arc::clone(store) as Arc<dyn leafpress::store::PageStore>,
@@ -86,7 +86,7 @@ impl Subjects {
         (fresh, value(key, fresh, len))
     }
 
-    /// Notes that a value which was written by now lives no longer than this.
+    /// Records that a value written by now expires after this time.
     fn note_expiry(&self, number: u64, seconds: u64) {
         let until = self.now.load(Ordering::SeqCst) + seconds;
         self.expire.lock().unwrap().push((number, until));
@@ -143,7 +143,7 @@ impl Subjects {
         let begin = worker.log.begin();
         match worker.random.u8(..20) {
             0 => {
-                // It takes the key's old value with it.
+                // The refused insertion removes the key's old value.
                 self.cache.insert(&name(key), &vec![0; NOT_KEPT_BYTES]).unwrap();
                 worker.log.note(key, begin, What::Remove);
             }
@@ -155,7 +155,7 @@ impl Subjects {
                 Self::note_write(worker, key, begin, fresh, result);
             }
             5 => {
-                // Refused, and nothing is changed.
+                // Refused without any effect.
                 let entry = InsertOptions::ttl(Duration::from_millis(1));
                 assert!(self.cache.insert_entry(&name(key), &new, entry).is_err());
             }
@@ -190,10 +190,10 @@ impl Subjects {
         let answer = self.cache.update_with(&name(key), |found| {
             seen = found.map(of(key));
             if rests {
-                // Others may write the key now.
+                // Gives other threads a chance to write the key.
                 thread::yield_now();
             }
-            // The answer is carried out after this.
+            // The result is applied after this moment.
             answered = log.tick();
             match kind {
                 0..4 => CacheUpdate::Put(new.clone()),
@@ -355,7 +355,7 @@ impl Wake for Unparks {
     }
 }
 
-/// A runtime of one task.
+/// A minimal executor for one future.
 fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unparks(thread::current())));
     let mut future = pin!(future);
@@ -367,7 +367,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Is ready when polled for the second time, and asks for that at once.
+/// A future that is ready when polled for the second time, and wakes itself at the first poll.
 #[derive(Default)]
 struct Yields(bool);
 

@@ -1,19 +1,19 @@
-//! Recording what threads do: each operation with the moments of its call and its return.
+//! A recorder of histories: each operation with the times of its call and its return.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What an operation shows of a key. Every value that is written has a number of its own.
+/// What an operation reveals about a key. Every written value has a unique number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// The key has this value from some moment of the operation on, until another operation changes that.
+    /// The key has this value from some moment of the operation on, until another operation changes it.
     Write(u64),
-    /// As [`What::Write`], where nobody but a reader of the value can tell whether it was stored: a load.
+    /// As [`What::Write`], where only a read of the value shows whether it was stored: a load.
     Load(u64),
     /// The key had this value at some moment of the operation.
     Read(u64),
     /// The key had no value at some moment of the operation, and has none until it is written again.
     Remove,
-    /// This value was replaced or removed by this operation, and so by no other.
+    /// This value was replaced or removed by this operation, and thus by no other.
     Consume(u64),
 }
 
@@ -24,12 +24,12 @@ pub const ALL_KEYS: u32 = u32::MAX;
 pub struct Event {
     pub key: u32,
     pub begin: u64,
-    /// [`u64::MAX`] for a write that failed: it may take effect at any time, or never.
+    /// Time of the return; [`u64::MAX`] for a write that failed: it may take effect at any later time, or never.
     pub end: u64,
     pub what: What,
 }
 
-/// Moments, in the order that all threads see.
+/// A logical clock whose times are totally ordered across threads.
 #[derive(Default)]
 pub struct Clock(AtomicU64);
 
@@ -39,7 +39,7 @@ impl Clock {
     }
 }
 
-/// What one thread did.
+/// The recorded operations of one thread.
 pub struct Recorder<'c> {
     clock: &'c Clock,
     thread: u64,
@@ -59,7 +59,7 @@ impl<'c> Recorder<'c> {
         }
     }
 
-    /// The moment of a call.
+    /// Returns the time of a call.
     pub fn begin(&mut self) -> u64 {
         self.operations += 1;
         self.clock.tick()
@@ -69,13 +69,13 @@ impl<'c> Recorder<'c> {
         self.clock.tick()
     }
 
-    /// A number for a value.
+    /// Returns a unique number for a value.
     pub fn fresh(&mut self) -> u64 {
         self.values += 1;
         (self.thread + 1) << 40 | self.values
     }
 
-    /// Notes an operation that returns now.
+    /// Records an operation that returns now.
     pub fn note(&mut self, key: u32, begin: u64, what: What) {
         let end = self.clock.tick();
         self.note_until(key, begin, end, what);
@@ -85,7 +85,7 @@ impl<'c> Recorder<'c> {
         self.events.push(Event { key, begin, end, what });
     }
 
-    /// Notes what an operation found and replaced or removed.
+    /// Records what an operation found and replaced or removed.
     pub fn note_consumed(&mut self, key: u32, begin: u64, found: Option<u64>) {
         if let Some(value) = found {
             self.note(key, begin, What::Read(value));

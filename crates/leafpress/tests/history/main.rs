@@ -1,7 +1,8 @@
-//! Histories of concurrent operations: what threads do with a cache, a victim cache, a page pool or a tree is recorded and checked, key by
-//! key. No read may return a value that was replaced or removed before the read began: see `zones`.
+//! Histories of concurrent operations on a cache, a victim cache, a page pool or a tree are recorded and checked, key
+//! by key. No read may return a value that was replaced or removed before the read began: see `zones`.
 //!
-//! Each test runs a fixed number of rounds. With `LEAFPRESS_HISTORY_SECONDS` it runs rounds for that long instead: `make history`.
+//! Each test runs a fixed number of rounds. With `LEAFPRESS_HISTORY_SECONDS` it runs rounds for that long instead:
+//! `make history`.
 
 mod cache;
 mod log;

@@ -1,4 +1,4 @@
-//! A page pool: no read returns an older page than one whose update had ended, nor does the store once it was flushed.
+//! A page pool: no read returns a page older than a completed update, and neither does the store after a flush.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::rounds::{Subject, Worker, explore};
 use crate::value::{number, value};
 
 const PAGES: u32 = 400;
-/// Those that fail now and then.
+/// Operations of the store that fail occasionally.
 const OPERATIONS: [Operation; 3] = [Operation::Read, Operation::Write, Operation::Remove];
 
 struct Pool {
@@ -59,7 +59,7 @@ impl Subject for Pool {
             110..185 => {
                 let (fresh, len) = (worker.log.fresh(), worker.len().min(16_384));
                 let begin = worker.log.begin();
-                // One that fails leaves the page as it was.
+                // A failed update leaves the page unchanged.
                 if self.pool.update(PageId::from(key), &value(key, fresh, len)).is_ok() {
                     worker.log.note(key, begin, What::Write(fresh));
                 } else {
@@ -94,7 +94,7 @@ impl Subject for Pool {
         let again = Self::open(&self.store, "lz4");
         for key in 0..PAGES {
             Self::read(&self.pool, worker, key);
-            // What the store has.
+            // Checks the contents of the store.
             Self::read(&again, worker, key);
         }
     }

@@ -1,4 +1,4 @@
-//! Rounds: threads work on one structure, and what they did is checked when all have ended.
+//! Rounds: threads operate on one structure, and their history is checked when all have ended.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use crate::log::{Clock, Event, Recorder};
 use crate::zones::violations;
 
-/// How many seconds each test runs; a fixed number of rounds unless it is set.
+/// Environment variable with the number of seconds that each test runs; without it the number of rounds is fixed.
 const SECONDS: &str = "LEAFPRESS_HISTORY_SECONDS";
 const THREADS: u64 = 6;
 const OPERATIONS: u64 = 1500;
-/// Keys that most operations are on, and all.
+/// Number of keys that most operations use, and of all keys.
 const HOT: u32 = 12;
 pub const KEYS: u32 = 1200;
 
-/// What a thread works with.
+/// State of a thread.
 pub struct Worker<'c> {
     pub random: fastrand::Rng,
     pub log: Recorder<'c>,
@@ -26,7 +26,7 @@ impl Worker<'_> {
         self.random.u32(..keys)
     }
 
-    /// A length that a value of any structure may have.
+    /// Returns a length that is valid for values of any structure.
     pub fn len(&mut self) -> usize {
         match self.random.u8(..) {
             0..6 => self.random.usize(5000..30_000),
@@ -36,19 +36,20 @@ impl Worker<'_> {
     }
 }
 
-/// One round: `step` does one operation, `end` what is to be done when all threads have ended.
+/// The subject of a round: `step` does one operation, `end` is called when all threads have ended.
 pub trait Subject: Sync {
     fn step(&self, worker: &mut Worker<'_>);
 
     fn end(&self, _worker: &mut Worker<'_>) {}
 
-    /// What contradicts the structure's promises beyond the order of values.
+    /// Returns violations of the structure's guarantees other than the order of values.
     fn more_violations(&self, _events: &[Event]) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Runs rounds, each with a subject that `make` makes of its number, `least` at least. Fails with what was found.
+/// Runs at least `least` rounds, each with a subject that `make` creates from its number. Panics if there are
+/// violations.
 pub fn explore<S: Subject>(name: &str, least: u64, make: impl Fn(u64) -> S) {
     let seconds: Option<u64> = std::env::var(SECONDS)
         .ok()

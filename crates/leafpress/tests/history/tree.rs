@@ -1,4 +1,4 @@
-//! A tree, which forgets nothing: a key that was written and not removed since is there.
+//! A tree does not evict: a key that was written and not removed since is present.
 
 use leafpress::tree::Update;
 use leafpress::{Tree, TreeBuilder};
@@ -10,7 +10,7 @@ use crate::value::{number, value};
 struct Plain(Tree);
 
 fn name(key: u32) -> [u8; 8] {
-    // Room for neighbours between them, in many leaves.
+    // Leaves room for neighbours between the keys, and spreads them over many leaves.
     (u64::from(key) << 20).to_be_bytes()
 }
 
@@ -25,7 +25,7 @@ impl Plain {
         let begin = worker.log.begin();
         match self.0.get(&name(key)).unwrap() {
             Some(found) => worker.log.note(key, begin, What::Read(number(key, &found))),
-            // A tree does not forget: it had its turn without a value.
+            // A tree does not evict, so the key was absent at some moment of the operation.
             None => worker.log.note(key, begin, What::Remove),
         }
     }

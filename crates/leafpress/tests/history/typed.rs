@@ -1,4 +1,4 @@
-//! A cache of the program's own types, which has operations of its own over those of a cache.
+//! A typed cache, which adds operations to those of a cache.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Subject for Typed {
                 worker.log.note(key, answered, what);
             }
             800..810 => {
-                // Bytes that are no value of this type: a read of them removes them.
+                // Bytes that do not decode to this type: a read removes them.
                 self.0.cache().insert(&postcard_of(key), &[0xff; 3]).unwrap();
                 worker.log.note(key, begin, What::Remove);
             }
@@ -79,7 +79,7 @@ impl Subject for Typed {
                     std::thread::yield_now();
                     (key, fresh)
                 };
-                // What was put in by others meanwhile may be of no type.
+                // Other threads may have inserted bytes that do not decode meanwhile.
                 let Ok(found) = self.0.get_or_insert_with(&key, load) else {
                     return;
                 };
@@ -92,7 +92,7 @@ impl Subject for Typed {
     }
 }
 
-/// A key as postcard writes it.
+/// Encodes a key as postcard does.
 fn postcard_of(mut key: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     while key >= 0x80 {

@@ -1,4 +1,4 @@
-//! Values that tell their key and their number, so that a torn value, or another key's, is found at once.
+//! Values that contain their key and their number, so that a torn value, or another key's, is detected.
 
 const HEAD_BYTES: usize = 16;
 
@@ -10,7 +10,7 @@ fn mixed(n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The value of this length, 16 bytes at least. Half of it compresses.
+/// Returns the value of this length, at least 16 bytes. Half of it is compressible.
 pub fn value(key: u32, number: u64, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + HEAD_BYTES);
     bytes.extend_from_slice(&u64::from(key).to_le_bytes());
@@ -28,7 +28,7 @@ pub fn value(key: u32, number: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The number of a value that was found.
+/// Returns the number of a value that was found.
 ///
 /// # Panics
 /// If it is not one that was written for this key.

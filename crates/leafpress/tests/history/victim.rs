@@ -1,4 +1,4 @@
-//! A victim cache: what is refused takes the older block of its key with it.
+//! A victim cache: a refused insertion removes the older block of its key.
 
 use leafpress_pages::victim::{Insertion, NewBlock, OnHit, RawShare, VictimCache};
 

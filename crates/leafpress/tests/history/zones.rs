@@ -1,16 +1,17 @@
-//! Is the history of a key that of a register whose values may be forgotten at any time?
+//! Checks whether the history of a key is that of a register whose values may be lost (evicted) at any time.
 //!
-//! Values are written once, so that the operations on one value, its write and its reads, belong together. A value was there from the first
-//! return among them to the last call among them, at least. Where that is a time that passes (a *forward zone*), no other value, and no
-//! removal, can have its turn entirely within it, and no two such times overlap. For a register that forgets nothing this is exact: such a
-//! history is atomic if and only if its zones are so (Gibbons and Korach, "Testing Shared Memories", SIAM J. Comput. 26(4), 1997). Reads
-//! that find nothing say nothing here: a cache may forget.
+//! Every value is written once, so that the operations on one value, its write and its reads, form a cluster. The value
+//! existed at least from the first return among them to the last call among them. If the latter is later (a *forward
+//! zone*), no other value, and no removal, can take effect entirely within it, and no two such zones overlap. For a
+//! register that loses nothing this is exact: such a history is atomic if and only if its zones satisfy this (Gibbons
+//! and Korach, "Testing Shared Memories", SIAM J. Comput. 26(4), 1997). Reads that find nothing are no evidence here: a
+//! cache may evict.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::log::{ALL_KEYS, Event, What};
 
-/// Operations that belong together.
+/// The operations on one value.
 struct Cluster {
     value: Option<u64>,
     first_end: u64,
@@ -30,7 +31,7 @@ impl Cluster {
     }
 }
 
-/// What contradicts the history of some key, one line each.
+/// Returns the violations in the histories of all keys, one line each.
 pub fn violations(events: &[Event]) -> Vec<String> {
     let mut of_key: HashMap<u32, Vec<Event>> = HashMap::new();
     for event in events.iter().filter(|event| event.key != ALL_KEYS) {
@@ -130,7 +131,7 @@ fn violations_of_key(events: &[Event]) -> Vec<String> {
     found
 }
 
-/// The checker finds what it is there for.
+/// Tests of the checker itself.
 mod tests {
     use super::*;
     use What::{Consume, Load, Read, Remove, Write};
@@ -151,11 +152,11 @@ mod tests {
     #[test]
     fn what_may_be_is_no_violation() {
         assert_eq!(count(&[(0, 1, Write(1)), (2, 3, Write(2)), (4, 5, Read(2))]), 0);
-        // Writes at the same time, in either order.
+        // Concurrent writes, in either order.
         assert_eq!(count(&[(0, 5, Write(1)), (1, 4, Write(2)), (6, 7, Read(1))]), 0);
         // A read during a removal.
         assert_eq!(count(&[(0, 1, Write(1)), (2, 5, Remove), (3, 4, Read(1))]), 0);
-        // A write that failed may have its turn late.
+        // A failed write may take effect late.
         assert_eq!(count(&[(0, u64::MAX, Write(1)), (2, 3, Write(2)), (4, 5, Read(1))]), 0);
         assert_eq!(count(&[(0, 1, Write(1)), (2, 3, Read(1)), (2, 3, Consume(1))]), 0);
         // A load that was not stored.
@@ -175,8 +176,8 @@ mod tests {
             "removed"
         );
         assert_eq!(count(&[(2, 3, Write(1)), (0, 1, Read(1))]), 1, "from the future");
-        assert_eq!(count(&[(0, 1, Read(1))]), 1, "of nobody");
-        // A later read of what was there before, though the two writes may be in either order.
+        assert_eq!(count(&[(0, 1, Read(1))]), 1, "of no write");
+        // A later read of the earlier value, although the two writes may be in either order.
         let there_and_back = [
             (0, 9, Write(1)),
             (1, 8, Write(2)),

@@ -1,4 +1,4 @@
-//! The cache: marks at the ends of leaves, what a hand takes out, and loads.
+//! The cache: marks at the ends of leaves, eviction, and loads.
 
 use std::sync::Arc;
 use std::thread;
@@ -28,7 +28,7 @@ fn records_are_read_expire_and_are_loaded() {
     for n in 0..60 {
         assert_eq!(cache.get(&[n]).unwrap(), Some(vec![n; 40]));
     }
-    // Compaction carries the marks of records that others come to stand beside.
+    // Compaction copies the marks of records next to which others are inserted.
     for n in 60..90 {
         cache.insert(&[n], &[n; 40]).unwrap();
     }

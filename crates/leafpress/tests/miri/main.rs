@@ -1,4 +1,4 @@
-//! What runs under Miri as well as by itself: `make miri`.
+//! Tests that run under Miri (`make miri`) as well as natively.
 
 mod cache;
 mod pool;

@@ -1,9 +1,9 @@
-//! The pool under Miri: its frames, its log, its entries and its index, by one thread and by a few.
+//! The pool under Miri: its frames, its log, its entries and its index, with one thread and with several.
 //!
 //! ```text
 //! cargo +nightly miri test -p leafpress --no-default-features --test miri pool::
 //! ```
-//! Miri runs no C: run lengths stand in for LZ4. The same tests run natively in a moment.
+//! Miri cannot run C code: run-length coding replaces LZ4. The same tests run natively within a moment.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
@@ -14,7 +14,7 @@ use leafpress_pages::pool::{PolicyKind, PoolBuilder, PoolError, RawShare};
 
 const LEN: usize = 4096;
 
-/// A page that says which it is at its beginning, its middle and its end; an eighth of it does not shrink.
+/// Returns a page with its id at its beginning, its middle and its end; an eighth of it is incompressible.
 fn page(id: PageId, version: u64) -> Vec<u8> {
     let mut bytes = vec![id as u8; LEN];
     fastrand::Rng::with_seed(id ^ version << 32).fill(&mut bytes[16..16 + LEN / 8]);
@@ -152,9 +152,9 @@ fn readers_a_writer_and_a_remover() {
     }
 }
 
-/// The table of entries grows while others go through it.
+/// The table of entries grows while other threads search it.
 #[test]
-fn the_table_grows_beside_who_looks_through_it() {
+fn the_table_grows_while_it_is_searched() {
     const SHORT: usize = 64;
     let pool = PagePool::builder(MemoryStore::from_pages((0..12_u32).map(|_| [7; SHORT])).unwrap())
         .memory(128 << 10)

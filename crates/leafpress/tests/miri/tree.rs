@@ -1,9 +1,11 @@
-//! The node code under Miri: small trees of codec `none`, every layout and key form, and a few runs of two or three threads.
+//! The node code under Miri: small trees of codec `none`, every layout and key form, and a few runs of two or three
+//! threads.
 //!
 //! ```text
 //! cargo +nightly miri test -p leafpress --no-default-features --test miri tree::
 //! ```
-//! Miri runs no C: the node heap is left out and no other codec is opened. The same tests run natively in a moment.
+//! Miri cannot run C code: the node heap is disabled and no other codec is used. The same tests run natively within a
+//! moment.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -39,7 +41,7 @@ fn same(tree: &Tree, map: &BTreeMap<Vec<u8>, Vec<u8>>) {
     assert!(backward.eq(map.keys().rev().cloned()));
 }
 
-/// Puts, overwrites, removes and compacts: splits and merges of the leaves, and both ways to hold a value.
+/// Inserts, overwrites, removes and compacts: splits and merges of the leaves, inline and large values.
 fn exercise(tree: &Tree, key: impl Fn(u64) -> Vec<u8>) {
     let mut map = BTreeMap::new();
     let mut put = |n: u64, len: usize| {
@@ -60,7 +62,7 @@ fn exercise(tree: &Tree, key: impl Fn(u64) -> Vec<u8>) {
         put(n, 33);
     }
     same(tree, &map);
-    // Natively a background thread does it.
+    // Natively a background thread does this.
     #[cfg(miri)]
     tree.defragment().unwrap();
     same(tree, &map);
@@ -90,7 +92,7 @@ fn scattered(n: u64) -> Vec<u8> {
     n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec()
 }
 
-/// Keys of many lengths: the empty one, prefixes of one another, more than eight bytes in common.
+/// Keys of many lengths: the empty one, prefixes of one another, common prefixes of more than eight bytes.
 fn text(n: u64) -> Vec<u8> {
     match n % 3 {
         0 => vec![b'a'; n as usize],
@@ -126,7 +128,7 @@ fn values_replaced_by_values_as_long() {
         let tree = small().frame_bytes(1).build().unwrap();
         let mut map = BTreeMap::new();
         for n in 0..90u64 {
-            // One value is a block of its own.
+            // One of the values is a large one.
             let (key, len) = (key(n % 9), if n % 9 == 4 { 2100 } else { 20 });
             let value = vec![n as u8; len];
             assert_eq!(tree.insert(&key, &value).unwrap(), map.insert(key, value).is_none());
@@ -164,13 +166,13 @@ fn a_scan_from_both_ends_outlives_changes() {
     for n in 0..40 {
         tree.remove(&integer(n)).unwrap();
     }
-    // What it still yields was there at some time during the scan.
+    // Every record that is still returned existed at some time during the scan.
     for record in scan {
         let (key, value) = record.unwrap();
         let n = u64::from_be_bytes(key.try_into().unwrap());
         assert!((6..34).contains(&n) && value == [n as u8; 50]);
     }
-    // Dropped half way, and with the tree's records gone.
+    // Dropped half way, when the tree's records are removed already.
     drop(tree.range(..));
 }
 

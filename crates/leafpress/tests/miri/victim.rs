@@ -1,4 +1,4 @@
-//! The victim cache under Miri: its table, its regions and its pins, by one thread and by a few.
+//! The victim cache under Miri: its table, its regions and its pins, with one thread and with several.
 //!
 //! ```text
 //! cargo +nightly miri test -p leafpress --no-default-features --test miri victim::
@@ -12,7 +12,7 @@ use leafpress_pages::victim::{Insertion, OnHit, RawShare, VictimCache};
 
 const CAPACITY_BYTES: usize = 800 << 10;
 
-/// A block that says which it is; all but an eighth of it shrinks.
+/// Returns a block that contains its id; all but an eighth of it is compressible.
 fn block(id: u64, version: u64) -> Vec<u8> {
     let mut bytes = vec![id as u8; 1000 + id as usize % 7 * 500];
     let noise = bytes.len() / 8;
@@ -59,7 +59,7 @@ fn blocks_come_leave_and_are_replaced() {
         cache.validate().unwrap();
         let stats = cache.stats();
         assert!(stats.hits > 0 && stats.replaced > 0 && stats.erased > 0, "{stats:?}");
-        // All but what fits in half of it leaves, and then the rest.
+        // First everything beyond half of the memory is evicted, and then the rest.
         cache.set_memory(CAPACITY_BYTES / 2);
         cache.validate().unwrap();
         cache.set_memory(0);
@@ -84,7 +84,7 @@ fn a_block_that_is_being_read_outlasts_what_becomes_of_it() {
         assert_eq!(cache.stats().entries, 0);
         cache.set_memory(CAPACITY_BYTES);
     }
-    // One that a bit was flipped in is found by nobody.
+    // A block with a flipped bit is a miss for every reader.
     cache.insert(b"flipped", &block(4, 1));
     assert!(cache.flip_bit(b"flipped", 100));
     assert_eq!(cache.get(b"flipped"), None);

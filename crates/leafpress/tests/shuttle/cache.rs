@@ -1,4 +1,4 @@
-//! Interleavings of those who load a value with those who change it. See `tree.rs` for how to run them.
+//! Interleavings of threads that load a value with threads that change it. See `tree.rs` for how to run them.
 
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +33,7 @@ fn a_removal_wins_over_a_load() {
             .collect();
         backend.store(2, Ordering::SeqCst);
         cache.remove("key").unwrap();
-        // Whatever was loaded before is not there now, nor comes back.
+        // A value that was loaded before must be gone, and must not reappear.
         let found = |cache: &Cache| cache.get_with("key", number).unwrap();
         assert!(found(&cache).is_none_or(|found| found == 2));
         loaders
@@ -45,13 +45,13 @@ fn a_removal_wins_over_a_load() {
 
 #[test]
 fn a_removal_that_finds_nothing_and_an_insert_win_over_a_load() {
-    /// A change of the key, which the backend has had before.
+    /// A change of the key, which was applied to the backend before.
     type Change = fn(&Cache);
     let changes: [Change; 4] = [
         |cache| assert!(cache.take("key").unwrap().is_none_or(|found| number(&found) > 0)),
         |cache| _ = cache.update_with("key", |_| CacheUpdate::<&[u8]>::Remove).unwrap(),
         |cache| {
-            // Until nothing was there.
+            // Repeated until the key is absent.
             while !cache.compare_and_swap("key", None, None).unwrap() {
                 cache.remove("key").unwrap();
             }
@@ -82,7 +82,7 @@ fn a_removal_that_finds_nothing_and_an_insert_win_over_a_load() {
 }
 
 #[test]
-fn all_who_miss_get_what_one_loads() {
+fn all_threads_that_miss_get_the_value_loaded_by_one() {
     explore(|| {
         let (cache, loads) = (cache(), Arc::new(AtomicU64::new(0)));
         let loaders: Vec<_> = (0..3)
@@ -103,7 +103,7 @@ fn all_who_miss_get_what_one_loads() {
 }
 
 #[test]
-fn a_load_that_fails_leaves_those_who_wait_one_that_does_not() {
+fn a_failed_load_lets_a_waiting_thread_load() {
     explore(|| {
         let cache = cache();
         let fails = {
@@ -119,12 +119,12 @@ fn a_load_that_fails_leaves_those_who_wait_one_that_does_not() {
             })
         };
         fails.join().unwrap();
-        // An error of another kind than his own is no error of his.
+        // An error of another type than the caller's own must not reach it.
         assert_eq!(works.join().unwrap(), b"x");
     });
 }
 
-/// A cache whose records are all on disk: `key` with 1, and others.
+/// Returns a cache whose records are all on disk: `key` with 1, and others.
 fn on_disk() -> Arc<Cache> {
     let store = std::sync::Arc::new(MemoryStore::new(4096).unwrap());
     let disk = Disk::store(store, 4 << 20).codec(Codec::None);
@@ -200,7 +200,7 @@ fn add_one(old: Option<&[u8]>) -> CacheUpdate<[u8; 8]> {
 }
 
 #[test]
-fn no_step_of_a_counter_is_lost_while_it_goes_to_disk() {
+fn no_increment_is_lost_while_a_counter_is_written_to_disk() {
     explore(|| {
         let cache = on_disk();
         let spiller = {
@@ -224,7 +224,7 @@ fn no_step_of_a_counter_is_lost_while_it_goes_to_disk() {
 }
 
 #[test]
-fn what_is_taken_is_taken_once_while_it_goes_to_disk() {
+fn a_value_is_taken_once_while_it_is_written_to_disk() {
     explore(|| {
         let cache = on_disk();
         let spiller = {

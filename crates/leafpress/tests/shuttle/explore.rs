@@ -1,7 +1,7 @@
-//! Schedules of threads, by shuttle's random and PCT schedulers (Burckhardt et al., ASPLOS 2010).
+//! Exploration of thread schedules by shuttle's random and PCT schedulers (Burckhardt et al., ASPLOS 2010).
 
-/// Runs the scenario under `SHUTTLE_ITERATIONS` schedules of each scheduler (300), or under the one of `SHUTTLE_SCHEDULE`, which is what a
-/// failure printed, without its line breaks.
+/// Runs the scenario under `SHUTTLE_ITERATIONS` schedules of each scheduler (default: 300), or under the schedule in
+/// `SHUTTLE_SCHEDULE`: the output of a failure, without its line breaks.
 pub fn explore(scenario: impl Fn() + Send + Sync + Clone + 'static) {
     if let Ok(schedule) = std::env::var("SHUTTLE_SCHEDULE") {
         return shuttle::replay(scenario, &schedule);

@@ -1,4 +1,4 @@
-//! Small trees for threads to change.
+//! Small trees for concurrent changes.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub fn key(n: u32) -> [u8; 4] {
     n.to_be_bytes()
 }
 
-/// A tree of `records` records of 100 bytes, keys 10, 20, ...; 10 of them are about one leaf.
+/// Returns a tree of `records` records of 100 bytes, keys 10, 20, ...; a leaf holds about 10 of them.
 pub fn filled(builder: TreeBuilder, records: u32) -> Arc<Tree> {
     let tree = builder.build().unwrap();
     for n in 1..=records {

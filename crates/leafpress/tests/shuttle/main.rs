@@ -1,4 +1,4 @@
-//! Interleavings of a few threads, chosen by a model checker: `make shuttle`.
+//! Interleavings of a few threads under a model checker: `make shuttle`.
 #![cfg(shuttle)]
 
 mod cache;

@@ -19,12 +19,12 @@ use leafpress_pages::pool::{PolicyKind, PoolError, RawShare};
 use shuttle::sync::Mutex;
 use shuttle::thread;
 
-/// Two share a run of frames; a pool of the least budget holds fourteen.
+/// Two pages share a run of frames; a pool of the minimum size holds fourteen.
 const LEN: usize = 10 << 10;
 const PAGES: PageId = 16;
 const NO_PAGE: u64 = u64::MAX;
 
-/// A page of a version; it shrinks so little that a segment of the compressed space holds two.
+/// Returns a page of a version; it is so little compressible that a segment of the compressed space holds two.
 fn page(id: PageId, version: u64) -> Vec<u8> {
     let mut bytes = vec![id as u8; LEN];
     fastrand::Rng::with_seed(id << 32 | version).fill(&mut bytes[16..LEN * 3 / 4]);
@@ -39,7 +39,7 @@ fn version_of(id: PageId, bytes: &[u8]) -> u64 {
     version
 }
 
-/// Pages in memory, whose operations take a while.
+/// Pages in memory, with operations that can be preempted.
 #[derive(Default)]
 struct Store {
     pages: Mutex<BTreeMap<PageId, Vec<u8>>>,
@@ -112,7 +112,7 @@ struct World {
 }
 
 impl World {
-    /// A pool in which the pages `loaded` were got, in this order.
+    /// Creates a pool in which the pages `loaded` were read, in this order.
     fn new(policy: PolicyKind, raw_percent: u8, loaded: impl IntoIterator<Item = PageId>) -> Arc<Self> {
         let store = Arc::new(Store::default());
         *store.pages.lock().unwrap() = (0..PAGES).map(|id| (id, page(id, 0))).collect();
@@ -137,7 +137,8 @@ impl World {
         self.newest[id as usize].load(SeqCst)
     }
 
-    /// Gets a page that nobody removes: it is whole, and no older than what was there before.
+    /// Gets a page that no thread removes, and checks that it is whole, and not older than the newest version before
+    /// the call.
     fn get(&self, id: PageId) {
         let least = self.newest(id);
         let bytes = self.pool.get(id).unwrap();
@@ -147,19 +148,19 @@ impl World {
         assert_eq!(version_of(id, &bytes), version, "a page changed under a pin");
     }
 
-    /// Updates a page that nobody else updates.
+    /// Updates a page that no other thread updates.
     fn update(&self, id: PageId, version: u64) {
         self.pool.update(id, &page(id, version)).unwrap();
         self.newest[id as usize].store(version, SeqCst);
     }
 
-    /// Removes a page that nobody else changes.
+    /// Removes a page that no other thread changes.
     fn remove(&self, id: PageId) {
         self.newest[id as usize].store(0, SeqCst);
         self.pool.remove(id).unwrap();
     }
 
-    /// Flushes: the store then has what was there before.
+    /// Flushes, and checks that the store then has the versions from before the call.
     fn flush(&self) {
         let before: Vec<_> = (0..PAGES).map(|id| self.newest(id)).collect();
         self.pool.flush().unwrap();
@@ -172,7 +173,7 @@ impl World {
         }
     }
 
-    /// The pool ends with the newest versions, `gone` are gone, and nothing has leaked.
+    /// Checks at the end that the pool has the newest versions, that `gone` are absent, and that nothing has leaked.
     fn end(&self, gone: &[PageId]) {
         self.pool.flush().unwrap();
         for id in (0..PAGES).filter(|id| !gone.contains(id)) {
@@ -196,7 +197,8 @@ impl World {
             stats.compressed_raw_bytes,
         );
         assert_eq!(compressed, (0, 0, 0), "{stats:?}");
-        // Every frame that takes memory can be had again: by pages that are read, since one that is found compressed needs none.
+        // Every frame can be allocated again: by pages that are read from the store, since a page that is found
+        // compressed needs none.
         *self.store.pages.lock().unwrap() = (0..PAGES).map(|id| (id, page(id, 1))).collect();
         let mut pins = Vec::new();
         let full = (0..PAGES).find_map(|id| self.pool.get(id).map(|pin| pins.push(pin)).err());
@@ -222,7 +224,7 @@ fn join<const N: usize>(threads: [thread::JoinHandle<()>; N]) {
 }
 
 #[test]
-fn a_pin_beside_victims() {
+fn a_pin_during_evictions() {
     for (policy, raw_percent) in [(PolicyKind::Clock, 50), (PolicyKind::Lru, 100), (PolicyKind::S3Fifo, 0)] {
         explore(move || {
             let world = World::new(policy, raw_percent, 0..12);
@@ -242,7 +244,7 @@ fn a_pin_beside_victims() {
 }
 
 #[test]
-fn an_update_beside_a_reader_and_victims() {
+fn an_update_during_a_read_and_evictions() {
     for raw_percent in [50, 100] {
         explore(move || {
             let world = World::new(PolicyKind::Clock, raw_percent, 0..8);
@@ -257,7 +259,7 @@ fn an_update_beside_a_reader_and_victims() {
 }
 
 #[test]
-fn a_removal_beside_a_load_and_write_back() {
+fn a_removal_during_a_load_and_write_back() {
     for raw_percent in [50, 100] {
         explore(move || {
             let world = World::new(PolicyKind::Clock, raw_percent, []);
@@ -306,7 +308,7 @@ fn two_loads_of_one_page_read_it_once() {
 }
 
 #[test]
-fn a_restoration_beside_reclaiming() {
+fn a_restoration_during_reclamation() {
     for policy in PolicyKind::ALL {
         explore(move || {
             let world = World::new(policy, 50, 0..14);
@@ -326,7 +328,7 @@ fn a_restoration_beside_reclaiming() {
 }
 
 #[test]
-fn a_flush_beside_updates() {
+fn a_flush_during_updates() {
     explore(|| {
         let world = World::new(PolicyKind::Clock, 50, 0..3);
         (0..4).for_each(|id| world.update(id, 1));
@@ -346,7 +348,7 @@ fn a_flush_beside_updates() {
 }
 
 #[test]
-fn a_prefetch_beside_a_get_and_an_update() {
+fn a_prefetch_during_a_get_and_an_update() {
     explore(|| {
         let world = World::new(PolicyKind::Clock, 50, []);
         join([
@@ -363,9 +365,9 @@ fn a_prefetch_beside_a_get_and_an_update() {
     });
 }
 
-/// A smaller budget moves pages together, so that they change their places while others look at them.
+/// A smaller budget moves pages together while other threads access them.
 #[test]
-fn a_smaller_budget_beside_gets_and_a_flush() {
+fn a_smaller_budget_during_gets_and_a_flush() {
     explore(|| {
         let world = World::new(PolicyKind::Clock, 80, []);
         world.pool.set_memory(400 << 10).unwrap();

@@ -1,9 +1,9 @@
-//! Interleavings of readers with threads that replace and free what they read; freed nodes are overwritten. See `tree.rs` for how to
-//! run them.
+//! Interleavings of readers with threads that replace and free the nodes they read; freed nodes are overwritten. See
+//! `tree.rs` for how to run them.
 
 use crate::interleavings::{explore, filled, key, small, spawn};
 
-/// Without landing buffers, so that every write replaces a leaf.
+/// A tree without landing buffers, so that every write replaces a leaf.
 fn replacing() -> leafpress::TreeBuilder {
     small().landing_bytes(0)
 }
@@ -45,7 +45,7 @@ fn a_value_in_hand_stays_while_its_reader_writes_as_well() {
                 for byte in 3..5 {
                     tree.insert(&key(10), &[byte; 96]).unwrap();
                 }
-                // An operation within this one is over, and what it retired waits for this one.
+                // A nested operation has ended, and its retired nodes wait for this one.
                 assert_eq!(value, [1; 96]);
             })
             .unwrap();
@@ -60,7 +60,7 @@ fn a_value_in_hand_stays_while_its_reader_writes_as_well() {
 }
 
 #[test]
-fn a_scan_goes_on_over_leaves_that_are_freed_behind_it() {
+fn a_scan_continues_over_leaves_that_are_freed_behind_it() {
     explore(|| {
         let tree = filled(replacing(), 14);
         let remover = spawn(&tree, |tree| {
@@ -85,7 +85,7 @@ fn a_scan_goes_on_over_leaves_that_are_freed_behind_it() {
 }
 
 #[test]
-fn what_is_cleared_beside_readers_is_freed_by_the_last_to_leave() {
+fn leaves_cleared_during_reads_are_freed_by_the_last_reader() {
     explore(|| {
         let tree = filled(replacing(), 40);
         let readers = [10, 20].map(|n| {
@@ -104,9 +104,10 @@ fn what_is_cleared_beside_readers_is_freed_by_the_last_to_leave() {
             assert_ne!(reader.join().unwrap(), Some(false));
         }
         writer.join().unwrap();
-        // All of it, but for what the writer's thread may have in its own list, or have flushed past a reader behind the clearing.
+        // Everything is freed, except what the writer's thread may have in its own list, or have flushed past a reader
+        // after the clearing.
         let retired = tree.stats().retired_bytes;
-        assert!(retired <= 4096, "{retired} bytes are left over to nobody");
+        assert!(retired <= 4096, "{retired} bytes are never freed");
         tree.settle().unwrap();
         assert_eq!(tree.stats().retired_bytes, 0);
     });

@@ -1,11 +1,11 @@
-//! Interleavings of threads on a tree whose leaves are found through a table of shortcuts: see `tree.rs`.
+//! Interleavings of threads on a tree with an interpolation index: see `tree.rs`.
 
 use std::sync::Arc;
 
 use crate::interleavings::{explore, filled, key, small, spawn};
 use leafpress::Tree;
 
-/// A tree of seven leaves with a table. Without landing buffers every write makes a leaf anew.
+/// Returns a tree of seven leaves with an interpolation index. Without landing buffers every write rebuilds a leaf.
 fn with_table(landing_bytes: usize) -> Arc<Tree> {
     let tree = filled(small().landing_bytes(landing_bytes), 60);
     tree.compact().unwrap();
@@ -13,7 +13,7 @@ fn with_table(landing_bytes: usize) -> Arc<Tree> {
     tree
 }
 
-/// The first byte of a key's value.
+/// Returns the first byte of a key's value.
 fn version(tree: &Tree, n: u32) -> u8 {
     tree.get_with(&key(n), |value| value[0])
         .unwrap()
@@ -24,7 +24,7 @@ fn put(tree: &Tree, n: u32, version: u8) {
     tree.insert(&key(n), &[version; 96]).unwrap();
 }
 
-/// Reads versions that may be 100 and more of a key, which must not go back.
+/// Reads the versions of a key, 100 and above, which must not decrease.
 fn read_on(tree: &Tree, n: u32, times: usize) {
     let mut seen = 0;
     for _ in 0..times {
@@ -37,7 +37,7 @@ fn read_on(tree: &Tree, n: u32, times: usize) {
     }
 }
 
-fn reads_beside_writes(landing_bytes: usize, beside: fn(&Tree)) {
+fn reads_during_writes(landing_bytes: usize, change: fn(&Tree)) {
     explore(move || {
         let tree = with_table(landing_bytes);
         let writer = spawn(&tree, |tree| {
@@ -46,9 +46,9 @@ fn reads_beside_writes(landing_bytes: usize, beside: fn(&Tree)) {
                 assert_eq!(version(tree, 300), version_put, "a put that was done is not seen");
             }
         });
-        let beside = spawn(&tree, beside);
+        let change = spawn(&tree, change);
         let reader = spawn(&tree, |tree| read_on(tree, 300, 3));
-        [writer, beside, reader]
+        [writer, change, reader]
             .into_iter()
             .for_each(|thread| thread.join().unwrap());
         assert_eq!(version(&tree, 300), 101);
@@ -57,9 +57,9 @@ fn reads_beside_writes(landing_bytes: usize, beside: fn(&Tree)) {
 }
 
 #[test]
-fn reads_beside_writes_to_one_leaf_do_not_go_back() {
+fn reads_during_writes_to_one_leaf_do_not_go_back() {
     for landing_bytes in [0, 256] {
-        reads_beside_writes(landing_bytes, |tree| {
+        reads_during_writes(landing_bytes, |tree| {
             for version_put in [100, 101] {
                 put(tree, 310, version_put);
                 assert_eq!(version(tree, 310), version_put);
@@ -69,16 +69,16 @@ fn reads_beside_writes_to_one_leaf_do_not_go_back() {
 }
 
 #[test]
-fn reads_beside_writes_and_a_pass_over_all_leaves_do_not_go_back() {
+fn reads_during_writes_and_a_pass_over_all_leaves_do_not_go_back() {
     for landing_bytes in [0, 256] {
-        reads_beside_writes(landing_bytes, |tree| tree.compact().unwrap());
+        reads_during_writes(landing_bytes, |tree| tree.compact().unwrap());
     }
 }
 
 #[test]
-fn reads_beside_writes_and_splits_do_not_go_back() {
+fn reads_during_writes_and_splits_do_not_go_back() {
     for landing_bytes in [0, 256] {
-        reads_beside_writes(landing_bytes, |tree| {
+        reads_during_writes(landing_bytes, |tree| {
             for n in 301..305 {
                 put(tree, n, 7);
                 assert_eq!(version(tree, n), 7);

@@ -29,7 +29,7 @@ fn two_puts_of_one_key_leave_one_of_them() {
 }
 
 #[test]
-fn no_step_of_a_counter_is_lost_beside_a_compaction() {
+fn no_increment_is_lost_during_a_compaction() {
     for landing_bytes in [0, 64] {
         explore(move || {
             let tree = filled(small().landing_bytes(landing_bytes), 2);
@@ -83,7 +83,7 @@ fn inserts_have_one_winner() {
 }
 
 #[test]
-fn a_put_beside_a_split_stays() {
+fn a_put_during_a_split_stays() {
     for landing_bytes in [0, 64] {
         explore(move || {
             let tree = filled(small().landing_bytes(landing_bytes), 10);
@@ -108,7 +108,7 @@ fn a_put_beside_a_split_stays() {
 }
 
 #[test]
-fn many_gets_in_a_call_beside_a_split_and_a_compaction_find_their_records() {
+fn a_batch_of_gets_during_a_split_and_a_compaction_finds_its_records() {
     explore(|| {
         let tree = filled(small().landing_bytes(256), 10);
         let compaction = spawn(&tree, |tree| tree.compact().unwrap());
@@ -135,7 +135,7 @@ fn many_gets_in_a_call_beside_a_split_and_a_compaction_find_their_records() {
 }
 
 #[test]
-fn a_get_beside_a_compaction_finds_its_record() {
+fn a_get_during_a_compaction_finds_its_record() {
     explore(|| {
         let tree = filled(small().landing_bytes(256), 6);
         let compaction = spawn(&tree, |tree| tree.compact().unwrap());
@@ -160,7 +160,7 @@ fn a_get_beside_a_compaction_finds_its_record() {
 }
 
 #[test]
-fn a_get_beside_a_split_finds_its_record() {
+fn a_get_during_a_split_finds_its_record() {
     explore(|| {
         let tree = filled(small(), 10);
         let split = spawn(&tree, |tree| {
@@ -180,9 +180,9 @@ fn a_get_beside_a_split_finds_its_record() {
 }
 
 #[test]
-fn removes_beside_a_merge_remove_once() {
+fn removes_during_a_merge_remove_once() {
     explore(|| {
-        // Two leaves, the removals empty them; the records 10 and 200 stay.
+        // Two leaves, which the removals empty; the records 10 and 200 stay.
         let tree = filled(small().landing_bytes(0), 20);
         let mut threads = Vec::new();
         for part in [[2u32, 4, 6, 8, 10, 12], [19, 17, 15, 13, 11, 12]] {
@@ -206,7 +206,7 @@ fn removes_beside_a_merge_remove_once() {
 }
 
 #[test]
-fn a_put_beside_a_merge_stays() {
+fn a_put_during_a_merge_stays() {
     explore(|| {
         let tree = filled(small().landing_bytes(0), 20);
         let remove = spawn(&tree, |tree| {
@@ -228,7 +228,7 @@ fn a_put_beside_a_merge_stays() {
 }
 
 #[test]
-fn a_scan_beside_a_split_sees_each_record_once_and_in_order() {
+fn a_scan_during_a_split_sees_each_record_once_and_in_order() {
     for backward in [false, true] {
         explore(move || {
             let tree = filled(small().landing_bytes(0), 18);
@@ -259,7 +259,7 @@ fn a_scan_beside_a_split_sees_each_record_once_and_in_order() {
 }
 
 #[test]
-fn a_scan_beside_a_merge_sees_what_stays() {
+fn a_scan_during_a_merge_sees_the_remaining_records() {
     explore(|| {
         let tree = filled(small().landing_bytes(0), 20);
         let remove = spawn(&tree, |tree| {
@@ -281,7 +281,7 @@ fn a_scan_beside_a_merge_sees_what_stays() {
 }
 
 #[test]
-fn a_clear_beside_puts_leaves_a_whole_tree() {
+fn a_clear_during_puts_leaves_a_valid_tree() {
     explore(|| {
         let tree = filled(small(), 12);
         let clear = spawn(&tree, |tree| tree.clear().unwrap());
@@ -365,7 +365,7 @@ fn a_reader_never_goes_back_while_leaves_are_moved() {
         explore(move || {
             let tree = filled(small().landing_bytes(256), 12);
             tree.compact().unwrap();
-            // The buffer that the puts land in is there before.
+            // The landing buffer for the insertions exists beforehand.
             tree.insert(&key(40), &[4; 30]).unwrap();
             let sweep = spawn(&tree, move |tree| {
                 if compacts {
@@ -379,7 +379,7 @@ fn a_reader_never_goes_back_while_leaves_are_moved() {
                     assert!(!tree.insert(&key(50), &[version; 30]).unwrap());
                 }
             });
-            // A get after a scan, and a scan after a get, see no older version; the keys beside it stay.
+            // A get after a scan, and a scan after a get, see no older version; neighbouring keys are unaffected.
             let read = spawn(&tree, |tree| {
                 let mut newest = 0;
                 for turn in 0..4 {
@@ -406,7 +406,7 @@ fn a_reader_never_goes_back_while_leaves_are_moved() {
 }
 
 #[test]
-fn splits_merges_and_a_clear_beside_a_move_leave_a_whole_tree() {
+fn splits_merges_and_a_clear_during_a_move_leave_a_valid_tree() {
     for clears in [false, true] {
         explore(move || {
             let tree = filled(small(), 20);
@@ -442,11 +442,11 @@ fn splits_merges_and_a_clear_beside_a_move_leave_a_whole_tree() {
 }
 
 #[test]
-fn a_range_that_goes_beside_puts_leaves_what_is_not_in_it() {
-    for tending in [Upkeep::Threads, Upkeep::Caller] {
+fn a_range_removed_during_puts_leaves_other_records() {
+    for upkeep in [Upkeep::Threads, Upkeep::Caller] {
         for landing_bytes in [0, 256] {
             explore(move || {
-                let tree = filled(small().landing_bytes(landing_bytes).upkeep(tending), 16);
+                let tree = filled(small().landing_bytes(landing_bytes).upkeep(upkeep), 16);
                 let range = spawn(&tree, |tree| {
                     let removed = tree.remove_range(key(40)..key(130), 6).unwrap();
                     assert_eq!(removed.records, 6);

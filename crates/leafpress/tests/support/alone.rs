@@ -1,13 +1,13 @@
-//! Tests that need a process of their own.
+//! Tests that need a separate process.
 
 use std::ffi::OsStr;
 use std::io;
 
-/// Runs one test of this program again in a process of its own that `prepare` has changed, with `variable` set so that the test knows.
-/// Returns what the process printed; fails when the test fails.
+/// Runs one test of this program again in a separate process prepared by `prepare`, with `variable` set as an indicator
+/// for the test. Returns the output of the process; panics when the test fails.
 ///
 /// # Errors
-/// What `prepare` says: then the test was not run.
+/// The error of `prepare`: then the test was not run.
 pub fn run_alone(
     test: &str,
     variable: &str,
@@ -20,7 +20,7 @@ pub fn run_alone(
     command
         .args(["--exact", test, "--nocapture", "--test-threads", "1"])
         .env(variable, value.as_ref());
-    // SAFETY: what the callers do between fork and exec are system calls.
+    // SAFETY: callers only make system calls between fork and exec.
     unsafe { command.pre_exec(prepare) };
     let output = command.output()?;
     let printed = format!(

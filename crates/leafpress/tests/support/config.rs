@@ -7,7 +7,7 @@ use leafpress::{Dictionary, Layout, ShardBy, Tree, Upkeep};
 use super::keys::KeyShape;
 use super::values::{Fill, Value};
 
-/// Which dictionary a tree gets.
+/// The dictionary of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dict {
     Off,
@@ -27,7 +27,7 @@ pub struct Config {
     pub dictionary: Dict,
     pub background_threads: usize,
     pub load_threads: usize,
-    /// Whether the caller tends the tree.
+    /// Whether the caller runs the upkeep.
     pub by_caller: bool,
 }
 
@@ -49,12 +49,12 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The tree, or `None` with a line on standard error when the codec cannot run on this machine.
+    /// Builds the tree; returns `None`, with a line on standard error, when the codec cannot run on this machine.
     pub fn build(&self, codec: Codec, shape: KeyShape) -> Option<Tree> {
         self.build_by(codec, shape, TreeBuilder::build)
     }
 
-    /// The same, where `build` makes the tree.
+    /// Like [`Config::build`], where `build` builds the tree.
     pub fn build_by(
         &self,
         codec: Codec,
@@ -98,7 +98,7 @@ impl Config {
     }
 }
 
-/// Codecs that are compiled in; the others need a library of the system.
+/// Returns whether the codec is compiled in; the others need a library of the system.
 fn always_available(codec: Codec) -> bool {
     !matches!(codec, Codec::Zlib { .. } | Codec::Qpl { .. })
 }
@@ -125,7 +125,7 @@ fn given_dictionary() -> Dictionary {
     Dictionary::from_bytes(42, text.bytes())
 }
 
-/// Boundaries that give every shard some of the shape's first keys.
+/// Returns boundaries that give every shard some of the shape's first keys.
 fn boundaries(shape: KeyShape, shards: usize) -> Vec<Vec<u8>> {
     let mut keys: Vec<_> = (0..200).map(|n| shape.key(n)).collect();
     keys.sort();

@@ -1,26 +1,26 @@
-//! An engine that damages what one block decodes to.
+//! An engine that corrupts the decoded bytes of one block.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leafpress::codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch};
 
-/// What becomes of decoded bytes. Places are modulo the length.
+/// A corruption of decoded bytes. Positions are modulo the length.
 #[derive(Debug, Clone)]
 pub enum Damage {
-    /// The byte at this place is changed by this mask.
+    /// The byte at this position is XORed with this mask.
     Flip(u16, u8),
-    /// The bytes from this place on are replaced by these.
+    /// The bytes from this position on are overwritten by these.
     Splice(u16, Vec<u8>),
-    /// Only the bytes before this place are left.
+    /// The bytes are truncated at this position.
     Cut(u16),
-    /// These bytes follow.
+    /// These bytes are appended.
     Extend(Vec<u8>),
-    /// An error.
+    /// Decoding fails.
     Refuse,
 }
 
 impl Damage {
-    /// `raw`, damaged; `None` for an error.
+    /// Returns `raw`, corrupted; `None` for an error.
     pub fn done_to(&self, raw: &[u8]) -> Option<Vec<u8>> {
         let mut raw = raw.to_vec();
         let place = |at: u16| usize::from(at) % raw.len().max(1);
@@ -43,7 +43,7 @@ impl Damage {
     }
 }
 
-/// An engine that decodes as another does, except for one block.
+/// An engine that decodes like another, except for one block.
 #[derive(Debug)]
 pub struct Damaging {
     engine: Arc<dyn Engine>,
@@ -62,7 +62,7 @@ impl Damaging {
         self.struck.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on this block is decoded to damaged bytes, or none is.
+    /// Sets the block that is decoded to corrupted bytes from now on, or none.
     pub fn strike(&self, struck: Option<(&[u8], &Damage)>) {
         *self.struck() = struck.map(|(block, damage)| (block.to_vec(), damage.clone()));
     }
@@ -113,7 +113,7 @@ impl Engine for Damaging {
     }
 }
 
-/// Decodes to these bytes, whatever the block.
+/// An engine that decodes every block to these bytes.
 #[derive(Debug)]
 struct Ready<'r>(&'r [u8]);
 
@@ -143,6 +143,6 @@ impl Engine for Ready<'_> {
 fn corrupt() -> CodecError {
     CodecError::Corrupt {
         codec: "damaging",
-        reason: "as asked for".into(),
+        reason: "injected by the test".into(),
     }
 }

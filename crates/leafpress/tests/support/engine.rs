@@ -1,16 +1,16 @@
-//! A codec engine of the tests' own: run-length coding, failing on demand.
+//! A codec engine for tests: run-length coding, failing on demand.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use leafpress::codec::{Codec, CodecError, Dictionary, Engine, EngineCounters};
 
-/// Which calls fail, counted down: a call that finds 0 fails, and so do all after it until the faults are cleared.
-/// Negative: none fail.
+/// Countdowns to failures: a call that finds 0 fails, and so do all later ones until the faults are cleared. Negative
+/// values cause no failures.
 #[derive(Debug)]
 pub struct Faults {
     compress: AtomicI64,
     decompress: AtomicI64,
-    /// The first failure is the last.
+    /// Whether only one call fails.
     once: AtomicBool,
     raised: AtomicU64,
 }
@@ -27,18 +27,18 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Lets `after` more calls of compress succeed.
+    /// Makes compression fail after `after` more calls.
     pub fn fail_compress(&self, after: u32) {
         self.compress.store(after.into(), Ordering::SeqCst);
     }
 
-    /// Lets `after` more calls of compress succeed, and all but one behind them.
+    /// Makes one call of compression fail after `after` more calls.
     pub fn fail_one_compress(&self, after: u32) {
         self.once.store(true, Ordering::SeqCst);
         self.fail_compress(after);
     }
 
-    /// Lets `after` more calls of decompress succeed.
+    /// Makes decompression fail after `after` more calls.
     pub fn fail_decompress(&self, after: u32) {
         self.decompress.store(after.into(), Ordering::SeqCst);
     }
@@ -49,7 +49,7 @@ impl Faults {
         self.decompress.store(-1, Ordering::SeqCst);
     }
 
-    /// Failures raised so far.
+    /// Returns the number of failures so far.
     pub fn raised(&self) -> u64 {
         self.raised.load(Ordering::SeqCst)
     }

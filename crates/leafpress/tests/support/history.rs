@@ -1,33 +1,34 @@
-//! Is a history of concurrent operations on one key linearizable? (Herlihy and Wing 1990; the search is Wing and Gong's of
-//! 1993 with Lowe's memory of configurations seen.)
+//! Checks whether a history of concurrent operations on one key is linearizable (Herlihy and Wing 1990). The search is
+//! that of Wing and Gong (1993) with Lowe's memory of configurations seen.
 //!
-//! Linearizability is local: a history over several keys is linearizable if each key's is, so keys are checked one by one.
+//! Linearizability is local: a history over several keys is linearizable if each key's is, so keys are checked one by
+//! one.
 
 use std::collections::HashSet;
 
-/// What an operation on the key was and what it returned. Values are numbers.
+/// An operation on the key with its result. Values are numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// Put a value; whether the key was new.
+    /// Insert or replace; whether the key was new.
     Put(u64, bool),
     /// Insert a value if absent; whether it did.
     Insert(u64, bool),
     /// Update to a value if present; whether it did.
     Update(u64, bool),
-    /// Remove; whether the key was there.
+    /// Remove; whether the key was present.
     Remove(bool),
-    /// Put a value, or remove for `None`, and get the old one.
+    /// Insert a value, or remove for `None`, and get the old one.
     Swap(Option<u64>, Option<u64>),
-    /// Compare with the first and put the second, or remove; whether it did.
+    /// Compare with the first and set the second, or remove; whether it did.
     CompareAndSwap(Option<u64>, Option<u64>, bool),
-    /// Put a value made of the old one, which was this.
+    /// Set a value computed from the old one, which was this.
     UpdateWith(u64, Option<u64>),
     /// Get.
     Get(Option<u64>),
 }
 
 impl Call {
-    /// The key's state after this call took effect at `state`, or `None` when its result does not fit.
+    /// Returns the key's state after this call took effect at `state`, or `None` when its result does not fit.
     fn step(self, state: Option<u64>) -> Option<Option<u64>> {
         let absent = state.is_none();
         match self {
@@ -53,7 +54,8 @@ pub struct Event {
     pub call: Call,
 }
 
-/// Whether the events (at most 64) can be put in an order that respects time and explains every result, from `initial` on.
+/// Returns whether the events (at most 64) can be put in an order that respects time and explains every result, from
+/// `initial` on.
 pub fn is_linearizable(events: &[Event], initial: Option<u64>) -> bool {
     assert!(events.len() <= 64);
     let mut seen = HashSet::new();
@@ -68,7 +70,7 @@ fn search(events: &[Event], done: u64, state: Option<u64>, seen: &mut HashSet<(u
         return false;
     }
     let open = || events.iter().enumerate().filter(|(i, _)| done >> i & 1 == 0);
-    // What began after the first return among the open ones cannot be next.
+    // A call that began after the first return among the open ones cannot be next.
     let first_end = open().map(|(_, event)| event.end).min().unwrap_or(u64::MAX);
     open().filter(|(_, event)| event.begin < first_end).any(|(i, event)| {
         event

@@ -1,7 +1,7 @@
-//! An engine that gives wrong bytes back, as bad memory or a faulty device would, and operations on a tree above it.
+//! An engine that returns wrong bytes, as bad memory or a faulty device would, and operations on a tree above it.
 //!
-//! What a tree may do with wrong bytes: report an error, or hand out what they say. What it may not: panic, or lose or change a
-//! record of a frame that was always decoded right.
+//! Permitted reactions of a tree to wrong bytes: an error, or records decoded from them. Forbidden ones: a panic, or
+//! losing or changing a record of a frame that was always decoded correctly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,44 +12,44 @@ use leafpress::{Layout, Tree};
 
 use super::keys::KeyShape;
 
-/// What becomes of a decoded block.
+/// A corruption of a decoded block.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// One byte, at this offset modulo the length, is changed by this mask.
+    /// The byte at this offset modulo the length is XORed with this mask.
     Flip(u16, u8),
     /// Bytes from this offset modulo the length on are replaced by these.
     Splice(u16, Vec<u8>),
-    /// The bytes before the first value, where a frame's last keys stand, are replaced by these.
+    /// The bytes before the first value, where a frame's last keys are stored, are replaced by these.
     BeforeValues(Vec<u8>),
-    /// The bytes of another block, cut off or padded.
+    /// The bytes of another block, truncated or padded.
     Other(u16),
-    /// So many bytes more or fewer than were asked for.
+    /// This many bytes more or fewer than requested.
     Length(i8),
     /// An error.
     Refused,
 }
 
-/// When a fault strikes.
+/// When faults are injected.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub fault: Fault,
-    /// Blocks that are decoded right before the first that is not.
+    /// Number of blocks that are decoded correctly before the first fault.
     pub after: u8,
-    /// Of the blocks after that, one in so many is struck, always the same ones.
+    /// Of the later blocks, one of `one_in` is corrupted, always the same ones.
     pub one_in: u8,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Raw bytes of every block; a block is its number here.
+    /// Raw bytes of every block; a compressed block is its number in this list.
     raws: Vec<Vec<u8>>,
     plan: Option<Plan>,
-    /// Numbers of the records whose frames were decoded wrong.
+    /// Numbers of the records whose frames were decoded wrongly.
     suspects: BTreeSet<u16>,
     faults: u64,
 }
 
-/// The engine: a block is the number of its raw bytes, which stay with the engine.
+/// The engine: a compressed block is the number of its raw bytes, which the engine keeps.
 #[derive(Debug, Default)]
 pub struct Hostile(Mutex<State>);
 
@@ -79,7 +79,7 @@ impl State {
         Ok((number, raw))
     }
 
-    /// The fault that strikes the decoding of this block now.
+    /// Returns the fault for the decoding of this block now.
     fn strike(&mut self, number: usize, raw: &[u8]) -> Option<Fault> {
         let plan = self.plan.as_mut()?;
         if plan.after > 0 {
@@ -151,7 +151,7 @@ impl Engine for Hostile {
                 found = state.raws[usize::from(other) % state.raws.len()].clone();
                 found.resize(len, 0);
             }
-            Some(Fault::Length(_) | Fault::Refused) => return Err(corrupt("as asked for")),
+            Some(Fault::Length(_) | Fault::Refused) => return Err(corrupt("injected by the test")),
             _ => {}
         }
         if raw.len() != found.len() {
@@ -209,11 +209,11 @@ impl Engine for Decompressing<'_> {
     }
 }
 
-/// Stands before a record's number in its value.
+/// Marks a record's number in its value.
 const MARK: [u8; 2] = [0xA5, 0xC3];
-/// A value that bears its number.
+/// Length of a value with its number.
 const MARKED_BYTES: usize = MARK.len() + 2;
-/// Longer values are kept outside the frames, which then do not show their numbers.
+/// Longer values are stored outside the frames, which then do not show their numbers.
 const MAX_INLINE_BYTES: usize = 2048;
 
 fn value(number: u16, version: u8, len: usize) -> Vec<u8> {
@@ -231,7 +231,7 @@ fn numbers_in(raw: &[u8]) -> impl Iterator<Item = u16> {
 /// One operation. Keys are numbers that a [`KeyShape`] turns into bytes.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Puts `count` keys from the first on, with values of this length.
+    /// Inserts `count` keys from the first on, with values of this length.
     Put {
         first: u16,
         count: u8,
@@ -246,7 +246,7 @@ pub enum Step {
     },
     Get(u16),
     Contains(u16),
-    /// Scans from a key on, or down from it.
+    /// Scans from a key on, or downwards from it.
     Scan {
         from: u16,
         back: bool,
@@ -255,11 +255,11 @@ pub enum Step {
     Settle,
     Validate,
     Stats,
-    /// From now on decoding goes wrong as planned, or right again.
+    /// Decoding is faulty as planned from now on, or correct again.
     Plan(Option<Plan>),
 }
 
-/// The options that matter to what is in a frame.
+/// The options that affect the contents of a frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     pub layout: Layout,
@@ -274,12 +274,12 @@ struct Run {
     tree: Tree,
     engine: Arc<Hostile>,
     shape: KeyShape,
-    /// What the tree was told, key by key, with the key's number.
-    told: BTreeMap<Vec<u8>, (u16, Vec<u8>)>,
+    /// The records inserted into the tree, with the keys' numbers.
+    inserted: BTreeMap<Vec<u8>, (u16, Vec<u8>)>,
     version: u8,
 }
 
-/// Does the steps, then lets decoding go right and looks at what is there.
+/// Executes the steps, then makes decoding correct again and checks the contents.
 pub fn check(options: Options, steps: &[Step]) {
     let engine = Arc::new(Hostile::default());
     let has_temperatures = options.has_temperatures && options.layout == Layout::Ordered;
@@ -302,7 +302,7 @@ pub fn check(options: Options, steps: &[Step]) {
         tree,
         engine,
         shape: options.shape,
-        told: BTreeMap::new(),
+        inserted: BTreeMap::new(),
         version: 0,
     };
     for step in steps {
@@ -316,7 +316,7 @@ pub fn check(options: Options, steps: &[Step]) {
     run.whole("after a compaction");
 }
 
-/// An error that wrong bytes may cause.
+/// Returns `None` for an error that wrong bytes may cause.
 fn typed<T>(result: Result<T, TreeError>) -> Option<T> {
     match result {
         Ok(done) => Some(done),
@@ -341,7 +341,7 @@ impl Run {
                 for i in 0..u16::from(count) {
                     let key = self.shape.key(first.wrapping_add(i));
                     if typed(self.tree.remove(&key)).is_some() {
-                        self.told.remove(&key);
+                        self.inserted.remove(&key);
                     }
                 }
             }
@@ -349,7 +349,7 @@ impl Run {
             Step::Contains(number) => {
                 let key = self.shape.key(number);
                 let found = typed(self.tree.contains_key(&key));
-                assert!(found != Some(false) || !self.is_sure(&key), "{key:02x?} is gone");
+                assert!(found != Some(false) || !self.is_sure(&key), "{key:02x?} is missing");
             }
             Step::Scan { from, back } => {
                 let key = self.shape.key(from);
@@ -368,7 +368,7 @@ impl Run {
                 }
             }
             Step::Compact => drop(typed(self.tree.compact())),
-            Step::Settle => self.tree.settle().expect("what fails leaves leaves as they are"),
+            Step::Settle => self.tree.settle().expect("failures leave leaves unchanged"),
             Step::Validate => drop(typed(self.tree.validate())),
             Step::Stats => {
                 let _ = self.tree.stats();
@@ -383,16 +383,16 @@ impl Run {
         // Key shapes may give one key to several numbers: the frame may hold it under an earlier one.
         let was = self.engine.state().suspects.remove(&number);
         if typed(write(&self.tree, &key, &value)) == Some(true) {
-            self.told.insert(key, (number, value));
+            self.inserted.insert(key, (number, value));
         } else if was {
             self.engine.state().suspects.insert(number);
         }
     }
 
-    /// Whether the tree must know the key's value: its frame has never been decoded wrong.
+    /// Returns whether the tree must know the key's value: its frame has never been decoded wrongly.
     fn is_sure(&self, key: &[u8]) -> bool {
         let state = self.engine.state();
-        self.told.get(key).is_some_and(|(number, value)| {
+        self.inserted.get(key).is_some_and(|(number, value)| {
             let marked = (MARKED_BYTES..=MAX_INLINE_BYTES).contains(&value.len());
             state.faults == 0 || marked && !state.suspects.contains(number)
         })
@@ -402,21 +402,21 @@ impl Run {
         let Some(found) = typed(self.tree.get(key)) else {
             return assert!(!self.is_sure(key), "{key:02x?} cannot be read");
         };
-        match self.told.get(key) {
+        match self.inserted.get(key) {
             Some((_, value)) => assert!(
                 !self.is_sure(key) || found.as_ref() == Some(value),
-                "{key:02x?} is another"
+                "{key:02x?} has another value"
             ),
             None => assert!(
                 found.is_none() || self.engine.state().faults > 0,
-                "{key:02x?} came from nowhere"
+                "{key:02x?} was never inserted"
             ),
         }
     }
 
-    /// Nothing that was decoded right is gone, and what is there can be read.
+    /// Checks that nothing that was decoded correctly is missing, and that all records are readable.
     fn whole(&self, when: &str) {
-        for key in self.told.keys() {
+        for key in self.inserted.keys() {
             self.get(key);
         }
         let up: Vec<_> = self.tree.range(..).collect::<Result<_, _>>().expect(when);
@@ -425,7 +425,7 @@ impl Run {
         assert!(up == down, "{when}: the two ends of a scan do not agree");
         assert!(up.is_sorted_by(|a, b| a.0 < b.0), "{when}: a scan is out of order");
         let scanned: BTreeMap<_, _> = up.into_iter().collect();
-        for (key, (_, value)) in &self.told {
+        for (key, (_, value)) in &self.inserted {
             assert!(
                 !self.is_sure(key) || scanned.get(key) == Some(value),
                 "{when}: {key:02x?}"

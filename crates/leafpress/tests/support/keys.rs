@@ -1,4 +1,4 @@
-//! Key shapes: each maps small numbers to distinct keys, so that random operations meet on the same keys.
+//! Key shapes: each maps small numbers to distinct keys, so that random operations use the same keys.
 
 /// A family of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl KeyShape {
         KeyShape::Mixed,
     ];
 
-    /// The key of number `n`.
+    /// Returns the key of number `n`.
     pub fn key(self, n: u16) -> Vec<u8> {
         let n = u64::from(n);
         match self {
@@ -54,7 +54,7 @@ impl KeyShape {
             KeyShape::AlmostDense => n.to_be_bytes().to_vec(),
             KeyShape::OneByte => vec![n as u8],
             KeyShape::LongPrefix => {
-                // Four prefix lengths, the last making keys of exactly the longest allowed.
+                // Four prefix lengths, the last of which makes keys of exactly the maximum length.
                 let mut key = vec![b'p'; [200, 600, 1000, leafpress::tree::MAX_KEY_BYTES - 4][(n % 4) as usize]];
                 key.extend_from_slice(&(n as u32).to_be_bytes());
                 key

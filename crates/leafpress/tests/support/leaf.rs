@@ -1,4 +1,5 @@
-//! Leaves pressed from any records and compacted with any changes, without a tree, and read after each step.
+//! Leaves compressed from arbitrary records and compacted with arbitrary changes, without a tree, and read after each
+//! step.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,12 +15,12 @@ use super::keys::KeyShape;
 use super::leaf_reader::{Model, Reader, inline_len};
 use super::values::{Fill, Value};
 
-/// A leaf is compacted with what its landing buffer holds, of this size at most, and one write more. An entry takes so many
-/// bytes more than its key and its value.
+/// A leaf is compacted with the contents of its landing buffer, of at most this size, and one more write. An entry
+/// takes `ENTRY_BYTES` in addition to its key and its value.
 const MAX_LANDING_BYTES: usize = 16 << 10;
 const ENTRY_BYTES: usize = 9;
 
-/// What turns numbers into keys.
+/// How numbers are turned into keys.
 #[derive(Debug, Clone)]
 pub enum Keys {
     Shape(KeyShape),
@@ -49,7 +50,7 @@ impl Keys {
     }
 }
 
-/// Records of consecutive numbers, each value `longer` bytes longer than the one before it.
+/// Records of consecutive numbers, each value `longer` bytes longer than the previous one.
 #[derive(Debug, Clone)]
 pub struct Run {
     pub first: u16,
@@ -68,7 +69,7 @@ impl Run {
         self.numbers().zip(0u32..).map(|(number, i)| {
             let len = self.value.len + u32::from(self.longer) * i;
             let value = Value {
-                // Most fit into a frame.
+                // Most of them fit into a frame.
                 len: if self.longer > 0 { len % 4096 } else { len },
                 seed: self.value.seed.wrapping_add(number),
                 ..self.value
@@ -78,21 +79,21 @@ impl Run {
     }
 }
 
-/// Changes that a leaf is compacted with.
+/// Changes with which a leaf is compacted.
 #[derive(Debug, Clone)]
 pub struct Round {
     pub puts: Vec<Run>,
-    /// The values of these do not matter.
+    /// The values of these are ignored.
     pub removes: Vec<Run>,
-    /// Every frame is pressed again.
+    /// Whether every frame is recompressed.
     pub anew: bool,
 }
 
-/// What frames are pressed with.
+/// The codec of the frames.
 #[derive(Debug, Clone, Copy)]
 pub enum Coder {
     Codec(Codec),
-    /// Blocks of four bytes: every frame that is longer is decoded.
+    /// Blocks of four bytes: every longer frame has to be decoded.
     Numbers,
 }
 
@@ -108,13 +109,14 @@ pub struct Case {
     /// Records of other keys.
     pub others: Vec<(Vec<u8>, Value)>,
     pub rounds: Vec<Round>,
-    /// More keys to look for.
+    /// More keys to search for.
     pub probes: Vec<Vec<u8>>,
-    /// Damage to one frame each, by its number among all.
+    /// Corruptions of one frame each, by its number among all.
     pub damages: Vec<(u16, Damage)>,
 }
 
-/// Presses the records, compacts the leaves with the changes, and reads them after each step; then reads them damaged.
+/// Compresses the records, compacts the leaves with the changes, and reads them after each step; then reads them
+/// corrupted.
 pub fn check(case: &Case) {
     let mut model: Model = case.runs.iter().flat_map(|run| run.records(&case.keys)).collect();
     for (key, value) in &case.others {
@@ -169,7 +171,7 @@ fn compact(leaves: &mut Leaves, round: &Round, keys: &Keys, model: &mut Model) {
     for run in &round.puts {
         changes.extend(run.records(keys).map(|(key, value)| (key, Some(value))));
     }
-    // From behind: leaves that split do not move those before them.
+    // From the back: leaves that split do not move those before them.
     for index in (0..leaves.separators().len() + 1).rev() {
         let mut landed = 0;
         let here: Vec<(&[u8], Option<&[u8]>)> = changes
@@ -194,7 +196,7 @@ fn compact(leaves: &mut Leaves, round: &Round, keys: &Keys, model: &mut Model) {
     }
 }
 
-/// Whether keys have one length and differ in their last eight bytes only.
+/// Returns whether keys have one length and differ in their last eight bytes only.
 fn alike(records: &[(&[u8], &[u8])]) -> bool {
     let Some((first, _)) = records.first() else {
         return true;

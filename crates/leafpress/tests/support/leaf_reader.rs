@@ -1,4 +1,5 @@
-//! A leaf, read: every accessor of its sections is held against its records, also while a frame of it decodes to damaged bytes.
+//! Reading a leaf: every accessor of its sections is compared with its records, also while one of its frames decodes to
+//! corrupted bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,18 +10,18 @@ use leafpress::tree::{MAX_KEY_BYTES, TreeError};
 
 use super::damage::{Damage, Damaging};
 
-/// Longer values are kept outside the frames.
+/// Longer values are stored outside the frames.
 const MAX_INLINE_BYTES: usize = 2048;
-/// Keys that are looked for beside those that are there, of so many of a leaf's records.
+/// Number of a leaf's records next to whose keys absent keys are searched for.
 const PROBED: usize = if cfg!(miri) { 4 } else { 48 };
 
-/// What leaves should hold.
+/// The expected contents of leaves.
 pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 /// The records of a leaf in slot order.
 type Records = Vec<(Vec<u8>, Vec<u8>)>;
 type Slots<'r> = BTreeMap<&'r [u8], usize>;
 
-/// The leaf's records in slot order, by its frames.
+/// Returns the leaf's records in slot order, by its frames.
 fn read(leaf: &LeafView<'_>, scratch: &mut Scratch) -> Records {
     let mut records = Records::new();
     for frame in 0..leaf.frames() {
@@ -39,12 +40,12 @@ fn read(leaf: &LeafView<'_>, scratch: &mut Scratch) -> Records {
     records
 }
 
-/// Length of what the frame holds of a value.
+/// Returns the length of the part of a value that its frame holds.
 pub fn inline_len(value: &[u8]) -> usize {
     if value.len() > MAX_INLINE_BYTES { 0 } else { value.len() }
 }
 
-/// An error that damage may cause.
+/// Returns `None` for an error that corruption may cause.
 fn typed<T>(result: Result<T, TreeError>) -> Option<T> {
     match result {
         Ok(read) => Some(read),
@@ -55,9 +56,9 @@ fn typed<T>(result: Result<T, TreeError>) -> Option<T> {
 
 /// Reads leaves by every accessor.
 pub struct Reader<'c> {
-    /// One for all: what is left in it from one frame must not show in the next.
+    /// One for all reads: remains of one frame must not show in the next.
     scratch: Scratch,
-    /// More keys to look for.
+    /// More keys to search for.
     probes: &'c [Vec<u8>],
 }
 
@@ -69,7 +70,7 @@ impl<'c> Reader<'c> {
         }
     }
 
-    /// Holds the leaves against the records that should be in them.
+    /// Compares the leaves with the records that should be in them.
     pub fn check_leaves(&mut self, leaves: &Leaves, model: &Model) {
         let separators = leaves.separators();
         assert!(separators.is_sorted_by(|a, b| a < b), "separators between leaves");
@@ -93,7 +94,7 @@ impl<'c> Reader<'c> {
         }
     }
 
-    /// What each frame decodes to, whole and in part.
+    /// Checks what each frame decodes to, whole and in part.
     fn check_frames(&mut self, leaf: &LeafView<'_>, records: &Records) {
         for frame in 0..leaf.frames() {
             let raw_len = leaf.raw_len(frame).expect("a frame");
@@ -110,7 +111,7 @@ impl<'c> Reader<'c> {
                 .collect();
             let keys_len = raw_len.checked_sub(values.len()).expect("room for the values");
             assert!(whole[keys_len..] == values, "values in frame {frame}");
-            // Keys that stand in the directory are not in the frame.
+            // Keys that are stored in the directory are not in the frame.
             assert!(!(leaf.is_packed() || leaf.is_single()) || keys_len == 0);
             for needed in [0, 1, raw_len / 2, raw_len.saturating_sub(1)] {
                 let needed = needed.min(raw_len);
@@ -128,7 +129,7 @@ impl<'c> Reader<'c> {
         }
     }
 
-    /// Keys that are there, and keys beside them that are not.
+    /// Checks present keys, and absent keys next to them.
     fn check_lookups(&mut self, leaf: &LeafView<'_>, records: &Records) {
         let slots: Slots<'_> = records.iter().zip(0..).map(|((key, _), slot)| (&**key, slot)).collect();
         for key in slots.keys() {
@@ -136,7 +137,7 @@ impl<'c> Reader<'c> {
         }
         let few = |slot: &usize| slot.is_multiple_of(records.len() / PROBED + 1);
         for slot in (0..records.len()).filter(few) {
-            for key in beside(&records[slot].0) {
+            for key in neighbours(&records[slot].0) {
                 self.look_up(leaf, &slots, &key);
             }
         }
@@ -158,7 +159,7 @@ impl<'c> Reader<'c> {
             assert_eq!(leaf.search_exact(key), None);
         }
         if let Some(searched) = leaf.search_packed(key) {
-            // Packed keys stand in their order: the next one's slot.
+            // Packed keys are in order: the next one's slot.
             let next = slots.range::<[u8], _>((Bound::Included(key), Bound::Unbounded)).next();
             let next = next.map_or(leaf.count(), |(_, slot)| *slot);
             assert_eq!(searched, slot.ok_or(next), "where {key:02x?} would be");
@@ -173,7 +174,7 @@ impl<'c> Reader<'c> {
         }
     }
 
-    /// Reads a leaf one of whose frames decodes to damaged bytes.
+    /// Reads a leaf one of whose frames decodes to corrupted bytes.
     pub fn check_damaged(&mut self, leaves: &Leaves, engine: &Damaging, number: u16, damage: &Damage) {
         let frames = leaves.iter().map(|leaf| leaf.frames()).sum::<usize>();
         let Some(mut number) = usize::from(number).checked_rem(frames) else {
@@ -183,7 +184,7 @@ impl<'c> Reader<'c> {
             if number < leaf.frames() {
                 let records = read(&leaf, &mut self.scratch);
                 let block = leaf.block(number).expect("a frame");
-                // Frames that have the block in common are damaged alike.
+                // Frames with identical blocks are corrupted alike.
                 let damaged: Vec<Option<Damaged>> = (0..leaf.frames())
                     .map(|frame| {
                         let raw_len = leaf.raw_len(frame)?;
@@ -207,7 +208,7 @@ impl<'c> Reader<'c> {
         }
     }
 
-    /// All of a frame's records at once.
+    /// Visits all of a frame's records at once.
     fn visit_damaged(&mut self, leaf: &LeafView<'_>, records: &Records, frame: usize, damaged: Option<&Damaged>) {
         let slots = leaf.slots(frame).expect("a frame");
         let mut visited = Records::new();
@@ -253,7 +254,7 @@ impl<'c> Reader<'c> {
         }
     }
 
-    /// Each of a frame's records by itself.
+    /// Searches each of a frame's records individually.
     fn find_damaged(&mut self, leaf: &LeafView<'_>, records: &Records, frame: usize, damaged: Option<&Damaged>) {
         let slots = leaf.slots(frame).expect("a frame");
         let lens =
@@ -289,14 +290,14 @@ impl<'c> Reader<'c> {
     }
 }
 
-/// What a damaged frame decodes to.
+/// What a corrupted frame decodes to.
 struct Damaged {
     raw: Option<Vec<u8>>,
-    /// Of what was pressed.
+    /// Length of the original raw bytes.
     raw_len: usize,
 }
 
-/// Counts, lengths, keys, blocks: all that a leaf knows without decoding.
+/// Checks counts, lengths, keys and blocks: all that a leaf knows without decoding.
 fn check_sections(leaf: &LeafView<'_>, records: &Records) {
     let inline: usize = records.iter().map(|(key, value)| key.len() + inline_len(value)).sum();
     assert_eq!(leaf.inline_bytes(), inline);
@@ -338,18 +339,18 @@ fn check_sections(leaf: &LeafView<'_>, records: &Records) {
     }
 }
 
-/// Keys around `key`: the next ones above and below, longer and shorter ones.
-fn beside(key: &[u8]) -> Vec<Vec<u8>> {
-    let mut beside = vec![[key, &[0]].concat(), [key, &[0xff]].concat(), [&[0], key].concat()];
+/// Returns keys around `key`: the next ones above and below, longer and shorter ones.
+fn neighbours(key: &[u8]) -> Vec<Vec<u8>> {
+    let mut neighbours = vec![[key, &[0]].concat(), [key, &[0xff]].concat(), [&[0], key].concat()];
     if let Some((last, rest)) = key.split_last() {
-        beside.push(rest.to_vec());
-        beside.push([rest, &[last.wrapping_add(1)]].concat());
-        beside.push([rest, &[last.wrapping_sub(1)]].concat());
-        beside.push([rest, &[last.wrapping_sub(1), 0xff]].concat());
-        beside.push(key[key.len() / 2..].to_vec());
+        neighbours.push(rest.to_vec());
+        neighbours.push([rest, &[last.wrapping_add(1)]].concat());
+        neighbours.push([rest, &[last.wrapping_sub(1)]].concat());
+        neighbours.push([rest, &[last.wrapping_sub(1), 0xff]].concat());
+        neighbours.push(key[key.len() / 2..].to_vec());
         let mut other = key.to_vec();
         other[key.len() / 2] ^= 1;
-        beside.push(other);
+        neighbours.push(other);
     }
-    beside
+    neighbours
 }

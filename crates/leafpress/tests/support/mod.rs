@@ -1,4 +1,4 @@
-//! What the tree tests share: key shapes, values, configurations, operations, and the model they are checked against.
+//! Shared by the tree tests: key shapes, values, configurations, operations, and the model for comparison.
 
 #![allow(dead_code)] // Every test binary compiles all of it and uses a part.
 

@@ -1,4 +1,4 @@
-//! Operations, and a runner that does each on a tree and on a `BTreeMap` and compares.
+//! Operations, and a runner that executes each on a tree and on a `BTreeMap` and compares the results.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -16,26 +16,27 @@ pub enum Op {
     Put(u16, Value),
     InsertIfAbsent(u16, Value),
     UpdateIfPresent(u16, Value),
-    /// Puts and takes the old value.
+    /// Inserts or replaces, and gets the old value.
     Swap(u16, Value),
-    /// Replaces what is there, or is not: with the right expectation or a wrong one, by a value or by nothing.
+    /// Replaces a present or absent value: with a correct or wrong expectation, by a value or by nothing.
     CompareAndSwap {
         n: u16,
         is_expected: bool,
         new: Option<Value>,
     },
-    /// Puts the value in the place of one with an even length, removes another, and puts it where there is none if it is even itself.
+    /// Replaces a value of even length, removes another one, and inserts into an absent key if the new value has even
+    /// length.
     UpdateWith(u16, Value),
     Get(u16),
     GetInto(u16),
     GetWith(u16),
-    /// Reads `count` keys from the first on, that many numbers apart, in one call.
+    /// Reads `count` keys from the first on, with this distance, in one call.
     GetMany(u16, u8, u8),
     ContainsKey(u16),
     Remove(u16),
-    /// Puts `count` keys from the first on: grows the tree within one step of the sequence.
+    /// Inserts `count` keys from the first on: grows the tree within one step of the sequence.
     PutRun(u16, u8, Value),
-    /// Puts `count` keys from number `n` on, that many numbers apart, in one call; in key order if `sorted`.
+    /// Inserts `count` keys from number `n` on, with this distance, in one call; in key order if `sorted`.
     Extend {
         n: u16,
         count: u8,
@@ -45,15 +46,15 @@ pub enum Op {
     },
     /// Removes `count` keys from the first on: empties leaves.
     RemoveRun(u16, u8),
-    /// Removes so many records of a range at most. The bounds may be inverted.
+    /// Removes at most this many records of a range. The bounds may be inverted.
     RemoveRange(Bound<u16>, Bound<u16>, u8),
-    /// So many steps of upkeep, where the caller does them.
-    Tend(u8),
+    /// Runs this many steps of upkeep, if the caller runs it.
+    Upkeep(u8),
     RequestTraining,
-    /// Scans; `turns` says for each step, bit by bit and over again, whether it is taken from the back. The bounds may be
-    /// inverted, which is an empty range.
+    /// Scans; the bits of `turns`, used cyclically, select for each step whether it is taken from the back. The bounds
+    /// may be inverted, which is an empty range.
     Range(Bound<u16>, Bound<u16>, u8),
-    /// Scans the range by whole, forward and backward, while nothing else happens.
+    /// Scans everything, forward and backward, without concurrent operations.
     FullScan,
     Len,
     Clear,
@@ -64,7 +65,7 @@ pub enum Op {
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Runs `ops` on both and compares every answer, then the whole contents, the invariants and the statistics.
+/// Runs `ops` on both and compares every result, then the whole contents, the invariants and the statistics.
 pub fn check(tree: &Tree, shape: KeyShape, ops: &[Op]) {
     let mut map = Map::new();
     for (step, op) in ops.iter().enumerate() {
@@ -172,7 +173,7 @@ fn apply(tree: &Tree, map: &mut Map, shape: KeyShape, op: &Op, at: &str) {
             let bounds = (low.map(|n| shape.key(n)), high.map(|n| shape.key(n)));
             remove_range(tree, map, bounds, usize::from(limit), at);
         }
-        Op::Tend(steps) => {
+        Op::Upkeep(steps) => {
             for _ in 0..steps {
                 tree.run_upkeep(Duration::ZERO).expect(at);
             }
@@ -215,7 +216,7 @@ fn remove(tree: &Tree, map: &mut Map, key: &[u8], at: &str) {
 
 fn compare_and_swap(tree: &Tree, map: &mut Map, key: &[u8], is_expected: bool, new: Option<Vec<u8>>, at: &str) {
     let old = map.get(key).cloned();
-    // A wrong one is as long.
+    // A wrong expectation has the same length.
     let expected = match old {
         old if is_expected => old,
         Some(mut old) if !old.is_empty() => {
@@ -256,7 +257,7 @@ fn update_with(tree: &Tree, map: &mut Map, key: Vec<u8>, value: Vec<u8>, at: &st
     }
 }
 
-/// Which records go is the tree's choice: of each shard the first.
+/// Which records are removed is the tree's choice: of each shard the first ones.
 fn remove_range(tree: &Tree, map: &mut Map, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>), limit: usize, at: &str) {
     let is_inside = |key: &[u8]| {
         let above = match &bounds.0 {
@@ -300,7 +301,7 @@ fn same_value(tree: Option<&[u8]>, map: Option<&Vec<u8>>, at: &str) {
     );
 }
 
-/// Compares a range scan, its steps taken from front and back as `turns` says.
+/// Compares a range scan, with its steps taken from front and back according to `turns`.
 fn same_range(tree: &Tree, map: &Map, low: Bound<Vec<u8>>, high: Bound<Vec<u8>>, turns: u8, at: &str) {
     let bounds = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
     let mut got = tree.range(bounds);
@@ -340,7 +341,7 @@ fn same_range(tree: &Tree, map: &Map, low: Bound<Vec<u8>>, high: Bound<Vec<u8>>,
             break;
         }
     }
-    // An exhausted scan stays so, from both ends.
+    // An exhausted scan stays exhausted, from both ends.
     assert!(
         got.next().is_none() && got.next_back().is_none(),
         "{at}: a record after the end"

@@ -60,7 +60,7 @@ impl Engine for Panicking {
     }
 }
 
-/// Returns what `call` returns; aborts the process if it waits for ever.
+/// Returns the result of `call`; aborts the process if it does not return in time.
 pub fn in_time<R: Send>(call: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| {
         let (done, is_done) = mpsc::channel();
@@ -69,7 +69,7 @@ pub fn in_time<R: Send>(call: impl FnOnce() -> R + Send) -> R {
             Ok(result) => result,
             Err(_) => {
                 eprintln!("the call does not return");
-                // The scope would wait for it.
+                // A panic would not do, since the scope would wait for the thread.
                 std::process::abort();
             }
         }

@@ -1,13 +1,13 @@
-//! An allocator that refuses when it is told to, in the thread that tells it.
+//! An allocator that fails on request, in the requesting thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 thread_local! {
-    /// Allocations of this thread that succeed before all fail; negative: none fails.
+    /// Number of allocations of this thread that succeed before all fail; negative for no failures.
     static LEFT: Cell<i64> = const { Cell::new(-1) };
-    /// Only allocations of this alignment at least are counted and refused.
+    /// Only allocations with at least this alignment are counted and fail.
     static FROM_ALIGN: Cell<usize> = const { Cell::new(1) };
     static REFUSED: Cell<u64> = const { Cell::new(0) };
 }
@@ -15,7 +15,7 @@ static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 struct Starving;
 
-// SAFETY: everything is passed to the system's allocator; refusing is allowed.
+// SAFETY: every call is forwarded to the system's allocator; an allocator may return null.
 unsafe impl GlobalAlloc for Starving {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let left = LEFT.get();
@@ -27,13 +27,13 @@ unsafe impl GlobalAlloc for Starving {
             LEFT.set(left - 1);
         }
         LIVE_BYTES.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller's promises are the system allocator's.
+        // SAFETY: the caller upholds the contract of `alloc`, which is that of the system allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         LIVE_BYTES.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the pointer came from `alloc`, which is the system's.
+        // SAFETY: the pointer came from `alloc` with this layout, and thus from the system allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -41,7 +41,7 @@ unsafe impl GlobalAlloc for Starving {
 #[global_allocator]
 static ALLOCATOR: Starving = Starving;
 
-/// Runs `work` with this thread's allocations failing from number `after` on; none fails where that is negative.
+/// Runs `work` with this thread's allocations failing from number `after` on; none fails if that is negative.
 pub fn starved<T>(after: i64, work: impl FnOnce() -> T) -> T {
     LEFT.set(after);
     let result = work();
@@ -49,7 +49,7 @@ pub fn starved<T>(after: i64, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// As [`starved`], for allocations that are aligned to cache lines: a tree's nodes, where they are not from a heap of its own.
+/// Like [`starved`], for allocations that are aligned to cache lines: a tree's nodes, where it has no heap of its own.
 #[allow(dead_code, reason = "not every program has a tree")]
 pub fn starved_of_lines<T>(after: i64, work: impl FnOnce() -> T) -> T {
     FROM_ALIGN.set(64);
@@ -58,13 +58,13 @@ pub fn starved_of_lines<T>(after: i64, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Allocations of this thread that were refused.
+/// Returns the number of failed allocations of this thread.
 #[allow(dead_code, reason = "not every program asks")]
 pub fn refused() -> u64 {
     REFUSED.get()
 }
 
-/// Bytes allocated and not freed, by all threads.
+/// Returns the bytes allocated and not freed, by all threads.
 #[allow(dead_code, reason = "not every program counts")]
 pub fn live_bytes() -> usize {
     LIVE_BYTES.load(Relaxed)

@@ -12,7 +12,7 @@ use super::keys::KeyShape;
 use super::model::Op;
 use super::values::{Fill, Value};
 
-/// Settings with `cases` cases, or as many as `PROPTEST_CASES` asks for. Counter-examples are kept beside the test file.
+/// Settings with `cases` cases, or `PROPTEST_CASES` if set. Counter-examples are stored next to the test file.
 pub fn settings(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases: std::env::var("PROPTEST_CASES")
@@ -79,7 +79,7 @@ pub fn shapes() -> impl Strategy<Value = KeyShape> {
     proptest::sample::select(&KeyShape::ALL[..])
 }
 
-/// Numbers of few keys, so that operations meet.
+/// Numbers of few keys, so that operations use the same keys.
 pub fn numbers() -> impl Strategy<Value = u16> {
     prop_oneof![3 => 0u16..40, 3 => 0u16..300, 1 => 0u16..2000]
 }
@@ -93,7 +93,7 @@ pub fn small_values() -> impl Strategy<Value = Value> {
     value(prop_oneof![1 => Just(0u32), 1 => 1u32..9, 3 => Just(100), 3 => 0u32..300])
 }
 
-/// All values up to 100 KiB, with the bound of 2 KiB seen from both sides.
+/// Values of all lengths up to 100 KiB, with emphasis on both sides of the 2 KiB limit.
 pub fn values() -> impl Strategy<Value = Value> {
     value(prop_oneof![
         4 => Just(0u32),
@@ -119,7 +119,7 @@ pub fn bounds() -> impl Strategy<Value = Bound<u16>> {
     ]
 }
 
-/// Runs, long and short, of neighbours and with gaps that others are in.
+/// Long and short runs, of neighbours and with gaps that contain other keys.
 pub fn extend() -> impl Strategy<Value = Op> {
     (
         numbers(),
@@ -161,7 +161,7 @@ fn op() -> impl Strategy<Value = Op> {
         8 => extend(),
         8 => (bounds(), bounds(), any::<u8>()).prop_map(|(l, h, t)| Op::Range(l, h, t)),
         6 => (bounds(), bounds(), 0u8..60).prop_map(|(l, h, n)| Op::RemoveRange(l, h, n)),
-        4 => (1u8..60).prop_map(Op::Tend),
+        4 => (1u8..60).prop_map(Op::Upkeep),
         2 => Just(Op::RequestTraining),
         1 => Just(Op::FullScan),
         2 => Just(Op::Len),

@@ -2,14 +2,14 @@
 
 use super::keys::mix;
 
-/// How the bytes of a value look.
+/// The kind of bytes of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
-    /// Repeated words: shrinks by about two thirds.
+    /// Repeated words, which compress to about a third.
     Text,
-    /// One byte over and over.
+    /// One repeated byte.
     Same,
-    /// Does not shrink.
+    /// Incompressible bytes.
     Noise,
 }
 

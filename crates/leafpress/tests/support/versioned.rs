@@ -1,8 +1,9 @@
-//! Values that say whose they are: a reader can tell a value of another key, a torn value, and an older version.
+//! Values that identify their key and version: a reader detects a value of another key, a torn value, and an older
+//! version.
 
 use super::keys::mix;
 
-/// The key of number `n`: 2 to 10 bytes, scattered, with many common prefixes.
+/// Returns the key of number `n`: 2 to 10 bytes, scattered, with many common prefixes.
 pub fn key(n: u64) -> Vec<u8> {
     let mut key = vec![b"abc"[(n % 3) as usize]];
     key.extend_from_slice(&mix(n).to_be_bytes()[..1 + (n % 8) as usize]);
@@ -11,7 +12,8 @@ pub fn key(n: u64) -> Vec<u8> {
     key
 }
 
-/// The value of key `n` at `version`: header, then 0 to 200 bytes that depend on both; one in 64 is its own block.
+/// Returns the value of key `n` at `version`: a header, then 0 to 200 bytes that depend on both; one in 64 is a large
+/// value.
 pub fn value(n: u64, version: u64) -> Vec<u8> {
     let seed = mix(n ^ mix(version));
     let len = if seed.is_multiple_of(64) {
@@ -26,7 +28,7 @@ pub fn value(n: u64, version: u64) -> Vec<u8> {
     value
 }
 
-/// The version in `value`, which must be whole and of key `n`.
+/// Returns the version of `value`, which must be whole and of key `n`.
 pub fn version(n: u64, bytes: &[u8]) -> u64 {
     assert!(bytes.len() >= 16, "key {n}: a value of {} bytes", bytes.len());
     let (whose, rest) = bytes.split_at(8);

@@ -1,5 +1,5 @@
-//! Engines that panic in the background threads of a tree: no call waits for ever, no record is lost, the statistics count the panics, and
-//! `settle` fails once a thread has ended.
+//! Engines that panic in the background threads of a tree: no call waits for ever, no record is lost, the statistics
+//! count the panics, and `settle` fails once a thread has ended.
 
 #[path = "../support/panicking.rs"]
 mod panicking;
@@ -56,7 +56,7 @@ fn a_tree_goes_on_compacting_after_panics() {
 }
 
 #[test]
-fn a_tree_whose_compacting_threads_have_ended_says_so() {
+fn a_tree_whose_compacting_threads_have_ended_reports_it() {
     let tree = tree("leafpress-bg", u64::MAX);
     let mut records = 0;
     while tree.stats().bg_threads_ended < 2 {

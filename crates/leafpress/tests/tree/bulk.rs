@@ -1,5 +1,5 @@
-//! Records that come in key order: the tree is the same as if each had been inserted, its leaves are full, and nothing
-//! landed.
+//! Records in key order: the tree is equal to one with individual insertions, its leaves are full, and its landing
+//! buffers empty.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ proptest! {
             prop_assert_eq!(stats.bulk_loaded, map.len() as u64);
             prop_assert_eq!((stats.landing_buffers, stats.fg_sync_compactions), (0, 0));
             check(&tree, &map);
-            // It goes on as any other tree.
+            // The tree works like any other afterwards.
             for n in 0..40 {
                 let (key, value) = (shape.key(n * 37), n.to_be_bytes().repeat(20));
                 tree.insert(&key, &value).unwrap();
@@ -90,7 +90,7 @@ proptest! {
         let Some(tree) = config.build(codec, shape) else { return Ok(()) };
         let mut map = Map::new();
         for (first, count, apart, value) in loads {
-            // A large value is enough in one place.
+            // Large values in one position are enough.
             let small = Value { len: value.len.min(200), ..value };
             let mut run: Vec<_> = (0..count)
                 .map(|n| {
@@ -115,7 +115,7 @@ fn leaves_are_full() {
         let tree = Tree::builder().codec(codec.parse().unwrap()).shards(shards);
         let tree = tree.from_sorted(records(0..40_000)).unwrap();
         let stats = tree.stats();
-        // The last leaf of a shard holds what is left, and of each other there is no room for another record.
+        // The last leaf of a shard holds the rest, and no other one has room for another record.
         let least = stats.user_bytes / (16 << 10);
         assert!(
             (least..=least * 101 / 100 + shards as u64).contains(&stats.leaves),
@@ -164,7 +164,7 @@ fn what_is_no_record_is_refused_by_its_place() {
     }
 }
 
-/// Of what `extend` is handed all records before the one that cannot be taken are in the tree.
+/// If `extend` fails for a record, all records before it are in the tree.
 #[test]
 fn records_before_a_wrong_one_are_taken() {
     for shards in [1, 4] {
@@ -188,8 +188,8 @@ fn the_later_of_two_records_counts() {
     check(&tree, &(0..3000).map(|n| (key(n), value(n + 2))).collect());
 }
 
-/// A run behind the last record, before the first, or between two that are neighbours makes leaves of its own; whether
-/// something landed there or not. One that others are in between does not.
+/// A run after the last record, before the first, or between two neighbours makes leaves of its own, whether or not
+/// landing buffers have entries there. One with others in between does not.
 #[test]
 fn runs_go_where_no_others_are() {
     for (codec, layout) in [
@@ -227,16 +227,16 @@ fn runs_go_where_no_others_are() {
             extend((10_000..10_400).collect(), true);
             extend((20_400..20_800).collect(), true);
             extend((19_600..20_000).collect(), true);
-            // Ten of them between each two that are there come to less than a leaf wants.
+            // Ten records between each two existing ones are too few bytes for a leaf.
             extend((0..400).map(|n| 5_000_000 + n * 1000).collect(), true);
             extend((0..1600).map(|n| 5_000_000 + n * 250 + 1).collect(), false);
-            // Too few.
+            // Too few records.
             extend((35_000..35_003).collect(), false);
         }
     }
 }
 
-/// What comes first trains the dictionary, so that nothing is compressed twice.
+/// The first records train the dictionary, so that nothing is compressed twice.
 #[test]
 fn each_record_is_compressed_once_with_the_dictionary() {
     for (codec, threads) in [("lz4", 1), ("zstd:1", 1), ("lz4", 3)] {
@@ -245,7 +245,7 @@ fn each_record_is_compressed_once_with_the_dictionary() {
         tree.settle().unwrap();
         let stats = tree.stats();
         assert_ne!(stats.dictionary_id, 0, "{codec}");
-        // What was tried to judge dictionaries is a part of the samples, which are a fifth of these records at most.
+        // Evaluating dictionaries compresses a part of the samples, which are at most a fifth of these records.
         let compressed = stats.engine.compress_bytes_in;
         assert!(
             compressed < stats.user_bytes * 3 / 2,
@@ -266,7 +266,7 @@ fn an_empty_tree_trains_from_what_extends_it() {
         .unwrap();
     assert_eq!(tree.extend(records(0..20_000)).unwrap(), 20_000);
     assert_ne!(tree.stats().dictionary_id, 0);
-    // The next run has it.
+    // The next run uses it.
     assert_eq!(tree.extend(records(30_000..50_000)).unwrap(), 20_000);
     check(&tree, &records((0..20_000).chain(30_000..50_000)).collect());
     let without = builder("lz4").dictionary(DictionaryChoice::Off);
@@ -276,7 +276,7 @@ fn an_empty_tree_trains_from_what_extends_it() {
     );
 }
 
-/// A codec that fails takes no record but that it fails for, and no other record with it.
+/// If the codec fails, only the record concerned is rejected, and no other record with it.
 #[test]
 fn a_codec_that_fails_leaves_the_records_before() {
     for after in [0, 1, 2, 30, 100, 900, 1500] {
@@ -295,7 +295,7 @@ fn a_codec_that_fails_leaves_the_records_before() {
         check(&tree, &(0..there).map(same).collect());
         tree.extend((0..2000).map(same)).unwrap();
         check(&tree, &(0..2000).map(same).collect());
-        // One failure is made good by what inserts the records.
+        // After a single failure the records are inserted one by one.
         let tree = builder("lz4").engine(engine.clone()).dictionary(DictionaryChoice::Off);
         let tree = tree.build().unwrap();
         engine.faults.fail_one_compress(after);
@@ -306,7 +306,7 @@ fn a_codec_that_fails_leaves_the_records_before() {
     }
 }
 
-/// The caller's iterator may panic: what it gave until then is in the tree or not, and the tree is whole.
+/// The caller's iterator may panic: its records until then are in the tree or not, and the tree is valid.
 #[test]
 fn an_iterator_that_panics_leaves_a_whole_tree() {
     for threads in [1, 3] {
@@ -324,15 +324,15 @@ fn an_iterator_that_panics_leaves_a_whole_tree() {
     }
 }
 
-/// Readers see each record from when it is there on, in order and with its own value, and writers lose nothing, while
-/// runs come in between.
+/// Readers see each record from its insertion on, in order and with its own value, and writers lose nothing, while runs
+/// are loaded in between.
 #[test]
 fn readers_and_writers_go_on_meanwhile() {
     const RUNS: u64 = 12;
     const RUN: u64 = 3000;
     const STEP: u64 = 10_000;
     for (codec, shards, threads) in [("lz4", 1, 1), ("zstd:1", 1, 3), ("none", 4, 2)] {
-        // A dictionary is trained and put in place meanwhile as well.
+        // A dictionary is trained and applied concurrently as well.
         let tree = builder(codec).shards(shards).load_threads(threads).build().unwrap();
         tree.extend(records((0..RUNS).map(|run| run * STEP))).unwrap();
         let (is_over, loaded) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -363,7 +363,7 @@ fn readers_and_writers_go_on_meanwhile() {
                 }
             };
             let threads = [scope.spawn(reader), scope.spawn(move || writer(1))];
-            // Not in order: some go before what is there.
+            // Not in order: some runs come before existing records.
             for run in 0..RUNS {
                 tree.extend(records(run * STEP..run * STEP + RUN)).unwrap();
                 loaded.store(run + 1, Ordering::Release);
@@ -383,7 +383,7 @@ fn readers_and_writers_go_on_meanwhile() {
     }
 }
 
-/// Threads that extend the same tree with runs of alternating records.
+/// Threads extend the same tree with runs of alternating records.
 #[test]
 fn threads_extend_one_tree() {
     for shards in [1, 3] {

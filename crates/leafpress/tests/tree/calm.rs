@@ -1,4 +1,4 @@
-//! What landed is compacted once writers have calmed down.
+//! Landing buffers are compacted once writers are idle.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use leafpress::Tree;
 
 const RECORDS: u64 = 20_000;
 
-/// Keys come in no order, so that most leaves have a landing buffer.
+/// The keys are inserted in random order, so that most leaves have a landing buffer.
 fn filled(codec: &str) -> Tree {
     let tree = Tree::builder().codec(codec.parse().unwrap()).build().unwrap();
     (0..RECORDS).for_each(|n| assert!(put(&tree, n)));
@@ -49,7 +49,7 @@ fn a_tree_that_is_left_alone_has_next_to_no_landing_buffers_after_a_while() {
 }
 
 #[test]
-fn settling_compacts_what_landed() {
+fn settling_compacts_landing_buffers() {
     let tree = filled("lz4");
     tree.settle().unwrap();
     assert_eq!(tree.stats().landing_buffers, 0);
@@ -67,9 +67,9 @@ fn a_few_landing_buffers_are_no_reason_for_a_pass() {
     has_all(&tree);
 }
 
-/// Writers have gone, so that what landed is compacted while the tree is checked.
+/// Writers have ended, so that landing buffers are compacted while the tree is validated.
 #[test]
-fn a_tree_that_is_being_compacted_by_itself_is_not_taken_for_a_broken_one() {
+fn a_tree_that_is_being_compacted_validates() {
     let tree = Tree::builder().codec("lz4".parse().unwrap()).build().unwrap();
     let mut rng = fastrand::Rng::with_seed(5);
     for _ in 0..60_000 {

@@ -3,7 +3,7 @@
 use leafpress::codec::Codec;
 use leafpress::{ShardBy, Tree};
 
-/// Records of one kind that have much in common, in the first shard.
+/// Inserts records of one kind that have much in common, in the first shard.
 fn fill(tree: &Tree, kind: &str) {
     for n in 0..10_000u32 {
         let value = format!(

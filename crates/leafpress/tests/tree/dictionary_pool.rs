@@ -1,4 +1,4 @@
-//! Trees of like records share a dictionary, and hold it once.
+//! Trees with similar records share a dictionary, and hold it once.
 
 use leafpress::codec::DictionaryPool;
 use leafpress::{Tree, TreeBuilder};
@@ -6,7 +6,7 @@ use leafpress::{Tree, TreeBuilder};
 const RECORDS: u32 = 20_000;
 
 fn builder(codec: &str, pool: &DictionaryPool) -> TreeBuilder {
-    // Frames of one length: one that is chosen makes another dictionary worth training.
+    // The frame length is given: a chosen one would make another dictionary worth training.
     Tree::builder()
         .codec(codec.parse().unwrap())
         .frame_bytes(512)
@@ -74,7 +74,7 @@ fn a_tree_of_other_records_or_of_another_codec_has_its_own() {
     is_right(&lz4, "the press holds ");
 }
 
-/// Warm and cold leaves have one each, which other trees have too.
+/// Warm and cold leaves have a dictionary each, both shared with other trees.
 #[test]
 fn temperatures_share_theirs() {
     let pool = DictionaryPool::new();

@@ -1,4 +1,4 @@
-//! Memory follows the records: removing them gives it back, by merging leaves, without a `compact` or a restart.
+//! Memory follows the records: removing them frees it, by merging leaves, without a `compact` or a restart.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn trees() -> Vec<Tree> {
 
 fn fill(tree: &Tree) {
     for n in 0..RECORDS {
-        // One value in a thousand is its own block.
+        // One value in a thousand is a large one.
         let value = Value {
             len: if n % 1000 == 0 { 5000 } else { 100 },
             fill: Fill::Text,
@@ -37,10 +37,10 @@ fn fill(tree: &Tree) {
     }
 }
 
-/// Garbage that may wait for the next operations to collect it, in bytes: it does not grow with the tree.
+/// Bytes of garbage that may wait for the next operations to collect it: a bound that does not grow with the tree.
 const RETIRED_BYTES: u64 = 1 << 20;
 
-/// Bytes held but for the dictionary, which a tree keeps, and a bounded amount of garbage.
+/// Returns the bytes held, without the dictionary, which a tree keeps, and a bounded amount of garbage.
 fn held(tree: &Tree) -> u64 {
     tree.settle().unwrap();
     tree.validate().unwrap();
@@ -49,13 +49,12 @@ fn held(tree: &Tree) -> u64 {
     stats.bytes_held - stats.retired_bytes - stats.dictionary_bytes
 }
 
-/// Of what was held when the tree was full next to nothing is, once the garbage of threads that were kept from running is collected
-/// too.
+/// Checks that next to nothing of a full tree's memory is held, once the garbage of preempted threads is collected too.
 fn returned(tree: &Tree, empty: u64, full: u64) {
     let start = Instant::now();
     loop {
         let left = held(tree);
-        // What may stay is a dictionary.
+        // A dictionary may stay.
         let stats = tree.stats();
         if left.saturating_sub(empty + stats.dictionary_bytes) < full / 20 {
             return;
@@ -78,7 +77,7 @@ fn removing_everything_returns_the_memory() {
             let full = held(&tree);
             assert!(full > 10 * empty, "{tree:?} was not filled: {full} of {empty}");
             for i in 0..RECORDS {
-                // In another order each time: ascending numbers are random keys; reversed; by stride.
+                // Another order in each round: ascending numbers are random keys; reversed; by stride.
                 let n = [i, RECORDS - 1 - i, i * 7919 % RECORDS][round as usize];
                 assert!(tree.remove(&mix(n).to_be_bytes()).unwrap(), "{n}");
             }

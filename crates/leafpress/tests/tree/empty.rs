@@ -1,4 +1,4 @@
-//! The empty tree, before the first put and after `clear`, answers everything.
+//! The empty tree, before the first insertion and after `clear`, supports every operation.
 
 use leafpress::{Layout, Tree, TreeStats};
 

@@ -1,4 +1,4 @@
-//! A codec that fails: the error is reported, the record is as it was, the tree stays whole and works on.
+//! A codec that fails: the error is reported, the record is unchanged, and the tree stays valid and usable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use leafpress::{Layout, Tree, TreeBuilder};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Frames of several records: a write lands as it is and is pressed by the compaction.
+/// Frames of several records: values are inserted uncompressed into the landing buffer, and compressed by the
+/// compaction.
 fn frames() -> TreeBuilder {
     Tree::builder().frame_bytes(512)
 }
@@ -34,7 +35,7 @@ fn is_the_fault<T: std::fmt::Debug>(result: Result<T, TreeError>) {
     }
 }
 
-/// Many equal bytes: frames shrink, so that they are stored compressed.
+/// Values of repeated bytes: frames are compressible, so that they are stored compressed.
 fn value(n: u32) -> Vec<u8> {
     vec![n as u8; 100]
 }
@@ -86,7 +87,7 @@ fn a_put_that_cannot_press_leaves_the_old_record() {
 }
 
 #[test]
-fn one_record_frames_are_pressed_before_they_land() {
+fn values_of_one_record_frames_are_compressed_before_they_are_appended() {
     for landing_bytes in [0, 512] {
         let (engine, tree) = faulty(Tree::builder().frame_bytes(1).landing_bytes(landing_bytes));
         fill(&tree, 300);
@@ -175,8 +176,8 @@ fn background_failures_are_counted_and_lose_nothing() {
     tree.settle().unwrap();
     let mut expected: Vec<_> = (0..500u32).map(value).collect();
     engine.faults.fail_compress(0);
-    // A background thread that comes while a writer has the leaf leaves it alone: it gets as many chances as it needs, buffers that are
-    // full and offered no more being emptied for it.
+    // A background thread skips a leaf that a writer has latched: it gets as many attempts as it needs, with full
+    // buffers that are not queued any more being emptied for it.
     for (round, n) in (0..500u32).cycle().enumerate() {
         if round % 500 == 499 {
             engine.faults.clear();
@@ -238,8 +239,8 @@ fn steps() -> impl Strategy<Value = Vec<(Step, Fault)>> {
 proptest! {
     #![proptest_config(settings(64))]
 
-    /// Any engine call of any operation may fail: an operation that reports an error changed nothing, one that reports
-    /// success is done.
+    /// Any engine call of any operation may fail: an operation that returns an error has changed nothing, one that
+    /// returns success is done.
     #[test]
     fn an_operation_that_fails_changes_nothing(
         landing_bytes in prop_oneof![Just(0usize), Just(128), Just(512)],
@@ -290,7 +291,7 @@ fn apply(tree: &Tree, map: &mut BTreeMap<Vec<u8>, Vec<u8>>, step: Step) {
             }
         }
         Step::Scan => {
-            // Up to an error, a scan is a prefix of the truth.
+            // Up to an error, a scan is a prefix of the expected records.
             for (got, expected) in tree.range(..).map_while(Result::ok).zip(map.iter()) {
                 assert_eq!((&got.0, &got.1), expected);
             }

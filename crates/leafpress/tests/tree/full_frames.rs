@@ -1,4 +1,4 @@
-//! Frames are as long as they are meant to be: a frame that is cut too early compresses less.
+//! Frames have their target length: a frame that is cut too early compresses less.
 
 use leafpress::{Codec, Tree};
 

@@ -1,4 +1,4 @@
-//! Reads of many keys in one call: their order, their count, what goes wrong with one of them, and calls within a call.
+//! Batched reads: order, count, errors for one of the keys, and nested calls.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn value(n: u32) -> Vec<u8> {
     vec![n as u8; 20 + n as usize % 200]
 }
 
-/// Even keys below `2 * records` are there; so that of every leaf, depth and part of a call something is read.
+/// Even keys below `2 * records` are present, so that every leaf, level and part of a call is covered.
 fn filled(shards: usize, records: u32) -> Tree {
     let tree = Tree::builder().shards(shards).leaf_bytes(4096).build().unwrap();
     for n in 0..records {
@@ -30,7 +30,7 @@ fn values_come_in_the_order_of_the_keys_whatever_their_number() {
         let tree = filled(shards, records);
         let mut rng = fastrand::Rng::with_seed(u64::from(records));
         for count in (0..40).chain([100, 1000]) {
-            // Absent keys among them, and some twice.
+            // Some keys are absent, and some are repeated.
             let numbers: Vec<u32> = (0..count).map(|_| rng.u32(..2 * records + 2)).collect();
             let keys: Vec<_> = numbers.iter().map(|&n| key(n)).collect();
             let expected: Vec<_> = numbers
@@ -120,7 +120,7 @@ fn a_value_that_cannot_be_decoded_takes_no_other_with_it() {
     }
     tree.compact().unwrap();
     let keys: Vec<_> = (0..20).map(|n| key(n * 50)).collect();
-    // Every second one is read as it landed, without decoding.
+    // Every other one is read from the landing buffer, without decoding.
     for index in (1..20).step_by(2) {
         tree.insert(&key(index * 50), &[(index * 50) as u8; 100]).unwrap();
     }

@@ -1,4 +1,4 @@
-//! The tree's heap: leaves are moved under readers, scans and writers, and memory that nothing uses goes back.
+//! The tree's heap: leaves are moved under concurrent readers, scans and writers, and unused memory is returned.
 //!
 //! The amount of work is fixed, not the time. `LEAFPRESS_STRESS=10` does ten times as much.
 
@@ -31,7 +31,7 @@ impl Drop for Done<'_> {
     }
 }
 
-/// Every fourth key comes and goes.
+/// Every fourth key is inserted and removed repeatedly.
 fn permanent(n: u64) -> bool {
     !n.is_multiple_of(4)
 }
@@ -60,7 +60,8 @@ fn writer(tree: &Tree, id: u64, done: &AtomicBool, written: &[AtomicU64]) -> BTr
     present
 }
 
-/// What was written before a read began is seen by it, or something newer; so is what an earlier read or scan saw.
+/// A read sees every value written before it began, or a newer one; the same holds for values seen by earlier reads or
+/// scans.
 fn reader(tree: &Tree, seed: u64, done: &AtomicBool, written: &[AtomicU64]) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let numbers: BTreeMap<Vec<u8>, u64> = (0..KEYS).map(|n| (key(n), n)).collect();
@@ -81,7 +82,7 @@ fn reader(tree: &Tree, seed: u64, done: &AtomicBool, written: &[AtomicU64]) {
         let mut last: Option<Vec<u8>> = None;
         for record in tree.range(key(n).as_slice()..).take(200) {
             let (key, bytes) = record.unwrap();
-            let n = *numbers.get(&key).expect("a key that nobody wrote");
+            let n = *numbers.get(&key).expect("a key that was written");
             let seen = version(n, &bytes);
             assert!(seen >= newest[n as usize], "key {n}: a scan went back");
             newest[n as usize] = seen;
@@ -124,7 +125,7 @@ fn moved_among_threads(builder: TreeBuilder) {
         scope.spawn(move || {
             let _done = Done(done);
             for _ in 0..rounds(12) {
-                // Compacts what was written to, and moves the rest; then everything is moved, if holes are left.
+                // Compacts leaves that were written to, and moves the others; then all are moved, if holes are left.
                 tree.compact().unwrap();
                 tree.settle().unwrap();
             }
@@ -180,7 +181,8 @@ fn a_cleared_tree_holds_little() {
                         let len = if n % 100 == 0 { 200_000 } else { 200 };
                         tree.insert(&(n as u32).to_be_bytes(), &vec![n as u8; len]).unwrap();
                     }
-                    // What a thread has retired and keeps in its batch no other can reclaim, nor it while many are at work.
+                    // A thread's unflushed garbage cannot be reclaimed by another thread, nor by itself while many are
+                    // active.
                     start.wait();
                     let _turn = turn.lock().unwrap();
                     tree.settle().unwrap();
@@ -197,7 +199,7 @@ fn a_cleared_tree_holds_little() {
         let stats = tree.stats();
         assert!(stats.retired_bytes < 64 << 10, "{stats:?}");
         assert_eq!(stats.large_value_bytes, 0, "{stats:?}");
-        // What is left is the heap's tables, ten times some kilobytes, and a few pages in each part.
+        // The rest is the heap's tables, ten times some kilobytes, and a few pages in each part.
         let more = stats.bytes_held - empty.bytes_held;
         assert!(
             more < 256 << 10,
@@ -207,12 +209,13 @@ fn a_cleared_tree_holds_little() {
 }
 
 #[test]
-fn what_others_free_goes_back() {
+fn memory_freed_by_other_threads_is_returned() {
     let tree = Tree::builder().codec(Codec::None).build().unwrap();
     let empty = tree.stats().bytes_held;
     let records = || (0..20_000u32).map(|n| (n.to_be_bytes(), vec![n as u8; if n % 500 == 0 { 100_000 } else { 200 }]));
     for round in 0..3 {
-        // Each thread allocates from a part of its own: of what a thread replaces or removes here, another one made all.
+        // Each thread allocates from a part of its own: all nodes that a thread replaces or removes here were allocated
+        // by another one.
         for turn in 0..3 {
             thread::scope(|scope| {
                 scope.spawn(|| {
@@ -238,7 +241,7 @@ fn what_others_free_goes_back() {
 }
 
 #[test]
-fn what_a_compaction_filled_goes_back() {
+fn memory_filled_by_a_compaction_is_returned() {
     let tree = Tree::builder().codec(Codec::None).build().unwrap();
     let empty = tree.stats().bytes_held;
     // Too little for a part of the heap to return pages by itself.
@@ -255,7 +258,7 @@ fn what_a_compaction_filled_goes_back() {
 #[test]
 fn a_small_tree_keeps_few_pages_that_nothing_uses() {
     let tree = Tree::builder().codec(Codec::Zstd { level: 1 }).build().unwrap();
-    // Some values are blocks of their own, among the leaves, as inner nodes are.
+    // Some values are large ones, allocated among the leaves, as inner nodes are.
     let value = |n: u32| vec![n as u8; if n.is_multiple_of(2500) { 3000 + n as usize } else { 48 }];
     for n in 0..20_000u32 {
         tree.insert(&n.to_be_bytes(), &value(n)).unwrap();
@@ -270,7 +273,7 @@ fn a_small_tree_keeps_few_pages_that_nothing_uses() {
     }
 }
 
-/// While leaves are replaced faster than a pass moves them, none is made; that must not be for ever.
+/// No pass is made while leaves are replaced faster than it would move them; it must be made eventually.
 #[test]
 fn holes_go_once_writers_calm_down() {
     const KEYS: u32 = 20_000;
@@ -288,7 +291,7 @@ fn holes_go_once_writers_calm_down() {
             });
         }
     });
-    // Nobody settles. A put now and then: it is writers who ask for holes to be tidied away.
+    // Nothing calls `settle`. Occasional insertions, because writers trigger the defragmentation.
     let deadline = Instant::now() + Duration::from_secs(600);
     for n in (0..KEYS).cycle().step_by(7) {
         let stats = tree.stats();

@@ -1,4 +1,5 @@
-//! Frames that decode to wrong bytes: every operation answers or reports an error, and no other frame's record is lost.
+//! Frames that decode to wrong bytes: every operation returns a result or an error, and no other frame's record is
+//! lost.
 
 use crate::support::hostile::{Fault, Options, Plan, Step, check};
 use crate::support::keys::KeyShape;
@@ -71,8 +72,8 @@ proptest! {
     }
 }
 
-/// Last keys that are wrong, `shared` bytes of the frame's base and `rest`, in half of all frames. Only one in 256 has the
-/// fingerprint it should have and is taken for right: found by trying, with `n` at the end.
+/// Corrupts the last keys of half of all frames, to `shared` bytes of the frame's base and `rest`. Only one in 256 has
+/// the matching fingerprint and is accepted: found by search, with `n` at the end.
 fn wrong_last_keys(layout: Layout, shared: u8, rest: &[u8]) {
     let options = Options {
         layout,
@@ -93,7 +94,7 @@ fn wrong_last_keys(layout: Layout, shared: u8, rest: &[u8]) {
             after: 0,
             one_in: 2,
         };
-        // Keys of two lengths, so that they are kept in the frames.
+        // Keys of two lengths, so that they are stored in the frames.
         let mut steps: Vec<Step> = (0..100).step_by(2).map(|number| put(number, 60)).collect();
         steps.push(Step::Plan(Some(plan)));
         steps.extend((0..100).step_by(6).map(|number| put(number, 50)));

@@ -1,4 +1,4 @@
-//! A large value that is overwritten is given back at once, and not with many others after it.
+//! An overwritten large value is freed at once, and not with many others later.
 
 use leafpress::Tree;
 use leafpress::codec::Codec;

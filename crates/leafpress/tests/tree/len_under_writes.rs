@@ -1,4 +1,4 @@
-//! The length that a reader gets while others write is never more than the records there can be.
+//! The length read during concurrent writes never exceeds the possible number of records.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,7 +6,7 @@ use leafpress::Tree;
 use leafpress::tree::DictionaryChoice;
 
 #[test]
-fn len_of_a_tree_of_one_record_that_comes_and_goes() {
+fn len_of_a_tree_with_one_record_inserted_and_removed() {
     let tree = Tree::builder().dictionary(DictionaryChoice::Off).build().unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -18,8 +18,9 @@ fn len_of_a_tree_of_one_record_that_comes_and_goes() {
         });
         let worst = (0..300_000).map(|_| tree.len()).max();
         stop.store(true, Ordering::Relaxed);
-        // Between the two sums that a length is made of, the record may come and go any number of times: the sums are taken
-        // such that this makes the length too great, by as many as there were puts meanwhile, and never less than none.
+        // Between the reads of the two sums that form the length, the record may be inserted and removed any number of
+        // times: the order of the reads makes the length too large, by at most the insertions meanwhile, and never
+        // negative.
         assert!(worst.is_none_or(|worst| worst < 1 << 32), "{worst:?}");
     });
 }

@@ -1,5 +1,5 @@
-//! Limits: keys and values that are too long are refused and change nothing, the longest ones work, and each builder option
-//! out of its bounds is refused with its name and what is allowed.
+//! Limits: keys and values that are too long are rejected without an effect, the longest valid ones work, and each
+//! builder option out of its bounds is rejected with its name and the allowed values.
 
 use std::ops::Bound;
 
@@ -34,7 +34,7 @@ fn a_key_past_the_limit_is_never_found() {
     let tree = tree();
     let key = vec![b'k'; MAX_KEY_BYTES + 1];
     tree.insert(&key[1..], b"v").unwrap();
-    // Such a key cannot be in the tree: absent and refused are both right, found or a panic is not.
+    // Such a key cannot be in the tree: both absent and rejected are correct results.
     assert!(matches!(tree.get(&key), Ok(None) | Err(TreeError::KeyTooLong { .. })));
     assert!(matches!(
         tree.contains_key(&key),
@@ -120,7 +120,7 @@ fn a_value_of_the_limit_makes_the_round_trip() {
         tree.insert(b"big", &value).unwrap();
         tree.insert(b"small", b"beside it").unwrap();
         assert!(tree.get_with(b"big", |read| read == value).unwrap().unwrap(), "{codec}");
-        // Replaced by one of the same length, then by a small one: the big block goes.
+        // Replaced by one of the same length, then by a small one: the large block is freed.
         value[MAX_VALUE_BYTES / 2] ^= 1;
         assert!(!tree.insert(b"big", &value).unwrap());
         assert!(tree.get(b"big").unwrap().unwrap() == value, "{codec}");
@@ -135,7 +135,7 @@ fn a_value_of_the_limit_makes_the_round_trip() {
     }
 }
 
-/// Asserts that the builder is refused for `option`, and that the reason says each of `allowed`.
+/// Asserts that the builder is rejected for `option`, and that the reason contains each of `allowed`.
 fn refused(builder: TreeBuilder, option: &str, allowed: &[&str]) {
     match builder.build() {
         Err(error @ TreeError::Option { option: named, .. }) => {
@@ -288,7 +288,8 @@ fn an_empty_given_dictionary_is_no_reason_to_fail() {
     assert_eq!(tree.get(b"k").unwrap().as_deref(), Some(b"v".as_slice()));
 }
 
-/// Zstandard takes any bytes as a dictionary, but for those that begin with its dictionaries' magic number and are none.
+/// Zstandard accepts any bytes as a dictionary, except those that begin with the magic number of its dictionaries and
+/// are not valid ones.
 #[test]
 fn a_given_dictionary_that_the_codec_refuses() {
     let mut malformed = vec![0x37, 0xa4, 0x30, 0xec];

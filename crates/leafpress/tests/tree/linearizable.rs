@@ -1,5 +1,5 @@
-//! Concurrent point operations are linearizable: histories of threads on a few keys, recorded and checked, while neighbours
-//! come and go so that the keys' leaves split, merge and are compacted.
+//! Concurrent point operations are linearizable: histories of threads on a few keys are recorded and checked, while
+//! neighbours are inserted and removed so that the keys' leaves split, merge and are compacted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
@@ -11,7 +11,7 @@ use leafpress::{Codec, Layout, Tree, TreeBuilder};
 
 const THREADS: usize = 3;
 const KEYS: u64 = 3;
-/// Operations of a thread in a round.
+/// Operations per thread in a round.
 const STEPS: usize = 15;
 
 fn rounds() -> u64 {
@@ -23,7 +23,7 @@ fn rounds() -> u64 {
 }
 
 fn key(n: u64) -> [u8; 8] {
-    // Room for neighbours between them.
+    // Leaves room for neighbours between the keys.
     (n * 1000).to_be_bytes()
 }
 
@@ -113,7 +113,7 @@ fn linearizable(builder: TreeBuilder) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let (tree, stop) = (&tree, &stop);
-        // Runs of neighbours appear and disappear: the shared keys' leaves split and merge.
+        // Runs of neighbours are inserted and removed: the leaves of the shared keys split and merge.
         scope.spawn(move || {
             let mut rng = fastrand::Rng::with_seed(9);
             while !stop.load(Ordering::SeqCst) {
@@ -166,13 +166,13 @@ fn lz4_in_the_background() {
 
 #[test]
 fn cold_leaves_and_hot_records() {
-    // What lands is not made hot: nothing lands.
+    // Records in landing buffers do not become hot, so there are no landing buffers.
     let tree = small()
         .codec(Codec::Auto { level: 1 })
         .landing_bytes(0)
         .build()
         .unwrap();
-    // Enough for the tree to have temperatures.
+    // Enough records for the tree to have temperatures.
     for n in 0..2000_u64 {
         tree.insert(&(u64::MAX - n).to_be_bytes(), &value(n)).unwrap();
     }
@@ -185,7 +185,7 @@ fn cold_leaves_and_hot_records() {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let (tree, stop) = (&tree, &stop);
-        // What is written becomes warm, and cold again, and what is read hot.
+        // Leaves become warm by writes, and cold again, and records become hot by reads.
         scope.spawn(move || {
             while !stop.load(Ordering::SeqCst) {
                 tree.settle().unwrap();
@@ -200,7 +200,7 @@ fn cold_leaves_and_hot_records() {
         stop.store(true, Ordering::SeqCst);
         checked.unwrap();
     });
-    // However short that was.
+    // Even if the round was very short.
     for n in (0..KEYS).cycle().take(3000) {
         tree.get_with(&key(n), number).unwrap();
     }
@@ -225,7 +225,7 @@ fn event(begin: u64, end: u64, call: Call) -> Event {
 
 #[test]
 fn the_checker_accepts_what_is_linearizable() {
-    // Two overlapping puts and a read between them that saw either.
+    // Two overlapping insertions and a read between them that saw either value.
     for seen in [1, 2] {
         let events = [
             event(0, 5, Call::Put(1, seen == 1)),

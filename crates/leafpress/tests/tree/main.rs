@@ -1,4 +1,4 @@
-//! The tree, one behaviour a module.
+//! Tests of the tree, one behaviour per module.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! Records of a few bytes come to the limit of records before they come to the limit of bytes, of a leaf and of a frame.
+//! Records of a few bytes reach the maximum number of records of a leaf and of a frame before the maximum of bytes.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What users of an ordered map expect: the same as `BTreeMap` does, and atomic for a key where threads meet.
+//! The interface of an ordered map: equivalent to `BTreeMap`, and atomic per key under concurrency.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,18 +66,18 @@ enum Step {
     PopFirst,
     PopLast,
     GetOrInsert(Vec<u8>, Vec<u8>),
-    /// Removes what has a value with this first byte or below.
+    /// Removes the records whose value has at most this first byte.
     Retain(u8),
     Prefix(Vec<u8>),
 }
 
 fn key() -> impl Strategy<Value = Vec<u8>> {
-    // Few bytes, the last two of them at the end of their range: prefixes share much.
+    // Few byte values, the last two at the end of their range: prefixes share much.
     prop::collection::vec(prop::sample::select(vec![0_u8, b'a', b'b', 254, 255]), 0..4)
 }
 
 fn value() -> impl Strategy<Value = Vec<u8>> {
-    // Past 2 KiB a value is kept as a block of its own.
+    // Values above 2 KiB are stored as large ones.
     (any::<u8>(), prop_oneof![8 => 0_usize..200, 1 => 2_000_usize..3_000]).prop_map(|(byte, len)| vec![byte; len])
 }
 
@@ -156,8 +156,8 @@ proptest! {
 const THREADS: u64 = 4;
 const KEYS: u64 = 3_000;
 
-/// While one thread overwrites records, others pop them: a record is popped once, with the last value that it had. What the writer
-/// finds gone was popped as it last wrote it; what it finds there never is.
+/// While one thread overwrites records, others pop them: a record is popped once, with its last value. A record that
+/// the writer finds absent was popped with its last written value; one that it finds present was not popped.
 #[test]
 fn a_record_is_popped_once_with_its_last_value() {
     const FEW_KEYS: u64 = 8;
@@ -206,7 +206,7 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(bytes.try_into().unwrap())
 }
 
-/// Of all threads that make a value for a key at the same time one wins, and all get its value.
+/// Of all threads that make a value for a key concurrently one wins, and all get its value.
 #[test]
 fn all_threads_get_the_value_that_was_stored() {
     let tree = tree("lz4", 2);
@@ -231,7 +231,7 @@ fn all_threads_get_the_value_that_was_stored() {
     assert_eq!(tree.len() as u64, KEYS);
 }
 
-/// A record that is written after it was looked at is not removed for what it was.
+/// A record that is written after `keep` saw it is not removed on account of its old value.
 #[test]
 fn retain_removes_only_what_it_was_shown() {
     for _ in 0..20 {
@@ -247,7 +247,7 @@ fn retain_removes_only_what_it_was_shown() {
             });
             tree.retain(|_, value| value != b"old").unwrap();
         });
-        // Whatever was removed before its write came back with it.
+        // Every removed record was inserted again by its write.
         assert_eq!(tree.len() as u64, KEYS);
         assert!(records(&tree).iter().all(|(_, value)| value == b"new"));
     }

@@ -1,5 +1,5 @@
-//! Random operation sequences give the answers of a `BTreeMap`, whatever the codec, layout, landing buffer, sharding and
-//! dictionary.
+//! Random operation sequences give the results of a `BTreeMap`, whatever the codec, layout, landing buffer, sharding
+//! and dictionary.
 
 use crate::support::strategies::{configs, ops, settings, shapes};
 use leafpress::codec::{Codec, QplMode, QplPath};

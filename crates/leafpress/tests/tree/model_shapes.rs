@@ -1,4 +1,5 @@
-//! Every key shape under every layout: leaves of dense, scattered, nested, long and extreme keys split, merge and scan right.
+//! Every key shape under every layout: leaves of dense, scattered, nested, long and extreme keys split, merge and are
+//! scanned correctly.
 
 use crate::support::config::{Config, Dict};
 use crate::support::keys::KeyShape;
@@ -8,7 +9,7 @@ use leafpress::codec::Codec;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Grows and shrinks the tree by runs, with scans and point reads between.
+/// Grows and shrinks the tree by runs, with scans and point reads in between.
 fn growth() -> impl Strategy<Value = Vec<Op>> {
     vec(
         prop_oneof![

@@ -1,4 +1,5 @@
-//! Values that are replaced by values as long, as a compaction may do without pressing the leaf anew, among some that are not.
+//! Values that are replaced by values of the same length, which a compaction may do without recompressing the leaf,
+//! mixed with other changes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use leafpress::{Codec, Tree};
 
 const KEYS: u64 = 1500;
 
-/// Keys of one length, which are kept as numbers, and keys of several, which are not.
+/// Keys of one length, which are stored as numbers, or keys of several lengths, which are not.
 fn key(n: u64, packed: bool) -> Vec<u8> {
     if packed {
         n.to_be_bytes().to_vec()
@@ -16,7 +17,7 @@ fn key(n: u64, packed: bool) -> Vec<u8> {
     }
 }
 
-/// Most values of a key are of one length; some of these are empty, others blocks of their own, and now and then one is longer.
+/// Most values of a key have one length; some of these are empty, others large, and occasionally one is longer.
 fn value(n: u64, rng: &mut fastrand::Rng) -> Vec<u8> {
     let len = match n % 50 {
         0 => 0,
@@ -26,7 +27,7 @@ fn value(n: u64, rng: &mut fastrand::Rng) -> Vec<u8> {
     let longer = if rng.u8(..200) == 0 { rng.usize(..3000) } else { 0 };
     let byte = rng.u8(..);
     let mut bytes = vec![byte; len + longer];
-    // What is not all alike shrinks to another length than what was there.
+    // Random contents compress to another length than the old value.
     if rng.bool() {
         bytes.iter_mut().step_by(3).for_each(|byte| *byte = rng.u8(..));
     }

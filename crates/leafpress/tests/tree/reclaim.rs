@@ -1,4 +1,4 @@
-//! What was replaced or removed is freed, whoever was in the way.
+//! Replaced and removed nodes are freed, whatever thread blocked their reclamation.
 
 use std::sync::mpsc;
 use std::thread;
@@ -18,7 +18,7 @@ fn filled() -> Tree {
     tree
 }
 
-/// Has another thread hold a value of `tree` while `work` is done.
+/// Runs `work` while another thread holds a value of `tree`.
 fn with_a_value_held(tree: &Tree, work: impl FnOnce()) {
     thread::scope(|scope| {
         let (held, is_held) = mpsc::channel();
@@ -26,7 +26,7 @@ fn with_a_value_held(tree: &Tree, work: impl FnOnce()) {
         scope.spawn(move || {
             let seen = tree.get_with(&5u32.to_be_bytes(), |value| {
                 held.send(()).unwrap();
-                // Or the other end is gone, and the test has failed.
+                // An error means that the other end is gone, and the test has failed.
                 let _ = may_let_go.recv();
                 value == [5; 100]
             });
@@ -39,7 +39,7 @@ fn with_a_value_held(tree: &Tree, work: impl FnOnce()) {
 }
 
 #[test]
-fn what_was_cleared_under_a_reader_goes_when_the_reader_does() {
+fn leaves_cleared_during_a_read_are_freed_when_it_ends() {
     let tree = filled();
     let before = tree.stats().bytes_held;
     with_a_value_held(&tree, || {
@@ -47,12 +47,12 @@ fn what_was_cleared_under_a_reader_goes_when_the_reader_does() {
         let retired = tree.stats().retired_bytes;
         assert!(retired > 1_000_000, "{retired} of {before} bytes wait for the reader");
     });
-    // Nobody has asked for it but the reader's leaving.
+    // Only the end of the read has triggered the reclamation.
     assert_eq!(tree.stats().retired_bytes, 0);
 }
 
 #[test]
-fn what_was_replaced_by_several_under_a_reader_goes_when_the_reader_does() {
+fn leaves_replaced_by_several_during_a_read_are_freed_when_it_ends() {
     let tree = filled();
     with_a_value_held(&tree, || {
         thread::scope(|scope| {
@@ -82,10 +82,10 @@ fn what_waits_while_writes_go_on_is_bounded() {
             tree.insert(&n.to_be_bytes(), &[(n + round) as u8; 100]).unwrap();
         }
         let retired = tree.stats().retired_bytes;
-        // A round replaces some 30 MB. A background thread may stop in the way for a while.
+        // A round replaces some 30 MB. A background thread may block reclamation for a while.
         assert!(
             retired < 8 << 20,
-            "{retired} bytes wait, with nobody in the way for long"
+            "{retired} bytes wait, though no thread blocks reclamation for long"
         );
     }
 }

@@ -37,7 +37,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     vec(op, 1..50)
 }
 
-/// Keys of one length, or text of several.
+/// Keys of one length, or text of several lengths.
 fn key(text: bool, n: u16) -> Vec<u8> {
     match text {
         true => format!("{:03}{}", n, "/pool/main".repeat(usize::from(n % 5))).into_bytes(),
@@ -58,7 +58,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_range_is_counted_and_goes_and_nothing_else(
+    fn exactly_a_range_is_counted_and_removed(
         codec in prop_oneof![Just("lz4"), Just("zstd:1"), Just("none")],
         sub_pages in prop_oneof![3 => Just(0usize), 1 => Just(4)],
         shards in prop_oneof![3 => Just(1usize), 1 => Just(3)],
@@ -156,7 +156,7 @@ fn a_removed_range_gives_its_memory_back() {
 }
 
 #[test]
-fn writers_beside_a_removal_lose_nothing() {
+fn writers_during_a_removal_lose_nothing() {
     let tree = Tree::builder().leaf_bytes(1024).build().unwrap();
     std::thread::scope(|scope| {
         let writers = (0..2_u32).map(|thread| {
@@ -164,11 +164,11 @@ fn writers_beside_a_removal_lose_nothing() {
             scope.spawn(move || {
                 for round in 0..20_u32 {
                     for n in 0..500_u32 {
-                        // Keys of the range come and go; those beside it stay.
+                        // Keys of the range are inserted and removed; those outside stay.
                         tree.insert(&[b"a".as_slice(), &(n * 2 + thread).to_be_bytes()].concat(), &[7; 50])
                             .unwrap();
-                        let beside = [b"b".as_slice(), &(n * 2 + thread).to_be_bytes()].concat();
-                        tree.insert(&beside, &round.to_be_bytes()).unwrap();
+                        let outside = [b"b".as_slice(), &(n * 2 + thread).to_be_bytes()].concat();
+                        tree.insert(&outside, &round.to_be_bytes()).unwrap();
                     }
                 }
             })
@@ -186,7 +186,8 @@ fn writers_beside_a_removal_lose_nothing() {
     }
 }
 
-/// Keys of [`inner_nodes`]: enough leaves for three levels of inner nodes' worth of changes, and values of each kind.
+/// Number of keys of [`inner_nodes`]: enough leaves for changes in three levels of inner nodes, and values of each
+/// kind.
 const MANY: u32 = 24_000;
 
 fn long_value(n: u32) -> Vec<u8> {
@@ -194,7 +195,7 @@ fn long_value(n: u32) -> Vec<u8> {
     n.to_be_bytes().into_iter().cycle().take(len).collect()
 }
 
-/// A tree of thousands of leaves, hundreds of which have what landed on them, and the map that it is to be like.
+/// Returns a tree of thousands of leaves, hundreds of which have landing buffers, and the equivalent map.
 fn inner_nodes(landing: Option<usize>) -> (Tree, BTreeMap<Vec<u8>, Vec<u8>>) {
     let mut map: BTreeMap<_, _> = (0..MANY).map(|n| (n.to_be_bytes().to_vec(), long_value(n))).collect();
     let mut builder = Tree::builder().codec("none".parse().unwrap()).leaf_bytes(1 << 10);
@@ -216,7 +217,7 @@ fn inner_nodes(landing: Option<usize>) -> (Tree, BTreeMap<Vec<u8>, Vec<u8>>) {
     (tree, map)
 }
 
-/// Ends the readers, also where a check fails.
+/// Stops the readers when dropped, also if a check fails.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -228,9 +229,9 @@ impl Drop for Ends<'_> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Ranges over many leaves and inner nodes, while readers go over all.
+    /// Removes ranges over many leaves and inner nodes, while readers scan the tree.
     #[test]
-    fn ranges_of_many_leaves_go_beside_readers(
+    fn ranges_of_many_leaves_are_removed_during_reads(
         landing in prop_oneof![Just(None), Just(Some(4096))],
         ranges in vec((0..MANY, prop_oneof![2 => 1..500u32, 2 => 500..9000u32, 1 => Just(MANY)], any::<bool>()), 1..12),
     ) {
@@ -292,7 +293,7 @@ proptest! {
         let stats = tree.stats();
         assert_eq!(stats.user_bytes, map.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum::<u64>());
         assert_eq!(tree.len(), map.len());
-        // What is written anew where leaves were is found.
+        // Records that are inserted where leaves were removed are found.
         for n in (0..MANY).step_by(11) {
             tree.insert(&n.to_be_bytes(), b"anew").unwrap();
             map.insert(n.to_be_bytes().to_vec(), b"anew".to_vec());
@@ -316,7 +317,7 @@ fn writers_on_either_side_of_many_leaves_that_go_lose_nothing() {
                 scope.spawn(move || {
                     for round in 0..20_u32 {
                         for distance in 0..300 {
-                            // The nearest keys outside, in leaves to which the range falls, and some inside.
+                            // The nearest keys outside, in the leaves that take over the range, and some inside.
                             let (stays, comes_and_goes) = match side {
                                 0 => (from - 1 - distance, from + distance),
                                 _ => (to + distance, to - 1 - distance),
@@ -364,7 +365,7 @@ fn leaves_that_go_whole_are_not_decoded() {
         assert_eq!(removed.records, u64::from(to - from));
         let after = tree.stats();
         let decoded = after.engine.decompress_bytes_out - before.engine.decompress_bytes_out;
-        // Those of the range's ends, and of neighbours that these joined.
+        // The leaves at the ends of the range, and neighbours that these were merged with.
         let leaf_bytes = before.user_bytes / before.leaves;
         assert!(before.leaves > 50 && decoded < 8 * leaf_bytes, "{before:?} {after:?}");
         tree.validate().unwrap();

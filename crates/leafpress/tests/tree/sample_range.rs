@@ -1,4 +1,4 @@
-//! Records at random places of a range.
+//! Random samples of the records of a range.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use leafpress::Tree;
 
 fn tree(shards: usize, records: u32) -> Tree {
     let tree = Tree::builder().leaf_bytes(1024).shards(shards).build().unwrap();
-    // Out of order, so that leaves are of different sizes; and some have large landing buffers.
+    // Inserted out of order, so that leaves have different sizes; and some have large landing buffers.
     for n in 0..records {
         let n = n.wrapping_mul(7919) % records;
         tree.insert(&n.to_be_bytes(), &vec![n as u8; 10 + n as usize % 90])
@@ -15,7 +15,7 @@ fn tree(shards: usize, records: u32) -> Tree {
     tree
 }
 
-/// How often each of `parts` equal parts of the numbers from `from` to `to` came.
+/// Returns how often each of `parts` equal parts of the numbers from `from` to `to` was drawn.
 fn drawn(tree: &Tree, from: u32, to: u32, parts: u32, draws: usize) -> Vec<usize> {
     let mut counts = vec![0; parts as usize];
     let sampled = tree
@@ -47,7 +47,7 @@ fn all_parts_of_a_range_come_about_as_often() {
 }
 
 #[test]
-fn a_seed_says_which_and_another_says_others() {
+fn a_seed_determines_the_sample() {
     let tree = tree(1, 5000);
     let sample = |seed| tree.sample_range(.., 50, seed).unwrap();
     assert_eq!(sample(1), sample(1));
@@ -55,7 +55,7 @@ fn a_seed_says_which_and_another_says_others() {
 }
 
 #[test]
-fn what_is_gone_or_just_came_is_not_missed() {
+fn concurrent_removals_and_insertions_do_not_disturb_samples() {
     let tree = tree(1, 20_000);
     for n in 0..20_000_u32 {
         if n % 10 > 0 {

@@ -1,10 +1,10 @@
-//! A scan from the back gets past a frame that is by itself as much as a batch may hold.
+//! A reverse scan continues past a single frame that fills a whole batch.
 
 use leafpress::codec::Codec;
 use leafpress::tree::DictionaryChoice;
 use leafpress::{Layout, Tree};
 
-/// The keys of the tree from the back.
+/// Returns the keys of the tree in descending order.
 fn backwards(tree: &Tree) -> Vec<Vec<u8>> {
     tree.range(..).rev().map(|record| record.unwrap().0).collect()
 }

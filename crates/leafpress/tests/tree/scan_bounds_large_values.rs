@@ -1,4 +1,4 @@
-//! A scan reads its large values a few at a time, wherever they stand.
+//! A scan reads its large values a few at a time, wherever they are stored.
 
 use leafpress::tree::DictionaryChoice;
 use leafpress::{Codec, Layout, Tree};
@@ -6,7 +6,7 @@ use leafpress::{Codec, Layout, Tree};
 const VALUE_BYTES: usize = 1 << 20;
 const VALUES: u8 = 40;
 
-/// Bytes of large values that the first record of a scan took, from the front and from the back.
+/// Returns the bytes of large values that were read for the first record of a scan, from the front and from the back.
 fn read_for_one_record(tree: &Tree) -> [u64; 2] {
     let read = || tree.stats().engine.decompress_bytes_out;
     [true, false].map(|front| {
@@ -18,7 +18,7 @@ fn read_for_one_record(tree: &Tree) -> [u64; 2] {
     })
 }
 
-/// Every record, seen from both ends in turn.
+/// Compares every record, from both ends in turn.
 fn check_scan(tree: &Tree) {
     let mut range = tree.range(..);
     for n in 0..VALUES / 2 {

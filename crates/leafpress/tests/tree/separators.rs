@@ -1,10 +1,11 @@
-//! The way down to a leaf finds every key, whatever its separators look like: common prefixes of every length, separators that are
-//! equal in their first eight bytes, keys shorter than what others have in common, nodes with as many children as fit.
+//! The descent to a leaf finds every key, whatever its separators: common prefixes of every length, separators that are
+//! equal in their first eight bytes, keys shorter than the common prefix of others, nodes with the maximum number of
+//! children.
 
 use leafpress::tree::DictionaryChoice;
 use leafpress::{Codec, Tree};
 
-/// Leaves of a few records and three levels, of these keys in this order.
+/// Builds a tree of small leaves with three levels from these keys, inserted in this order.
 fn tree_of(keys: &[Vec<u8>]) -> Tree {
     let tree = Tree::builder()
         .codec(Codec::None)
@@ -20,7 +21,7 @@ fn tree_of(keys: &[Vec<u8>]) -> Tree {
     tree
 }
 
-/// Gets, absent neighbours and scans from every key on.
+/// Checks gets, absent neighbours and scans from every key on.
 fn check(mut keys: Vec<Vec<u8>>) {
     let tree = tree_of(&keys);
     keys.sort();
@@ -40,7 +41,7 @@ fn check(mut keys: Vec<Vec<u8>>) {
     }
 }
 
-/// The numbers below `count` in an order that visits all of them, far apart.
+/// Returns the numbers below `count` in an order with large distances.
 fn scattered(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |index| index * 7919 % count)
 }

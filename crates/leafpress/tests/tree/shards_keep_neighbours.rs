@@ -1,11 +1,12 @@
-//! Shards by hash keep neighbouring keys together, so that a tree of many shards holds about what a tree of one does.
+//! Shards by hash keep neighbouring keys together, so that a tree of many shards takes about the memory of a tree of
+//! one.
 
 use leafpress::tree::DictionaryChoice;
 use leafpress::{Codec, Tree};
 
 const RECORDS: u64 = 20_000;
 
-/// Records whose neighbours are alike: sixteen have one random text.
+/// Returns the bytes held for records whose neighbours are similar: sixteen have one random text.
 fn held(shards: usize, key: impl Fn(u64) -> Vec<u8>) -> u64 {
     let tree = Tree::builder()
         .codec(Codec::Zstd { level: 1 })
@@ -24,7 +25,7 @@ fn held(shards: usize, key: impl Fn(u64) -> Vec<u8>) -> u64 {
 
 fn alike(key: impl Fn(u64) -> Vec<u8>) {
     let (one, eight) = (held(1, &key), held(8, &key));
-    // Holes that nobody has closed yet are part of it. Without neighbours it would be several times as much.
+    // This includes holes that are not closed yet. Without neighbours it would be several times as much.
     assert!(eight < one + one / 6, "{eight} bytes in eight shards, {one} in one");
 }
 

@@ -1,4 +1,4 @@
-//! Trees with tables of shortcuts past their inner nodes: whatever changes, reads find what is there and nothing else.
+//! Trees with interpolation indexes: under all changes, reads find exactly the records that are present.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,12 +33,12 @@ fn dense(n: u64) -> Vec<u8> {
     (4 * n).to_be_bytes().to_vec()
 }
 
-/// Behind what all begin with.
+/// Ids after a common prefix.
 fn prefixed(n: u64) -> Vec<u8> {
     [b"a prefix of more than eight bytes, ".as_slice(), &dense(n)].concat()
 }
 
-/// Numbers from anywhere, with something behind them.
+/// Random numbers with a suffix.
 fn random(n: u64) -> Vec<u8> {
     let number = n
         .wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -47,7 +47,7 @@ fn random(n: u64) -> Vec<u8> {
     [&number.to_be_bytes()[..], &b"tail"[..(n % 5) as usize]].concat()
 }
 
-/// The same as numbers, different as keys: they end with zeros, or differ behind the eighth byte.
+/// Keys with equal numbers: they end with zeros, or differ after the eighth byte.
 fn alike(n: u64) -> Vec<u8> {
     let (number, kind) = (n / 6, n % 6);
     let number = (number * 512).to_be_bytes();
@@ -61,12 +61,12 @@ fn alike(n: u64) -> Vec<u8> {
     }
 }
 
-/// Ids with gaps as long as what is between them.
+/// Ids in runs, with gaps of the same length.
 fn clustered(n: u64) -> Vec<u8> {
     (4 * n + n / 1000 * 4000).to_be_bytes().to_vec()
 }
 
-/// Text, whose numbers are so close together in a few places that no table tells them apart.
+/// Text, whose numbers are clustered so densely in a few places that no table can distinguish them.
 fn text(n: u64) -> Vec<u8> {
     format!("user{n:08}").into_bytes()
 }
@@ -118,7 +118,7 @@ fn changes(shards: usize, key: fn(u64) -> Vec<u8>, seed: u64) {
             for n in gone.clone() {
                 assert_eq!(tree.remove(&key(n)).unwrap(), map.remove(&key(n)).is_some());
             }
-            // At once, before the table is made anew: leaves whose ranges have grown are replaced.
+            // Immediately, before the table is rebuilt: leaves whose ranges have grown are replaced.
             for n in gone.step_by(50) {
                 put(&mut map, n, round);
                 put(&mut map, n + 1, round);
@@ -131,7 +131,7 @@ fn changes(shards: usize, key: fn(u64) -> Vec<u8>, seed: u64) {
                 );
             }
         }
-        // The first and the last leaves go too.
+        // The first and the last leaves are removed too.
         for n in (0..100 * round).chain(RECORDS - 100 * round..RECORDS) {
             assert_eq!(tree.remove(&key(n)).unwrap(), map.remove(&key(n)).is_some());
         }
@@ -162,7 +162,7 @@ fn random_keys_are_found_through_every_change() {
 }
 
 #[test]
-fn keys_that_are_one_number_are_told_apart_through_every_change() {
+fn keys_with_equal_numbers_are_distinguished_through_every_change() {
     changes(1, alike, 5);
 }
 
@@ -177,7 +177,7 @@ fn text_is_found_through_every_change() {
 }
 
 #[test]
-fn a_table_goes_with_what_it_led_to_and_comes_again() {
+fn a_table_is_dropped_with_its_leaves_and_rebuilt() {
     let tree = builder().build().unwrap();
     for round in 0..3 {
         for n in 0..RECORDS {
@@ -202,7 +202,8 @@ fn a_table_goes_with_what_it_led_to_and_comes_again() {
     }
 }
 
-// Without the tree's own heap nothing is tidied, and without dictionaries there is no thread that could make tables.
+// Without the tree's own heap there is no defragmentation, and without dictionaries no upkeep task that could build
+// tables.
 #[cfg(feature = "node-heap")]
 #[test]
 fn a_growing_tree_has_a_table_without_being_asked() {
@@ -219,8 +220,8 @@ fn a_growing_tree_has_a_table_without_being_asked() {
     tree.validate().unwrap();
 }
 
-/// What is read through a table is never older than what its reader has seen, or has written itself, while leaves are replaced, split,
-/// merged and moved.
+/// A read through a table never returns a value older than one that its thread has seen or written, while leaves are
+/// replaced, split, merged and moved.
 #[test]
 fn no_read_goes_back_in_time() {
     let factor: f64 = std::env::var("LEAFPRESS_STRESS")
@@ -241,7 +242,8 @@ fn no_read_goes_back_in_time() {
                 scope.spawn(move || {
                     let mut rng = fastrand::Rng::with_seed(own);
                     for step in 1..=steps {
-                        // Some keys often, so that their leaves are replaced; others between them, so that leaves split and merge.
+                        // Some keys are written often, so that their leaves are replaced; others between them, so that
+                        // leaves split and merge.
                         let n = rng.u64(..if step % 2 == 0 { 200 } else { RECORDS }) / 2 * 2 + own;
                         tree.insert(&dense(n), &value(n, step)).unwrap();
                         let read = tree.get(&dense(n)).unwrap();

@@ -1,4 +1,4 @@
-//! Leaves are as warm as they are read, records as hot, and every answer stays right.
+//! Temperatures of leaves and records follow the reads, and all results stay correct.
 
 use std::time::{Duration, Instant};
 
@@ -64,7 +64,7 @@ fn read_most_are_warm(rule: TemperatureRule) {
     tree.settle().unwrap();
     let leaves = tree.stats().leaves;
     assert_eq!(tree.stats().cold_leaves, leaves);
-    // Neighbours by key.
+    // Neighbouring keys.
     let read: Vec<u64> = (0..200).map(|n| n * 17).collect();
     let until = Instant::now() + Duration::from_secs(600);
     loop {
@@ -101,7 +101,7 @@ fn what_is_not_read_is_cold_and_holds_less() {
 #[test]
 fn what_is_read_much_is_warm() {
     let tree = loaded("auto", 0);
-    // Neighbours, so whole leaves, and more of them than may be hot.
+    // Neighbouring keys, so whole leaves, and more of them than may be hot.
     let keys: Vec<_> = (0..5)
         .flat_map(|section| tree.prefix(&format!("/pool/main/section-{section:02}")))
         .map(|record| record.unwrap().0)
@@ -156,7 +156,7 @@ fn hot_records_are_those_of_the_tree() {
         if stats.get_hot_hits > 2000 && stats.hot_records >= 15 {
             break stats;
         }
-        // They are forgotten now and then, where the machine is busy with other things.
+        // Read counts are halved periodically, which matters on a busy machine.
         assert!(Instant::now() < until, "{stats:?}");
     };
     assert!(
@@ -193,7 +193,7 @@ fn hot_records_of_a_removed_range_go() {
         }
         assert!(Instant::now() < until, "{:?}", tree.stats());
     }
-    // All leaves but the first and the last lie within.
+    // All leaves but the first and the last lie within the range.
     let mut keys: Vec<_> = (0..RECORDS).map(key).collect();
     keys.sort_unstable();
     let (from, to) = (keys[1].clone(), keys[keys.len() - 1].clone());
@@ -222,12 +222,12 @@ fn an_idle_tree_has_no_hot_records_in_the_end() {
 }
 
 #[test]
-fn what_has_no_temperature_says_so() {
+fn options_without_temperature_are_rejected() {
     let auto = Codec::Auto { level: 3 };
     assert_eq!(auto, "auto".parse().unwrap());
     assert_eq!(auto.to_string(), "auto");
     assert_eq!("auto:zstd:9".parse::<Codec>().unwrap().to_string(), "auto:zstd:9");
-    // Who names the level that auto has anyway means it.
+    // Naming the default level of `auto` explicitly gives another codec value.
     assert_eq!(auto, "auto:zstd:3".parse().unwrap());
     for wrong in ["auto:", "auto:lz4", "auto:zstd:0", "auto:auto", "auto:zstd"] {
         assert!(wrong.parse::<Codec>().is_err(), "{wrong}");

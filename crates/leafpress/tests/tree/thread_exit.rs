@@ -1,4 +1,4 @@
-//! A tree is used as its threads end: from the destructors of their thread-local values.
+//! A tree is used by threads that are ending, from the destructors of their thread-local values.
 #![cfg(not(miri))]
 
 use std::cell::RefCell;
@@ -7,7 +7,7 @@ use std::thread;
 
 use leafpress::{Codec, Tree};
 
-/// Writes that a thread leaves to its end.
+/// Writes that a thread does when it ends.
 #[derive(Default)]
 struct WriteBehind(Option<(Arc<Tree>, u64)>);
 
@@ -23,7 +23,7 @@ impl Drop for WriteBehind {
                     assert!(new);
                     assert_eq!(value.unwrap(), key.repeat(12));
                 }
-                // A codec whose context for the thread is gone says so.
+                // A codec whose thread-local context is gone returns an error.
                 (put, read) => assert_ne!(tree.stats().engine_name, "none", "{put:?} {read:?}"),
             }
         }
@@ -46,7 +46,7 @@ fn a_thread_may_write_as_it_ends() {
     for n in 0..30 {
         let tree = Arc::clone(&tree);
         thread::spawn(move || {
-            // What is made first is destroyed last: when what the tree keeps for the thread has been destroyed.
+            // The value initialised first is destroyed last: after the tree's thread-local values.
             FIRST.with_borrow_mut(|first| first.0 = Some((Arc::clone(&tree), n * 2)));
             tree.insert(b"", b"value").unwrap();
             LAST.with_borrow_mut(|last| last.0 = Some((Arc::clone(&tree), n * 2 + 1)));

@@ -1,5 +1,5 @@
-//! Many threads on one tree: every value is whole and of its key, versions never go back, scans miss nothing that stays, and
-//! nothing is lost when the threads are done.
+//! Many threads on one tree: every value is whole and of its key, versions never decrease, scans miss no key that
+//! stays, and nothing is lost when the threads have ended.
 //!
 //! The amount of work is fixed, not the time. `LEAFPRESS_STRESS=10` does ten times as much.
 
@@ -138,7 +138,7 @@ fn scanner(tree: &Tree, seed: u64, running: &AtomicUsize) {
                 break;
             };
             let (key, bytes) = record.unwrap();
-            let n = *numbers.get(&key).expect("a key that nobody wrote");
+            let n = *numbers.get(&key).expect("a key that was written");
             version(n, &bytes);
             if from_back { back.push(key) } else { front.push(key) }
         }
@@ -260,7 +260,8 @@ fn background() {
     );
 }
 
-/// All threads race for the same few keys: each success of an insert is matched by one of a remove, but for the keys left.
+/// All threads race for the same few keys: each successful insert is matched by a remove, except for the remaining
+/// keys.
 #[test]
 fn successes_balance() {
     const THREADS: usize = 4;
@@ -298,7 +299,7 @@ fn successes_balance() {
     assert_eq!(tree.len(), tree.range(..).count());
 }
 
-/// `clear` among writers and scans: what is there is whole, and what is put after the last clear stays.
+/// `clear` concurrently with writers and scans: every record found is whole, and insertions after the last clear stay.
 #[test]
 fn clear_among_writers() {
     let tree = small(LZ4).landing_bytes(256).background_threads(1).build().unwrap();

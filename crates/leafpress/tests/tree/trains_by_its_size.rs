@@ -1,11 +1,11 @@
-//! When a dictionary is trained follows from the leaves a tree has, not from those it ever had.
+//! Training depends on the current number of leaves, not on the number of leaves ever created.
 
 use leafpress::{Codec, Tree};
 
 /// Leaves at which a tree is first trained.
 const FIRST_TRAINING_LEAVES: u64 = 16;
 
-/// Lengths are given: chosen ones follow the records, and the leaves' number with them.
+/// Lengths are given: chosen ones depend on the records, and would change the number of leaves.
 fn tree() -> Tree {
     Tree::builder()
         .codec(Codec::Lz4 { acceleration: 1 })
@@ -16,7 +16,7 @@ fn tree() -> Tree {
         .unwrap()
 }
 
-/// Puts records that have much in common, and with `kind` nothing with those of another.
+/// Inserts records that have much in common, but nothing with those of another `kind`.
 fn fill(tree: &Tree, records: u32, kind: &str) {
     for n in 0..records {
         let value = format!(
@@ -57,7 +57,7 @@ fn leaves_that_were_merged_away_do_not_count() {
 }
 
 #[test]
-fn a_tree_that_was_cleared_is_trained_anew() {
+fn a_tree_that_was_cleared_is_trained_again() {
     let tree = tree();
     fill(&tree, 6000, "the press holds ");
     let first = dictionary(&tree);
@@ -79,8 +79,8 @@ fn a_tree_that_was_cleared_is_trained_anew() {
     );
 }
 
-/// Records of some sentences out of many: the more of them a dictionary holds, the better.
-fn tell(tree: &Tree, records: std::ops::Range<u64>) {
+/// Inserts records of some sentences out of many: a larger dictionary, which holds more of them, is better.
+fn insert_sentences(tree: &Tree, records: std::ops::Range<u64>) {
     let sentence = |n: u64| {
         let mut rng = fastrand::Rng::with_seed(n % 600);
         std::iter::repeat_with(move || rng.alphanumeric()).take(30)
@@ -95,15 +95,15 @@ fn tell(tree: &Tree, records: std::ops::Range<u64>) {
 #[test]
 fn a_tree_that_settles_has_a_dictionary_of_its_size() {
     let tree = Tree::builder().codec(Codec::Zstd { level: 1 }).build().unwrap();
-    tell(&tree, 0..11_000);
+    insert_sentences(&tree, 0..11_000);
     tree.settle().unwrap();
     let (small, bytes) = (dictionary(&tree), tree.stats().dictionary_bytes);
-    tell(&tree, 11_000..24_000);
+    insert_sentences(&tree, 11_000..24_000);
     tree.settle().unwrap();
     let (large, more_bytes) = (dictionary(&tree), tree.stats().dictionary_bytes);
     assert_ne!(small, large, "a tree of {} leaves was not trained", tree.stats().leaves);
     assert!(more_bytes > bytes, "{more_bytes} bytes after {bytes}");
-    // What has not grown is not trained again.
+    // A tree that has not grown is not trained again.
     for _ in 0..3 {
         tree.settle().unwrap();
         assert_eq!(dictionary(&tree), large);

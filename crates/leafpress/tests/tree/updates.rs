@@ -1,4 +1,4 @@
-//! Reading and writing in one step: no thread's step is lost, whatever the tree does meanwhile.
+//! Atomic updates: no thread's update is lost, whatever the tree does meanwhile.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use leafpress::{Codec, Tree, TreeBuilder, TreeError};
 
 const THREADS: u64 = 4;
 
-/// A counter that is so many bytes long, all of which say what it is.
+/// Returns a counter of `len` bytes, all of which encode its value.
 fn counter(n: u64, len: usize) -> Vec<u8> {
     n.to_le_bytes().into_iter().cycle().take(len).collect()
 }
@@ -20,7 +20,8 @@ fn count(value: &[u8]) -> u64 {
     n
 }
 
-/// Threads increment a few counters, by both ways that there are, while their leaves are compacted and neighbours come and go.
+/// Threads increment a few counters, by both methods, while their leaves are compacted and neighbours are inserted and
+/// removed.
 fn counts_exactly(builder: TreeBuilder, len: usize, steps: u64) {
     let tree = builder.leaf_bytes(4096).build().unwrap();
     let stop = AtomicBool::new(false);
@@ -88,7 +89,7 @@ fn counters_that_many_threads_increment_reach_their_sum() {
 }
 
 #[test]
-fn each_of_many_who_swap_gets_another_value() {
+fn concurrent_swaps_return_distinct_values() {
     let tree = Tree::builder().build().unwrap();
     let seen: Vec<u64> = thread::scope(|scope| {
         let tree = &tree;
@@ -113,7 +114,7 @@ fn each_of_many_who_swap_gets_another_value() {
     let last = tree.get_with("key", count).unwrap();
     let mut all: Vec<u64> = seen.into_iter().chain(last).collect();
     all.sort_unstable();
-    // Every value that was put was handed out once, or is there.
+    // Every inserted value was returned once, or is present.
     let put = (0..THREADS * 500).filter(|n| n % 5 != 0);
     assert!(all.iter().copied().eq(put), "{all:?}");
 }
@@ -123,7 +124,7 @@ fn an_update_is_called_again_when_another_was_faster() {
     let tree = Tree::builder().build().unwrap();
     tree.insert("key", "0").unwrap();
     let calls = Cell::new(0);
-    // The closure may use the tree, no lock is held: what it is shown is out of date then.
+    // The closure may use the tree, since no lock is held: the value it was called with is then stale.
     let answer = tree.update_with("key", |old| {
         calls.set(calls.get() + 1);
         if calls.get() == 1 {
@@ -134,7 +135,7 @@ fn an_update_is_called_again_when_another_was_faster() {
     assert_eq!(answer.unwrap(), Update::Put(b"1+".to_vec()));
     assert_eq!(calls.get(), 2);
     assert_eq!(tree.get("key").unwrap().unwrap(), b"1+");
-    // The same where it goes, and where it comes.
+    // Likewise when the key is removed or inserted meanwhile.
     let answer = tree.update_with("key", |old| {
         if old.is_some() {
             tree.remove("key").unwrap();

@@ -1,4 +1,4 @@
-//! A tree that its caller tends.
+//! A tree with upkeep by the caller.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,11 +32,11 @@ fn filled(codec: &str, records: u32) -> Tree {
     tree
 }
 
-/// Tends until a training that was begun is over and nothing is left of it.
-fn tend_out(tree: &Tree) {
+/// Runs the upkeep until a running training and its consequences are complete.
+fn run_out(tree: &Tree) {
     let end = Instant::now() + Duration::from_secs(600);
     while tree.run_upkeep(Duration::from_micros(200)).unwrap() || tree.is_training() {
-        assert!(Instant::now() < end, "it does not end");
+        assert!(Instant::now() < end, "the upkeep does not end");
         if tree.is_training() {
             std::thread::sleep(Duration::from_micros(100));
         }
@@ -58,8 +58,8 @@ fn a_dictionary_is_trained_and_leaves_are_compressed_with_it() {
     for codec in ["lz4", "zstd:3"] {
         let tree = filled(codec, 30_000);
         let before = tree.stats();
-        assert_eq!(before.dictionary_id, 0, "nobody has tended it");
-        tend_out(&tree);
+        assert_eq!(before.dictionary_id, 0, "no upkeep was run");
+        run_out(&tree);
         let after = tree.stats();
         assert_ne!(after.dictionary_id, 0);
         assert!(
@@ -67,9 +67,9 @@ fn a_dictionary_is_trained_and_leaves_are_compressed_with_it() {
             "{codec}: {before:?} {after:?}"
         );
         check(&tree, 30_000);
-        // One that is asked for is no better.
+        // A requested training finds nothing better.
         assert!(tree.request_training());
-        tend_out(&tree);
+        run_out(&tree);
         check(&tree, 30_000);
         assert!(!tree.run_upkeep(Duration::from_secs(1)).unwrap());
     }
@@ -87,9 +87,9 @@ fn settling_does_all_that_is_due() {
 }
 
 #[test]
-fn what_landed_is_compacted_when_writers_are_calm() {
+fn landing_buffers_are_compacted_when_writers_are_idle() {
     let tree = filled("lz4", 20_000);
-    tend_out(&tree);
+    run_out(&tree);
     for n in (0..20_000).step_by(20) {
         let (key, value) = record(n);
         tree.insert(&key, &value).unwrap();
@@ -99,14 +99,14 @@ fn what_landed_is_compacted_when_writers_are_calm() {
     while tree.stats().landing_buffers > 0 {
         assert!(Instant::now() < end, "{:?}", tree.stats());
         std::thread::sleep(Duration::from_millis(20));
-        tend_out(&tree);
+        run_out(&tree);
     }
     check(&tree, 20_000);
 }
 
 #[test]
 fn a_training_that_runs_does_not_hold_up_the_end() {
-    // A busy machine may hold up any one drop; a drop that waits for the training is slow each time.
+    // On a busy machine any single drop may be delayed; a drop that waits for the training is slow each time.
     let mut took = Vec::new();
     while took.iter().all(|drop| *drop >= Duration::from_millis(500)) {
         assert!(took.len() < 10, "{took:?}");
@@ -151,10 +151,10 @@ fn what_cannot_be_tended_in_steps_is_refused() {
     assert!(!tree.request_training());
     let plain = Tree::builder().codec(Codec::None).build().unwrap();
     assert!(!plain.request_training());
-    assert!(!plain.run_upkeep(Duration::MAX).unwrap(), "its threads tend it");
+    assert!(!plain.run_upkeep(Duration::MAX).unwrap(), "its upkeep runs on threads");
 }
 
-/// Panics on the thread of a training, while it is told to.
+/// An engine that panics on the training's thread while enabled.
 #[derive(Debug, Default)]
 struct PanicsInTraining {
     engine: RunLength,
@@ -189,7 +189,7 @@ impl Engine for PanicsInTraining {
 }
 
 #[test]
-fn a_training_that_panics_is_told_of_and_the_tree_works_on() {
+fn a_panic_in_training_is_reported_and_the_tree_stays_usable() {
     let engine = Arc::new(PanicsInTraining::default());
     engine.panics.store(true, Ordering::SeqCst);
     let builder = Tree::builder().engine(engine.clone()).upkeep(Upkeep::Caller);
@@ -198,20 +198,20 @@ fn a_training_that_panics_is_told_of_and_the_tree_works_on() {
         let (key, value) = record(n);
         tree.insert(&key, &value).unwrap();
     }
-    tend_out(&tree);
+    run_out(&tree);
     assert_eq!(tree.stats().bg_panics, 1);
     let limits = tree.stats().limits_reason;
     check(&tree, 5000);
     engine.panics.store(false, Ordering::SeqCst);
     assert!(tree.request_training());
-    tend_out(&tree);
+    run_out(&tree);
     assert_eq!(tree.stats().bg_panics, 1);
     assert_ne!(tree.stats().limits_reason, limits, "lengths were tried");
     check(&tree, 5000);
 }
 
 #[test]
-fn an_error_of_a_step_is_told_and_what_else_is_due_is_done() {
+fn an_error_of_a_step_is_returned_and_other_due_work_is_done() {
     let engine = Arc::new(RunLength::default());
     let builder = Tree::builder().engine(engine.clone()).upkeep(Upkeep::Caller);
     let tree = builder.build().unwrap();
@@ -236,14 +236,14 @@ fn an_error_of_a_step_is_told_and_what_else_is_due_is_done() {
     }
     assert!(errors > 0);
     engine.faults.clear();
-    tend_out(&tree);
+    run_out(&tree);
     check(&tree, 5000);
 }
 
 #[test]
-fn what_is_held_is_told_without_a_visit_of_all_leaves() {
+fn bytes_held_is_returned_without_a_visit_of_all_leaves() {
     let tree = filled("lz4", 5000);
     assert_eq!(tree.bytes_held(), tree.stats().bytes_held);
-    tend_out(&tree);
+    run_out(&tree);
     assert_eq!(tree.bytes_held(), tree.stats().bytes_held);
 }

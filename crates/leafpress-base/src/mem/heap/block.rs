@@ -1,28 +1,29 @@
-//! How long the blocks of a heap are, and where they begin.
+//! Sizes and alignment of a heap's blocks.
 
 use std::alloc::Layout;
 
 use crate::mem::LINE_BYTES;
 use crate::mem::mapping::page_bytes;
 
-/// Nodes from this size on, which only large values have, come from the system and go back to it.
+/// Nodes of at least this size, which only large values have, are mapped separately and unmapped when freed.
 pub(super) const SYSTEM_BYTES: usize = 128 << 10;
-/// To a multiple of this they are rounded there, on most machines.
+/// Granularity of mapping lengths for the estimate, the page size on most machines.
 const PAGE_BYTES: usize = 4096;
 
-/// Bytes in front of a block in use, in rlsf.
+/// Bytes of header before a block in use, in rlsf.
 const BLOCK_HEADER_BYTES: usize = rlsf::GRANULARITY / 2;
-/// The step of block sizes, a multiple of rlsf's.
+/// Granularity of block sizes, a multiple of rlsf's.
 const BLOCK_STEP_BYTES: usize = LINE_BYTES;
-/// What is left out at a region's start, for the first block, and so all others, to begin 16 bytes before a cache line.
+/// Bytes skipped at a region's start, so that the first block, and thus every block, starts 16 bytes before the end of
+/// a cache line.
 pub(super) const LEFT_OUT_BYTES: usize = LINE_BYTES - 2 * BLOCK_HEADER_BYTES;
 const _: () =
     assert!(BLOCK_STEP_BYTES.is_multiple_of(rlsf::GRANULARITY) && LEFT_OUT_BYTES.is_multiple_of(rlsf::GRANULARITY));
 
-/// Blocks up to 128 MiB, so that a region is one block at first; 32 sizes between powers of two.
+/// Blocks of up to 128 MiB, so that a region is initially one block; 32 size classes between powers of two.
 pub(super) type Blocks = rlsf::Tlsf<'static, u32, u32, 22, 32>;
 
-/// Bytes that a block takes in its heap.
+/// Returns the bytes that a block takes in its heap.
 pub fn held_bytes(asked: usize) -> usize {
     let block = asked + BLOCK_HEADER_BYTES;
     if asked >= SYSTEM_BYTES {
@@ -32,17 +33,17 @@ pub fn held_bytes(asked: usize) -> usize {
     }
 }
 
-/// Bytes of the mapping of a large block: whole pages.
+/// Returns the length of the mapping of a large block: whole pages.
 pub(super) fn mapped_bytes(asked: usize) -> usize {
     held_bytes(asked).next_multiple_of(page_bytes())
 }
 
-/// Whether a block of this size is from a part, and not from the system.
+/// Returns whether a block of this size is allocated from a part, and not directly from the system.
 pub fn can_be_moved(bytes: usize) -> bool {
     bytes < SYSTEM_BYTES
 }
 
-/// What is asked for in place of so many bytes: all of the block.
+/// Returns the layout requested for `bytes`: the whole block that holds them.
 pub(super) fn layout(bytes: usize) -> Option<Layout> {
     let block = bytes
         .checked_add(BLOCK_HEADER_BYTES)?

@@ -1,23 +1,24 @@
-//! A part of a heap: its regions with their free blocks, and when pages of them go back to the system.
+//! A part of a heap: its regions with their free blocks, and the return of pages to the system.
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-// Not the tree's swapped primitives: no step that the model checker orders lies inside.
+// Uses the unchecked mutex: the model checker orders no step inside a part.
 use crate::sync::plain::{Mutex, MutexGuard};
 
 use crate::mem::heap::block::{Blocks, LEFT_OUT_BYTES, held_bytes, layout};
 use crate::mem::region::Region;
 use crate::mem::remote_free::RemoteFrees;
 
-/// The first regions; from then on each is as large as all before it.
+/// Size of the first regions; later ones are as large as all earlier ones together.
 const MIN_REGION_BYTES: usize = 256 << 10;
 const MAX_REGION_BYTES: usize = 64 << 20;
-/// A part that others allocate from returns pages when it uses less than one part in so many of its peak.
+/// A part that threads allocate from returns pages when it uses less than `1 / PEAK_FOR_USED` of its peak.
 const PEAK_FOR_USED: usize = 8;
-/// Or when it stayed below half of its peak while so many times the peak was allocated: what writers replace comes and goes by the
-/// hundred leaves, and a page that they are about to use again would be zeroed for them, after an interrupt of every thread.
+/// It also does when its use stayed below half of its peak while `PEAKS_ALLOCATED` times the peak was allocated:
+/// writers free and allocate hundreds of leaves at a time, and a page returned too early would be zeroed again, after
+/// an interrupt of every thread.
 const PEAKS_ALLOCATED: u64 = 2;
 
 /// A part of a heap, on cache lines of its own.
@@ -25,53 +26,53 @@ const PEAKS_ALLOCATED: u64 = 2;
 #[repr(align(128))]
 pub(super) struct Part {
     room: Mutex<Room>,
-    /// Blocks that threads freed which allocate from other parts.
+    /// Blocks freed by threads that allocate from other parts.
     pub(super) remote_frees: RemoteFrees,
-    /// Bytes that blocks used before and do not now. Stored under the lock.
+    /// Bytes that blocks used before and do not use now. Stored under the lock.
     pub(super) room_bytes: AtomicUsize,
 }
 
 #[derive(Default)]
 pub(super) struct Room {
-    /// The lists of free blocks, once there is a region: some kilobytes, which a part that was emptied need not hold. A vector, for
-    /// their allocation to be able to fail.
+    /// The free lists, once there is a region: some kilobytes, which an emptied part need not hold. They are in a
+    /// vector because their allocation must be able to fail.
     blocks: Vec<Blocks>,
     regions: Vec<Region>,
     /// Bytes of all regions.
     mapped: usize,
     /// Bytes of blocks in use.
     pub(super) used: usize,
-    /// The most that was in use since pages were last returned.
+    /// Maximum of `used` since pages were last returned.
     pub(super) peak: usize,
-    /// Before more than this is used, room is looked for in other parts.
+    /// Before `used` exceeds this, threads look for room in other parts.
     pub(super) limit: usize,
-    /// Bytes of all blocks there ever were.
+    /// Cumulative bytes of all allocations.
     pub(super) allocated: u64,
-    /// The same, when half of the peak was last in use.
+    /// Value of `allocated` when half of the peak was last in use.
     allocated_at_half: u64,
     #[cfg(leafpress_asan)]
     quarantine: crate::mem::poison::Quarantine,
 }
 
 impl Part {
-    /// The part's room, with what others have left behind freed.
+    /// Locks the part, and frees the blocks that other threads left on the list of remote frees.
     pub(super) fn lock(&self) -> Locked<'_> {
         let mut room = self.room.lock();
         for (block, asked) in self.remote_frees.take() {
-            // SAFETY: whoever left the block behind had it to free.
+            // SAFETY: the thread that put the block on the list owned it and gave it up.
             unsafe { room.free(block, asked) };
         }
         Locked { part: self, room }
     }
 
-    /// One region at a time, for others to get at the lock in between.
+    /// Returns pages of one region at a time, so that other threads can take the lock in between.
     pub(super) fn return_pages(&self) {
         let mut next = 0;
         loop {
             let mut room = self.lock();
             if next == 0 {
                 room.peak = room.used;
-                // What has gone back is not taken again while others have room.
+                // Threads prefer other parts to growing this one into returned pages again.
                 room.limit = room.used;
                 room.allocated_at_half = room.allocated;
             }
@@ -85,10 +86,11 @@ impl Part {
             let (Some(region), Some(blocks)) = (room.regions.get(next), room.blocks.first()) else {
                 return;
             };
-            // SAFETY: the region was handed over to `blocks` but for the same bytes, and the lock keeps its blocks as they are.
+            // SAFETY: the region was added to `blocks` without the same bytes at its start, and the lock prevents
+            // changes of its blocks.
             for block in unsafe { blocks.iter_blocks(region.behind(LEFT_OUT_BYTES)) } {
                 if !block.is_occupied() {
-                    // SAFETY: nobody uses a free block but the heap, which keeps its links in the first bytes.
+                    // SAFETY: only the heap uses a free block, and keeps its links in the first `GRANULARITY` bytes.
                     unsafe { region.return_pages(block.as_ptr(), rlsf::GRANULARITY) };
                 }
             }
@@ -96,7 +98,7 @@ impl Part {
         }
     }
 
-    /// One at a time, for others to get at the lock in between.
+    /// Handles one region at a time, so that other threads can take the lock in between.
     pub(super) fn make_huge_pages(&self) {
         let mut next = 0;
         loop {
@@ -109,12 +111,12 @@ impl Part {
         }
     }
 
-    /// Bytes of the lists of free blocks.
+    /// Returns the bytes of the free lists.
     pub(super) fn tables_bytes(&self) -> usize {
         self.lock().blocks.len() * size_of::<Blocks>()
     }
 
-    /// Resident bytes that no block uses. One region at a time, as above.
+    /// Returns the resident bytes that no block uses; locks for one region at a time.
     pub(super) fn free_bytes(&self) -> usize {
         let (mut resident, mut next) = (0, 0);
         loop {
@@ -128,7 +130,7 @@ impl Part {
     }
 }
 
-/// A part's room under its lock.
+/// A part's regions and blocks under its lock.
 pub(super) struct Locked<'p> {
     part: &'p Part,
     room: MutexGuard<'p, Room>,
@@ -175,19 +177,21 @@ impl Room {
         Some(block)
     }
 
-    /// Whether pages that were in use at the peak are not likely to be needed again soon.
+    /// Returns whether the pages in use at the peak are unlikely to be needed again soon.
     pub(super) fn has_left_its_peak(&self) -> bool {
         let allocated_since = self.allocated - self.allocated_at_half;
         self.used < self.peak / PEAK_FOR_USED
             || self.used < self.peak / 2 && allocated_since >= PEAKS_ALLOCATED * self.peak as u64
     }
 
+    /// Frees a block.
+    ///
     /// # Safety
-    /// `block` came from `allocate` of this room, for so many bytes, and is not used again.
+    /// `block` came from `allocate` of this part, for `asked` bytes, and is not used again.
     pub(super) unsafe fn free(&mut self, block: NonNull<u8>, asked: usize) {
         self.used -= held_bytes(asked);
         #[cfg(not(leafpress_asan))]
-        // SAFETY: as the caller promises.
+        // SAFETY: the block has at least `asked` bytes, which the caller does not use again.
         unsafe {
             self.take_back(block, asked);
         }
@@ -195,17 +199,19 @@ impl Room {
         {
             self.quarantine.add(block, asked);
             while let Some((block, asked)) = self.quarantine.overflow() {
-                // SAFETY: it was freed, as its caller promised, and only the quarantine had it since.
+                // SAFETY: the block was freed by its owner, and has been in the quarantine since.
                 unsafe { self.take_back(block, asked) };
             }
         }
     }
 
+    /// Returns a block to the free lists.
+    ///
     /// # Safety
-    /// As of `free`.
+    /// As for `free`.
     unsafe fn take_back(&mut self, block: NonNull<u8>, asked: usize) {
         if let (Some(blocks), Some(layout)) = (self.blocks.first_mut(), layout(asked)) {
-            // SAFETY: as the caller promises.
+            // SAFETY: the block came from `blocks`, with this layout, and the caller does not use it again.
             unsafe { blocks.deallocate(block, layout.align()) };
         }
     }
@@ -217,9 +223,9 @@ impl Room {
             self.blocks.push(Blocks::new());
         }
         let bytes = self.mapped.clamp(MIN_REGION_BYTES, MAX_REGION_BYTES);
-        debug_assert!(2 * asked <= bytes, "a list of sizes may be passed over");
+        debug_assert!(2 * asked <= bytes, "a size class could be skipped");
         let region = Region::map(bytes)?;
-        // SAFETY: the region is ours, unused, and unmapped only after the blocks are gone.
+        // SAFETY: the region is owned by this part, unused, and unmapped only after the blocks are dropped.
         unsafe {
             self.blocks
                 .first_mut()?

@@ -24,18 +24,18 @@ impl Filled {
     fn fill(&mut self) {
         while self.blocks.len() < BLOCKS {
             let (block, part) = self.heap.allocate(BLOCK_BYTES).unwrap();
-            // SAFETY: the block is as long.
+            // SAFETY: the block has `BLOCK_BYTES` bytes.
             unsafe { block.write_bytes(1, BLOCK_BYTES) };
             self.blocks.push((block, part));
         }
     }
 
-    /// Allocates and frees a block again and again, until pages go. Returns how often.
+    /// Allocates and frees a block repeatedly until pages are returned. Returns how often.
     fn churn(&self) -> usize {
         let resident = self.heap.free_bytes();
         for times in 1..=3 * BLOCKS {
             let (block, part) = self.heap.allocate(BLOCK_BYTES).unwrap();
-            // SAFETY: it was just allocated.
+            // SAFETY: the block was just allocated with this length and part.
             unsafe { self.heap.free(block, BLOCK_BYTES, part) };
             if self.heap.free_bytes() < resident / 2 {
                 return times;
@@ -46,7 +46,7 @@ impl Filled {
 
     fn free_all_but(&mut self, left: usize) {
         for (block, part) in self.blocks.drain(left..) {
-            // SAFETY: it is allocated, and taken out of the list.
+            // SAFETY: the block is allocated, and was removed from the list.
             unsafe { self.heap.free(block, BLOCK_BYTES, part) };
         }
     }
@@ -98,13 +98,13 @@ fn every_block_begins_sixteen_bytes_before_a_cache_line_and_is_counted_as_freed(
     for round in 0..20_000 {
         if blocks.len() > 300 || !blocks.is_empty() && rng.u8(..5) < 2 {
             let (block, bytes, part) = blocks.swap_remove(rng.usize(..blocks.len()));
-            // SAFETY: it is allocated, and taken out of the list.
+            // SAFETY: the block is allocated, and was removed from the list.
             unsafe { heap.free(block, bytes, part) };
             continue;
         }
         let bits = rng.u32(5..17);
         let bytes = match round % 8 {
-            // Around the size from which on blocks are the system's.
+            // Sizes around the threshold above which blocks are mapped separately.
             0 => SYSTEM_BYTES - rng.usize(..40),
             1 => SYSTEM_BYTES + rng.usize(..40),
             _ => rng.usize(1..=1 << bits),
@@ -114,19 +114,19 @@ fn every_block_begins_sixteen_bytes_before_a_cache_line_and_is_counted_as_freed(
         if part != MAPPED {
             assert_eq!(block.addr().get() % LINE_BYTES, LINE_BYTES - 16, "{bytes} bytes");
         }
-        // SAFETY: the block is as long.
+        // SAFETY: the block has `bytes` bytes.
         unsafe { block.write_bytes(1, bytes) };
         blocks.push((block, bytes, part));
     }
     for (block, bytes, part) in blocks {
-        // SAFETY: it is allocated, and the list goes.
+        // SAFETY: the block is allocated, and the list is dropped.
         unsafe { heap.free(block, bytes, part) };
     }
     let used: usize = heap.made_parts().map(|part| part.lock().used).sum();
     assert_eq!(used, 0);
 }
 
-/// The sanitizer ends the process that touches a freed block.
+/// The sanitizer aborts a process that accesses a freed block.
 #[cfg(leafpress_asan)]
 #[test]
 fn a_freed_block_that_is_read_is_found_out() {
@@ -135,10 +135,10 @@ fn a_freed_block_that_is_read_is_found_out() {
         let heap = Heap::default();
         let (block, part) = heap.allocate(200).unwrap();
         let own = allocate_from(if freed_by == "another" { part + 1 } else { part });
-        // SAFETY: it was just allocated.
+        // SAFETY: the block was just allocated with this length and part.
         unsafe { heap.free(block, 200, part) };
         allocate_from(own);
-        // SAFETY: none; the sanitizer is to see it.
+        // SAFETY: this is a deliberate use after free, which the sanitizer has to report.
         let byte = unsafe { block.add(100).read_volatile() };
         println!("was read: {byte}");
         return;

@@ -1,4 +1,4 @@
-//! The runtime by itself.
+//! Unit tests of the runtime.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::*;
 
-/// A value that a test waits for.
+/// A value that tests wait for.
 #[derive(Default)]
 struct Seen<T>(Mutex<T>, Condvar);
 
@@ -54,7 +54,7 @@ fn closure<F: FnMut() -> Next + Send + 'static>(work: F) -> Closure<F> {
     }
 }
 
-/// Runtimes of a test's own: others' tasks come and go in the process's.
+/// Creates a runtime for one test: the process's own has tasks of other tests too.
 fn own() -> &'static Runtime {
     Box::leak(Box::default())
 }
@@ -66,7 +66,7 @@ impl Runtime {
     }
 }
 
-/// Handles of a runtime that is not the process's.
+/// A handle of a runtime that is not the process's.
 struct Owned(std::mem::ManuallyDrop<TaskHandle>);
 
 impl Drop for Owned {
@@ -105,7 +105,7 @@ fn many_tasks_share_few_threads_which_end_with_the_last() {
     let state = runtime.state.lock();
     assert_eq!((state.tasks.len(), state.threads, state.handles.len()), (0, 0, 0));
     drop(state);
-    // It begins anew.
+    // The runtime starts again.
     let again = Arc::new(Seen::<bool>::default());
     let is_called = Arc::clone(&again);
     let _handle = runtime.start_own(
@@ -165,7 +165,7 @@ fn a_timer_calls_a_task_while_others_are_at_long_work() {
 
 #[test]
 fn a_wake_up_is_not_lost() {
-    // Of the process's runtime: a waker asks whose it is.
+    // Uses the process's runtime, since a waker checks its owner.
     let waker = Arc::new(Waker::default());
     let (due, done) = (Arc::new(AtomicU64::new(0)), Arc::new(Seen::<u64>::default()));
     let task = {
@@ -210,16 +210,16 @@ fn an_end_waits_for_the_work_that_is_done_and_not_for_its_own() {
     let own_handle = Arc::new(Mutex::new(None));
     let calls = Arc::new(AtomicUsize::new(0));
     let dropped = Arc::new(Seen::<bool>::default());
-    struct Tells(Arc<Seen<bool>>);
-    impl Drop for Tells {
+    struct SetOnDrop(Arc<Seen<bool>>);
+    impl Drop for SetOnDrop {
         fn drop(&mut self) {
             self.0.change(|dropped| *dropped = true);
         }
     }
-    let tells = Tells(Arc::clone(&dropped));
+    let set_on_drop = SetOnDrop(Arc::clone(&dropped));
     let (handle, counted) = (Arc::clone(&own_handle), Arc::clone(&calls));
     let work = move || {
-        let _ = &tells;
+        let _ = &set_on_drop;
         counted.fetch_add(1, Ordering::SeqCst);
         match handle.lock().unwrap().take() {
             Some::<Owned>(handle) => drop(handle),
@@ -235,20 +235,20 @@ fn an_end_waits_for_the_work_that_is_done_and_not_for_its_own() {
 }
 
 #[test]
-fn a_task_that_only_panics_ends_and_says_why() {
+fn a_task_that_only_panics_ends_with_a_reason() {
     let panics_then_works = |panics: u32, until: u32, idles: bool| {
         let runtime = own();
         let (calls, done) = (Arc::new(AtomicU64::new(0)), Arc::new(Seen::<bool>::default()));
-        struct Tells(Arc<Seen<bool>>);
-        impl Drop for Tells {
+        struct SetOnDrop(Arc<Seen<bool>>);
+        impl Drop for SetOnDrop {
             fn drop(&mut self) {
                 self.0.change(|done| *done = true);
             }
         }
-        let (counted, tells) = (Arc::clone(&calls), Tells(Arc::clone(&done)));
+        let (counted, set_on_drop) = (Arc::clone(&calls), SetOnDrop(Arc::clone(&done)));
         let (mut works, mut is_idle) = (0, false);
         let task = closure(move || {
-            let _ = &tells;
+            let _ = &set_on_drop;
             if idles {
                 is_idle = !is_idle;
                 if is_idle {
@@ -289,7 +289,7 @@ fn timers_are_rounded_up_however_long_the_process_runs() {
         (Duration::from_micros(1), GRID),
         (GRID, GRID),
         (GRID + Duration::from_nanos(1), 2 * GRID),
-        // Multiples of the grid past 32 bits.
+        // Multiples of the grid beyond 32 bits.
         (
             Duration::from_secs(2 << 30) + Duration::from_micros(1),
             Duration::from_secs(2 << 30) + GRID,
@@ -297,7 +297,7 @@ fn timers_are_rounded_up_however_long_the_process_runs() {
     ] {
         assert_eq!(state.rounded(start + past, wait), Some(start + rounded), "{past:?}");
     }
-    // Short waits are as long as they were asked to be.
+    // Short waits are not rounded.
     let soon = start + Duration::from_micros(1);
     assert_eq!(state.rounded(soon, Duration::from_millis(1)), Some(soon));
 }

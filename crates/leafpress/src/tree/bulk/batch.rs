@@ -1,4 +1,4 @@
-//! Records of a run, copied back to back.
+//! Batches: records of a run, copied back to back.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use crate::tree::compact::compress::Settings;
 use crate::tree::error::TreeError;
 use crate::tree::node::layout::MAX_RECORDS;
 
-/// Values of their own fill no leaf: a batch that is so many times as large as it should be is full all the same.
+/// Large values fill no leaf: a batch of this multiple of its target size counts as full regardless.
 const MAX_BATCHES: usize = 4;
 
-/// Where a record ends; it starts where the one before it does.
+/// Where a record ends; it starts where the previous one ends.
 #[derive(Clone, Copy)]
 struct Ends {
     key: usize,
@@ -21,7 +21,7 @@ struct Ends {
 pub(super) struct Batch {
     bytes: Vec<u8>,
     ends: Vec<Ends>,
-    /// What the records fill of the last leaf.
+    /// How full the last leaf is.
     last_leaf: Fill,
 }
 
@@ -33,7 +33,7 @@ struct Fill {
 }
 
 impl Fill {
-    /// Adds a record with so many bytes in the leaf if it fits, as it does into an empty leaf. Returns whether it did.
+    /// Adds a record that takes `bytes` in the leaf if it fits, as it does into an empty leaf. Returns whether it did.
     fn add(&mut self, bytes: usize, settings: &Settings) -> bool {
         let fits = self.records == 0 || (self.bytes + bytes <= settings.leaf_bytes && self.records < MAX_RECORDS);
         if fits {
@@ -44,7 +44,7 @@ impl Fill {
     }
 }
 
-/// Bytes that a record takes of a leaf's.
+/// Returns the bytes that a record takes in a leaf.
 fn bytes_in_leaf(key: &[u8], value: &[u8], settings: &Settings) -> usize {
     key.len()
         + if value.len() > settings.inline_value_bytes {
@@ -55,8 +55,7 @@ fn bytes_in_leaf(key: &[u8], value: &[u8], settings: &Settings) -> usize {
 }
 
 impl Batch {
-    /// Makes room for about so many bytes of records, if there is memory for them: a batch that grows by itself is
-    /// copied as it grows.
+    /// Reserves room for about `bytes` of records, if there is memory for them, to avoid copies as the batch grows.
     pub(super) fn reserve(&mut self, bytes: usize) {
         let _ = self.bytes.try_reserve_exact(bytes);
     }
@@ -65,17 +64,17 @@ impl Batch {
         self.ends.is_empty()
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Bytes of the records' keys and values.
+    /// Returns the bytes of the records' keys and values.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The same of some of the records.
+    /// Returns the bytes of the keys and values of some of the records.
     pub(super) fn bytes_of(&self, range: Range<usize>) -> usize {
         match range.end.checked_sub(1) {
             Some(last) if !range.is_empty() => self.ends[last].value - self.start(range.start),
@@ -90,18 +89,18 @@ impl Batch {
         }
     }
 
-    /// Whether so many bytes are in the batch, and its records fill their leaves, so that the next one would begin
-    /// another.
+    /// Returns whether the batch holds at least `bytes` and its records fill their leaves, so that the next one would
+    /// begin another leaf.
     pub(super) fn is_full_before(&self, key: &[u8], value: &[u8], bytes: usize, settings: &Settings) -> bool {
         let mut last_leaf = self.last_leaf;
         self.bytes() >= bytes
             && (!last_leaf.add(bytes_in_leaf(key, value, settings), settings) || self.bytes() >= bytes * MAX_BATCHES)
     }
 
-    /// Takes a record, whose key is above those of all others.
+    /// Appends a record, whose key is above those of all others.
     ///
     /// # Errors
-    /// [`TreeError::OutOfMemory`]; the record is not taken.
+    /// [`TreeError::OutOfMemory`]; the record is not appended.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8], settings: &Settings) -> Result<(), TreeError> {
         let bytes = key.len() + value.len();
         let no_memory = |_| TreeError::OutOfMemory { bytes };
@@ -124,7 +123,7 @@ impl Batch {
         Ok(())
     }
 
-    /// The record's key and value.
+    /// Returns the record's key and value.
     pub(super) fn record(&self, index: usize) -> (&[u8], &[u8]) {
         let Ends { key, value } = self.ends[index];
         (&self.bytes[self.start(index)..key], &self.bytes[key..value])
@@ -143,7 +142,7 @@ impl Batch {
         })
     }
 
-    /// The first of the records from `from` on whose key is not below `key`.
+    /// Returns the first record from `from` on whose key is not below `key`.
     pub(super) fn first_from(&self, from: usize, key: &[u8]) -> usize {
         let (mut low, mut high) = (from, self.len());
         while low < high {
@@ -157,7 +156,7 @@ impl Batch {
         low
     }
 
-    /// Shares these records out to leaves, each as full as can be.
+    /// Divides these records into leaves, each as full as possible.
     pub(super) fn leaves<'a>(
         &'a self,
         range: Range<usize>,
@@ -178,7 +177,7 @@ impl Batch {
         })
     }
 
-    /// Forgets the records and keeps the room.
+    /// Removes the records and keeps the allocation.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();

@@ -1,4 +1,5 @@
-//! Who puts batches into the tree: the thread that has the records, and others if the tree is to have some.
+//! The threads that put batches into the tree: the thread that provides the records, and helpers if the tree is
+//! configured to use some.
 
 use std::collections::VecDeque;
 
@@ -8,7 +9,7 @@ use crate::tree::inner::TreeInner;
 use leafpress_base::mem::room::TryGrow;
 use leafpress_base::sync::{Condvar, Mutex};
 
-/// A shard's batch that is to be put into the tree.
+/// A batch of a shard to be put into the tree.
 struct Job {
     shard: usize,
     batch: Batch,
@@ -19,20 +20,20 @@ struct Job {
 pub(super) struct Crew<'c> {
     core: &'c TreeInner,
     state: Mutex<State>,
-    /// A job was added, taken or done, or the crew is dismissed.
+    /// Notified when a job was added, taken or done, or the crew is dismissed.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
-    /// Threads, but for the one that has the records.
+    /// Number of helper threads.
     hands: usize,
     at_work: usize,
     dismissed: bool,
     new: u64,
     error: Option<TreeError>,
-    /// Batches that were put into the tree, for their room.
+    /// Batches that were put into the tree, kept for their allocations.
     spare: Vec<Batch>,
 }
 
@@ -45,31 +46,31 @@ impl<'c> Crew<'c> {
         }
     }
 
-    /// An empty batch.
+    /// Returns an empty batch.
     pub(super) fn spare(&self) -> Batch {
         self.state.lock().spare.pop().unwrap_or_default()
     }
 
-    /// Takes a batch whose records are not needed any more, for its room.
+    /// Takes back a batch whose records are not needed any more, for its allocation.
     pub(super) fn take_back(&self, mut batch: Batch) {
         batch.clear();
         let mut state = self.state.lock();
         if state.spare.len() <= state.hands {
-            // Without memory its room goes.
+            // If there is no memory for the list, the batch is freed.
             let _ = state.spare.try_push(batch);
         }
     }
 
-    /// How many keys were new of what was put into the tree since this was last asked.
+    /// Returns how many new keys were put into the tree since the last call.
     pub(super) fn take_new(&self) -> u64 {
         std::mem::take(&mut self.state.lock().new)
     }
 
-    /// Has the batch put into the tree: by the crew, or by the calling thread where the crew has as much waiting as it
-    /// has threads.
+    /// Puts the batch into the tree: by a helper, or by the calling thread if as many batches are waiting as there are
+    /// helpers.
     ///
     /// # Errors
-    /// As [`TreeInner::place`], for this batch or one before.
+    /// As [`TreeInner::place`], for this batch or an earlier one.
     pub(super) fn hand(&self, shard: usize, batch: Batch, least_bytes: usize) -> Result<(), TreeError> {
         let job = Job {
             shard,
@@ -90,7 +91,7 @@ impl<'c> Crew<'c> {
         self.state.lock().error.take().map_or(Ok(()), Err)
     }
 
-    /// Waits until every batch is in the tree, and helps.
+    /// Waits until every batch is in the tree, and takes part in the work.
     ///
     /// # Errors
     /// As [`TreeInner::place`], for one of them.
@@ -110,12 +111,12 @@ impl<'c> Crew<'c> {
         }
     }
 
-    /// There is a thread more that does [`Crew::work`].
+    /// Records that one more thread calls [`Crew::work`].
     pub(super) fn hired(&self) {
         self.state.lock().hands += 1;
     }
 
-    /// What each thread of the crew does, until it is dismissed.
+    /// The main loop of each helper, until the crew is dismissed.
     pub(super) fn work(&self) {
         let mut state = self.state.lock();
         loop {
@@ -133,7 +134,7 @@ impl<'c> Crew<'c> {
         }
     }
 
-    /// Puts a batch into the tree. It was counted as being worked at.
+    /// Puts a batch into the tree. It is already counted as in progress.
     fn place(&self, job: Job) {
         let _at_work = AtWork(self);
         let placed = self.core.place(job.shard, &job.batch, job.least_bytes);
@@ -146,7 +147,7 @@ impl<'c> Crew<'c> {
     }
 }
 
-/// A batch being worked at, until dropped, by a panic as well.
+/// A batch in progress, until dropped, also by a panic.
 struct AtWork<'a, 'c>(&'a Crew<'c>);
 
 impl Drop for AtWork<'_, '_> {
@@ -156,7 +157,8 @@ impl Drop for AtWork<'_, '_> {
     }
 }
 
-/// Dismisses the crew when dropped: by a panic in the caller's iterator too, for which its threads would wait else.
+/// Dismisses the crew when dropped, also by a panic in the caller's iterator, which would otherwise leave the helpers
+/// waiting for ever.
 pub(super) struct Dismissed<'a, 'c>(pub &'a Crew<'c>);
 
 impl Drop for Dismissed<'_, '_> {

@@ -17,8 +17,8 @@ use leafpress_base::mem::trim;
 use leafpress_codec::{Codec, EngineOptions};
 
 impl TreeInner {
-    /// Trains a dictionary from a run's beginning, if the tree has none and this is enough. Without memory for it the
-    /// tree does as well as it can.
+    /// Trains a dictionary from a run's beginning, if the tree has none and the records suffice. If there is no memory
+    /// for it, the tree continues without a dictionary.
     pub(super) fn train_ahead(&self, head: &[Batch]) {
         let bytes = head.iter().map(Batch::bytes).sum::<usize>();
         let leaves = bytes / self.settings.now().leaf_bytes;
@@ -32,7 +32,7 @@ impl TreeInner {
         trim::return_freed();
     }
 
-    /// One in `step` of the frames that the records would be cut into.
+    /// Returns one of every `step` frames that the records would be cut into.
     fn samples_of(&self, head: &[Batch], step: usize) -> Result<Ahead, TreeError> {
         let bytes = head.iter().map(Batch::bytes).sum::<usize>();
         let mut ahead = Ahead {
@@ -54,10 +54,10 @@ impl TreeInner {
         Ok(ahead)
     }
 
-    /// Calls `visit` with each frame's raw bytes. Records with large values, which are no part of a frame, are left
-    /// out.
+    /// Calls `visit` with each frame's raw bytes. Records with large values, which are not stored in frames, are
+    /// skipped.
     fn for_each_frame(&self, batch: &Batch, mut visit: impl FnMut(&[u8])) -> Result<(), TreeError> {
-        // What this engine compresses is the frame itself.
+        // This engine's output is the frame itself.
         let plain = Codec::None.open(&EngineOptions::default())?;
         let (mut buffers, arena) = (Buffers::default(), Bump::new());
         let mut compression = Compression {

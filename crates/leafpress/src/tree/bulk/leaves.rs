@@ -1,4 +1,4 @@
-//! A batch's records, compressed into leaves that nobody else sees yet.
+//! A batch's records, compressed into leaves that are not published yet.
 
 use std::ops::Range;
 
@@ -14,8 +14,8 @@ use crate::tree::thread_state::{Scratchpad, ThreadState};
 use leafpress_base::mem::room::{TryGrow, room_for};
 use leafpress_codec::Dictionary;
 
-/// Leaves of a run, the separators between them, and the large values that they point to. What is not published is
-/// freed.
+/// Leaves of a run, the separators between them, and the large values that they point to. Unpublished leaves and values
+/// are freed when dropped.
 pub(super) struct Built {
     pub leaves: Vec<NewLeaf>,
     pub separators: Vec<Vec<u8>>,
@@ -24,7 +24,7 @@ pub(super) struct Built {
 }
 
 impl Built {
-    /// Whether a leaf that is compressed now would have the same dictionary.
+    /// Returns whether a leaf compressed now would use the same dictionary.
     pub(super) fn has_current_dictionary(&self, core: &TreeInner) -> bool {
         std::ptr::eq(self.dictionary, current_dictionary(core))
     }
@@ -35,7 +35,7 @@ fn current_dictionary(core: &TreeInner) -> *const Dictionary {
 }
 
 impl TreeInner {
-    /// Compresses these records of a batch. The caller has a guard, which keeps the dictionary.
+    /// Compresses these records of a batch. The caller has a guard, which protects the dictionary.
     pub(super) fn build_leaves(
         &self,
         batch: &Batch,
@@ -73,7 +73,7 @@ impl TreeInner {
                     let value = if value.len() <= self.settings.inline_value_bytes() {
                         RecordValue::Inline(value)
                     } else {
-                        // As many as there are such values were made above.
+                        // The list holds one entry for each such value.
                         let Some(large) = next_large.next() else { break };
                         RecordValue::Large(large.large())
                     };

@@ -1,4 +1,4 @@
-//! Records as they come: whose run they belong to, and which shard's batch.
+//! The assignment of incoming records to runs and to the shards' batches.
 
 use crate::tree::bulk::batch::Batch;
 use crate::tree::bulk::crew::{Crew, Dismissed};
@@ -8,24 +8,24 @@ use leafpress_base::mem::room::{TryGrow, collected};
 
 /// Bytes of the batches of all shards together.
 const BATCHES_BYTES: usize = 8 << 20;
-/// A batch of more takes no less time for a byte, and a guard for longer.
+/// Maximum bytes of a batch: a larger one is no faster per byte, and holds a guard for longer.
 const MAX_BATCH_BYTES: usize = 512 << 10;
-/// Of a run in a tree that has no dictionary yet, so much is kept at most to train one from.
+/// Maximum bytes of a run's beginning that are kept to train a dictionary, in a tree that has none yet.
 const HEAD_BYTES: usize = 8 << 20;
 
-/// Which order records have to be in.
+/// The required order of the records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Their keys ascend; the tree is new.
+    /// Keys ascend; the tree is new.
     Ascending,
-    /// Any; where a key comes again, the later record counts.
+    /// Any order; if a key is repeated, the later record wins.
     Any,
 }
 
-/// Takes `records` into the tree, and returns how many of their keys are new.
+/// Loads `records` into the tree, and returns how many of their keys are new.
 ///
 /// # Errors
-/// As [`Loader::push`]. In a tree with one shard the records before the one that the error is about are in the tree.
+/// As [`Loader::push`]. In a tree with one shard the records before the one that the error concerns are in the tree.
 pub(crate) fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     core: &TreeInner,
     order: Order,
@@ -40,7 +40,7 @@ pub(crate) fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         let _dismissed = Dismissed(&crew);
         let mut wanted = core.load_threads - 1;
         let mut hire = || {
-            // Once, and fewer where the system has no more.
+            // Done once; fewer helpers are used if the system provides no more threads.
             for number in 0..std::mem::take(&mut wanted) {
                 let thread = std::thread::Builder::new().name(format!("leafpress-load-{number}"));
                 if thread.spawn_scoped(scope, || crew.work()).is_err() {
@@ -61,7 +61,7 @@ fn take_all<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     for (key, value) in records {
         if let Err(error) = loader.push(key.as_ref(), value.as_ref()) {
             if order == Order::Any {
-                // Those before it are to be in the tree; the first error is the one to be told.
+                // The records before the failed one are to be in the tree; the first error is the one returned.
                 let _ = loader.finish();
             }
             return Err(error);
@@ -70,26 +70,26 @@ fn take_all<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     loader.finish()
 }
 
-/// Takes records into the tree.
+/// Loads records into the tree.
 struct Loader<'l> {
     core: &'l TreeInner,
     order: Order,
     crew: &'l Crew<'l>,
-    /// Has the crew come.
+    /// Starts the helper threads.
     hire: &'l mut dyn FnMut(),
-    /// The run's first records, in batches as those of a shard, until there are enough. Never empty.
+    /// The run's first records, in batches like those of a shard, until there are enough. Never empty.
     head: Vec<Batch>,
-    /// Bytes in it, and bytes that are enough.
+    /// Bytes in `head`, and bytes that are enough.
     head_bytes: usize,
     enough_bytes: usize,
-    /// Whether they were: records go to their shard's batch.
+    /// Whether the run was long enough: records are routed to their shard's batch.
     is_long: bool,
-    /// A batch a shard.
+    /// One batch per shard.
     batches: Vec<Batch>,
     batch_bytes: usize,
     /// The run's last key, if there is a run.
     last: Option<Vec<u8>>,
-    /// The room of the last key of the run before.
+    /// Allocation of the previous run's last key.
     key_room: Vec<u8>,
     taken: usize,
     new: u64,
@@ -124,8 +124,8 @@ impl<'l> Loader<'l> {
     /// Takes a record.
     ///
     /// # Errors
-    /// [`TreeError::KeyTooLong`], [`TreeError::ValueTooLong`], [`TreeError::Unsorted`]: for this record. Others: for this one or
-    /// one before.
+    /// [`TreeError::KeyTooLong`], [`TreeError::ValueTooLong`], [`TreeError::Unsorted`]: for this record. Others: for
+    /// this one or an earlier one.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), TreeError> {
         if key.len() > MAX_KEY_BYTES {
             return Err(TreeError::KeyTooLong { len: key.len() });
@@ -177,7 +177,7 @@ impl<'l> Loader<'l> {
         };
     }
 
-    /// A run of fewer bytes is inserted record by record: it would leave a leaf with little in it.
+    /// Returns the size below which a run is inserted record by record: it would leave a nearly empty leaf.
     fn short_bytes(&self) -> usize {
         match self.order {
             Order::Ascending => 0,
@@ -185,7 +185,8 @@ impl<'l> Loader<'l> {
         }
     }
 
-    /// The same for what of a long run falls into the range of a leaf.
+    /// Returns the size below which the part of a long run that falls into one leaf's range is inserted record by
+    /// record.
     fn least_bytes(&self) -> usize {
         self.short_bytes() / 4
     }
@@ -205,7 +206,7 @@ impl<'l> Loader<'l> {
             self.go_long()?;
             return self.flush();
         }
-        // It is no longer than a batch.
+        // The head is no longer than a batch.
         let head = &mut self.head[0];
         let inserted = self.core.insert_each(head, 0..head.len());
         head.clear();
@@ -228,7 +229,7 @@ impl<'l> Loader<'l> {
         Ok(())
     }
 
-    /// The run is long: its first records go to their shards.
+    /// Switches to a long run: its first records are routed to their shards.
     fn go_long(&mut self) -> Result<(), TreeError> {
         if self.batches.is_empty() {
             self.batches.try_room(self.core.shards.len())?;
@@ -244,7 +245,7 @@ impl<'l> Loader<'l> {
         }
         for batch in head {
             if let [own] = self.batches.as_mut_slice() {
-                // The last one goes on to be filled.
+                // The last batch continues to be filled.
                 let full = std::mem::replace(own, batch);
                 if !full.is_empty() {
                     self.crew.hand(0, full, self.least_bytes())?;
@@ -259,7 +260,7 @@ impl<'l> Loader<'l> {
         Ok(())
     }
 
-    /// Adds a record to its shard's batch, which goes into the tree before if it is full.
+    /// Adds a record to its shard's batch; a full batch is first put into the tree.
     fn route(&mut self, key: &[u8], value: &[u8]) -> Result<(), TreeError> {
         let shard = self.core.shard_index(key);
         let settings = &self.core.settings.now();
@@ -270,21 +271,21 @@ impl<'l> Loader<'l> {
         self.batches[shard].push(key, value, settings)
     }
 
-    /// Has a shard's batch put into the tree, by the crew or here.
+    /// Puts a shard's batch into the tree, by a helper or directly.
     fn hand(&mut self, shard: usize) -> Result<(), TreeError> {
         let spare = self.spare();
         let batch = std::mem::replace(&mut self.batches[shard], spare);
         self.crew.hand(shard, batch, self.least_bytes())
     }
 
-    /// An empty batch with room.
+    /// Returns an empty batch with reserved room.
     fn spare(&self) -> Batch {
         let mut batch = self.crew.spare();
         batch.reserve(self.batch_bytes + self.core.settings.now().leaf_bytes);
         batch
     }
 
-    /// Has all that is left put into the tree, and waits for it.
+    /// Puts all remaining batches into the tree, and waits for them.
     fn flush(&mut self) -> Result<(), TreeError> {
         self.is_long = false;
         let mut first_error = None;

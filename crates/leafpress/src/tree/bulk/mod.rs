@@ -1,11 +1,12 @@
-//! Bulk loading: records that come in key order become leaves at once, without a landing buffer or a way down for each.
+//! Bulk loading: records that arrive in key order become leaves directly, without a landing buffer or a descent for
+//! each.
 //!
-//! A `loader` is handed one record after the other. As long as their keys ascend they are a run. Of a long run each
-//! shard's records are copied into a `batch`, whose records are compressed into full leaves (`leaves`), and these are
-//! put into the tree where the batch belongs (`place`), one change of structure for all of them. A run that is short,
-//! and records that fall between others which are there, are inserted one by one. Where the tree has no dictionary yet,
-//! the run's beginning waits until one is trained from it (`dictionary`). A tree may have threads for this (`crew`),
-//! which take over batches.
+//! A `loader` receives the records one by one. As long as their keys ascend they form a run. Of a long run each shard's
+//! records are copied into a `batch`, whose records are compressed into full leaves (`leaves`), and these are put into
+//! the tree where the batch belongs (`place`), with one change of structure for all of them. A short run, and records
+//! that fall between existing ones, are inserted one by one. Where the tree has no dictionary yet, the run's beginning
+//! is held back until one is trained from it (`dictionary`). A tree may use helper threads (`crew`), which process
+//! batches.
 
 mod batch;
 mod crew;
@@ -19,7 +20,7 @@ use crate::tree::bulk::loader::{Order, load};
 use crate::tree::error::TreeError;
 
 impl Tree {
-    /// A tree of `records`, whose keys ascend, with every option at its default: see
+    /// Builds a tree of `records`, whose keys ascend, with every option at its default: see
     /// [`TreeBuilder::from_sorted`](crate::tree::TreeBuilder::from_sorted).
     ///
     /// ```
@@ -36,13 +37,13 @@ impl Tree {
         Self::builder().from_sorted(records)
     }
 
-    /// Inserts or replaces each of `records`, and returns how many keys were new. Each is atomic for itself.
+    /// Inserts or replaces each of `records`, and returns how many keys were new. Each insertion is atomic on its own.
     ///
-    /// Records whose keys ascend are a run. A run that is long goes into leaves that are made of it at once, full ones,
-    /// where no other records are in between; this takes little more time than compressing the records does. Else each
-    /// is inserted by itself. Where a key comes twice, the later record counts. Records are kept for a while until
-    /// there are enough: others see them when this returns, or before. In a tree whose dictionary is yet to be trained,
-    /// it is trained from a long run's first 8 MiB before these are compressed. See
+    /// Records whose keys ascend form a run. A long run is compressed directly into full leaves, where no other records
+    /// are in between; this takes little more time than compressing the records. Other records are inserted one by one.
+    /// If a key is repeated, the later record wins. Records are collected until there are enough: other threads see
+    /// them when this returns, or before. In a tree whose dictionary is not trained yet, it is trained from a long
+    /// run's first 8 MiB before these are compressed. See
     /// [`TreeBuilder::load_threads`](crate::tree::TreeBuilder::load_threads).
     ///
     /// ```
@@ -53,9 +54,9 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// As [`Tree::insert`], for the first record that cannot be inserted. Those before it are. In a tree of several
-    /// shards, or with several threads, some of those behind it may be, if the error is [`TreeError::OutOfMemory`] or
-    /// [`TreeError::Codec`].
+    /// As [`Tree::insert`], for the first record that cannot be inserted. The records before it are inserted. In a tree
+    /// of several shards, or with several threads, some of the records after it may be too, if the error is
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`].
     pub fn extend<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         records: impl IntoIterator<Item = (K, V)>,
@@ -63,7 +64,7 @@ impl Tree {
         load(&self.core, Order::Any, records)
     }
 
-    /// Takes records whose keys ascend; the tree is new.
+    /// Loads records whose keys ascend into a new tree.
     pub(crate) fn load_ascending<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         records: impl IntoIterator<Item = (K, V)>,

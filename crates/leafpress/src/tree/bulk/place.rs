@@ -1,8 +1,8 @@
-//! New leaves, put into the tree where their records belong.
+//! Insertion of new leaves into the tree at the position of their records.
 //!
-//! The leaf whose range holds the first of the records is locked, and replaced by what of its records is before them,
-//! by the new leaves, and by what is behind them. The new leaves were compressed before that, so that the lock is held
-//! for a moment.
+//! The leaf whose range holds the first of the records is locked, and replaced by its own records before theirs, by the
+//! new leaves, and by its own records after theirs. The new leaves were compressed before, so that the lock is held
+//! only briefly.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ use crate::tree::write::{Locked, WritePath};
 use leafpress_base::mem::room::{TryGrow, collected, copied};
 use leafpress_codec::Scratch;
 
-/// A buffer for large values that grew past this is given back.
+/// A buffer for large values that grew past this size is freed.
 const MAX_KEPT_BLOCK_BYTES: usize = 1 << 20;
 
 /// Records of a batch that are all in one leaf's range.
@@ -36,18 +36,18 @@ struct Run<'r> {
     last: &'r [u8],
 }
 
-/// How an attempt to put new leaves into the tree ended.
+/// The result of an attempt to put new leaves into the tree.
 enum Placed {
     Done,
-    /// They are of an older dictionary, or of more than one leaf's range by now.
+    /// They have an older dictionary, or span more than one leaf's range by now.
     Outdated,
-    /// There are records between theirs.
+    /// The tree has records between theirs.
     Mixed,
 }
 
-/// What stays of a leaf that new ones are put into, and the separators to those.
+/// The parts of a leaf before and after inserted leaves, and the separators to those.
 #[derive(Default)]
-struct Beside {
+struct Remainder {
     before: BuiltLeaves,
     to_first: Option<Vec<u8>>,
     from_last: Option<Vec<u8>>,
@@ -56,12 +56,11 @@ struct Beside {
 }
 
 impl TreeInner {
-    /// Puts a batch's records, which belong to one shard, into the tree, and returns how many of their keys are new.
-    /// Where those that fall into a leaf's range have less than `least_bytes`, and the leaf is not empty, they are
-    /// inserted one by one.
+    /// Puts a batch's records, which belong to one shard, into the tree, and returns how many of their keys are new. If
+    /// those in one leaf's range have less than `least_bytes`, and the leaf is not empty, they are inserted one by one.
     ///
     /// # Errors
-    /// As [`TreeInner::write`], for the first record that is not put in; those before it are.
+    /// As [`TreeInner::write`], for the first record that is not inserted; the records before it are.
     pub(super) fn place(&self, shard: usize, batch: &Batch, least_bytes: usize) -> Result<u64, TreeError> {
         let mut new = 0;
         let mut from = 0;
@@ -87,7 +86,7 @@ impl TreeInner {
     }
 
     /// Puts those of the records from `from` on that are in the first one's leaf's range into leaves of their own.
-    /// Returns where they end, and how many there were, or nothing where they are to be inserted.
+    /// Returns where they end, and how many keys were new, or `None` if they are to be inserted one by one.
     fn place_run(
         &self,
         shard: usize,
@@ -131,14 +130,14 @@ impl TreeInner {
             match placed {
                 Ok(Placed::Done) => return Ok((to, Some((to - from) as u64))),
                 Ok(Placed::Outdated) => {}
-                // Whoever inserts them one by one finds out which of them it is that cannot be.
+                // Inserting them one by one determines which of them fails.
                 Ok(Placed::Mixed) | Err(_) => return Ok((to, None)),
             }
         }
     }
 }
 
-/// Whether some of the leaf's records are certain to be between the run's: its frames begin there. To be asked before
+/// Returns whether some of the leaf's records are certainly between the run's: its frames begin there. Checked before
 /// the run is compressed.
 fn is_mixed(leaf: Leaf<'_>, run: &Run<'_>) -> bool {
     if leaf.count() == 0 || leaf.has(HASHED) {
@@ -156,18 +155,19 @@ impl<'w> WritePath<'w> {
         put_bytes: usize,
         tools: &mut Scratchpad,
     ) -> Result<Placed, TreeError> {
-        let (locked, mut beside) = loop {
+        let (locked, mut remainder) = loop {
             let (leaf, _) = self.shard.descend(run.first, self.guard);
             let locked = Locked::lock(leaf);
             if leaf.header().obsolete.load(Ordering::Relaxed) {
                 continue;
             }
-            // Under the lock: whoever makes another dictionary current takes the locks of all leaves then.
+            // Checked under the lock: a thread that makes another dictionary current takes the locks of all leaves
+            // afterwards.
             if !built.has_current_dictionary(self.core) {
                 return Ok(Placed::Outdated);
             }
             match self.part(leaf, run, tools)? {
-                Some(beside) => break (locked, beside),
+                Some(remainder) => break (locked, remainder),
                 None => return Ok(Placed::Mixed),
             }
         };
@@ -183,14 +183,14 @@ impl<'w> WritePath<'w> {
             return Ok(Placed::Outdated);
         }
         let at = path.last().map_or(0, |(_, index)| *index);
-        let new = [&beside.before.leaves, &built.leaves, &beside.behind.leaves];
+        let new = [&remainder.before.leaves, &built.leaves, &remainder.behind.leaves];
         let children = collected(new.into_iter().flatten().map(|leaf| leaf.leaf().as_ptr()))?;
         let pieces = children.len();
-        let mut separators = std::mem::take(&mut beside.before.separators);
-        separators.try_extend(beside.to_first.take())?;
+        let mut separators = std::mem::take(&mut remainder.before.separators);
+        separators.try_extend(remainder.to_first.take())?;
         separators.try_extend(std::mem::take(&mut built.separators))?;
-        separators.try_extend(beside.from_last.take())?;
-        separators.try_extend(std::mem::take(&mut beside.behind.separators))?;
+        separators.try_extend(remainder.from_last.take())?;
+        separators.try_extend(std::mem::take(&mut remainder.behind.separators))?;
         let splice = Splice {
             from: at,
             to: at + 1,
@@ -199,13 +199,13 @@ impl<'w> WritePath<'w> {
         };
         self.shard
             .splice(&path, splice, &self.core.memory, self.guard, &structure)?;
-        beside.before.publish();
-        beside.behind.publish();
+        remainder.before.publish();
+        remainder.behind.publish();
         built.leaves.into_iter().for_each(NewLeaf::publish);
         built.larges.into_iter().for_each(NewLarge::publish);
         drop(structure);
         self.retire_leaf(leaf);
-        self.retire_large(&beside.dead);
+        self.retire_large(&remainder.dead);
         let records = run.range.len() as u64;
         for count in [Count::Puts, Count::Inserted, Count::BulkLoaded] {
             self.context.add(count, records);
@@ -217,30 +217,30 @@ impl<'w> WritePath<'w> {
         Ok(Placed::Done)
     }
 
-    /// What of the leaf's records is before the run and what behind it; nothing where one is within. The caller holds
-    /// the leaf's lock.
-    fn part(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Scratchpad) -> Result<Option<Beside>, TreeError> {
+    /// Splits the leaf's records into those before the run and those after it; returns `None` where one is within. The
+    /// caller holds the leaf's lock.
+    fn part(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Scratchpad) -> Result<Option<Remainder>, TreeError> {
         if leaf.landing_locked().is_some() {
             return self.part_records(leaf, run, tools);
         }
-        let mut beside = Beside::default();
+        let mut remainder = Remainder::default();
         if leaf.count() == 0 {
-            return Ok(Some(beside));
+            return Ok(Some(remainder));
         }
         let (least, greatest) = self.ends_of(leaf, &mut tools.scratch)?;
         if greatest.as_slice() < run.first {
-            beside.to_first = Some(separator(&greatest, run.first)?);
-            beside.before.leaves.try_push(self.copy_of(leaf)?)?;
+            remainder.to_first = Some(separator(&greatest, run.first)?);
+            remainder.before.leaves.try_push(self.copy_of(leaf)?)?;
         } else if run.last < least.as_slice() {
-            beside.from_last = Some(separator(run.last, &least)?);
-            beside.behind.leaves.try_push(self.copy_of(leaf)?)?;
+            remainder.from_last = Some(separator(run.last, &least)?);
+            remainder.behind.leaves.try_push(self.copy_of(leaf)?)?;
         } else {
             return self.part_records(leaf, run, tools);
         }
-        Ok(Some(beside))
+        Ok(Some(remainder))
     }
 
-    /// The leaf's least and greatest key. It has some, and nothing landed on it.
+    /// Returns the least and greatest key of the leaf, which has records and an empty landing buffer.
     fn ends_of(&self, leaf: Leaf<'w>, scratch: &mut Scratch) -> Result<(Vec<u8>, Vec<u8>), TreeError> {
         let sections = leaf.sections();
         if !leaf.has(FINGERPRINTS) {
@@ -266,10 +266,10 @@ impl<'w> WritePath<'w> {
         }
         let (mut least, greatest) = ends.ok_or_else(|| corrupt("a leaf without records"))?;
         if !hashed {
-            // It is the first frame's separator.
+            // The first key of a frame is its separator.
             least = leaf.first_key(&sections, 0)?;
         }
-        // Keys that were decoded wrong would lead others astray once they had become separators.
+        // A wrongly decoded key that became a separator would misdirect searches for others.
         let is_here = |key: &[u8]| self.shard.descend(key, self.guard).0 == leaf;
         if !is_here(&greatest) || (hashed && !is_here(&least)) {
             return Err(corrupt("a key outside its leaf's range"));
@@ -277,10 +277,15 @@ impl<'w> WritePath<'w> {
         Ok((least, greatest))
     }
 
-    /// As [`WritePath::part`], with what landed, and every record compressed again.
-    fn part_records(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Scratchpad) -> Result<Option<Beside>, TreeError> {
-        let mut beside = Beside::default();
-        let changes = landed_changes(leaf, &[], &mut beside.dead)?;
+    /// Like [`WritePath::part`], but includes the landing buffer and recompresses every record.
+    fn part_records(
+        &self,
+        leaf: Leaf<'w>,
+        run: &Run<'_>,
+        tools: &mut Scratchpad,
+    ) -> Result<Option<Remainder>, TreeError> {
+        let mut remainder = Remainder::default();
+        let changes = landed_changes(leaf, &[], &mut remainder.dead)?;
         let Scratchpad {
             scratch,
             buffers,
@@ -295,7 +300,7 @@ impl<'w> WritePath<'w> {
         };
         compaction.compression.begin();
         let records = compaction.merge_all(&leaf, &leaf.sections(), &changes)?;
-        beside.dead.try_extend(std::mem::take(&mut compaction.dead))?;
+        remainder.dead.try_extend(std::mem::take(&mut compaction.dead))?;
         let behind = records.partition_point(|record| record.key < run.first);
         if records.get(behind).is_some_and(|record| record.key <= run.last) {
             return Ok(None);
@@ -303,14 +308,14 @@ impl<'w> WritePath<'w> {
         let (before, behind) = records.split_at(behind);
         let compression = &mut compaction.compression;
         if let Some(greatest) = before.last() {
-            beside.to_first = Some(separator(greatest.key, run.first)?);
-            beside.before = compression.compress_all(copied(before)?, SplitHint::Within)?;
+            remainder.to_first = Some(separator(greatest.key, run.first)?);
+            remainder.before = compression.compress_all(copied(before)?, SplitHint::Within)?;
         }
         if let Some(least) = behind.first() {
-            beside.from_last = Some(separator(run.last, least.key)?);
+            remainder.from_last = Some(separator(run.last, least.key)?);
             compression.begin();
-            beside.behind = compression.compress_all(copied(behind)?, SplitHint::Within)?;
+            remainder.behind = compression.compress_all(copied(behind)?, SplitHint::Within)?;
         }
-        Ok(Some(beside))
+        Ok(Some(remainder))
     }
 }

@@ -1,7 +1,7 @@
-//! What is to be compressed: records, and the frames that are kept as they are.
+//! The input of compression: records, and frames that are kept unchanged.
 //!
-//! A [`LeafBuilder`] is the content of one leaf-to-be (or of several, when it has grown past a leaf): frames kept from a leaf as they
-//! are, and frames compressed anew. Nothing of it is published; dropping it undoes it.
+//! A [`LeafBuilder`] is the content of one future leaf (or of several, when it has grown past a leaf): frames kept
+//! unchanged from a leaf, and newly compressed frames. Nothing of it is published; dropping it discards it.
 
 use std::ops::Range;
 
@@ -24,11 +24,11 @@ pub(crate) struct Record<'b> {
     pub mark: u8,
 }
 
-/// Its value.
+/// The value of a record.
 #[derive(Clone, Copy)]
 pub(crate) enum RecordValue<'b> {
     Inline(&'b [u8]),
-    /// A block that is the record's frame already; only in builders of one-record frames.
+    /// A compressed block that is the record's whole frame; only in builders of one-record frames.
     Compressed {
         block: &'b [u8],
         raw_len: usize,
@@ -45,16 +45,16 @@ impl Record<'_> {
         }
     }
 
-    /// User bytes that its frame holds.
+    /// Returns the user bytes that its frame holds.
     pub(crate) fn inline_bytes(&self) -> usize {
         self.key.len() + self.value_len()
     }
 }
 
-/// A part of a leaf builder: one frame, or a run of them.
+/// A part of a leaf builder: one frame, or a sequence of them.
 #[derive(Clone, Copy)]
 pub(crate) enum Part<'b> {
-    /// Frames `from..to` of a leaf, as they are.
+    /// Frames `from..to` of a leaf, unchanged.
     Kept { leaf: Leaf<'b>, from: usize, to: usize },
     /// One frame, compressed from the builder's records `from..to` into its blocks at `start..end`.
     Compressed {
@@ -67,7 +67,7 @@ pub(crate) enum Part<'b> {
 }
 
 impl<'b> Part<'b> {
-    /// The part's records, numbered within its leaf or its builder.
+    /// Returns the part's records, numbered within its leaf or its builder.
     pub(crate) fn slots(&self) -> Range<usize> {
         match self {
             Part::Kept { leaf, from, to } if leaf.has(SINGLE) => *from..*to,
@@ -79,7 +79,7 @@ impl<'b> Part<'b> {
         }
     }
 
-    /// Its frames, each a part.
+    /// Returns its frames, each as a part.
     pub(crate) fn single_frames(self) -> impl Iterator<Item = Part<'b>> {
         let frames = match self {
             Part::Kept { from, to, .. } => from..to,
@@ -96,27 +96,27 @@ impl<'b> Part<'b> {
     }
 }
 
-/// How a leaf builder's keys are kept.
+/// How a leaf builder's keys are stored.
 #[derive(Clone)]
 pub(crate) enum Form<'b> {
     Packed { key_len: usize, prefix: &'b [u8] },
     Fingerprints { prefix: &'b [u8], hashed: bool },
 }
 
-/// The content of leaves to be.
+/// The content of future leaves.
 pub(crate) struct LeafBuilder<'b> {
     pub form: Form<'b>,
     pub parts: Vec<Part<'b>>,
     pub records: Vec<Record<'b>>,
     /// User bytes in the frames.
     pub inline_bytes: usize,
-    /// The leaf whose keys these are, one for one, when no key came or went.
+    /// The leaf that has exactly these keys, when no key was added or removed.
     pub same_keys: Option<Leaf<'b>>,
 }
 
-/// `bytes` copied into the arena.
+/// Copies `bytes` into the arena.
 pub(crate) fn keep<'b>(arena: &'b Bump, bytes: &[u8]) -> Result<&'b [u8], TreeError> {
-    // An arena that has nothing yet would write to what all such arenas have in common, of all threads.
+    // An empty arena would access static memory that all empty arenas of all threads share.
     if bytes.is_empty() {
         return Ok(&[]);
     }
@@ -126,7 +126,7 @@ pub(crate) fn keep<'b>(arena: &'b Bump, bytes: &[u8]) -> Result<&'b [u8], TreeEr
         .map_err(|_| TreeError::OutOfMemory { bytes: bytes.len() })
 }
 
-/// The form that ordered `records` get.
+/// Returns the form for ordered `records`.
 pub(crate) fn form_for<'b>(records: &[Record<'b>], sub_pages: usize) -> Form<'b> {
     let (Some(first), Some(last)) = (records.first(), records.last()) else {
         return if sub_pages > 0 {
@@ -144,7 +144,7 @@ pub(crate) fn form_for<'b>(records: &[Record<'b>], sub_pages: usize) -> Form<'b>
     let common = common_prefix(first.key, last.key);
     let key_len = first.key.len();
     let prefix_len = key_len.saturating_sub(8);
-    // Records are in key order: what the first and the last share, all share.
+    // Records are in key order: a common prefix of the first and the last is common to all.
     let packed = sub_pages == 0 && common >= prefix_len && records.iter().all(|record| record.key.len() == key_len);
     if packed {
         Form::Packed {
@@ -160,7 +160,7 @@ pub(crate) fn form_for<'b>(records: &[Record<'b>], sub_pages: usize) -> Form<'b>
 }
 
 impl Form<'_> {
-    /// Whether a key can join frames of this form without changing them.
+    /// Returns whether a key can be added to frames of this form without changing them.
     pub(crate) fn fits(&self, key: &[u8]) -> bool {
         match self {
             Form::Packed { key_len, prefix } => key.len() == *key_len && key.starts_with(prefix),
@@ -168,7 +168,8 @@ impl Form<'_> {
         }
     }
 
-    /// Bytes that a record takes in its frame, about; 1 at least, so that a frame's records are bounded.
+    /// Returns the approximate bytes that a record takes in its frame; at least 1, so that a frame's records are
+    /// bounded.
     pub(crate) fn raw_bytes(&self, record: &Record<'_>) -> usize {
         match self {
             Form::Packed { .. } => record.value_len().max(1),
@@ -194,7 +195,7 @@ impl<'b> LeafBuilder<'b> {
         }
     }
 
-    /// A builder with room for this many changes.
+    /// Creates a builder with room for `changes` changes.
     pub(crate) fn with_room(form: Form<'b>, changes: usize) -> Result<Self, OutOfMemory> {
         Ok(Self {
             parts: short_lived_room_for(changes * 2 + 1)?,
@@ -203,7 +204,7 @@ impl<'b> LeafBuilder<'b> {
         })
     }
 
-    /// Takes frames `from..to` of `leaf` as they are. The caller adds their user bytes to `inline_bytes`.
+    /// Keeps frames `from..to` of `leaf` unchanged. The caller adds their user bytes to `inline_bytes`.
     pub(crate) fn keep(&mut self, leaf: Leaf<'b>, from: usize, to: usize) -> Result<(), OutOfMemory> {
         if from < to {
             self.parts.try_push(Part::Kept { leaf, from, to })?;

@@ -1,4 +1,4 @@
-//! Records into frames, and frames into leaves.
+//! Compression of records into frames, and of frames into leaves.
 
 use bumpalo::Bump;
 
@@ -15,31 +15,32 @@ use leafpress_base::mem::room::{TryGrow, room_for};
 use leafpress_base::reclaim::node_heap::NodeHeap;
 use leafpress_codec::{Codec, Dictionary, Engine, InVain, saves_enough};
 
-/// The settings that records are compressed with.
+/// The settings of compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// User bytes at which a leaf splits.
     pub leaf_bytes: usize,
-    /// Raw bytes at which a frame is closed; with 1 every record is one.
+    /// Raw bytes at which a frame is closed; 1 makes every record a frame.
     pub frame_bytes: usize,
     /// Sub-pages of a hashed leaf; 0 for ordered leaves.
     pub sub_pages: usize,
-    /// Longest value that leaves and landing buffers hold themselves.
+    /// Longest value that leaves and landing buffers store inline.
     pub inline_value_bytes: usize,
 }
 
 impl Settings {
-    /// Whether every record is a frame of its own.
+    /// Returns whether every record is a frame of its own.
     pub(crate) fn single(&self) -> bool {
         self.frame_bytes <= 1 && self.sub_pages == 0
     }
 }
 
-/// Most records of an ordered leaf's frame: a leaf that has too many can be split between frames, and a frame's raw length, in
-/// which each key has up to four bytes more than are counted, stays within 16 bits.
+/// Maximum number of records in an ordered leaf's frame: an oversized leaf can then be split between frames, and a
+/// frame's raw length, in which each key takes up to four bytes more than counted, stays within 16 bits.
 const MAX_FRAME_RECORDS: usize = MAX_RECORDS / 4;
 
-/// Compresses `raw` behind `out`, or copies it when it does not shrink by an eighth, or most likely would not. Returns the block's length.
+/// Compresses `raw` and appends it to `out`, or copies it when it does not shrink by an eighth, or most likely would
+/// not. Returns the block's length.
 pub(crate) fn compress_block(
     raw: &[u8],
     engine: &dyn Engine,
@@ -64,7 +65,7 @@ pub(crate) fn compress_block(
     Ok(raw.len())
 }
 
-/// Buffers a thread reuses from one compaction to the next.
+/// Buffers that a thread reuses from one compaction to the next.
 #[derive(Default)]
 pub(crate) struct Buffers {
     pub blocks: Vec<u8>,
@@ -76,7 +77,7 @@ pub(crate) struct Buffers {
     pub in_vain: InVain,
     /// Slots whose blocks are overwritten.
     pub overwritten: Vec<u16>,
-    /// Bytes of leaves that were written, and raw bytes that were compressed for them, since that was last noted.
+    /// Bytes of leaves written, and raw bytes compressed for them, since the counters were last updated.
     pub copied_bytes: u64,
     pub compressed_bytes: u64,
 }
@@ -96,13 +97,13 @@ impl Buffers {
 /// Compresses builders into leaves.
 pub(crate) struct Compression<'p, 'b> {
     pub settings: Settings,
-    /// Of the leaves that are made; engine and dictionary are this one's.
+    /// Temperature of the new leaves; engine and dictionary are chosen by it.
     pub temperature: Temperature,
     pub engine: &'p dyn Engine,
     pub dictionary: Option<&'p Dictionary>,
-    /// What the leaves that records come from are decoded by.
+    /// Engines that decode the source leaves.
     pub engines: &'p Engines,
-    /// Reads that the leaves begin with.
+    /// Initial read count of the new leaves.
     pub reads: u32,
     /// Whether the leaves have a mark for each record.
     pub marks: bool,
@@ -111,7 +112,7 @@ pub(crate) struct Compression<'p, 'b> {
     pub arena: &'b Bump,
 }
 
-/// New leaves, freed when dropped unless they were published, and the separators between them.
+/// New leaves and the separators between them; unpublished leaves are freed when dropped.
 #[derive(Default)]
 pub(crate) struct BuiltLeaves {
     pub leaves: Vec<NewLeaf>,
@@ -119,8 +120,9 @@ pub(crate) struct BuiltLeaves {
 }
 
 impl<'b> Compression<'_, 'b> {
-    /// Cuts the builder's records from `from` on into frames and compresses them. A run up to half a frame too long stays whole; a longer
-    /// one is cut into equal frames, but where more is to come behind it into full ones, of which the last will be cut again.
+    /// Cuts the builder's records from `from` on into frames and compresses them. A sequence of up to one and a half
+    /// frames stays whole; a longer one is cut into equal frames, or, where more records follow, into full ones, the
+    /// last of which will be cut again.
     pub(crate) fn compress_tail(
         &mut self,
         builder: &mut LeafBuilder<'b>,
@@ -167,7 +169,7 @@ impl<'b> Compression<'_, 'b> {
         let records = &builder.records[from..to];
         let inline_bytes: usize = records.iter().map(Record::inline_bytes).sum();
         builder.inline_bytes += inline_bytes;
-        // Behind each key two lengths are written.
+        // Two lengths are written after each key.
         let raw_bound = inline_bytes + records.len() * 2 * MAX_LENGTH_BYTES;
         if let [
             Record {
@@ -215,7 +217,7 @@ impl<'b> Compression<'_, 'b> {
                     match record.value {
                         RecordValue::Inline(value) => self.buffers.raw.extend_from_slice(value),
                         RecordValue::Large(_) => {}
-                        RecordValue::Compressed { .. } => return Err(corrupt("a compressed value beside others")),
+                        RecordValue::Compressed { .. } => return Err(corrupt("a compressed value among others")),
                     }
                 }
                 &self.buffers.raw
@@ -223,7 +225,7 @@ impl<'b> Compression<'_, 'b> {
         };
         let start = self.buffers.blocks.len();
         let raw_len = raw.len();
-        // As for the offsets in `write`.
+        // Offsets have 16 bits, as in `write`.
         if raw_len > usize::from(u16::MAX) {
             return Err(corrupt("more bytes than a frame can hold"));
         }
@@ -248,7 +250,7 @@ impl<'b> Compression<'_, 'b> {
         Ok(())
     }
 
-    /// Compresses all of `records` (in key order) anew, in the form that suits them.
+    /// Compresses all of `records` (in key order) from scratch, in the form that suits them.
     pub(crate) fn compress_all(
         &mut self,
         records: Vec<Record<'b>>,
@@ -314,7 +316,7 @@ impl<'b> Compression<'_, 'b> {
         self.write(&builder, &builder.parts, builder.inline_bytes)
     }
 
-    /// Compresses the records of one sub-page, which may be none, behind the builder's frames.
+    /// Compresses the records of one sub-page, which may be empty, after the builder's frames.
     pub(crate) fn compress_sub_page(
         &mut self,
         builder: &mut LeafBuilder<'b>,
@@ -332,7 +334,7 @@ impl<'b> Compression<'_, 'b> {
 }
 
 impl BuiltLeaves {
-    /// The one leaf that `write` makes, for which there is a place before it is made.
+    /// Returns the single leaf made by `write`; room for it in the list is reserved before it is made.
     pub(crate) fn one(write: impl FnOnce() -> Result<NewLeaf, TreeError>) -> Result<Self, TreeError> {
         let mut leaves = room_for(1)?;
         leaves.push(write()?);
@@ -342,7 +344,7 @@ impl BuiltLeaves {
         })
     }
 
-    /// The leaves are in the tree now.
+    /// Marks the leaves as published.
     pub(crate) fn publish(self) {
         self.leaves.into_iter().for_each(NewLeaf::publish);
     }

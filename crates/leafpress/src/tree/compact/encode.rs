@@ -1,4 +1,4 @@
-//! A builder's parts, written as a leaf.
+//! Encoding of a builder's parts as a leaf.
 
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, RecordValue};
 use crate::tree::compact::compress::{Buffers, Compression};
@@ -18,7 +18,7 @@ use leafpress_base::mem::node::Kind;
 use leafpress_base::mem::room::TryGrow;
 use leafpress_base::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
 
-/// The least and the greatest of some numbers.
+/// The minimum and maximum of some numbers.
 #[derive(Clone, Copy)]
 struct Span {
     least: u64,
@@ -49,18 +49,19 @@ impl Span {
     }
 }
 
-/// What the parts come to.
+/// The totals of the parts.
 struct Totals {
     frames: usize,
     data_bytes: usize,
     separator_bytes: usize,
-    /// Every frame is one record.
+    /// Whether every frame is one record.
     single: bool,
     lens: Span,
 }
 
 impl<'b> Compression<'_, 'b> {
-    /// Writes `parts` of the builder, of `inline_bytes` user bytes, as one leaf. When `builder.same_keys` is set they are all of its parts.
+    /// Encodes `parts` of the builder, with `inline_bytes` user bytes, as one leaf. When `builder.same_keys` is set,
+    /// they are all of its parts.
     pub(crate) fn write(
         &mut self,
         builder: &LeafBuilder<'b>,
@@ -75,11 +76,12 @@ impl<'b> Compression<'_, 'b> {
         };
         let mut larges = Vec::new();
         let totals = gather(self.buffers, &mut larges, builder, parts, flags)?;
-        // A hashed leaf's sub-pages keep their own directory even when each happens to hold one record.
+        // A hashed leaf's sub-pages keep their own directory even if each happens to hold one record.
         if totals.single && flags & HASHED == 0 {
             flags |= SINGLE;
         }
-        // Offsets have 16 bits. Leaves are cut by their count of user bytes, which frames that were decoded wrong may have falsified.
+        // Offsets have 16 bits. Leaves are cut by their count of user bytes, which wrongly decoded frames may have
+        // falsified.
         if totals.data_bytes.max(totals.separator_bytes) > usize::from(u16::MAX) {
             return Err(corrupt("more bytes than a leaf can hold"));
         }
@@ -88,7 +90,7 @@ impl<'b> Compression<'_, 'b> {
         let len_span = totals.lens.or_zero();
         let (key_base, keys) = match builder.same_keys {
             Some(leaf) => (leaf.header().key_base, leaf.header().shape.keys),
-            // Packed keys ascend; in a leaf of fingerprints there are no numbers.
+            // Packed keys ascend; a leaf of fingerprints has no numbers.
             None => (numbers.first().copied().unwrap_or(0), Widths::of(numbers)),
         };
         let large_bytes: u64 = larges.iter().map(|(_, large)| large.raw_len() as u64).sum();
@@ -108,13 +110,13 @@ impl<'b> Compression<'_, 'b> {
         };
         let sections = Sections::of(&shape);
         let data_at = sections.separators + totals.separator_bytes;
-        // SAFETY: the tree keeps its memory until its last node is gone; every field and section is written into the room counted
-        // for it, and the slop behind the data lets packed arrays be read and written by whole words.
+        // SAFETY: the tree's memory outlives its nodes; every field and section is written into the room counted for
+        // it, and the slop after the data lets packed arrays be read and written by whole words.
         unsafe {
             let node = self
                 .memory
                 .allocate(data_at + totals.data_bytes + SLOP_BYTES + marks, Kind::Leaf)?;
-            // Packed arrays are read by whole words, which may reach into the slop: it has to hold something.
+            // Packed arrays are read by whole words, which may reach into the slop: it has to be initialised.
             node.as_ptr()
                 .add(data_at + totals.data_bytes)
                 .cast::<[u8; SLOP_BYTES]>()
@@ -144,7 +146,7 @@ impl<'b> Compression<'_, 'b> {
                 buffers: self.buffers,
                 larges: &larges,
             };
-            // Packed arrays write whole words past their end: into what is written after them.
+            // Packed arrays are written by whole words past their end, so the following sections are written later.
             writer.large_values();
             writer.keys_and_lens(len_span.least);
             writer.prefix_and_frames(parts, data_at);
@@ -155,7 +157,7 @@ impl<'b> Compression<'_, 'b> {
     }
 }
 
-/// A leaf's sections, from the last call if it was for the same leaf.
+/// Returns a leaf's sections, from the last call if it was for the same leaf.
 fn sections_of<'g>(leaf: &Leaf<'g>, known: &mut Option<(Leaf<'g>, Sections)>) -> Sections {
     match known {
         Some((last, sections)) if last == leaf => *sections,
@@ -163,7 +165,7 @@ fn sections_of<'g>(leaf: &Leaf<'g>, known: &mut Option<(Leaf<'g>, Sections)>) ->
     }
 }
 
-/// Reads the parts' marks into the buffer.
+/// Collects the parts' marks in the buffer.
 fn gather_marks(marks: &mut Vec<u8>, builder: &LeafBuilder<'_>, parts: &[Part<'_>]) -> Result<(), OutOfMemory> {
     marks.clear();
     for part in parts {
@@ -176,7 +178,7 @@ fn gather_marks(marks: &mut Vec<u8>, builder: &LeafBuilder<'_>, parts: &[Part<'_
     Ok(())
 }
 
-/// Reads what the parts' records are into the buffers, and which of their values are large.
+/// Collects the kinds and lengths of the parts' records in the buffers, and which of their values are large.
 fn gather<'b>(
     buffers: &mut Buffers,
     larges: &mut Vec<(u16, Large<'b>)>,
@@ -272,7 +274,7 @@ fn gather<'b>(
     Ok(totals)
 }
 
-/// Writes a leaf's sections. The node has room for all of them, and nobody else sees it yet.
+/// Writes a leaf's sections. The node has room for all of them, and is not published yet.
 struct Writer<'w, 'b> {
     start: *mut u8,
     sections: Sections,
@@ -288,19 +290,20 @@ impl Writer<'_, '_> {
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) {
-        // SAFETY: callers write within the node.
+        // SAFETY: callers pass an offset and length within the node.
         unsafe { self.start.add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
     }
 
     fn put_u16(&mut self, section: usize, index: usize, value: usize) {
         debug_assert!(value <= usize::from(u16::MAX));
-        // SAFETY: callers write within a section of u16, which starts at an even offset.
+        // SAFETY: callers pass an index within a section of u16, which starts at an even offset.
         unsafe { self.start.add(section).cast::<u16>().add(index).write(value as u16) }
     }
 
-    /// Writes values that all move by the same distance, modulo 2^16.
+    /// Writes values that are all shifted by the same distance, modulo 2^16.
     fn put_shifted(&mut self, section: usize, index: usize, values: &[u16], shift: u16) {
-        // SAFETY: callers write within a section of u16, which starts at an even offset; the values are another node's.
+        // SAFETY: callers pass a range within a section of u16, which starts at an even offset; the values belong to
+        // another node.
         let target = unsafe {
             let start = self.start.add(section).cast::<std::mem::MaybeUninit<u16>>().add(index);
             std::slice::from_raw_parts_mut(start, values.len())
@@ -318,7 +321,7 @@ impl Writer<'_, '_> {
 
     fn large_values(&mut self) {
         for (index, (slot, large)) in self.larges.iter().enumerate() {
-            // SAFETY: the addresses' section follows the header, whose length is a multiple of eight.
+            // SAFETY: the section of addresses follows the header, whose length is a multiple of eight.
             unsafe {
                 self.start
                     .add(HEADER_BYTES)
@@ -339,14 +342,14 @@ impl Writer<'_, '_> {
         } else if self.has(FINGERPRINTS) {
             self.put(self.sections.keys, prints);
         } else {
-            // SAFETY: the section has the packed numbers' length, and the node goes on for the slop behind it.
+            // SAFETY: the section has the packed numbers' length, and the slop follows the sections.
             unsafe { key_array::write(self.start.add(self.sections.keys), numbers, self.shape.keys) };
-            // What fills the section up is copied with it.
+            // The section's padding is copied with it.
             let end = self.sections.keys + self.shape.keys.bytes(numbers.len());
             self.put(end, &[0][..self.sections.offsets - end]);
         }
         let lens = lens.iter().map(|len| u64::from(*len));
-        // SAFETY: as above.
+        // SAFETY: the section has the packed lengths' size, and the slop follows the sections.
         unsafe { packed::pack(self.start.add(self.sections.lens), lens, self.shape.len_bits, len_base) };
     }
 

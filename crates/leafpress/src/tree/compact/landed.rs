@@ -1,4 +1,4 @@
-//! What landed on a leaf whose latch is held, as a compaction takes it.
+//! The landing buffer of a latched leaf, as the input of a compaction.
 
 use crate::tree::node::landing::{Change, LandedWrite, Landing, newest_by_key};
 use crate::tree::node::large::{DeadLarge, Large};
@@ -6,8 +6,8 @@ use crate::tree::node::leaf::Leaf;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::TryGrow;
 
-/// The changes in the leaf's landing buffer and some more, newest of each key, in key order. `more` is one change, or several of different
-/// keys. Large values that were superseded are dead.
+/// Returns the changes in the leaf's landing buffer and `more`, the newest of each key, in key order. `more` is one
+/// change, or several of different keys. Superseded large values are added to the dead ones.
 pub(crate) fn landed_changes<'a, 'g: 'a>(
     leaf: Leaf<'g>,
     more: &[LandedWrite<'a>],
@@ -44,7 +44,7 @@ pub(crate) fn landed_changes<'a, 'g: 'a>(
     noted.map(|()| entries)
 }
 
-/// How many records of a leaf whose latch is held have an empty value.
+/// Returns how many records of a latched leaf have an empty value.
 pub(crate) fn empty_values_in(leaf: Leaf<'_>) -> Result<u64, OutOfMemory> {
     let sections = leaf.sections();
     let in_leaf = (0..leaf.count()).filter(|&slot| leaf.value_len(&sections, slot) == 0);
@@ -57,7 +57,7 @@ pub(crate) fn empty_values_in(leaf: Leaf<'_>) -> Result<u64, OutOfMemory> {
     Ok(empty)
 }
 
-/// The large values that a leaf and its landing buffer own.
+/// Returns the large values that a leaf and its landing buffer own.
 pub(crate) fn owned_large<'g>(leaf: Leaf<'g>) -> impl Iterator<Item = Large<'g>> {
     let in_leaf = leaf.larges_owned();
     let landed = leaf.landing_locked().into_iter().flat_map(Landing::iter);

@@ -1,5 +1,5 @@
-//! The settings in force. The lengths of frames and leaves may change while threads compact; a compaction goes by what it found when it
-//! began.
+//! The settings in force. Frame and leaf lengths may change while threads compact; a compaction uses the values that it
+//! read at its start.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,11 +7,12 @@ use crate::tree::compact::compress::Settings;
 
 /// A tree's settings.
 pub(crate) struct LiveSettings {
-    /// Leaf bytes in the upper half and frame bytes in the lower: one load, since they belong together.
+    /// Leaf bytes in the upper half and frame bytes in the lower: both are read by one load, since they belong
+    /// together.
     lengths: AtomicU64,
     sub_pages: usize,
     inline_value_bytes: usize,
-    /// Frames that a writer cuts are no longer than these raw bytes: those that the tree began with.
+    /// Maximum raw bytes of frames cut by writers: the tree's initial frame length.
     written_frame_bytes: usize,
 }
 
@@ -25,16 +26,16 @@ impl LiveSettings {
         }
     }
 
-    /// Longest value that leaves and landing buffers hold themselves.
+    /// Returns the length of the longest value that leaves and landing buffers store inline.
     #[inline]
     pub(crate) fn inline_value_bytes(&self) -> usize {
         self.inline_value_bytes
     }
 
-    /// What holds now.
+    /// Returns the current settings.
     #[inline]
     pub(crate) fn now(&self) -> Settings {
-        // Nothing else is read that was written before a change.
+        // Relaxed: no other data depends on the lengths.
         let lengths = self.lengths.load(Ordering::Relaxed);
         Settings {
             leaf_bytes: (lengths >> 32) as usize,
@@ -44,8 +45,8 @@ impl LiveSettings {
         }
     }
 
-    /// What holds for a compaction that a writer does or waits for: a put should not compress its neighbours again. The background cuts
-    /// what was written anew.
+    /// Returns the settings for a compaction that a writer executes or waits for: an insertion should not recompress
+    /// the neighbouring records. Background passes cut such frames again.
     #[inline]
     pub(crate) fn while_writing(&self) -> Settings {
         let now = self.now();
@@ -55,7 +56,7 @@ impl LiveSettings {
         }
     }
 
-    /// Has compactions that begin from now on make frames and leaves of these lengths. The form of leaves stays.
+    /// Sets the frame and leaf lengths for compactions that begin from now on. The form of leaves does not change.
     pub(crate) fn set_lengths(&self, settings: &Settings) {
         self.lengths.store(lengths(settings), Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
-//! Compaction: a leaf and the changes that landed on it become a new leaf, or several.
+//! Compaction: a leaf and the changes in its landing buffer become one or several new leaves.
 //!
-//! Only frames that a change falls into are decoded and compressed again; the others are carried over as they are. All frames are
-//! compressed again when the leaf's dictionary is not the tree's newest, or when a key does not fit the leaf's form.
+//! Only frames touched by a change are decoded and recompressed; the others are copied unchanged. All frames are
+//! recompressed when the leaf's dictionary is not the tree's newest, or when a key does not fit the leaf's form.
 
 use crate::tree::compact::builder::{Form, LeafBuilder, Record, RecordValue, keep};
 use crate::tree::compact::compress::{BuiltLeaves, Compression};
@@ -17,7 +17,7 @@ use crate::tree::node::leaf::Leaf;
 use leafpress_base::mem::room::{TryGrow, collected, copied, short_lived_room_for};
 use leafpress_codec::Scratch;
 
-/// The leaf's form, borrowed from it.
+/// Returns the leaf's form, borrowed from it.
 fn form_of<'b>(leaf: &'b Leaf<'b>, sections: &Sections) -> Form<'b> {
     let prefix = leaf.prefix(sections);
     if leaf.has(FINGERPRINTS) {
@@ -33,7 +33,7 @@ fn form_of<'b>(leaf: &'b Leaf<'b>, sections: &Sections) -> Form<'b> {
     }
 }
 
-/// The record that a change puts, in the place of one with this mark.
+/// Returns the record that a change inserts, replacing one with this mark.
 fn put_by<'b>(entry: &LandedWrite<'b>, replaced: Option<u8>) -> Option<Record<'b>> {
     let value = match entry.change {
         Change::Put(value) => RecordValue::Inline(value),
@@ -48,7 +48,7 @@ fn put_by<'b>(entry: &LandedWrite<'b>, replaced: Option<u8>) -> Option<Record<'b
     })
 }
 
-/// `inline_bytes` without those of `records`. Keys that were decoded wrong may come to more than there is.
+/// Subtracts the bytes of `records` from `inline_bytes`, saturating: wrongly decoded keys may sum to more.
 fn less(inline_bytes: usize, records: &[Record<'_>]) -> usize {
     inline_bytes.saturating_sub(records.iter().map(Record::inline_bytes).sum())
 }
@@ -59,12 +59,12 @@ pub(crate) struct Compaction<'c, 'p, 'b> {
     pub scratch: &'c mut Scratch,
     /// Large values that the new leaves no longer hold: to be retired once those are published.
     pub dead: Vec<DeadLarge>,
-    /// Whether the descent to a key leads to a leaf.
+    /// Returns whether the descent to a key leads to a leaf.
     pub leads_to: &'c dyn Fn(&[u8], &Leaf) -> bool,
 }
 
 impl<'b> Compaction<'_, '_, 'b> {
-    /// Compresses `leaf` with `changes` (sorted, one a key). With `anew`, every frame is compressed again.
+    /// Compresses `leaf` with `changes` (sorted, one per key). With `anew`, every frame is recompressed.
     pub(crate) fn run(
         &mut self,
         leaf: &'b Leaf<'b>,
@@ -91,7 +91,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         }
         let split_hint = self.split_hint(leaf, &sections, changes)?;
         let decompressed;
-        // A frame of one record takes a compressed value as it is.
+        // A frame of one record can use a compressed value directly.
         let changes = if self.compression.settings.single() && !leaf.has(HASHED) {
             changes
         } else {
@@ -136,13 +136,13 @@ impl<'b> Compaction<'_, '_, 'b> {
         if last.key < leaf.first_key(sections, 0)?.as_slice() {
             return Ok(SplitHint::AtStart);
         }
-        // The last frame's keys may not be at hand: its first key stands for them.
+        // The last frame's keys may not be available without decoding: its first key is used instead.
         let after_end = first.key > leaf.first_key(sections, leaf.frames() - 1)?.as_slice()
             && changes.iter().all(|entry| !matches!(entry.change, Change::Remove));
         Ok(if after_end { SplitHint::AtEnd } else { SplitHint::Within })
     }
 
-    /// `changes` with compressed values decoded, for frames that hold more than one.
+    /// Returns `changes` with compressed values decoded, for frames that hold more than one record.
     fn decompress(
         &mut self,
         leaf: &'b Leaf<'b>,
@@ -159,7 +159,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         Ok(decompressed)
     }
 
-    /// Every record of the leaf with the changes applied, in key order.
+    /// Returns every record of the leaf with the changes applied, in key order.
     pub(crate) fn merge_all(
         &mut self,
         leaf: &'b Leaf<'b>,
@@ -205,8 +205,8 @@ impl<'b> Compaction<'_, '_, 'b> {
         self.check_range(leaf, frame, &records[from..])
     }
 
-    /// Checks that keys which were decoded from `frame` belong to the leaf, where the leaf's own directory does not say so: a wrong
-    /// one would lead others astray once it had become a separator.
+    /// Checks that keys decoded from `frame` belong to the leaf, where the leaf's own directory does not imply it: a
+    /// wrong one that became a separator would misdirect searches for others.
     fn check_range(&self, leaf: &Leaf, frame: usize, records: &[Record<'b>]) -> Result<(), TreeError> {
         let unsure = match records {
             [first, .., last] if leaf.has(HASHED) => [Some(first), Some(last)],
@@ -222,7 +222,8 @@ impl<'b> Compaction<'_, '_, 'b> {
         }
     }
 
-    /// Appends `records` (in key order) with `changes` applied to `merged`. Large values that are replaced or removed are dead.
+    /// Appends `records` (in key order) with `changes` applied to `merged`. Large values that are replaced or removed
+    /// are dead.
     fn merge(
         &mut self,
         records: &[Record<'b>],
@@ -249,7 +250,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         Ok(())
     }
 
-    /// Frames of one record each: a replaced record is never decoded.
+    /// Merges frames of one record each: a replaced record is never decoded.
     fn draft_single(
         &mut self,
         leaf: &'b Leaf<'b>,
@@ -285,7 +286,8 @@ impl<'b> Compaction<'_, '_, 'b> {
         Ok(builder)
     }
 
-    /// The slot of the entry's key in a leaf of one-record frames and true, or the slot before which it belongs and false.
+    /// Returns the slot of the entry's key in a leaf of one-record frames and true, or the slot before which it belongs
+    /// and false.
     pub(crate) fn slot_of(&self, leaf: &Leaf, sections: &Sections, entry: &LandedWrite<'_>) -> (usize, bool) {
         if let Some(slot) = entry.slot {
             return (usize::from(slot), true);
@@ -306,7 +308,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         }
     }
 
-    /// Frames of several records: those that changes fall into are decoded, merged and cut again.
+    /// Merges frames of several records: those touched by changes are decoded, merged and cut again.
     fn draft_ordered(
         &mut self,
         leaf: &'b Leaf<'b>,
@@ -318,13 +320,13 @@ impl<'b> Compaction<'_, '_, 'b> {
         let mut builder = LeafBuilder::with_room(form, changes.len())?;
         let mut inline_bytes = leaf.header().inline_bytes as usize;
         let small = self.compression.settings.frame_bytes / 2;
-        // Separators follow from where frames are cut; packed keys do not.
+        // Separators depend on where frames are cut; packed keys do not.
         let mut same_keys = !leaf.has(FINGERPRINTS);
         let frame_of = |entry: &LandedWrite<'_>| match entry.slot {
             Some(slot) => leaf.frame_of(sections, usize::from(slot)),
             None => leaf.frame_for(sections, entry.key),
         };
-        // They ascend as the changes' keys do.
+        // Frames ascend since the changes' keys do.
         let mut frames: Vec<usize> = short_lived_room_for(changes.len())?;
         frames.extend(changes.iter().map(frame_of));
         let (mut at, mut next) = (0, 0);
@@ -333,7 +335,7 @@ impl<'b> Compaction<'_, '_, 'b> {
             builder.keep(*leaf, at, frame)?;
             at = frame;
             let from = builder.records.len();
-            // A frame that shrank takes its neighbour in, so that frames do not wither away.
+            // A frame that shrank absorbs its neighbour, so that frames do not become ever smaller.
             loop {
                 let first = next;
                 next += frames[first..].partition_point(|&frame| frame <= at);
@@ -362,7 +364,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         Ok(builder)
     }
 
-    /// Sub-pages: those that changes hash to are decoded, merged and compressed again.
+    /// Merges sub-pages: those that changes hash to are decoded, merged and recompressed.
     fn run_hashed(
         &mut self,
         leaf: &'b Leaf<'b>,

@@ -1,4 +1,4 @@
-//! Compaction: a leaf and what landed on it become new leaves.
+//! Compaction: a leaf and its landing buffer become new leaves.
 
 pub(crate) mod builder;
 pub(crate) mod compress;

@@ -1,5 +1,6 @@
-//! Compaction where every change puts a value whose block is as long as the one in its place: the new leaf is a copy of the old one with
-//! those blocks overwritten. So are all updates of values of one length that are not compressed.
+//! Compaction by overwriting, where the block of every changed value has the length of the one it replaces: the new
+//! leaf is a copy of the old one with those blocks overwritten. All updates of uncompressed values of one length are of
+//! this kind.
 
 use crate::tree::compact::merge::Compaction;
 use crate::tree::error::TreeError;
@@ -9,7 +10,8 @@ use crate::tree::node::leaf::{Leaf, NewLeaf};
 use leafpress_base::mem::room::TryGrow;
 
 impl<'b> Compaction<'_, '_, 'b> {
-    /// The leaf, of one-record frames, with `changes` (sorted, one a key); nothing where a change does more than to overwrite a block.
+    /// Returns the leaf, of one-record frames, with `changes` (sorted, one per key); `None` where a change does more
+    /// than overwrite a block.
     pub(crate) fn overwrite(
         &mut self,
         leaf: &'b Leaf<'b>,
@@ -42,7 +44,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         copied
     }
 
-    /// A copy of the leaf with the blocks of the changes in these slots, which hold blocks as long.
+    /// Copies the leaf with the blocks of the changes in these slots, which hold blocks of the same lengths.
     fn copy_with(
         &mut self,
         leaf: &Leaf,
@@ -52,8 +54,8 @@ impl<'b> Compaction<'_, '_, 'b> {
     ) -> Result<NewLeaf, TreeError> {
         let large_bytes: u64 = leaf.larges(sections).map(|(_, large)| large.raw_len() as u64).sum();
         let live_user_bytes = u64::from(leaf.header().inline_bytes) + large_bytes;
-        // SAFETY: the tree keeps its memory until its last node is gone. Nobody else sees the copy yet, and its blocks are where the
-        // leaf's are.
+        // SAFETY: the tree's memory outlives its nodes. The copy is not published yet, and has its blocks at the same
+        // offsets as the leaf.
         unsafe {
             let copy = leaf.copy_frames(live_user_bytes, leaf.count() as u32, self.compression.memory)?;
             for (slot, entry) in slots.iter().zip(changes) {

@@ -1,4 +1,4 @@
-//! A builder's records split over leaves, where they are too much for one.
+//! Splitting a builder's records into several leaves.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use leafpress_base::mem::room::{TryGrow, collected, copied, room_for};
 use leafpress_codec::Scratch;
 
 impl<'b> Compression<'_, 'b> {
-    /// Writes an ordered builder as one leaf, or as several when it holds more than a leaf.
+    /// Encodes an ordered builder as one leaf, or as several when it holds more than a leaf.
     pub(crate) fn finish(
         &mut self,
         builder: &mut LeafBuilder<'b>,
@@ -44,7 +44,7 @@ impl<'b> Compression<'_, 'b> {
         Ok(built)
     }
 
-    /// User bytes of each frame.
+    /// Returns the user bytes of each frame.
     fn frame_sizes(&mut self, builder: &LeafBuilder<'b>, frames: &[Part<'b>]) -> Result<Vec<usize>, TreeError> {
         let mut scratch = Scratch::default();
         let mut key = Vec::new();
@@ -73,7 +73,7 @@ impl<'b> Compression<'_, 'b> {
     }
 }
 
-/// A separator between two neighbouring frames of a leaf builder.
+/// Returns a separator between two neighbouring frames of a leaf builder.
 fn boundary(builder: &LeafBuilder<'_>, left: &Part, right: &Part) -> Result<Vec<u8>, TreeError> {
     let first = match right {
         Part::Compressed { from, .. } => copied(builder.records[*from].key)?,
@@ -86,12 +86,13 @@ fn boundary(builder: &LeafBuilder<'_>, left: &Part, right: &Part) -> Result<Vec<
             leaf.packed_key(&leaf.sections(), left.slots().end - 1, &mut last)?;
             Ok(separator(&last, &first)?)
         }
-        // The last key is inside a frame that need not be decoded for this: the next leaf's first key separates as well.
+        // The last key is inside a frame that need not be decoded for this: the next leaf's first key separates as
+        // well.
         Part::Kept { .. } => Ok(first),
     }
 }
 
-/// Shares frames of these sizes out to leaves of at most `leaf_bytes`, unless a single frame is more.
+/// Groups frames of these sizes into leaves of at most `leaf_bytes`, unless a single frame is larger.
 fn groups(
     sizes: &[usize],
     frames: &[Part],

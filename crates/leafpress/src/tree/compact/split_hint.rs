@@ -1,6 +1,6 @@
-//! How full the leaves are that a split makes.
+//! How full a split makes its leaves.
 
-/// Which side of a split is filled, because the records came at the other end.
+/// The side of a split that is filled, because the records were inserted at the other end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SplitHint {
     AtEnd,

@@ -1,6 +1,6 @@
-//! What the fuzz target `leaf` does, on cases that are not guided by coverage; and damage to every byte of a few leaves.
+//! The fuzz target `leaf` on cases that are not guided by coverage, and corruption of every byte of a few leaves.
 
-#![allow(dead_code)] // More is shared with other tests than is used here.
+#![allow(dead_code)] // The shared modules contain more than is used here.
 
 #[path = "../../../tests/support/config.rs"]
 mod config;
@@ -203,8 +203,8 @@ const SHAPES: [KeyShape; 6] = [
 ];
 
 #[test]
-fn every_form_reads_back_and_stands_damage_to_any_byte() {
-    // Miri takes a second for what takes a millisecond.
+fn every_form_reads_back_and_survives_corruption_of_any_byte() {
+    // Miri takes a second for what otherwise takes a millisecond.
     let (shapes, frames, bytes, masks) = match cfg!(miri) {
         true => (&SHAPES[1..2], 1, 2, 1),
         false => (&SHAPES[..], 5, 120, 8),

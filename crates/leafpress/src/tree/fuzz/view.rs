@@ -1,4 +1,4 @@
-//! One leaf, read by its accessors.
+//! Access to one leaf by its accessors.
 
 use std::ops::Range;
 
@@ -36,47 +36,47 @@ impl<'l> LeafView<'l> {
         (frames.start < frames.end && frames.end <= self.leaf.frames()).then_some((frames.start, frames.end))
     }
 
-    /// Number of records.
+    /// Returns the number of records.
     pub fn count(&self) -> usize {
         self.leaf.count()
     }
 
-    /// Number of frames.
+    /// Returns the number of frames.
     pub fn frames(&self) -> usize {
         self.leaf.frames()
     }
 
-    /// Whether keys are packed numbers; fingerprints otherwise.
+    /// Returns whether keys are packed numbers; otherwise they are fingerprints.
     pub fn is_packed(&self) -> bool {
         !self.leaf.has(FINGERPRINTS)
     }
 
-    /// Whether frames are sub-pages by key hash.
+    /// Returns whether frames are sub-pages by key hash.
     pub fn is_hashed(&self) -> bool {
         self.leaf.has(HASHED)
     }
 
-    /// Whether every frame is known to be one record.
+    /// Returns whether every frame is known to be one record.
     pub fn is_single(&self) -> bool {
         self.leaf.has(SINGLE)
     }
 
-    /// User bytes that the leaf says its frames hold.
+    /// Returns the user bytes of the leaf's frames, as stored in its header.
     pub fn inline_bytes(&self) -> usize {
         self.leaf.header().inline_bytes as usize
     }
 
-    /// What all keys begin with.
+    /// Returns the common prefix of all keys.
     pub fn prefix(&self) -> &[u8] {
         self.leaf.prefix(&self.sections)
     }
 
-    /// The frame's slots.
+    /// Returns the frame's slots.
     pub fn slots(&self, frame: usize) -> Option<Range<usize>> {
         self.a_frame(frame).map(|frame| self.leaf.slots(&self.sections, frame))
     }
 
-    /// The key in a slot of packed keys.
+    /// Returns the key in a slot of packed keys.
     pub fn packed_key(&self, slot: usize) -> Option<Vec<u8>> {
         let slot = self.a_slot(slot).filter(|_| self.is_packed())?;
         let mut key = Vec::new();
@@ -84,19 +84,19 @@ impl<'l> LeafView<'l> {
         Some(key)
     }
 
-    /// The fingerprint in a slot.
+    /// Returns the fingerprint in a slot.
     pub fn fingerprint(&self, slot: usize) -> Option<u8> {
         let slot = self.a_slot(slot).filter(|_| !self.is_packed())?;
         Some(self.leaf.fingerprints(&self.sections)[slot])
     }
 
-    /// The first key of an ordered leaf's frame.
+    /// Returns the first key of an ordered leaf's frame.
     pub fn first_key(&self, frame: usize) -> Option<Vec<u8>> {
         let frame = self.a_frame(frame).filter(|_| !self.is_hashed())?;
         self.leaf.first_key(&self.sections, frame).ok()
     }
 
-    /// The separators of these frames, one behind the other, in an ordered leaf of fingerprints.
+    /// Returns the concatenated separators of these frames, in an ordered leaf of fingerprints.
     pub fn separators(&self, frames: Range<usize>) -> Option<&[u8]> {
         let (from, to) = self
             .frame_range(&frames)
@@ -104,40 +104,41 @@ impl<'l> LeafView<'l> {
         Some(self.leaf.separators(&self.sections, from, to))
     }
 
-    /// The blocks of these frames, one behind the other, and where each starts, from any place on.
+    /// Returns the concatenated blocks of these frames, and the start of each, relative to an arbitrary origin.
     pub fn blocks(&self, frames: Range<usize>) -> Option<(&[u8], &[u16])> {
         let (from, to) = self.frame_range(&frames)?;
         let starts = self.leaf.block_starts(&self.sections, from, to);
         Some((self.leaf.blocks(&self.sections, from, to), starts))
     }
 
-    /// The frame's block.
+    /// Returns the frame's block.
     pub fn block(&self, frame: usize) -> Option<&[u8]> {
         self.a_frame(frame).map(|frame| self.leaf.block(&self.sections, frame))
     }
 
-    /// Length of what the frame decodes to.
+    /// Returns the length of the decoded frame.
     pub fn raw_len(&self, frame: usize) -> Option<usize> {
         self.a_frame(frame)
             .map(|frame| self.leaf.raw_len(&self.sections, frame))
     }
 
-    /// Length of the value in a slot.
+    /// Returns the length of the value in a slot.
     pub fn value_len(&self, slot: usize) -> Option<usize> {
         self.a_slot(slot).map(|slot| self.leaf.value_len(&self.sections, slot))
     }
 
-    /// Whether the value in a slot is kept outside the leaf.
+    /// Returns whether the value in a slot is stored outside the leaf.
     pub fn is_large(&self, slot: usize) -> bool {
         self.leaf.large(&self.sections, slot).is_some()
     }
 
-    /// Slots whose values are kept outside the leaf.
+    /// Returns the slots whose values are stored outside the leaf.
     pub fn large_slots(&self) -> Vec<usize> {
         self.leaf.larges(&self.sections).map(|(slot, _)| slot).collect()
     }
 
-    /// The slot and the frame where `key` is, found without decoding; `None` where the leaf's form does not allow that.
+    /// Returns the slot and the frame of `key`, found without decoding; `None` where the leaf's form does not allow
+    /// that.
     pub fn search_exact(&self, key: &[u8]) -> Option<Option<(usize, usize)>> {
         if self.leaf.count() == 0 {
             return Some(None);
@@ -146,7 +147,8 @@ impl<'l> LeafView<'l> {
         Some(found.map(|place| (place.slot, place.frame)))
     }
 
-    /// The slot where `key` is or would be inserted, in a leaf of packed keys of its length and with its prefix.
+    /// Returns the slot where `key` is or would be inserted, in a leaf of packed keys of its length and with its
+    /// prefix.
     pub fn search_packed(&self, key: &[u8]) -> Option<Result<usize, usize>> {
         let fits = self.is_packed()
             && self.leaf.count() > 0
@@ -155,13 +157,13 @@ impl<'l> LeafView<'l> {
         fits.then(|| self.leaf.search_packed(&self.sections, key))
     }
 
-    /// The frame whose range holds `key` in an ordered leaf that is not empty.
+    /// Returns the frame whose range holds `key` in an ordered leaf that is not empty.
     pub fn frame_for(&self, key: &[u8]) -> Option<usize> {
         let ordered = self.leaf.count() > 0 && !self.is_hashed();
         ordered.then(|| self.leaf.frame_for(&self.sections, key))
     }
 
-    /// The slot and the frame where `key` is.
+    /// Returns the slot and the frame of `key`.
     ///
     /// # Errors
     /// [`TreeError::Codec`] when a frame that may hold it cannot be decoded.
@@ -172,7 +174,7 @@ impl<'l> LeafView<'l> {
         Ok(place.map(|place| (place.slot, place.frame)))
     }
 
-    /// The first raw bytes of a frame: `needed` of them, or all where there are fewer, or more.
+    /// Returns the first raw bytes of a frame: at least `needed` of them, or all where there are fewer.
     ///
     /// # Errors
     /// As for [`LeafView::locate`].
@@ -188,7 +190,7 @@ impl<'l> LeafView<'l> {
         Some(raw.map(<[u8]>::to_vec))
     }
 
-    /// The value in a slot.
+    /// Returns the value in a slot.
     ///
     /// # Errors
     /// As for [`LeafView::locate`].
@@ -207,7 +209,7 @@ impl<'l> LeafView<'l> {
         Some(value)
     }
 
-    /// Gives `visit` the slot, key and value of each record of a frame; of some before an error.
+    /// Calls `visit` with the slot, key and value of each record of a frame; of some before an error.
     ///
     /// # Errors
     /// As for [`LeafView::locate`].

@@ -1,4 +1,4 @@
-//! The table of hot records, by itself.
+//! Unit tests of the table of hot records.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn value(n: u32) -> Vec<u8> {
 }
 
 struct Fixture {
-    /// Nodes point to it: it does not move.
+    /// Nodes point to it, so it must not move.
     memory: Arc<NodeHeap>,
     hot: HotRecords,
 }
@@ -60,7 +60,7 @@ impl Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        // SAFETY: nobody else has it.
+        // SAFETY: nothing else uses the memory.
         unsafe { self.hot.free(&self.memory.enter_alone()) };
         assert_eq!(self.memory.live_of(Kind::Hot), (0, 0));
     }
@@ -77,7 +77,7 @@ fn without_a_budget_nothing_is_hot() {
 fn what_is_put_in_is_found_until_it_is_taken_out() {
     let hot = Fixture::new(100);
     assert!((0..20).all(|n| hot.insert(n)));
-    assert!(!hot.insert(7), "it is there");
+    assert!(!hot.insert(7), "already present");
     assert_eq!(hot.count(), 20);
     let guard = hot.memory.enter().unwrap();
     hot.hot.remove(&key(7), hash(&key(7)), &guard);
@@ -94,9 +94,9 @@ fn records_hold_no_more_than_they_may() {
     let hot = Fixture::new(64);
     let table = hot.memory.live_of(Kind::Hot).1;
     let inserted = (0..1000).filter(|n| hot.insert(*n)).count();
-    assert!(inserted > 100, "unused ones make place: {inserted}");
+    assert!(inserted > 100, "unused entries are evicted: {inserted}");
     let held = hot.memory.live_of(Kind::Hot).1 - table;
-    // Rounded to cache lines.
+    // Sizes are rounded to cache lines.
     assert!(
         (30..=64).contains(&hot.count()) && held <= 64 * 192,
         "{} {held}",
@@ -113,7 +113,7 @@ fn what_is_read_outlives_what_is_not() {
         hot.insert(n);
     }
     assert!((0..16).filter(|n| hot.find(*n)).count() >= 12);
-    // Then others are read.
+    // Then other records are read.
     for _ in 0..20 {
         for n in 1000..1016 {
             if !hot.find(n) {
@@ -130,7 +130,7 @@ fn what_is_not_read_is_forgotten_in_time() {
     (0..10).for_each(|n| assert!(hot.insert(n)));
     let guard = hot.memory.enter().unwrap();
     assert!(hot.find(3));
-    assert!(hot.hot.age(&guard), "the one that was read is left");
+    assert!(hot.hot.age(&guard), "the entry that was read remains");
     assert_eq!(hot.hot.count(&hot.memory), 1);
     assert!(!hot.hot.age(&guard));
     assert_eq!(hot.hot.count(&hot.memory), 0);
@@ -143,7 +143,7 @@ fn records_are_moved_and_a_table_is_exchanged() {
     hot.hot.relocate(&hot.memory, &hot.memory.enter().unwrap());
     assert_eq!(hot.count(), 50);
     hot.set_budget(120);
-    assert_eq!(hot.count(), 50, "it is large enough still");
+    assert_eq!(hot.count(), 50, "the table is still large enough");
     hot.set_budget(1000);
     assert_eq!(hot.count(), 0);
     assert!(hot.insert(1) && hot.find(1));
@@ -162,7 +162,7 @@ fn readers_find_whole_values_while_others_come_and_go() {
                 for _ in 0..if cfg!(miri) { 100 } else { 20_000 } {
                     let n = random.u32(0..100);
                     match random.u32(0..10) {
-                        // Of one key, one thread at a time, as under a latch.
+                        // One thread at a time for each key, as under a latch.
                         0 if n % 3 == seed as u32 => _ = hot.insert(n),
                         1 if n % 3 == seed as u32 => {
                             let guard = hot.memory.enter().unwrap();

@@ -1,21 +1,23 @@
-//! A table that leads from a key to its leaf past the inner nodes.
+//! The interpolation index: a table that leads from a key to its leaf without the inner nodes.
 //!
-//! In a tree of many leaves the inner nodes above them fall out of the nearer caches, and each level is a search in lines that a
-//! read waits for. Where the leaves divide the keys evenly, arithmetic says where among them a key is. The table divides the span
-//! from a shard's first separator to its last into buckets of equal width. A bucket has a leaf, the one that covers its start, and says
-//! where that leaf's range begins. A key's leaf is its bucket's, or the next one's if its range begins before the key; where a third leaf
-//! may lie between the two, or the bound between them is not told from the key, the way goes down from the root. The numbers that stand
-//! for keys are the eight bytes behind what all separators begin with.
+//! In a tree of many leaves the inner nodes above them fall out of the nearer caches, and each level is a search in
+//! cache lines that a read waits for. Where the leaves divide the keys evenly, the position of a key's leaf can be
+//! computed by interpolation. The table divides the span from a shard's first separator to its last into buckets of
+//! equal width. A bucket stores the leaf that covers its start, and where that leaf's range begins. A key's leaf is its
+//! bucket's, or the next bucket's if that leaf's range begins before the key; if a third leaf may lie between the two,
+//! or the bound between them cannot be decided from the key's number, the search descends from the root. The numbers
+//! that represent keys are the eight bytes after the common prefix of all separators.
 //!
-//! A read of a large tree waits for two lines that lie anywhere in memory: that of its bucket, and those of its leaf. Only a table that
-//! stays in the processor's caches spares it the former, so that a bucket is one word: the leaf's address, relative to where the
-//! leaves are, its hint, and the beginning of its range.
+//! A read of a large tree waits for two cache misses: its bucket, and its leaf. Only a table that stays in the
+//! processor's caches avoids the former, so a bucket is one word: the leaf's address relative to the origin of the
+//! leaves, its hint, and the beginning of its range.
 //!
-//! **Ranges never change, leaves do.** A leaf that is replaced by one that covers the same range is replaced in its buckets too, under
-//! its parent's lock: its buckets are emptied, its parent's child pointer is stored to, its buckets are filled. So no reader sees
-//! through the table what the tree no longer or not yet says. When a leaf's range changes, its buckets are emptied for good, under its
-//! parent's lock and before the change is published; the next table has them again. Whoever finds a leaf in a table that was the
-//! shard's when it was loaded finds what was in the tree at that time or later.
+//! **Ranges never change, leaves do.** A leaf that is replaced by one that covers the same range is replaced in its
+//! buckets too, under its parent's lock: its buckets are cleared, its parent's child pointer is stored, its buckets are
+//! filled. So no reader finds through the table a leaf that is not yet or no longer in the tree. When a leaf's range
+//! changes, its buckets are cleared for good, under its parent's lock and before the change is published; the next
+//! table includes them again. A reader that finds a leaf in a table that was the shard's when it was loaded finds a
+//! leaf that was in the tree at that time or later.
 //!
 //! ```text
 //! header | entries, one a bucket and three without a leaf | the common prefix | the prefetch summary, in large tables
@@ -49,8 +51,9 @@ use leafpress_base::reclaim::load;
 use leafpress_base::reclaim::node_heap::NodeHeap;
 use leafpress_base::sync::AtomicPtr;
 
-/// Buckets of all shards' tables from which on they have the prefetch summary: smaller ones, of 256 KiB together, stay in the caches themselves. Builds with checks have
-/// it always, for tests to run into; without a way to ask for lines it is of no use.
+/// Buckets of all shards' tables from which on they have a prefetch summary: smaller tables, of 256 KiB in total, stay
+/// in the caches themselves. Builds with debug assertions always have it, for test coverage; without prefetch
+/// instructions it is not used.
 const PREFETCH_BUCKETS: usize = if cfg!(any(test, debug_assertions)) {
     1
 } else if cfg!(target_arch = "x86_64") {
@@ -62,40 +65,40 @@ const PREFETCH_BUCKETS: usize = if cfg!(any(test, debug_assertions)) {
 #[repr(C)]
 struct Header {
     node: NodeHeader,
-    /// The head of the prefix.
+    /// The first bytes of the prefix.
     prefix_head: u64,
-    /// The number that the first bucket starts at.
+    /// The number at which the first bucket starts.
     base: u64,
-    /// Buckets for a unit of `position`, times 2^32.
+    /// Buckets per unit of `position`, times 2^32.
     scale: u64,
-    /// Positions of a place, times 2^32.
+    /// Positions per place, times 2^32.
     positions_of_place: u64,
-    /// What addresses of leaves are relative to.
+    /// Base of the leaves' relative addresses.
     origin: usize,
-    /// The position that the last bucket ends at.
+    /// The position at which the last bucket ends.
     end: u32,
     prefix_len: u32,
     buckets: u32,
-    /// A position is a number behind the base without its lowest bits, so many.
+    /// A position is a number relative to the base, without its lowest `shift` bits.
     shift: u32,
-    /// Where the the prefetch summary begins; 0 without.
+    /// Offset of the prefetch summary; 0 without one.
     prefetch_summary_at: u32,
-    /// Units of the the prefetch summary are of two to the power of so many bytes.
+    /// Binary logarithm of the bytes of a unit of the prefetch summary.
     unit_bits: u32,
-    /// The hint of one of the leaves, of which the the prefetch summary takes all to be.
+    /// The hint of one of the leaves; the prefetch summary assumes that all are like it.
     typical: Hint,
-    /// Its records, of which all leaves are taken to have as many.
+    /// The number of records of that leaf, also assumed for all.
     records: u16,
 }
 
-/// The leaves that a table is made for.
+/// The leaves that a table is built for.
 #[derive(Clone, Copy)]
 pub(crate) struct Leaves {
-    /// Bytes that they take, about.
+    /// Their approximate size in bytes.
     pub bytes: usize,
-    /// An address near theirs, and as far behind the start of a cache line.
+    /// An address near theirs, with the same offset in a cache line.
     pub near: *const u8,
-    /// The hint of one of them, and how many records that one has.
+    /// The hint of one of them, and its number of records.
     pub hint: Hint,
     pub records: u16,
 }
@@ -105,8 +108,10 @@ pub(crate) struct Leaves {
 pub(crate) struct InterpolationIndex(NonNull<u8>);
 
 impl InterpolationIndex {
+    /// Borrows a table; [`None`] for null.
+    ///
     /// # Safety
-    /// `pointer` is a live table's.
+    /// `pointer` is null or a live table's.
     pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Option<Self> {
         NonNull::new(pointer).map(Self)
     }
@@ -115,9 +120,9 @@ impl InterpolationIndex {
         self.0
     }
 
-    /// A table without leaves for those between the bounds, and for each
-    /// bucket the leaf that it is to have, counted from the one between the first two bounds. Nothing where it would not help. It is one of
-    /// `shards` tables.
+    /// Builds a table without leaves for the leaves between the bounds, and returns with it, for each bucket, the index
+    /// of the leaf to store there, counted from the one between the first two bounds. Returns `None` where a table
+    /// would not help. It is one of `shards` tables.
     ///
     /// # Safety
     /// `memory` outlives the table.
@@ -138,11 +143,12 @@ impl InterpolationIndex {
         } else {
             0
         };
-        // The room in front of the first group, which begins at a cache line, included.
+        // This includes padding before the first group, which begins at a cache line.
         let bytes = known_bytes + (groups + usize::from(groups > 0)) * size_of::<Group>();
         let unit_bits = prefetch_summary::unit_bits(leaves.bytes / plan.buckets);
         let places = (plan.buckets as u64) << PLACE_BITS;
-        // SAFETY: every section is written into the room counted for it. Nodes are aligned to 16 bytes, and the header is a multiple of an entry's 8.
+        // SAFETY: every section is written into the room counted for it. Nodes are aligned to 16 bytes, and the header
+        // is a multiple of an entry's 8.
         unsafe {
             let node = memory.allocate(bytes, Kind::InterpolationIndex)?;
             let header = node.cast::<Header>().as_ptr();
@@ -184,11 +190,12 @@ impl InterpolationIndex {
         unsafe { self.0.cast().as_ref() }
     }
 
-    /// A word is a pointer, as the guard's protection asks for, and to Miri it leads to the leaf, whatever its bits are.
+    /// Returns the bucket's word. Its type is a pointer, as the guard's protection requires, and its provenance is that
+    /// of the leaf, whatever its bits are.
     #[inline(always)]
     fn word_at(&self, bucket: usize) -> *mut AtomicPtr<u8> {
         const { assert!(size_of::<Header>().is_multiple_of(align_of::<AtomicPtr<u8>>())) };
-        // SAFETY: the entries follow the header; callers pass no more than their number.
+        // SAFETY: the entries follow the header; callers pass a bucket below their number.
         unsafe {
             self.0
                 .add(size_of::<Header>())
@@ -201,11 +208,11 @@ impl InterpolationIndex {
     #[inline(always)]
     fn word(&self, bucket: usize) -> &AtomicPtr<u8> {
         debug_assert!(bucket < self.header().buckets as usize + ENTRIES_BEHIND);
-        // SAFETY: there is an entry for every bucket, and more behind them.
+        // SAFETY: there is an entry for every bucket, and `ENTRIES_BEHIND` more.
         unsafe { &*self.word_at(bucket) }
     }
 
-    /// The entry, for what does not change of it.
+    /// Returns the entry, for its immutable parts.
     #[inline(always)]
     fn entry(&self, bucket: usize) -> BucketWord {
         BucketWord(self.word(bucket).load(Ordering::Relaxed).addr() as u64)
@@ -218,7 +225,7 @@ impl InterpolationIndex {
         unsafe { std::slice::from_raw_parts(start, header.prefix_len as usize) }
     }
 
-    /// The key's number, if the key begins as all keys in the table's span do.
+    /// Returns the key's number, if the key has the common prefix of the table's span.
     #[inline(always)]
     fn number(&self, key: &[u8]) -> Option<u64> {
         let header = self.header();
@@ -227,7 +234,7 @@ impl InterpolationIndex {
         is_prefix.then(|| head_behind(key, prefix_len))
     }
 
-    /// The place of a key of this number, if it is in the table's span.
+    /// Returns the place of a key with this number, if it is in the table's span.
     #[inline(always)]
     fn place(&self, number: u64) -> Option<u64> {
         let header = self.header();
@@ -235,13 +242,13 @@ impl InterpolationIndex {
         (position < u64::from(header.end)).then(|| self.place_of(position))
     }
 
-    /// The place of a position before the end, which is in a bucket.
+    /// Returns the place of a position before the end, which is in a bucket.
     #[inline(always)]
     fn place_of(&self, position: u64) -> u64 {
         (position * self.header().scale) >> PLACE_SHIFT
     }
 
-    /// The least number at this place.
+    /// Returns the least number at this place.
     #[inline(always)]
     fn number_at(&self, place: u64) -> u64 {
         let header = self.header();
@@ -249,7 +256,7 @@ impl InterpolationIndex {
         header.base.wrapping_add(position << header.shift)
     }
 
-    /// Asks for the line of the key's bucket.
+    /// Prefetches the line of the key's bucket.
     #[inline(always)]
     pub(crate) fn prefetch(&self, key: &[u8]) {
         if let Some(place) = self.number(key).and_then(|number| self.place(number)) {
@@ -257,7 +264,7 @@ impl InterpolationIndex {
         }
     }
 
-    /// What the the prefetch summary has of a bucket. Buckets up to those behind the last are in it.
+    /// Returns the prefetch summary's entry for a bucket, also for the entries after the last bucket.
     #[inline(always)]
     fn prefetched(&self, bucket: usize) -> Option<Seen> {
         self.group(bucket).seen(bucket % prefetch_summary::BUCKETS, bucket)
@@ -268,21 +275,22 @@ impl InterpolationIndex {
         debug_assert!(
             bucket < self.header().buckets as usize + ENTRIES_BEHIND && self.header().prefetch_summary_at > 0
         );
-        // SAFETY: callers have looked that there is the prefetch summary, which has a group for every bucket and those behind.
+        // SAFETY: callers have checked that there is a prefetch summary, which has a group for every entry of the
+        // table.
         unsafe {
             let groups = self.0.add(self.header().prefetch_summary_at as usize).cast::<Group>();
             groups.add(bucket / prefetch_summary::BUCKETS).as_ref()
         }
     }
 
-    /// The address that units are counted from.
+    /// Returns the address that units are relative to.
     #[inline(always)]
     fn unit_origin(&self) -> usize {
         let header = self.header();
         header.origin >> header.unit_bits << header.unit_bits
     }
 
-    /// About the step that [`InterpolationIndex::find`] will find: for lines to be asked for, and for nothing else.
+    /// Predicts the step that [`InterpolationIndex::find`] will return, for prefetching only.
     #[inline(always)]
     fn predict_step(
         &self,
@@ -316,11 +324,11 @@ impl InterpolationIndex {
         let address = if header.unit_bits == LINE_BITS {
             unit + header.origin % LINE_BYTES
         } else {
-            // In the middle of the unit.
+            // The middle of the unit.
             unit + (1 << header.unit_bits >> 1)
         };
         let hint = Leaf::hint_of_length(header.typical, lines);
-        // SAFETY: the step is a guess, which only lines are asked for with.
+        // SAFETY: the step is a prediction, and is only used to prefetch lines, never dereferenced.
         Some(unsafe {
             Step::to_leaf(
                 std::ptr::without_provenance_mut(address),
@@ -331,8 +339,8 @@ impl InterpolationIndex {
         })
     }
 
-    /// The step to the leaf whose range holds `key`, if the table has it. `ASK` has what a read will need of the leaf asked for, before the leaf is known
-    /// if that can be.
+    /// Returns the step to the leaf whose range holds `key`, if the table has it. With `ASK`, also prefetches what a
+    /// read needs of the leaf, if possible before the leaf is known.
     #[inline(always)]
     pub(crate) fn find<'g, const ASK: bool>(
         &self,
@@ -345,7 +353,7 @@ impl InterpolationIndex {
         let place = self.place(number)?;
         let mut predicted = None;
         if ASK && header.prefetch_summary_at > 0 {
-            // On its way meanwhile.
+            // Fetched while the prediction is computed.
             prefetch(self.word_at((place >> PLACE_BITS) as usize).cast());
             predicted = self.predict_step(place, number, key.len() - header.prefix_len as usize, partitioner);
             if let Some(step) = &predicted {
@@ -364,7 +372,7 @@ impl InterpolationIndex {
         let entry = BucketWord(word.addr() as u64);
         let leaf = entry.address(header.origin)?;
         let start = entry.start(bucket);
-        // Where the next range begins: a leaf covers the starts of no more than three buckets, but for a few.
+        // Where the next range begins: with few exceptions a leaf covers the starts of at most three buckets.
         let [second, third, fourth] = [1, 2, 3].map(|behind| self.entry(bucket + behind).start(bucket + behind));
         let end = select_unpredictable(third > start, third, fourth);
         let end = select_unpredictable(second > start, second, end);
@@ -378,7 +386,7 @@ impl InterpolationIndex {
         Some(step)
     }
 
-    /// The buckets that have `leaf`, of whose range `key` is. They change under its parent's lock.
+    /// Returns the buckets that store `leaf`, whose range contains `key`. They change under its parent's lock.
     pub(crate) fn buckets_of(&self, leaf: *mut u8, key: &[u8]) -> Range<usize> {
         // The range of a leaf in the table is within its span.
         let Some(number) = self.number(key) else {
@@ -386,12 +394,13 @@ impl InterpolationIndex {
         };
         let header = self.header();
         let buckets = header.buckets as usize;
-        // The range's first keys may have the number before the base.
+        // The first keys of the range may have the number before the base.
         let position = number.saturating_sub(header.base) >> header.shift;
         let place = self.place_of(position.min(u64::from(header.end) - 1));
         let here = (place >> PLACE_BITS) as usize;
         let has = |bucket: &usize| self.entry(*bucket).address(header.origin) == Some(leaf.addr());
-        // Rounding may have put the leaf's last bucket before the key's, and the leaf may not cover the start of the key's bucket.
+        // Rounding may have put the leaf's last bucket before the key's, and the leaf may not cover the start of the
+        // key's bucket.
         let near = here.saturating_sub(1)..(here + 2).min(buckets);
         let Some(known) = near.into_iter().find(has) else {
             return 0..0;
@@ -401,7 +410,7 @@ impl InterpolationIndex {
         known - before..known + 1 + after
     }
 
-    /// Gives the buckets a leaf, with its hint, or none.
+    /// Stores a leaf with its hint in the buckets, or clears them.
     pub(crate) fn store(&self, buckets: Range<usize>, leaf: *mut u8) {
         let header = self.header();
         let at = tagged_ptr::address(leaf);
@@ -419,7 +428,7 @@ impl InterpolationIndex {
         }
     }
 
-    /// The leaves in the table.
+    /// Returns the leaves in the table.
     pub(crate) fn leaves(&self) -> impl Iterator<Item = *mut u8> {
         let origin = self.header().origin;
         let words = (0..self.header().buckets as usize).map(|bucket| self.word(bucket).load(Ordering::Acquire));

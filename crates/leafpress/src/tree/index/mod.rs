@@ -1,4 +1,4 @@
-//! The way from a key to its leaf: a shard's inner nodes, and the interpolation index that leads past them.
+//! Search structures from a key to its leaf: a shard's inner nodes, and the interpolation index that bypasses them.
 
 #[allow(unsafe_code)]
 pub(crate) mod interpolation;

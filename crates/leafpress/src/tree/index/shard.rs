@@ -1,11 +1,12 @@
-//! One B+tree: paths through it, and every change of structure.
+//! A shard: one B+tree, with paths through it and every change of structure.
 //!
-//! Lock order: a leaf's lock, then the shard's structure lock, then the locks of inner nodes. Whoever holds the structure lock only
-//! tries for a leaf's lock. The lock of an inner node above leaves is held for a few stores and nothing is waited for under it.
+//! Lock order: a leaf's lock, then the shard's structure lock, then the locks of inner nodes. A thread that holds the
+//! structure lock only tries to lock a leaf. The lock of an inner node above leaves is held for a few stores, and no
+//! thread waits under it.
 //!
 //! - A leaf is replaced in its parent by one that covers the same range under the leaf's lock and the parent's.
-//! - Everything else (splits, merges, the root's growth and fall) is done under the structure lock: new inner nodes are made
-//!   bottom-up and one pointer is stored at the top.
+//! - All other changes (splits, merges, growth and shrinking of the root) are made under the structure lock: new inner
+//!   nodes are built bottom-up, and one pointer is stored at the top.
 
 #[allow(unsafe_code)]
 pub(crate) mod descent;
@@ -31,12 +32,12 @@ use leafpress_base::reclaim::load;
 use leafpress_base::reclaim::node_heap::NodeHeap;
 use leafpress_base::sync::{AtomicPtr, LatchGuard, Mutex, MutexGuard};
 
-/// Fewer children than this and a node looks for a neighbour to join.
+/// A node with fewer children than this is merged with a neighbour if possible.
 const MIN_CHILDREN: usize = MAX_CHILDREN / 4;
-/// Two nodes join when they have at most this many children together.
+/// Two nodes are merged when they have at most this many children together.
 const JOINED_CHILDREN: usize = MAX_CHILDREN * 3 / 4;
 
-/// A root pointer whose lowest bit is set leads to a leaf.
+/// Tags a root pointer that leads to a leaf, by its lowest bit.
 fn tag_leaf(leaf: *mut u8) -> *mut u8 {
     leaf.map_addr(|address| address | 1)
 }
@@ -48,14 +49,14 @@ fn untag(root: *mut u8) -> (*mut u8, bool) {
 /// One B+tree.
 pub(crate) struct Shard {
     root: AtomicPtr<u8>,
-    /// The interpolation index, null when there is none.
+    /// The interpolation index; null when there is none.
     interpolation: AtomicPtr<u8>,
     structure: Mutex<()>,
-    /// How the keys of the tree are divided, of which this shard has its part.
+    /// How the keys of the tree are divided, of which this shard has a part.
     partitioner: ShardPartitioner,
 }
 
-/// A leaf, and where its range ends or starts, if it does.
+/// A leaf, and the end or start of its range, if it has one.
 pub(crate) type Bounded<'g> = (Leaf<'g>, Option<Vec<u8>>);
 
 /// The nodes from the root to a leaf's parent, each with the index of the child taken.
@@ -63,16 +64,16 @@ pub(crate) type Path<'g> = Vec<(Inner<'g>, usize)>;
 
 /// A replacement of neighbouring children.
 pub(crate) struct Splice {
-    /// Children `from..to` of the path's last node go.
+    /// Children `from..to` of the path's last node are removed.
     pub from: usize,
     pub to: usize,
-    /// These come, with the separators between them.
+    /// The inserted children, with the separators between them.
     pub children: Vec<*mut u8>,
     pub separators: Vec<Vec<u8>>,
 }
 
 impl Shard {
-    /// A tree of one leaf, for its part of the keys.
+    /// Creates a tree of one leaf, for its part of the keys.
     pub(crate) fn new(leaf: NewLeaf, partitioner: ShardPartitioner) -> Self {
         let root = tag_leaf(leaf.leaf().as_ptr());
         leaf.publish();
@@ -88,7 +89,7 @@ impl Shard {
         self.structure.lock()
     }
 
-    /// The path to the leaf that `choose` leads to, the leaf, and whether the root is that leaf.
+    /// Returns the path to the leaf that `choose` leads to, the leaf, and whether the root is that leaf.
     fn path_by<'g>(
         &self,
         guard: &'g Guard<'_>,
@@ -108,25 +109,26 @@ impl Shard {
         }
     }
 
-    /// The root.
+    /// Returns the root.
     pub(crate) fn root<'g>(&self, guard: &'g Guard<'_>) -> Node<'g> {
-        // SAFETY: the guard protects the root.
+        // SAFETY: the guard protects the root, which was loaded from the shard.
         unsafe { node_at(load(&self.root, guard)) }
     }
 
-    /// The leaf whose range holds `key`, with the path to it.
+    /// Returns the leaf whose range holds `key`, with the path to it.
     pub(crate) fn path<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Result<(Path<'g>, Leaf<'g>), OutOfMemory> {
         self.path_by(guard, |inner| inner.search(key))
     }
 
-    /// The leaf whose range holds `key`, and where the range ends (exclusive).
+    /// Returns the leaf whose range holds `key`, and the end of the range (exclusive).
     pub(crate) fn descend_up<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Result<Bounded<'g>, OutOfMemory> {
         let (path, leaf) = self.path(key, guard)?;
         let end = path.iter().rev().find(|(inner, index)| index + 1 < inner.children());
         Ok((leaf, end.map(|(inner, index)| inner.separator(*index)).transpose()?))
     }
 
-    /// The leaf whose range holds the greatest keys below `key` (all keys for `None`), and where the range starts (inclusive).
+    /// Returns the leaf whose range holds the greatest keys below `key` (all keys for `None`), and the start of the
+    /// range (inclusive).
     pub(crate) fn descend_down<'g>(
         &self,
         key: Option<&[u8]>,
@@ -143,7 +145,7 @@ impl Shard {
         ))
     }
 
-    /// Levels from root to leaf.
+    /// Returns the number of levels from root to leaf.
     pub(crate) fn depth(&self, guard: &Guard<'_>) -> u32 {
         match self.root(guard) {
             Node::Leaf(_) => 1,
@@ -151,8 +153,8 @@ impl Shard {
         }
     }
 
-    /// Puts `new` in the place of `leaf`, whose lock the caller holds; false when `leaf` is no longer in the tree. `parent` is the leaf's as
-    /// far as the caller knows.
+    /// Replaces `leaf`, whose lock the caller holds, by `new`; returns false when `leaf` is no longer in the tree.
+    /// `parent` is the leaf's as far as the caller knows.
     pub(crate) fn replace<'g>(
         &self,
         leaf: Leaf<'g>,
@@ -165,8 +167,9 @@ impl Shard {
             match parent {
                 None => {
                     let (old, new) = (tag_leaf(leaf.as_ptr()), tag_leaf(new.as_ptr()));
-                    // No table leads to it: a leaf becomes the root when another leaf's range falls to it. Looked at first, since a
-                    // caller who came by the table has no parent, and the line is one that all ways down read.
+                    // The root leaf is in no table: a leaf becomes the root when it takes over another leaf's range.
+                    // The root is checked first, since a caller that used the table has no parent, and its line is one
+                    // that all descents read.
                     if self.root.load(Ordering::Relaxed) == old
                         && self
                             .root
@@ -183,14 +186,15 @@ impl Shard {
                     let current =
                         !latch_word.obsolete.load(Ordering::Relaxed) && inner.child_locked(index) == leaf.as_ptr();
                     if current {
-                        // SAFETY: the parent's latch is held; the new leaf is live, and its parent's level is that above leaves.
+                        // SAFETY: the parent's latch is held; the new leaf is live, and its parent's level is the one
+                        // above leaves.
                         self.exchange(leaf, key, guard, || unsafe { inner.store_child(index, new.as_ptr()) });
                         return true;
                     }
                     drop(latch);
                 }
             }
-            // The caller did not know the parent, it was replaced since the descent, or the tree was cleared.
+            // The caller did not know the parent, or it was replaced since the descent, or the tree was cleared.
             let (here, above) = self.descend(key, guard);
             if here != leaf {
                 return false;
@@ -199,9 +203,9 @@ impl Shard {
         }
     }
 
-    /// Replaces neighbouring children of the path's last node under the structure lock: leaves, whose locks the caller holds, or none,
-    /// which makes the node anew. Where all of a node's children go and none comes, the node goes too: then its parent has others. On an
-    /// error nothing has changed.
+    /// Replaces neighbouring children of the path's last node under the structure lock: leaves, whose locks the caller
+    /// holds, or none, which rebuilds the node. If all children of a node are removed and none is inserted, the node is
+    /// removed too: its parent then has other children. On an error nothing has changed.
     pub(crate) fn splice(
         &self,
         path: &[(Inner<'_>, usize)],
@@ -216,7 +220,7 @@ impl Shard {
             replaced: Vec::new(),
             latched: Vec::new(),
         };
-        // Of the children of the node at hand.
+        // Level of the children of the current node.
         let mut level = path.last().map_or(0, |(node, _)| node.header().level - 1);
         for depth in (0..path.len()).rev() {
             let (node, _) = path[depth];
@@ -230,7 +234,7 @@ impl Shard {
             let above = depth.checked_sub(1).map(|above| path[above]);
             let (mut from, mut to) = above.map_or((0, 1), |(_, index)| (index, index + 1));
             match above {
-                // A root with one child gives way to it.
+                // A root with one child is replaced by it.
                 None if children.len() == 1 => {
                     let child = tagged_ptr::address(children[0]);
                     let child = if level == 0 { tag_leaf(child) } else { child };
@@ -240,18 +244,19 @@ impl Shard {
                 }
                 Some((parent, index)) if children.len() < MIN_CHILDREN && parent.children() > 1 => {
                     let right = index + 1 < parent.children();
-                    let beside = if right { index + 1 } else { index - 1 };
-                    if let Node::Inner(sibling) = parent.load_child(beside, guard)
+                    let neighbour = if right { index + 1 } else { index - 1 };
+                    if let Node::Inner(sibling) = parent.load_child(neighbour, guard)
                         && (children.is_empty() || children.len() + sibling.children() <= JOINED_CHILDREN)
                     {
                         if level == 0 {
                             work.lock(sibling)?;
                         }
                         if level == 0 && children.is_empty() {
-                            // The range falls to the sibling's nearest leaf, which the table must not know by a shorter one.
+                            // The sibling's nearest leaf takes over the range; the table must not contain that leaf
+                            // with its old, shorter range.
                             let mut way = copied(&path[..depth])?;
                             if let Some((_, index)) = way.last_mut() {
-                                *index = beside;
+                                *index = neighbour;
                             }
                             let nearest = if right { 0 } else { sibling.children() - 1 };
                             self.forget_children(sibling, &way, nearest..nearest + 1, guard)?;
@@ -261,7 +266,7 @@ impl Shard {
                         if children.is_empty() {
                             (children, separators) = (more, more_separators);
                         } else {
-                            let between = parent.separator(index.min(beside))?;
+                            let between = parent.separator(index.min(neighbour))?;
                             children.try_grow(more.len())?;
                             separators.try_grow(more_separators.len() + 1)?;
                             if right {
@@ -302,7 +307,7 @@ impl Shard {
                 separators: between,
             };
         }
-        // The root itself became several nodes: levels are added until one is left.
+        // The root itself became several nodes: levels are added until one node is left.
         let Splice {
             mut children,
             mut separators,
@@ -319,15 +324,16 @@ impl Shard {
         Ok(())
     }
 
-    /// Makes the tree the one leaf `empty`, retires the old tree's inner nodes and returns its leaves, still unlocked.
+    /// Replaces the tree by the one leaf `empty`, retires the old tree's inner nodes and returns its leaves, still
+    /// unlocked.
     pub(crate) fn reset<'g>(&self, empty: NewLeaf, guard: &'g Guard<'_>) -> Result<Vec<Leaf<'g>>, OutOfMemory> {
         let structure = self.structure.lock();
-        // Leaves are replaced one for one while the structure is locked.
+        // Leaves are replaced one for one even while the structure lock is held.
         let mut count = 0;
         self.for_each_leaf(guard, |_| count += 1);
         let mut leaves = room_for(count)?;
         self.put_interpolation(None, guard, &structure);
-        // SAFETY: the guard protects what the tree led to until now.
+        // SAFETY: the guard protects the old root, which the shard led to until now.
         let root = unsafe { node_at(self.root.swap(tag_leaf(empty.leaf().as_ptr()), Ordering::AcqRel)) };
         empty.publish();
         walk(root, guard, &mut |visit| match visit {
@@ -343,7 +349,7 @@ impl Shard {
         Ok(leaves)
     }
 
-    /// Visits every leaf. Under concurrent changes of structure one may be seen twice or not at all.
+    /// Visits every leaf. Under concurrent changes of structure one may be visited twice or not at all.
     pub(crate) fn for_each_leaf(&self, guard: &Guard<'_>, mut visit: impl FnMut(Leaf)) {
         walk(self.root(guard), guard, &mut |step| {
             if let Visit::Leaf(leaf) = step {
@@ -352,8 +358,8 @@ impl Shard {
         });
     }
 
-    /// Gives every node to be freed: the leaves, with what they lead to, and the inner nodes and the interpolation index. What was given is
-    /// not looked at any more.
+    /// Yields every node to be freed: the leaves, with what they point to, the inner nodes and the interpolation index.
+    /// Yielded nodes are not accessed again.
     pub(crate) fn take_nodes(
         &mut self,
         guard: &Guard<'_>,
@@ -371,12 +377,12 @@ impl Shard {
     }
 }
 
-/// The node that a root pointer leads to.
+/// Returns the node that a root pointer leads to.
 ///
 /// # Safety
 /// `root` was a shard's root, and the node is live for `'g`.
 unsafe fn node_at<'g>(root: *mut u8) -> Node<'g> {
-    // SAFETY: as the caller promises; the tag says what the node is.
+    // SAFETY: the caller guarantees that the node is live; the tag distinguishes leaves from inner nodes.
     unsafe {
         match untag(root) {
             (leaf, true) => Node::Leaf(Leaf::from_ptr(leaf)),
@@ -386,10 +392,10 @@ unsafe fn node_at<'g>(root: *mut u8) -> Node<'g> {
 }
 
 enum Visit<'g> {
-    /// Its children are visited next.
+    /// Before its children are visited.
     Before(Inner<'g>),
     Leaf(Leaf<'g>),
-    /// Its children have been visited.
+    /// After its children were visited.
     After(Inner<'g>),
 }
 
@@ -404,7 +410,7 @@ fn walk<'g>(node: Node<'g>, guard: &'g Guard<'_>, visit: &mut impl FnMut(Visit<'
     }
 }
 
-/// The node's children and separators after the change.
+/// Returns the node's children and separators after the change.
 fn apply(node: Inner<'_>, change: Splice) -> Result<(Vec<*mut u8>, Vec<Vec<u8>>), OutOfMemory> {
     let Splice {
         from,
@@ -416,7 +422,7 @@ fn apply(node: Inner<'_>, change: Splice) -> Result<(Vec<*mut u8>, Vec<Vec<u8>>)
     children.try_grow(new.len())?;
     separators.try_grow(between.len())?;
     if new.is_empty() {
-        // The range of what goes falls to a neighbour: to the left one where there is one.
+        // A neighbour takes over the removed range: the left one if there is one.
         let first = from.saturating_sub(1);
         separators.drain(first..(first + (to - from)).min(separators.len()));
     } else {
@@ -426,7 +432,7 @@ fn apply(node: Inner<'_>, change: Splice) -> Result<(Vec<*mut u8>, Vec<Vec<u8>>)
     Ok((children, separators))
 }
 
-/// Inner nodes on their way in and out. Dropped without being published, nothing has changed.
+/// New and replaced inner nodes of a change. If it is dropped without being published, nothing has changed.
 struct Rebuild<'m, 'g> {
     memory: &'m NodeHeap,
     made: Vec<NewInner>,
@@ -441,7 +447,8 @@ impl<'g> Rebuild<'_, 'g> {
         Ok(())
     }
 
-    /// Nodes of `level` over the children: one, or several when they are too many; and the separators between the nodes.
+    /// Builds nodes of `level` over the children: one, or several when they are too many; returns them and the
+    /// separators between them.
     fn build(
         &mut self,
         level: u8,
@@ -463,7 +470,7 @@ impl<'g> Rebuild<'_, 'g> {
             let to = (from + share).min(total);
             nodes.try_grow(1)?;
             self.made.try_grow(1)?;
-            // SAFETY: the children are nodes of the level below, and the tree keeps its memory until its last node is gone.
+            // SAFETY: the children are nodes of the level below, and the tree's memory outlives its nodes.
             let node = unsafe { Inner::build(level, &children[from..to], &separators[from..to - 1], self.memory)? };
             nodes.push(node.inner().as_ptr());
             self.made.push(node);
@@ -475,7 +482,7 @@ impl<'g> Rebuild<'_, 'g> {
         Ok((nodes, between))
     }
 
-    /// The new nodes are in the tree: those they replace go.
+    /// Marks the new nodes as published, and retires those that they replace.
     fn publish(self, guard: &Guard<'_>) {
         for node in self.made {
             node.publish();
@@ -485,7 +492,7 @@ impl<'g> Rebuild<'_, 'g> {
             drop(latch);
         }
         for node in self.replaced {
-            // SAFETY: the tree no longer leads to the node.
+            // SAFETY: the tree no longer leads to the node, and each replaced node is listed once.
             unsafe { NodeHeap::retire(node.node(), guard) };
         }
     }
@@ -493,5 +500,5 @@ impl<'g> Rebuild<'_, 'g> {
 
 // SAFETY: the root leads to nodes that any thread may read under a guard and change under the locks above.
 unsafe impl Send for Shard {}
-// SAFETY: as above.
+// SAFETY: concurrent access through `&Shard` uses atomics, guards and the locks above.
 unsafe impl Sync for Shard {}

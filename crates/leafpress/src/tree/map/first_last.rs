@@ -6,7 +6,7 @@ use crate::tree::scan::End;
 use crate::tree::{Range, Record, Tree, TreeError};
 
 impl Tree {
-    /// The record with the least key, copied; `None` when there is none.
+    /// Returns the record with the least key, copied; `None` when the tree is empty.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -22,7 +22,7 @@ impl Tree {
         self.at_end(End::Front)
     }
 
-    /// The record with the greatest key, copied; `None` when there is none.
+    /// Returns the record with the greatest key, copied; `None` when the tree is empty.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -37,10 +37,10 @@ impl Tree {
         self.at_end(End::Back)
     }
 
-    /// Removes the record with the least key and returns it; `None` when there is none.
+    /// Removes the record with the least key and returns it; `None` when the tree is empty.
     ///
-    /// Atomic for the key: no other call gets the same record, and the value is the one that was removed. The key was the least when it
-    /// was looked for; a lesser one that is inserted before this returns stays.
+    /// Atomic for the key: no other call gets the same record, and the returned value is the one that was removed. The
+    /// key was the least during the search; a lesser one that is inserted before this returns stays.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -54,12 +54,13 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// As [`Tree::first`] and [`Tree::take`]; the record is then still there.
+    /// As [`Tree::first`] and [`Tree::take`]; the record is then still present.
     pub fn pop_first(&self) -> Result<Option<Record>, TreeError> {
         self.pop(End::Front)
     }
 
-    /// Removes the record with the greatest key and returns it; `None` when there is none. What is said of [`Tree::pop_first`] holds.
+    /// Removes the record with the greatest key and returns it; `None` when the tree is empty. Its guarantees are those
+    /// of [`Tree::pop_first`].
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -82,7 +83,7 @@ impl Tree {
 
     fn pop(&self, end: End) -> Result<Option<Record>, TreeError> {
         while let Some((key, _)) = self.at_end(end)? {
-            // Nothing where another thread was faster.
+            // `None` if another thread removed it first.
             if let Some(value) = self.take(&key)? {
                 return Ok(Some((key, value)));
             }

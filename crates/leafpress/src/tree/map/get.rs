@@ -1,10 +1,10 @@
-//! Reading records by their keys.
+//! Point reads.
 
 use crate::tree::{Tree, TreeError};
 use leafpress_base::mem::room::room_for;
 
 impl Tree {
-    /// The key's value, copied; `None` when absent.
+    /// Returns the key's value, copied; `None` when absent.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -20,7 +20,8 @@ impl Tree {
         self.core.get_copied(key.as_ref())
     }
 
-    /// Replaces the content of `value` by the key's value and returns true; leaves `value` empty and returns false when absent.
+    /// Replaces the contents of `value` by the key's value and returns true; clears `value` and returns false when the
+    /// key is absent.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -38,8 +39,8 @@ impl Tree {
         self.core.get_into(key.as_ref(), value)
     }
 
-    /// Calls `read` with the key's value and returns what it returns; `None` when absent. The bytes are the tree's own (raw records) or
-    /// the decode buffer's; memory is not reclaimed while `read` runs.
+    /// Calls `read` with the key's value and returns its result; `None` when absent. The slice borrows the tree's
+    /// memory (uncompressed records) or the decode buffer; no memory is reclaimed while `read` runs.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -59,10 +60,11 @@ impl Tree {
         self.core.get(key.as_ref(), |found| found.with(read))
     }
 
-    /// The keys' values, copied, in the order of the keys; [`None`] for those that are absent.
+    /// Returns the keys' values, copied, in the order of the keys; [`None`] for absent ones.
     ///
-    /// It takes less time than as many [`Tree::get`]s, much less where the tree is larger than the caches: the reads wait for memory
-    /// together. Each record is as some write left it, but they need not be of one moment.
+    /// Faster than the same number of calls of [`Tree::get`], and much faster where the tree exceeds the processor's
+    /// caches: the cache misses of the reads overlap. Each record is read atomically, but the records need not be of
+    /// the same moment.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -73,7 +75,7 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// As [`Tree::get`], if any of the values cannot be read. [`Tree::get_many_with`] gives the others.
+    /// As [`Tree::get`], if any of the values cannot be read. [`Tree::get_many_with`] returns the others.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, TreeError> {
         let mut values = room_for(keys.len())?;
         self.core.get_many(keys, |_, found| {
@@ -87,8 +89,8 @@ impl Tree {
         Ok(values)
     }
 
-    /// Calls `read` with the index in `keys` and the value of each key, in order; [`None`] where absent. What is said of
-    /// [`Tree::get_many`] and [`Tree::get_with`] holds.
+    /// Calls `read` with the index in `keys` and the value of each key, in order; [`None`] when absent. The guarantees
+    /// of [`Tree::get_many`] and [`Tree::get_with`] apply.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -100,7 +102,8 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// As [`Tree::get`]: the first, when all keys have had their turn. `read` is not called for a key whose value cannot be read.
+    /// As [`Tree::get`]: the first error, after all keys were processed. `read` is not called for a key whose value
+    /// cannot be read.
     pub fn get_many_with<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -115,7 +118,7 @@ impl Tree {
         })
     }
 
-    /// Whether the key is there. Decodes nothing but, at most, the frame that would hold the key.
+    /// Returns whether the key is present. Decodes at most the frame that would hold the key.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;

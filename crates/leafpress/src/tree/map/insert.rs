@@ -1,10 +1,10 @@
-//! Putting records in and taking them out, whatever value they had.
+//! Unconditional insertion and removal of records.
 
 use crate::tree::inner::Condition;
 use crate::tree::{Tree, TreeError};
 
 impl Tree {
-    /// Inserts or replaces; returns whether the key was new.
+    /// Inserts or replaces a record; returns whether the key was new.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -16,8 +16,8 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// [`TreeError::KeyTooLong`], [`TreeError::ValueTooLong`], [`TreeError::OutOfMemory`], or [`TreeError::Codec`] when compressing or decompressing
-    /// a frame fails. The key's old record is then still there.
+    /// [`TreeError::KeyTooLong`], [`TreeError::ValueTooLong`], [`TreeError::OutOfMemory`], or [`TreeError::Codec`] when
+    /// compressing or decompressing a frame fails. The key's old record is then unchanged.
     pub fn insert(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -28,7 +28,7 @@ impl Tree {
             .map(|(present, _)| !present)
     }
 
-    /// Inserts unless the key is there; returns whether it inserted.
+    /// Inserts a record unless the key is present; returns whether it was inserted.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -50,7 +50,7 @@ impl Tree {
             .map(|(_, applied)| applied)
     }
 
-    /// Replaces the value if the key is there; returns whether it did.
+    /// Replaces the value if the key is present; returns whether it was.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -71,7 +71,7 @@ impl Tree {
             .map(|(_, applied)| applied)
     }
 
-    /// Removes the key; returns whether it was there.
+    /// Removes the key; returns whether it was present.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -82,15 +82,15 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; the record is then still there.
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; the record is then unchanged.
     pub fn remove(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, TreeError> {
         self.core
             .write(key.as_ref(), None, Condition::Always)
             .map(|(present, _)| present)
     }
 
-    /// Removes every record, and gives the memory back, unless a reader is in the way. What was learnt stays: the dictionary, and how long
-    /// frames are.
+    /// Removes every record and frees its memory, once no reader uses it. The dictionary and the chosen frame length
+    /// are kept.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;

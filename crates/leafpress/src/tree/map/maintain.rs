@@ -1,4 +1,4 @@
-//! What a tree is and holds, and the upkeep that its user may ask for.
+//! Statistics of a tree, and upkeep on request.
 
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::temperature::Temperatures;
@@ -6,7 +6,7 @@ use crate::tree::{Tree, TreeError, TreeStats};
 use leafpress_codec::Dictionary;
 
 impl Tree {
-    /// Number of records. Under concurrent writes, a number that was right a moment ago.
+    /// Returns the number of records. Under concurrent writes it may be slightly out of date.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -19,7 +19,7 @@ impl Tree {
         self.core.len()
     }
 
-    /// Whether there are no records.
+    /// Returns whether there are no records.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -32,7 +32,8 @@ impl Tree {
         self.len() == 0
     }
 
-    /// What [`TreeStats::bytes_held`] says, without a visit of every leaf. With the feature `node-heap` it asks the system what is resident.
+    /// Returns the bytes held, as [`TreeStats::bytes_held`], without visiting every leaf. With the feature `node-heap`
+    /// it queries the system for resident memory.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -46,7 +47,7 @@ impl Tree {
         self.core.bytes_held()
     }
 
-    /// What the tree holds and what it did. Visits every leaf.
+    /// Returns statistics of the tree's memory and operations. Visits every leaf.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -61,11 +62,13 @@ impl Tree {
         self.core.stats()
     }
 
-    /// Has landing buffers that are made or filled from now on be at least so long, whatever
-    /// [`TreeBuilder::landing_bytes`](crate::tree::TreeBuilder::landing_bytes) says; 0 takes that back, and more than 16 KiB is that.
+    /// Sets the minimum size in bytes of landing buffers that are allocated or filled from now on, whatever
+    /// [`TreeBuilder::landing_bytes`](crate::tree::TreeBuilder::landing_bytes) is; 0 removes the minimum, and values
+    /// above 16 KiB mean 16 KiB.
     ///
-    /// It is for as long as a child of the process shares its memory: a compaction writes all of a leaf, and each page that is written is
-    /// then held twice; what lands writes little more than itself.
+    /// Intended for the time while a forked child shares the process's memory: a compaction rewrites a whole leaf, and
+    /// each page that is written is then held twice (copy-on-write); a write to a landing buffer copies little more
+    /// than itself.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -76,11 +79,12 @@ impl Tree {
     /// tree.set_min_landing_bytes(0);
     /// # Ok::<(), leafpress::TreeError>(())
     /// ```
+    #[doc(hidden)]
     pub fn set_min_landing_bytes(&self, bytes: usize) {
         self.core.set_min_landing_bytes(bytes);
     }
 
-    /// The dictionary that new frames are compressed with; `None` where there is none, yet or at all.
+    /// Returns the dictionary that new frames are compressed with; `None` where there is none (yet).
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -101,8 +105,8 @@ impl Tree {
         self.core.current_dictionary()
     }
 
-    /// Compacts every leaf: landing buffers are emptied, and all frames are compressed with the newest dictionary, which is trained anew
-    /// first.
+    /// Compacts every leaf: trains a new dictionary, empties the landing buffers, and compresses all frames with the
+    /// newest dictionary.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -113,15 +117,16 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; no record is lost, and leaves compacted so far stay so.
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; no record is lost, and leaves compacted so far stay
+    /// compacted.
     pub fn compact(&self) -> Result<(), TreeError> {
         self.core.train_dictionary()?;
         self.core.sweep(Sweep::Landed)
     }
 
-    /// Puts the tree in the state in which it would be some time after the last write: background work that is due is done (dictionary
-    /// training and compressing with it, queued compactions), what landed is compacted where it is worth a pass, and what was replaced is
-    /// reclaimed, where no reader is in its way.
+    /// Brings the tree into the state that it would reach some time after the last write: completes due background work
+    /// (dictionary training and recompression, queued compactions), compacts landing buffers where that is worth a
+    /// pass, and reclaims garbage that no reader uses.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -133,23 +138,25 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// [`TreeError::Background`] where a background thread has ended because all it did panicked; what can be done without it is done.
+    /// [`TreeError::Background`] where a background thread has ended after repeated panics; the work that does not
+    /// depend on it is done.
     pub fn settle(&self) -> Result<(), TreeError> {
         let settled = self.core.background.settle(&self.core, true);
         self.core.flush_retired();
         settled
     }
 
-    /// Moves every leaf and landing buffer, as the background thread does that defragments the heap: model checkers have neither.
+    /// Moves every leaf and landing buffer, as defragmentation of the heap does in the background; for model checkers,
+    /// which have neither the thread nor the heap.
     ///
     /// # Errors
-    /// [`TreeError::OutOfMemory`]; leaves moved so far stay so.
+    /// [`TreeError::OutOfMemory`]; leaves moved so far stay moved.
     #[cfg(any(shuttle, miri))]
     pub fn defragment(&self) -> Result<(), TreeError> {
         self.core.sweep(Sweep::Defragment)
     }
 
-    /// Checks every structural invariant. No other thread may be writing meanwhile.
+    /// Checks every structural invariant. No other thread may write meanwhile.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -159,11 +166,12 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// [`TreeError::Invalid`] names the first one that is broken.
+    /// [`TreeError::Invalid`] names the first broken invariant.
     pub fn validate(&self) -> Result<(), TreeError> {
-        // Leaves keep their temperature meanwhile.
+        // Prevents temperature changes of leaves meanwhile.
         let _passes = self.core.temperatures.as_ref().map(Temperatures::hold);
-        // What landed stays there, to be checked. A background thread that is no more leaves the tree right.
+        // Landing buffers are not compacted, so that they are checked too. The tree is valid even if a background
+        // thread has ended.
         let _ = self.core.background.settle(&self.core, false);
         self.core.flush_retired();
         self.core.validate()

@@ -1,4 +1,4 @@
-//! The map that users see: the methods of [`Tree`](super::Tree), a room for each thing that one wants of a map.
+//! The public methods of [`Tree`](super::Tree), grouped by purpose.
 
 mod first_last;
 mod get;

@@ -1,4 +1,4 @@
-//! Records in the order of their keys.
+//! Ordered scans.
 
 use std::ops::Bound;
 
@@ -8,10 +8,10 @@ use crate::tree::{KeyRange, Range, Tree, TreeError};
 use leafpress_base::mem::room::copied;
 
 impl Tree {
-    /// The records whose keys are in `range`, in key order, from either end (`.rev()`).
+    /// Returns an iterator over the records whose keys are in `range`, in key order, from either end (`.rev()`).
     ///
-    /// A key that is there from the scan's start to its end is seen exactly once; one that comes or goes meanwhile may or may not be. Each
-    /// record is as some write left it.
+    /// A key that is present from the scan's start to its end is returned exactly once; one that is inserted or removed
+    /// meanwhile may or may not be. Each record is read atomically.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -29,7 +29,8 @@ impl Tree {
         Range::new(&self.core, range.into_bounds(), None)
     }
 
-    /// All records, in key order, from either end. What is said of [`Tree::range`] holds.
+    /// Returns an iterator over all records, in key order, from either end. Its guarantees are those of
+    /// [`Tree::range`].
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -42,7 +43,8 @@ impl Tree {
         self.range(..)
     }
 
-    /// The records whose keys begin with `prefix`, in key order, from either end. What is said of [`Tree::range`] holds.
+    /// Returns an iterator over the records whose keys begin with `prefix`, in key order, from either end. Its
+    /// guarantees are those of [`Tree::range`].
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -54,8 +56,9 @@ impl Tree {
         Range::new(&self.core, prefixed(prefix.as_ref()), None)
     }
 
-    /// Calls `visit` with up to `limit` records from `start` on, in key order; returns how many there were. What is said of
-    /// [`Tree::range`] holds, but nothing is allocated for a record, and no more is read than is asked for: the way to do a short scan.
+    /// Calls `visit` with up to `limit` records from `start` on, in key order; returns their number. The guarantees are
+    /// those of [`Tree::range`], but no memory is allocated per record, and no more records are read than requested:
+    /// the preferred way to do a short scan.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -67,7 +70,8 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// [`TreeError::Codec`] when a frame cannot be decoded, [`TreeError::OutOfMemory`]; records before it have been visited.
+    /// [`TreeError::Codec`] when a frame cannot be decoded, [`TreeError::OutOfMemory`]; the records before it have been
+    /// visited.
     pub fn scan(
         &self,
         start: &(impl AsRef<[u8]> + ?Sized),

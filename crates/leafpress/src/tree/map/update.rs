@@ -1,20 +1,20 @@
-//! Writes that go by what is there: reading and writing in one atomic step.
+//! Atomic read-modify-write operations.
 
 use crate::tree::{Tree, TreeError};
 use leafpress_base::mem::room::copied;
 
-/// What becomes of a record: the answer of the closure that [`Tree::update_with`] calls.
+/// What to do with a record: the result of the closure passed to [`Tree::update_with`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Update<V> {
-    /// The key has this value from now on.
+    /// Insert the key with this value, or replace its value.
     Put(V),
-    /// The key is not there from now on.
+    /// Remove the key.
     Remove,
-    /// All stays as it is.
+    /// Leave the record unchanged.
     Keep,
 }
 
-/// A value is put; [`None`] removes.
+/// Converts a value into [`Update::Put`], and [`None`] into [`Update::Remove`].
 impl<V> From<Option<V>> for Update<V> {
     fn from(value: Option<V>) -> Self {
         value.map_or(Self::Remove, Self::Put)
@@ -22,11 +22,12 @@ impl<V> From<Option<V>> for Update<V> {
 }
 
 impl Tree {
-    /// Has `update` say what becomes of the key's record, from the value that it has, [`None`] when absent. Returns its answer.
+    /// Replaces, inserts or removes the key's record as determined by `update`, which is called with its value,
+    /// [`None`] when absent. Returns the closure's result.
     ///
-    /// Atomic for the key: what `update` was shown is what the key had when its answer was carried out. No lock is held while it runs, so
-    /// that it may use the tree; where another thread has changed the value meanwhile it is called again, so it should do nothing else
-    /// than compute. A value that changed and changed back is taken for unchanged.
+    /// Atomic for the key: the value that `update` saw was the key's value when its result was applied. No lock is held
+    /// while `update` runs, so it may use the tree; if another thread has changed the value meanwhile, it is called
+    /// again, so it should have no side effects. A value that changed and changed back counts as unchanged (ABA).
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::TreeError> {
@@ -51,7 +52,7 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// As [`Tree::get`] and [`Tree::insert`]; the record is then as it was.
+    /// As [`Tree::get`] and [`Tree::insert`]; the record is then unchanged.
     pub fn update_with<V: AsRef<[u8]>>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -73,10 +74,10 @@ impl Tree {
         }
     }
 
-    /// Gives the key the value `new` if it has the value `expected`; returns whether it had. For both, [`None`] means that the key is not
-    /// there: `compare_and_swap(key, Some(old), None)` removes.
+    /// Sets the key's value to `new` if it is `expected`; returns whether it was. For both, [`None`] means that the key
+    /// is absent: `compare_and_swap(key, Some(old), None)` removes.
     ///
-    /// [`Tree::update_with`] tries until it succeeds.
+    /// [`Tree::update_with`] retries until it succeeds.
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::TreeError> {
@@ -91,7 +92,7 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// As [`Tree::get`] and [`Tree::insert`]; the record is then as it was.
+    /// As [`Tree::get`] and [`Tree::insert`]; the record is then unchanged.
     pub fn compare_and_swap(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -101,8 +102,8 @@ impl Tree {
         self.core.compare_and_swap(key.as_ref(), expected, new)
     }
 
-    /// Inserts or replaces, and returns the value that the key had; [`None`] when it was not there. [`Tree::insert`] does not read the
-    /// value.
+    /// Inserts or replaces a record, and returns the key's previous value; [`None`] when it was absent.
+    /// [`Tree::insert`] does not read the value.
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::TreeError> {
@@ -114,7 +115,7 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// As [`Tree::get`] and [`Tree::insert`]; the record is then as it was.
+    /// As [`Tree::get`] and [`Tree::insert`]; the record is then unchanged.
     pub fn swap(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -123,7 +124,7 @@ impl Tree {
         self.core.swap(key.as_ref(), Some(value.as_ref()))
     }
 
-    /// Removes the key and returns the value that it had; `None` when it was not there. [`Tree::remove`] does not read the value.
+    /// Removes the key and returns its value; `None` when it was absent. [`Tree::remove`] does not read the value.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -134,15 +135,15 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; the record is then still there.
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; the record is then unchanged.
     pub fn take(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Vec<u8>>, TreeError> {
         self.core.swap(key.as_ref(), None)
     }
 
-    /// The key's value, or else the one that `make` gives, which is inserted.
+    /// Returns the key's value, or inserts and returns the result of `make`.
     ///
-    /// Atomic for the key: while it is not removed, all threads that call this get the one value that was stored first. Several of them
-    /// may call `make` at the same time, once each; no lock is held meanwhile, so that it may use the tree.
+    /// Atomic for the key: until it is removed, all threads that call this get the one value that was stored first.
+    /// Several of them may call `make` concurrently, once each; no lock is held meanwhile, so it may use the tree.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -168,17 +169,18 @@ impl Tree {
             if self.insert_if_absent(key, made)? {
                 return Ok(copied(made)?);
             }
-            // Nothing again where it has been removed since.
+            // Absent again if it has been removed since.
             if let Some(found) = self.get(key)? {
                 return Ok(found);
             }
         }
     }
 
-    /// Removes the records of which `keep` says false, and returns how many it removed. `keep` is called in key order.
+    /// Removes the records for which `keep` returns false, and returns their number. `keep` is called in key order.
     ///
-    /// Atomic for each key: a record goes only with the value that `keep` was shown; of one that is written meanwhile it is asked again.
-    /// What is said of scans holds for which records it is asked of. No lock is held while it runs, so that it may use the tree.
+    /// Atomic for each key: a record is only removed with the value that `keep` saw; if it is written meanwhile, `keep`
+    /// is called again. Which records are visited is as for [`Tree::range`]. No lock is held while `keep` runs, so it
+    /// may use the tree.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -189,7 +191,7 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// As [`Tree::range`] and [`Tree::remove`]; the records so far are gone or kept.
+    /// As [`Tree::range`] and [`Tree::remove`]; the records visited so far have been processed.
     pub fn retain(&self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64, TreeError> {
         let mut removed = 0;
         for record in self.iter() {
@@ -199,7 +201,7 @@ impl Tree {
                     removed += 1;
                     break;
                 }
-                // It was written or removed meanwhile.
+                // The record was written or removed meanwhile.
                 if !self.get_into(&key, &mut value)? {
                     break;
                 }

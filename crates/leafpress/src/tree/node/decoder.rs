@@ -1,4 +1,4 @@
-//! What frames are decoded by, and to.
+//! The engines that decode frames, and the buffers for decoded frames.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ pub(crate) enum Value<'a, 'g> {
     Large(Large<'g>),
 }
 
-/// What compresses and decodes leaves, by their temperature: the same for both in a tree of one codec.
+/// The engines that compress and decode leaves, by temperature: the same engine for both in a tree of one codec.
 pub(crate) struct Engines {
-    /// Also that of large values.
+    /// Also used for large values.
     pub warm: Arc<dyn Engine>,
     pub cold: Arc<dyn Engine>,
 }
 
-/// Decodes frames into one buffer and counts what it did.
+/// Decodes frames into one buffer, and counts its work.
 pub(crate) struct Decoder<'a> {
     pub engines: &'a Engines,
     pub scratch: &'a mut Scratch,
     pub frames: u64,
     pub bytes: u64,
-    /// The address of the block whose raw bytes, all of them, are in the buffer still; 0 for none. A guard keeps the block where it is for
-    /// as long as a decoder is used.
+    /// The address of the block whose complete raw bytes are still in the buffer; 0 for none. A guard keeps the block
+    /// from being freed while a decoder is used.
     pub(super) whole: usize,
 }
 
@@ -41,7 +41,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Notes that `block` was decoded last, to the `raw_len` bytes at `raw`: who looked for a key in them may want its value next.
+    /// Records that `block` was decoded last, to the `raw_len` bytes at `raw`: a search for a key in them is often
+    /// followed by a read of its value.
     #[inline(never)]
     pub(crate) fn note_whole(&mut self, block: &[u8], raw: *const u8, raw_len: usize) {
         let kept = self.scratch.last(raw_len);
@@ -51,7 +52,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The error for decoded bytes that are not what was compressed.
+/// Returns the error for decoded bytes that differ from what was compressed.
 #[cold]
 pub(crate) fn corrupt(reason: &'static str) -> TreeError {
     TreeError::Codec(CodecError::Corrupt {

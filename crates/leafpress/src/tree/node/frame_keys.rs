@@ -1,14 +1,15 @@
-//! The keys inside a frame of a leaf that is in fingerprint form.
+//! The keys inside a frame of a leaf in fingerprint form.
 
 use std::ops::Range;
 
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, Sections};
 use crate::tree::node::leaf::Leaf;
 
-/// The keys in a fingerprint frame, in slot order: for each, how much it shares with the frame's base and the rest of it.
+/// The keys in a fingerprint frame, in slot order: for each, the length of the prefix shared with the frame's base, and
+/// the rest.
 pub(crate) struct FrameKeys<'a> {
     raw: &'a [u8],
-    /// What keys share bytes with: the frame's separator in an ordered leaf, nothing in a hashed one.
+    /// The byte string with which keys share prefixes: the frame's separator in an ordered leaf, empty in a hashed one.
     pub base: &'a [u8],
     slots: Range<usize>,
     first_is_base: bool,
@@ -26,7 +27,7 @@ impl<'a> FrameKeys<'a> {
         }
     }
 
-    /// The next key's slot, shared length and rest; `None` at the end or where the bytes are corrupt.
+    /// Returns the next key's slot, shared length and rest; `None` at the end or where the bytes are corrupt.
     pub(crate) fn next(&mut self) -> Option<(usize, usize, &'a [u8])> {
         let slot = self.slots.next()?;
         if self.first_is_base {
@@ -40,12 +41,12 @@ impl<'a> FrameKeys<'a> {
         Some((slot, shared, rest))
     }
 
-    /// Whether every key has been read, and nothing stands behind the last.
+    /// Returns whether every key has been read, and no bytes follow the last.
     pub(crate) fn is_done(&self) -> bool {
         self.slots.is_empty() && self.raw.is_empty()
     }
 
-    /// A length: seven bits a byte, least significant first; two bytes at most.
+    /// Reads a length: LEB128 of at most two bytes.
     fn length(&mut self) -> Option<usize> {
         let (&low, raw) = self.raw.split_first()?;
         self.raw = raw;
@@ -58,7 +59,7 @@ impl<'a> FrameKeys<'a> {
     }
 }
 
-/// Most bytes of a length.
+/// Maximum number of bytes of an encoded length.
 pub(crate) const MAX_LENGTH_BYTES: usize = 2;
 
 /// Writes a length as [`FrameKeys`] reads it. `length` is at most 1,024.

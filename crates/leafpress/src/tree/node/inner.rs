@@ -1,22 +1,22 @@
 //! Inner nodes: separators and children.
 //!
-//! Separators never change once a node is published; a change of structure makes new nodes. Only child pointers are stored to in
-//! place: directly above the leaves under the node's lock, when a leaf is replaced by its compacted self, further up under the
-//! structure lock, when a node is replaced by one that covers the same range. A child pointer carries a hint (see `child`): of a
-//! leaf [`Leaf::hint`], of an inner node the number of its children.
+//! Separators never change once a node is published; a change of structure builds new nodes. Only child pointers are
+//! stored in place: directly above the leaves under the node's lock, when a leaf is replaced by its compacted version,
+//! further up under the structure lock, when a node is replaced by one that covers the same range. A child pointer
+//! carries a hint (see `mem::tagged_ptr`): [`Leaf::hint`] for a leaf, the number of its children for an inner node.
 //!
 //! ```text
 //! header | to a cache line's start | pivots: 16 of 8 bytes
 //! groups, each: heads of 8 separators | pointers to 8 children
-//! gate: lock, obsolete | ends: u32 each | prefix | separators behind the prefix
+//! latch word: lock, obsolete | ends: u32 each | prefix | separators behind the prefix
 //! ```
-//! A head is the first eight bytes of a separator behind the common prefix, zero-padded, most significant byte first: a search
-//! compares heads and looks at a separator's bytes only where heads are equal. A pivot is the last head of a group. What is behind
-//! the last separator holds the greatest head there is.
+//! A head is the first eight bytes of a separator after the common prefix, zero-padded, most significant byte first: a
+//! search compares heads, and reads a separator's bytes only where heads are equal. A pivot is the last head of a
+//! group. Unused heads after the last separator have the greatest value.
 //!
-//! A tree that is far larger than the caches has most of its nodes there evicted between two visits, and a binary search waits
-//! for one line after the other. Here a search reads the header and the pivots, all at once since their place follows from the
-//! node's address, and then one group, whose two lines come together.
+//! In a tree that is far larger than the caches most nodes are evicted from them between two visits, and a binary
+//! search would wait for one line after the other. Here a search reads the header and the pivots, all at once since
+//! their positions follow from the node's address, and then one group, whose two lines are fetched together.
 
 use std::cmp::Ordering as Order;
 use std::marker::PhantomData;
@@ -42,7 +42,7 @@ use leafpress_base::reclaim::load;
 use leafpress_base::reclaim::node_heap::NodeHeap;
 use leafpress_base::sync::{AtomicBool, AtomicPtr, Latch};
 
-/// Most children of an inner node.
+/// Maximum number of children of an inner node.
 pub(crate) const MAX_CHILDREN: usize = 128;
 
 #[repr(C)]
@@ -56,36 +56,36 @@ pub(crate) struct Header {
     pub level: u8,
 }
 
-/// What changes in a node beside its child pointers. It stands behind the groups, away from the lines that every descent reads: those
-/// would have to be fetched again from the core of whoever replaced a leaf last.
+/// The mutable state of a node besides its child pointers. It is stored after the groups, away from the lines that
+/// every descent reads: these would otherwise be invalidated by each replacement of a leaf.
 #[repr(C)]
 pub(crate) struct LatchWord {
     pub lock: Latch,
-    /// Set under the lock when a newer node has taken this one's place.
+    /// Set under the lock when a newer node has replaced this one.
     pub obsolete: AtomicBool,
 }
 
-/// Separators, and children, of a group: the heads are a cache line.
+/// Separators, and children, of a group: the heads fill a cache line.
 const GROUP: usize = LINE_BYTES / size_of::<u64>();
 const GROUPS: usize = MAX_CHILDREN / GROUP;
 const PIVOTS_BYTES: usize = GROUPS * size_of::<u64>();
-/// A pointer; more where a model checker's atomics stand in.
+/// Size of a child pointer; larger with a model checker's atomics.
 const CHILD_BYTES: usize = size_of::<AtomicPtr<u8>>();
 const GROUP_BYTES: usize = LINE_BYTES + GROUP * CHILD_BYTES;
-/// Ends are aligned behind it.
+/// Size of the latch word, padded so that the ends after it are aligned.
 const LATCH_WORD_BYTES: usize = size_of::<LatchWord>().next_multiple_of(size_of::<u32>());
-/// Most bytes between the header and the line that the pivots start on.
+/// Maximum padding between the header and the line on which the pivots start.
 const MAX_PADDING_BYTES: usize = LINE_BYTES - 1;
-/// Stands where there is no separator.
+/// Head of a position without a separator.
 const NO_HEAD: u64 = u64::MAX;
 
-/// By how many children a guess is taken to be off.
+/// Number of children to each side of a predicted one that are prefetched.
 const GUESS_OFF: usize = 2;
 
-/// The child that a search ends at.
+/// The result of a search.
 struct Found {
     index: usize,
-    /// The head that was searched for, if the key begins with the common prefix.
+    /// The head that was searched for, if the key has the common prefix.
     wanted: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ struct Found {
 pub(crate) struct Inner<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
 
 unpublished!(
-    /// An inner node that nobody else sees yet.
+    /// An inner node that is not published yet.
     NewInner,
     Inner,
     inner
@@ -107,13 +107,14 @@ pub(crate) enum Node<'g> {
     Leaf(Leaf<'g>),
 }
 
-/// The address of a child of a node of `level`, with its hint.
+/// Returns the address of a child of a node of `level`, with its hint.
 ///
 /// # Safety
 /// The child is a live node of the level below.
 unsafe fn hinted(child: *mut u8, level: u8) -> *mut u8 {
     match tagged_ptr::split(child) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees a live node of the level below, which the level identifies as a leaf or an
+        // inner node.
         (node, 0) => tagged_ptr::with_hint(node, unsafe {
             if level == 1 {
                 Leaf::from_ptr(node).hint()
@@ -126,17 +127,18 @@ unsafe fn hinted(child: *mut u8, level: u8) -> *mut u8 {
 }
 
 impl<'g> Step<'g> {
-    /// The inner node that the step leads to.
+    /// Returns the inner node that the step leads to.
     #[inline(always)]
     pub(crate) fn inner(&self) -> Inner<'g> {
         assert!(self.is_inner(), "the step leads to an inner node");
-        // SAFETY: as whoever made the step promised.
+        // SAFETY: `Step::to_inner` requires that the address is a live inner node's.
         unsafe { Inner::from_ptr(self.address()) }
     }
 }
 
 impl<'g> Inner<'g> {
-    /// A node above `children`, separated by `separators` (one fewer, ascending). Children may have their hints already.
+    /// Builds a node above `children`, separated by `separators` (one fewer, ascending). Children may have their hints
+    /// already.
     ///
     /// # Safety
     /// `memory` outlives the node; the children are live nodes of `level - 1`.
@@ -155,7 +157,8 @@ impl<'g> Inner<'g> {
         let groups = children.len().div_ceil(GROUP);
         let sections = PIVOTS_BYTES + groups * GROUP_BYTES + LATCH_WORD_BYTES + separators.len() * size_of::<u32>();
         let bytes = size_of::<Header>() + MAX_PADDING_BYTES + sections + prefix_len + suffix_bytes;
-        // SAFETY: every section is written into the room it was counted for, behind the padding; pivots and groups are aligned to lines.
+        // SAFETY: every section is written into the room counted for it, after the padding; pivots and groups are
+        // aligned to lines.
         unsafe {
             let node = memory.allocate(bytes, Kind::Inner)?;
             let header = node.cast::<Header>().as_ptr();
@@ -202,14 +205,18 @@ impl<'g> Inner<'g> {
         }
     }
 
+    /// Borrows a node.
+    ///
     /// # Safety
-    /// `node` is a inner node that is live for `'g`.
+    /// `node` is an inner node that is live for `'g`.
     pub(crate) unsafe fn from_node(node: NonNull<u8>) -> Self {
         Self(node, PhantomData)
     }
 
+    /// Borrows a node by its address.
+    ///
     /// # Safety
-    /// `pointer` is an inner node's that is live for `'g`.
+    /// `pointer` is the address of an inner node that is live for `'g`.
     pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Self {
         // SAFETY: a live node's pointer is not null.
         Self(unsafe { NonNull::new_unchecked(pointer) }, PhantomData)
@@ -232,18 +239,18 @@ impl<'g> Inner<'g> {
         self.header().children as usize
     }
 
-    /// Where the pivots start: at a cache line.
+    /// Returns the start of the pivots, at a cache line.
     #[inline(always)]
     fn pivots(&self) -> *mut u64 {
         let behind = self.0.addr().get() + size_of::<Header>();
         let padding = behind.next_multiple_of(LINE_BYTES) - behind;
-        // SAFETY: the node has room for the padding behind its header.
+        // SAFETY: the node has room for the padding after its header.
         unsafe { self.0.as_ptr().add(size_of::<Header>() + padding).cast() }
     }
 
     #[inline(always)]
     fn group_at(&self, group: usize) -> *mut u8 {
-        // SAFETY: the groups follow the pivots.
+        // SAFETY: the groups follow the pivots, and callers pass a group below their number.
         unsafe { self.pivots().cast::<u8>().add(PIVOTS_BYTES + group * GROUP_BYTES) }
     }
 
@@ -270,12 +277,12 @@ impl<'g> Inner<'g> {
     }
 
     pub(crate) fn latch_word(&self) -> &'g LatchWord {
-        // SAFETY: a live node has its gate behind its groups.
+        // SAFETY: a live node has its latch word after its groups.
         unsafe { &*self.latch_word_at() }
     }
 
     fn ends(&self) -> *mut u32 {
-        // SAFETY: the ends follow the gate.
+        // SAFETY: the ends follow the latch word.
         unsafe { self.latch_word_at().cast::<u8>().add(LATCH_WORD_BYTES).cast() }
     }
 
@@ -290,7 +297,7 @@ impl<'g> Inner<'g> {
     }
 
     fn suffix(&self, index: usize) -> &[u8] {
-        // SAFETY: ends ascend and the last is the length of all suffixes.
+        // SAFETY: ends ascend, and the last is the length of all suffixes, which are immutable.
         unsafe {
             let start = if index == 0 {
                 0
@@ -303,12 +310,12 @@ impl<'g> Inner<'g> {
         }
     }
 
-    /// Separator `index`, whole.
+    /// Returns separator `index`, including the prefix.
     pub(crate) fn separator(&self, index: usize) -> Result<Vec<u8>, OutOfMemory> {
         joined(self.prefix(), self.suffix(index))
     }
 
-    /// The same in the place of what `separator` holds.
+    /// Replaces the contents of `separator` by separator `index`.
     pub(crate) fn separator_into(&self, index: usize, separator: &mut Vec<u8>) -> Result<(), OutOfMemory> {
         separator.clear();
         separator.try_append(self.prefix())?;
@@ -318,26 +325,28 @@ impl<'g> Inner<'g> {
     #[inline]
     fn child(&self, index: usize) -> &AtomicPtr<u8> {
         debug_assert!(index < self.children());
-        // SAFETY: the index is below the number of children.
+        // SAFETY: callers pass an index below the number of children, and the pointer is only accessed atomically.
         unsafe { &*self.child_at(index) }
     }
 
-    /// The child at `index`, which the guard protects.
+    /// Returns the child at `index`, which the guard protects.
     #[inline]
     pub(crate) fn load_child<'a>(&self, index: usize, guard: &'a Guard<'_>) -> Node<'a> {
         // SAFETY: the guard protects the child.
         unsafe { self.node_below(tagged_ptr::address(load(self.child(index), guard))) }
     }
 
-    /// All children, which the guard protects.
+    /// Returns all children, which the guard protects.
     pub(crate) fn load_children<'a>(&self, guard: &'a Guard<'_>) -> impl Iterator<Item = Node<'a>> {
         (0..self.children()).map(move |index| self.load_child(index, guard))
     }
 
+    /// Borrows a child.
+    ///
     /// # Safety
     /// `child` is a child of this node that is live for `'a`.
     unsafe fn node_below<'a>(&self, child: *mut u8) -> Node<'a> {
-        // SAFETY: as the caller promises; the level says what the child is.
+        // SAFETY: the caller guarantees that the child is live; the level determines its kind.
         unsafe {
             match self.header().level {
                 1 => Node::Leaf(Leaf::from_ptr(child)),
@@ -346,28 +355,29 @@ impl<'g> Inner<'g> {
         }
     }
 
-    /// The child at `index`, for who holds a lock that keeps it in place.
+    /// Returns the child at `index`, for the holder of a lock that prevents its replacement.
     pub(crate) fn child_locked(&self, index: usize) -> *mut u8 {
         tagged_ptr::address(self.child(index).load(Ordering::Acquire))
     }
 
-    /// The same with its hint.
+    /// Returns the child at `index` with its hint, for the holder of such a lock.
     pub(crate) fn child_with_hint(&self, index: usize) -> *mut u8 {
         self.child(index).load(Ordering::Acquire)
     }
 
-    /// Puts another child at `index`, and returns it with its hint.
+    /// Stores another child at `index`, and returns it with its hint.
     ///
     /// # Safety
-    /// The caller holds the lock under which this is done, and the child is a live node of the level below.
+    /// The caller holds the lock that protects child pointers of this level, and the child is a live node of the level
+    /// below.
     pub(crate) unsafe fn store_child(&self, index: usize, child: *mut u8) -> *mut u8 {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that the child is a live node of the level below.
         let child = unsafe { hinted(child, self.header().level) };
         self.child(index).store(child, Ordering::Release);
         child
     }
 
-    /// The way to the child whose range holds `key`, and about where in it the key is.
+    /// Returns the step to the child whose range holds `key`, with the key's approximate position in it.
     #[inline]
     pub(crate) fn step<'a>(&self, key: &[u8], partitioner: ShardPartitioner, guard: &'a Guard<'_>) -> Step<'a> {
         let Found { index, wanted } = self.partition(key, false);
@@ -376,7 +386,7 @@ impl<'g> Inner<'g> {
             let suffix_len = key.len() - self.header().prefix_len as usize;
             self.share(index, wanted, suffix_len, partitioner)
         });
-        // SAFETY: the guard protects the children, and the level says what they are.
+        // SAFETY: the guard protects the children, and the level determines their kind.
         unsafe {
             if self.header().level == 1 {
                 Step::to_leaf(child, hint, share, 0)
@@ -386,14 +396,14 @@ impl<'g> Inner<'g> {
         }
     }
 
-    /// Where `wanted` is between the separators around the child at `index`.
+    /// Returns the position of `wanted` between the separators around the child at `index`.
     #[inline(always)]
     fn share(&self, index: usize, wanted: u64, suffix_len: usize, partitioner: ShardPartitioner) -> Option<Fraction> {
         if index == 0 || index + 1 >= self.children() {
             return None;
         }
-        // The line of another group is not looked at.
-        // SAFETY: there is a separator on both sides.
+        // Separators in another group are not used, to avoid another cache miss. SAFETY: there is a separator on both
+        // sides.
         let (low, high) = unsafe {
             let low = if index.is_multiple_of(GROUP) {
                 self.pivots().add(index / GROUP - 1).read()
@@ -405,15 +415,15 @@ impl<'g> Inner<'g> {
         Some(partitioner.share(suffix_len, low, wanted, high))
     }
 
-    /// Asks for the lines of a node that a search in it most likely reads, of which only the address, the number of children, and where
-    /// the key is among them are known.
+    /// Prefetches the lines of a node that a search in it most likely reads; only its address, its number of children,
+    /// and the key's position among them are known.
     #[inline(always)]
     pub(crate) fn prefetch_step(step: &Step<'g>) {
         let pivots = step.inner().pivots().cast::<u8>();
         prefetch(pivots);
         prefetch(pivots.wrapping_add(LINE_BYTES));
         let Some(share) = step.share else { return };
-        // Leaves are of different widths: the guess is off by one or two.
+        // Leaves have different widths: the prediction is off by one or two.
         let child = share.times(step.hint as usize);
         let last = (step.hint as usize).saturating_sub(1);
         let first = child.saturating_sub(GUESS_OFF) / GROUP;
@@ -425,13 +435,13 @@ impl<'g> Inner<'g> {
         }
     }
 
-    /// The child whose range holds `key`: the number of separators at or below it.
+    /// Returns the child whose range holds `key`: the number of separators at or below it.
     #[inline]
     pub(crate) fn search(&self, key: &[u8]) -> usize {
         self.partition(key, false).index
     }
 
-    /// The child whose range holds the greatest key below `key`: the number of separators below it.
+    /// Returns the child whose range holds the greatest key below `key`: the number of separators below it.
     pub(crate) fn search_below(&self, key: &[u8]) -> usize {
         self.partition(key, true).index
     }
@@ -446,14 +456,14 @@ impl<'g> Inner<'g> {
             return Found { index, wanted: None };
         }
         let wanted = head_behind(key, prefix_len);
-        // SAFETY: the pivots are immutable, and aligned.
+        // SAFETY: the pivots are immutable, aligned and always initialised.
         let group = count_below(unsafe { &*self.pivots().cast::<[u64; GROUPS]>() }, wanted);
         prefetch(self.children_of(group).cast());
-        // SAFETY: no more pivots than there are full groups are less than the greatest head, and a group behind the last full one
-        // there always is. Its heads are immutable.
+        // SAFETY: at most as many pivots as there are full groups are less than the greatest head, and there is always
+        // a group after the last full one. Its heads are immutable.
         let mut low = group * GROUP + count_below(unsafe { &*self.group_at(group).cast::<[u64; GROUP]>() }, wanted);
         while low < count {
-            // SAFETY: low is below count.
+            // SAFETY: `low` is below the number of heads.
             if unsafe { self.head_at(low).read() } != wanted {
                 break;
             }
@@ -469,7 +479,7 @@ impl<'g> Inner<'g> {
         }
     }
 
-    /// Children, with their hints, and separators, copied out.
+    /// Returns copies of the children, with their hints, and of the separators.
     pub(crate) fn contents(&self) -> Result<(Vec<*mut u8>, Vec<Vec<u8>>), OutOfMemory> {
         let children = collected((0..self.children()).map(|index| self.child(index).load(Ordering::Acquire)))?;
         let mut separators = room_for(self.children() - 1)?;

@@ -1,12 +1,12 @@
-//! A packed leaf's keys: ascending numbers without repeats, bit-packed in one level or two.
+//! A packed leaf's keys: distinct ascending numbers, bit-packed in one level or two.
 //!
 //! ```text
 //! bases:        one for each block of 16 keys, the block's first key against the array's least   (absent in one level)
 //! differences:  one for each key, against its block's base; in one level against the array's least
 //! ```
-//! A difference within a block takes fewer bits than one across the array, by as many as there are doublings of blocks, and a search
-//! looks at two places: the bases, of which there are few, and one block. Where the bases would take more than they save, as with a
-//! single block or numbers that lie together in a few places, there is one level.
+//! A difference within a block takes fewer bits than one across the array, one bit fewer per doubling of the number of
+//! blocks, and a search reads two places: the bases, of which there are few, and one block. Where the bases would take
+//! more than they save, as with a single block or numbers clustered in a few places, there is one level.
 
 use std::hint::select_unpredictable;
 
@@ -14,23 +14,23 @@ use crate::tree::node::fraction::Fraction;
 use crate::tree::node::packed;
 use crate::tree::node::packed::Packed;
 
-/// Keys of a block.
+/// Keys per block.
 const BLOCK: usize = 16;
 
-/// By how many keys a guess is taken to be off, in one level.
+/// In one level, number of keys by which a prediction may be off and still be used.
 const KEYS_OFF: usize = BLOCK / 2;
 
-/// How an array is packed.
+/// The bit widths of a packed array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Widths {
-    /// Bits of a block's base; none in one level, where all bases are the least key.
+    /// Bits of a block's base; 0 in one level, where all bases are the least key.
     pub base_bits: u8,
     /// Bits of a key's difference to its block's base.
     pub key_bits: u8,
 }
 
 impl Widths {
-    /// What takes the fewest bytes for `keys`, which ascend.
+    /// Returns the widths with the fewest bytes for `keys`, which ascend.
     pub(crate) fn of(keys: &[u64]) -> Self {
         let (Some(least), Some(greatest)) = (keys.first(), keys.last()) else {
             return Self {
@@ -55,7 +55,7 @@ impl Widths {
         }
     }
 
-    /// Bytes of an array of `count` keys, without the slop behind it.
+    /// Returns the bytes of an array of `count` keys, without the slop after it.
     #[inline(always)]
     pub(crate) fn bytes(self, count: usize) -> usize {
         self.bytes_of_bases(count) + packed::bytes_for(count, self.key_bits)
@@ -67,10 +67,10 @@ impl Widths {
     }
 }
 
-/// The array, read.
+/// A packed array of keys for reading.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyArray {
-    /// Against the least key.
+    /// Relative to the least key.
     bases: Packed,
     differences: Packed,
     count: usize,
@@ -79,12 +79,15 @@ pub(crate) struct KeyArray {
 }
 
 impl KeyArray {
+    /// Borrows an array.
+    ///
     /// # Safety
-    /// `start` points to an array of `count` keys, the first of which is `least`, as [`write()`] writes it in these widths, followed
-    /// by [`SLOP_BYTES`](packed::SLOP_BYTES) readable bytes, all immutable while the result is in use.
+    /// `start` points to an array of `count` keys, the first of which is `least`, as [`write()`] writes it in these
+    /// widths, followed by [`SLOP_BYTES`](packed::SLOP_BYTES) readable bytes, all immutable while the result is in use.
     #[inline(always)]
     pub(crate) unsafe fn new(start: *const u8, count: usize, widths: Widths, least: u64) -> Self {
-        // SAFETY: as the caller promises; behind the bases stand the differences, and the slop behind these.
+        // SAFETY: the caller guarantees an array written by `write`: the bases are followed by the differences, and
+        // these by the slop.
         unsafe {
             let differences = start.add(widths.bytes_of_bases(count));
             Self {
@@ -104,7 +107,7 @@ impl KeyArray {
         self.least.wrapping_add(offset)
     }
 
-    /// The place of `value`, or the one before which it would stand.
+    /// Returns the index of `value`, or the one at which it would be inserted.
     #[inline]
     pub(crate) fn search(&self, value: u64) -> Result<usize, usize> {
         if self.count == 0 || value < self.least {
@@ -117,14 +120,15 @@ impl KeyArray {
         self.search_block(target, last_at_most(&self.bases, target, 0, self.blocks()))
     }
 
-    /// The same where the value is likely to be so far into the array.
+    /// Searches like [`KeyArray::search`], beginning at the predicted relative position `share`.
     #[inline(always)]
     pub(crate) fn search_about(&self, value: u64, share: Fraction) -> Result<usize, usize> {
         if self.count == 0 || value < self.least {
             return Err(0);
         }
         let target = value - self.least;
-        // Right for numbers without gaps. A branch, for what is behind it to go on with the guess: the key's line may come later than the next ones.
+        // The prediction is correct for numbers without gaps. A branch lets the following code proceed speculatively
+        // with it: the key's line may arrive later than the next ones.
         let nearest = share.nearest(self.count).min(self.count - 1);
         if self.get(nearest) == value {
             return Ok(nearest);
@@ -142,9 +146,10 @@ impl KeyArray {
         self.count.div_ceil(BLOCK)
     }
 
-    /// The last block whose base is not above `target`: the guessed one, its neighbour, or any.
+    /// Returns the last block whose base is not above `target`: the predicted one, its neighbour, or by a search.
     ///
-    /// Branches, since most guesses are right and are predicted to be: the block's keys are then compared without waiting for bases.
+    /// It uses branches, since most predictions are correct and the branches are predicted accordingly: the block's
+    /// keys are then compared without waiting for bases.
     #[inline(always)]
     fn block_about(&self, target: u64, guess: usize) -> usize {
         let blocks = self.blocks();
@@ -173,12 +178,12 @@ impl KeyArray {
     #[inline(always)]
     fn search_block(&self, target: u64, block: usize) -> Result<usize, usize> {
         let rest = target - self.bases.get(block);
-        // The last block goes on with its last key repeated.
+        // The last block is treated as if its last key were repeated.
         let (from, last) = (block * BLOCK, self.count - 1);
         let bits = self.differences.bits();
         let (start, end) = (from * bits, last * bits);
         let not_above = |bit: usize| usize::from(self.differences.offset_at(bit.min(end)) <= rest);
-        // Three comparisons that do not wait for each other, twice.
+        // Two rounds of three independent comparisons.
         let four = 4 * bits;
         let fours = not_above(start + four) + not_above(start + 2 * four) + not_above(start + 3 * four);
         let start = start + fours * four;
@@ -186,13 +191,14 @@ impl KeyArray {
         self.place(rest, (from + 4 * fours + ones).min(last))
     }
 
-    /// Searches the differences `from..from + size`, all to one base and the first of them at most `rest`.
+    /// Searches the differences `from..from + size`, which have the same base, and the first of which is at most
+    /// `rest`.
     #[inline(always)]
     fn search_run(&self, rest: u64, from: usize, size: usize) -> Result<usize, usize> {
         self.place(rest, last_at_most(&self.differences, rest, from, size))
     }
 
-    /// Searches the keys around the guessed one, then all, in one level.
+    /// Searches the keys around the predicted one, then all, in one level.
     #[inline(always)]
     fn search_run_about(&self, rest: u64, guess: usize) -> Result<usize, usize> {
         let (from, to) = (guess.saturating_sub(KEYS_OFF), guess + KEYS_OFF);
@@ -205,7 +211,7 @@ impl KeyArray {
         self.search_run(rest, from, to.min(self.count) - from)
     }
 
-    /// The place of `rest`, if it is the difference at `index`, which is the last that is not above it.
+    /// Returns the index of `rest`, if it is the difference at `index`, which is the last that is not above it.
     #[inline(always)]
     fn place(&self, rest: u64, index: usize) -> Result<usize, usize> {
         if self.differences.get(index) == rest {
@@ -216,7 +222,8 @@ impl KeyArray {
     }
 }
 
-/// The last of `size` ascending values from `low` on that is not above `target`, the first of them taken not to be.
+/// Returns the last of `size` ascending values from `low` on that is not above `target`, assuming that the first is
+/// not.
 #[inline(always)]
 fn last_at_most(array: &Packed, target: u64, mut low: usize, mut size: usize) -> usize {
     while size > 1 {
@@ -231,8 +238,8 @@ fn last_at_most(array: &Packed, target: u64, mut low: usize, mut size: usize) ->
 /// Writes `keys`, which ascend, at `start`.
 ///
 /// # Safety
-/// `widths` are those of `keys`, and `start` points to so many writable bytes as [`Widths::bytes`] says and
-/// [`SLOP_BYTES`](packed::SLOP_BYTES) more, which are overwritten.
+/// `widths` are those of `keys`, and `start` points to [`Widths::bytes`] and another [`SLOP_BYTES`](packed::SLOP_BYTES)
+/// writable bytes, which are overwritten.
 pub(crate) unsafe fn write(start: *mut u8, keys: &[u64], widths: Widths) {
     let Some(least) = keys.first() else { return };
     let bases = keys.iter().step_by(BLOCK).copied();
@@ -244,7 +251,7 @@ pub(crate) unsafe fn write(start: *mut u8, keys: &[u64], widths: Widths) {
         }
         key - base
     });
-    // SAFETY: every base and difference fits in its width; the differences are written over the bases' slop.
+    // SAFETY: every base and difference fits in its width; the differences overwrite the slop of the bases.
     unsafe {
         packed::pack(start, bases, widths.base_bits, *least);
         packed::pack(
@@ -267,7 +274,7 @@ mod tests {
     fn with<R>(keys: &[u64], widths: Widths, check: impl FnOnce(KeyArray) -> R) -> R {
         let mut bytes = vec![0xAA; widths.bytes(keys.len()) + SLOP_BYTES];
         let least = keys.first().copied().unwrap_or(0);
-        // SAFETY: the vector has the room that is asked for.
+        // SAFETY: the vector has the required capacity.
         let array = unsafe {
             write(bytes.as_mut_ptr(), keys, widths);
             KeyArray::new(bytes.as_ptr(), keys.len(), widths, least)
@@ -275,7 +282,7 @@ mod tests {
         check(array)
     }
 
-    /// Every key, what lies next to it, and what lies beyond all of them, found from any guess.
+    /// Looks up every key, its neighbours, and values beyond all of them, from any prediction.
     fn finds_what_a_vector_holds(keys: &[u64], widths: Widths, shares: &[u16]) {
         with(keys, widths, |array| {
             let around = |key: &u64| [key.wrapping_sub(1), *key, key.wrapping_add(1)];
@@ -299,7 +306,8 @@ mod tests {
         });
     }
 
-    /// Ascending keys from anywhere on: steps of at most so many bits, some of them longer in half of the cases.
+    /// Generates ascending keys with any start: steps of a bounded number of bits, some of them longer in half of the
+    /// cases.
     fn keys() -> impl Strategy<Value = Vec<u64>> {
         let steps = (0u32..=64, any::<bool>()).prop_flat_map(|(bits, any_longer)| {
             let most = u64::MAX.checked_shr(64 - bits).unwrap_or(0);
@@ -339,7 +347,7 @@ mod tests {
                 let keys: Vec<u64> = (0..count).map(|n| n * step).collect();
                 let widths = Widths::of(&keys);
                 finds_what_a_vector_holds(&keys, widths, &[0, 65_535]);
-                // Both ways of packing hold any keys.
+                // Both ways of packing can hold any keys.
                 let one_level = Widths {
                     base_bits: 0,
                     key_bits: packed::bits_for(keys.last().map_or(0, |last| last - keys[0])),
@@ -351,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_and_the_greatest_number_stand_side_by_side() {
+    fn the_least_and_the_greatest_number_are_adjacent() {
         finds_what_a_vector_holds(&[0, u64::MAX], Widths::of(&[0, u64::MAX]), &[0, 65_535]);
         let ends: Vec<u64> = (0..40).chain(u64::MAX - 39..=u64::MAX).collect();
         finds_what_a_vector_holds(&ends, Widths::of(&ends), &[0, 32_768, 65_535]);
@@ -362,7 +370,7 @@ mod tests {
         let dense: Vec<u64> = (0..512).map(|n| 1_000_000 + n).collect();
         let widths = Widths::of(&dense);
         assert_eq!((widths.base_bits, widths.key_bits), (9, 4));
-        // 512 differences of 4 bits and 32 bases of 9, in place of 512 numbers of 9.
+        // 512 differences of 4 bits and 32 bases of 9, instead of 512 numbers of 9.
         assert_eq!(widths.bytes(dense.len()), 256 + 36);
     }
 }

@@ -1,22 +1,23 @@
 //! The landing buffer: a leaf's recent writes, uncompressed.
 //!
-//! It is an append-only log. A writer, who holds the leaf's lock, writes an entry behind the published part and then
-//! publishes it by storing the new count and length in one word; readers look only at what is published, so that nothing they
-//! read ever changes. The newest entry of a key is the one that counts.
+//! It is an append-only log. A writer, which holds the leaf's lock, writes an entry after the published part and then
+//! publishes it by storing the new count and length in one word; readers access only the published part, so nothing
+//! they read ever changes. The newest entry of a key is the valid one.
 //!
 //! ```text
 //! header | index: a word an entry              | entries, oldest first
 //!          16 bits of the key's hash,            kind, key length, stored length and slot in 40 bits, key, what is stored:
-//!          16 bits of the entry's offset         the value, its compressed block behind its raw length, or its address
+//!          16 bits of the entry's offset         the value, its compressed block after its raw length, or its address
 //! ```
-//! An entry's slot is where its key is in the leaf's frames, which stay as they are while they have this buffer: whoever landed it had
-//! looked for it there, and compaction need not do so again.
+//! An entry's slot is the position of its key in the leaf's frames, which do not change while they have this buffer:
+//! the writer had to search for it, and compaction need not search again.
 //!
-//! The index stands in the header's cache line, so that a key that did not land is refused with one line read. It has room for
-//! as many entries of the first one's size as the buffer holds, and a few more; entries that turn out smaller may fill it early.
+//! The index is in the header's cache line, so that a key without an entry is rejected after reading one line. It has
+//! room for as many entries of the first one's size as the buffer holds, and a few more; smaller entries may fill it
+//! early.
 //!
-//! Where every record is a frame of its own, values are compressed before they land: the buffer holds more of them, and compaction
-//! has only to copy the blocks.
+//! Where every record is a frame of its own, values are compressed before they are appended: the buffer holds more of
+//! them, and compaction only has to copy the blocks.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -33,16 +34,16 @@ use leafpress_base::mem::room::short_lived_room_for;
 use leafpress_base::reclaim::node_heap::NodeHeap;
 use leafpress_base::sync::AtomicU32;
 
-/// Largest landing buffer, in bytes: offsets have 16 bits.
+/// Maximum size of a landing buffer in bytes: offsets have 16 bits.
 pub(crate) const MAX_LANDING_BYTES: usize = 16 << 10;
 
 const INDEX_BYTES: usize = 4;
 const RAW_LEN_BYTES: usize = 2;
-/// Entries beyond those of the first one's size that the index has room for.
+/// Index entries in addition to those for entries of the first one's size.
 const SPARE_SLOTS: usize = 2;
 const POINTER_BYTES: usize = size_of::<*mut u8>();
 
-/// How an entry begins.
+/// The first bytes of an entry.
 #[derive(Clone, Copy)]
 struct EntryHeader(u64);
 
@@ -53,7 +54,7 @@ impl EntryHeader {
     const STORED_BITS: u32 = 12;
     const KEY_BIT: u32 = Self::KIND_BITS;
     const STORED_BIT: u32 = Self::KEY_BIT + Self::KEY_BITS;
-    /// One more than the slot; 0 where it is not known.
+    /// First bit of the slot plus one; 0 where the slot is unknown.
     const SLOT_BIT: u32 = Self::STORED_BIT + Self::STORED_BITS;
 
     fn new(kind: u8, key_len: usize, stored: usize, slot: Option<u16>) -> Self {
@@ -91,18 +92,22 @@ impl EntryHeader {
         ((self.0 >> Self::SLOT_BIT) as u16).checked_sub(1)
     }
 
+    /// Writes the header.
+    ///
     /// # Safety
-    /// `at` points to as many writable bytes.
+    /// `at` points to `Self::BYTES` writable bytes.
     unsafe fn write(self, at: *mut u8) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees `Self::BYTES` writable bytes.
         unsafe { at.copy_from_nonoverlapping(self.0.to_le_bytes().as_ptr(), Self::BYTES) }
     }
 
+    /// Reads a header.
+    ///
     /// # Safety
     /// An entry begins at `at`.
     unsafe fn read(at: *const u8) -> Self {
         let mut bytes = [0; 8];
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that an entry begins at `at`, and an entry has at least `Self::BYTES` bytes.
         unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(at, Self::BYTES) };
         Self(u64::from_le_bytes(bytes))
     }
@@ -111,20 +116,20 @@ impl EntryHeader {
 #[repr(C)]
 struct Header {
     node: NodeHeader,
-    /// Bytes for the index and the entries.
+    /// Bytes of the index and the entries.
     capacity: u16,
-    /// Entries the index has room for.
+    /// Capacity of the index, in entries.
     slots: u16,
-    /// Count of entries in the upper half, bytes of entries in the lower.
+    /// Number of entries in the upper half, bytes of entries in the lower.
     published: AtomicU32,
 }
 
-/// What a write does to its key.
+/// The effect of a write on its key.
 #[derive(Clone, Copy)]
 pub(crate) enum Change<'a> {
     Put(&'a [u8]),
     PutLarge(Large<'a>),
-    /// A value compressed with its leaf's dictionary; raw when the block is as long as the value.
+    /// A value compressed with its leaf's dictionary; raw when the block has the length of the value.
     Compressed {
         block: &'a [u8],
         raw_len: usize,
@@ -142,7 +147,7 @@ impl Change<'_> {
         }
     }
 
-    /// Length of the value, `None` for a removal.
+    /// Returns the length of the value, `None` for a removal.
     pub(crate) fn value_len(&self) -> Option<usize> {
         match self {
             Change::Put(value) => Some(value.len()),
@@ -153,14 +158,14 @@ impl Change<'_> {
     }
 }
 
-/// An entry, read.
+/// A decoded entry.
 #[derive(Clone, Copy)]
 pub(crate) struct LandedWrite<'a> {
     pub key: &'a [u8],
-    /// The key's first bytes, for comparing.
+    /// The head of the key, for comparisons.
     head: u64,
     pub change: Change<'a>,
-    /// Where the key is in the frames of the leaf whose buffer holds the entry, or is about to, if that is known.
+    /// Slot of the key in the frames of the leaf whose buffer holds the entry, or is about to, if known.
     pub slot: Option<u16>,
 }
 
@@ -174,7 +179,7 @@ impl<'a> LandedWrite<'a> {
         }
     }
 
-    /// Most keys differ in their first eight bytes, or are no longer.
+    /// Most keys differ in their first eight bytes, or are no longer than that.
     pub(crate) fn by_key(&self, other: &Self) -> std::cmp::Ordering {
         self.head.cmp(&other.head).then_with(|| self.key.cmp(other.key))
     }
@@ -185,14 +190,14 @@ impl<'a> LandedWrite<'a> {
 pub(crate) struct Landing<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
 
 unpublished!(
-    /// A landing buffer that nobody else sees yet.
+    /// A landing buffer that is not published yet.
     NewLanding,
     Landing,
     landing
 );
 
 impl<'g> Landing<'g> {
-    /// An empty buffer of `capacity` bytes for entries like the first, of `first_bytes`, and their index.
+    /// Allocates an empty buffer of `capacity` bytes for entries like the first, of `first_bytes`, and their index.
     ///
     /// # Safety
     /// `memory` outlives the buffer.
@@ -203,7 +208,8 @@ impl<'g> Landing<'g> {
     ) -> Result<NewLanding, TreeError> {
         debug_assert!(capacity <= MAX_LANDING_BYTES);
         let slots = (capacity / first_bytes + SPARE_SLOTS).min(capacity / INDEX_BYTES);
-        // SAFETY: the caller keeps `memory` alive; the header is written into the room asked for.
+        // SAFETY: the caller guarantees that `memory` outlives the buffer; the header is written into the room
+        // allocated for it.
         unsafe {
             let node = memory.allocate(size_of::<Header>() + capacity, Kind::Landing)?;
             let header = node.cast::<Header>().as_ptr();
@@ -214,14 +220,15 @@ impl<'g> Landing<'g> {
         }
     }
 
-    /// A buffer with the same entries.
+    /// Returns a copy of the buffer.
     ///
     /// # Safety
     /// The caller holds the leaf's lock, and `memory` outlives the buffer.
     pub(crate) unsafe fn copy(&self, memory: &NodeHeap) -> Result<NewLanding, TreeError> {
         let header = self.header();
         let (_, bytes) = self.published();
-        // SAFETY: the caller keeps `memory` alive and others from appending; index and entries are of one size in both buffers.
+        // SAFETY: the caller guarantees that `memory` outlives the buffer, and holds the lock, so no entry is appended;
+        // index and entries have the same size in both buffers.
         unsafe {
             let node = memory.allocate(header.node.asked(), Kind::Landing)?;
             let copy = node.cast::<Header>().as_ptr();
@@ -234,12 +241,16 @@ impl<'g> Landing<'g> {
         }
     }
 
+    /// Borrows a buffer.
+    ///
     /// # Safety
     /// `node` is a landing buffer that is live for `'g`.
     pub(crate) unsafe fn from_node(node: NonNull<u8>) -> Self {
         Self(node, PhantomData)
     }
 
+    /// Borrows a buffer by its address; [`None`] for null.
+    ///
     /// # Safety
     /// `pointer` came from [`Landing::as_ptr`] and the buffer is live for `'g`.
     pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Option<Self> {
@@ -268,13 +279,13 @@ impl<'g> Landing<'g> {
         self.header().slots as usize
     }
 
-    /// Entries and bytes published so far.
+    /// Returns the number and the bytes of published entries.
     fn published(&self) -> (usize, usize) {
         let word = self.header().published.load(Ordering::Acquire);
         ((word >> 16) as usize, (word & 0xFFFF) as usize)
     }
 
-    /// Where the next entry will be written.
+    /// Returns where the next entry will be written.
     pub(crate) fn end(&self) -> *mut u8 {
         self.data().wrapping_add(self.published().1)
     }
@@ -287,22 +298,22 @@ impl<'g> Landing<'g> {
         self.header().capacity as usize
     }
 
-    /// Bytes taken by the entries and the index.
+    /// Returns the bytes taken by the entries and the index.
     pub(crate) fn used(&self) -> usize {
         self.published().1 + self.slots() * INDEX_BYTES
     }
 
-    /// Bytes an entry takes, its index included.
+    /// Returns the bytes that an entry takes, including its index word.
     pub(crate) fn entry_bytes(key: &[u8], change: &Change<'_>) -> usize {
         EntryHeader::BYTES + key.len() + change.stored_bytes() + INDEX_BYTES
     }
 
     fn index_at(&self, index: usize) -> *mut u32 {
-        // SAFETY: `index` is below the number of slots; the header's length is a multiple of four.
+        // SAFETY: callers pass an `index` below the number of slots; the header's length is a multiple of four.
         unsafe { self.0.as_ptr().add(size_of::<Header>()).cast::<u32>().add(index) }
     }
 
-    /// Appends an entry, of a key with this hash; false when there is no room for it.
+    /// Appends an entry of a key with this hash; returns false when there is no room for it.
     ///
     /// # Safety
     /// The caller holds the leaf's lock.
@@ -320,7 +331,8 @@ impl<'g> Landing<'g> {
             Change::Remove => 2,
             Change::Compressed { .. } => 3,
         };
-        // SAFETY: there is room behind the published part, which only the lock's holder writes and no reader looks at.
+        // SAFETY: there is room after the published part, which only the holder of the lock writes and no reader
+        // accesses.
         unsafe {
             let mut at = self.data().add(bytes);
             EntryHeader::new(kind, key.len(), stored, slot).write(at);
@@ -345,16 +357,16 @@ impl<'g> Landing<'g> {
         true
     }
 
-    /// The newest published entry of `key`.
+    /// Returns the newest published entry of `key`.
     #[inline]
     pub(crate) fn find(&self, key: &[u8], hash: u64) -> Option<LandedWrite<'g>> {
         let (count, _) = self.published();
         let wanted = (hash >> 48) as u32;
         for index in (0..count).rev() {
-            // SAFETY: the entry is published.
+            // SAFETY: the entry is published, so its index word is initialised and immutable.
             let word = unsafe { self.index_at(index).read() };
             if word >> 16 == wanted {
-                // SAFETY: the entry is published and the buffer stays live.
+                // SAFETY: the entry is published, and the buffer stays live for `'g`.
                 let entry = unsafe { self.entry_at(word as usize & 0xFFFF) };
                 if entry.key == key {
                     return Some(entry);
@@ -364,10 +376,12 @@ impl<'g> Landing<'g> {
         None
     }
 
+    /// Decodes an entry.
+    ///
     /// # Safety
     /// `offset` is that of a published entry.
     unsafe fn entry_at(&self, offset: usize) -> LandedWrite<'g> {
-        // SAFETY: a published entry is whole and never changes.
+        // SAFETY: the caller passes the offset of a published entry, which is complete and never changes.
         unsafe {
             let mut at = self.data().add(offset);
             let header = EntryHeader::read(at);
@@ -391,7 +405,7 @@ impl<'g> Landing<'g> {
         }
     }
 
-    /// The published entries, oldest first, with room for one more.
+    /// Returns the published entries, oldest first, in a vector with room for one more.
     pub(crate) fn read_all(&self) -> Result<Vec<LandedWrite<'g>>, OutOfMemory> {
         let published = self.iter();
         let mut entries = short_lived_room_for(published.len() + 1)?;
@@ -399,26 +413,27 @@ impl<'g> Landing<'g> {
         Ok(entries)
     }
 
-    /// The published entries, oldest first.
+    /// Iterates over the published entries, oldest first.
     pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = LandedWrite<'g>> {
         (0..self.entries()).map(move |index| {
-            // SAFETY: the entry is published and the buffer stays live.
+            // SAFETY: the entry is published, and the buffer stays live for `'g`.
             unsafe { self.entry_at((self.index_at(index).read() & 0xFFFF) as usize) }
         })
     }
 }
 
 impl<'g> Landing<'g> {
-    /// Puts what `other` returns in the place of each large value's address.
+    /// Replaces the address of each large value by the result of `other`.
     ///
     /// # Safety
-    /// Nobody else has seen the buffer yet.
+    /// The buffer is not published yet.
     pub(crate) unsafe fn exchange_larges(
         &self,
         mut other: impl FnMut(NonNull<u8>) -> Result<NonNull<u8>, TreeError>,
     ) -> Result<(), TreeError> {
         for index in 0..self.entries() {
-            // SAFETY: the entry is published, its address stands behind its key, and the caller is the only one at the buffer.
+            // SAFETY: the entry is complete, its address is stored after its key, and the buffer is not published, so
+            // nothing else accesses it.
             unsafe {
                 let offset = (self.index_at(index).read() & 0xFFFF) as usize;
                 let entry = self.entry_at(offset);
@@ -432,15 +447,15 @@ impl<'g> Landing<'g> {
     }
 }
 
-/// As many entries are sorted by insertion.
+/// Up to this number, entries are sorted by insertion.
 const FEW_ENTRIES: usize = 64;
 
-/// Sorts entries by key and keeps only the newest of each. `entries` is oldest first: those of one landing buffer, and perhaps one more at
-/// the end. `superseded` is given each entry dropped.
+/// Sorts entries by key and keeps only the newest of each. `entries` is oldest first: those of one landing buffer, and
+/// possibly one more at the end. `superseded` is called with each dropped entry.
 pub(crate) fn newest_by_key<'a>(entries: &mut Vec<LandedWrite<'a>>, mut superseded: impl FnMut(LandedWrite<'a>)) {
     if entries.len() > FEW_ENTRIES {
-        // Of one key the older ones stand before the newer ones in the buffer. A sort that keeps the order would need memory; the last
-        // entry, which may be from elsewhere, is put in its place below.
+        // Entries of one key are sorted by their position in the buffer, since a stable sort would need memory; the
+        // last entry, which may be from elsewhere, is put into its position below.
         let last = entries.len() - 1;
         let by_age = |entry: &LandedWrite<'_>| entry.key.as_ptr().addr();
         entries[..last].sort_unstable_by(|a, b| a.by_key(b).then_with(|| by_age(a).cmp(&by_age(b))));

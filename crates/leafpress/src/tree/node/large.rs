@@ -1,4 +1,4 @@
-//! Values past the inline limit: each its own compressed block, outside the leaf.
+//! Large values, above the inline limit: each in its own compressed block, outside the leaf.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -10,9 +10,10 @@ use leafpress_base::mem::transient::Transient;
 use leafpress_base::reclaim::node_heap::NodeHeap;
 use leafpress_codec::{Codec, Engine, most_stored, saves_enough};
 
-/// Longest value that a leaf or a landing buffer holds itself, in bytes.
+/// Length in bytes of the longest value that a leaf or a landing buffer can store inline.
 pub(crate) const MAX_INLINE_VALUE_BYTES: usize = 2048;
-/// A longer one is compressed in memory that goes back to the system at once: an allocator would keep what was freed, of each thread and length.
+/// Longer values are compressed in memory that is mapped directly: an allocator would keep freed buffers of each thread
+/// and length.
 const MAX_BUFFERED_BYTES: usize = 64 << 10;
 
 #[repr(C)]
@@ -27,13 +28,13 @@ struct Header {
 pub(crate) struct Large<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
 
 unpublished!(
-    /// A large value that nobody else sees yet.
+    /// A large value that is not published yet.
     NewLarge,
     Large,
     large
 );
 
-/// A large value that nothing points to once a compaction is published: it is retired then.
+/// A large value that will be unreferenced once a compaction is published: it is retired then.
 pub(crate) struct DeadLarge(NonNull<u8>);
 
 impl DeadLarge {
@@ -43,7 +44,8 @@ impl DeadLarge {
 }
 
 impl<'g> Large<'g> {
-    /// Compresses `value` into a node of its own, by way of `buffer` if it is short; stored raw when it does not shrink by an eighth.
+    /// Compresses `value` into a node of its own, through `buffer` if it is short; it is stored raw when it does not
+    /// shrink by an eighth.
     ///
     /// # Safety
     /// `memory` outlives the value.
@@ -54,7 +56,7 @@ impl<'g> Large<'g> {
         buffer: &mut Vec<u8>,
     ) -> Result<NewLarge, TreeError> {
         if engine.codec() == Codec::None {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller guarantees that `memory` outlives the value.
             return unsafe { Self::store(value, value, memory) };
         }
         let mut room;
@@ -68,14 +70,17 @@ impl<'g> Large<'g> {
             engine.compress(value, None, buffer)?;
             saves_enough(buffer.len(), value.len()).then_some(buffer.as_slice())
         };
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that `memory` outlives the value.
         unsafe { Self::store(value, pressed.unwrap_or(value), memory) }
     }
 
+    /// Stores a block in a new node.
+    ///
     /// # Safety
     /// `memory` outlives the value.
     unsafe fn store(value: &[u8], block: &[u8], memory: &NodeHeap) -> Result<NewLarge, TreeError> {
-        // SAFETY: the caller keeps `memory` alive; the block is copied into the room asked for.
+        // SAFETY: the caller guarantees that `memory` outlives the value; the block is copied into the room allocated
+        // for it.
         unsafe {
             let node = memory.allocate(size_of::<Header>() + block.len(), Kind::Large)?;
             let header = node.cast::<Header>().as_ptr();
@@ -88,13 +93,13 @@ impl<'g> Large<'g> {
         }
     }
 
-    /// The same value in another place; nothing where it is too large to be moved.
+    /// Returns a copy of the value; `None` where it is too large to be moved.
     ///
     /// # Safety
     /// `memory` outlives the copy.
     pub(crate) unsafe fn copy(self, memory: &NodeHeap) -> Result<Option<NewLarge>, TreeError> {
-        // SAFETY: a live large value begins with its header and `block_len` bytes follow it; it never changes. The copy has the same
-        // room.
+        // SAFETY: a live large value begins with its header and `block_len` bytes follow it; it never changes. The copy
+        // has the same size.
         unsafe {
             let header = self.0.cast::<Header>().as_ref();
             if !NodeHeap::can_be_moved(header.node.asked()) {
@@ -110,12 +115,16 @@ impl<'g> Large<'g> {
         }
     }
 
+    /// Borrows a value.
+    ///
     /// # Safety
     /// `node` is a large value that is live for `'g`.
     pub(crate) unsafe fn from_node(node: NonNull<u8>) -> Self {
         Self(node, PhantomData)
     }
 
+    /// Borrows a value by its address; [`None`] for null.
+    ///
     /// # Safety
     /// `pointer` came from [`Large::as_ptr`] and the value is live for `'g`.
     pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Option<Self> {
@@ -130,24 +139,24 @@ impl<'g> Large<'g> {
         self.0
     }
 
-    /// The value, as one that what is to be published does not point to.
+    /// Returns the value as one that will be unreferenced after the next publication.
     pub(crate) fn dead(self) -> DeadLarge {
         DeadLarge(self.0)
     }
 
-    /// Length of the value, in bytes.
+    /// Returns the length of the value, in bytes.
     pub(crate) fn raw_len(self) -> usize {
         // SAFETY: a live large value begins with its header.
         unsafe { self.0.cast::<Header>().as_ref().raw_len as usize }
     }
 
-    /// Bytes of its block.
+    /// Returns the length of its block, in bytes.
     pub(crate) fn stored_len(self) -> usize {
-        // SAFETY: as above.
+        // SAFETY: a live large value begins with its header.
         unsafe { self.0.cast::<Header>().as_ref().block_len as usize }
     }
 
-    /// Appends the value to `out`. On an error `out` is as it was.
+    /// Appends the value to `out`. On an error `out` is unchanged.
     pub(crate) fn read_into(self, engine: &dyn Engine, out: &mut Vec<u8>) -> Result<(), TreeError> {
         // SAFETY: a live large value begins with its header and `block_len` bytes follow it.
         let (raw_len, block) = unsafe {

@@ -1,4 +1,4 @@
-//! A leaf's layout: its header, and where its sections start.
+//! A leaf's layout: its header, and the start of each section.
 //!
 //! ```text
 //! header
@@ -15,13 +15,14 @@
 //! data:    the frames' blocks
 //! marks:   one byte a record, at the node's end (where a cache uses the tree)
 //! ```
-//! A leaf has one of two forms. *Packed*: all keys have one length and differ only in their last eight bytes; they are kept as
-//! numbers and found exactly, without decoding. *Fingerprints*: any keys; a fingerprint a record leads to its frame, which
-//! holds the keys as well as the values. A packed frame's raw bytes are its values; a fingerprint frame's are the keys (all but
-//! the first where frames are ordered, since that one is the separator) and then the values.
+//! A leaf has one of two forms. *Packed*: all keys have one length and differ only in their last eight bytes; they are
+//! stored as numbers and found exactly, without decoding. *Fingerprints*: any keys; a fingerprint per record leads to
+//! its frame, which holds the keys as well as the values. A packed frame's raw bytes are its values; a fingerprint
+//! frame's are the keys (all but the first where frames are ordered, since that one is the separator) and then the
+//! values.
 //!
-//! A block as long as its raw bytes is stored raw. A slot is a record's place in the leaf; in ordered leaves slots follow key
-//! order, in hashed leaves they follow it within each frame.
+//! A block with the length of its raw bytes is stored raw. A slot is a record's index in the leaf; in ordered leaves
+//! slots follow key order, in hashed leaves they follow it within each frame.
 
 use std::sync::atomic::{AtomicU32 as Counter, AtomicU64 as Sum};
 
@@ -31,18 +32,19 @@ use leafpress_base::mem::node::NodeHeader;
 use leafpress_base::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
 use leafpress_codec::Dictionary;
 
-/// Keys are fingerprints, not packed numbers.
+/// Flag: keys are fingerprints, not packed numbers.
 pub(crate) const FINGERPRINTS: u8 = 1;
-/// Every frame is one record.
+/// Flag: every frame is one record.
 pub(crate) const SINGLE: u8 = 2;
-/// Frames are sub-pages by key hash.
+/// Flag: frames are sub-pages by key hash.
 pub(crate) const HASHED: u8 = 4;
-/// The leaf is cold.
+/// Flag: the leaf is cold.
 const COLD: u8 = 8;
-/// There is a mark for each record.
+/// Flag: there is a mark for each record.
 pub(crate) const MARKED: u8 = 16;
 
-/// In a record's mark: it was read or replaced since the marks were last looked at. The other bits are whoever's who looks at them.
+/// Bit of a record's mark: it was read or replaced since the marks were last examined. The other bits belong to the
+/// eviction policy.
 pub(crate) const READ: u8 = 1;
 
 /// How a leaf's frames are compressed. In a tree of one codec all leaves are warm.
@@ -55,7 +57,7 @@ pub(crate) enum Temperature {
 }
 
 impl Temperature {
-    /// What says so among a leaf's flags.
+    /// Returns the leaf flag of the temperature.
     pub(crate) fn flag(self) -> u8 {
         match self {
             Self::Warm => 0,
@@ -69,62 +71,64 @@ impl Temperature {
     }
 }
 
-/// Most records of a leaf.
+/// Maximum number of records of a leaf.
 pub(crate) const MAX_RECORDS: usize = 4096;
 
-/// What a write stores to, and what every read needs before the leaf's keys, stands together behind the node's header: blocks of the heap
-/// begin 16 bytes before a cache line, so that it is that line. Writers' cores hand it to each other, and a read of a leaf in memory
-/// waits for no other before it knows where its key's block is.
+/// The header of a leaf. The fields that a write stores, and those that every read needs before the leaf's keys, are
+/// stored together after the node's header: blocks of the heap begin 16 bytes before a cache line, so they are that
+/// line. It moves between writers' cores, and a read of a leaf in memory needs no other line to know where its key's
+/// block is.
 #[repr(C)]
 pub(crate) struct Header {
     pub node: NodeHeader,
     /// The landing buffer, null until the first write.
     pub landing: AtomicPtr<u8>,
-    /// A bit for each key in the landing buffer, by its hash: most reads need not look there. A bit is set before its entry is
-    /// published. Stored under the lock.
+    /// A filter with a bit for each key in the landing buffer, by its hash: most reads need not access the buffer. A
+    /// bit is set before its entry is published. Stored under the lock.
     pub landed: AtomicU64,
-    /// Bytes of the keys and values a reader can see, landing buffer and large values included. Stored under the lock.
+    /// Bytes of the keys and values visible to readers, landing buffer and large values included. Stored under the
+    /// lock.
     pub live_user_bytes: Sum,
     pub dictionary: *const Dictionary,
-    /// Records a reader can see. Stored under the lock.
+    /// Number of records visible to readers. Stored under the lock.
     pub live: Counter,
     pub len_base: u32,
     pub data_at: u32,
     pub key_len: u16,
     pub shape: Shape,
     pub lock: Latch,
-    /// Set under the lock when another leaf has taken this one's place.
+    /// Set under the lock when another leaf has replaced this one.
     pub obsolete: AtomicBool,
-    /// In the background's queue.
+    /// Whether the leaf is in the queue for background compaction.
     pub queued: AtomicBool,
-    /// With the keys, mostly, in the next line.
+    /// In most cases in the next line, with the keys.
     pub key_base: u64,
-    /// User bytes in the frames: keys, and values but for large ones.
+    /// User bytes in the frames: keys, and values except large ones.
     pub inline_bytes: u32,
-    /// Sampled reads, halved as they grow old, and [`WRITTEN`], where the tree has leaves of several temperatures. Threads may overwrite
-    /// each other's.
+    /// Sampled reads, halved periodically, and [`WRITTEN`], where the tree has leaves of several temperatures. Updates
+    /// are not atomic read-modify-writes and may be lost.
     pub reads: Counter,
 }
 
-/// Among a leaf's reads: it was compacted for writes since they were last halved.
+/// Flag in the read counter: the leaf was compacted for writes since the counter was last halved.
 pub(crate) const WRITTEN: u32 = 1 << 31;
 
-/// Where the line begins that every read needs.
+/// Start of the line that every read needs.
 pub(crate) const READ_AT: usize = size_of::<NodeHeader>();
 
 // A model checker's atomics are larger.
 #[cfg(not(shuttle))]
 const _: () = assert!(std::mem::offset_of!(Header, key_base) <= READ_AT + leafpress_base::mem::prefetch::LINE_BYTES);
 
-/// The counts that a leaf's sections follow from.
+/// The counts that determine the positions of a leaf's sections.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Shape {
-    /// Records.
+    /// Number of records.
     pub count: u16,
     pub frames: u16,
     pub prefix_len: u16,
-    /// Large values.
+    /// Number of large values.
     pub large: u16,
     pub keys: Widths,
     pub len_bits: u8,
@@ -133,7 +137,7 @@ pub(crate) struct Shape {
 
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>().next_multiple_of(8);
 
-/// Where a leaf's sections start, from its counts.
+/// The positions of a leaf's sections, computed from its counts.
 #[derive(Clone, Copy)]
 pub(crate) struct Sections {
     pub large_slots: usize,
@@ -155,7 +159,7 @@ impl Sections {
         let single = flags & SINGLE != 0;
         let large_slots = HEADER_BYTES + shape.large as usize * 8;
         let behind_large = large_slots + shape.large as usize * 2;
-        // Numbers come first, where a read can tell before it has the leaf.
+        // Numbers come first, at an offset that a read can compute before it has the leaf.
         let numbers = if prints { 0 } else { shape.keys.bytes(count) };
         let offsets = (behind_large + numbers).next_multiple_of(2);
         let firsts = offsets + (frames + 1) * 2;

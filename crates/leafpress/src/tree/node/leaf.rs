@@ -1,5 +1,5 @@
-//! A leaf, read: what stands in its sections. `layout` says where each section is, `hint` what is known of a leaf before it is there, `search` finds records, `frame` decodes
-//! them, `copy` copies them to another leaf.
+//! Access to a leaf's sections. `layout` defines where each section is, `hint` what is known of a leaf before it is
+//! loaded, `search` finds records, `frame` decodes them, `copy` copies them to another leaf.
 
 #[allow(unsafe_code)]
 mod copy;
@@ -30,18 +30,18 @@ use leafpress_base::mem::room::{TryGrow, joined};
 use leafpress_base::reclaim::load;
 use leafpress_codec::Dictionary;
 
-/// A leaf, live for `'g`: as long as the guard is there under which it was found, or until who made it publishes or frees it.
+/// A leaf, live for `'g`: as long as the guard under which it was found, or until its maker publishes or frees it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Leaf<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
 
 unpublished!(
-    /// A leaf that nobody else sees yet.
+    /// A leaf that is not published yet.
     NewLeaf,
     Leaf,
     leaf
 );
 
-/// Where a record is.
+/// The position of a record.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub slot: usize,
@@ -49,24 +49,28 @@ pub(crate) struct Place {
 }
 
 impl<'g> Step<'g> {
-    /// The leaf that the step leads to.
+    /// Returns the leaf that the step leads to.
     #[inline(always)]
     pub(crate) fn leaf(&self) -> Leaf<'g> {
         assert!(self.is_leaf(), "the step leads to a leaf");
-        // SAFETY: as whoever made the step promised.
+        // SAFETY: `Step::to_leaf` requires that the address of a leaf that is accessed is a live leaf's.
         unsafe { Leaf::from_ptr(self.address()) }
     }
 }
 
 impl<'g> Leaf<'g> {
+    /// Borrows a leaf.
+    ///
     /// # Safety
     /// `node` is a leaf that is live for `'g`.
     pub(crate) unsafe fn from_node(node: NonNull<u8>) -> Self {
         Self(node, PhantomData)
     }
 
+    /// Borrows a leaf by its address.
+    ///
     /// # Safety
-    /// `pointer` is a leaf's that is live for `'g`.
+    /// `pointer` is the address of a leaf that is live for `'g`.
     pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Self {
         // SAFETY: a live node's pointer is not null.
         Self(unsafe { NonNull::new_unchecked(pointer) }, PhantomData)
@@ -123,43 +127,43 @@ impl<'g> Leaf<'g> {
         Temperature::of(self.header().shape.flags)
     }
 
-    /// Notes a read that is to be counted.
+    /// Counts a sampled read.
     #[inline(always)]
     pub(crate) fn count_read(&self) {
-        // It would take months without being halved to reach the mark beside it.
+        // Without halving it would take months to reach the flag bit.
         let reads = &self.header().reads;
         reads.store(reads.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Sampled reads, as far as they are not too old.
+    /// Returns the number of sampled reads, aged by halving.
     pub(crate) fn reads(&self) -> u32 {
         self.header().reads.load(Ordering::Relaxed) & !WRITTEN
     }
 
-    /// Whether it was compacted for writes since reads were last halved.
+    /// Returns whether the leaf was compacted for writes since the reads were last halved.
     pub(crate) fn is_written(&self) -> bool {
         self.header().reads.load(Ordering::Relaxed) & WRITTEN != 0
     }
 
-    /// Halves the reads that are counted, which have grown old.
+    /// Halves the read counter, to age earlier reads.
     pub(crate) fn halve_reads(&self) {
         self.header().reads.store(self.reads() / 2, Ordering::Relaxed);
     }
 
     pub(crate) fn dictionary(&self) -> Option<&Dictionary> {
-        // SAFETY: a tree keeps a dictionary until no leaf points to it.
+        // SAFETY: a tree keeps a dictionary as long as a leaf points to it.
         unsafe { self.header().dictionary.as_ref() }
     }
 
-    /// The landing buffer as of now, protected by the guard.
+    /// Returns the current landing buffer, protected by the guard.
     #[inline(always)]
     pub(crate) fn landing<'a>(&self, guard: &'a Guard<'_>) -> Option<Landing<'a>> {
-        // SAFETY: a buffer is retired once the leaf no longer points to it, so that the guard protects it.
+        // SAFETY: a buffer is retired after the leaf no longer points to it, so the guard protects it.
         unsafe { Landing::from_ptr(load(&self.header().landing, guard)) }
     }
 
-    /// The landing buffer, if an entry of a key with this hash may be in it. Without one the caller sees the leaf as it stood before
-    /// any write to that key that is not yet published.
+    /// Returns the landing buffer, if an entry of a key with this hash may be in it. If it returns `None`, the caller
+    /// sees the leaf as before any write of that key that is not yet published.
     #[inline(always)]
     pub(crate) fn landing_for<'a>(&self, hash: u64, guard: &'a Guard<'_>) -> Option<Landing<'a>> {
         if self.header().landed.load(Ordering::Acquire) & landed_bit(hash) == 0 {
@@ -168,41 +172,44 @@ impl<'g> Leaf<'g> {
         self.landing(guard)
     }
 
-    /// Puts another landing buffer in the place of the one there is, which the caller retires. The caller holds the lock.
+    /// Replaces the landing buffer; the caller retires the old one, and holds the lock.
     pub(crate) fn store_landing(&self, new: NewLanding) {
         self.header().landing.store(new.landing().as_ptr(), Ordering::Release);
         new.publish();
     }
 
-    /// A key with this hash is about to land. The caller holds the lock.
+    /// Sets the filter bit for a key with this hash, which is about to be appended to the landing buffer. The caller
+    /// holds the lock.
     #[inline(always)]
     pub(crate) fn will_land(&self, hash: u64) {
         let landed = &self.header().landed;
         landed.store(landed.load(Ordering::Relaxed) | landed_bit(hash), Ordering::Release);
     }
 
-    /// How many bits stand for the keys that landed: no more than there are such keys.
+    /// Returns the number of filter bits set: at most the number of keys in the landing buffer.
     pub(crate) fn landed_bits(&self) -> usize {
         self.header().landed.load(Ordering::Relaxed).count_ones() as usize
     }
 
-    /// The landing buffer, for the holder of the lock.
+    /// Returns the landing buffer, for the holder of the lock.
     pub(crate) fn landing_locked(&self) -> Option<Landing<'g>> {
-        // SAFETY: a buffer that the leaf points to while the leaf is live is freed no sooner than the leaf.
+        // SAFETY: a buffer that the leaf points to while the leaf is live is not freed before the leaf.
         unsafe { Landing::from_ptr(self.header().landing.load(Ordering::Acquire)) }
     }
 
     #[inline(always)]
     fn keys(&self, sections: &Sections) -> KeyArray {
         let header = self.header();
-        // SAFETY: the section was written with these parameters and is followed by at least SLOP_BYTES.
+        // SAFETY: the section was written by `key_array::write` with these parameters, and is followed by at least
+        // SLOP_BYTES.
         unsafe { KeyArray::new(self.at(sections.keys), self.count(), header.shape.keys, header.key_base) }
     }
 
     #[inline(always)]
     pub(crate) fn lens(&self, sections: &Sections) -> Packed {
         let header = self.header();
-        // SAFETY: as above, by `pack`.
+        // SAFETY: the section was written by `packed::pack` with these parameters, and is followed by at least
+        // SLOP_BYTES.
         unsafe {
             Packed::new(
                 self.at(sections.lens),
@@ -225,7 +232,7 @@ impl<'g> Leaf<'g> {
         self.bytes_at(sections.keys, self.count())
     }
 
-    /// Slots of `frame`.
+    /// Returns the slots of `frame`.
     #[inline(always)]
     pub(crate) fn slots(&self, sections: &Sections, frame: usize) -> Range<usize> {
         if self.has(SINGLE) {
@@ -235,7 +242,7 @@ impl<'g> Leaf<'g> {
         }
     }
 
-    /// The first key of `frame` behind the prefix, in an ordered leaf of fingerprints.
+    /// Returns the first key of `frame` without the prefix, in an ordered leaf of fingerprints.
     pub(crate) fn separator(&self, sections: &Sections, frame: usize) -> &[u8] {
         let start = if frame == 0 {
             0
@@ -246,7 +253,7 @@ impl<'g> Leaf<'g> {
         self.bytes_at(sections.separators + start, end - start)
     }
 
-    /// The separators of frames `from..to`, one behind the other.
+    /// Returns the concatenated separators of frames `from..to`.
     pub(crate) fn separators(&self, sections: &Sections, from: usize, to: usize) -> &[u8] {
         let end_of = |frame: usize| {
             if frame == 0 {
@@ -259,7 +266,7 @@ impl<'g> Leaf<'g> {
         self.bytes_at(sections.separators + start, end_of(to) - start)
     }
 
-    /// The section of fingerprints, or of packed keys with what fills it up to an even length.
+    /// Returns the section of fingerprints, or of packed keys padded to an even length.
     pub(crate) fn key_bytes(&self, sections: &Sections) -> &[u8] {
         let end = if self.has(FINGERPRINTS) {
             sections.lens
@@ -269,25 +276,25 @@ impl<'g> Leaf<'g> {
         self.bytes_at(sections.keys, end - sections.keys)
     }
 
-    /// Where the blocks of frames `from..to` start in the data.
+    /// Returns where the blocks of frames `from..to` start in the data.
     pub(crate) fn block_starts(&self, sections: &Sections, from: usize, to: usize) -> &[u16] {
-        // SAFETY: the section starts at an even offset and holds one more than there are frames.
+        // SAFETY: the section starts at an even offset and has one more element than there are frames.
         unsafe { std::slice::from_raw_parts(self.at(sections.offsets).cast::<u16>().add(from), to - from) }
     }
 
-    /// The blocks of frames `from..to`, one behind the other.
+    /// Returns the concatenated blocks of frames `from..to`.
     pub(crate) fn blocks(&self, sections: &Sections, from: usize, to: usize) -> &[u8] {
         let start = self.u16_at(sections.offsets, from);
         let end = self.u16_at(sections.offsets, to);
         self.bytes_at(self.header().data_at as usize + start, end - start)
     }
 
-    /// The number of the key in `slot` of a packed leaf.
+    /// Returns the number of the key in `slot` of a packed leaf.
     pub(crate) fn key_number(&self, sections: &Sections, slot: usize) -> u64 {
         self.keys(sections).get(slot)
     }
 
-    /// Raw length of `frame`.
+    /// Returns the raw length of `frame`.
     #[inline(always)]
     pub(crate) fn raw_len(&self, sections: &Sections, frame: usize) -> usize {
         if self.has(FINGERPRINTS) && !self.has(SINGLE) {
@@ -297,7 +304,7 @@ impl<'g> Leaf<'g> {
         self.lens(sections).sum(slots.start, slots.end) as usize
     }
 
-    /// The block of `frame`.
+    /// Returns the block of `frame`.
     #[inline(always)]
     pub(crate) fn block(&self, sections: &Sections, frame: usize) -> &[u8] {
         let start = self.u16_at(sections.offsets, frame);
@@ -305,7 +312,7 @@ impl<'g> Leaf<'g> {
         self.bytes_at(self.header().data_at as usize + start, end - start)
     }
 
-    /// Asks for the block of `frame`.
+    /// Prefetches the block of `frame`.
     #[inline(always)]
     pub(crate) fn prefetch_block(&self, sections: &Sections, frame: usize) {
         let start = self.at(self.header().data_at as usize + self.u16_at(sections.offsets, frame));
@@ -313,27 +320,27 @@ impl<'g> Leaf<'g> {
         prefetch(start.wrapping_add(LINE_BYTES));
     }
 
-    /// The large value in `slot`, if its value is one.
+    /// Returns the large value in `slot`, if it has one.
     pub(crate) fn large(&self, sections: &Sections, slot: usize) -> Option<Large<'g>> {
         let index = self.large_index(sections, slot)?;
         self.large_at(index)
     }
 
-    /// Where among the large values' addresses that of `slot` is.
+    /// Returns the index of the address of `slot` among the large values.
     fn large_index(&self, sections: &Sections, slot: usize) -> Option<usize> {
         let index = self.larges_before(sections, slot);
         let count = self.header().shape.large as usize;
         (index < count && self.u16_at(sections.large_slots, index) == slot).then_some(index)
     }
 
-    /// How many large values are in slots before `slot`.
+    /// Returns how many large values are in slots before `slot`.
     fn larges_before(&self, sections: &Sections, slot: usize) -> usize {
         let shape = &self.header().shape;
         let (mut from, mut to) = (0, shape.large as usize);
         if shape.large == shape.count {
             return slot.min(to);
         }
-        // Slots ascend.
+        // A binary search: slots ascend.
         while from < to {
             let middle = from.midpoint(to);
             if self.u16_at(sections.large_slots, middle) < slot {
@@ -345,7 +352,7 @@ impl<'g> Leaf<'g> {
         from
     }
 
-    /// The large values in these slots, each with its slot, in slot order.
+    /// Returns the large values in these slots, each with its slot, in slot order.
     pub(crate) fn larges_within(
         &self,
         sections: &Sections,
@@ -356,8 +363,8 @@ impl<'g> Leaf<'g> {
         indices.filter_map(move |index| Some((self.u16_at(large_slots, index), self.large_at(index)?)))
     }
 
-    /// Puts a large value in the place of the one in `slot`; nothing if there is none. The caller holds the lock, and retires what it is
-    /// given.
+    /// Replaces the large value in `slot` and returns the old one; `None` if there is none. The caller holds the lock,
+    /// and retires the result.
     pub(crate) fn exchange_large(&self, sections: &Sections, slot: usize, large: Large<'_>) -> Option<DeadLarge> {
         let index = self.large_index(sections, slot)?;
         let old = self.large_at(index)?.dead();
@@ -365,30 +372,31 @@ impl<'g> Leaf<'g> {
         Some(old)
     }
 
-    /// The leaf's large values with their slots, in slot order.
+    /// Returns the leaf's large values with their slots, in slot order.
     pub(crate) fn larges(&self, sections: &Sections) -> impl Iterator<Item = (usize, Large<'g>)> {
         self.larges_within(sections, 0..self.header().shape.count as usize)
     }
 
-    /// All large values, without their slots.
+    /// Returns all large values, without their slots.
     pub(crate) fn larges_owned(self) -> impl Iterator<Item = Large<'g>> {
         (0..self.header().shape.large as usize).filter_map(move |index| self.large_at(index))
     }
 
     fn large_at(&self, index: usize) -> Option<Large<'g>> {
-        // SAFETY: the leaf owns the values that it points to, and one that leaves it is retired: it is live as long as the leaf.
+        // SAFETY: the leaf owns the values that it points to, and a replaced one is retired: it is live as long as the
+        // leaf.
         unsafe { Large::from_ptr(self.address(index).load(Ordering::Acquire)) }
     }
 
-    /// The address of a large value. Readers may be at it while the lock's holder stores another.
+    /// Returns the address of a large value. Readers may load it while the holder of the lock stores another.
     fn address(&self, index: usize) -> &StdAtomicPtr<u8> {
         debug_assert!(index < self.header().shape.large as usize);
-        // SAFETY: the addresses follow the header, whose length is a multiple of eight, and once the leaf is published they are touched
-        // by this alone.
+        // SAFETY: the addresses follow the header, whose length is a multiple of eight, and once the leaf is published
+        // they are accessed only through this function.
         unsafe { StdAtomicPtr::from_ptr(self.at(HEADER_BYTES).cast::<*mut u8>().add(index).cast_mut()) }
     }
 
-    /// Length of the value in `slot`.
+    /// Returns the length of the value in `slot`.
     pub(crate) fn value_len(&self, sections: &Sections, slot: usize) -> usize {
         match self.header().shape.large {
             0 => self.lens(sections).get(slot) as usize,
@@ -399,7 +407,7 @@ impl<'g> Leaf<'g> {
         }
     }
 
-    /// Writes the key of `slot` in a packed leaf behind `out`.
+    /// Appends the key of `slot` in a packed leaf to `out`.
     pub(crate) fn packed_key(&self, sections: &Sections, slot: usize, out: &mut Vec<u8>) -> Result<(), TreeError> {
         let header = self.header();
         out.try_grow(header.key_len as usize)?;
@@ -409,7 +417,7 @@ impl<'g> Leaf<'g> {
         Ok(())
     }
 
-    /// First key of `frame` in an ordered leaf, whole.
+    /// Returns the first key of `frame` in an ordered leaf, including the prefix.
     pub(crate) fn first_key(&self, sections: &Sections, frame: usize) -> Result<Vec<u8>, TreeError> {
         if self.has(FINGERPRINTS) {
             return Ok(joined(self.prefix(sections), self.separator(sections, frame))?);

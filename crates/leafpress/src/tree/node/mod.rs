@@ -1,4 +1,4 @@
-//! Nodes: leaves, inner nodes, landing buffers and large values, as bytes and as what stands in them.
+//! Nodes: leaves, inner nodes, landing buffers and large values, their encoding and accessors.
 
 pub(crate) mod decoder;
 pub(crate) mod fraction;

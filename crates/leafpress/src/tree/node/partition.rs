@@ -1,31 +1,34 @@
-//! How a tree divides keys among shards by hash: in runs of neighbours, of which every shard gets its share at even distances.
+//! Partitioning of keys among shards by hash: in runs of neighbours, such that every shard gets its part at even
+//! distances.
 //!
-//! Keys that differ only in the low bits of their last byte are a run. Of each group of as many neighbouring runs as there are shards every
-//! shard gets one, and which one it gets turns from group to group. So numbered keys are as dense in a shard as in the whole tree once the
-//! other shards' runs are left out, and where in a leaf such a key is follows from its bounds by arithmetic: guesses at it rely on that.
+//! Keys that differ only in the low bits of their last byte form a run. Of each group of neighbouring runs, one per
+//! shard, every shard gets one, and the assignment rotates from group to group. So numbered keys are as dense in a
+//! shard as in the whole tree once the other shards' runs are left out, and the position of such a key in a leaf can be
+//! interpolated from the leaf's bounds, which predictions rely on.
 
 use crate::tree::hash::hash;
 use crate::tree::node::fraction::Fraction;
 use crate::tree::node::key_order::key_number;
 
-/// Keys that differ only in so many low bits of their last byte are a run.
+/// Keys that differ only in this number of low bits of their last byte form a run.
 const RUN_BITS: u32 = 4;
 
-/// 2^64 divided by the golden ratio: multiples of it are spread over the 64-bit numbers more evenly than random ones.
+/// 2^64 divided by the golden ratio: its multiples are spread over the 64-bit numbers more evenly than random ones.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Divides keys among so many shards, in runs of neighbours.
+/// Partitions keys among shards, in runs of neighbours.
 #[derive(Clone, Copy)]
 pub(crate) struct ShardPartitioner {
     shards: u32,
-    /// Runs of a group, as a power of two: the least not below the number of shards.
+    /// Binary logarithm of the runs per group: the least power of two not below the number of shards.
     group_bits: u8,
-    /// The same where every shard has one run of each group, else 0: then runs of other shards cannot be told from gaps.
+    /// Equal to `group_bits` where every shard has one run of each group, else 0: then runs of other shards cannot be
+    /// distinguished from gaps.
     left_out_bits: u8,
 }
 
 impl ShardPartitioner {
-    /// Where `shards` divide the keys.
+    /// Creates the partitioner for `shards` shards.
     pub(crate) fn new(shards: usize) -> Self {
         let group_bits = shards.next_power_of_two().trailing_zeros() as u8;
         Self {
@@ -35,8 +38,9 @@ impl ShardPartitioner {
         }
     }
 
-    /// The shard of `key`. Groups are numbered by the key's last eight bytes, and turned by multiples of the golden ratio (Knuth, The Art of
-    /// Computer Programming 3, 6.4), since keys at equal distances may have the same place in every group.
+    /// Returns the shard of `key`. Groups are numbered by the key's last eight bytes, and rotated by multiples of the
+    /// golden ratio (Knuth, The Art of Computer Programming 3, 6.4), since equidistant keys may have the same position
+    /// in every group.
     #[inline(always)]
     pub(crate) fn shard(self, key: &[u8]) -> usize {
         let run = key_number(key) >> RUN_BITS;
@@ -51,8 +55,9 @@ impl ShardPartitioner {
         (if shard >= shards { shard - shards } else { shard }) as usize
     }
 
-    /// Where between the heads `low` and `high` the head `wanted` is, in keys of a shard, were they numbered: heads are the first eight bytes
-    /// of what follows a common prefix, which leaves `suffix_len` bytes of the key.
+    /// Returns the relative position of the head `wanted` between the heads `low` and `high`, counted in keys of a
+    /// shard as if they were numbered: heads are the first eight bytes after a common prefix, which leaves `suffix_len`
+    /// bytes of the key.
     #[inline(always)]
     pub(crate) fn share(self, suffix_len: usize, low: u64, wanted: u64, high: u64) -> Fraction {
         let (unit, left_out_bits) = match suffix_len {
@@ -64,7 +69,7 @@ impl ShardPartitioner {
             (number >> (RUN_BITS + left_out_bits) << RUN_BITS) | number & ((1 << RUN_BITS) - 1)
         };
         let low = in_shard(low);
-        // Signed numbers are faster to convert; where the span is that of half of all numbers, the guess is a bad one.
+        // Signed numbers convert faster; where the span is half of all numbers, the prediction is poor anyway.
         let from_low = |head: u64| in_shard(head).wrapping_sub(low) as i64 as f32;
         Fraction::of(from_low(wanted), from_low(high))
     }
@@ -76,7 +81,7 @@ mod tests {
 
     const KEYS: u64 = 20_000;
 
-    /// The most that one of so many shards gets, of what all get on average.
+    /// Returns the maximum of the shards' numbers of keys, relative to the average.
     fn most(shards: usize, key: impl Fn(u64) -> Vec<u8>) -> f64 {
         let runs = ShardPartitioner::new(shards);
         let mut counts = vec![0u64; shards];

@@ -1,7 +1,8 @@
-//! How many of a few numbers are below another.
+//! Rank search: how many of a few numbers are below another.
 //!
-//! Baseline x86-64 has no comparison of 64-bit lanes: what compilers make of the loop takes twice the time of one comparison and one
-//! addition with carry for each number (19 ns and 10 for the 16 and 8 numbers of an inner node).
+//! Baseline x86-64 has no comparison of 64-bit lanes: the code that compilers generate for the loop takes twice the
+//! time of one comparison and one addition with carry for each number (19 ns versus 10 ns for the 16 and 8 numbers of
+//! an inner node).
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod imp {
@@ -12,7 +13,7 @@ mod imp {
         const { assert!(N.is_multiple_of(2)) };
         let (mut even, mut odd) = (0usize, 0usize);
         for pair in numbers.as_chunks::<2>().0 {
-            // SAFETY: reads the pair and nothing else; a comparison sets the carry where the number is below.
+            // SAFETY: the code only reads the pair; a comparison sets the carry where the number is below.
             unsafe {
                 asm!(
                     "cmp qword ptr [{pair}], {wanted}",
@@ -38,7 +39,7 @@ mod imp {
     }
 }
 
-/// How many of `numbers`, of which there is an even number, are below `wanted`.
+/// Returns how many of `numbers`, whose number is even, are below `wanted`.
 #[inline(always)]
 pub(crate) fn count_below<const N: usize>(numbers: &[u64; N], wanted: u64) -> usize {
     imp::count_below(numbers, wanted)

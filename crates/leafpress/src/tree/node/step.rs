@@ -1,11 +1,11 @@
-//! A step on the descent to a leaf, and where in what it leads to a key is.
+//! A step of the descent to a leaf, with the predicted position of the key in its target.
 
 use std::marker::PhantomData;
 
 use crate::tree::node::fraction::Fraction;
 use leafpress_base::mem::tagged_ptr::Hint;
 
-/// What a step leads to.
+/// The kind of node that a step leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Nothing,
@@ -19,15 +19,15 @@ pub(crate) struct Step<'g> {
     node: *mut u8,
     kind: Kind,
     pub hint: Hint,
-    /// Where in the child's range the key is, if both ends are known.
+    /// Relative position of the key in the child's range, if both ends are known.
     pub share: Option<Fraction>,
-    /// About how many records a leaf has, 0 if that is not known.
+    /// Approximate number of records of a leaf, 0 if unknown.
     pub records: u16,
     live: PhantomData<&'g ()>,
 }
 
 impl<'g> Step<'g> {
-    /// A step that leads nowhere.
+    /// A step without a target.
     pub(crate) const NOWHERE: Self = Self {
         node: std::ptr::null_mut(),
         kind: Kind::Nothing,
@@ -37,10 +37,10 @@ impl<'g> Step<'g> {
         live: PhantomData,
     };
 
-    /// A step to a leaf.
+    /// Creates a step to a leaf.
     ///
     /// # Safety
-    /// `node` is a leaf's that is live for `'g`, or nobody asks for the leaf.
+    /// `node` is the address of a leaf that is live for `'g`, or the leaf is never accessed.
     #[inline(always)]
     pub(crate) unsafe fn to_leaf(node: *mut u8, hint: Hint, share: Option<Fraction>, records: u16) -> Self {
         Self {
@@ -53,10 +53,10 @@ impl<'g> Step<'g> {
         }
     }
 
-    /// A step to an inner node.
+    /// Creates a step to an inner node.
     ///
     /// # Safety
-    /// `node` is an inner node's that is live for `'g`.
+    /// `node` is the address of an inner node that is live for `'g`.
     #[inline(always)]
     pub(crate) unsafe fn to_inner(node: *mut u8, hint: Hint, share: Option<Fraction>) -> Self {
         Self {
@@ -69,19 +69,19 @@ impl<'g> Step<'g> {
         }
     }
 
-    /// Whether the step leads to a leaf.
+    /// Returns whether the step leads to a leaf.
     #[inline(always)]
     pub(crate) fn is_leaf(&self) -> bool {
         self.kind == Kind::Leaf
     }
 
-    /// Whether the descent goes on from here.
+    /// Returns whether the step leads to an inner node, where the descent continues.
     #[inline(always)]
     pub(crate) fn is_inner(&self) -> bool {
         self.kind == Kind::Inner
     }
 
-    /// Where the node is. For asking for its lines.
+    /// Returns the node's address, for prefetching.
     #[inline(always)]
     pub(crate) fn address(&self) -> *mut u8 {
         self.node

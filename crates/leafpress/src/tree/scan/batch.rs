@@ -1,4 +1,4 @@
-//! The records a scan reads at once.
+//! Batches of a scan: records read at once.
 
 use crate::tree::error::TreeError;
 use crate::tree::node::decoder::Value;
@@ -7,7 +7,7 @@ use crate::tree::node::large::Large;
 use leafpress_base::mem::room::{TryGrow, copied};
 use leafpress_codec::Engine;
 
-/// A batch ends before its large values come to more than this, unless it has only one.
+/// A batch ends before its large values exceed this in total, unless it has only one.
 const MAX_BATCH_LARGE_BYTES: usize = 4 << 20;
 
 pub(crate) type Record = (Vec<u8>, Vec<u8>);
@@ -19,11 +19,11 @@ pub(crate) enum End {
     Back,
 }
 
-/// Records in key order, taken from both ends.
+/// Records in key order, which can be taken from both ends.
 #[derive(Default)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
-    /// Where each record starts, and where its value does.
+    /// Start of each record, and of its value.
     at: Vec<(usize, usize)>,
     /// Large values, each with its record's index, ascending.
     large: Vec<(usize, Vec<u8>)>,
@@ -63,7 +63,7 @@ impl Batch {
         (!self.is_empty()).then(|| self.key(index))
     }
 
-    /// Takes a record out of a batch that is not empty, and has it read.
+    /// Removes a record from a batch that is not empty, and calls `read` with it.
     #[inline]
     pub(crate) fn pop<R>(&mut self, end: End, read: impl FnOnce(&[u8], &[u8]) -> R) -> R {
         let index = match end {
@@ -92,7 +92,7 @@ impl Batch {
 #[derive(Default)]
 pub(crate) struct Gathered<'g> {
     batch: Batch,
-    /// Each with its record's index, ascending.
+    /// Large values, each with its record's index, ascending.
     large: Vec<(usize, Large<'g>)>,
 }
 
@@ -116,8 +116,8 @@ impl<'g> Gathered<'g> {
         }
     }
 
-    /// Drops records at the far end until the large values are within their bound, and returns the key up to which the batch
-    /// then covers the range: exclusive from the front, inclusive from the back. `None` when it drops none.
+    /// Drops records at the far end until the large values are within their bound, and returns the key up to which the
+    /// batch then covers the range: exclusive from the front, inclusive from the back. `None` when it drops none.
     pub(crate) fn trim(&mut self, end: End) -> Result<Option<Vec<u8>>, TreeError> {
         let mut bytes = 0usize;
         let mut fits = |(_, large): &(usize, Large<'_>)| {
@@ -146,7 +146,7 @@ impl<'g> Gathered<'g> {
         }
     }
 
-    /// The batch, with the values read of the large ones that are still in it.
+    /// Reads the remaining large values, and returns the batch.
     pub(crate) fn read_large(self, engine: &dyn Engine) -> Result<Batch, TreeError> {
         let mut batch = self.batch;
         batch.large.try_room(self.large.len())?;

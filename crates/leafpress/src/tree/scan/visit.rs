@@ -1,12 +1,12 @@
-//! Records that are read in passing, without a copy of each.
+//! Iteration over records without copying each.
 
 use crate::tree::error::TreeError;
 use crate::tree::scan::Range;
 use crate::tree::scan::batch::End;
 
 impl Range<'_> {
-    /// Calls `read` with the next record from the front and returns what it returns; [`None`] at the end. It is the iterator's `next`
-    /// without a key and a value of one's own.
+    /// Calls `read` with the next record from the front and returns its result; [`None`] at the end. Unlike the
+    /// iterator's `next` it allocates no key and value.
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::TreeError> {
@@ -23,7 +23,7 @@ impl Range<'_> {
         self.step(End::Front, read)
     }
 
-    /// [`Range::next_with`] from the back.
+    /// Calls `read` with the next record from the back: see [`Range::next_with`].
     pub fn next_back_with<R>(&mut self, read: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R, TreeError>> {
         self.step(End::Back, read)
     }

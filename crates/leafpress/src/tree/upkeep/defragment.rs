@@ -1,7 +1,7 @@
-//! Passes over all leaves: to compress them anew, and to move them together.
+//! Passes over all leaves, which recompress them or move them together.
 //!
-//! A pass takes its nodes from a part of the heap that nothing else uses, so that it leaves them side by side in key order; what
-//! they leave behind is whole pages, most of which go back to the system as the pass goes on.
+//! A pass allocates its nodes from a part of the heap that nothing else uses, so that they are contiguous in key order;
+//! the old nodes leave whole free pages, most of which are returned to the system during the pass.
 
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
@@ -20,29 +20,29 @@ use leafpress_base::mem::node::Kind;
 use leafpress_base::mem::room::TryGrow;
 use leafpress_base::reclaim::node_heap::{NodeHeap, OwnPart, PartName};
 
-/// Which leaves are compacted in a pass; the others are only moved.
+/// Which leaves a pass compacts; the others are only moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sweep {
     /// Those with a landing buffer or an older dictionary.
     Landed,
     /// Those with an older dictionary.
     Dictionary,
-    /// All, and all their frames: these are to have another length.
+    /// All of them, and all their frames, since the frame length has changed.
     Anew,
     /// None.
     Defragment,
 }
 
-/// Moved bytes after which the pages left behind are returned: one part in so many of what is held, fewer where a cache has a bound to keep,
-/// but at least these.
+/// The pages left behind are returned after a fraction of the held bytes was moved, at least the second number; the
+/// fraction is smaller where a cache has a memory limit.
 const STRIDE: (u64, u64) = (16, 1 << 20);
 const BOUNDED_STRIDE: (u64, u64) = (128, 512 << 10);
 
-/// A pass, and how far it has come.
+/// A pass and its progress.
 pub(crate) struct Pass {
     sweep: Sweep,
     part: PartName,
-    /// Whether tables that lead to leaves are made anew behind it: they were where the nodes were.
+    /// Whether interpolation indexes are rebuilt after each shard, since they were allocated among the nodes.
     renews: bool,
     shard: usize,
     at: At,
@@ -51,7 +51,7 @@ pub(crate) struct Pass {
     first_error: Option<TreeError>,
 }
 
-/// What of a shard is next.
+/// The next item of a shard.
 enum At {
     /// The leaf with this key.
     Leaf(Vec<u8>),
@@ -60,27 +60,26 @@ enum At {
     Interpolation,
 }
 
-/// What became of a leaf in a pass.
+/// What a pass did with a leaf.
 enum Swept {
-    /// It is no longer in the tree: another has its place.
+    /// The leaf is no longer in the tree: it was replaced by another.
     Gone,
-    /// It is done, and its range ends before this key, if it does.
+    /// The leaf is done; its range ends before this key, if it has an end.
     Before(Option<Vec<u8>>),
 }
 
-/// What there is to do behind a step of a pass.
+/// What follows a step of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     More,
-    /// The pass is over, but for its end.
+    /// All items are done; only the end of the pass is left.
     Last,
-    /// The tree is going.
+    /// The tree is being dropped.
     Stopped,
 }
 
 impl TreeInner {
-    /// Takes each leaf's lock in turn, and compacts or moves the leaf. The error is the first of those that leaves could not be compacted
-    /// for.
+    /// Takes each leaf's lock in turn, and compacts or moves the leaf. Returns the first error of a failed compaction.
     pub(crate) fn sweep(&self, sweep: Sweep) -> Result<(), TreeError> {
         let _sweeping = self.background.sweeping.lock();
         let mut pass = Pass::begin(self, sweep, true);
@@ -96,7 +95,7 @@ impl TreeInner {
 }
 
 impl Pass {
-    /// A pass that is about to begin. One of one go `renews` what leads to leaves.
+    /// Creates a pass. One that is run in one go rebuilds the interpolation indexes itself.
     pub(crate) fn begin(core: &TreeInner, sweep: Sweep, is_of_one_go: bool) -> Self {
         let part = core.memory.defragmentation_part();
         let held = core.memory.held();
@@ -121,13 +120,13 @@ impl Pass {
         }
     }
 
-    /// The next leaf, inner nodes or table, in a go of its own.
+    /// Processes the next leaf, inner nodes or table as a separate step.
     pub(crate) fn step_alone(&mut self, core: &TreeInner) -> Result<Step, TreeError> {
         let _sweeping = core.background.sweeping.lock();
         self.step(core, &self.part.enter())
     }
 
-    /// The end, in a go of its own.
+    /// Ends the pass as a separate step.
     pub(crate) fn end_alone(self, core: &TreeInner) -> Result<(), TreeError> {
         let _sweeping = core.background.sweeping.lock();
         let part = self.part.enter();
@@ -155,7 +154,8 @@ impl Pass {
                 }
             }
             At::Inner(key) => {
-                // So that they do not keep the pages around them. What cannot be moved stays where it is.
+                // Inner nodes are moved too, so that they do not keep their pages resident. Those that cannot be moved
+                // stay.
                 let guard = core.memory.enter();
                 let next = guard
                     .map_err(TreeError::from)
@@ -166,7 +166,7 @@ impl Pass {
                 }
             }
             At::Interpolation => {
-                // Where there is no memory for another table, the way goes down from the root.
+                // If there is no memory for another table, searches descend from the root.
                 if self.renews {
                     core.renew_interpolation_of(shard);
                 }
@@ -194,9 +194,9 @@ impl Pass {
         match work.sweep_locked(&locked, key, self.sweep) {
             Ok(Some(bytes)) => self.moved += bytes,
             Ok(None) => return Ok(Swept::Gone),
-            // Without memory for the next leaf's copy nothing is gained by going on.
+            // If there is no memory for the next leaf's copy, continuing gains nothing.
             Err(error) if self.sweep == Sweep::Defragment => return Err(error),
-            // The leaf stays as it is; others may be compacted.
+            // This leaf stays unchanged; others may be compacted.
             Err(error) => _ = self.first_error.get_or_insert(error),
         }
         drop(locked);
@@ -209,7 +209,7 @@ impl Pass {
         Ok(Swept::Before(end))
     }
 
-    /// What is done when all shards were passed. The error is the first of those that leaves could not be compacted for.
+    /// Ends the pass after all shards. Returns the first error of a failed compaction.
     fn end(self, core: &TreeInner, part: &OwnPart) -> Result<(), TreeError> {
         if let Some(temperatures) = &core.temperatures {
             temperatures.hot.relocate(&core.memory, &core.memory.enter()?);
@@ -222,7 +222,8 @@ impl Pass {
 }
 
 impl<'w> WritePath<'w> {
-    /// Bytes that were moved; nothing when the leaf is no longer in the tree. `key` is any key of its range.
+    /// Compacts or moves the leaf, and returns the bytes moved; `None` when the leaf is no longer in the tree. `key` is
+    /// any key of its range.
     fn sweep_locked(&self, locked: &Locked<'w>, key: &[u8], sweep: Sweep) -> Result<Option<u64>, TreeError> {
         let leaf = locked.leaf;
         let temperature = leaf.temperature();
@@ -259,14 +260,14 @@ impl<'w> WritePath<'w> {
         Ok(compacted?.then_some(bytes))
     }
 
-    /// Puts a copy of the leaf, its landing buffer and its large values in its place. Returns the bytes moved, nothing when the leaf is
-    /// no longer in the tree. `key` is any key of its range.
+    /// Replaces the leaf, its landing buffer and its large values by copies. Returns the bytes moved, `None` when the
+    /// leaf is no longer in the tree. `key` is any key of its range.
     fn move_locked(&self, locked: &Locked<'w>, key: &[u8]) -> Result<Option<u64>, TreeError> {
         let leaf = locked.leaf;
         let mut larges = MovedLarges::default();
         // SAFETY: the caller holds the leaf's lock, and the memory outlives every node.
         let (new, landing) = unsafe { leaf.copy(&self.core.memory, &mut larges)? };
-        // Dropped without being published, the copies are freed.
+        // The copies are freed when dropped without being published.
         if !self.shard.replace(leaf, new.leaf(), key, None, self.guard) {
             return Ok(None);
         }
@@ -281,7 +282,7 @@ impl<'w> WritePath<'w> {
     }
 }
 
-/// Whether a leaf's frames are half as long as they should be, or shorter, as writers leave them.
+/// Returns whether a leaf's frames have at most half of the target length, as writers leave them.
 fn has_short_frames(leaf: Leaf<'_>, settings: &LiveSettings) -> bool {
     let now = settings.now();
     let (frames, bytes) = (leaf.frames(), leaf.header().inline_bytes as usize);
@@ -291,7 +292,7 @@ fn has_short_frames(leaf: Leaf<'_>, settings: &LiveSettings) -> bool {
         && bytes < frames * (now.frame_bytes / 2)
 }
 
-/// Large values on their way from one place to another.
+/// The copies of large values during a move.
 #[derive(Default)]
 struct MovedLarges {
     left: Vec<DeadLarge>,
@@ -300,12 +301,12 @@ struct MovedLarges {
 }
 
 impl MovedLarges {
-    /// Where the value will be.
+    /// Copies the value, and returns the address to store.
     ///
     /// # Safety
     /// `memory` outlives the copy.
     unsafe fn copy(&mut self, large: Large<'_>, memory: &NodeHeap) -> Result<NonNull<u8>, TreeError> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that `memory` outlives the copy.
         let Some(copy) = (unsafe { large.copy(memory)? }) else {
             return Ok(large.node());
         };
@@ -318,7 +319,8 @@ impl MovedLarges {
 }
 
 impl<'g> Leaf<'g> {
-    /// A leaf with the same records, unlocked, with a copy of the landing buffer, and copies of the large values of both.
+    /// Returns a leaf with the same records, unlocked, with copies of the landing buffer and of the large values of
+    /// both.
     ///
     /// # Safety
     /// The caller holds the leaf's lock, and `memory` outlives the copies.
@@ -332,8 +334,8 @@ impl<'g> Leaf<'g> {
             header.live_user_bytes.load(Ordering::Relaxed),
             header.live.load(Ordering::Relaxed),
         );
-        // SAFETY: the caller keeps `memory` alive and others from writing; the copies get large values of their own before anybody
-        // sees them.
+        // SAFETY: the caller guarantees that `memory` outlives the copies, and holds the lock, so the leaf does not
+        // change; the copies get their own large values before they are published.
         unsafe {
             let copy = self.copy_frames(live_user_bytes, live, memory)?;
             copy.leaf()

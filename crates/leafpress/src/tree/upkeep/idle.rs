@@ -1,9 +1,10 @@
-//! Whether writers have calmed down, so that what landed is worth compacting.
+//! Detection of idle writers, after which compacting landing buffers pays off.
 //!
-//! A leaf that is written to keeps a landing buffer, uncompressed and mostly half empty, until the buffer is full. While writes go on,
-//! that is what makes them cheap. When they end, the buffers stay: memory for nothing, and a read whose key landed waits for one line of
-//! memory more than others. So the background thread looks now and then, and compacts all leaves with a buffer once few writes came between
-//! two looks: few beside the buffers there are, so that a tree that is written to slowly takes many looks to have as many again.
+//! A leaf that is written to keeps a landing buffer, uncompressed and on average half empty, until the buffer is full.
+//! While writes continue, the buffers make them cheap. When writes end, the buffers waste memory, and a read whose key
+//! is in one waits for an additional cache miss. So the upkeep checks periodically, and compacts all leaves with a
+//! buffer once few writes happened between two checks: few compared to the number of buffers, so that in a tree with
+//! slow writes it takes many checks until the same number of buffers exists again.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -13,24 +14,25 @@ use crate::tree::thread_state::Count;
 use crate::tree::upkeep::defragment::Sweep;
 use leafpress_base::mem::node::Kind;
 
-/// From one look to the next.
+/// Interval of the checks.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Landing buffers are worth a pass over all leaves when they hold one part in so many of what all nodes hold.
+/// Landing buffers are worth a pass over all leaves when they hold at least `1 / HELD_FOR_LANDINGS` of all nodes'
+/// bytes.
 const HELD_FOR_LANDINGS: i64 = 64;
-/// Writers are calm when no more of them came between two looks than one for so many landing buffers.
+/// Writers count as idle when there was at most one write per this number of landing buffers between two checks.
 const LANDINGS_FOR_WRITE: u64 = 8;
 
-/// What a look found.
+/// The result of a check.
 pub(crate) enum Found {
-    /// Too few landing buffers to care.
+    /// Too few landing buffers for a pass.
     Few,
-    /// Writers at work.
+    /// Active writers.
     Writers,
-    /// Landing buffers that nobody is filling.
+    /// Landing buffers that no writer is filling.
     Left,
 }
 
-/// The next look, and what the last one saw.
+/// The time of the next check, and the state at the last one.
 #[derive(Default)]
 pub(crate) struct IdleDetector {
     next: Option<Instant>,
@@ -38,7 +40,7 @@ pub(crate) struct IdleDetector {
 }
 
 impl IdleDetector {
-    /// Time until the next look, which is planned if it was not.
+    /// Returns the time until the next check, which is scheduled if necessary.
     pub(crate) fn until_next(&mut self, core: &TreeInner) -> Duration {
         let next = match self.next {
             Some(next) => next,
@@ -71,7 +73,8 @@ impl IdleDetector {
 }
 
 impl TreeInner {
-    /// How many landing buffers there are, or leaves that writers have left in short frames; none if they hold too little.
+    /// Returns the number of landing buffers, or of leaves that writers have left with short frames; 0 if they hold too
+    /// little.
     fn landings_worth_a_pass(&self) -> u64 {
         let (landings, bytes) = self.memory.live_of(Kind::Landing);
         let landings = if bytes * HELD_FOR_LANDINGS < self.memory.live_bytes() {
@@ -87,9 +90,9 @@ impl TreeInner {
         landings.max(short)
     }
 
-    /// Compacts what landed, if it is worth a pass. What cannot be compacted stays as it is.
+    /// Compacts landing buffers, if they are worth a pass. Leaves that cannot be compacted stay unchanged.
     pub(crate) fn compact_landed(&self) {
-        // Another pass may be about to do it.
+        // Waits for a running pass, which may do it.
         drop(self.background.sweeping.lock());
         if self.landings_worth_a_pass() > 0 {
             let _ = self.sweep(Sweep::Landed);
@@ -103,10 +106,10 @@ mod tests {
     use crate::Tree;
 
     #[test]
-    fn writers_at_work_are_told_from_those_that_have_gone() {
+    fn active_writers_are_distinguished_from_ended_ones() {
         let tree = Tree::builder().leaf_bytes(1024).build().unwrap();
         let core = &*tree.core;
-        // The tree's own thread must not compact what is looked at.
+        // Keeps the tree's own upkeep from compacting the leaves under test.
         let sweeping = core.background.sweeping.lock();
         let key = |n: u64| (n * 7919 % 2000).to_be_bytes();
         let put = |n: u64| tree.insert(&key(n), &[7; 40]).unwrap();

@@ -1,4 +1,4 @@
-//! Work beside the writers: compaction ahead of them, dictionary training, defragmentation.
+//! Background work: compaction ahead of writers, dictionary training, defragmentation.
 
 #[allow(unsafe_code)]
 pub(crate) mod defragment;

@@ -1,4 +1,4 @@
-//! Samples that a dictionary is trained from: raw frames, spread over a tree.
+//! Samples for training a dictionary: raw frames, spread over a tree.
 
 use crate::tree::error::TreeError;
 use crate::tree::node::decoder::{Decoder, Engines};
@@ -9,10 +9,10 @@ use leafpress_base::mem::room::TryGrow;
 use leafpress_base::mem::transient::Transient;
 use leafpress_codec::Scratch;
 
-/// A frame is no longer than this.
+/// Maximum length of a frame.
 const MAX_SAMPLE_BYTES: usize = 64 << 10;
 
-/// Takes raw frames as samples, spread over a tree.
+/// Collects raw frames as samples, spread over a tree.
 pub(super) struct Sampler {
     step: usize,
     seen: usize,
@@ -20,21 +20,21 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// One that takes about `bytes` of a tree whose leaves hold so many.
+    /// Creates a sampler that takes about `bytes` of a tree whose leaves hold `held` bytes.
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`].
     pub(super) fn new(bytes: usize, held: usize) -> Result<Self, TreeError> {
         Ok(Self {
-            // Every nth frame of every leaf, with n such that they come to about `bytes`; a step that is no multiple of the frames
-            // a leaf has, so that all places in a leaf are sampled.
+            // Takes every nth frame of every leaf, with n such that they sum to about `bytes`; the step should not be a
+            // multiple of the frames per leaf, so that all positions in a leaf are sampled.
             step: held.div_ceil(bytes.max(1)).max(1),
             seen: 0,
             samples: Samples::for_frames(bytes.min(held))?,
         })
     }
 
-    /// Takes those of the leaf's frames that are next.
+    /// Takes those of the leaf's frames whose turn it is.
     pub(super) fn visit(&mut self, leaf: Leaf<'_>, engines: &Engines, scratch: &mut Scratch) -> Result<(), TreeError> {
         let sections = leaf.sections();
         let mut decoder = Decoder::new(engines, scratch);
@@ -50,7 +50,7 @@ impl Sampler {
     }
 }
 
-/// Raw bytes of a leaf's frames: in packed leaves keys are not in the frames.
+/// Returns the raw bytes of a leaf's frames: in packed leaves keys are not in the frames.
 pub(super) fn raw_bytes_of(leaf: Leaf<'_>) -> u64 {
     let header = leaf.header();
     let keys = if leaf.has(FINGERPRINTS) {
@@ -61,10 +61,10 @@ pub(super) fn raw_bytes_of(leaf: Leaf<'_>) -> u64 {
     u64::from(header.inline_bytes).saturating_sub(keys as u64)
 }
 
-/// What is known of frames that are yet to come into a tree.
+/// What is known of frames that will be loaded into a tree.
 pub(crate) struct Ahead {
     pub samples: Samples,
-    /// Of all of them.
+    /// Total raw bytes of the frames.
     pub raw_bytes: u64,
 }
 
@@ -75,8 +75,8 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// Room for samples of about so many bytes: a frame more at a leaf's end, and another where the tree has grown
-    /// since, fit as well.
+    /// Reserves room for samples of about `bytes`, and for two more frames: one that exceeds the target at a leaf's
+    /// end, and one for growth of the tree meanwhile.
     pub(crate) fn for_frames(bytes: usize) -> Result<Self, TreeError> {
         Self::with_capacity(bytes + bytes / 4 + MAX_SAMPLE_BYTES)
     }
@@ -89,7 +89,7 @@ impl Samples {
         })
     }
 
-    /// Takes a sample, unless it is empty or there are enough.
+    /// Adds a sample, unless it is empty or there are enough.
     pub(crate) fn push(&mut self, sample: &[u8]) -> Result<(), OutOfMemory> {
         if !sample.is_empty() && self.bytes.push(sample) {
             self.ends.try_push(self.bytes.bytes().len())?;

@@ -1,5 +1,5 @@
-//! Work that is done beside the writers: compaction of leaves past the watermark, dictionary training, defragmentation of the heap,
-//! interpolation indexes, and compaction of what landed before writers calmed down.
+//! Scheduling of background work: compaction of leaves past the watermark, dictionary training, defragmentation of the
+//! heap, interpolation indexes, and compaction of landing buffers when writers are idle.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,7 +17,7 @@ use crate::tree::thread_state::Count;
 use crate::tree::upkeep::steps::Steps;
 use crate::tree::upkeep::temperature::Share;
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
-use crate::tree::upkeep::workers::{Compactor, Tender};
+use crate::tree::upkeep::workers::{Compactor, UpkeepTask};
 use crate::tree::write::WritePath;
 use leafpress_base::mem::room::copied;
 use leafpress_base::mem::trim;
@@ -26,64 +26,65 @@ use leafpress_base::sync::runtime::{self, TaskHandle, Waker};
 use leafpress_base::sync::worker::{Health, Workers};
 use leafpress_base::sync::{Condvar, Mutex, MutexGuard};
 
-/// Leaves the queue holds.
+/// Capacity of the queue of leaves.
 const QUEUE_LEAVES: usize = 1024;
-/// Leaves at which interpolation indexes are first made: with fewer, a shard has one level of inner nodes.
+/// Number of leaves at which interpolation indexes are first built: with fewer, a shard has one level of inner nodes.
 const FIRST_SHORTCUTS_LEAVES: usize = MAX_CHILDREN;
-/// The queue of leaves to compact, and what the background threads are told.
+/// The queue of leaves to compact, and the state shared with the background threads.
 #[derive(Default)]
 pub(crate) struct Background {
     pub(super) state: Mutex<State>,
-    /// A leaf was queued, or the tree is going: for the threads that compact.
+    /// Notified when a leaf was queued, or the tree is being dropped: for the threads that compact.
     pub(super) queued: Condvar,
-    /// Wakes the task that trains, defragments and makes interpolation indexes: one of them is due.
+    /// Wakes the upkeep task when a training, a defragmentation or interpolation indexes are due.
     pub(super) due: Waker,
-    /// Some work was done.
+    /// Notified when some work was done.
     pub(super) done: Condvar,
-    /// Fill of a landing buffer, in percent, at which its leaf is offered; `None` when no thread compacts.
+    /// The watermark: fill of a landing buffer, in percent, at which its leaf is queued; `None` when no thread
+    /// compacts.
     pub watermark_pct: Option<u8>,
-    /// Leaves the tree has, but for the first of each shard.
+    /// Number of leaves, without the first of each shard.
     leaves: AtomicUsize,
-    /// Leaves at which a dictionary is trained next.
+    /// Number of leaves at which a dictionary is trained next.
     train_at: AtomicUsize,
-    /// Leaves at which interpolation indexes are made next.
+    /// Number of leaves at which interpolation indexes are built next.
     interpolation_at: AtomicUsize,
-    /// Leaves when they were last made.
+    /// Number of leaves when they were last built.
     interpolation_for: AtomicUsize,
-    /// Taken for a pass over all leaves.
+    /// Held during a pass over all leaves.
     pub sweeping: Mutex<()>,
-    /// Set with the state's `stop`: a tree that is going does not wait for the end of a pass that defragments.
+    /// Set together with the state's `stop`: dropping a tree does not wait for the end of a pass of defragmentation.
     pub stopped: AtomicBool,
-    /// Whether there is a thread that defragments, and it has not been told to.
+    /// Whether a defragmentation may be requested: there is an upkeep task, and no request is pending.
     pub(super) may_ask_to_defragment: AtomicBool,
-    /// Whether there is a thread that looks for landing buffers that nobody fills, and it has not been told to.
+    /// Whether a check for idle landing buffers may be requested: there is an upkeep task, and no request is pending.
     pub(super) may_ask_to_look: AtomicBool,
-    /// Whether there is a thread that frees the tools of idle threads.
+    /// Whether there is a task that frees the scratchpads of idle threads.
     looks_for_tools: AtomicBool,
-    /// Whether there is a thread that makes interpolation indexes.
-    tends: AtomicBool,
-    /// Who does all this.
+    /// Whether there is a task that builds interpolation indexes.
+    has_upkeep: AtomicBool,
+    /// Where the upkeep runs.
     pub upkeep: Upkeep,
-    /// What the caller has begun, where it is the caller.
+    /// The steps in progress, with upkeep by the caller.
     pub(super) steps: Mutex<Steps>,
-    /// Whether a training runs.
+    /// Whether a training is running.
     is_training: AtomicBool,
-    /// How the threads are.
+    /// Health of the background threads and the upkeep task.
     pub health: Health,
     /// Compactions since the last pass that left shorter frames than a leaf should have.
     pub short_frames: AtomicUsize,
 }
 
-/// A tree's background work, ended when this is dropped. [`Background::stop`] comes before that.
+/// A tree's background work, ended when this is dropped. [`Background::stop`] has to be called before.
 #[derive(Debug, Default)]
 pub(crate) struct UpkeepHandle {
-    tender: Option<TaskHandle>,
+    task: Option<TaskHandle>,
     compactors: Workers,
 }
 
 impl UpkeepHandle {
     pub(crate) fn end(&mut self) {
-        self.tender = None;
+        self.task = None;
         self.compactors.join();
     }
 }
@@ -92,28 +93,28 @@ impl UpkeepHandle {
 pub(super) struct State {
     /// Any key of the leaf, and its shard.
     pub(super) queue: VecDeque<(usize, Vec<u8>)>,
-    /// Threads that compact, train or defragment now.
+    /// Number of threads that are compacting, training or defragmenting.
     at_work: usize,
     pub(super) training_due: bool,
     pub(super) defragmentation_due: bool,
     pub(super) interpolation_due: bool,
     pub(super) looks_due: bool,
-    /// Threads have tools, which are to be freed once they are idle.
+    /// Whether threads have scratchpads, which are to be freed once they are idle.
     pub(super) tools_due: bool,
-    /// Callers that wait for the work that is due, and not for a rest before it.
+    /// Number of callers of `settle`, which wait for due work without rest periods before it.
     pub(super) settling: usize,
-    /// Threads that compact.
+    /// Number of threads that compact.
     pub(super) compactors: usize,
-    /// Whether there is a thread that trains and defragments.
-    pub(super) has_tender: bool,
+    /// Whether there is an upkeep task.
+    pub(super) has_upkeep_task: bool,
     pub(super) stop: bool,
 }
 
 impl State {
-    /// Whether there is nothing to do, or nobody who would do it.
+    /// Returns whether no work is due, or nothing would do it.
     fn idle(&self) -> bool {
         let queued = self.compactors > 0 && !self.queue.is_empty();
-        let due = self.has_tender && (self.training_due || self.defragmentation_due || self.interpolation_due);
+        let due = self.has_upkeep_task && (self.training_due || self.defragmentation_due || self.interpolation_due);
         self.stop || (!queued && self.at_work == 0 && !due)
     }
 }
@@ -129,7 +130,7 @@ impl Background {
         }
     }
 
-    /// Offers a leaf whose landing buffer has grown, to be compacted if it is past the watermark.
+    /// Queues a leaf whose landing buffer has grown past the watermark for compaction.
     #[inline]
     pub(crate) fn offer(&self, work: &WritePath<'_>, leaf: Leaf, key: &[u8]) {
         if let Some(watermark_pct) = self.watermark_pct
@@ -151,7 +152,7 @@ impl Background {
             .iter()
             .position(|shard| std::ptr::eq(shard, work.shard))
             .unwrap_or_default();
-        // Without memory for its key the leaf is compacted when its buffer is full.
+        // If there is no memory for its key, the leaf is compacted when its buffer is full.
         let key = copied(key);
         let mut state = self.state.lock();
         let has_room = state.queue.len() < QUEUE_LEAVES && state.compactors > 0 && state.queue.try_reserve(1).is_ok();
@@ -167,7 +168,7 @@ impl Background {
         self.queued.notify_one();
     }
 
-    /// The tree has this many leaves more.
+    /// Records that the tree has `more` additional leaves.
     pub(crate) fn leaves_grew(&self, core: &TreeInner, more: usize) {
         let leaves = self.leaves.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
         self.renew_shortcuts_if_due(leaves);
@@ -175,7 +176,7 @@ impl Background {
             return;
         }
         let due = self.train_at.load(Ordering::Relaxed);
-        // A leaf may go, and be counted as gone, before it is counted as come: for a moment there are less than none.
+        // The removal of a leaf may be counted before its creation: the count may be temporarily negative.
         if leaves.cast_signed() < due.cast_signed() {
             return;
         }
@@ -189,16 +190,17 @@ impl Background {
         }
     }
 
-    /// Leaves the tree has, about.
+    /// Returns the approximate number of leaves.
     pub(super) fn leaves(&self) -> usize {
-        // For a moment there may be less than none: see `leaves_grew`.
+        // The count may be temporarily negative: see `leaves_grew`.
         self.leaves.load(Ordering::Relaxed).cast_signed().max(0).cast_unsigned()
     }
 
-    /// Has interpolation indexes made when the tree has grown by a quarter: what was split since is not in them.
+    /// Requests new interpolation indexes when the tree has grown by a quarter: leaves that were split since are not in
+    /// the current ones.
     fn renew_shortcuts_if_due(&self, leaves: usize) {
         let due = self.interpolation_at.load(Ordering::Relaxed);
-        if leaves.cast_signed() < due.cast_signed() || !self.tends.load(Ordering::Relaxed) {
+        if leaves.cast_signed() < due.cast_signed() || !self.has_upkeep.load(Ordering::Relaxed) {
             return;
         }
         let next = leaves + leaves / 4;
@@ -211,7 +213,7 @@ impl Background {
         }
     }
 
-    /// Notes that interpolation indexes are made now.
+    /// Records that interpolation indexes are being built.
     pub(crate) fn interpolation_renewed(&self) {
         self.interpolation_for
             .store(self.leaves.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -220,12 +222,12 @@ impl Background {
             .store(next.max(FIRST_SHORTCUTS_LEAVES), Ordering::Relaxed);
     }
 
-    /// A dictionary is trained without having been asked for here: the next one is due at so many leaves.
+    /// Records that a dictionary is trained without a request here: the next one is due at this number of leaves.
     pub(crate) fn will_train_at(&self, leaves: usize) {
         self.train_at.store(leaves, Ordering::Relaxed);
     }
 
-    /// Has a training done.
+    /// Requests a training.
     pub(crate) fn train(&self) {
         self.state.lock().training_due = true;
         self.due.wake();
@@ -235,7 +237,7 @@ impl Background {
         self.is_training.load(Ordering::Relaxed)
     }
 
-    /// Notes that a training runs, until the result is dropped.
+    /// Marks a training as running until the result is dropped.
     pub(super) fn mark_training(&self) -> impl Drop {
         self.set_training(true);
         SetWhenDropped {
@@ -248,28 +250,29 @@ impl Background {
         self.is_training.store(is_training, Ordering::Relaxed);
     }
 
-    /// The tree has this many leaves fewer.
+    /// Records that the tree has `less` fewer leaves.
     pub(crate) fn leaves_shrank(&self, less: usize) {
         self.leaves.fetch_sub(less, Ordering::Relaxed);
     }
 
-    /// The tree was cleared, and has this many leaves fewer. What comes now may be unlike what was there: it is trained on anew.
+    /// Records that the tree was cleared, and has `less` fewer leaves. New records may be unlike the old ones, so a new
+    /// training becomes due.
     pub(crate) fn leaves_cleared(&self, less: usize) {
         self.leaves_shrank(less);
         self.train_at.store(FIRST_TRAINING_LEAVES, Ordering::Relaxed);
     }
 
-    /// Has the heap defragmented if it has become fragmented.
+    /// Requests a defragmentation if the heap is fragmented by a quick estimate.
     pub(crate) fn defragment_if_due(&self, core: &TreeInner) {
         self.tidy_if(|| core.memory.is_fragmented());
     }
 
-    /// Has the heap defragmented if there are holes in it, which takes longer to see.
+    /// Requests a defragmentation if there are holes in the heap by a slower check.
     pub(crate) fn defragment_if_holes(&self, core: &TreeInner) {
         self.tidy_if(|| core.memory.has_holes());
     }
 
-    /// A landing buffer was made.
+    /// Records that a landing buffer was allocated.
     #[inline]
     pub(crate) fn landed_anew(&self) {
         if self.may_ask_to_look.load(Ordering::Relaxed) && self.may_ask_to_look.swap(false, Ordering::Relaxed) {
@@ -278,13 +281,13 @@ impl Background {
         }
     }
 
-    /// A writer's compaction left shorter frames than a leaf should have.
+    /// Records that a writer's compaction left shorter frames than a leaf should have.
     pub(crate) fn written_in_short_frames(&self) {
         self.short_frames.fetch_add(1, Ordering::Relaxed);
         self.landed_anew();
     }
 
-    /// A thread made tools for itself.
+    /// Records that a thread created a scratchpad.
     pub(crate) fn tools_made(&self) {
         if self.looks_for_tools.load(Ordering::Relaxed) {
             self.state.lock().tools_due = true;
@@ -302,10 +305,10 @@ impl Background {
         }
     }
 
-    /// Waits until nothing is queued, due or at work; compacts what landed as well if asked to.
+    /// Waits until nothing is queued, due or in progress; also compacts landing buffers if `compacts_landed`.
     ///
     /// # Errors
-    /// [`TreeError::Background`] where a thread has ended; what others do is done all the same.
+    /// [`TreeError::Background`] where a thread has ended; the other work is done nevertheless.
     pub(crate) fn settle(&self, core: &TreeInner, compacts_landed: bool) -> Result<(), TreeError> {
         self.wait_until_idle(core);
         if core.outgrew_dictionary() {
@@ -313,7 +316,7 @@ impl Background {
             self.wait_until_idle(core);
         }
         if compacts_landed {
-            // What fails leaves leaves as they are.
+            // On an error leaves stay unchanged.
             let _ = core.temper(Share::All);
             core.compact_landed();
         }
@@ -332,7 +335,7 @@ impl Background {
 
     fn wait_until_idle(&self, core: &TreeInner) {
         if self.upkeep == Upkeep::Caller {
-            core.tend_until_idle();
+            core.run_upkeep_until_idle();
         }
         let mut state = self.state.lock();
         state.settling += 1;
@@ -353,45 +356,48 @@ impl Background {
         }
     }
 
-    /// Starts `compactors` threads, and the task that trains dictionaries and defragments the heap, if the tree has either.
+    /// Starts `compactors` threads, and the upkeep task that trains dictionaries and defragments the heap, if the tree
+    /// needs either.
     pub(crate) fn start(core: &Arc<TreeInner>, compactors: usize) -> Result<UpkeepHandle, TreeError> {
         let tidies = NodeHeap::CAN_BE_DEFRAGMENTED && !cfg!(shuttle);
         let background = &core.background;
         let by_caller = background.upkeep == Upkeep::Caller;
-        let tends = by_caller || core.dictionaries.auto || core.sizing.auto || core.temperatures.is_some() || tidies;
+        let has_upkeep =
+            by_caller || core.dictionaries.auto || core.sizing.auto || core.temperatures.is_some() || tidies;
         {
             let mut state = background.state.lock();
-            // Nobody waits for what the caller is to do.
-            (state.compactors, state.has_tender) = (compactors, tends && !by_caller);
+            // Nothing waits for work that the caller is to run.
+            (state.compactors, state.has_upkeep_task) = (compactors, has_upkeep && !by_caller);
         }
-        let upkeep = Self::start_upkeep(core, compactors, tends && !by_caller).map_err(|error| TreeError::Thread {
-            reason: error.to_string(),
-        })?;
+        let upkeep =
+            Self::start_upkeep(core, compactors, has_upkeep && !by_caller).map_err(|error| TreeError::Thread {
+                reason: error.to_string(),
+            })?;
         background.may_ask_to_defragment.store(tidies, Ordering::Relaxed);
-        background.tends.store(tends, Ordering::Relaxed);
-        // Model checkers have no time to wait for.
-        let idle = tends && !cfg!(any(shuttle, miri));
+        background.has_upkeep.store(has_upkeep, Ordering::Relaxed);
+        // There is no clock in a model checker.
+        let idle = has_upkeep && !cfg!(any(shuttle, miri));
         background.may_ask_to_look.store(idle, Ordering::Relaxed);
         background.looks_for_tools.store(idle, Ordering::Relaxed);
         Ok(upkeep)
     }
 
-    fn start_upkeep(core: &Arc<TreeInner>, compactors: usize, tends: bool) -> io::Result<UpkeepHandle> {
+    fn start_upkeep(core: &Arc<TreeInner>, compactors: usize, has_upkeep: bool) -> io::Result<UpkeepHandle> {
         let mut upkeep = UpkeepHandle::default();
         let mut start = || -> io::Result<()> {
             for index in 0..compactors {
                 let compactor = Compactor(Arc::clone(core));
                 upkeep.compactors.start(format!("leafpress-bg-{index}"), compactor)?;
             }
-            if tends {
-                upkeep.tender = Some(runtime::start(
-                    Tender::new(Arc::clone(core)),
+            if has_upkeep {
+                upkeep.task = Some(runtime::start(
+                    UpkeepTask::new(Arc::clone(core)),
                     Some(&core.background.due),
                 )?);
             }
             Ok(())
         };
-        // Those that have started end when they are dropped.
+        // Threads already started end when they are dropped.
         start().inspect_err(|_| core.background.stop())?;
         Ok(upkeep)
     }
@@ -411,7 +417,7 @@ impl Background {
     }
 }
 
-/// Becomes so when this is dropped, by a panic as well.
+/// Sets a flag when this is dropped, also by a panic.
 pub(super) struct SetWhenDropped<'b> {
     pub flag: &'b AtomicBool,
     pub to: bool,
@@ -440,26 +446,26 @@ fn past_watermark(landing: Option<Landing>, watermark_pct: u8) -> bool {
     landing.is_some_and(|landing| landing.used() * 100 >= landing.capacity() * usize::from(watermark_pct))
 }
 
-/// From this many bytes of freed tools on what the program's allocator keeps of them is given back.
+/// Bytes of freed scratchpads from which on the free memory of the program's allocator is returned to the system.
 const MUCH_TOOLS_BYTES: u64 = 64 << 10;
 
 impl TreeInner {
-    /// Frees what threads keep for their operations and need not now, all of it or, if `idle_only`, of threads that have not been here since
-    /// the last time. Returns whether some is left.
+    /// Frees the scratchpads that threads do not use at present: all of them or, if `idle_only`, those of threads that
+    /// have not used theirs since the last call. Returns whether some are left.
     pub(in crate::tree) fn free_tools(&self, idle_only: bool) -> bool {
         let (freed, left) = self.contexts.free_tools(&self.memory, idle_only);
         if freed > 0 {
-            // What an idle thread has retired nobody else would free.
+            // No other thread would free the retired nodes of an idle thread.
             self.flush_retired();
         }
-        // It would take longer than a step may.
+        // This takes longer than a step may.
         if freed >= MUCH_TOOLS_BYTES && self.background.upkeep == Upkeep::Threads {
             trim::return_freed();
         }
         left
     }
 
-    /// Makes every shard's interpolation index anew. Where there is no memory for one, the old one stays.
+    /// Rebuilds every shard's interpolation index. Where there is no memory for one, the old one stays.
     pub(crate) fn renew_interpolation(&self) {
         self.background.interpolation_renewed();
         for shard in &self.shards {
@@ -473,9 +479,9 @@ impl TreeInner {
         }
     }
 
-    /// Compacts the leaf that holds `key` if it is free and past the watermark.
+    /// Compacts the leaf that holds `key` if its latch is free and it is past the watermark.
     pub(super) fn compact_one(&self, shard: usize, key: &[u8], watermark_pct: u8) {
-        // Without memory the leaf stays as it is.
+        // If there is no memory, the leaf stays unchanged.
         let (Ok(context), Ok(guard)) = (self.contexts.get(), self.memory.enter()) else {
             return;
         };

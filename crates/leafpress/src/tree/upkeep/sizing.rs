@@ -1,8 +1,9 @@
-//! How many raw bytes a frame has and how many user bytes a leaf, chosen by trying them on the tree's own records.
+//! The choice of raw bytes per frame and user bytes per leaf, by trials on the tree's own records.
 //!
-//! A longer frame compresses better, since neighbours have much in common, and takes longer to read. Some runs of neighbouring leaves
-//! are built anew with each length that comes into question, by the code that builds the tree's leaves, and their records are read as a
-//! reader does. What a record then holds and what a read of it takes have one price, and the cheapest length is taken.
+//! A longer frame compresses better, since neighbours have much in common, and takes longer to read. Sample runs of
+//! neighbouring leaves are rebuilt with each candidate length, by the code that builds the tree's leaves, and their
+//! records are read as a reader does. The resulting bytes per record and time per read are combined into a price, and
+//! the cheapest length is chosen.
 
 mod trial;
 
@@ -20,9 +21,9 @@ use leafpress_base::mem::room::{TryGrow, copied, room_for};
 use leafpress_base::sync::Mutex;
 use leafpress_codec::{Codec, Dictionary, Scratch};
 
-/// What memory is worth: a record that is shorter by 1% may take so many per cent longer to read. It is an exchange rate between memory
-/// and processors, for a record that is read now and then; who chose a codec for its speed has another one than who chose it for its
-/// ratio. See `docs/experiments/024-frames-for-medium-records.md`.
+/// The exchange rate between memory and processor time: per cent of read time that 1% of memory is worth, for a record
+/// that is read occasionally. It depends on the codec: one chosen for speed implies another rate than one chosen for
+/// its ratio. See `docs/experiments/024-frames-for-medium-records.md`.
 fn time_for_bytes(codec: Codec) -> i32 {
     match codec {
         Codec::None | Codec::Lz4 { .. } => 5,
@@ -30,29 +31,31 @@ fn time_for_bytes(codec: Codec) -> i32 {
     }
 }
 
-/// What a read takes besides, in nanoseconds: the way to the leaf, and waits for memory, which what is tried has at hand.
+/// The rest of a read in nanoseconds, which trials do not include: the search for the leaf, and cache misses.
 pub(super) const REST_OF_READ_NS: f64 = 300.0;
-/// Shorter records, in user bytes, keep the codec's own frames, which were measured for them (`docs/experiments/014-frames-and-leaves.md`),
-/// unless others have a price so much lower: a dictionary mostly says what neighbours would, and a write should not compress many of them.
+/// Records with fewer user bytes keep the codec's default frames, which were measured for them
+/// (`docs/experiments/014-frames-and-leaves.md`), unless the price of others is much lower: a dictionary provides most
+/// of the context that neighbours would, and a write should not recompress many records.
 const SHORT_RECORD_BYTES: u64 = 200;
 const MIN_GAIN_OF_SHORT: f64 = 4.0;
-/// A length is changed when the price falls by one part in so many at least: every leaf is compressed again.
+/// A length is changed only if the price falls by at least `1 / MIN_GAIN_IN`, since every leaf is recompressed.
 const MIN_GAIN_IN: f64 = 8.0;
-/// Past a length whose price is so much above the lowest, longer ones are not tried.
+/// Beyond a length whose price exceeds the lowest by this factor, longer ones are not tried.
 const HOPELESS: f64 = 4.0;
-/// Frame lengths that are tried, but for those below the codec's own.
+/// Candidate frame lengths; those below the codec's default are skipped.
 const FRAME_BYTES: [usize; 5] = [1, 512, 1 << 10, 2 << 10, 4 << 10];
-/// A leaf has room for so many frames at least: one of few is split badly, and most of a tree's leaves are not full as those tried are.
+/// Minimum number of frames per leaf: a leaf of few frames splits unevenly, and most of a tree's leaves are not as full
+/// as those in the trial.
 const MIN_FRAMES: usize = 8;
-/// Leaf lengths that are tried; the first is the one to begin with.
+/// Candidate leaf lengths; the first is the initial one.
 const LEAF_BYTES: [usize; 2] = [16 << 10, 32 << 10];
-/// Leaves that are sampled, in runs of neighbours.
+/// Number of sampled leaves, in runs of neighbours.
 const SAMPLE_LEAVES: usize = 16;
 const RUN_LEAVES: usize = 4;
-/// Runs that are copied at most of a tree that grows meanwhile.
+/// Maximum number of copied runs, of a tree that grows meanwhile.
 const MAX_RUNS: usize = 2 * SAMPLE_LEAVES / RUN_LEAVES;
 
-/// The raw bytes of a frame with which a tree begins.
+/// Returns the initial raw bytes of a frame.
 fn first_frame_bytes(codec: Codec) -> usize {
     match codec {
         Codec::None | Codec::Lz4 { .. } | Codec::Lz4Hc { .. } | Codec::Auto { .. } => 1,
@@ -62,7 +65,7 @@ fn first_frame_bytes(codec: Codec) -> usize {
     }
 }
 
-/// What a tree's caller says of its lengths.
+/// The configured lengths.
 #[derive(Clone, Copy)]
 pub(crate) struct Given {
     pub frame_bytes: Option<usize>,
@@ -71,7 +74,7 @@ pub(crate) struct Given {
     pub sub_pages: usize,
 }
 
-/// How a tree's lengths come about.
+/// How a tree's lengths are determined.
 pub(crate) struct Sizing {
     /// Whether they are chosen.
     pub auto: bool,
@@ -88,12 +91,12 @@ pub(super) struct Rule {
     first_frame_bytes: usize,
 }
 
-/// What came of the last look at the records.
+/// The result of the last trial.
 #[derive(Clone, Copy)]
 pub(super) enum Outcome {
     /// There was none, or too few records.
     Untried,
-    /// Records are of so many bytes, and not held in much less by other lengths.
+    /// Records have this number of bytes, and other lengths would save little.
     Short(u64),
     Tried(Choice),
 }
@@ -102,13 +105,13 @@ pub(super) enum Outcome {
 #[derive(Clone, Copy)]
 pub(super) struct Choice {
     records: usize,
-    /// What the tree had before.
+    /// The previous lengths.
     before: Tried,
     chosen: Tried,
 }
 
 impl Sizing {
-    /// The sizing of a tree whose caller gave these lengths, or not, and the settings to begin with.
+    /// Creates the sizing of a tree from the configured lengths, and the initial settings.
     pub(crate) fn new(codec: Codec, given: Given) -> (Self, Settings) {
         let fixed = if given.sub_pages > 0 {
             "sub-pages take the place of frames"
@@ -125,7 +128,7 @@ impl Sizing {
         };
         let sizing = Self {
             rule,
-            // Time says nothing under the model checkers, and what is tried there takes too much of it.
+            // Times are meaningless under model checkers, and trials take too long there.
             auto: fixed.is_empty() && !cfg!(any(shuttle, miri)),
             fixed,
             last: Mutex::new(Outcome::Untried),
@@ -133,12 +136,12 @@ impl Sizing {
         (sizing, rule.first())
     }
 
-    /// What came of the last look.
+    /// Records the result of a trial.
     pub(super) fn note(&self, outcome: Outcome) {
         *self.last.lock() = outcome;
     }
 
-    /// Why frames and leaves are as long as they are, in words.
+    /// Explains the frame and leaf lengths, in words.
     pub(crate) fn reason(&self) -> String {
         if !self.fixed.is_empty() {
             return self.fixed.to_owned();
@@ -181,7 +184,7 @@ impl Sizing {
 }
 
 impl Rule {
-    /// The settings to begin with.
+    /// Returns the initial settings.
     fn first(&self) -> Settings {
         let frame_bytes = self.given.frame_bytes.unwrap_or(self.first_frame_bytes);
         let [short, long] = LEAF_BYTES;
@@ -197,8 +200,8 @@ impl Rule {
         }
     }
 
-    /// Tries lengths on records of a tree, which has so many user bytes a record on average. Returns those that are worth a change, and what
-    /// came of it; nothing where it `is_stopped`.
+    /// Tries lengths on records of a tree with this average number of user bytes per record. Returns the settings if
+    /// they are worth a change, and the outcome; `None` where it `is_stopped`.
     pub(super) fn choose(
         &self,
         trial: &mut Trial<'_, '_>,
@@ -221,7 +224,7 @@ impl Rule {
                     frame_bytes,
                     ..now
                 };
-                // In longer leaves no shorter frames than in shorter ones.
+                // Longer leaves are not tried with shorter frames than shorter leaves.
                 let least = if leaf_bytes == leaf_lengths[0] {
                     self.first_frame_bytes
                 } else {
@@ -262,7 +265,8 @@ impl Rule {
 }
 
 impl TreeInner {
-    /// Tries lengths on records of the tree, to be compressed with `dictionary`. Returns those that are worth a change.
+    /// Tries lengths on records of the tree, to be compressed with `dictionary`. Returns the settings if they are worth
+    /// a change.
     pub(super) fn better_lengths(&self, dictionary: Option<&Dictionary>) -> Result<Option<Settings>, TreeError> {
         if !self.sizing.auto {
             return Ok(None);
@@ -272,7 +276,7 @@ impl TreeInner {
             return Ok(None);
         };
         trial.dictionary = dictionary;
-        // Of all records: those that are tried may be of several lengths.
+        // The average of all records: those in the trial may be atypical.
         let bytes = self.user_bytes()? / (self.len() as u64).max(1);
         let Some((lengths, outcome)) = self.sizing.rule.choose(&mut trial, bytes, &|| false)? else {
             return Ok(None);
@@ -281,7 +285,7 @@ impl TreeInner {
         Ok(lengths)
     }
 
-    /// Records of the tree to try things on, if there are enough.
+    /// Returns sample records of the tree for a trial, if there are enough.
     pub(super) fn trial<'r>(&self, arena: &'r Bump) -> Result<Option<Trial<'_, 'r>>, TreeError> {
         let bench = Bench {
             engines: &self.engines,
@@ -293,8 +297,8 @@ impl TreeInner {
         Ok(Trial::new(bench, self.runs(arena)?))
     }
 
-    /// The records of runs of leaves spread over the tree, in key order. What landed on a leaf, and what of it cannot be decoded, is not
-    /// among them.
+    /// Returns the records of runs of leaves spread over the tree, in key order, without those in landing buffers and
+    /// those that cannot be decoded.
     fn runs<'b>(&self, arena: &'b Bump) -> Result<Vec<Vec<Record<'b>>>, TreeError> {
         let mut leaves = 0;
         self.for_each_leaf(&self.memory.enter()?, |_| leaves += 1);
@@ -307,7 +311,7 @@ impl TreeInner {
             };
             let records = records_of(leaf, &mut Decoder::new(&self.engines, &mut scratch), arena)?;
             match runs.last_mut() {
-                // Another shard's keys need not come behind.
+                // Keys of another shard need not follow in order.
                 Some(run)
                     if in_run > 0
                         && run
@@ -325,7 +329,7 @@ impl TreeInner {
     }
 }
 
-/// Which leaves are sampled: runs of neighbours, spread over a tree.
+/// The positions of sampled leaves: runs of neighbours, spread over a tree.
 struct RunPlaces {
     period: usize,
     seen: usize,
@@ -339,13 +343,13 @@ impl RunPlaces {
         }
     }
 
-    /// Has runs be twice as far apart, from the one on that has just begun.
+    /// Doubles the distance between runs, from the one on that has just begun.
     fn thin(&mut self) {
         self.period *= 2;
         self.seen = 1;
     }
 
-    /// The place that the next leaf has in a run, if it is in one.
+    /// Returns the position of the next leaf in a run, if it is in one.
     fn next_leaf(&mut self) -> Option<usize> {
         let in_run = self.seen % self.period;
         self.seen += 1;
@@ -353,14 +357,14 @@ impl RunPlaces {
     }
 }
 
-/// Records of runs of leaves, copied, for a thread that has nothing of the tree.
+/// Copied records of runs of leaves, for a thread without access to the tree.
 pub(super) struct CopiedRuns {
     places: RunPlaces,
     runs: Vec<Vec<(Vec<u8>, Vec<u8>)>>,
 }
 
 impl CopiedRuns {
-    /// None yet, of a tree of so many leaves.
+    /// Creates an empty collection for a tree of this number of leaves.
     pub(super) fn among(leaves: usize) -> Self {
         Self {
             places: RunPlaces::among(leaves),
@@ -368,13 +372,13 @@ impl CopiedRuns {
         }
     }
 
-    /// Takes the leaf's records if it is in a run. What landed on it, and what of it cannot be decoded, is not among them.
+    /// Adds the leaf's records if it is in a run, without those in landing buffers and those that cannot be decoded.
     pub(super) fn visit(&mut self, leaf: Leaf<'_>, engines: &Engines, scratch: &mut Scratch) -> Result<(), TreeError> {
         let Some(in_run) = self.places.next_leaf() else {
             return Ok(());
         };
         if in_run == 0 && self.runs.len() >= MAX_RUNS {
-            // The tree has grown since its leaves were counted: of every two runs one is enough.
+            // The tree has grown since its leaves were counted: every other run is dropped.
             let mut index = 0;
             self.runs.retain(|_| {
                 index += 1;
@@ -385,7 +389,7 @@ impl CopiedRuns {
         let arena = Bump::new();
         let records = records_of(leaf, &mut Decoder::new(engines, scratch), &arena)?;
         let Some(first) = records.first() else { return Ok(()) };
-        // Another shard's keys need not come behind.
+        // Keys of another shard need not follow in order.
         let goes_on = in_run > 0
             && self
                 .runs
@@ -405,7 +409,7 @@ impl CopiedRuns {
         Ok(())
     }
 
-    /// The runs, as a trial takes them.
+    /// Returns the runs in the form for a trial.
     pub(super) fn records(&self) -> Result<Vec<Vec<Record<'_>>>, TreeError> {
         let mut runs = room_for(self.runs.len())?;
         for copied in &self.runs {

@@ -1,7 +1,8 @@
-//! UpkeepHandle in steps, for trees that their caller tends: what a background thread does elsewhere, a leaf at a time.
+//! Upkeep in steps, for trees with [`Upkeep::Caller`]: the work of a background thread, a leaf at a time.
 //!
-//! What has been begun stands between the steps as keys and numbers, and holds neither lock nor guard: writers, readers and whole passes
-//! may come between. Leaves before the key that a pass has come to are done, whatever becomes of them: their successors have their ranges.
+//! Work in progress is stored between the steps as keys and numbers, and holds neither lock nor guard: writers, readers
+//! and whole passes may run in between. Leaves before the key that a pass has reached are done, even if they are
+//! replaced: their successors have their ranges.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -16,33 +17,33 @@ use crate::tree::upkeep::steps_of_training::{Collecting, Running};
 use crate::tree::upkeep::workers::{MIN_REST, REST, TOOLS_LOOK_EVERY};
 use leafpress_base::sync::MutexGuard;
 
-/// How long a wait for a training that runs looks away.
+/// Polling interval while waiting for a running training.
 const TRAINING_LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// A shard's table is made in one step, some ten nanoseconds a leaf. One of more leaves keeps the table that it has: what was split since,
-/// or came behind, is found from the root down.
+/// A shard's interpolation index is built in one step, some ten nanoseconds per leaf. With more leaves than this the
+/// current table is kept: leaves that were split since, or are beyond its span, are found from the root.
 const MAX_LEAVES_OF_A_TABLE: usize = 64 << 10;
 
-/// What the caller has begun, and when what comes next.
+/// The work in progress, and the times of the next checks.
 #[derive(Default)]
 pub(crate) struct Steps {
     job: Option<Job>,
     /// A training on its thread.
     training: Option<Running>,
     idle: IdleDetector,
-    /// Before this no pass begins that nothing waits for; not set before the first.
+    /// Before this time no pass begins, except one that a caller waits for; `None` before the first pass.
     rest_until: Option<Instant>,
     last_rest: Duration,
-    /// When threads' tools are looked for next.
+    /// Time of the next search for idle scratchpads.
     tools_look: Option<Instant>,
 }
 
 /// Work of many steps.
 enum Job {
-    /// Samples for a training are collected.
+    /// Collecting samples for a training.
     Collecting(Box<Collecting>),
     Passing(Box<Passing>),
-    /// Tables that lead to leaves are made anew, from the shard with this number on.
+    /// Rebuilding interpolation indexes, from the shard with this number on.
     Renewing(usize),
 }
 
@@ -50,13 +51,13 @@ enum Job {
 struct Passing {
     pass: Pass,
     sweep: Sweep,
-    /// The dictionary that leaves are to have behind it; when they do, older ones go.
+    /// The dictionary of all leaves after the pass; older ones are retired then.
     dictionary: Option<u64>,
-    /// Time that its steps took.
+    /// Accumulated time of its steps.
     took: Duration,
 }
 
-/// What is due.
+/// Work that is due.
 enum Due {
     Training,
     Interpolation,
@@ -66,7 +67,7 @@ enum Due {
 }
 
 impl TreeInner {
-    /// Does what is due in steps until `budget` is over; returns whether more can be done now.
+    /// Runs due work in steps until `budget` has passed; returns whether more is due.
     pub(crate) fn run_upkeep(&self, budget: Duration) -> Result<bool, TreeError> {
         if self.background.upkeep != Upkeep::Caller {
             return Ok(false);
@@ -83,8 +84,8 @@ impl TreeInner {
         }
     }
 
-    /// Does all that is due, trainings and what comes of them included, without a rest. What fails is left undone.
-    pub(super) fn tend_until_idle(&self) {
+    /// Runs all due work, trainings and their consequences included, without rest periods. Failed work is skipped.
+    pub(super) fn run_upkeep_until_idle(&self) {
         let mut steps = self.background.steps.lock();
         loop {
             if matches!(steps.step(self, true), Ok(false)) {
@@ -98,7 +99,7 @@ impl TreeInner {
 }
 
 impl Steps {
-    /// The next step; false if nothing is due. Who `settles` waits for no rest.
+    /// Runs the next step; returns false if nothing is due. With `settles` there are no rest periods.
     fn step(&mut self, core: &TreeInner, settles: bool) -> Result<bool, TreeError> {
         if let Some(job) = self.job.take() {
             return self.go_on(core, job).map(|()| true);
@@ -133,7 +134,7 @@ impl Steps {
         Ok(true)
     }
 
-    /// What is due and not begun, which counts as begun from now on.
+    /// Returns due work that has not begun, and marks it as begun.
     fn take_due(&mut self, core: &TreeInner, settles: bool) -> Option<Due> {
         let mut state: MutexGuard<'_, State> = core.background.state.lock();
         if state.training_due && self.training.is_none() {
@@ -154,7 +155,7 @@ impl Steps {
                 state.defragmentation_due = false;
                 return Some(Due::Defragmentation);
             }
-            // Writers would undo it while it rests. It stays due.
+            // Active writers would undo the pass during the rest period. It stays due.
             self.rest_until = Some(now + self.last_rest.max(MIN_REST));
         }
         if state.looks_due && is_rested && self.idle.until_next(core).is_zero() {
@@ -176,9 +177,9 @@ impl Steps {
         })));
     }
 
-    /// Whether writers have left buffers that are worth a pass.
+    /// Checks whether writers have left landing buffers that are worth a pass.
     fn look(&mut self, core: &TreeInner) {
-        // A buffer that is made behind the look or the pass is looked at again.
+        // Set before the check: a buffer allocated after it, or after the pass, is then checked again.
         core.background.may_ask_to_look.store(true, Ordering::Relaxed);
         match self.idle.look(core) {
             Found::Writers => {}
@@ -190,7 +191,7 @@ impl Steps {
         }
     }
 
-    /// The next step of what has been begun. After an error or a panic it is over.
+    /// Runs the next step of the work in progress. After an error or a panic the work is abandoned.
     fn go_on(&mut self, core: &TreeInner, job: Job) -> Result<(), TreeError> {
         match job {
             Job::Collecting(mut collecting) => {
@@ -244,7 +245,7 @@ impl Steps {
         self.rest_until = Some(Instant::now() + self.last_rest);
     }
 
-    /// Has the training's thread end when it can, with nothing come of it.
+    /// Makes the training's thread end early, without a result.
     pub(super) fn abandon_training(&mut self) {
         self.training = None;
     }

@@ -1,5 +1,5 @@
-//! A training for a tree that its caller tends: samples are collected a leaf at a time, and what is made of them is made on a thread that
-//! has nothing of the tree but copies, and locks nothing that the tree's readers or writers lock. So the process may fork meanwhile.
+//! Training with upkeep by the caller: samples are collected a leaf at a time, and processed on a thread that only has
+//! copies, and takes no lock that the tree's readers or writers take. So the process may fork meanwhile.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::tree::walk::Walk;
 use leafpress_base::reclaim::node_heap::{Flush, NodeHeap};
 use leafpress_codec::{Codec, Dictionary, Scratch};
 
-/// Samples on their way to a training.
+/// The collection of samples for a training.
 pub(super) struct Collecting {
     walk: Walk,
     phase: Phase,
 }
 
 enum Phase {
-    /// How much there is to choose samples from.
+    /// Counting the bytes that samples can be chosen from.
     Counting(Counted),
     Sampling(Box<Sampling>),
 }
@@ -40,10 +40,10 @@ struct Counted {
     inline_bytes: usize,
 }
 
-/// What was counted, and what is taken of it.
+/// The counts, and the samples taken so far.
 struct Sampling {
     counted: Counted,
-    /// Bytes of the dictionary to train, and frames to train it from.
+    /// Bytes of the dictionary to train, and the frames to train it from.
     frames: Option<(usize, Sampler)>,
     runs: Option<CopiedRuns>,
     scratch: Scratch,
@@ -57,7 +57,7 @@ impl Collecting {
         }
     }
 
-    /// Looks at one leaf; false when all were looked at.
+    /// Visits one leaf; returns false when all were visited.
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`].
@@ -96,7 +96,7 @@ impl Collecting {
         }
     }
 
-    /// The training of what was collected.
+    /// Returns the training of the collected samples.
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`].
@@ -141,7 +141,7 @@ impl Sampling {
     }
 }
 
-/// A training, with all that it needs.
+/// A training, with all its inputs.
 pub(super) struct Training {
     engines: Engines,
     max_bytes: Option<usize>,
@@ -151,16 +151,16 @@ pub(super) struct Training {
     now: Settings,
     marks: bool,
     sampling: Sampling,
-    /// Set when nobody waits for what comes of it.
+    /// Set when the result is not needed any more.
     is_stopped: Arc<AtomicBool>,
 }
 
-/// What came of a training.
+/// The result of a training.
 pub(super) struct Found {
     codec: Codec,
     trained: Option<Trained>,
     lengths: Option<(Option<Settings>, Outcome)>,
-    /// What it was held against.
+    /// The dictionary that it was compared with.
     before: Option<u64>,
 }
 
@@ -189,7 +189,7 @@ impl Training {
             trained = trainer.train(&sampler.samples, &self.standing, aim, &is_stopped)?;
         }
         if let Some(trained) = &trained {
-            // Not by the first who reads with it.
+            // Done here, so that the first reader does not have to.
             trained.dictionary.prepare_to_read(codec)?;
         }
         let current = self.standing.current.as_ref().map(|current| &current.judged);
@@ -198,7 +198,7 @@ impl Training {
             Some(runs) if !is_stopped() => self.lengths(runs, dictionary, user_bytes / records.max(1), &is_stopped),
             _ => Ok(None),
         };
-        // A dictionary is good without them.
+        // The dictionary is useful even if no better lengths are found.
         let lengths = if trained.is_some() {
             lengths.unwrap_or(None)
         } else {
@@ -237,21 +237,21 @@ impl Training {
 
 type Ended = Result<Result<Found, TreeError>, Box<dyn Any + Send>>;
 
-/// A training on its thread. Dropped, it leaves the thread to end by itself: that has all it needs.
+/// A training on its thread. If it is dropped, the thread ends by itself: it owns all that it needs.
 pub(super) struct Running {
     thread: Thread,
     is_stopped: Arc<AtomicBool>,
 }
 
 enum Thread {
-    /// The model checkers have their own threads: there it is done at once.
+    /// Under model checkers, which have their own threads, the training is done immediately.
     #[cfg_attr(any(shuttle, miri), allow(dead_code))]
     Started(JoinHandle<Result<Found, TreeError>>),
     Ended(Ended),
 }
 
 impl Running {
-    /// Starts it.
+    /// Starts the thread.
     ///
     /// # Errors
     /// [`TreeError::Thread`].
@@ -269,7 +269,7 @@ impl Running {
 
     #[cfg(not(any(shuttle, miri)))]
     fn thread(training: Training) -> Result<Thread, TreeError> {
-        // The standard library starts a thread by force: see `on_a_thread_of_its_own`.
+        // The standard library aborts if it has no memory for a new thread: see `on_a_thread_of_its_own`.
         leafpress_base::mem::room::room_for::<u8>(super::training::ROOM_FOR_A_THREAD)?;
         let work = move || {
             leafpress_base::sync::priority::give_way();
@@ -296,10 +296,10 @@ impl Running {
         }
     }
 
-    /// What came of it. A panic is noted as that of any other thread is, and nothing came of it.
+    /// Waits for the result. A panic is recorded like that of any other background thread, and yields no result.
     ///
     /// # Errors
-    /// What it failed with.
+    /// The training's error.
     pub(super) fn found(mut self, core: &TreeInner) -> Result<Option<Found>, TreeError> {
         let ended: Ended = match std::mem::replace(&mut self.thread, Thread::Ended(Err(Box::new(())))) {
             Thread::Started(thread) => thread.join(),
@@ -322,10 +322,10 @@ impl Drop for Running {
 }
 
 impl TreeInner {
-    /// Makes what was found current, unless something else has become so meanwhile. Returns the pass that has to follow.
+    /// Makes the result current, unless the dictionary was changed meanwhile. Returns the pass that has to follow.
     ///
     /// # Errors
-    /// [`TreeError::OutOfMemory`]; nothing has changed then, but maybe the lengths.
+    /// [`TreeError::OutOfMemory`]; nothing has changed then, except possibly the lengths.
     pub(super) fn put_in_force(&self, found: Option<Found>) -> Result<Option<Sweep>, TreeError> {
         let Some(Found {
             codec,
@@ -354,7 +354,8 @@ impl TreeInner {
         Ok(sweep)
     }
 
-    /// Retires all dictionaries but this one, which a pass without an error has given to all leaves, if it is still the current one.
+    /// Retires all dictionaries but this one, which a pass without an error has given to all leaves, if it is still the
+    /// current one.
     pub(super) fn retire_dictionaries_older_than(&self, serial: u64) {
         let _training = self.dictionaries.training.lock();
         if self.dictionaries.current_serial() == Some(serial) {

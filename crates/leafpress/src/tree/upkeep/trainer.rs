@@ -1,32 +1,33 @@
-//! A dictionary from samples: of which size, and whether it is worth having.
+//! Dictionary training from samples: the choice of the size, and the decision whether the dictionary pays off.
 
 use crate::tree::error::TreeError;
 use crate::tree::upkeep::samples::Samples;
 use leafpress_base::mem::room::collected;
 use leafpress_codec::{Dictionary, Engine, saves_enough};
 
-/// User bytes of the tree for each byte of the dictionary, whose size is the next power of two, as that of the tables derived from it is.
+/// User bytes of the tree per byte of the dictionary; its size is the next power of two, as that of the tables derived
+/// from it.
 const USER_BYTES_PER_DICTIONARY_BYTE: u64 = 256;
 const SMALLEST_BYTES: u64 = 4 << 10;
 pub(super) const LARGEST_BYTES: u64 = 32 << 10;
-/// LZ4 looks its dictionary up in tables that should stay in the first-level cache beside it.
+/// Maximum for LZ4, whose lookup tables should stay in the L1 cache together with the dictionary.
 pub(super) const LARGEST_LZ4_BYTES: u64 = 16 << 10;
-/// Samples for each byte of the dictionary, and of one for which they would be more than [`MANY_SAMPLE_BYTES`]: what is beyond
-/// helps little and takes its time.
+/// Bytes of samples per byte of the dictionary. Beyond [`MANY_SAMPLE_BYTES`] in total the second, lower ratio applies:
+/// more samples improve little and take time.
 const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 100;
 const FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 50;
 const MANY_SAMPLE_BYTES: usize = FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE * LARGEST_BYTES as usize;
-/// A dictionary of half the size may be the better one in a small tree, or one of half that.
+/// Number of sizes tried, each half of the previous one: in a small tree a smaller dictionary may be better.
 const SIZES_TRIED: usize = 3;
-/// A new dictionary saves one byte in so many at least: every leaf is compressed again with it.
+/// A new dictionary must save at least `1 / MIN_SAVED_IN` of the bytes, since every leaf is recompressed with it.
 const MIN_SAVED_IN: u64 = 100;
-/// One sample in so many is kept from the training to judge the result by.
+/// One in this number of samples is held out from the training to evaluate the result.
 const HELD_OUT: usize = 5;
 
-/// What a tree would hold.
+/// Estimated size of a tree.
 struct Judged {
     pressed_bytes: u64,
-    /// The dictionary and its tables, unless other trees hold them at any rate.
+    /// The dictionary and its tables, unless other trees hold them anyway.
     dictionary_bytes: u64,
 }
 
@@ -36,29 +37,29 @@ impl Judged {
     }
 }
 
-/// The tree that a dictionary is trained for.
+/// Properties of the tree that a dictionary is trained for.
 #[derive(Clone, Copy)]
 pub(super) struct Aim {
-    /// Most bytes of the dictionary.
+    /// Maximum bytes of the dictionary.
     pub bytes: usize,
     pub user_bytes: u64,
     /// Raw bytes in its frames.
     pub raw_bytes: u64,
 }
 
-/// A dictionary that there is already.
+/// An existing dictionary.
 pub(super) struct Candidate {
-    /// What is judged: the dictionary, or a copy for a thread that shares nothing with the tree's readers.
+    /// The dictionary to evaluate, or a copy for a thread that shares nothing with the tree's readers.
     pub judged: Dictionary,
     pub taken: Dictionary,
-    /// Whether other trees hold it at any rate.
+    /// Whether other trees hold it anyway.
     pub is_shared: bool,
 }
 
-/// The dictionaries that there are when a training begins.
+/// The existing dictionaries at the start of a training.
 pub(super) struct Standing {
     pub current: Option<Candidate>,
-    /// What other trees have, and this one does not.
+    /// Dictionaries of other trees that this one does not have.
     pub shared: Vec<Candidate>,
 }
 
@@ -69,17 +70,17 @@ pub(super) struct Trained {
     pub is_new: bool,
 }
 
-/// What compresses with the dictionaries that it trains.
+/// The engine and limits of a training.
 pub(super) struct Trainer<'t> {
     pub engine: &'t dyn Engine,
-    /// Most bytes of a dictionary, where the caller said.
+    /// Configured maximum bytes of a dictionary.
     pub max_bytes: Option<usize>,
-    /// The same where the caller did not say.
+    /// Maximum bytes of a dictionary where none is configured.
     pub largest_bytes: u64,
 }
 
 impl Trainer<'_> {
-    /// Most bytes of a dictionary for a tree of so many user bytes.
+    /// Returns the maximum bytes of a dictionary for a tree of `user_bytes`.
     pub(super) fn bytes_for(&self, user_bytes: u64) -> usize {
         self.max_bytes.unwrap_or_else(|| {
             let share = user_bytes / USER_BYTES_PER_DICTIONARY_BYTE;
@@ -87,8 +88,8 @@ impl Trainer<'_> {
         })
     }
 
-    /// A dictionary of at most `bytes`, trained from these frames, if it saves more than it costs in a tree of so many
-    /// user bytes, and raw bytes in its frames; none where it `is_stopped`.
+    /// Returns a dictionary of at most `bytes`, trained from these frames, if it saves more than it costs in a tree
+    /// with these user bytes and raw frame bytes; `None` where it does not, or it `is_stopped`.
     pub(super) fn train(
         &self,
         samples: &Samples,
@@ -124,7 +125,7 @@ impl Trainer<'_> {
         };
         let mut best: Option<(Judged, Trained)> = None;
         for shared in &standing.shared {
-            // One that the codec refuses is none.
+            // A dictionary that the codec rejects is skipped.
             let Ok(judged) = judge(shared) else {
                 continue;
             };
@@ -144,7 +145,7 @@ impl Trainer<'_> {
                 return Ok(None);
             }
             let training: Vec<&[u8]> = collected(training.iter().step_by(bytes / size).copied())?;
-            // Too little data, or data without anything in common, is no error: the tree does without a dictionary.
+            // Too little data, or data without anything in common, is not an error: the tree has no dictionary then.
             let Ok(trained) = Dictionary::train(self.engine.codec(), &training, size) else {
                 continue;
             };
@@ -167,7 +168,7 @@ impl Trainer<'_> {
         Ok(best.map(|(_, trained)| trained))
     }
 
-    /// `bytes`, and smaller sizes if what a dictionary holds is much for the tree and the size is not the caller's.
+    /// Returns `bytes`, and smaller sizes if a dictionary is large compared to the tree and the size is not configured.
     fn sizes_to_try(&self, bytes: usize, user_bytes: u64) -> impl Iterator<Item = usize> {
         let small_tree = user_bytes <= bytes as u64 * USER_BYTES_PER_DICTIONARY_BYTE;
         let least = if small_tree && self.max_bytes.is_none() {
@@ -179,7 +180,7 @@ impl Trainer<'_> {
         sizes.take_while(move |size| *size >= least)
     }
 
-    /// What a tree with so many raw bytes in its frames would hold with `dictionary`, by frames that it was not trained from.
+    /// Estimates the size of a tree with `raw_bytes` in its frames with `dictionary`, from held-out frames.
     fn judge(
         &self,
         frames: &[&[u8]],
@@ -195,7 +196,7 @@ impl Trainer<'_> {
         }
         Ok(Judged {
             pressed_bytes: (u128::from(built) * u128::from(raw_bytes) / u128::from(raw.max(1))) as u64,
-            // By now its tables are made.
+            // Its tables exist by now.
             dictionary_bytes: dictionary.map_or(0, dictionary_bytes) as u64,
         })
     }
@@ -211,7 +212,7 @@ impl Trainer<'_> {
     }
 }
 
-/// Bytes of samples for a dictionary of so many.
+/// Returns the bytes of samples for a dictionary of `bytes`.
 pub(super) fn sample_bytes_for(bytes: usize) -> usize {
     (bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)
         .min(MANY_SAMPLE_BYTES)

@@ -1,9 +1,9 @@
-//! The tree's dictionary: which one is current, and how it is trained from the tree's own leaves.
+//! The tree's dictionaries: which one is current, and how it is trained from the tree's own leaves.
 //!
-//! A leaf points to the dictionary its frames were compressed with. A new dictionary is made current first; every compress that begins
-//! after that uses it. The sweep that follows takes each leaf's lock in turn, so that it waits for compresses that began earlier, and
-//! compresses again what is still of an older dictionary. When it has passed without an error no leaf in the tree points to one, and
-//! the older ones are retired.
+//! A leaf points to the dictionary with which its frames were compressed. A new dictionary is first made current; every
+//! compression that begins afterwards uses it. The following sweep takes each leaf's lock in turn, so that it waits for
+//! compressions that began earlier, and recompresses leaves with an older dictionary. When it has completed without an
+//! error, no leaf in the tree points to an older one, and these are retired.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,32 +25,32 @@ use leafpress_base::reclaim::node_heap::{MAX_WAITS, NodeHeap};
 use leafpress_base::sync::{AtomicPtr, Mutex, Patience};
 use leafpress_codec::{CAN_TRAIN, Codec, Dictionary, DictionaryPool, Scratch};
 
-/// Leaves a tree has when a dictionary is first trained.
+/// Number of leaves at which a dictionary is first trained.
 pub(crate) const FIRST_TRAINING_LEAVES: usize = 16;
-/// Memory to be had before a thread is started: many times what the standard library takes for one.
+/// Memory that must be available before a thread is started: many times what the standard library allocates for one.
 #[cfg(not(any(shuttle, miri)))]
 pub(super) const ROOM_FOR_A_THREAD: usize = 64 << 10;
 
 /// A tree's dictionaries.
 pub(crate) struct Dictionaries {
     current: AtomicPtr<Dictionary>,
-    /// All that a leaf may point to, the current one last.
+    /// All dictionaries that a leaf in the tree may point to, the current one last.
     versions: Mutex<Vec<NonNull<Dictionary>>>,
-    /// What only retired leaves point to, with the epoch that began after those were retired.
+    /// Dictionaries that only retired leaves point to, with the epoch that began after those were retired.
     outdated: Mutex<Vec<(u64, Vec<NonNull<Dictionary>>)>>,
-    /// Taken while training.
+    /// Held while training.
     pub training: Mutex<()>,
     pub auto: bool,
-    /// Those that other trees have too.
+    /// Dictionaries shared with other trees.
     pool: Option<DictionaryPool>,
     pub(super) max_bytes: Option<usize>,
     /// The size for which one was last trained; 0 before the first time.
     trained_for_bytes: AtomicUsize,
 }
 
-// SAFETY: the pointers are to dictionaries that this struct owns, which are shared between threads.
+// SAFETY: the pointers are to dictionaries that this struct owns, and `Dictionary` is `Send` and `Sync`.
 unsafe impl Send for Dictionaries {}
-// SAFETY: as above.
+// SAFETY: shared access to the dictionaries is read-only, and the lists are behind mutexes.
 unsafe impl Sync for Dictionaries {}
 
 impl Dictionaries {
@@ -77,13 +77,15 @@ impl Dictionaries {
         Ok(this)
     }
 
-    /// The dictionary to compress with. The caller's guard, the lock `training`, or its being the only one at the tree, keeps it.
+    /// Returns the dictionary to compress with. It is protected by the caller's guard, the lock `training`, or
+    /// exclusive access to the tree.
     pub(crate) fn current(&self) -> Option<&Dictionary> {
-        // SAFETY: the current dictionary is owned by `versions`, and retired only after another has become current.
+        // SAFETY: the current dictionary is owned by `versions`, and retired only after another has become current; the
+        // caller's guard, lock or exclusive access keeps it from being freed.
         unsafe { self.current.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The serial number of the current one.
+    /// Returns the serial number of the current dictionary.
     pub(super) fn current_serial(&self) -> Option<u64> {
         self.current().map(Dictionary::serial)
     }
@@ -97,7 +99,7 @@ impl Dictionaries {
         Ok(())
     }
 
-    /// Whether a leaf may point to `dictionary`, which may be none.
+    /// Returns whether a leaf may point to `dictionary`, which may be null.
     pub(crate) fn holds(&self, dictionary: *const Dictionary) -> bool {
         dictionary.is_null()
             || self
@@ -107,13 +109,13 @@ impl Dictionaries {
                 .any(|held| held.as_ptr().cast_const() == dictionary)
     }
 
-    /// Notes for how many bytes one is trained.
+    /// Records the size for which a dictionary is trained.
     pub(super) fn begin(&self, bytes: usize) -> usize {
         self.trained_for_bytes.store(bytes, Ordering::Relaxed);
         bytes
     }
 
-    /// What a training is judged beside. The caller keeps the current one.
+    /// Returns the existing dictionaries that a training compares with. The caller protects the current one.
     ///
     /// # Errors
     /// [`OutOfMemory`].
@@ -144,7 +146,7 @@ impl Dictionaries {
         })
     }
 
-    /// What was trained, which other trees may have from now on.
+    /// Offers a trained dictionary to the pool, and returns it.
     pub(super) fn offered(&self, codec: Codec, trained: Trained) -> Dictionary {
         if let (true, Some(pool)) = (trained.is_new, &self.pool) {
             pool.offer(codec, &trained.dictionary);
@@ -152,7 +154,7 @@ impl Dictionaries {
         trained.dictionary
     }
 
-    /// Trains one in the place of the current one, which the caller keeps: see [`Trainer::train`].
+    /// Trains a dictionary to replace the current one, which the caller protects: see [`Trainer::train`].
     pub(super) fn train(
         &self,
         trainer: &Trainer<'_>,
@@ -165,19 +167,19 @@ impl Dictionaries {
         Ok(trained.map(|trained| self.offered(codec, trained)))
     }
 
-    /// How many trees have a dictionary of this one's.
+    /// Returns how many trees share this dictionary.
     pub(super) fn sharers(&self, dictionary: &Dictionary) -> usize {
         match self.pool {
-            // Clones that the caller has are no trees.
+            // Clones held by the caller are not trees.
             None => 1,
             Some(_) => dictionary.sharers().max(1),
         }
     }
 
-    /// Bytes of all of them, and of the tables made from them; of what several trees have this one's part.
+    /// Returns the bytes of all dictionaries and of their tables; of shared ones, this tree's share.
     pub(crate) fn held_bytes(&self) -> u64 {
         let held = |dictionary: &NonNull<Dictionary>| {
-            // SAFETY: both lists own what they lead to.
+            // SAFETY: the dictionaries of both lists are owned by them, and not freed while the lists are locked.
             let dictionary = unsafe { dictionary.as_ref() };
             dictionary.held_bytes().div_ceil(self.sharers(dictionary)) as u64
         };
@@ -196,7 +198,7 @@ impl Dictionaries {
         {
             let (mut outdated, mut versions) = (self.outdated.lock(), self.versions.lock());
             let Ok(mut older) = room_for(versions.len()).and_then(|older| outdated.try_grow(1).map(|()| older)) else {
-                // They stay until others have become older.
+                // They stay until the next time that older ones are retired.
                 return;
             };
             older.extend(versions.extract_if(.., |dictionary| dictionary.as_ptr() != current));
@@ -213,12 +215,13 @@ impl Dictionaries {
         }
     }
 
-    /// Frees the retired ones that no reader of a retired leaf is at any more. Returns whether that was all.
+    /// Frees retired dictionaries whose retired leaves no reader accesses any more. Returns whether these were all.
     pub(crate) fn free_outdated(&self, memory: &NodeHeap) -> bool {
         let mut outdated = self.outdated.lock();
         for (_, dictionaries) in outdated.extract_if(.., |(since, _)| memory.is_quiescent(*since)) {
             for dictionary in dictionaries {
-                // SAFETY: it came from `Box::leak`, no leaf in the tree points to it, and who reads a retired leaf has a guard.
+                // SAFETY: it came from `Box::leak`, no leaf in the tree points to it, and the epoch shows that no
+                // reader of a retired leaf is left.
                 drop(unsafe { Box::from_raw(dictionary.as_ptr()) });
             }
         }
@@ -231,22 +234,23 @@ impl Drop for Dictionaries {
         let mut outdated = self.outdated.lock();
         let outdated = outdated.drain(..).flat_map(|(_, dictionaries)| dictionaries);
         for dictionary in self.versions.lock().drain(..).chain(outdated) {
-            // SAFETY: it came from `Box::leak`, and the tree's leaves are gone.
+            // SAFETY: it came from `Box::leak`, and the tree's leaves are freed.
             drop(unsafe { Box::from_raw(dictionary.as_ptr()) });
         }
     }
 }
 
-/// What a training found to be better than what there is.
+/// The improvements that a training found.
 struct Found {
     dictionary: Option<Dictionary>,
     lengths: Option<Settings>,
 }
 
 impl Tree {
-    /// Trains a dictionary from the tree's records now, and chooses anew how long frames are; compresses every leaf with it if it saves
-    /// more than it costs, and returns whether it did. It happens by itself as the tree grows, in the background; this is for records that
-    /// have become others since. False, too, where the dictionary is given or off and the lengths are.
+    /// Trains a dictionary from the tree's records and chooses the frame length; recompresses every leaf if that saves
+    /// more than it costs, and returns whether it did. The upkeep does this in the background as the tree grows; this
+    /// method is for records whose nature has changed since. Returns false, too, where the dictionary is given or off
+    /// and the lengths are given.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -258,14 +262,14 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; no record is lost, and the dictionary before is still there.
+    /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; no record is lost, and the previous dictionary is kept.
     pub fn train(&self) -> Result<bool, TreeError> {
         self.core.train_dictionary()
     }
 }
 
 impl TreeInner {
-    /// Does `work` on a thread of its own, or, where the tree starts none that has to do with it, on this one.
+    /// Runs `work` on a separate thread, or on this one with upkeep by the caller.
     fn aside<T: Send>(&self, work: &(dyn Fn() -> T + Sync)) -> T {
         match self.background.upkeep {
             Upkeep::Threads => on_a_thread_of_its_own(work),
@@ -273,7 +277,7 @@ impl TreeInner {
         }
     }
 
-    /// What trains the warm leaves' dictionary.
+    /// Returns the trainer of the warm leaves' dictionary.
     pub(super) fn trainer(&self) -> Trainer<'_> {
         let largest_bytes = match self.engines.warm.codec() {
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => LARGEST_LZ4_BYTES,
@@ -286,8 +290,8 @@ impl TreeInner {
         }
     }
 
-    /// Trains a dictionary from the tree's leaves and, if it saves more than it costs, makes it current and compresses every leaf
-    /// with it. Returns whether it did.
+    /// Trains a dictionary from the tree's leaves and, if it saves more than it costs, makes it current and
+    /// recompresses every leaf with it. Returns whether it did.
     pub(crate) fn train_dictionary(&self) -> Result<bool, TreeError> {
         if !self.dictionaries.auto && !self.sizing.auto {
             return Ok(false);
@@ -306,7 +310,7 @@ impl TreeInner {
             trim::return_working_memory();
             found
         })?;
-        // One that is trained is compressed with by every leaf, which then has frames of the new length too.
+        // With a new dictionary every leaf is recompressed, and then has frames of the new length too.
         if let Some(lengths) = &found.lengths {
             self.settings.set_lengths(lengths);
         }
@@ -325,11 +329,11 @@ impl TreeInner {
         Ok(is_trained)
     }
 
-    /// A better dictionary and better lengths, if there are.
+    /// Returns a better dictionary and better lengths, if there are any.
     fn trained_and_sized(&self) -> Result<Found, TreeError> {
         let dictionary = if self.dictionaries.auto { self.trained()? } else { None };
         let lengths = self.better_lengths(dictionary.as_ref().or(self.dictionaries.current()));
-        // A dictionary is good without them.
+        // The dictionary is useful even if no better lengths are found.
         let lengths = if dictionary.is_some() {
             lengths.unwrap_or(None)
         } else {
@@ -338,8 +342,8 @@ impl TreeInner {
         Ok(Found { dictionary, lengths })
     }
 
-    /// Leaves at which a dictionary is trained again when it is trained at so many: twice as many while it grows with the tree, then
-    /// four times.
+    /// Returns the number of leaves at which the next dictionary is trained after a training at `leaves`: twice as many
+    /// while the dictionary grows with the tree, then four times.
     pub(crate) fn next_training_leaves(&self, leaves: usize) -> usize {
         let bytes = self
             .trainer()
@@ -348,7 +352,7 @@ impl TreeInner {
         leaves.next_power_of_two().saturating_mul(if grown { 4 } else { 2 })
     }
 
-    /// Whether the tree has grown since a dictionary was last trained to where it would have a larger one.
+    /// Returns whether the tree has grown so much since the last training that its dictionary would be larger.
     pub(crate) fn outgrew_dictionary(&self) -> bool {
         let last = self.dictionaries.trained_for_bytes.load(Ordering::Relaxed);
         self.dictionaries.auto
@@ -359,14 +363,14 @@ impl TreeInner {
                 .is_ok_and(|user_bytes| last < self.trainer().bytes_for(user_bytes))
     }
 
-    /// Whether a dictionary is to be trained and never was.
+    /// Returns whether a dictionary should be trained and never was.
     pub(crate) fn lacks_dictionary(&self) -> bool {
         self.dictionaries.auto && self.dictionaries.trained_for_bytes.load(Ordering::Relaxed) == 0
     }
 
-    /// Trains the tree's first dictionary from frames that are yet to come into it, of which `collect` gives so many
-    /// bytes, for so many user bytes. If it saves more than it costs, it becomes current, and what the tree has already
-    /// is compressed with it.
+    /// Trains the tree's first dictionary from frames that will be loaded, of which `collect` returns a given number of
+    /// bytes, for a tree of `user_bytes`. If it saves more than it costs, it becomes current, and existing leaves are
+    /// recompressed with it.
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; nothing has changed, or some leaves have the new dictionary.
@@ -400,7 +404,7 @@ impl TreeInner {
         Ok(())
     }
 
-    /// A dictionary trained from the tree's leaves, if it saves more than it costs.
+    /// Returns a dictionary trained from the tree's leaves, if it saves more than it costs.
     fn trained(&self) -> Result<Option<Dictionary>, TreeError> {
         let (user_bytes, raw_bytes) = (self.user_bytes()?, self.raw_bytes()?);
         let trainer = self.trainer();
@@ -414,14 +418,14 @@ impl TreeInner {
         self.dictionaries.train(&trainer, &samples, aim)
     }
 
-    /// Raw bytes of all frames, about.
+    /// Returns the approximate raw bytes of all frames.
     fn raw_bytes(&self) -> Result<u64, TreeError> {
         let mut bytes = 0;
         self.for_each_leaf(&self.memory.enter()?, |leaf| bytes += raw_bytes_of(leaf));
         Ok(bytes)
     }
 
-    /// Raw frames from leaves spread over the tree, about `bytes` of them.
+    /// Returns raw frames from leaves spread over the tree, about `bytes` of them.
     fn samples(&self, bytes: usize) -> Result<Samples, TreeError> {
         let mut held = 0;
         self.for_each_leaf(&self.memory.enter()?, |leaf| {
@@ -434,12 +438,12 @@ impl TreeInner {
     }
 }
 
-/// Does `work` on a thread that ends with it, and so gives the memory that it freed back to the allocator: these keep what a thread has
-/// freed for that thread, and the one that tends the tree lives as long as the tree. Without another thread to be had, on this one.
+/// Runs `work` on a thread that ends with it, and thus returns its freed memory to the allocator, which keeps freed
+/// memory per thread; upkeep threads live as long as the trees. If no thread can be started, `work` runs on this one.
 #[cfg(not(any(shuttle, miri)))]
 pub(super) fn on_a_thread_of_its_own<T: Send>(work: &(dyn Fn() -> T + Sync)) -> T {
-    // The standard library starts a thread by force: where there is not even so much more memory than it takes for that, there is no
-    // thread.
+    // The standard library aborts if it has no memory for a new thread: a thread is only started if there is clearly
+    // more than it needs.
     if room_for::<u8>(ROOM_FOR_A_THREAD).is_err() {
         return work();
     }
@@ -454,7 +458,7 @@ pub(super) fn on_a_thread_of_its_own<T: Send>(work: &(dyn Fn() -> T + Sync)) -> 
     })
 }
 
-/// The model checkers have their own threads, and no memory to give back.
+/// Runs `work` on this thread: model checkers have their own threads, and no memory to return.
 #[cfg(any(shuttle, miri))]
 pub(super) fn on_a_thread_of_its_own<T: Send>(work: &(dyn Fn() -> T + Sync)) -> T {
     work()

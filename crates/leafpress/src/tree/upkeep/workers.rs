@@ -1,4 +1,4 @@
-//! What the threads that compact and the tree's task of the upkeep runtime do.
+//! The threads that compact, and the tree's task of the upkeep runtime.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,18 +15,19 @@ use leafpress_base::sync::MutexGuard;
 use leafpress_base::sync::runtime::{Next, Task};
 use leafpress_base::sync::worker::{Health, Worker};
 
-/// A pass that defragments the heap is followed by as many times its duration of rest, so that it takes 2% of a core at most.
+/// After a pass of defragmentation the rest period is this multiple of its duration, so that it takes at most 2% of a
+/// core.
 pub(super) const REST: u32 = 50;
-/// At least so long is the rest.
+/// Minimum length of the rest period.
 pub(super) const MIN_REST: Duration = Duration::from_millis(10);
-/// A thread that is at no operation for this long, or twice as long, keeps no buffers.
+/// The scratchpad of a thread that is outside any operation for one or two of these intervals is freed.
 pub(super) const TOOLS_LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// From one look at leaves' temperatures to the next: at least this, and so many times what a look takes.
+/// Interval between checks of leaves' temperatures: at least this, and at least a multiple of the duration of a check.
 const TEMPER_EVERY: Duration = Duration::from_millis(250);
 const TEMPER_REST: u32 = 20;
 
-/// A thread that compacts leaves of the queue.
+/// A thread that compacts queued leaves.
 pub(super) struct Compactor(pub(super) Arc<TreeInner>);
 
 impl Worker for Compactor {
@@ -62,26 +63,26 @@ impl Worker for Compactor {
         let mut state = self.0.background.state.lock();
         state.compactors -= 1;
         if state.compactors == 0 {
-            // Writers compact what is full.
+            // Writers compact leaves whose buffers are full.
             state.queue.clear();
         }
         self.0.background.done.notify_all();
     }
 }
 
-/// The task that does everything else.
-pub(super) struct Tender {
+/// The task for all other upkeep.
+pub(super) struct UpkeepTask {
     core: Arc<TreeInner>,
     rest_until: Instant,
     last_rest: Duration,
     idle: IdleDetector,
-    /// When threads' tools are looked for next.
+    /// Time of the next search for idle scratchpads.
     tools_look: Instant,
-    /// When leaves' temperatures are looked at next, if they have any.
+    /// Time of the next check of leaves' temperatures, if they have any.
     temper_at: Option<Instant>,
 }
 
-impl Task for Tender {
+impl Task for UpkeepTask {
     fn work(&mut self) -> Next {
         let core = Arc::clone(&self.core);
         let background = &core.background;
@@ -93,7 +94,7 @@ impl Task for Tender {
                     state,
                     |state| state.training_due = false,
                     || {
-                        // A tree does as well as it can without a dictionary.
+                        // On an error the tree continues without a new dictionary.
                         let _ = core.train_dictionary();
                     },
                 );
@@ -111,21 +112,22 @@ impl Task for Tender {
                     state,
                     |_| {},
                     || {
-                        // Leaves may stay as they are.
+                        // On an error leaves stay unchanged.
                         looked = core.temper(Share::Passing).unwrap_or_default();
                     },
                 );
                 self.temper_at = Some(Instant::now() + TEMPER_EVERY.max(looked * TEMPER_REST));
                 return Next::Again;
             } else if state.defragmentation_due && rest.is_zero() && state.settling == 0 && core.memory.is_rewritten() {
-                // A pass would take a core from the writers, who would undo it while it rests. Once they write less it is worth its time:
-                // it stays due, and the next look comes when the pass after this one would have.
+                // A pass would take a core from the writers, who would undo it during the rest period. It is postponed
+                // until they write less: it stays due, and the next check is when the pass after this one would have
+                // been.
                 self.rest_until = Instant::now() + self.last_rest;
             } else if state.defragmentation_due && (rest.is_zero() || state.settling > 0) {
                 self.pass(&core, state, Sweep::Defragment);
                 return Next::Again;
             } else if state.looks_due && rest.is_zero() && self.idle.until_next(&core).is_zero() {
-                // A buffer that is made behind the look or the pass is looked at again.
+                // Set before the check: a buffer allocated after it, or after the pass, is then checked again.
                 background.may_ask_to_look.store(true, Ordering::Relaxed);
                 match self.idle.look(&core) {
                     Found::Writers => {}
@@ -165,15 +167,15 @@ impl Task for Tender {
     }
 
     fn give_up(&mut self) {
-        self.core.background.state.lock().has_tender = false;
+        self.core.background.state.lock().has_upkeep_task = false;
         self.core.background.done.notify_all();
     }
 }
 
-impl Tender {
+impl UpkeepTask {
     pub(super) fn new(core: Arc<TreeInner>) -> Self {
         Self {
-            // Model checkers have no time to wait for.
+            // There is no clock in a model checker.
             temper_at: (core.temperatures.is_some() && !cfg!(any(shuttle, miri)))
                 .then(|| Instant::now() + TEMPER_EVERY),
             core,
@@ -184,7 +186,7 @@ impl Tender {
         }
     }
 
-    /// A pass over all leaves, after which it rests. What cannot be moved or compacted stays as it is.
+    /// Runs a pass over all leaves, followed by a rest period. Leaves that cannot be moved or compacted stay unchanged.
     fn pass(&mut self, core: &TreeInner, state: MutexGuard<'_, State>, sweep: Sweep) {
         let background = &core.background;
         let mut start = Instant::now();
@@ -194,7 +196,7 @@ impl Tender {
             state.looks_due &= sweep != Sweep::Landed;
         };
         background.work_unlocked(state, begin, || {
-            // Waiting for another pass is no work to rest from.
+            // Waiting for another pass does not count as work for the rest period.
             drop(background.sweeping.lock());
             start = Instant::now();
             let _asked_again = SetWhenDropped {

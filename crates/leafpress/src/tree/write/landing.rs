@@ -1,4 +1,4 @@
-//! Writes that land: an entry in the leaf's landing buffer, which is made for it, or thinned.
+//! Writes into a leaf's landing buffer, which is allocated or thinned for them.
 
 use std::sync::atomic::Ordering;
 
@@ -12,9 +12,9 @@ use crate::tree::write::WritePath;
 use leafpress_base::mem::room::room_for;
 use leafpress_base::reclaim::node_heap::NodeHeap;
 
-/// Entries that a landing buffer has room for, where its leaf is large enough.
+/// Number of entries that a landing buffer has room for, where its leaf is large enough.
 const LANDING_ENTRIES: usize = 32;
-/// A landing buffer is at most one part in so many of its leaf and the values outside it, but may have these bytes.
+/// A landing buffer has at most this fraction of its leaf and its large values, but at least the following bytes.
 const LEAF_FOR_LANDING: usize = 8;
 const MIN_LANDING_BYTES: usize = 512;
 
@@ -26,7 +26,7 @@ impl TreeInner {
 }
 
 impl<'w> WritePath<'w> {
-    /// Appends the entry to the landing buffer, which is allocated for it if there is none; false when it has no room.
+    /// Appends the entry to the landing buffer, which is allocated if there is none; returns false when it has no room.
     pub(super) fn land(
         &self,
         leaf: Leaf<'w>,
@@ -50,7 +50,7 @@ impl<'w> WritePath<'w> {
         }
         // SAFETY: the memory outlives every node.
         let new = unsafe { Landing::allocate(room, bytes, &self.core.memory)? };
-        // SAFETY: nobody else sees the buffer before it is stored.
+        // SAFETY: the buffer is not published before it is stored, so no lock is needed.
         if !unsafe { new.landing().append(entry, hash) } {
             return Ok(false);
         }
@@ -61,8 +61,9 @@ impl<'w> WritePath<'w> {
         Ok(true)
     }
 
-    /// Room of a landing buffer for entries of so many bytes: for enough of them that a compaction is worth its while, but a small part of
-    /// what the leaf holds, since while writes go on every leaf has a buffer. It is a power of two, for one buffer to fit where another was.
+    /// Returns the size of a landing buffer for entries of `entry_bytes`: enough of them that a compaction pays off,
+    /// but small compared to the leaf's contents, since every leaf has a buffer while writes continue. It is a power of
+    /// two, so that freed buffers fit new ones.
     fn landing_room(&self, leaf: Leaf<'_>, entry_bytes: usize) -> usize {
         let chosen = self.core.landing_bytes.unwrap_or_else(|| {
             let header = leaf.header();
@@ -75,13 +76,13 @@ impl<'w> WritePath<'w> {
         chosen.max(self.core.least_landing_bytes.load(Ordering::Relaxed))
     }
 
-    /// Makes room in a landing buffer that is full of superseded entries, or shorter than buffers are to be now, and appends the
-    /// entry; false when half of it would not be free then.
+    /// Rebuilds a landing buffer that is full of superseded entries, or smaller than the current minimum, and appends
+    /// the entry; returns false when half of it would not be free then.
     pub(super) fn thin_landing(&self, leaf: Leaf<'w>, entry: LandedWrite<'_>) -> Result<bool, TreeError> {
         let Some(old) = leaf.landing_locked() else {
             return Ok(false);
         };
-        // Each bit is one key at least: with so many of them, half of the entries at least are there to stay.
+        // Each bit set stands for at least one key: with this many, at least half of the entries are current.
         let may_grow = self.core.least_landing_bytes.load(Ordering::Relaxed) != 0;
         if !may_grow && leaf.landed_bits() > old.entries() / 2 {
             return Ok(false);
@@ -95,13 +96,13 @@ impl<'w> WritePath<'w> {
             .map(|entry| Landing::entry_bytes(entry.key, &entry.change))
             .sum();
         let room = self.landing_room(leaf, bytes / entries.len());
-        // One that grows keeps what is in it.
+        // A buffer that grows keeps its entries.
         if bytes > room / 2 || dead.is_empty() && !may_grow {
             return Ok(false);
         }
         // SAFETY: the memory outlives every node.
         let new = unsafe { Landing::allocate(room, bytes / entries.len(), &self.core.memory)? };
-        // SAFETY: nobody else sees the new buffer before it is stored.
+        // SAFETY: the new buffer is not published before it is stored, so no lock is needed.
         let appended = |entry: &LandedWrite<'_>| unsafe { new.landing().append(entry, hash(entry.key)) };
         if !entries.iter().all(appended) {
             return Ok(false);
@@ -109,7 +110,8 @@ impl<'w> WritePath<'w> {
         leaf.will_land(hash(entry.key));
         leaf.store_landing(new);
         self.context.add(Count::CopiedBytes, bytes as u64);
-        // SAFETY: the leaf no longer points to the old buffer, nor anything to the large values that only it pointed to.
+        // SAFETY: the leaf no longer points to the old buffer, and nothing points to the large values that only the old
+        // buffer pointed to.
         unsafe {
             NodeHeap::retire(old.node(), self.guard);
             for entry in dead {

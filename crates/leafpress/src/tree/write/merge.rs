@@ -1,4 +1,4 @@
-//! Small leaves that join a neighbour, and empty ones that go.
+//! Merging small leaves with a neighbour, and removing empty ones.
 
 use std::sync::atomic::Ordering;
 
@@ -20,8 +20,8 @@ impl<'w> WritePath<'w> {
         (leaf.header().inline_bytes as usize) < self.core.settings.now().leaf_bytes / 4
     }
 
-    /// Joins the small leaf that holds `key` to a neighbour, or drops it when it is empty. What stands in the way (a neighbour
-    /// at work, a codec's error) leaves the leaf small, which is no fault.
+    /// Merges the small leaf that holds `key` with a neighbour, or removes it when it is empty. If that is not possible
+    /// (the neighbour is locked, or the codec fails), the leaf stays small, which is not an error.
     pub(super) fn merge(&self, key: &[u8], tools: &mut Scratchpad) {
         let structure = self.shard.lock_structure();
         let Ok((path, leaf)) = self.shard.path(key, self.guard) else {
@@ -56,8 +56,8 @@ impl<'w> WritePath<'w> {
         } else {
             index - 1
         };
-        let beside = if left == index { index + 1 } else { left };
-        let Node::Leaf(sibling) = parent.load_child(beside, self.guard) else {
+        let neighbour = if left == index { index + 1 } else { left };
+        let Node::Leaf(sibling) = parent.load_child(neighbour, self.guard) else {
             return;
         };
         let Some(sibling_locked) = self.try_lock(sibling) else {

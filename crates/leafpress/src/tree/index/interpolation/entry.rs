@@ -1,7 +1,7 @@
 //! A bucket of an interpolation index: its leaf, and where the leaf's range begins.
 //!
 //! ```text
-//! 30 bits   the leaf's address less the origin's, in cache lines: all leaves are as far behind the start of one
+//! 30 bits   the leaf's address relative to the origin, in cache lines: all leaves have the same offset in a line
 //! 18 bits   its hint
 //! 14 bits   how far before the bucket's start its range begins, in places
 //!  1 bit    whether at the place before that one there are keys below the range
@@ -12,12 +12,12 @@ use leafpress_base::mem::prefetch::LINE_BYTES;
 use leafpress_base::mem::tagged_ptr;
 use leafpress_base::mem::tagged_ptr::{HINT_BITS, Hint};
 
-/// Bits of a place, which is a part of a bucket: so many that a bound between numbered keys has a place of its own.
+/// Binary logarithm of the places per bucket: enough that each bound between numbered keys has a place of its own.
 pub(crate) const PLACE_BITS: u32 = 12;
-/// Bytes of a cache line, as a power of two.
+/// Binary logarithm of the bytes of a cache line.
 pub(crate) const LINE_BITS: u32 = LINE_BYTES.trailing_zeros();
 
-/// The word. All but the address and the hint stay as they are.
+/// The word. Everything but the address and the hint is immutable.
 #[derive(Clone, Copy)]
 pub(crate) struct BucketWord(pub u64);
 
@@ -25,21 +25,21 @@ impl BucketWord {
     const HINT_BIT: u32 = Self::BEFORE_BIT - HINT_BITS;
     const BEFORE_BIT: u32 = 48;
     const MAX_BEFORE: u64 = (1 << 14) - 1;
-    /// At the place before the one where the range begins there are keys that are not in the range.
+    /// Flag: at the place before the start of the range there are keys outside the range.
     pub(crate) const BLURRED: u64 = 1 << 62;
-    /// The last bucket's leaf covers what is before the range.
+    /// Flag: the last bucket's leaf covers what is before the range.
     pub(crate) const FOLLOWS: u64 = 1 << 63;
-    /// In place of an address: none.
+    /// Address field of a bucket without a leaf.
     const NO_LEAF: u64 = 1 << (Self::HINT_BIT - 1);
     const ADDRESS: u64 = (1 << Self::HINT_BIT) - 1;
-    /// Bits of a word that are not of the address.
+    /// Bits of a word that do not belong to the address.
     const OTHER_BITS: u32 = u64::BITS - Self::HINT_BIT;
 
     pub(crate) fn without_leaf(before: u64, flags: u64) -> Self {
         Self(before.min(Self::MAX_BEFORE) << Self::BEFORE_BIT | flags | Self::NO_LEAF)
     }
 
-    /// With another leaf, if it is near enough to the origin, else with none.
+    /// Returns the word with another leaf, or with none if the leaf is too far from the origin.
     pub(crate) fn with_leaf(self, leaf: *mut u8, origin: usize) -> Self {
         let range = self.0 & !((1 << Self::BEFORE_BIT) - 1);
         let (leaf, hint) = tagged_ptr::split(leaf);
@@ -65,13 +65,13 @@ impl BucketWord {
         (self.0 >> Self::HINT_BIT) as Hint & ((1 << HINT_BITS) - 1)
     }
 
-    /// The place where the range of the leaf begins, at the latest, for the entry of `bucket`.
+    /// Returns the place where the range of the leaf begins, at the latest, for the entry of `bucket`.
     #[inline(always)]
     pub(crate) fn start(self, bucket: usize) -> u64 {
         ((bucket as u64) << PLACE_BITS) - (self.0 >> Self::BEFORE_BIT & Self::MAX_BEFORE)
     }
 
-    /// Whether the last bucket's leaf covers this place before the range.
+    /// Returns whether the last bucket's leaf covers this place before the range.
     #[inline(always)]
     pub(crate) fn follows(self, place: u64, start: u64) -> bool {
         self.0 & Self::FOLLOWS != 0 && place + u64::from(self.0 & Self::BLURRED != 0) < start

@@ -1,4 +1,4 @@
-//! What an interpolation index is made from: the bounds between leaves, as places.
+//! The plan of an interpolation index: the bounds between leaves, as places.
 
 use crate::tree::index::interpolation::entry::{BucketWord, PLACE_BITS};
 use crate::tree::node::key_order::{common_prefix, head};
@@ -6,23 +6,25 @@ use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, collected, copied, room_for};
 use leafpress_base::sync::AtomicPtr;
 
-/// Most buckets: a table of 16 MiB, and the prefetch summary of 6, for a shard of a hundred million records.
+/// Maximum number of buckets: a table of 16 MiB, and a prefetch summary of 6 MiB, for a shard of a hundred million
+/// records.
 const MAX_BUCKETS: usize = 2 << 20;
-/// Buckets for four leaves. Leaves are of different widths: those that cover no bucket's start and are not the next behind it are found
-/// by the descent. With so many buckets they are 3% of the keys where widths differ by a third, and far fewer where they do not.
+/// Buckets per four leaves. Leaves have different widths: those that cover no bucket's start and are not the next after
+/// one are found by descending from the root. With this many buckets these are 3% of the keys where widths vary by a
+/// third, and far fewer where they do not.
 const BUCKETS_FOR_4_LEAVES: usize = 5;
-/// A place from a position that is multiplied by the scale.
+/// Shift that yields a place from a position multiplied by the scale.
 pub(super) const PLACE_SHIFT: u32 = u32::BITS - PLACE_BITS;
-/// Entries behind the last bucket's, in which a search for the end of a leaf's range ends.
+/// Entries after the last bucket, in which a search for the end of a leaf's range ends.
 pub(super) const ENTRIES_BEHIND: usize = 3;
-/// Most of the memory that a table takes, the prefetch summary apart: one part in so many of what the leaves take.
+/// Bytes of leaves per byte of a table, without the prefetch summary: a limit of the table's memory.
 const LEAF_BYTES_A_TABLE_BYTE: usize = if cfg!(any(shuttle, miri)) { 1 } else { 128 };
 
-/// Where one leaf's range ends and the next one's begins, as numbers.
+/// The bound between two neighbouring leaves, as a number.
 #[derive(Clone, Copy)]
 pub(crate) struct Bound {
     number: u64,
-    /// Whether every key of this number is behind the bound.
+    /// Whether every key with this number is after the bound.
     exact: bool,
 }
 
@@ -33,7 +35,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// For separators from `first` to `last`.
+    /// Creates an empty collection for separators from `first` to `last`.
     pub(crate) fn new(first: &[u8], last: &[u8]) -> Result<Self, OutOfMemory> {
         Ok(Self {
             prefix: copied(&first[..common_prefix(first, last)])?,
@@ -41,11 +43,11 @@ impl Bounds {
         })
     }
 
-    /// Takes the next separator.
+    /// Adds the next separator.
     pub(crate) fn push(&mut self, separator: &[u8]) -> Result<(), OutOfMemory> {
         let suffix = separator.get(self.prefix.len()..).unwrap_or_default();
-        // A key of the same number is below the separator only if it lacks zeros that the separator ends with, or differs behind what
-        // the number is of.
+        // A key with the same number is below the separator only if it lacks zeros that the separator ends with, or
+        // differs after the bytes that form the number.
         let exact = suffix.len() <= size_of::<u64>() && suffix.last() != Some(&0);
         self.bounds.try_push(Bound {
             number: head(suffix),
@@ -54,14 +56,14 @@ impl Bounds {
     }
 }
 
-/// Between which places a bound is: keys at places below `below` are before it, those from `from` on behind it.
+/// A bound in places: keys at places below `below` are before it, those from `from` on after it.
 #[derive(Clone, Copy)]
 struct Edge {
     below: u64,
     from: u64,
 }
 
-/// What a table is made from.
+/// The plan of a table.
 pub(crate) struct Plan {
     pub(crate) base: u64,
     pub(crate) shift: u32,
@@ -73,17 +75,18 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Nothing where numbers tell too few leaves apart, memory allows too few buckets, or there is none.
+    /// Returns `None` where numbers distinguish too few leaves, memory allows too few buckets, or there is none.
     pub(crate) fn new(bounds: &[Bound], leaf_bytes: usize) -> Option<Self> {
         let (first, last) = (bounds.first()?, bounds.last()?);
         let leaves = bounds.len() - 1;
         let allowed = leaf_bytes / LEAF_BYTES_A_TABLE_BYTE / size_of::<AtomicPtr<u8>>();
         let buckets = (leaves * BUCKETS_FOR_4_LEAVES / 4).min(allowed).min(MAX_BUCKETS);
-        // Every key in the span is behind the first bound.
+        // Every key in the span is after the first bound.
         let base = first.number.checked_add(u64::from(!first.exact))?;
         let span = last.number.checked_sub(base)?;
         let behind_base = |bound: &Bound| bound.number.saturating_sub(base);
-        // Bits that no bound has are left out, so that the bounds between numbered keys are at positions next to each other.
+        // Low bits that are zero in all bounds are dropped, so that the bounds between numbered keys are at adjacent
+        // positions.
         let spare = bounds
             .iter()
             .fold(0, |bits, bound| bits | behind_base(bound))
@@ -106,7 +109,8 @@ impl Plan {
             let number = behind_base(bound);
             let position = number >> shift;
             let place = plan.place(position);
-            // Neither are keys of the same position before the bound, nor those of the position before at the same place.
+            // The bound falls exactly on a place if every key with its position is after it, and the position before is
+            // at an earlier place.
             let exact =
                 bound.exact && position << shift == number && (position == 0 || plan.place(position - 1) < place);
             plan.edges.push(Edge {
@@ -123,7 +127,7 @@ impl Plan {
         (position * self.scale) >> PLACE_SHIFT
     }
 
-    /// For each bucket the leaf that covers its start, or all but the first place there.
+    /// Returns for each bucket the leaf that covers its start, or all of its first places but one.
     pub(crate) fn leaves(&self) -> Result<Vec<u32>, OutOfMemory> {
         let mut leaf = 0;
         let buckets = 0..self.buckets as u64;
@@ -136,14 +140,14 @@ impl Plan {
         collected(leaves)
     }
 
-    /// The entries, of which each of the first has the one of `leaves`.
+    /// Returns the entries, the first ones with the leaves of `leaves`.
     pub(crate) fn entries(&self, leaves: &[u32]) -> impl Iterator<Item = BucketWord> {
         (0..self.buckets + ENTRIES_BEHIND).map(|bucket| {
             let start = (bucket as u64) << PLACE_BITS;
             let before = bucket.checked_sub(1).and_then(|before| leaves.get(before)).copied();
             let from = match leaves.get(bucket) {
                 Some(&leaf) => self.edges[leaf as usize].from,
-                // Behind the span.
+                // After the span.
                 None => start,
             };
             let flags = before.map_or(0, |before| {

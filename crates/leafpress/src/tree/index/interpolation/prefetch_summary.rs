@@ -1,14 +1,17 @@
-//! What an interpolation index that has left the caches says, about, in less than half the room.
+//! The prefetch summary: an approximation of an interpolation index that exceeds the caches, in less than half the
+//! memory.
 //!
-//! The line of a bucket of a large table comes from memory, and a read waits for it before it knows which lines of which leaf it will wait for. the prefetch summary
-//! is small enough to stay nearer: for each bucket about where its leaf is and where the leaf's range begins. The lines that this leads to are asked for beside the
-//! bucket's. It is right for leaves that lie together in the order of keys, as in a tree that was defragmented; where it is wrong, or has nothing, that costs time
-//! and nothing else, since nobody follows it.
+//! The bucket of a large table comes from memory, and a read has to wait for it before it knows which leaf to fetch.
+//! The prefetch summary is small enough to stay in the caches: it holds for each bucket the approximate address of its
+//! leaf and the approximate beginning of the leaf's range. The lines predicted by it are prefetched together with the
+//! bucket's. It is accurate for leaves that are contiguous in key order, as in a defragmented tree; where it is wrong
+//! or empty, that costs time and nothing else, since it is only used for prefetching.
 //!
 //! ```text
 //! a group of 20 buckets, a cache line:
 //! 32 bits   where the leaves of the group are, in units from the table's origin
-//! 24 bits   for each bucket: 12 bits how much further its leaf is, 12 bits how far before the bucket's start the range begins, in 1024ths of a bucket
+//! 24 bits   for each bucket: 12 bits distance of its leaf from there, 12 bits distance of the range's start before
+//!           the bucket's start, in 1024ths of a bucket
 //! ```
 
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU16, Ordering};
@@ -19,43 +22,45 @@ use leafpress_base::mem::prefetch::LINE_BYTES;
 pub(crate) const BUCKETS: usize = 20;
 
 const BEFORE_BITS: u32 = 12;
-/// Bits of a place that are left out of where a range begins.
+/// Low bits of a place that are dropped from the start of a range.
 const LEFT_OUT_BITS: u32 = PLACE_BITS - 10;
 const MAX_BEFORE: u64 = (1 << BEFORE_BITS) - 1;
-/// Bits of how much further a leaf is that are with where its range begins; the others are apart.
+/// Low bits of a leaf's distance that are stored together with the start of its range; the high bits are stored
+/// separately.
 const LOW_BITS: u32 = u16::BITS - BEFORE_BITS;
 const FURTHER_BITS: u32 = LOW_BITS + u8::BITS;
 const MAX_FURTHER: u64 = NOWHERE as u64 - 1;
-/// In place of how much further: unknown.
+/// Distance of a leaf that is unknown.
 const NOWHERE: u32 = (1 << FURTHER_BITS) - 1;
-/// In place of where a group is.
+/// Position of a group that is unknown.
 const UNSET: i32 = i32::MIN;
 
-/// The power of two that a unit's bytes are: the least, from a line, with which the leaves of a group mostly fit, of which a bucket's take so many bytes.
+/// Returns the binary logarithm of a unit's bytes: the least, at least a cache line, with which the leaves of a group
+/// fit in most cases, given the leaf bytes per bucket.
 pub(crate) fn unit_bits(bytes_a_bucket: usize) -> u32 {
-    // With room for leaves that are larger than others.
+    // A quarter is added for leaves that are larger than others.
     let units = (bytes_a_bucket * BUCKETS) as u64 * 5 / 4 / (MAX_FURTHER + 1);
     (u64::BITS - units.leading_zeros()).max(LINE_BITS)
 }
 
-/// The the prefetch summary of so many neighbouring buckets.
+/// The prefetch summary of `BUCKETS` neighbouring buckets.
 #[repr(C, align(64))]
 pub(crate) struct Group {
     at: AtomicI32,
-    /// Before the bucket's start, and the low bits of how much further. With the high bits it is stored in two steps: whoever looks between them
-    /// asks for lines in vain.
+    /// Distance before the bucket's start, and the low bits of the leaf's distance. High and low bits are stored
+    /// separately: a reader in between prefetches wrong lines.
     buckets: [AtomicU16; BUCKETS],
     high: [AtomicU8; BUCKETS],
 }
 
 const _: () = assert!(size_of::<Group>() == LINE_BYTES);
 
-/// What is known of a bucket's leaf.
+/// The summary of a bucket's leaf.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// About its address, in units from the origin.
+    /// Approximate address, in units from the origin.
     pub unit: i32,
-    /// The place where its range begins, about.
+    /// Approximate place where its range begins.
     pub start: u64,
 }
 
@@ -68,7 +73,7 @@ impl Group {
         }
     }
 
-    /// Of the bucket `bucket`, which is the group's `index`th.
+    /// Returns the summary of bucket `bucket`, which is the group's `index`th.
     #[inline(always)]
     pub(crate) fn seen(&self, index: usize, bucket: usize) -> Option<Seen> {
         let word = u32::from(self.buckets[index].load(Ordering::Relaxed));
@@ -81,7 +86,8 @@ impl Group {
         })
     }
 
-    /// Says of the bucket's leaf that it is at this unit, if it is anywhere, and its range begins so many places before the bucket's start.
+    /// Stores the unit of the bucket's leaf, if there is one, and that its range begins `before` places before the
+    /// bucket's start.
     pub(crate) fn store(&self, index: usize, unit: Option<i32>, before: u64) {
         let further = unit.and_then(|unit| {
             let at = match self
@@ -95,7 +101,8 @@ impl Group {
                 .ok()
                 .filter(|&further| further <= MAX_FURTHER)
         });
-        // Rounded such that the least number at the place stays the same, where numbers are further apart: leaves begin with a run of neighbours.
+        // Rounded such that the least number at the place stays the same, where numbers are further apart: leaves begin
+        // with a run of neighbours.
         let before = before.div_ceil(1 << LEFT_OUT_BITS).min(MAX_BEFORE) as u16;
         let further = further.map_or(NOWHERE, |further| further as u32);
         self.high[index].store((further >> LOW_BITS) as u8, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The table against the bounds that it was made from.
+//! Tests of the table against the bounds that it was built from.
 
 use crate::tree::index::interpolation::entry::BucketWord;
 use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
@@ -11,7 +11,7 @@ use leafpress_base::mem::tagged_ptr;
 use leafpress_base::mem::tagged_ptr::Hint;
 use leafpress_base::reclaim::node_heap::{Flush, NodeHeap};
 
-/// Keys of all kinds: few numbers, so that many keys share one, and lengths around that of a number.
+/// Returns a key of any kind: few numbers, so that many keys share one, and lengths around that of a number.
 fn key(rng: &mut fastrand::Rng, prefix: &[u8], wide: bool) -> Vec<u8> {
     let number = if wide { rng.u64(..) } else { rng.u64(..4000) * 25 };
     let len = *rng.choice(&[6, 7, 8, 8, 8, 9, 10]).unwrap();
@@ -21,12 +21,12 @@ fn key(rng: &mut fastrand::Rng, prefix: &[u8], wide: bool) -> Vec<u8> {
     key
 }
 
-/// An address that no node has.
+/// Returns an address that no node has.
 fn address(leaf: usize) -> *mut u8 {
     std::ptr::without_provenance_mut((leaf + 1) * 64)
 }
 
-/// Leaves that take so many bytes.
+/// Returns leaves that take `bytes` bytes.
 fn taking(bytes: usize) -> Leaves {
     Leaves {
         bytes,
@@ -75,7 +75,8 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
         }
         let guard = memory.enter().unwrap();
         for _ in 0..2000 {
-            // Anywhere, at the bounds, and just below them: without the last byte, which numbers need not tell.
+            // Keys anywhere, at the bounds, and just below them: without the last byte, which numbers need not
+            // distinguish.
             let bound = rng.choice(&bounds).unwrap();
             let key = match rng.u8(..3) {
                 0 => key(&mut rng, prefix, wide),
@@ -102,14 +103,14 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
                 "{key:?} in {bounds:?}"
             );
         }
-        // SAFETY: nobody else has seen the table.
+        // SAFETY: the table was not published.
         unsafe { NodeHeap::free(table.node()) };
     }
     assert!(found > 100_000, "{found} of 600,000 keys were found");
 }
 
-/// Numbered keys of one of eight shards, in leaves between half full and full, and the bounds between those, as the tree separates them: by
-/// the shortest prefix that does.
+/// Returns numbered keys of one of eight shards, in leaves between half full and full, and the bounds between those, as
+/// the tree separates them: by the shortest prefix that does.
 fn numbered(rng: &mut fastrand::Rng, partitioner: ShardPartitioner) -> (Vec<Vec<u64>>, Bounds) {
     let numbers = 1_000_000..1_400_000u64;
     let own: Vec<_> = numbers.filter(|n| partitioner.shard(&n.to_be_bytes()) == 3).collect();
@@ -166,11 +167,12 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
     }
     assert!(found * 100 >= all * 98, "{found} of {all}");
     assert!(near * 100 >= found * 98, "{near} of {found}");
-    // SAFETY: nobody else has seen the table.
+    // SAFETY: the table was not published.
     unsafe { NodeHeap::free(table.node()) };
 }
 
-/// What the prefetch summary says of a key: the line that its leaf begins in, and where in the leaf it is.
+/// Returns the prediction of the prefetch summary for a key: the line in which its leaf begins, and its position in the
+/// leaf.
 #[cfg(target_arch = "x86_64")]
 fn prefetched(table: &InterpolationIndex, key: u64, partitioner: ShardPartitioner) -> Option<Step<'_>> {
     let key = key.to_be_bytes();
@@ -179,15 +181,15 @@ fn prefetched(table: &InterpolationIndex, key: u64, partitioner: ShardPartitione
     table.predict_step(place, number, key.len() - table.prefix().len(), partitioner)
 }
 
-// Elsewhere pointers have no room for hints, and nothing is told by the summary.
+// Elsewhere pointers have no room for hints, and the summary predicts nothing.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_taken_for_them() {
+fn leaves_of_a_defragmented_tree_are_predicted_and_replaced_ones_are_not() {
     let memory = NodeHeap::new(Flush::InBatches);
     let mut rng = fastrand::Rng::with_seed(3);
     let partitioner = ShardPartitioner::new(8);
     let (leaves, of_bounds) = numbered(&mut rng, partitioner);
-    // One behind the other, 40 bytes a key, as blocks of the heap are.
+    // Contiguous leaves with 40 bytes per key, as blocks of the heap.
     let mut end = 1 << 30;
     let places: Vec<usize> = leaves
         .iter()
@@ -198,7 +200,7 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
         })
         .collect();
     let bytes = end - (1 << 30);
-    // Data from the 320th byte on, as leaves of single records say.
+    // The data begins at byte 320, as in the hints of leaves of single records.
     let hint = |lines: usize| (320 / 16) << 10 | 1 << 9 | lines as Hint;
     let known = Leaves {
         near: std::ptr::without_provenance(places[leaves.len() / 2]),
@@ -217,13 +219,13 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
     }
     let guard = memory.enter().unwrap();
     let (mut right, mut same, mut found, mut all) = (0, 0, 0, 0);
-    // The first leaf and the last are in no table, and behind the last but one nothing tells where it ends.
+    // The first leaf and the last are in no table, and the end of the last but one is unknown.
     for (leaf, place) in leaves.iter().zip(&places).take(leaves.len() - 3).skip(1) {
         for &key in leaf {
             all += 1;
             let seen = prefetched(&table, key, partitioner);
             right += usize::from(seen.is_some_and(|step| step.address().addr() == *place));
-            // What was told by the summary rightly need not be asked for again.
+            // A correct prediction need not be prefetched again.
             if let Some(step) = table.find::<false>(&key.to_be_bytes(), partitioner, &guard) {
                 found += 1;
                 same += usize::from(seen == Some(step));
@@ -233,7 +235,7 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
     assert!(right * 100 >= all * 90, "{right} of {all}");
     assert!(same * 100 >= found * 90, "{same} of {found}");
 
-    // A leaf that is now elsewhere: not told by the summary, and its neighbours as before.
+    // A leaf that has moved: the summary does not predict it, and its neighbours are unaffected.
     let moved = leaves.len() / 2;
     let middle = leaves[moved][leaves[moved].len() / 2];
     let buckets = table.buckets_of(std::ptr::without_provenance_mut(places[moved]), &middle.to_be_bytes());
@@ -249,20 +251,20 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
             );
         }
     }
-    // SAFETY: nobody else has seen the table.
+    // SAFETY: the table was not published.
     unsafe { NodeHeap::free(table.node()) };
 }
 
 #[test]
-fn a_leaf_foreseen_shorter_than_the_directory_of_another_is_asked_for() {
-    // 20 lines, of which data is the last three; and half as many.
+fn a_leaf_predicted_shorter_than_the_directory_of_another_is_prefetched() {
+    // 20 lines, of which the last three are data; and half of that.
     let like = (17 * 64 / 16) << 10 | 1 << 9 | 20;
     let hint = Leaf::hint_of_length(like, 10);
-    // SAFETY: nobody asks for the leaf.
+    // SAFETY: the leaf is never dereferenced.
     let step = unsafe { Step::to_leaf(address(0), hint, Some(Fraction::of(1.0, 2.0)), 0) };
     assert_eq!(step.hint, like - 10);
     Leaf::prefetch_step(&step);
-    // What cannot be true is not taken for it.
+    // Impossible lengths are ignored.
     for lines in [0, 9, 41, usize::MAX] {
         assert_eq!(Leaf::hint_of_length(like, lines), like, "{lines}");
     }
@@ -283,7 +285,7 @@ fn a_leaf_keeps_its_address_and_hint_in_an_entry_unless_it_is_too_far_away() {
         (most, false),
         (-most, false),
         (1 << 38, false),
-        // No leaf is anywhere else in a line.
+        // All leaves have the same offset in a line.
         (16, false),
     ] {
         let at = origin.wrapping_add_signed(distance);

@@ -1,4 +1,4 @@
-//! The way from the root down to the leaf whose range holds a key.
+//! The descent from the root to the leaf whose range holds a key.
 
 use leafpress_base::reclaim::guard::Guard;
 
@@ -9,18 +9,18 @@ use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::step::Step;
 use leafpress_base::reclaim::load;
 
-/// Where a search has got to.
+/// The state of a search.
 #[derive(Clone, Copy)]
 pub(crate) struct Descent<'g> {
     pub step: Step<'g>,
 }
 
 impl<'g> Descent<'g> {
-    /// A way that leads nowhere.
+    /// A finished search.
     pub(crate) const END: Self = Self { step: Step::NOWHERE };
 
-    /// Goes one step towards `key` and asks for the lines that the next one, or a read of the leaf, needs. False if at the leaf before.
-    /// The guard is the one that the way was begun under.
+    /// Goes one step towards `key`, and prefetches the lines that the next step, or a read of the leaf, needs. Returns
+    /// false if it was at the leaf already. The guard is the one under which the descent began.
     #[inline(always)]
     pub(crate) fn advance(&mut self, key: &[u8], partitioner: ShardPartitioner, guard: &'g Guard<'_>) -> bool {
         if !self.step.is_inner() {
@@ -37,14 +37,14 @@ impl<'g> Descent<'g> {
 }
 
 impl Shard {
-    /// The leaf whose range holds `key`, and its parent.
+    /// Returns the leaf whose range holds `key`, and its parent.
     #[inline]
     pub(crate) fn descend<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Leaf<'g>, Option<Inner<'g>>) {
         let (step, parent) = self.path_to_leaf(key, guard);
         (step.leaf(), parent)
     }
 
-    /// The step to the leaf whose range holds `key`, with what a read of it will need on its way from memory.
+    /// Returns the step to the leaf whose range holds `key`, and prefetches what a read of it needs.
     #[inline(always)]
     pub(crate) fn descend_to_read<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Step<'g> {
         if let Some(step) = self.interpolate_with_summary(key, guard) {
@@ -55,7 +55,7 @@ impl Shard {
         step
     }
 
-    /// The step to the leaf whose range holds `key`, and the leaf's parent if the way led past it.
+    /// Returns the step to the leaf whose range holds `key`, and the leaf's parent if the search passed it.
     #[inline]
     pub(crate) fn descend_to_write<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Step<'g>, Option<Inner<'g>>) {
         match self.interpolate(key, guard) {
@@ -64,7 +64,7 @@ impl Shard {
         }
     }
 
-    /// The step to the leaf whose range holds `key`, and the leaf's parent.
+    /// Returns the step to the leaf whose range holds `key`, and the leaf's parent.
     #[inline]
     fn path_to_leaf<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Step<'g>, Option<Inner<'g>>) {
         let Descent { mut step } = self.descent(guard);
@@ -81,7 +81,8 @@ impl Shard {
         }
     }
 
-    /// A descent for a read: at the leaf, if the interpolation index leads there, with what the read will need on its way from memory, else at the root.
+    /// Begins a descent for a read: at the leaf, with its lines prefetched, if the interpolation index has it, else at
+    /// the root.
     #[inline(always)]
     pub(crate) fn descent_to_read<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Descent<'g> {
         match self.interpolate(key, guard) {
@@ -93,11 +94,11 @@ impl Shard {
         }
     }
 
-    /// A descent, still at the root.
+    /// Begins a descent at the root.
     #[inline(always)]
     fn descent<'g>(&self, guard: &'g Guard<'_>) -> Descent<'g> {
         let (root, is_leaf) = untag(load(&self.root, guard));
-        // SAFETY: the guard protects the root, whose tag says what it is.
+        // SAFETY: the guard protects the root, whose tag distinguishes leaves from inner nodes.
         let step = unsafe {
             if is_leaf {
                 Step::to_leaf(root, 0, None, 0)

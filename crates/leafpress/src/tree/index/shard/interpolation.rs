@@ -1,4 +1,4 @@
-//! A shard's interpolation index: kept true, and made anew.
+//! Maintenance of a shard's interpolation index.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -16,30 +16,31 @@ use leafpress_base::mem::room::{TryGrow, collected, copied};
 use leafpress_base::reclaim::load;
 use leafpress_base::sync::MutexGuard;
 
-/// Inner nodes above leaves that make a table worth its while: a single one stays in the nearest caches. Under tools that try orders of
-/// steps trees are small.
+/// Minimum number of inner nodes above leaves for a table: a single one stays in the nearest caches. Trees are small
+/// under model checkers.
 const MIN_PARENTS: usize = if cfg!(any(shuttle, miri)) { 1 } else { 2 };
 
 impl Shard {
     #[inline(always)]
     fn interpolation(&self, guard: &Guard<'_>) -> Option<InterpolationIndex> {
-        // SAFETY: the guard protects the table.
+        // SAFETY: the guard protects the table, which was loaded from the shard.
         unsafe { InterpolationIndex::from_ptr(load(&self.interpolation, guard)) }
     }
 
-    /// The step to the leaf whose range holds `key`, if the table has it.
+    /// Returns the step to the leaf whose range holds `key`, if the table has it.
     #[inline(always)]
     pub(crate) fn interpolate<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Option<Step<'g>> {
         self.interpolation(guard)?.find::<false>(key, self.partitioner, guard)
     }
 
-    /// The same for a read that goes on at once: what it will need of the leaf is asked for, before the table's line is there if that can be.
+    /// Like [`Shard::interpolate`], for a read that follows at once: prefetches what it needs of the leaf, if possible
+    /// before the table's line arrives.
     #[inline(always)]
     pub(crate) fn interpolate_with_summary<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Option<Step<'g>> {
         self.interpolation(guard)?.find::<true>(key, self.partitioner, guard)
     }
 
-    /// Asks for the line that [`Shard::interpolate`] will read.
+    /// Prefetches the line that [`Shard::interpolate`] will read.
     #[inline(always)]
     pub(crate) fn prefetch_interpolation(&self, key: &[u8], guard: &Guard<'_>) {
         if let Some(table) = self.interpolation(guard) {
@@ -47,10 +48,10 @@ impl Shard {
         }
     }
 
-    /// Has `store` put the new leaf in its parent, and the table lead to the new one. The caller holds the parent's lock, and `key` is of the
-    /// leaf's range.
+    /// Calls `store` to put the new leaf into its parent, and makes the table lead to the new leaf. The caller holds
+    /// the parent's lock, and `key` is in the leaf's range.
     pub(crate) fn exchange(&self, leaf: Leaf<'_>, key: &[u8], guard: &Guard<'_>, store: impl FnOnce() -> *mut u8) {
-        // Under the lock: a table that comes later will take the child from the parent.
+        // Checked under the lock: a table built later takes the child from the parent.
         let Some(table) = self.interpolation(guard) else {
             store();
             return;
@@ -60,7 +61,8 @@ impl Shard {
         table.store(buckets, store());
     }
 
-    /// The table no longer leads to the leaves whose ranges the change will change. The caller holds the lock of the path's last node.
+    /// Clears the buckets of the leaves whose ranges the change affects. The caller holds the lock of the path's last
+    /// node.
     pub(crate) fn forget_replaced(
         &self,
         path: &[(Inner<'_>, usize)],
@@ -72,7 +74,7 @@ impl Shard {
         };
         let mut gone = change.from..change.to;
         if change.children.is_empty() && !gone.is_empty() {
-            // The neighbour that the range falls to.
+            // The neighbour that takes over the range.
             if gone.start > 0 {
                 gone.start -= 1;
             } else {
@@ -82,7 +84,8 @@ impl Shard {
         self.forget_children(parent, above, gone, guard)
     }
 
-    /// The table no longer leads to these children of a node above leaves, to which `above` is the path. The caller holds the node's lock.
+    /// Clears the buckets of these children of a node above leaves, to which `above` is the path. The caller holds the
+    /// node's lock.
     pub(crate) fn forget_children(
         &self,
         parent: Inner<'_>,
@@ -94,7 +97,7 @@ impl Shard {
             return Ok(());
         };
         for index in children {
-            // Where the leaf's range starts. A shard's first leaf is in no table.
+            // The start of the leaf's range. A shard's first leaf is in no table.
             let below = match index.checked_sub(1) {
                 Some(below) => Some((parent, below)),
                 None => above
@@ -111,13 +114,13 @@ impl Shard {
         Ok(())
     }
 
-    /// Whether every leaf in the table is as it should be.
+    /// Returns whether `is_right` holds for every leaf in the table.
     pub(crate) fn interpolation_leads_to(&self, guard: &Guard<'_>, is_right: impl Fn(*mut u8) -> bool) -> bool {
         self.interpolation(guard)
             .is_none_or(|table| table.leaves().all(is_right))
     }
 
-    /// Puts another table, or none, in the place of the one there is.
+    /// Replaces the table by another, or by none.
     pub(crate) fn put_interpolation(
         &self,
         table: Option<InterpolationIndex>,
@@ -134,7 +137,7 @@ impl Shard {
         }
     }
 
-    /// Makes the table anew, where there are inner nodes enough. The shard is one of `shards`.
+    /// Rebuilds the table, where there are enough inner nodes. The shard is one of `shards`.
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`]; the old table stays.
@@ -146,13 +149,13 @@ impl Shard {
     ) -> Result<(), TreeError> {
         let structure = self.lock_structure();
         let mut parents = Vec::new();
-        // The structure lock keeps inner nodes in place.
+        // The structure lock prevents changes of inner nodes.
         if let Node::Inner(root) = self.root(guard) {
             collect_parents(root, None, guard, &mut parents)?;
         }
         let made = match parents.as_slice() {
             few if few.len() < MIN_PARENTS => None,
-            // SAFETY: the tree keeps its memory until its last node is gone.
+            // SAFETY: the tree's memory outlives its nodes.
             parents => unsafe { InterpolationIndex::new(&bounds(parents)?, sample(parents, guard)?, shards, memory)? },
         };
         self.put_interpolation(made.as_ref().map(|(table, _)| *table), guard, &structure);
@@ -169,7 +172,7 @@ struct Parent<'g> {
     before: Option<Vec<u8>>,
 }
 
-/// All inner nodes above leaves, in order. The caller holds the structure lock.
+/// Returns all inner nodes above leaves, in order. The caller holds the structure lock.
 fn collect_parents<'g>(
     inner: Inner<'g>,
     mut before: Option<Vec<u8>>,
@@ -190,7 +193,7 @@ fn collect_parents<'g>(
     Ok(())
 }
 
-/// The separators between the parents' children.
+/// Returns the separators between the parents' children.
 fn bounds(parents: &[Parent<'_>]) -> Result<Bounds, OutOfMemory> {
     let separators = || {
         parents.iter().flat_map(|parent| {
@@ -214,7 +217,8 @@ fn bounds(parents: &[Parent<'_>]) -> Result<Bounds, OutOfMemory> {
     Ok(bounds)
 }
 
-/// What a table is told of the parents' children: reading every leaf's header would keep the structure lock for a cache miss each.
+/// Samples the parents' children for a table: reading every leaf's header would hold the structure lock for a cache
+/// miss each.
 fn sample(parents: &[Parent<'_>], guard: &Guard<'_>) -> Result<Leaves, OutOfMemory> {
     const ONE_IN: usize = 16;
     let children = parents.iter().flat_map(|parent| parent.inner.load_children(guard));
@@ -233,8 +237,8 @@ fn sample(parents: &[Parent<'_>], guard: &Guard<'_>) -> Result<Leaves, OutOfMemo
     })
 }
 
-/// Gives each bucket its leaf, of which the first is the second child of all. The table is the shard's already: a leaf that is replaced
-/// from now on, under its parent's lock, is replaced in it.
+/// Stores each bucket's leaf; the first one is the second child of all. The table is published already: a leaf that is
+/// replaced from now on, under its parent's lock, is replaced in it.
 fn fill(table: InterpolationIndex, leaves: &[u32], parents: &[Parent<'_>]) {
     let (mut bucket, mut first) = (0, 0);
     for Parent { inner, .. } in parents {

@@ -1,4 +1,4 @@
-//! Moving inner nodes, for a pass that moves all of a tree's nodes together.
+//! Relocation of inner nodes, for defragmentation.
 
 use leafpress_base::reclaim::guard::Guard;
 
@@ -7,11 +7,11 @@ use crate::tree::index::shard::{Shard, Splice};
 use leafpress_base::reclaim::node_heap::{NodeHeap, OwnPart};
 
 impl Shard {
-    /// Puts copies that are from `part`, which the calling thread allocates from, in the place of the inner nodes above `key` that
-    /// are not. Returns the first key behind the range of the lowest of them, nothing at the shard's end.
+    /// Replaces the inner nodes above `key` that are not in `part`, which the calling thread allocates from, by copies
+    /// in it. Returns the first key after the range of the lowest of them, `None` at the shard's end.
     ///
     /// # Errors
-    /// [`TreeError::OutOfMemory`]; nodes moved so far stay so.
+    /// [`TreeError::OutOfMemory`]; nodes moved so far stay moved.
     pub(crate) fn move_inner(
         &self,
         key: &[u8],
@@ -29,11 +29,11 @@ impl Shard {
                 return Ok(end.map(|(inner, index)| inner.separator(*index)).transpose()?);
             };
             level += 1;
-            // SAFETY: the structure lock keeps inner nodes in place.
+            // SAFETY: the structure lock keeps inner nodes from being replaced and freed.
             if unsafe { part.has(path[at].0.node()) } {
                 continue;
             }
-            // A change that changes nothing: the node is made anew, and maybe joined to a neighbour.
+            // An empty change: the node is rebuilt, and possibly merged with a neighbour.
             let unchanged = Splice {
                 from: 0,
                 to: 0,

@@ -1,4 +1,4 @@
-//! Every invariant of a shard's inner nodes, checked.
+//! Validation of a shard's inner nodes.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use crate::tree::node::inner::{Inner, MAX_CHILDREN, Node};
 use crate::tree::node::leaf::Leaf;
 
 impl Shard {
-    /// Checks separators, levels and sizes, and gives `visit` each leaf with its range, in order.
+    /// Checks separators, levels and sizes, and calls `visit` with each leaf and its range, in order.
     pub(crate) fn validate(
         &self,
         guard: &Guard<'_>,

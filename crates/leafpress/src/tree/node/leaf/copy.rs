@@ -1,4 +1,4 @@
-//! A leaf's frames, copied to another leaf.
+//! Copying a leaf's frames to another leaf.
 
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,8 @@ use leafpress_base::reclaim::node_heap::NodeHeap;
 use leafpress_base::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
 
 impl<'g> Leaf<'g> {
-    /// A leaf with the same frames and large values, of which a reader sees so much, without a landing buffer, unlocked.
+    /// Returns a leaf with the same frames and large values and the given visible records, without a landing buffer,
+    /// unlocked.
     ///
     /// # Safety
     /// `memory` outlives the copy, and only one of the two owns the large values from now on.
@@ -23,7 +24,8 @@ impl<'g> Leaf<'g> {
     ) -> Result<NewLeaf, TreeError> {
         let header = self.header();
         let marks = self.marks();
-        // SAFETY: the caller keeps `memory` alive. Between its header and its marks a leaf never changes, and as much room was asked for.
+        // SAFETY: the caller guarantees that `memory` outlives the copy. Between its header and its marks a leaf never
+        // changes, and the copy has the same size.
         unsafe {
             let node = memory.allocate(header.node.asked(), Kind::Leaf)?;
             let copy = node.cast::<Header>().as_ptr();
@@ -52,16 +54,16 @@ impl<'g> Leaf<'g> {
         }
     }
 
-    /// Puts what `other` returns in the place of the address of each large value in the frames.
+    /// Replaces the address of each large value in the frames by the result of `other`.
     ///
     /// # Safety
-    /// Nobody else has seen the leaf, and `other` returns large values.
+    /// The leaf is not published, and `other` returns large values.
     pub(crate) unsafe fn exchange_larges(
         &self,
         mut other: impl FnMut(NonNull<u8>) -> Result<NonNull<u8>, TreeError>,
     ) -> Result<(), TreeError> {
         for index in 0..usize::from(self.header().shape.large) {
-            // SAFETY: the addresses follow the header, and the caller is the only one at the leaf.
+            // SAFETY: the addresses follow the header, and the leaf is not published, so nothing else accesses it.
             unsafe {
                 let address = self.node().add(HEADER_BYTES).cast::<NonNull<u8>>().add(index);
                 address.write(other(address.read())?);
@@ -70,13 +72,14 @@ impl<'g> Leaf<'g> {
         Ok(())
     }
 
-    /// Puts `block` in the place of a frame's.
+    /// Overwrites a frame's block by `block`.
     ///
     /// # Safety
-    /// Nobody else has seen the leaf, and the frame's block is as long.
+    /// The leaf is not published, and the frame's block has the same length.
     pub(crate) unsafe fn overwrite_block(&self, sections: &Sections, frame: usize, block: &[u8]) {
         let start = self.header().data_at as usize + self.u16_at(sections.offsets, frame);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that the block has this length, and the leaf is not published, so nothing else
+        // accesses it.
         unsafe {
             self.node()
                 .add(start)

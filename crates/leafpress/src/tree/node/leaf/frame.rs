@@ -1,4 +1,4 @@
-//! A leaf's frames, decoded: one value, or every record.
+//! Decoding a leaf's frames: one value, or every record.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use crate::tree::node::leaf::{Leaf, Place};
 use leafpress_base::mem::room::TryGrow;
 
 impl<'g> Leaf<'g> {
-    /// At least the first `needed` raw bytes of `frame`.
+    /// Returns at least the first `needed` raw bytes of `frame`.
     #[inline(always)]
     pub(crate) fn decode<'s>(
         &'s self,
@@ -28,7 +28,7 @@ impl<'g> Leaf<'g> {
         )
     }
 
-    /// At least the first `needed` raw bytes of a block compressed with this leaf's dictionary.
+    /// Returns at least the first `needed` raw bytes of a block compressed with this leaf's dictionary.
     #[inline(always)]
     pub(crate) fn decode_block<'s>(
         &self,
@@ -43,7 +43,7 @@ impl<'g> Leaf<'g> {
         self.decode_compressed(block, raw_len, needed, decoder)
     }
 
-    /// The same of a block that is not its raw bytes.
+    /// Like [`Leaf::decode_block`], for a block that is not stored raw.
     #[inline(never)]
     fn decode_compressed<'s>(
         &self,
@@ -64,12 +64,12 @@ impl<'g> Leaf<'g> {
         let raw = engine.decode(block, self.dictionary(), raw_len, needed, decoder.scratch)?;
         decoder.bytes += raw.len() as u64;
         if raw.len() < needed || raw.len() > raw_len {
-            return Err(corrupt("the engine decoded another length than was asked for"));
+            return Err(corrupt("the engine decoded another length than requested"));
         }
         Ok(raw)
     }
 
-    /// The value at `place`.
+    /// Returns the value at `place`.
     #[inline]
     pub(crate) fn value<'s>(
         &'s self,
@@ -103,9 +103,9 @@ impl<'g> Leaf<'g> {
             .ok_or_else(|| corrupt("a frame's lengths"))
     }
 
-    /// Decodes `frame` and gives `visit` each record's slot, key and value, in slot order. When it succeeds the keys ascend, are of
-    /// a length that keys may have, and are within the frame's range in an ordered leaf; the last frame's range is taken to be
-    /// without end. `visit` may be called for some records before an error.
+    /// Decodes `frame` and calls `visit` with each record's slot, key and value, in slot order. When it succeeds the
+    /// keys ascend, have a valid length, and are within the frame's range in an ordered leaf; the last frame's range is
+    /// treated as unbounded. `visit` may be called for some records before an error.
     pub(crate) fn visit_frame(
         &self,
         sections: &Sections,
@@ -152,8 +152,8 @@ impl<'g> Leaf<'g> {
 
     /// Replaces `key`, which is the frame's previous one, by the next.
     ///
-    /// The engine may have decoded to anything. What is built from a frame's keys relies on their order and their lengths, so
-    /// these are checked, and a key is also held against its fingerprint and its sub-page.
+    /// The engine may have decoded to anything. Structures built from a frame's keys rely on their order and their
+    /// lengths, so these are checked, and a key is also compared with its fingerprint and its sub-page.
     fn next_key(
         &self,
         sections: &Sections,
@@ -212,7 +212,7 @@ fn wrong_keys() -> TreeError {
     corrupt("a frame's keys")
 }
 
-/// Whether `base` and `rest` behind it come after `previous`.
+/// Returns whether the concatenation of `base` and `rest` is above `previous`.
 fn ascends(previous: &[u8], base: &[u8], rest: &[u8]) -> bool {
     let (start, end) = previous.split_at(previous.len().min(base.len()));
     match start.cmp(base) {

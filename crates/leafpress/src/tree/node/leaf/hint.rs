@@ -1,9 +1,10 @@
-//! What is known of a leaf before it is there, and the cache lines of it that a read asks for.
+//! Hints about a leaf before it is loaded, and the prefetching of the lines that a read needs.
 //!
-//! A read of a leaf in memory would wait for it three times: for its header, for where the block is, and for the block. A hint (see `child`) says how long
-//! the leaf is and where its data starts. Where the key is among those of the leaf follows from its bounds by arithmetic, and so does about where the lines are
-//! that the read will need; they are asked for all at once. Each line costs some nanoseconds of those behind it, so that guesses
-//! are as narrow as what they are made from allows, and what the read needs first is asked for first.
+//! A read of a leaf in memory would wait for it three times: for its header, for the position of the block, and for the
+//! block. A hint (see `mem::tagged_ptr`) gives the leaf's length and where its data starts. The key's position among
+//! those of the leaf is interpolated from its bounds, and so are the lines that the read will need; they are prefetched
+//! all at once. Each line delays the following ones by some nanoseconds, so predictions are as narrow as their inputs
+//! allow, and what the read needs first is prefetched first.
 
 use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, READ_AT, SINGLE};
 use crate::tree::node::leaf::Leaf;
@@ -11,29 +12,30 @@ use crate::tree::node::step::Step;
 use leafpress_base::mem::prefetch::{DIRECTORY_LINES, LINE_BYTES, prefetch};
 use leafpress_base::mem::tagged_ptr::{HINT_BITS, Hint, NO_HINT};
 
-/// Bits of a hint that hold the cache lines that the leaf takes.
+/// Bits of a hint that hold the leaf's length in cache lines.
 const LENGTH_BITS: u32 = 9;
 const LENGTH: Hint = (1 << LENGTH_BITS) - 1;
-/// The bit of a hint that says that every frame is one record.
+/// Bit of a hint: every frame is one record.
 const SINGLE_HINT: Hint = 1 << LENGTH_BITS;
-/// The bit of a hint from which on it holds where the data starts.
+/// First bit of the data's start in a hint.
 const DATA_BIT: u32 = LENGTH_BITS + 1;
-/// A unit of where the data starts.
+/// Unit of the data's start.
 const DATA_UNIT_BYTES: usize = 16;
-/// Behind the data, on the average: what reads may run into, and what fills the last line.
+/// Average bytes after the data: the slop, and the padding of the last line.
 const BEHIND_DATA_BYTES: usize = 56;
 
-/// By how many bytes the guess at a block is taken to be off in the middle of a leaf, and half of it at the ends. Blocks differ in length: of a leaf of 120 whose blocks
-/// are from 10 to 60 bytes long, 98 in 100 are so near to where they are thought to be, as far as their keys are numbers without gaps.
+/// Assumed error in bytes of the prediction of a block in the middle of a leaf; at the ends it is half of that. Blocks
+/// differ in length: in a leaf of 120 blocks of 10 to 60 bytes, 98% are within this distance of their predicted
+/// position, if their keys are numbers without gaps.
 const BLOCK_OFF_BYTES: usize = 208;
-/// Lines to both sides of the guessed one that are so near.
+/// Lines to both sides of the predicted one within that distance.
 const BLOCK_OFF_LINES: usize = BLOCK_OFF_BYTES.div_ceil(LINE_BYTES);
 /// The middle of a short block.
 const BLOCK_MIDDLE_BYTES: usize = 16;
 
 impl<'g> Leaf<'g> {
-    /// What a reader wants to know of the leaf before it is there: the lines that it takes and where its data starts.
-    /// Nothing where the order of keys does not tell where they are, or the numbers do not fit.
+    /// Returns the leaf's hint: its length in lines and where its data starts; [`NO_HINT`] where positions do not
+    /// follow from the order of keys, or the numbers do not fit.
     pub(crate) fn hint(&self) -> Hint {
         let header = self.header();
         let (lines, data) = (header.node.lines(), header.data_at as usize / DATA_UNIT_BYTES);
@@ -44,7 +46,8 @@ impl<'g> Leaf<'g> {
         (data << DATA_BIT | lines) as Hint | single
     }
 
-    /// The hint of a leaf of so many lines which is otherwise like that of another hint. The length is that one's if it is too far from it to be true.
+    /// Returns the hint of a leaf of `lines` lines that is otherwise like the leaf of hint `like`. If `lines` is
+    /// implausible, the length of `like` is used.
     #[inline(always)]
     pub(crate) fn hint_of_length(like: Hint, lines: usize) -> Hint {
         let likely = (like & LENGTH) as usize;
@@ -55,14 +58,14 @@ impl<'g> Leaf<'g> {
         }
     }
 
-    /// Asks for the lines that a read most likely needs of the leaf that a step leads to.
+    /// Prefetches the lines that a read most likely needs of the leaf that a step leads to.
     #[inline(always)]
     pub(crate) fn prefetch_step(step: &Step) {
         Self::likely_lines(step, prefetch);
     }
 
-    /// An address in each of the lines that a read most likely needs of the leaf that a step leads to: those of its directory, and around where the block
-    /// most likely is.
+    /// Calls `ask` with an address in each of the lines that a read most likely needs of the leaf that a step leads to:
+    /// those of its directory, and around the predicted block.
     #[inline(always)]
     fn likely_lines(step: &Step, mut ask: impl FnMut(*const u8)) {
         let mut at = |offset: usize| ask(step.address().wrapping_add(offset));
@@ -77,7 +80,7 @@ impl<'g> Leaf<'g> {
             return (0..directory).for_each(|line| at(READ_AT + line * LINE_BYTES));
         };
         let data = data + DATA_UNIT_BYTES / 2;
-        // A length that was guessed may be less.
+        // The actual length may be less than an estimated one.
         let bytes = (lines * LINE_BYTES).saturating_sub(data + BEHIND_DATA_BYTES);
         let block = data + share.times(bytes) + BLOCK_MIDDLE_BYTES;
         at(READ_AT);
@@ -95,7 +98,7 @@ impl<'g> Leaf<'g> {
             at(offset - 6);
             at(offset + 10);
             near(block).for_each(&mut at);
-            // Their bases, a tenth of them, are in front.
+            // Their bases, a tenth of them, are stored before them.
             let key = HEADER_BYTES + keys / 10 + share.times(keys * 9 / 10);
             at(key - 8);
             at(key + 16);
@@ -105,7 +108,8 @@ impl<'g> Leaf<'g> {
             (1..directory).for_each(|line| at(READ_AT + line * LINE_BYTES));
             near(block).for_each(&mut at);
         }
-        // Towards the leaf's ends, where guesses are better, the outer lines are the same as those before: a loop of as many steps is never mispredicted.
+        // Towards the leaf's ends, where predictions are better, the outer lines repeat previous ones: a loop with a
+        // fixed number of iterations is never mispredicted.
         let off = BLOCK_OFF_BYTES / 2 + share.of_middle(BLOCK_OFF_BYTES / 2);
         for line in 2..=BLOCK_OFF_LINES {
             at(block + off.min(line * LINE_BYTES));
@@ -114,7 +118,7 @@ impl<'g> Leaf<'g> {
     }
 }
 
-/// The guessed line and its neighbours.
+/// Returns the predicted line and its neighbours.
 #[inline(always)]
 fn near(block: usize) -> impl Iterator<Item = usize> {
     [block, block.saturating_sub(LINE_BYTES), block + LINE_BYTES].into_iter()
@@ -129,7 +133,7 @@ mod tests {
     use crate::tree::Tree;
     use crate::tree::node::packed;
 
-    /// A value of 128 bytes whose block is from a fifth as long to half as long.
+    /// Generates a value of 128 bytes whose block has between a fifth and half of its length.
     fn value(rng: &mut fastrand::Rng) -> Vec<u8> {
         let fresh = rng.usize(10..50);
         let mut value: Vec<u8> = std::iter::repeat_with(|| rng.alphanumeric() as u8)
@@ -160,7 +164,7 @@ mod tests {
             // SAFETY: the guard protects the leaf.
             let leaf = step.leaf();
             let (sections, shape) = (leaf.sections(), leaf.header().shape);
-            // It may have landed only.
+            // The key may be in the landing buffer only.
             let Some(place) = leaf.search_exact(&sections, &key, step.share).unwrap() else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Keys found in a leaf.
+//! Searching keys in a leaf.
 
 use crate::tree::error::TreeError;
 use crate::tree::node::decoder::Decoder;
@@ -10,7 +10,7 @@ use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
 use crate::tree::node::leaf::{Leaf, Place};
 
 impl<'g> Leaf<'g> {
-    /// The frame that `slot` is in.
+    /// Returns the frame that contains `slot`.
     #[inline(always)]
     pub(crate) fn frame_of(&self, sections: &Sections, slot: usize) -> usize {
         if self.has(SINGLE) {
@@ -29,8 +29,8 @@ impl<'g> Leaf<'g> {
         low
     }
 
-    /// Finds `key`, of this hash and likely to be so far into the leaf. Decodes only where fingerprints are, and there only a frame
-    /// whose range holds the key.
+    /// Finds `key`, which has this hash and is predicted at relative position `share`. Decodes only in leaves of
+    /// fingerprints, and there only a frame whose range holds the key.
     #[inline]
     pub(crate) fn locate(
         &self,
@@ -135,12 +135,13 @@ impl<'g> Leaf<'g> {
         Ok(None)
     }
 
-    /// The slot where `key` is (`Ok`) or would be inserted (`Err`) in a packed leaf, whose form `key` fits.
+    /// Returns the slot where `key` is (`Ok`) or would be inserted (`Err`) in a packed leaf, whose form `key` fits.
     pub(crate) fn search_packed(&self, sections: &Sections, key: &[u8]) -> Result<usize, usize> {
         self.keys(sections).search(key_number(key))
     }
 
-    /// The frame whose range holds `key` in an ordered, non-empty leaf: the last whose first key is not above it, else the first.
+    /// Returns the frame whose range holds `key` in an ordered, non-empty leaf: the last whose first key is not above
+    /// it, else the first.
     pub(crate) fn frame_for(&self, sections: &Sections, key: &[u8]) -> usize {
         if self.has(FINGERPRINTS) {
             let prefix = self.prefix(sections);
@@ -162,12 +163,13 @@ impl<'g> Leaf<'g> {
         self.frame_of(sections, slot)
     }
 
-    /// The last slot of a packed, non-empty leaf whose key is not above `key`, else the first.
+    /// Returns the last slot of a packed, non-empty leaf whose key is not above `key`, else the first.
     fn slot_for(&self, sections: &Sections, key: &[u8]) -> usize {
         let header = self.header();
         let prefix = self.prefix(sections);
         let len = header.key_len as usize;
-        // Keys of another length compare by their bytes: find the number whose key is the greatest not above `key`.
+        // Keys of another length are compared by their bytes: find the number whose key is the greatest not above
+        // `key`.
         let above_prefix = &key[..key.len().min(prefix.len())];
         if above_prefix != prefix {
             return if key < prefix { 0 } else { self.count() - 1 };
@@ -177,7 +179,7 @@ impl<'g> Leaf<'g> {
         let number = if rest.len() >= number_len {
             key_number(&rest[..number_len])
         } else {
-            // A shorter key stands before every key that extends it.
+            // A shorter key sorts before every key that extends it.
             let mut padded = [0u8; 8];
             padded[..rest.len()].copy_from_slice(rest);
             match key_number(&padded[..number_len]).checked_sub(1) {

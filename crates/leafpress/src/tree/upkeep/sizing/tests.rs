@@ -1,4 +1,4 @@
-//! Lengths of frames and leaves that change under way, and lengths that are chosen.
+//! Changes of frame and leaf lengths during operation, and the choice of lengths.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +40,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     vec(op, 1..60)
 }
 
-/// Keys of one length, or text with much in common.
+/// Returns a key of one length, or text with much in common.
 fn key(text: bool, n: u16) -> Vec<u8> {
     match text {
         true => format!("pool/main/{}/{:x}/{n}.deb", n % 7, n.wrapping_mul(31)).into_bytes(),
@@ -119,10 +119,10 @@ proptest! {
     }
 }
 
-/// A value that was compressed by itself lands on a leaf, and is there when the leaf's frames have become longer.
+/// A value that was compressed on its own is in a landing buffer when the leaf's frames become longer.
 #[test]
 #[cfg_attr(miri, ignore = "codecs in C, which Miri does not run")]
-fn what_landed_compressed_survives_longer_frames() {
+fn values_compressed_in_landing_buffers_survive_longer_frames() {
     for text in [false, true] {
         let tree = builder(LZ4, 4096).build().unwrap();
         for n in 0..60 {
@@ -181,7 +181,7 @@ fn lengths_change_while_threads_write_and_read() {
     check_all(&tree, &(0..KEYS).map(|n| (key(true, n), value(n, 305))).collect());
 }
 
-/// Values that have much in common with their neighbours and little with others.
+/// Inserts values that have much in common with their neighbours and little with others.
 fn families(tree: &Tree) {
     for n in 0..2000u16 {
         let mut rng = fastrand::Rng::with_seed(u64::from(n / 8));
@@ -226,7 +226,7 @@ fn lengths_that_are_given_are_kept() {
     assert_eq!(tree.stats().frame_limit_bytes, 1, "{}", tree.stats().limits_reason);
 }
 
-/// Where neighbours have nothing in common longer frames save nothing: these stay the codec's own.
+/// Where neighbours have nothing in common, longer frames save nothing: the codec's default is kept.
 #[test]
 #[cfg_attr(miri, ignore = "codecs in C, which Miri does not run")]
 fn records_that_do_not_compress_stay_alone() {
@@ -247,7 +247,8 @@ fn records_that_do_not_compress_stay_alone() {
     );
 }
 
-/// Of what a run of neighbours has in common no dictionary can know, and short records are held in a fraction with it.
+/// A dictionary cannot hold what a run of neighbours has in common, with which short records are compressed to a
+/// fraction.
 #[test]
 #[cfg_attr(miri, ignore = "codecs in C, which Miri does not run")]
 fn short_records_that_are_nearly_the_same_share_frames() {
@@ -264,7 +265,8 @@ fn short_records_that_are_nearly_the_same_share_frames() {
     assert!(stats.held_per_user_byte() < 0.5, "{stats:?}");
 }
 
-/// Short records that have little in common keep the codec's own frames, and get them back when longer ones have made way for them.
+/// Short records that have little in common keep the codec's default frames, and get them back after longer records
+/// were replaced by them.
 #[test]
 #[cfg_attr(miri, ignore = "codecs in C, which Miri does not run")]
 fn short_records_keep_the_codecs_own_frames() {

@@ -1,4 +1,4 @@
-//! Records of a tree built into leaves as a tree would, and read as a reader does: what they hold, and what a read takes.
+//! Trials: records of a tree are built into leaves and read as in operation, to measure bytes and read times.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -19,14 +19,14 @@ use leafpress_base::mem::room::{TryGrow, room_for};
 use leafpress_base::reclaim::node_heap::NodeHeap;
 use leafpress_codec::{Codec, Dictionary, Scratch};
 
-/// Fewer records say too little.
+/// Minimum number of records for a meaningful result.
 const MIN_RECORDS: usize = 64;
-/// Most records of a run that are read.
+/// Maximum number of records of a run that are read.
 const MAX_READS: usize = 256;
-/// Reads are timed so often; the least time counts, since what disturbs only adds.
+/// Number of timings of each read; the minimum counts, since disturbances only add time.
 const ROUNDS: usize = 3;
 
-/// What came of trying a length.
+/// The result of trying a length.
 #[derive(Clone, Copy)]
 pub(in crate::tree::upkeep) struct Tried {
     pub(super) settings: Settings,
@@ -40,7 +40,7 @@ impl Tried {
     }
 }
 
-/// The records of a leaf, or none if a frame of it is damaged. Large values are not in frames.
+/// Returns the records of a leaf, or none if one of its frames is corrupt. Large values are not in frames.
 pub(in crate::tree::upkeep) fn records_of<'b>(
     leaf: Leaf<'_>,
     decoder: &mut Decoder<'_>,
@@ -54,7 +54,7 @@ pub(in crate::tree::upkeep) fn records_of<'b>(
                 Value::Inline(value) => keep(arena, value)?,
                 Value::Large(_) => &[],
             };
-            // Room for all is there; what a damaged leaf says of itself is no reason to end.
+            // There is room for all records unless the leaf's header is corrupt, which must not abort the process.
             records.try_push(Record {
                 key: keep(arena, key)?,
                 value: RecordValue::Inline(value),
@@ -71,18 +71,18 @@ pub(in crate::tree::upkeep) fn records_of<'b>(
     Ok(records)
 }
 
-/// What leaves that are tried are built by: a tree's own, or, on a thread that has nothing of the tree, the like of it.
+/// What trial leaves are built with: a tree's own state or, on a thread without access to the tree, an equivalent.
 #[derive(Clone, Copy)]
 pub(in crate::tree::upkeep) struct Bench<'c> {
     pub engines: &'c Engines,
     pub memory: &'c NodeHeap,
-    /// What the tree goes by.
+    /// The tree's current settings.
     pub now: Settings,
     pub temperatures: Option<&'c Temperatures>,
     pub marks: bool,
 }
 
-/// Records to try lengths on, and what that needs.
+/// Records to try lengths on, and the necessary buffers.
 pub(in crate::tree::upkeep) struct Trial<'c, 'r> {
     bench: Bench<'c>,
     runs: Vec<Vec<Record<'r>>>,
@@ -94,7 +94,7 @@ pub(in crate::tree::upkeep) struct Trial<'c, 'r> {
 }
 
 impl<'c, 'r> Trial<'c, 'r> {
-    /// A trial by runs of neighbours, if they have records enough.
+    /// Creates a trial from runs of neighbours, if they have enough records.
     pub(in crate::tree::upkeep) fn new(bench: Bench<'c>, runs: Vec<Vec<Record<'r>>>) -> Option<Self> {
         let records = runs.iter().map(Vec::len).sum();
         (records >= MIN_RECORDS).then(|| Self {
@@ -112,12 +112,12 @@ impl<'c, 'r> Trial<'c, 'r> {
         self.bench
     }
 
-    /// User bytes of a record, on average.
+    /// Returns the average user bytes per record.
     pub(in crate::tree::upkeep) fn user_bytes_per_record(&self) -> f64 {
         self.runs.iter().flatten().map(Record::inline_bytes).sum::<usize>() as f64 / self.records as f64
     }
 
-    /// Builds the records' leaves as the tree's of this temperature, with this dictionary, and reads them.
+    /// Builds leaves of the records like the tree's leaves of this temperature, with this dictionary, and reads them.
     pub(in crate::tree::upkeep) fn run_as(
         &mut self,
         temperature: Temperature,
@@ -131,7 +131,7 @@ impl<'c, 'r> Trial<'c, 'r> {
         })
     }
 
-    /// Builds the records' leaves with these settings, and reads them.
+    /// Builds leaves of the records with these settings, and reads them.
     pub(super) fn run(&mut self, settings: Settings) -> Result<Tried, TreeError> {
         let bench = self.bench;
         let (temperature, engine) = match (self.temperature, bench.temperatures) {
@@ -154,7 +154,7 @@ impl<'c, 'r> Trial<'c, 'r> {
                 arena: &arena,
             };
             compression.begin();
-            // They are freed when this drops them.
+            // The leaves are freed when `built` is dropped.
             let built = compression.compress_all(run.clone(), SplitHint::Within)?;
             bytes += built
                 .leaves
@@ -181,7 +181,7 @@ impl<'c, 'r> Trial<'c, 'r> {
     }
 }
 
-/// Reads `key` from the leaf that has it.
+/// Reads `key` from its leaf.
 fn read(built: &BuiltLeaves, key: &[u8], decoder: &mut Decoder<'_>) -> Result<(), TreeError> {
     let index = built
         .separators

@@ -1,4 +1,4 @@
-//! How reads are spread over leaves.
+//! The distribution of reads over leaves.
 
 use std::sync::atomic::Ordering;
 
@@ -6,21 +6,21 @@ use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::leaf::Leaf;
 
-/// Buckets for each doubling of the reads of a byte.
+/// Buckets per doubling of the reads per byte.
 const STEPS: f64 = 4.0;
-/// The least reads of a byte that have a bucket of their own, as a power of two: one in a leaf of the longest.
+/// Binary logarithm of the least reads per byte with a bucket of their own: one read of a leaf of the maximum length.
 const MIN_LOG: f64 = -16.0;
-/// Buckets: the first is for leaves without reads.
+/// Number of buckets; the first is for leaves without reads.
 pub(super) const BUCKETS: usize = 160;
 
-/// Counted reads of a leaf for each of its user bytes.
+/// Returns the counted reads of a leaf per user byte.
 pub(super) fn reads_per_byte(leaf: Leaf<'_>) -> f64 {
     let header = leaf.header();
     let bytes = header.live_user_bytes.load(Ordering::Relaxed).max(1);
     f64::from(leaf.reads()) / bytes as f64
 }
 
-/// The bucket of leaves with so many reads a byte.
+/// Returns the bucket of leaves with these reads per byte.
 pub(super) fn bucket(reads_per_byte: f64) -> usize {
     if reads_per_byte <= 0.0 {
         return 0;
@@ -29,7 +29,7 @@ pub(super) fn bucket(reads_per_byte: f64) -> usize {
     1 + (step.max(0.0) as usize).min(BUCKETS - 2)
 }
 
-/// The least reads a byte of a bucket.
+/// Returns the least reads per byte of a bucket.
 pub(super) fn least_of(bucket: usize) -> f64 {
     match bucket {
         0 => 0.0,
@@ -37,12 +37,12 @@ pub(super) fn least_of(bucket: usize) -> f64 {
     }
 }
 
-/// The leaves, by their reads a byte.
+/// A histogram of the leaves by their reads per byte.
 pub(super) struct Census {
     pub leaves: u64,
     pub user_bytes: u64,
     pub records: u64,
-    /// Of all leaves' counted reads a byte: the sum, and that of their squares.
+    /// The sum of the leaves' counted reads per byte, and the sum of their squares.
     pub density: [f64; 2],
     /// Counted reads by bucket.
     pub reads: [u64; BUCKETS],
@@ -51,7 +51,7 @@ pub(super) struct Census {
 }
 
 impl Census {
-    /// Mean and standard deviation of the leaves' counted reads a byte.
+    /// Returns mean and standard deviation of the leaves' counted reads per byte.
     pub(super) fn mean_and_deviation(&self) -> (f64, f64) {
         let leaves = self.leaves.max(1) as f64;
         let [mean, mean_square] = self.density.map(|sum| sum / leaves);

@@ -1,4 +1,4 @@
-//! The cold leaves' dictionary, and what each temperature holds and costs, from the tree's own records.
+//! The cold leaves' dictionary, and the measured size and cost of each temperature for the tree's own records.
 
 use bumpalo::Bump;
 
@@ -19,18 +19,18 @@ use crate::tree::upkeep::training::on_a_thread_of_its_own;
 use leafpress_base::mem::trim;
 use leafpress_codec::{Codec, Dictionary, EngineOptions, Scratch};
 
-/// Most bytes of a cold dictionary. Wide frames are read seldom: what a larger one saves is worth its tables.
+/// Maximum bytes of a cold dictionary. Wide frames are rarely read: the savings of a larger one outweigh its tables.
 const LARGEST_BYTES: u64 = 112 << 10;
 
-/// What a look at the records found.
+/// The result of a measurement.
 struct Measured {
     dictionary: Option<Dictionary>,
     costs: Option<Costs>,
 }
 
 impl TreeInner {
-    /// Trains the cold leaves' dictionary for a tree of so many user bytes, compresses those that there are with it if it is worth it, and
-    /// measures what each temperature costs; nothing where there are too few records.
+    /// Trains the cold leaves' dictionary for a tree of `user_bytes`, recompresses cold leaves with it if that pays
+    /// off, and measures the cost of each temperature; returns `None` where there are too few records.
     pub(super) fn measure_temperatures(
         &self,
         temperatures: &Temperatures,
@@ -71,11 +71,11 @@ impl TreeInner {
         temperatures.cold_dictionaries.train(&trainer, &samples, aim)
     }
 
-    /// Frames as cold leaves have them, about `bytes` of them, of leaves spread over a tree of so many user bytes.
+    /// Returns frames in the form of cold leaves, about `bytes` of them, of leaves spread over a tree of `user_bytes`.
     fn cold_samples(&self, bytes: usize, user_bytes: u64) -> Result<Samples, TreeError> {
         let step = user_bytes.div_ceil(bytes.max(1) as u64).max(1);
         let mut samples = Samples::for_frames((bytes as u64).min(user_bytes) as usize)?;
-        // What this engine compresses is the frame itself.
+        // This engine's output is the frame itself.
         let plain = Codec::None.open(&EngineOptions::default())?;
         let (mut buffers, mut arena, mut scratch) = (Buffers::default(), Bump::new(), Scratch::default());
         let mut seen = 0;
@@ -108,7 +108,7 @@ impl TreeInner {
         Ok(samples)
     }
 
-    /// What each temperature holds and costs, where cold leaves have this dictionary.
+    /// Measures the size and cost of each temperature, with this dictionary for cold leaves.
     fn costs(&self, cold: Option<&Dictionary>) -> Result<Option<Costs>, TreeError> {
         let arena = Bump::new();
         let Some(mut trial) = self.trial(&arena)? else {

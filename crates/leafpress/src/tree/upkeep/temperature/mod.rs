@@ -1,9 +1,11 @@
-//! Temperature: what is read much is not compressed, what is read little is compressed well.
+//! Temperature: frequently read records are not compressed, rarely read leaves are compressed more strongly.
 //!
-//! Hot are records, of which there are copies beside the tree (`tree::hot`). Leaves are warm or cold: one read in some that no hot record
-//! answers is counted at its leaf. A pass over all leaves, some times a second while the tree is used, sees how reads are spread
-//! (`census`), decides below how many a leaf should be cold (`plan`), and compacts leaves into the temperature that they should have, as far as its share of a processor goes (`pass`). What each temperature holds and costs is measured on the tree's own
-//! records, when the cold leaves' dictionary is trained (`measure`).
+//! Records are hot if they have a copy outside of the leaves (`tree::hot`). Leaves are warm or cold: a sample of the
+//! reads that no hot record answers is counted at its leaf. A pass over all leaves, some times a second while the tree
+//! is used, determines the distribution of reads (`census`), decides the threshold below which leaves should be cold
+//! (`plan`), and compacts leaves into their new temperature, within a share of processor time (`pass`). The size and
+//! cost of each temperature are measured on the tree's own records, when the cold leaves' dictionary is trained
+//! (`measure`).
 
 mod census;
 mod measure;
@@ -26,27 +28,28 @@ use crate::tree::{DictionaryChoice, TemperatureRule};
 use leafpress_base::sync::{Mutex, MutexGuard};
 use leafpress_codec::{DictionaryPool, Engine};
 
-/// One read in so many is counted.
+/// One in this number of reads is counted.
 const SAMPLED_IN: u64 = 4;
 /// Raw bytes at which a cold leaf's frame is closed.
 const COLD_FRAME_BYTES: usize = 4 << 10;
 
-/// One read in so many, of those that no hot record answers, may make its record hot, by the temperature of its leaf: to copy a record
-/// takes a small part of the time that a read of a cold leaf takes, and a larger one of that of a warm leaf.
+/// One in this number of the reads that no hot record answers may make its record hot, depending on the temperature of
+/// its leaf: copying a record takes a small fraction of the time of a read of a cold leaf, and a larger one of that of
+/// a warm leaf.
 const HEATED_FROM_COLD_IN: u64 = 4;
 const HEATED_FROM_WARM_IN: u64 = 16;
 
-/// One read in so many is timed.
+/// One in this number of reads is timed.
 const TIMED_IN: u64 = 64;
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Whether a thread's read is counted, by how many it has done.
+/// Returns whether a thread's read is counted, given the number of its reads so far.
 #[inline(always)]
 pub(crate) fn is_counted(reads: u64) -> bool {
     one_in(SAMPLED_IN, reads)
 }
 
-/// Whether a thread's read of a leaf may make its record hot, by how many it has done.
+/// Returns whether a thread's read of a leaf may make its record hot, given the number of its reads so far.
 #[inline(always)]
 pub(crate) fn may_heat(reads: u64, leaf: Temperature) -> bool {
     one_in(
@@ -58,58 +61,59 @@ pub(crate) fn may_heat(reads: u64, leaf: Temperature) -> bool {
     )
 }
 
-/// Whether a thread's read is timed, by how many it has done: none of those that may make a record hot.
+/// Returns whether a thread's read is timed, given the number of its reads so far; never for a read that may make a
+/// record hot.
 #[inline(always)]
 fn is_timed(reads: u64) -> bool {
     reads.wrapping_mul(GOLDEN) > u64::MAX - u64::MAX / TIMED_IN
 }
 
-/// Whether a number is one of so many. A thread's reads may come in rounds of any length: the multiples of this factor are spread evenly
-/// whichever of them are taken.
+/// Selects one in `many` numbers. A thread's reads may be periodic with any period: the multiples of this factor are
+/// evenly distributed for every such subsequence.
 #[inline(always)]
 fn one_in(many: u64, number: u64) -> bool {
     number.wrapping_mul(GOLDEN) < u64::MAX / many
 }
 
-/// What a tree needs for several temperatures.
+/// State of a tree with several temperatures.
 pub(crate) struct Temperatures {
     pub hot: HotRecords,
     pub cold_dictionaries: Dictionaries,
     cold_frame_bytes: usize,
     rule: TemperatureRule,
-    /// Taken for a pass.
+    /// Held during a pass.
     passes: Mutex<Passes>,
-    /// What the last pass decided, for `stats`.
+    /// The decision of the last pass, for `stats`.
     said: Mutex<Option<Said>>,
 }
 
-/// What passes remember.
+/// State kept between passes.
 struct Passes {
-    /// What the tree's records cost, once there were enough.
+    /// The costs of the tree's records, once there were enough.
     costs: Option<Costs>,
-    /// The paper's factor, where the rule is to choose it.
+    /// The factor of the deviation rule, where it is adaptive.
     factor: Factor,
-    /// What the caller's reads took.
+    /// Times of the caller's reads.
     timing: Timing,
-    /// User bytes of the tree when that was measured.
+    /// User bytes of the tree at the time of the measurement.
     measured_at_bytes: u64,
-    /// Of leaves that became cold since: their user bytes, and what they hold.
+    /// Of leaves that became cold since: their user bytes, and their size.
     cooled_user_bytes: u64,
     cooled_held_bytes: u64,
     last: Instant,
     last_halving: Instant,
-    /// Seconds that the leaves' counts stand for.
+    /// Seconds over which the leaves' counts were accumulated.
     counted_seconds: f64,
-    /// Reads that hot records answered in these, counted as those are, and all of the tree's life.
+    /// Reads answered by hot records in that time, aged like the leaves' counts, and in the tree's life.
     hot_reads: f64,
     all_hot_reads: u64,
     /// Operations of the tree when the last pass began.
     operations: u64,
-    /// Whether the last pass had nothing left to do, and no count was left.
+    /// Whether the last pass had nothing left to do, and no counts were left.
     is_at_rest: bool,
 }
 
-/// Whoever has it keeps passes off.
+/// Keeps passes from starting while it exists.
 pub(crate) struct Hold<'t> {
     _passes: MutexGuard<'t, Passes>,
 }
@@ -118,12 +122,12 @@ pub(crate) struct Hold<'t> {
 struct Said {
     costs: Costs,
     plan: Plan,
-    /// The paper's factor, where the rule chose it.
+    /// The factor of the deviation rule, where it is adaptive.
     factor: Option<f64>,
     seconds: f64,
 }
 
-/// What a tree's caller says of its temperatures.
+/// The configuration of a tree's temperatures.
 pub(crate) struct Given<'g> {
     pub cold_engine: &'g dyn Engine,
     pub dictionary: &'g DictionaryChoice,
@@ -135,7 +139,7 @@ pub(crate) struct Given<'g> {
 
 impl Temperatures {
     pub(crate) fn new(given: Given<'_>) -> Result<Self, TreeError> {
-        // A dictionary of the caller's is the warm leaves'.
+        // A configured dictionary is the warm leaves'.
         let choice = match given.dictionary {
             DictionaryChoice::Given(_) => &DictionaryChoice::Auto,
             choice => choice,
@@ -170,7 +174,7 @@ impl Temperatures {
         })
     }
 
-    /// Keeps passes off until it is dropped.
+    /// Keeps passes from starting until the result is dropped.
     pub(crate) fn hold(&self) -> Hold<'_> {
         Hold {
             _passes: self.passes.lock(),
@@ -184,7 +188,7 @@ impl Temperatures {
         }
     }
 
-    /// Why leaves are as warm and as cold as they are, in words.
+    /// Explains the temperatures of leaves, in words.
     pub(crate) fn reason(&self) -> String {
         match *self.said.lock() {
             None => "all leaves are warm until there are enough records to measure on".to_owned(),

@@ -1,4 +1,4 @@
-//! A pass over all leaves, which makes them as warm or as cold as they should be.
+//! A pass over all leaves that changes their temperatures as planned.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -15,47 +15,47 @@ use crate::tree::thread_state::Count;
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
 use crate::tree::write::{Cut, Locked, WritePath};
 
-/// Counts are halved so often, or whenever a pass comes that is later.
+/// Interval at which counts are halved, or at the first pass after it.
 const HALVE_EVERY: Duration = Duration::from_secs(2);
-/// What the records cost is measured again when there are so many times as many.
+/// The costs are measured again when the number of records has grown by this factor.
 const MEASURED_AGAIN: u64 = 4;
-/// The data has changed when leaves that become cold hold so much more than those that were measured, in per cent...
+/// The data counts as changed when leaves that become cold are larger than the measured ones by this percentage...
 const DRIFT_PCT: f64 = 15.0;
-/// ...and have these user bytes together.
+/// ...and have at least these user bytes in total.
 const DRIFT_BYTES: u64 = 1 << 20;
-/// Part of the user bytes that hot records may hold where they answer so many reads in a hundred, and where they do not: too few to lose much
-/// by, and enough to find out.
+/// Divisor of the user bytes that bounds the hot records, where they answer at least this percentage of the reads, and
+/// where they do not: small enough to waste little, and large enough to detect a change.
 const HOT_PART: u64 = 16;
 const HOT_READS_PCT: f64 = 20.0;
 const FEW_HOT_PART: u64 = 64;
-/// Parts of a processor that compaction may take: into warm leaves, which readers wait for; into cold ones; and into cold ones while nobody uses
-/// the tree.
+/// Fractions of a processor that compaction may use: into warm leaves, which readers wait for; into cold ones; and into
+/// cold ones while the tree is unused.
 const WARMING: f64 = 0.25;
 const COOLING: f64 = 0.1;
 const COOLING_AT_REST: f64 = 0.5;
 
-/// How much time a pass may take for compaction.
+/// The time limit of a pass for compaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
     /// Its share of the time since the last one.
     Passing,
-    /// All that it needs.
+    /// No limit.
     All,
 }
 
-/// Time that is left for compaction.
+/// Time left for compaction.
 struct Left {
     warming: Duration,
     cooling: Duration,
-    /// Whether writers may come back, so that what they wrote to last does not become cold.
+    /// Whether writers may continue, so that recently written leaves do not become cold.
     writers_may_come: bool,
-    /// Whether something is left to do.
+    /// Whether work is left.
     is_short: bool,
 }
 
 impl TreeInner {
-    /// Makes leaves as warm or as cold as they should be. Returns how long it took to look at them, without compaction. What cannot be
-    /// compacted stays as it is.
+    /// Changes the temperatures of leaves as planned. Returns how long the census took, without compaction. Leaves that
+    /// cannot be compacted stay unchanged.
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`], or that of training.
@@ -65,7 +65,7 @@ impl TreeInner {
         };
         let passes = match share {
             Share::All => Some(temperatures.passes.lock()),
-            // Whoever holds them off may wait for the thread that passes.
+            // A thread that holds passes off may wait for the thread that runs this pass, so it must not block.
             Share::Passing => temperatures.passes.try_lock(),
         };
         let Some(mut passes) = passes else {
@@ -122,7 +122,7 @@ impl TreeInner {
             }
             TemperatureRule::Deviation { .. } | TemperatureRule::AdaptiveDeviation { .. } => (0, 0),
         };
-        // Without memory for another table there is the old one.
+        // If there is no memory for another table, the old one is kept.
         let _ = temperatures
             .hot
             .set_budget(budget_bytes, records, &self.memory, &self.memory.enter()?);
@@ -162,7 +162,7 @@ impl TreeInner {
         }
         passes.is_at_rest = !is_used && !is_hot && !left.is_short && census.reads.iter().all(|reads| *reads == 0);
         if halves {
-            // Hot records come and go between the leaves.
+            // Hot records are allocated and freed between the leaves.
             self.background.defragment_if_holes(self);
         } else {
             self.background.defragment_if_due(self);
@@ -213,7 +213,7 @@ impl TreeInner {
                 let (leaf, end) = shard.descend_up(&key, &guard)?;
                 let now = leaf.temperature();
                 let wanted = plan.wanted(now, reads_per_byte(leaf));
-                // It would be warm again with the next writes.
+                // It would become warm again with the next writes.
                 let is_written = left.writers_may_come && wanted == Temperature::Cold && leaf.is_written();
                 left.is_short |= is_written;
                 if halves {
@@ -243,7 +243,8 @@ impl TreeInner {
 }
 
 impl WritePath<'_> {
-    /// Compacts the leaf that holds `key` into one of another temperature; if others are at it, only when told to wait.
+    /// Compacts the leaf that holds `key` into one of another temperature; if it is locked, waits only if `waits` is
+    /// set.
     fn change(&self, key: &[u8], wanted: Temperature, waits: bool, passes: &mut Passes) -> Result<(), TreeError> {
         let (leaf, parent, locked) = loop {
             let (leaf, parent) = self.shard.descend(key, self.guard);
@@ -259,7 +260,7 @@ impl WritePath<'_> {
         self.core.return_tools(self.context, tools, self.guard);
         drop(locked);
         if !matches!(changed, Ok(true)) {
-            // Without memory, or where a frame is damaged, the leaf stays as it is.
+            // If there is no memory, or a frame is corrupt, the leaf stays unchanged.
             return Ok(());
         }
         self.context.count(match wanted {
@@ -267,7 +268,7 @@ impl WritePath<'_> {
             Temperature::Cold => Count::Cooled,
         });
         let (new, _) = self.shard.descend(key, self.guard);
-        // Not where it was split.
+        // Not counted if the leaf was split.
         if wanted == Temperature::Cold && new.header().live_user_bytes.load(Ordering::Relaxed) == user_bytes {
             passes.cooled_user_bytes += user_bytes;
             passes.cooled_held_bytes += new.header().node.asked() as u64;

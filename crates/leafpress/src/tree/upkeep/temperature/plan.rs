@@ -1,9 +1,9 @@
-//! Which leaves should be cold.
+//! The decision which leaves should be cold.
 //!
-//! By costs, those that are read least for their bytes. As many as let reads take, on average, no more per cent longer than if all leaves
-//! were warm and no record hot than the tree holds less by it, and no more than the caller allows: where all leaves are read alike, cold
-//! ones would cost more than they save. And more where hardly anything is read: a byte that is saved is worth a certain share of a
-//! processor.
+//! By costs, those with the fewest reads per byte: as many as possible such that the average read becomes slower,
+//! compared to a tree with warm leaves and without hot records, by no more per cent than the tree becomes smaller, and
+//! by no more than the caller allows. Where all leaves are read equally, cold ones would cost more than they save. More
+//! leaves are cold where reads are rare: a saved byte is worth a certain amount of processor time.
 
 use std::fmt;
 
@@ -11,26 +11,28 @@ use super::SAMPLED_IN;
 use super::census::{BUCKETS, Census, least_of};
 use crate::tree::node::layout::Temperature;
 
-/// For a second of a processor so many bytes are held for a second: what clouds ask for a vCPU, over what they ask for a GiB, is 7 to 8.
+/// Bytes held for a second that cost as much as a second of a processor: cloud providers charge 7 to 8 times as much
+/// for a vCPU as for a GiB.
 const BYTES_FOR_A_PROCESSOR: f64 = 7.5 * (1 << 30) as f64;
-/// A leaf changes its temperature when its reads are past the threshold by this factor, so that it does not change to and fro.
+/// Hysteresis: a leaf changes its temperature when its reads are past the threshold by this factor, so that it does not
+/// oscillate.
 const HYSTERESIS: f64 = 1.5;
 
-/// What a temperature costs.
+/// The cost of a temperature.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Cost {
     pub held_per_user_byte: f64,
     pub read_ns: f64,
 }
 
-/// What each temperature costs.
+/// The cost of each temperature.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Costs {
     pub warm: Cost,
     pub cold: Cost,
-    /// What a read takes that a hot record answers.
+    /// Time of a read answered by a hot record.
     pub hot_read_ns: f64,
-    /// What it would take from a warm leaf: what is read that much is in the caches nearby.
+    /// Time of the same read from a warm leaf: frequently read data is in the nearer caches.
     pub hot_read_warm_ns: f64,
 }
 
@@ -50,8 +52,8 @@ impl fmt::Display for Costs {
     }
 }
 
-/// A threshold below this bucket, in the middle of the gap where it is the first after some that no leaf is in: so that those above it are
-/// past the hysteresis too.
+/// Returns a threshold below this bucket, in the middle of the gap if empty buckets precede it: so that leaves above it
+/// are past the hysteresis too.
 fn between(census: &Census, bucket: usize) -> f64 {
     let above = least_of(bucket);
     match census.bytes[..bucket].iter().rposition(|bytes| *bytes > 0) {
@@ -60,13 +62,13 @@ fn between(census: &Census, bucket: usize) -> f64 {
     }
 }
 
-/// How many deviations above the mean leaves are warm, where costs choose that: the first, the bounds, and how far it goes at a time.
+/// The adaptive factor, in deviations above the mean: initial value, bounds, and maximum step.
 const FIRST_FACTOR: f64 = 3.0;
 const MIN_FACTOR: f64 = -3.0;
 const MAX_FACTOR: f64 = 10.0;
 const FACTOR_STEP: f64 = 0.25;
 
-/// That number.
+/// The current factor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Factor(pub(super) f64);
 
@@ -77,12 +79,13 @@ impl Default for Factor {
 }
 
 impl Factor {
-    /// Goes towards the factor by which the leaves would be cold that are to be.
+    /// Moves towards the factor with which the planned leaves would be cold.
     pub(super) fn approach(&mut self, census: &Census, wanted: &Plan) {
         let (mean, deviation) = census.mean_and_deviation();
-        // Where all leaves are read alike any factor is as good as another.
+        // Where all leaves are read equally, every factor is equivalent.
         if deviation > 0.0 {
-            // A cold leaf that is read so much is to become warm, in spite of the hysteresis: no hot record takes its reads.
+            // A cold leaf above this threshold should become warm in spite of the hysteresis: no hot record takes its
+            // reads.
             let wanted = (wanted.cold_below / HYSTERESIS - mean) / deviation;
             let wanted = wanted.clamp(MIN_FACTOR, MAX_FACTOR);
             self.0 += (wanted - self.0).clamp(-FACTOR_STEP, FACTOR_STEP);
@@ -90,14 +93,14 @@ impl Factor {
     }
 }
 
-/// Counted reads a byte below which leaves should be cold; 0 where none should, read or not.
+/// Counted reads per byte below which leaves should be cold; 0 where none should be, whether read or not.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Plan {
     pub cold_below: f64,
 }
 
 impl Plan {
-    /// Cold are leaves with no more reads for their bytes than the mean and so many deviations.
+    /// Plans that leaves are cold whose reads per byte do not exceed the mean by more than `factor` deviations.
     pub(super) fn by_deviation(census: &Census, factor: f64) -> Self {
         let (mean, deviation) = census.mean_and_deviation();
         Self {
@@ -105,7 +108,7 @@ impl Plan {
         }
     }
 
-    /// For leaves that were read as the census says, and hot records so often, in so many seconds.
+    /// Plans by costs, for the leaves' reads in `census` and `hot_reads` reads of hot records in `seconds`.
     pub(super) fn by_costs(census: &Census, hot_reads: f64, costs: &Costs, seconds: f64, slowdown_pct: u32) -> Self {
         let Costs {
             warm,
@@ -126,19 +129,19 @@ impl Plan {
             let saving = bytes / census.user_bytes.max(1) as f64 * saved / warm.held_per_user_byte;
             read_time <= all_warm * (1.0 + saving.min(f64::from(slowdown_pct) / 100.0))
         };
-        // Leaves that nobody reads are cold at any rate.
+        // Leaves without reads are cold in any case.
         let by_slowdown = (1..BUCKETS)
             .rev()
             .find(|&cold_below| is_worth_it(cold_below))
             .map_or(f64::MIN_POSITIVE, |cold_below| between(census, cold_below));
-        // So many reads of a byte, in the time, take as much of a processor as the bytes are worth that a cold leaf saves.
+        // Reads per byte in the given time whose processor time is worth as much as the memory that a cold leaf saves.
         let worth = saved / BYTES_FOR_A_PROCESSOR * seconds * 1e9 / slower / SAMPLED_IN as f64;
         Self {
             cold_below: by_slowdown.max(worth),
         }
     }
 
-    /// The temperature that a leaf with so many counted reads a byte should change to, or the one that it has.
+    /// Returns the temperature that a leaf with these counted reads per byte should change to, or its current one.
     pub(super) fn wanted(&self, now: Temperature, reads_per_byte: f64) -> Temperature {
         let factor = match now {
             Temperature::Cold => HYSTERESIS,
@@ -151,7 +154,7 @@ impl Plan {
         }
     }
 
-    /// The threshold as reads a second, where counts stand for so many seconds.
+    /// Describes the threshold in reads per second, for counts over `seconds`.
     pub(super) fn in_words(&self, seconds: f64) -> String {
         let per_second = self.cold_below * 1024.0 * SAMPLED_IN as f64 / seconds.max(1e-3);
         format!("cold are those with fewer than {per_second:.3} reads a second for a KiB of records")
@@ -220,7 +223,8 @@ mod tests {
 
     #[test]
     fn a_factor_of_its_own_choosing_ends_where_costs_put_the_threshold() {
-        // A tenth of the leaves has most of the reads: with 50% more time for reads the others may be cold, with none they may not.
+        // A tenth of the leaves has most of the reads: if reads may take 50% longer the others may be cold, otherwise
+        // they may not.
         let reads = |leaf: u64| if leaf.is_multiple_of(10) { 81_000 } else { 1_000 };
         let census = census((0..1000).map(reads));
         let mut factor = Factor::default();
@@ -251,7 +255,8 @@ mod tests {
 
     #[test]
     fn reads_take_no_longer_than_is_bearable() {
-        // A tenth of the leaves has nine tenths of the reads. The last tenth of the reads, 3.9 us slower, is 390 ns on average.
+        // A tenth of the leaves has nine tenths of the reads. The last tenth of the reads, 3.9 us slower, is 390 ns on
+        // average.
         let reads = |leaf: u64| if leaf.is_multiple_of(10) { 81_000 } else { 1_000 };
         let census = census((0..1000).map(reads));
         for (slowdown_pct, is_bearable) in [(0, false), (25, false), (50, true)] {
@@ -259,7 +264,7 @@ mod tests {
             assert_eq!(is_cold(&plan, 1_000), is_bearable, "{slowdown_pct}");
             assert!(!is_cold(&plan, 81_000), "{slowdown_pct}");
         }
-        // What hot records save may be spent.
+        // The time saved by hot records may be spent.
         let plan = Plan::by_costs(&census, 3_000_000.0, &COSTS, 1.0, 25);
         assert!(is_cold(&plan, 1_000));
     }
@@ -277,7 +282,7 @@ mod tests {
 
     #[test]
     fn where_all_leaves_are_read_alike_none_is_cold() {
-        // A fifth of the leaves would be bearable, and save less than they cost.
+        // A fifth of the leaves would be within the bound, but save less than they cost.
         let alike = census((0..1000).map(|leaf| 1_000 + leaf % 200));
         for slowdown_pct in [10, 100, 1000] {
             let plan = Plan::by_costs(&alike, 0.0, &COSTS, 1.0, slowdown_pct);

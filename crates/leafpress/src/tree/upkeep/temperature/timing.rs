@@ -1,4 +1,4 @@
-//! What reads take, of those that the tree's caller does: a trial of some records finds them and the dictionary in the caches nearby.
+//! Measured times of the caller's reads, since in a trial records and dictionary are in the nearer caches.
 
 use std::time::Instant;
 
@@ -6,18 +6,18 @@ use super::is_timed;
 use super::plan::Costs;
 use crate::tree::thread_state::{Count, ThreadState, ThreadStates};
 
-/// What a read takes that a hot record answers, in nanoseconds, before any was timed.
+/// Assumed time of a read answered by a hot record, in nanoseconds, before any was timed.
 const HOT_READ_NS: f64 = 150.0;
-/// Fewer reads than this between two looks tell nothing.
+/// Fewer timed reads than this between two updates are ignored.
 const FEW: u64 = 16;
-/// So many looks without reads make a mean one of long ago.
+/// A mean is discarded after this number of updates without reads.
 const FORGOTTEN_AFTER: u32 = 16;
-/// Longer reads count as this.
+/// Longer times are clamped to this.
 const LONGEST_READ_NS: u128 = 100_000;
-/// The part of what is known that a look's mean replaces.
+/// Weight of a new mean in the exponential moving average.
 const NEW_PART: f64 = 0.3;
 
-/// What answers a read.
+/// What answered a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answered {
     HotRecord,
@@ -28,7 +28,7 @@ pub(crate) enum Answered {
 impl Answered {
     const ALL: [Self; 3] = [Self::HotRecord, Self::WarmLeaf, Self::ColdLeaf];
 
-    /// Reads that were timed, and what they took.
+    /// Returns the counters of timed reads and of their total time.
     pub(crate) fn counts(self) -> [Count; 2] {
         match self {
             Self::HotRecord => [Count::HotTimed, Count::HotNs],
@@ -38,7 +38,7 @@ impl Answered {
     }
 }
 
-/// Times one read in some.
+/// Times a sample of the reads.
 pub(crate) struct ReadTimer(Option<Instant>);
 
 impl ReadTimer {
@@ -50,7 +50,7 @@ impl ReadTimer {
     #[inline(always)]
     pub(crate) fn stop(self, context: &ThreadState, answered: Answered) {
         if let Some(began) = self.0 {
-            // A thread that lost its core says nothing of reads.
+            // A preempted thread gives no information about reads.
             let ns = began.elapsed().as_nanos().min(LONGEST_READ_NS);
             let [reads, took] = answered.counts();
             context.count(reads);
@@ -59,7 +59,7 @@ impl ReadTimer {
     }
 }
 
-/// One mean, aged.
+/// An exponential moving average.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mean {
     ns: Option<f64>,
@@ -68,7 +68,7 @@ struct Mean {
 }
 
 impl Mean {
-    /// All reads timed so far, and what they took.
+    /// Updates the mean from the cumulative number and time of timed reads.
     fn look(&mut self, now: [u64; 2]) {
         let [reads, ns] = [0, 1].map(|at| now[at].wrapping_sub(self.seen[at]));
         if reads < FEW {
@@ -85,7 +85,7 @@ impl Mean {
     }
 }
 
-/// What reads took lately, by what answered them.
+/// Recent read times, by what answered the reads.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Timing([Mean; 3]);
 
@@ -96,7 +96,8 @@ impl Timing {
         }
     }
 
-    /// What a trial measured, with what reads really take. What none took lately is as much slower than in the trial as others are.
+    /// Corrects a trial's costs by the measured times of reads. Where there are no recent ones, the slowdown of the
+    /// others is assumed.
     pub(super) fn corrected(&self, trial: &Costs) -> Costs {
         let [hot, warm, cold] = self.0.map(|mean| mean.ns);
         let factor = |measured: Option<f64>, tried: f64| measured.map(|ns| ns / tried.max(1.0));
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn means_follow_what_reads_take_and_few_reads_tell_nothing() {
+    fn means_follow_read_times_and_few_reads_are_ignored() {
         let mut one = mean(100, 50_000);
         assert_eq!(one.ns, Some(500.0));
         one.look([110, 60_000_000]);
