@@ -3,9 +3,9 @@
 //! [`Cache`] is a concurrent ordered map from byte strings to byte strings whose records may be evicted. Its memory
 //! never exceeds the budget: keys, values, index, slack, dictionaries and per-thread buffers are all counted.
 //!
-//! Ten methods cover most programs: [`Cache::builder`], [`Cache::insert`], [`Cache::insert_entry`], [`Cache::get`],
-//! [`Cache::get_with`], [`Cache::get_or_insert_with`], [`Cache::get_or_fetch`] in async tasks, [`Cache::remove`],
-//! [`Cache::stats`] and [`Cache::close`].
+//! Ten methods cover most programs: [`Cache::insert`], [`Cache::insert_entry`], [`Cache::get`], [`Cache::get_with`],
+//! [`Cache::get_or_insert_with`], [`Cache::get_or_fetch`] in async tasks, [`Cache::remove`], [`Cache::invalidate`],
+//! [`Cache::stats`] and [`Cache::close`]. [`Cache::builder`] makes a cache.
 //!
 //! ```
 //! # fn main() -> Result<(), leafpress::CacheError> {
@@ -24,7 +24,6 @@
 //! # Ok(())
 //! # }
 //! ```
-//!
 //!
 //! # Expiry
 //!
@@ -58,14 +57,14 @@
 //!
 //! # Guarantees
 //!
-//! - A read never returns a value that was replaced, removed or has expired before the read began. Writes to one key
-//!   are linearizable, in memory and on disk together.
+//! - A read never returns a value that was replaced, removed or has expired. Operations on one key are atomic, in memory
+//!   and on disk. Reads of several keys are not snapshots.
 //! - Any record may be evicted at any time: a cache is not a store.
 //! - A read that finds its key in memory waits for no lock and no device. With `time_to_idle` it only queues its key
 //!   and the time; the queue is applied by upkeep. The exception is a record whose idle time has passed according to
 //!   its last applied read: the read applies the queue before it decides, and may wait while another thread does so.
-//! - Memory never exceeds the budget once a method has returned, except for the transient allocations of dictionary
-//!   training.
+//! - The bytes held never exceed the budget. The process may grow by 1/20 of the budget and 8 MiB more, for training
+//!   dictionaries and for codec contexts.
 //!
 //! # Panics
 //!

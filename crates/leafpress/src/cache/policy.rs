@@ -15,15 +15,15 @@ pub enum Policy {
     /// al., SOSP 2023).
     #[default]
     S3Fifo,
-    #[doc(hidden)]
     /// `clock`: evicts records that were not read since the hand last passed. For comparison.
+    #[doc(hidden)]
     Clock,
-    #[doc(hidden)]
     /// `lru`: evicts from each leaf the records that were not read for the most rounds of the hand. For comparison.
-    Lru,
     #[doc(hidden)]
+    Lru,
     /// `page`: evicts a whole leaf if none of its records was read since the hand last passed, as in the ZipCache
     /// paper. For comparison: a leaf with one record in use keeps all its others.
+    #[doc(hidden)]
     Page,
 }
 

@@ -1,10 +1,10 @@
-//! What a cache holds and does, in words.
+//! `Display` of the statistics.
 
 use std::fmt;
 
 use super::stats::CacheStats;
 
-/// Bytes in MiB, with one digit behind the point.
+/// Bytes in MiB, with one decimal.
 struct MiB(u64);
 
 impl fmt::Display for MiB {
@@ -13,12 +13,12 @@ impl fmt::Display for MiB {
     }
 }
 
-/// Percent of a whole, 0 of nothing.
+/// Returns a percentage of `whole`; 0 if it is 0.
 fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-/// A few lines for people: what is held and how, what was found where, what left and why, and how the disk does.
+/// Formats a short report: memory held, hits by tier, removals by cause, and the disk tier.
 impl fmt::Display for CacheStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tree = &self.tree;

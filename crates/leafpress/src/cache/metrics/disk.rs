@@ -1,4 +1,4 @@
-//! What is published of a cache that has a disk tier.
+//! Metrics of a cache with a disk tier.
 
 use metrics::Unit;
 

@@ -1,4 +1,4 @@
-//! What is published of every cache.
+//! Metrics of every cache.
 
 use metrics::Unit;
 
