@@ -63,7 +63,7 @@ impl CacheInner {
         if !self.tree.is_empty() && !disk.has_failed() {
             // Remaining records may be newer than those on disk.
             return Err(CacheError::Disk {
-                reason: format!("{} records could not be moved to it", self.tree.len()),
+                reason: format!("{} records could not be written", self.tree.len()),
             });
         }
         disk.close(&keys)

@@ -7,7 +7,7 @@ use leafpress_base::sync::PerThread;
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]
 pub(super) enum Count {
-    /// Reads that found their key, in memory or on disk.
+    /// Reads that found their key in memory.
     MemoryHits,
     DiskHits,
     Misses,

@@ -11,13 +11,13 @@ use leafpress_codec::CodecError;
 #[non_exhaustive]
 pub enum CacheError {
     /// The key is longer than [`MAX_KEY_BYTES`](super::MAX_KEY_BYTES).
-    #[error("a key of {len} bytes is longer than keys may be ({max} bytes)", max = super::MAX_KEY_BYTES)]
+    #[error("a key of {len} bytes exceeds the maximum of {max} bytes", max = super::MAX_KEY_BYTES)]
     KeyTooLong {
         /// The length of the key, in bytes.
         len: usize,
     },
     /// The value is longer than [`MAX_VALUE_BYTES`](super::MAX_VALUE_BYTES).
-    #[error("a value of {len} bytes is longer than values may be ({max} bytes)", max = super::MAX_VALUE_BYTES)]
+    #[error("a value of {len} bytes exceeds the maximum of {max} bytes", max = super::MAX_VALUE_BYTES)]
     ValueTooLong {
         /// The length of the value, in bytes.
         len: usize,
@@ -46,7 +46,7 @@ pub enum CacheError {
     },
     /// The target of the disk tier is not empty, and no Leafpress cache wrote it. It is unchanged.
     #[error(
-        "disk tier: {place} is not empty and holds no cache of Leafpress; name another, or set `overwrite` to lose what it holds"
+        "disk tier: {place} is not empty and was not written by a Leafpress cache; use another file, or set `overwrite` to discard its contents"
     )]
     NotACache {
         /// The file, device or store.

@@ -97,7 +97,7 @@ mod tests {
     fn what_left_is_known_once_and_what_did_not_is_not() {
         let mut ghost = Ghost::default();
         ghost.add(1);
-        assert!(!ghost.take(1), "without memory nothing is known");
+        assert!(!ghost.take(1), "an empty table remembers nothing");
         ghost.fit(10_000, usize::MAX).unwrap();
         (0..1000).for_each(|key| ghost.add(hash(key)));
         let known = |ghost: &mut Ghost, keys: std::ops::Range<u64>| keys.filter(|&key| ghost.take(hash(key))).count();

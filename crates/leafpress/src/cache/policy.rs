@@ -54,7 +54,7 @@ impl FromStr for Policy {
         let found = Self::ALL.into_iter().find(|policy| policy.name() == name);
         found.ok_or_else(|| CacheError::Option {
             option: "policy",
-            reason: format!("there is no `{name}`: s3-fifo, clock, lru and page are known"),
+            reason: format!("unknown policy `{name}`; expected s3-fifo, clock, lru or page"),
         })
     }
 }

@@ -105,7 +105,7 @@ impl Cache {
         if position.cache.as_ptr() != Arc::as_ptr(&self.core) {
             return Err(CacheError::Option {
                 option: "position",
-                reason: "a scan goes on only in the cache in which it began".to_owned(),
+                reason: "the position belongs to a scan of another cache".to_owned(),
             });
         }
         Ok(CacheScan { cache: self, position })

@@ -149,7 +149,7 @@ mod tests {
         for _ in 0..100 {
             assert!(cache.get("read").unwrap().is_some());
         }
-        assert_eq!(touches.queue.len(), 1, "it waits once");
+        assert_eq!(touches.queue.len(), 1, "the key is queued once");
         assert_eq!(core.tree.stats().puts, puts, "a read writes nothing");
         drop(noting);
         clock.advance(60 * SECOND);

@@ -4,7 +4,6 @@
 //! applied if the record is still current; otherwise the update begins anew. A record in the tree is current while the
 //! tree has the same bytes. A record that was found on disk, or an absence, is current while there is nothing in the
 //! tree and no record of the key has left the tree since. A load of the key that is under way is superseded.
-//! there is nothing in the tree and no record of the key has left it since. A load of the key that is under way is superseded.
 
 use std::sync::Arc;
 use std::time::Duration;

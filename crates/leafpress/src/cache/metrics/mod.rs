@@ -151,9 +151,9 @@ fn describe_timings(recorder: &dyn Recorder) {
     let timings = [
         (
             GET_SECONDS,
-            "Time of a read, one in 256 of each thread's, by what came of it",
+            "Duration of a read, one in 256 of each thread's, by outcome",
         ),
-        (DISK_READ_SECONDS, "Time of a read of the device for a lookup"),
+        (DISK_READ_SECONDS, "Duration of a device read of a lookup"),
     ];
     for (name, help) in timings {
         recorder.describe_histogram(KeyName::from_const_str(name), Some(Unit::Seconds), help.into());
