@@ -1,4 +1,4 @@
-//! What is out of bounds is refused, with what is allowed.
+//! Values out of bounds are refused, with the allowed range in the message.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A listener is told of each record that leaves once, with its value, and why.
+//! A listener is called once for each removed record, with its value and the cause.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,7 +49,7 @@ fn each_cause_is_told() {
     clock.advance(Duration::from_secs(6));
     assert_eq!(cache.get("b").unwrap(), None);
     assert!(take(&told).contains(&("b".into(), "3".into(), RemovalCause::Expired)));
-    // A value that is not kept replaces one all the same.
+    // A value that is not kept replaces one nevertheless.
     cache.insert("d", "5").unwrap();
     cache.insert("d", &vec![0; 1 << 20]).unwrap();
     assert!(take(&told).contains(&("d".into(), "5".into(), RemovalCause::Replaced)));
@@ -59,12 +59,12 @@ fn each_cause_is_told() {
 fn what_is_evicted_is_told_once_with_its_value() {
     let (cache, told) = told(small());
     for n in 0..40_000 {
-        // Some are values of their own.
+        // Some have a value record of their own.
         let len = if n % 100 == 0 { 5000 } else { 150 };
         cache.insert(&key(n), &noise(n, len)).unwrap();
     }
-    // The cache's own thread may evict some more, or be about to tell of some: what is there and what was told are compared at a moment
-    // between which and the next nothing was evicted.
+    // The background thread may evict more, or be about to call the listener: the contents and the calls are compared
+    // at a moment between evictions.
     let began = Instant::now();
     let (absent, gone) = loop {
         cache.settle().unwrap();
@@ -108,7 +108,7 @@ fn a_listener_may_use_the_cache() {
     cache.insert("a", "1").unwrap();
     cache.insert("a", "2").unwrap();
     assert_eq!(cache.get("last Replaced").unwrap().unwrap(), b"a");
-    // By the thread of the one who inserts and by the cache's own.
+    // By the inserting thread and by the background thread.
     std::thread::scope(|scope| {
         for thread in 0..2 {
             let cache = &cache;
@@ -121,11 +121,11 @@ fn a_listener_may_use_the_cache() {
             .unwrap()
             .is_some_and(|last| last.starts_with(b"item:"))
     );
-    // It has the cache.
+    // It holds the cache.
     *slot.lock().unwrap() = None;
 }
 
-/// Room for a long value is made before it is put in: not under the lock that keeps writers from what is being loaded.
+/// Room for a long value is made before its insertion: not under the lock that keeps writers from a load in progress.
 #[test]
 fn a_listener_may_use_the_cache_while_a_long_value_is_loaded() {
     let slot: Arc<Mutex<Option<Arc<leafpress::Cache>>>> = Arc::default();
@@ -167,7 +167,7 @@ fn the_last_who_has_the_cache_may_be_its_own_thread() {
     let cache = small()
         .clock(clock.clone())
         .listener(move |_, _, _| {
-            // Nobody else asks for what is over.
+            // No other thread looks up the expired record.
             let last = inner.lock().unwrap().take();
             drop(last);
             let _ = done.send(());
@@ -243,7 +243,7 @@ fn a_listener_that_panics_stops_nothing() {
         cache.insert_entry(&key(n), "new", entry).unwrap();
     }
     assert_eq!(calls.load(Ordering::SeqCst), 40);
-    // The cache's thread is told of panics as well, more than it would outlive of its own.
+    // The background thread calls panicking listeners as well, more often than it would survive panics of its own.
     clock.advance(Duration::from_secs(6));
     cache.settle().unwrap();
     let began = Instant::now();
@@ -280,7 +280,7 @@ fn calls_for_one_key_do_not_overlap() {
     std::thread::scope(|scope| {
         scope.spawn(|| cache.insert("key", "1").unwrap());
         entered_rx.recv().unwrap();
-        // While the listener is in its first call: other keys are not held up, and neither are writers of this one.
+        // During the first call of the listener: other keys are not blocked, and neither are writers of this one.
         cache.insert("other", "1").unwrap();
         assert_eq!(take(&told), [("other".into(), "0".into(), RemovalCause::Replaced)]);
         cache.insert("key", "2").unwrap();

@@ -1,4 +1,4 @@
-//! What is traced, and that docs/metrics.md lists it.
+//! Spans and events for `tracing`, and their documentation in docs/metrics.md.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -77,7 +77,7 @@ impl Subscriber for Collector {
     fn exit(&self, _: &Id) {}
 }
 
-/// How often something was seen of what says `of`.
+/// Returns how often a span or event was seen whose fields contain `of`.
 fn count(name: &str, of: &str) -> usize {
     let seen = seen();
     seen.iter()
@@ -108,7 +108,7 @@ fn fill(cache: &Cache) {
     }
 }
 
-/// All that was ever seen is in the page's table, with its level.
+/// Checks that everything seen is in the page's table, with its level.
 fn check_the_page() {
     let page = include_str!("../../../../docs/metrics.md");
     let rows = page
@@ -190,7 +190,7 @@ fn a_device_that_fails_is_told_of() {
     check_the_page();
 }
 
-/// Panics while it is told to write batches.
+/// Panics on writes of batches if enabled.
 struct Panics(MemoryStore);
 
 impl PageStore for Panics {
