@@ -85,13 +85,13 @@ impl ThreadCounts {
         Some(free)
     }
 
-    /// Collects a hit, and passes all to `tell` once there are enough.
-    pub(super) fn note_hit(&self, number: u32, tell: impl FnOnce(&mut dyn Iterator<Item = u32>)) {
+    /// Collects a hit, and passes all to `report` once there are enough.
+    pub(super) fn note_hit(&self, number: u32, report: impl FnOnce(&mut dyn Iterator<Item = u32>)) {
         let gathered = self.gathered.load(Relaxed) as usize % HITS;
         self.hits[gathered].store(number, Relaxed);
         self.gathered.store(gathered as u32 + 1, Relaxed);
         if gathered + 1 == HITS {
-            tell(&mut self.hits.iter().map(|hit| hit.load(Relaxed)));
+            report(&mut self.hits.iter().map(|hit| hit.load(Relaxed)));
         }
     }
 }

@@ -11,15 +11,15 @@
 //! The state is one word:
 //!
 //! ```text
-//! bits  0..24  pins: a page that is pinned neither moves nor goes
-//!      24..30  popularity: hits, halved now and then
+//! bits  0..24  pins: a pinned page is neither moved nor freed
+//!      24..30  popularity: hits, halved periodically
 //!      32..34  kind: free, loading, raw, compressed
 //!          36  dirty: the store has an older version, or none
-//!          37  detached: not in the index any more; who takes the last pin away frees the entry
-//!          38  claimed: changing its place; nobody can pin it for that moment
-//!          39  listed: in the policy's order; changed under the policy's lock
-//!          40  unsynced: the store was given this version, and may not have made it lasting (`unsynced`)
-//!          41  in which round that was, an odd one or an even one
+//!          37  detached: not in the index any more; the thread that removes the last pin frees the entry
+//!          38  claimed: being moved; it cannot be pinned meanwhile
+//!          39  listed: in the eviction policy; changed under the policy's lock
+//!          40  unsynced: written to the store and not synced yet (`unsynced`)
+//!          41  the parity of the round of that write
 //!          42  unwritable: dirty, and its last write failed
 //! ```
 //!

@@ -135,9 +135,9 @@ impl VictimInner {
 
     /// Reports an event of a sampled block, and wakes the background task when there is enough to process.
     #[inline]
-    pub(super) fn note(&self, hash: u64, tell: impl FnOnce(&Adaptive)) {
+    pub(super) fn note(&self, hash: u64, report: impl FnOnce(&Adaptive)) {
         if let Some(adaptive) = self.adaptive.as_ref().filter(|adaptive| adaptive.follows(hash)) {
-            tell(adaptive);
+            report(adaptive);
             if adaptive.is_due() {
                 self.wake.adapting();
             }

@@ -65,8 +65,8 @@ impl PageStore for Interrupted {
     }
 
     fn read_batch(&self, reads: &mut [PageRead<'_>]) {
-        if let Some(tell) = self.hooks.on_batch.lock().unwrap().take() {
-            tell.send(()).unwrap();
+        if let Some(sender) = self.hooks.on_batch.lock().unwrap().take() {
+            sender.send(()).unwrap();
         }
         let mut may_read = self.hooks.may_read.lock().unwrap();
         while !*may_read {
@@ -165,13 +165,13 @@ fn a_store_that_panics_has_failed() {
 fn a_get_waits_for_room_that_others_read_into() {
     let store = Interrupted::new(100);
     let pool = store.pool().memory(100 << 10).build().unwrap();
-    let (tell, told) = mpsc::channel();
-    *store.hooks.on_batch.lock().unwrap() = Some(tell);
+    let (sender, receiver) = mpsc::channel();
+    *store.hooks.on_batch.lock().unwrap() = Some(sender);
     std::thread::scope(|scope| {
         let pages: Vec<PageId> = (0..60).collect();
         let pool = &pool;
         let prefetch = scope.spawn(move || pool.prefetch(&pages).unwrap());
-        told.recv().unwrap();
+        receiver.recv().unwrap();
         let get = scope.spawn(|| pool.get(70).map(|bytes| version_of(70, &bytes)));
         std::thread::sleep(Duration::from_millis(50));
         *store.hooks.may_read.lock().unwrap() = true;
@@ -200,15 +200,15 @@ fn pages_that_are_written_are_not_counted_as_pinned() {
     let store = Interrupted::new(400);
     let pool = store.pool().build().unwrap();
     let stats_during_a_write = |work: &(dyn Fn() + Sync)| {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (let_go, may_go) = mpsc::channel::<()>();
         *store.hooks.on_write.lock().unwrap() = Some(Box::new(move || {
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
             may_go.recv().unwrap();
         }));
         std::thread::scope(|scope| {
             scope.spawn(work);
-            told.recv().unwrap();
+            receiver.recv().unwrap();
             let stats = pool.stats();
             let_go.send(()).unwrap();
             stats
@@ -250,15 +250,15 @@ fn a_get_waits_for_pages_that_a_flush_writes() {
     for id in 0..60 {
         pool.update(id, &page(id, 1, LEN, 30)).unwrap();
     }
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (let_go, may_go) = mpsc::channel::<()>();
     *store.hooks.on_write.lock().unwrap() = Some(Box::new(move || {
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
         may_go.recv().unwrap();
     }));
     std::thread::scope(|scope| {
         let flush = scope.spawn(|| pool.flush().unwrap());
-        told.recv().unwrap();
+        receiver.recv().unwrap();
         let get = scope.spawn(|| pool.get(70).map(|bytes| version_of(70, &bytes)));
         std::thread::sleep(Duration::from_millis(50));
         let_go.send(()).unwrap();
@@ -276,15 +276,15 @@ fn updates_wait_for_older_versions_that_a_flush_writes() {
     let pool = store.pool().memory(300 << 10).build().unwrap();
     let update_all = |version| (0..WRITTEN).try_for_each(|id| pool.update(id, &page(id, version, LEN, 30)));
     update_all(1).unwrap();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (let_go, may_go) = mpsc::channel::<()>();
     *store.hooks.on_write.lock().unwrap() = Some(Box::new(move || {
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
         may_go.recv().unwrap();
     }));
     std::thread::scope(|scope| {
         let flush = scope.spawn(|| pool.flush().unwrap());
-        told.recv().unwrap();
+        receiver.recv().unwrap();
         let updates = scope.spawn(|| update_all(2));
         std::thread::sleep(Duration::from_millis(50));
         let_go.send(()).unwrap();

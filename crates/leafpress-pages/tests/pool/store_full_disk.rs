@@ -16,7 +16,7 @@ const FULL: &str = "LEAFPRESS_TEST_FULL_DISK";
 const LIMIT_BYTES: u64 = 100_000;
 
 /// Returns the directory for this process, if it is the one with the limit.
-fn told(variable: &str) -> Option<PathBuf> {
+fn limited_directory(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from)
 }
 
@@ -59,7 +59,7 @@ fn fill(store: &dyn PageStore, path: &Path, expected: io::ErrorKind) {
 
 #[test]
 fn a_file_that_may_not_grow() {
-    let Some(directory) = told(LIMIT) else {
+    let Some(directory) = limited_directory(LIMIT) else {
         let directory = scratch();
         run_alone(
             "store_full_disk::a_file_that_may_not_grow",
@@ -101,7 +101,7 @@ fn a_file_that_may_not_grow() {
 
 #[test]
 fn a_file_system_that_is_full() {
-    let Some(directory) = told(FULL) else {
+    let Some(directory) = limited_directory(FULL) else {
         let directory = scratch();
         let at = CString::new(directory.path().to_str().unwrap()).unwrap();
         let printed = run_alone(

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 /// A directory on the disk of the build: a temporary directory may be in memory, where there is no direct I/O.
 pub fn scratch() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory beside the build")
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory in the build directory")
 }
 
 /// Bytes that are unique to the page and version at every offset.

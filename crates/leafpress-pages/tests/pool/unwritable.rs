@@ -157,7 +157,7 @@ fn a_page_that_cannot_be_written_can_be_discarded() {
         assert!(pool.discard(id));
         assert!(!pool.discard(id), "once");
     }
-    assert_eq!(version_of(5, &held), 1, "who holds it keeps it");
+    assert_eq!(version_of(5, &held), 1, "a guard keeps its version");
     pool.flush().unwrap();
     for id in 0..400 {
         assert_eq!(version_of(id, &pool.get(id).unwrap()), 0);

@@ -222,12 +222,12 @@ impl CacheBuilder {
     /// use leafpress::Cache;
     /// use leafpress::cache::RemovalCause;
     ///
-    /// let tell = |key: &[u8], _value: &[u8], cause| {
+    /// let listener = |key: &[u8], _value: &[u8], cause| {
     ///     if cause == RemovalCause::Evicted {
     ///         println!("{key:?} made room");
     ///     }
     /// };
-    /// let cache = Cache::builder().memory(8 << 20).listener(tell).build()?;
+    /// let cache = Cache::builder().memory(8 << 20).listener(listener).build()?;
     /// # Ok::<(), leafpress::CacheError>(())
     /// ```
     pub fn listener(mut self, listener: impl Fn(&[u8], &[u8], RemovalCause) + Send + Sync + 'static) -> Self {

@@ -134,7 +134,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_read_waits_for_nobody_and_is_noted_before_a_record_expires() {
+    fn a_read_waits_for_no_lock_and_is_applied_before_a_record_expires() {
         let clock = Arc::new(ManualClock::new(1000 * SECOND));
         let builder = Cache::builder().memory(4 << 20).clock(clock.clone());
         let cache = builder.time_to_idle(80 * SECOND).build().unwrap();

@@ -29,7 +29,7 @@ impl Engine for Failing {
         if self.fails.load(Ordering::SeqCst) {
             return Err(CodecError::Corrupt {
                 codec: "lz4",
-                reason: "told to fail".into(),
+                reason: "made to fail".into(),
             });
         }
         self.inner.decompress(block, dictionary, out)

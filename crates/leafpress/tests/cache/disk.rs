@@ -294,7 +294,7 @@ fn what_no_cache_wrote_is_refused_and_left_as_it_is() {
             let recovers = recovers && cfg!(target_os = "linux");
             let error = refused(Disk::file(place, 64 << 20).recover_after_crash(recovers));
             assert!(
-                matches!(&error, CacheError::NotACache { place: told } if *told == place.display().to_string()),
+                matches!(&error, CacheError::NotACache { place: reported } if *reported == place.display().to_string()),
                 "{error}"
             );
             assert!(error.to_string().contains("overwrite"), "{error}");

@@ -10,22 +10,23 @@ use leafpress::store::MemoryStore;
 
 use crate::{key, noise, small};
 
-type Told = Arc<Mutex<Vec<(Vec<u8>, Vec<u8>, RemovalCause)>>>;
+type Notified = Arc<Mutex<Vec<(Vec<u8>, Vec<u8>, RemovalCause)>>>;
 
-fn told(builder: leafpress::cache::CacheBuilder) -> (leafpress::Cache, Told) {
-    let told = Told::default();
-    let notes = Arc::clone(&told);
+fn notified(builder: leafpress::cache::CacheBuilder) -> (leafpress::Cache, Notified) {
+    let notified = Notified::default();
+    let notes = Arc::clone(&notified);
     let cache = builder
         .listener(move |key, value, cause| notes.lock().unwrap().push((key.to_vec(), value.to_vec(), cause)))
         .build()
         .unwrap();
-    (cache, told)
+    (cache, notified)
 }
 
-fn take(told: &Told) -> Vec<(String, String, RemovalCause)> {
+fn take(notified: &Notified) -> Vec<(String, String, RemovalCause)> {
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    let told = std::mem::take(&mut *told.lock().unwrap());
-    told.into_iter()
+    let notified = std::mem::take(&mut *notified.lock().unwrap());
+    notified
+        .into_iter()
         .map(|(key, value, cause)| (text(key), text(value), cause))
         .collect()
 }
@@ -33,13 +34,13 @@ fn take(told: &Told) -> Vec<(String, String, RemovalCause)> {
 #[test]
 fn each_cause_is_told() {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
-    let (cache, told) = told(small().clock(clock.clone()));
+    let (cache, notified) = notified(small().clock(clock.clone()));
     cache.insert("a", "1").unwrap();
-    assert_eq!(take(&told), []);
+    assert_eq!(take(&notified), []);
     cache.insert("a", "2").unwrap();
-    assert_eq!(take(&told), [("a".into(), "1".into(), RemovalCause::Replaced)]);
+    assert_eq!(take(&notified), [("a".into(), "1".into(), RemovalCause::Replaced)]);
     assert!(cache.remove("a").unwrap() && !cache.remove("a").unwrap());
-    assert_eq!(take(&told), [("a".into(), "2".into(), RemovalCause::Removed)]);
+    assert_eq!(take(&notified), [("a".into(), "2".into(), RemovalCause::Removed)]);
     cache
         .insert_entry("b", "3", InsertOptions::ttl(Duration::from_secs(5)))
         .unwrap();
@@ -48,16 +49,16 @@ fn each_cause_is_told() {
         .unwrap();
     clock.advance(Duration::from_secs(6));
     assert_eq!(cache.get("b").unwrap(), None);
-    assert!(take(&told).contains(&("b".into(), "3".into(), RemovalCause::Expired)));
+    assert!(take(&notified).contains(&("b".into(), "3".into(), RemovalCause::Expired)));
     // A value that is not kept replaces one nevertheless.
     cache.insert("d", "5").unwrap();
     cache.insert("d", &vec![0; 1 << 20]).unwrap();
-    assert!(take(&told).contains(&("d".into(), "5".into(), RemovalCause::Replaced)));
+    assert!(take(&notified).contains(&("d".into(), "5".into(), RemovalCause::Replaced)));
 }
 
 #[test]
 fn what_is_evicted_is_told_once_with_its_value() {
-    let (cache, told) = told(small());
+    let (cache, notified) = notified(small());
     for n in 0..40_000 {
         // Some have a value record of their own.
         let len = if n % 100 == 0 { 5000 } else { 150 };
@@ -70,24 +71,24 @@ fn what_is_evicted_is_told_once_with_its_value() {
         cache.settle().unwrap();
         let evicted = cache.stats().evicted;
         let absent: Vec<_> = (0..40_000).filter(|n| !cache.contains_key(&key(*n)).unwrap()).collect();
-        let gone = told.lock().unwrap().clone();
+        let gone = notified.lock().unwrap().clone();
         if gone.len() as u64 == evicted && cache.stats().evicted == evicted {
             break (absent, gone);
         }
         assert!(began.elapsed() < Duration::from_secs(60), "{} of {evicted}", gone.len());
     };
     let of: HashMap<_, _> = (0..40_000).map(|n| (key(n).into_bytes(), n)).collect();
-    let mut told = Vec::new();
+    let mut notified = Vec::new();
     for (key, value, cause) in gone {
         assert_eq!(cause, RemovalCause::Evicted);
         let n = of[&key];
         assert_eq!(value, noise(n, value.len()));
-        told.push(n);
+        notified.push(n);
     }
-    told.sort_unstable();
-    assert!(told.len() > 10_000);
+    notified.sort_unstable();
+    assert!(notified.len() > 10_000);
     // Each once.
-    assert_eq!(told, absent);
+    assert_eq!(notified, absent);
 }
 
 #[test]
@@ -185,7 +186,7 @@ fn the_last_who_has_the_cache_may_be_its_own_thread() {
 #[test]
 fn what_has_expired_is_told_as_that_whatever_takes_its_place() {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
-    let (cache, told) = told(small().clock(clock.clone()));
+    let (cache, notified) = notified(small().clock(clock.clone()));
     let brief = || InsertOptions::ttl(Duration::from_secs(5));
     let keys = ["insert", "swap", "update", "too large", "load", "remove", "take"];
     for key in keys {
@@ -204,27 +205,27 @@ fn what_has_expired_is_told_as_that_whatever_takes_its_place() {
     cache.get_or_insert_with("load", || "new").unwrap();
     assert!(!cache.remove("remove").unwrap());
     assert_eq!(cache.take("take").unwrap(), None);
-    let mut told = take(&told);
-    told.sort_unstable_by_key(|(key, ..)| keys.iter().position(|known| known == key));
+    let mut notified = take(&notified);
+    notified.sort_unstable_by_key(|(key, ..)| keys.iter().position(|known| known == key));
     let expired = keys.map(|key| (key.to_owned(), "old".to_owned(), RemovalCause::Expired));
-    assert_eq!(told, expired);
+    assert_eq!(notified, expired);
     assert_eq!(cache.stats().expired, keys.len() as u64);
 }
 
 #[test]
 fn what_a_value_that_is_not_kept_replaces_is_told_with_a_disk_too() {
     let store = Arc::new(MemoryStore::new(4096).unwrap());
-    let (cache, told) = told(small().disk(Disk::store(store, 16 << 20)));
+    let (cache, notified) = notified(small().disk(Disk::store(store, 16 << 20)));
     cache.insert("in memory", "1").unwrap();
     cache.insert("on disk", "2").unwrap();
     cache.spill().unwrap();
     cache.insert("in memory", "3").unwrap();
-    take(&told);
+    take(&notified);
     for key in ["in memory", "on disk", "nowhere"] {
         cache.insert(key, &vec![0; 1 << 20]).unwrap();
     }
     let replaced = |key: &str, value: &str| (key.to_owned(), value.to_owned(), RemovalCause::Replaced);
-    assert_eq!(take(&told), [replaced("in memory", "3"), replaced("on disk", "2")]);
+    assert_eq!(take(&notified), [replaced("in memory", "3"), replaced("on disk", "2")]);
 }
 
 #[test]
@@ -261,8 +262,8 @@ fn calls_for_one_key_do_not_overlap() {
     let (entered_tx, entered_rx) = mpsc::channel();
     let (leave_tx, leave_rx) = mpsc::channel::<()>();
     let leave_rx = Mutex::new(leave_rx);
-    let (inside, told) = (AtomicU64::new(0), Told::default());
-    let notes = Arc::clone(&told);
+    let (inside, notified) = (AtomicU64::new(0), Notified::default());
+    let notes = Arc::clone(&notified);
     let listener = move |key: &[u8], value: &[u8], cause| {
         if key == b"key" {
             assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two calls at a time");
@@ -282,13 +283,13 @@ fn calls_for_one_key_do_not_overlap() {
         entered_rx.recv().unwrap();
         // During the first call of the listener: other keys are not blocked, and neither are writers of this one.
         cache.insert("other", "1").unwrap();
-        assert_eq!(take(&told), [("other".into(), "0".into(), RemovalCause::Replaced)]);
+        assert_eq!(take(&notified), [("other".into(), "0".into(), RemovalCause::Replaced)]);
         cache.insert("key", "2").unwrap();
         cache.insert("key", "3").unwrap();
-        assert_eq!(take(&told), []);
+        assert_eq!(take(&notified), []);
         leave_tx.send(()).unwrap();
     });
-    let values: Vec<String> = take(&told).into_iter().map(|(_, value, _)| value).collect();
+    let values: Vec<String> = take(&notified).into_iter().map(|(_, value, _)| value).collect();
     assert_eq!(values, ["0", "1", "2"]);
     assert_eq!(cache.stats().listener_panics, 0);
 }

@@ -118,7 +118,7 @@ fn a_write_during_a_load_wins() {
     assert_eq!(
         loaded.unwrap(),
         b"old",
-        "who asked before the removal gets what there was"
+        "a caller from before the removal gets the loaded value"
     );
     assert_eq!(cache.get("removed").unwrap(), None);
     let loaded = cache.get_or_insert_with("inserted", || {

@@ -172,11 +172,11 @@ fn a_device_that_fails_is_told_of() {
         assert_eq!(cache.get(&key(n)).unwrap(), None);
     }
     let errors = cache.stats().disk.unwrap().read_errors;
-    let told = count("disk read failed", "cache=reads fail;");
+    let logged = count("disk read failed", "cache=reads fail;");
     // The first, the second, the fourth and so on.
     assert!(
-        errors >= 64 && (7..=errors.ilog2() as usize + 1).contains(&told),
-        "{told} of {errors}"
+        errors >= 64 && (7..=errors.ilog2() as usize + 1).contains(&logged),
+        "{logged} of {errors}"
     );
 
     let store = Arc::new(FaultyStore::new(MemoryStore::new(4096).unwrap()));

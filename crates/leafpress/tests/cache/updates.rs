@@ -26,14 +26,14 @@ fn count(value: &[u8]) -> u64 {
     u64::from_le_bytes(value.try_into().unwrap())
 }
 
-/// Threads increment counters, while `beside` is at work. The sum that they reach.
-fn count_up(cache: &leafpress::Cache, steps: u64, beside: impl Fn() + Send + Sync) -> u64 {
+/// Threads increment counters, while `meanwhile` is at work. The sum that they reach.
+fn count_up(cache: &leafpress::Cache, steps: u64, meanwhile: impl Fn() + Send + Sync) -> u64 {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let (stop, beside) = (&stop, &beside);
+        let (stop, meanwhile) = (&stop, &meanwhile);
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                beside();
+                meanwhile();
             }
         });
         let threads: Vec<_> = (0..THREADS)
@@ -210,15 +210,15 @@ fn an_update_that_leaves_a_record_is_a_use_of_it() {
 
 #[test]
 fn who_listens_is_told_of_each_old_value() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let notes = Arc::clone(&told);
+    let notified = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&notified);
     let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
     let cache = small()
         .clock(clock.clone())
         .listener(move |_, value, cause| notes.lock().unwrap().push((value.to_vec(), cause)))
         .build()
         .unwrap();
-    let take = || std::mem::take(&mut *told.lock().unwrap());
+    let take = || std::mem::take(&mut *notified.lock().unwrap());
     let put = |value: &'static str| cache.update_with("key", |_| CacheUpdate::Put(value)).unwrap();
     put("1");
     assert_eq!(take(), []);

@@ -214,7 +214,9 @@ impl Disk {
         };
         match &self.place {
             _ if !self.recovers => Ok(None),
-            _ if cfg!(any(not(target_os = "linux"), miri, shuttle)) => Err(refused("crash recovery is supported on Linux only")),
+            _ if cfg!(any(not(target_os = "linux"), miri, shuttle)) => {
+                Err(refused("crash recovery is supported on Linux only"))
+            }
             Where::Store(_) => Err(refused(
                 "crash recovery needs a disk tier in a file; this is a store of the caller's",
             )),

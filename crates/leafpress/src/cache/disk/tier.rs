@@ -182,9 +182,7 @@ impl Tier {
         let (needed, generation) = {
             let state = self.state.read();
             if !state.open.is_empty() || !state.sealed.is_empty() {
-                return Err(Failure::Io(io::Error::other(
-                    "some batches could not be written",
-                )));
+                return Err(Failure::Io(io::Error::other("some batches could not be written")));
             }
             (image::chunks_for(&state, keys_bytes), state.generation)
         };

@@ -14,11 +14,7 @@ impl To<'_> {
             "Records promoted from disk to memory",
             promoted,
         );
-        counter(
-            "leafpress_cache_disk_lookups_total",
-            "Lookups on disk",
-            disk.lookups,
-        );
+        counter("leafpress_cache_disk_lookups_total", "Lookups on disk", disk.lookups);
         counter(
             "leafpress_cache_disk_admissions_total",
             "Records spilled from memory to disk",

@@ -233,7 +233,8 @@ impl Opening<'_> {
             epoch,
             entries.into(),
         )?;
-        std::fs::rename(&new, notes_at).map_err(|error| at_path(notes_at, "replace the table of stale epochs", error))?;
+        std::fs::rename(&new, notes_at)
+            .map_err(|error| at_path(notes_at, "replace the table of stale epochs", error))?;
         superblock::say_open(self.device, self.kind, opened.id, Some(header.session))?;
         let has_judged = |run: &Arc<_>| is_before(run, judged_before);
         let is_judged = opened
