@@ -184,8 +184,8 @@ impl Stream {
     pub(super) fn prepare(dictionary: &[u8]) -> Option<Prepared<Self>> {
         let mut stream = Self::new()?;
         let size = c_int::try_from(dictionary.len()).ok()?;
-        // SAFETY: the stream is initialised and `dictionary` is `size` readable bytes. The stream keeps pointing to them; it is used
-        // only with them at hand (`Attached`).
+        // SAFETY: the stream is initialised and `dictionary` is `size` readable bytes. The stream keeps pointing to
+        // them; it is used only with them at hand (`Attached`).
         unsafe { LZ4_loadDictSlow(&raw mut *stream, dictionary.as_ptr().cast(), size) };
         Some(Prepared {
             stream,

@@ -102,8 +102,8 @@ impl CompressionTables {
             opaque: std::ptr::null_mut(),
         };
         let tables = good.then(|| {
-            // SAFETY: the dictionary is readable and the parameters are valid. The tables keep pointing to the dictionary; they are used
-            // only with its bytes at hand (`Prepared`).
+            // SAFETY: the dictionary is readable and the parameters are valid. The tables keep pointing to the
+            // dictionary; they are used only with its bytes at hand (`Prepared`).
             unsafe {
                 zstd::ZSTD_createCDict_advanced2(
                     dictionary.as_ptr().cast(),
@@ -171,7 +171,8 @@ impl Drop for DecompressionTables {
 impl DecompressionTables {
     /// Builds tables for a dictionary; `None` if zstd refuses.
     pub(crate) fn new(dictionary: &[u8]) -> Option<Self> {
-        // SAFETY: the dictionary is readable. The tables keep pointing to it; they are used only with its bytes at hand (`Prepared`).
+        // SAFETY: the dictionary is readable. The tables keep pointing to it; they are used only with its bytes at hand
+        // (`Prepared`).
         let tables = unsafe { zstd::ZSTD_createDDict_byReference(dictionary.as_ptr().cast(), dictionary.len()) };
         Some(Self {
             tables: NonNull::new(tables)?,

@@ -15,7 +15,7 @@ struct job {
     uint32_t flags;
 };
 
-/* Settings: how often a submission, and a check, is refused for every job that gets through (negative: for ever), and how many
+/* Settings: how often a submission, and a check, is refused for every job that succeeds (negative: for ever), and how many
  * jobs for the device can be initialised (negative: any number). */
 static long busy_submissions, busy_checks, hardware_jobs = -1;
 static long submissions_refused, checks_refused;

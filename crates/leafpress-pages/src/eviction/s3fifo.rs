@@ -1,4 +1,5 @@
-//! S3-FIFO: three queues (Yang, Zhang, Qiu, Yue, Vinayak, "FIFO queues are all you need for cache eviction", SOSP 2023).
+//! S3-FIFO: three queues (Yang, Zhang, Qiu, Yue, Vinayak, "FIFO queues are all you need for cache eviction", SOSP
+//! 2023).
 //!
 //! A new page enters the small queue. A page that was hit more than once there moves on to the main queue; another is
 //! evicted and enters the ghost queue: if it returns while it is there it enters the main queue at once. A page of the

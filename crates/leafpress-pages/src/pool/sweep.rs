@@ -24,8 +24,8 @@ use leafpress_codec::saves_enough;
 /// Maximum number of pages in a batch of victims.
 const MAX_BATCH: usize = 1000;
 /// If nothing is compressed, one victim in this many is compressed as a probe, to measure the cost; fewer if that would
-/// exceed a hundredth of the cost of reading pages. Several follow each other, of which the first only warms the
-/// codec's tables and code, as they are when every victim is compressed.
+/// exceed a hundredth of the cost of reading pages. Several follow each other, of which the first only warms the caches
+/// for the codec's tables and code, the usual state if every victim is compressed.
 const PROBES_IN_A_ROW: u64 = 4;
 const PROBE_EVERY: u64 = 64;
 const PROBES_COST_AT_MOST: f64 = 0.01;

@@ -20,7 +20,8 @@ const TRY_ONE_IN: u32 = 16;
 /// no insertion takes long.
 const MAX_COMPRESSED: usize = 3;
 /// If nothing is compressed, one block in this many is compressed as a probe, to measure the cost; several follow each
-/// other, of which the first only warms the codec's tables and code, as they are when every block is compressed.
+/// other, of which the first only warms the caches for the codec's tables and code, the usual state if every block is
+/// compressed.
 const PROBE_EVERY: u32 = 64;
 const PROBES_IN_A_ROW: u32 = 4;
 

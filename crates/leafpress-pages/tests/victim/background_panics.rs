@@ -1,5 +1,5 @@
-//! Engines that panic in the background threads of a victim cache: no call waits for ever, no block is lost, the statistics count the
-//! panics, and `settle` fails once a thread has ended.
+//! Engines that panic in the background threads of a victim cache: no call waits for ever, no block is lost, the
+//! statistics count the panics, and `settle` fails once a thread has ended.
 
 #[path = "../../../leafpress/tests/support/panicking.rs"]
 mod panicking;

@@ -4,9 +4,10 @@
 //! ends with a value, an error, a panic, or a future that was dropped; it then leaves the table, and its waiters are
 //! woken. After a panic or a dropped future one of them leads the next load.
 //!
-//! **A write or removal of the key wins over a load that is under way.** Every write, and every removal, also one that finds nothing, calls
-//! [`LoadTable::supersede`] under the latch of the key's leaf. A leader stores its value under the same latch, only where the key is absent or
-//! has expired, and only while its load is still in the table ([`LoadLeader::is_current`]). So the two are ordered by the latch:
+//! **A write or removal of the key wins over a load that is under way.** Every write and every removal, even one that
+//! finds nothing, calls [`LoadTable::supersede`] under the latch of the key's leaf. A leader stores its value under the
+//! same latch, only if the key is absent or has expired, and only while its load is still in the table
+//! ([`LoadLeader::is_current`]). So the two are ordered by the latch:
 //!
 //! - A load that began before the write's turn is taken out of the table and never stores its value.
 //! - A load that began after it read what was written. `supersede` first reads a counter without a lock; it cannot miss

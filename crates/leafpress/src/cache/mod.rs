@@ -27,7 +27,7 @@
 //!
 //! # Expiry
 //!
-//! A record expires at the end of its time to live ([`CacheBuilder::time_to_live`] or [`InsertOptions::ttl`]) or when
+//! A record expires at the end of its time to live ([`CacheBuilder::default_ttl`] or [`InsertOptions::ttl`]) or when
 //! it has not been read for [`CacheBuilder::time_to_idle`]. Expired records are never returned as current values. They
 //! are removed in the background and by reads that find them.
 //!
@@ -57,8 +57,9 @@
 //!
 //! # Guarantees
 //!
-//! - A read never returns a value that was replaced, removed or has expired. Operations on one key are atomic, in memory
-//!   and on disk. Reads of several keys are not snapshots.
+//! - A read never returns a value that was replaced, removed or has expired, except for expired values by
+//!   `stale_while_revalidate`. Operations on one key are atomic, in memory and on disk. Reads of several keys are not
+//!   snapshots.
 //! - Any record may be evicted at any time: a cache is not a store.
 //! - A read that finds its key in memory waits for no lock and no device. With `time_to_idle` it only queues its key
 //!   and the time; the queue is applied by upkeep. The exception is a record whose idle time has passed according to

@@ -10,8 +10,8 @@ mod tree;
 mod tree_under_writes;
 mod victim;
 
-/// Returns the anonymous resident memory of the process: pages of the program file are loaded as they are first
-/// executed, and are not measured.
+/// Returns the anonymous resident memory of the process: pages of the program file are loaded at their first execution,
+/// and are not measured.
 fn resident_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();

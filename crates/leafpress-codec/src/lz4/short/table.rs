@@ -20,8 +20,8 @@ const HASH_BITS: u32 = 14;
 /// A position is rated by how often the bytes that follow it occur elsewhere in the dictionary, over these lengths.
 const LENGTHS: [usize; 8] = [5, 6, 8, 12, 16, 24, 32, 48];
 
-/// A hash of a word's first five bytes, below 2^[`HASH_BITS`]: Fibonacci hashing (Knuth, "The Art of Computer Programming",
-/// volume 3, section 6.4).
+/// A hash of a word's first five bytes, below 2^[`HASH_BITS`]: Fibonacci hashing (Knuth, "The Art of Computer
+/// Programming", volume 3, section 6.4).
 #[inline(always)]
 pub(crate) fn hash(word: u64) -> usize {
     ((word << 24).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - HASH_BITS)) as usize

@@ -110,8 +110,8 @@ impl Shard {
         }
     }
 
-    /// Grows the tables once they have as many entries as they are sized for, unless they have the maximum size for the
-    /// budget.
+    /// Grows the tables when they have the number of entries that they are sized for, unless they have the maximum size
+    /// for the budget.
     pub(super) fn grow_tables(&mut self) {
         if self.entries <= self.tables_for_bytes / BYTES_PER_PLACE || self.tables_for_bytes >= self.budget_bytes {
             return;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! leaf: key, runs u32, each: run
-//! run:  position u64, blocks u32, records u32, ranks, starts, chunks (lists of u32), buckets u32, counts (list of u64), remainders (bytes)
+//! run:  position u64, blocks u32, records u32, ranks, starts, chunks (lists of u32),
+//!       buckets u32, counts (list of u64), remainders (bytes)
 //! lists, keys and bytes: length u32, and as many
 //! ```
 //!

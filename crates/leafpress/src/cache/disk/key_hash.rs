@@ -1,9 +1,9 @@
 //! Keyed hashes, which determine the positions of records on disk.
 //!
-//! An adversary who chooses keys must not be able to choose many with the same hash: a lookup would have to read their
-//! pages to distinguish them. Each tier therefore hashes with a random number of its own as the seed, which is stored
-//! in the superblock, so that only those who can read the tier's files know it. All constants of the hash depend on it:
-//! with rapidhash's own constants there are keys whose hashes collide for every seed.
+//! It must be infeasible to choose many keys with the same hash: a lookup would have to read their pages to distinguish
+//! them. Each tier therefore hashes with a random number of its own as the seed, which is stored in the superblock, so
+//! that it is known only with access to the tier's files. All constants of the hash depend on it: with rapidhash's own
+//! constants there are keys whose hashes collide for every seed.
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 

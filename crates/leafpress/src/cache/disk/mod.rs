@@ -187,7 +187,8 @@ impl Disk {
     /// round. After twelve million batches, of 64 KiB to 4 MiB depending on the memory, the next opening begins empty
     /// once.
     ///
-    /// Only for [`Disk::file`] on Linux, of a file: [`CacheBuilder::build`](super::CacheBuilder::build) refuses the others.
+    /// Supported for [`Disk::file`] with a regular file on Linux only:
+    /// [`CacheBuilder::build`](super::CacheBuilder::build) refuses others.
     ///
     /// ```
     /// use leafpress::Cache;

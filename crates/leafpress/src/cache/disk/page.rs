@@ -2,7 +2,7 @@
 //! blocks as it needs.
 //!
 //! ```text
-//! checksum u64   raw length u32   payload length u32   payload: compressed, or the raw bytes where the lengths are equal
+//! checksum u64   raw length u32   payload length u32   payload: compressed, or raw if the lengths are equal
 //! raw bytes, for each record: key length, record length (LEB128), key, record
 //! ```
 //!

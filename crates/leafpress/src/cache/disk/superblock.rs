@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! checksum u64   "leafpress cache\0"   version u32   state u32   codec (hash of its name) u64   tier u64   blocks u64
-//! closed (state 1): head u64   chunk u32   position u64   (of a tier with epochs: session u64   judged before u64   epoch u32)
+//! closed (state 1): head u64   chunk u32   position u64   (with epochs: session u64   judged before u64   epoch u32)
 //! open (state 2):   session u64
 //! ```
 //!

@@ -130,7 +130,7 @@ impl Schedule {
 }
 
 impl CacheInner {
-    /// Publishes everything except the durations of reads, which are published as they are measured.
+    /// Publishes everything except the durations of reads, which are published when they are measured.
     pub(super) fn publish(&self) {
         let stats = self.stats();
         metrics::with_recorder(|recorder| {

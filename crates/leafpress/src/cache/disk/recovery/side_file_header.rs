@@ -13,7 +13,8 @@ const OWN: usize = 4;
 /// The header of a side file.
 ///
 /// ```text
-/// checksum u64   magic [u8; 16]   version u32   codec u64   blocks u64   tier u64   session u64   previous u64   own [u64; 4]   zeros
+/// checksum u64   magic [u8; 16]   version u32   codec u64   blocks u64   tier u64   session u64   previous u64
+/// own [u64; 4]   zeros
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SideFileHeader {
