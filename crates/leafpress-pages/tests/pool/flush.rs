@@ -241,7 +241,7 @@ fn a_second_flush_at_the_same_time_knows_of_the_first_ones_failure() {
     let second = SECOND.lock().unwrap().take().unwrap().join().unwrap();
     assert!(
         second.is_err() || store.lasting(3) == Some(7),
-        "it said Ok, and page 3 does not last"
+        "the flush returned Ok, and page 3 is not durable"
     );
 }
 

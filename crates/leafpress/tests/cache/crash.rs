@@ -132,7 +132,7 @@ fn value(n: u64, version: u64, over_ms: u64) -> Vec<u8> {
 fn version_of(n: u64, found: &[u8]) -> u64 {
     let word = |at: usize| u64::from_le_bytes(found[at..at + 8].try_into().unwrap());
     let (version, over_ms) = (word(0), word(8));
-    assert!(found == value(n, version, over_ms), "{n}: bytes of nobody");
+    assert!(found == value(n, version, over_ms), "{n}: not a written value");
     // The process may have been suspended since it was read.
     assert!(over_ms == 0 || now_ms() < over_ms + 10_000, "{n}: found after its time");
     version

@@ -37,7 +37,7 @@ fn a_record_is_there_until_its_time() {
         cache.range(..).map(|record| record.unwrap().0).collect::<Vec<_>>(),
         [b"for ever"]
     );
-    assert!(!cache.remove("long").unwrap(), "it is over");
+    assert!(!cache.remove("long").unwrap(), "it has expired");
     assert_eq!(cache.stats().expired, 2);
     assert_eq!(cache.len(), 1);
 }

@@ -480,7 +480,7 @@ fn a_task_that_is_dropped_leaves_the_load_to_another() {
     drop(first);
     match second.as_mut().poll(context) {
         Poll::Ready(value) => assert_eq!(value.unwrap(), b"second"),
-        Poll::Pending => panic!("nobody loads"),
+        Poll::Pending => panic!("no load is in progress"),
     }
     // A waiting task may be dropped as well.
     let mut first = Box::pin(cache.get_or_fetch("other", async {
@@ -507,7 +507,7 @@ fn an_old_value_serves_while_a_new_one_is_loaded() {
         .unwrap();
     cache.insert("key", "old").unwrap();
     clock.advance(Duration::from_secs(20));
-    assert_eq!(cache.get("key").unwrap(), None, "its time is over");
+    assert_eq!(cache.get("key").unwrap(), None, "it has expired");
     cache.settle().unwrap();
     let loads = AtomicUsize::new(0);
     let load = |value: &'static str| {

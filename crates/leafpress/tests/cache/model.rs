@@ -132,7 +132,7 @@ impl Checked {
         let (value, over, used) = there.unwrap_or_else(|| panic!("{} is not there", key.escape_ascii()));
         assert!(found == value, "{} has another value", key.escape_ascii());
         let now = self.clock.now();
-        assert!(over.is_none_or(|over| now < over), "{key:?} is over");
+        assert!(over.is_none_or(|over| now < over), "{key:?} has expired");
         assert!(
             self.to_idle.is_none_or(|to_idle| now < *used + to_idle),
             "{key:?} was not used"

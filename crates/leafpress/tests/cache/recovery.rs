@@ -38,7 +38,7 @@ fn versions(cache: &Cache, keys: std::ops::Range<u64>) -> Vec<Option<u64>> {
     let version = |n| {
         let found = cache.get(&key(n)).unwrap()?;
         let version = u64::from_le_bytes(found[..8].try_into().unwrap());
-        assert!(found == value(n, version), "{n}: bytes of nobody");
+        assert!(found == value(n, version), "{n}: not a written value");
         Some(version)
     };
     keys.map(version).collect()

@@ -8,7 +8,7 @@ fn decoded(block: &[u8], history: &[u8], raw_len: usize) -> Vec<u8> {
     let mut block = block.to_vec();
     block.extend([0; TAIL_BYTES]);
     let mut rest = block.iter().copied();
-    let mut next = || rest.next().map(usize::from).expect("the block goes on");
+    let mut next = || rest.next().map(usize::from).expect("a truncated block");
     loop {
         let token = next();
         let length = |nibble: usize, next: &mut dyn FnMut() -> usize| {
