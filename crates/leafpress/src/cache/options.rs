@@ -357,7 +357,7 @@ pub(super) fn check_memory(bytes: u64) -> Result<(), CacheError> {
     }
     Err(CacheError::Option {
         option: "memory",
-        reason: format!("{bytes} bytes are below the minimum of {MIN_MEMORY_BYTES}"),
+        reason: format!("{bytes} bytes are fewer than the minimum of {MIN_MEMORY_BYTES}"),
     })
 }
 
@@ -370,6 +370,6 @@ pub(super) fn check_ttl(option: &'static str, ttl: Duration) -> Result<(), Cache
     }
     Err(CacheError::Option {
         option,
-        reason: format!("{ttl:?} is out of bounds; the range is 1 s to 10 years"),
+        reason: format!("{ttl:?} is out of bounds; the range is from 1 s to 10 years"),
     })
 }
