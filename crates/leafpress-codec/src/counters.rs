@@ -1,7 +1,7 @@
-//! What an engine did, counted without sharing cache lines between threads.
+//! Counters of an engine, without cache lines shared between threads.
 //!
-//! Every thread owns its cells and is their only writer, so counting is a plain load and store. Calls on small blocks are
-//! timed by sample, because two clock reads cost as much as decoding a record.
+//! Every thread owns its cells and is their only writer, so counting is a plain load and store. Only a sample of the
+//! calls on small blocks is timed, because two clock reads cost as much as decoding a record.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -15,29 +15,29 @@ use leafpress_base::sync::per_thread::PerThread;
 pub struct EngineCounters {
     /// Calls that compressed a block.
     pub compress_calls: u64,
-    /// Raw bytes given to them.
+    /// Raw bytes passed to them.
     pub compress_bytes_in: u64,
     /// Compressed bytes they wrote.
     pub compress_bytes_out: u64,
-    /// Nanoseconds they took, scaled up from the calls that were timed.
+    /// Nanoseconds they took, extrapolated from the timed calls.
     pub compress_ns: u64,
     /// Calls that decompressed a block.
     pub decompress_calls: u64,
-    /// Compressed bytes given to them.
+    /// Compressed bytes passed to them.
     pub decompress_bytes_in: u64,
     /// Raw bytes they wrote.
     pub decompress_bytes_out: u64,
-    /// Nanoseconds they took, scaled up from the calls that were timed.
+    /// Nanoseconds they took, extrapolated from the timed calls.
     pub decompress_ns: u64,
     /// Calls that failed.
     pub errors: u64,
-    /// Calls that a device could not take and the CPU did.
+    /// Calls that a device could not accept and the CPU executed.
     pub fallbacks: u64,
-    /// Calls that ran on a device.
+    /// Calls executed on a device.
     pub hardware_calls: u64,
-    /// Calls that ran on the CPU.
+    /// Calls executed on the CPU.
     pub software_calls: u64,
-    /// QPL jobs that are kept by threads.
+    /// QPL jobs kept by threads.
     pub thread_jobs: u64,
     /// QPL jobs initialised for one call or one batch.
     pub call_jobs: u64,
@@ -48,7 +48,7 @@ pub struct EngineCounters {
 }
 
 impl EngineCounters {
-    /// Adds what another engine did.
+    /// Adds the counters of another engine.
     pub fn add(&mut self, other: &Self) {
         for (mine, others) in [
             (&mut self.compress_calls, other.compress_calls),
@@ -75,9 +75,9 @@ impl EngineCounters {
 
 /// The first calls of a thread are all timed, so that short runs have a time too.
 const TIMED_FIRST: u64 = 32;
-/// After that one call in this many is timed and weighs as many.
+/// After that one call in this many is timed, with this weight.
 const TIMED_EVERY: u64 = 64;
-/// Calls on at least this many raw bytes are always timed: the clock is then a small part of them.
+/// Calls on at least this many raw bytes are always timed: reading the clock is then a small part of them.
 const TIMED_ALWAYS_BYTES: usize = 4096;
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -100,7 +100,7 @@ impl Count {
     }
 }
 
-/// Calls in one direction.
+/// Counters of one direction.
 #[derive(Debug, Default)]
 struct Direction {
     calls: Count,
@@ -111,7 +111,7 @@ struct Direction {
 }
 
 impl Direction {
-    /// Runs `work`, which returns the bytes it wrote, and counts it.
+    /// Runs `work`, which returns the number of bytes it wrote, and counts it.
     #[inline]
     fn run(
         &self,
@@ -147,7 +147,7 @@ impl Direction {
     }
 }
 
-/// One thread's counts.
+/// Counters of one thread.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct ThreadCounts {
@@ -166,12 +166,12 @@ pub struct ThreadCounts {
 #[derive(Debug, Default)]
 pub struct Counters {
     threads: PerThread<ThreadCounts>,
-    /// Of threads that there was no memory for counts of their own for. Of what they count at the same time some may be lost.
+    /// Counters shared by threads whose own could not be allocated. Concurrent updates of these may be lost.
     common: ThreadCounts,
 }
 
 impl Counters {
-    /// The calling thread's counts.
+    /// Returns the counters of the calling thread.
     #[inline]
     pub fn mine(&self) -> &ThreadCounts {
         self.threads.get_or_make().unwrap_or(&self.common)
@@ -187,7 +187,7 @@ impl Counters {
         self.mine().compress.run(raw_bytes, raw_bytes, work)
     }
 
-    /// Runs and counts a call that compresses `raw_bytes` where there may be no room for the result.
+    /// Runs and counts a call that compresses `raw_bytes` into a limited room; the result may not fit.
     #[inline]
     pub fn compress_into(
         &self,
@@ -214,8 +214,8 @@ impl Counters {
         self.mine().decompress.run(block_bytes, raw_bytes, work)
     }
 
-    /// Runs and counts a call that decodes `block_bytes` to about `raw_bytes` in the scratch's output, and hands them out; `work`
-    /// returns the bytes it wrote.
+    /// Runs and counts a call that decodes `block_bytes` to about `raw_bytes` in the scratch's output, and returns that
+    /// output; `work` returns the number of bytes it wrote.
     #[inline]
     pub fn decode<'s>(
         &self,
@@ -228,7 +228,7 @@ impl Counters {
         Ok(scratch.output(found, 0)?)
     }
 
-    /// Counts a compression that is not timed.
+    /// Counts an untimed compression.
     pub fn count_compress(&self, bytes_in: usize, result: Result<usize, CodecError>) -> Result<usize, CodecError> {
         let direction = &self.mine().compress;
         direction.calls.add(1);
@@ -236,7 +236,7 @@ impl Counters {
         direction.finish(result)
     }
 
-    /// Counts a decompression that is not timed.
+    /// Counts an untimed decompression.
     pub fn count_decompress(&self, bytes_in: usize, result: Result<usize, CodecError>) -> Result<usize, CodecError> {
         let direction = &self.mine().decompress;
         direction.calls.add(1);
@@ -244,17 +244,17 @@ impl Counters {
         direction.finish(result)
     }
 
-    /// Adds the time of a batch whose calls were counted one by one.
+    /// Adds the time of a batch of compressions counted one by one.
     pub fn add_compress_time(&self, time: Duration) {
         self.mine().compress.ns.add(nanoseconds(time));
     }
 
-    /// Adds the time of a batch whose calls were counted one by one.
+    /// Adds the time of a batch of decompressions counted one by one.
     pub fn add_decompress_time(&self, time: Duration) {
         self.mine().decompress.ns.add(nanoseconds(time));
     }
 
-    /// The sum over threads, as an engine reports it that counts which path ran itself.
+    /// Returns the sum over threads, for an engine that counts device and CPU calls itself.
     pub fn sum(&self) -> EngineCounters {
         let mut sum = EngineCounters::default();
         for t in self.threads.iter().chain([&self.common]) {
@@ -278,7 +278,7 @@ impl Counters {
         sum
     }
 
-    /// The sum over threads of an engine whose every call runs on the CPU.
+    /// Returns the sum over threads, for an engine whose every call runs on the CPU.
     pub fn sum_cpu(&self) -> EngineCounters {
         let mut sum = self.sum();
         sum.software_calls = sum.compress_calls + sum.decompress_calls;

@@ -16,19 +16,19 @@ use super::zstd::dictionary::{ZstdCompression, ZstdDecompression};
 use super::zstd::ffi::{CompressionTables, DecompressionTables, Prepared};
 use super::{Codec, CodecError};
 
-/// A dictionary, trained or given. Cloning shares it.
+/// A trained or given dictionary. Clones share it.
 ///
-/// The tables a codec needs are made when it first uses the dictionary, once for all threads.
+/// The tables that a codec needs are built at the dictionary's first use, once for all threads.
 #[derive(Clone)]
 pub struct Dictionary {
     inner: Arc<Inner>,
 }
 
-/// A dictionary that others may let go.
+/// A reference that does not keep a dictionary alive.
 pub(super) struct WeakDictionary(Weak<Inner>);
 
 impl WeakDictionary {
-    /// It, if somebody still has it.
+    /// Returns the dictionary if it is still alive.
     pub(super) fn upgrade(&self) -> Option<Dictionary> {
         Some(Dictionary {
             inner: self.0.upgrade()?,
@@ -38,7 +38,7 @@ impl WeakDictionary {
 
 struct Inner {
     id: u32,
-    /// Unique in this process, so that a thread's buffer can tell whose bytes it holds. Never 0.
+    /// Unique in this process, so that a thread's buffer can identify the dictionary whose bytes it holds. Never 0.
     serial: u64,
     #[cfg(feature = "lz4")]
     lz4: Lz4Compression,
@@ -52,7 +52,7 @@ struct Inner {
 static SERIALS: AtomicU64 = AtomicU64::new(1);
 
 impl Dictionary {
-    /// A dictionary from bytes the caller trained or chose.
+    /// Returns a dictionary with bytes that the caller trained or chose.
     pub fn from_bytes(id: u32, bytes: impl Into<Box<[u8]>>) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -73,26 +73,26 @@ impl Dictionary {
         WeakDictionary(Arc::downgrade(&self.inner))
     }
 
-    /// How many have this dictionary: its clones.
+    /// Returns the number of clones of this dictionary.
     pub fn sharers(&self) -> usize {
         Arc::strong_count(&self.inner)
     }
 
-    /// The dictionary's number.
+    /// Returns the dictionary's id.
     pub fn id(&self) -> u32 {
         self.inner.id
     }
 
-    /// The dictionary's bytes.
+    /// Returns the dictionary's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.inner.bytes
     }
 
-    /// Makes the tables that a codec reads with now, so that [`Dictionary::held_bytes`] counts them and the first block need not
-    /// wait for them.
+    /// Builds the decompression tables of a codec now, so that [`Dictionary::held_bytes`] includes them and the first
+    /// block does not wait for them.
     ///
     /// # Errors
-    /// [`CodecError::Failed`] when the codec refuses the dictionary's bytes.
+    /// Returns [`CodecError::Failed`] if the codec refuses the dictionary's bytes.
     pub fn prepare_to_read(&self, codec: Codec) -> Result<(), CodecError> {
         match codec {
             #[cfg(feature = "zstd")]
@@ -101,7 +101,7 @@ impl Dictionary {
         }
     }
 
-    /// Memory that this dictionary holds, in bytes: its bytes and the tables made so far.
+    /// Returns the memory that this dictionary holds, in bytes: its bytes and the tables built so far.
     pub fn held_bytes(&self) -> usize {
         let inner = &self.inner;
         // An `Arc` keeps two counts before its value.
@@ -113,42 +113,42 @@ impl Dictionary {
         own
     }
 
-    /// A number no other dictionary of this process has; never 0, and below 2^63.
+    /// A number unique in this process; never 0, and below 2^63.
     #[inline]
     pub fn serial(&self) -> u64 {
         self.inner.serial
     }
 
     #[cfg(feature = "lz4")]
-    /// The dictionary as our own encoder of short LZ4 blocks takes it, if it can.
+    /// Returns the tables of the encoder of short LZ4 blocks, if the dictionary supports them.
     #[inline]
     pub(super) fn lz4_short(&self) -> Option<History<'_>> {
         self.inner.lz4.short(&self.inner.bytes)
     }
 
     #[cfg(feature = "lz4")]
-    /// The tables LZ4's fast encoder compresses with.
+    /// Returns the tables of LZ4's fast encoder.
     #[inline]
     pub(super) fn lz4_fast(&self) -> Result<lz4_ffi::Attached<'_, lz4_ffi::Stream>, CodecError> {
         self.inner.lz4.fast(&self.inner.bytes)
     }
 
     #[cfg(feature = "lz4")]
-    /// The tables LZ4's slow encoders compress with at a level.
+    /// Returns the tables of LZ4's slow encoders for a level.
     #[inline]
     pub(super) fn lz4_high(&self, level: i32) -> Result<lz4_ffi::Attached<'_, lz4_ffi::HighStream>, CodecError> {
         self.inner.lz4.high(&self.inner.bytes, level)
     }
 
     #[cfg(feature = "zstd")]
-    /// The tables zstd compresses with at a level.
+    /// Returns zstd's compression tables for a level.
     #[inline]
     pub(super) fn zstd_compression(&self, level: i32) -> Result<Prepared<'_, CompressionTables>, CodecError> {
         self.inner.zstd_compression.get(&self.inner.bytes, level)
     }
 
     #[cfg(feature = "zstd")]
-    /// The tables zstd decompresses with.
+    /// Returns zstd's decompression tables.
     #[inline]
     pub(super) fn zstd_decompression(&self) -> Result<Prepared<'_, DecompressionTables>, CodecError> {
         self.inner.zstd_decompression.get(&self.inner.bytes)
@@ -164,12 +164,12 @@ impl fmt::Debug for Dictionary {
     }
 }
 
-/// What becomes of zstd's header with the entropy tables.
+/// Whether zstd's header with the entropy tables is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Header {
     Kept,
     CutOff,
 }
 
-/// What errors of training name.
+/// The operation named in errors of training.
 pub(super) const TRAINING: &str = "dictionary training";

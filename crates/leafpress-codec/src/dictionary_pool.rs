@@ -1,4 +1,4 @@
-//! Dictionaries that several trees share.
+//! A pool of dictionaries shared by several trees.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, room_for};
 use leafpress_base::sync::Mutex;
 
-/// Most dictionaries that are offered; the newest are.
+/// Maximum number of offered dictionaries; the newest are kept.
 const MOST: usize = 16;
 
-/// Dictionaries that trees with similar records share: see `leafpress::tree::TreeBuilder::dictionary_pool`.
+/// A pool of dictionaries that trees with similar records share: see `leafpress::tree::TreeBuilder::dictionary_pool`.
 ///
-/// Clones are the same pool. It keeps no dictionary alive: one is gone with the last tree that compresses with it.
+/// Clones refer to the same pool. It keeps no dictionary alive: one is freed with the last tree that uses it.
 #[derive(Clone, Default)]
 pub struct DictionaryPool {
     known: Arc<Mutex<Vec<Known>>>,
@@ -26,12 +26,12 @@ struct Known {
 }
 
 impl DictionaryPool {
-    /// A pool without dictionaries.
+    /// Returns an empty pool.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Dictionaries that a tree has.
+    /// Returns the number of dictionaries that trees use.
     pub fn len(&self) -> usize {
         let known = self.known.lock();
         known
@@ -40,19 +40,19 @@ impl DictionaryPool {
             .count()
     }
 
-    /// Whether no tree has one of its dictionaries.
+    /// Returns true if no tree uses one of its dictionaries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Memory that they hold, each once however many trees have it, in bytes.
+    /// Returns the memory that the dictionaries hold, in bytes, each counted once.
     pub fn held_bytes(&self) -> u64 {
         let known = self.known.lock();
         let alive = known.iter().filter_map(|known| known.dictionary.upgrade());
         alive.map(|dictionary| dictionary.held_bytes() as u64).sum()
     }
 
-    /// Those that were trained for a codec, the newest first.
+    /// Returns the dictionaries that were trained for a codec, newest first.
     pub fn for_codec(&self, codec: Codec) -> Result<Vec<Dictionary>, OutOfMemory> {
         let known = self.known.lock();
         let mut found = room_for(known.len())?;
@@ -61,7 +61,7 @@ impl DictionaryPool {
         Ok(found)
     }
 
-    /// Lets other trees have a dictionary. Without memory for that they have to do without.
+    /// Offers a dictionary to other trees. If there is no memory, it is not offered.
     pub fn offer(&self, codec: Codec, dictionary: &Dictionary) {
         let mut known = self.known.lock();
         known.retain(|known| known.dictionary.upgrade().is_some());
@@ -69,7 +69,7 @@ impl DictionaryPool {
             known.remove(0);
         }
         let dictionary = dictionary.downgrade();
-        // Without room it is not noted.
+        // Best effort: without memory the dictionary is not listed.
         let _ = known.try_push(Known { codec, dictionary });
     }
 }

@@ -1,4 +1,4 @@
-//! The engine trait and the options engines are opened with.
+//! The engine trait and its options.
 
 use super::{Codec, CodecError, Dictionary, EngineCounters, Scratch};
 
@@ -15,28 +15,29 @@ pub enum JobCache {
 /// Whether zlib streams are kept between calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StreamCache {
-    /// Streams are kept in a pool, as many as the machine's cores can use, and reset between calls. A thread finds its own again.
+    /// Streams are kept in a pool, as many as the machine's cores can use, and reset between calls. A thread reuses its
+    /// own stream if possible.
     #[default]
     Thread,
     /// A stream is initialised for every call and ended after it.
     None,
 }
 
-/// What `lz4` writes for up to 4 KiB of raw bytes.
+/// The block format of `lz4` for up to 4 KiB of raw bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Lz4Blocks {
-    /// Blocks that are twelve bytes shorter than LZ4's own, which pays for records; reading one takes two copies.
+    /// Blocks twelve bytes shorter than LZ4's own, a worthwhile saving for records; reading one takes two copies.
     #[default]
     TailCutOff,
-    /// LZ4's own blocks, whatever their length, which any LZ4 decoder reads. One that does not shrink is longer than its raw
+    /// Standard LZ4 blocks of any length, which any LZ4 decoder reads. An incompressible one is longer than its raw
     /// bytes.
     Standard,
 }
 
-/// Options an engine is opened with.
+/// Options of an engine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EngineOptions {
-    /// What `lz4` writes for short inputs. Blocks of one kind are not read as the other.
+    /// The block format of `lz4` for short inputs. Blocks of one format cannot be read as the other.
     pub lz4_blocks: Lz4Blocks,
     /// Whether QPL jobs are kept per thread.
     pub job_cache: JobCache,
@@ -44,18 +45,19 @@ pub struct EngineOptions {
     pub stream_cache: StreamCache,
 }
 
-/// A compression engine.
+/// A compression engine: the implementation of a [`Codec`].
 pub trait Engine: Send + Sync + std::fmt::Debug {
-    /// The codec this engine runs.
+    /// Returns the codec that this engine implements.
     fn codec(&self) -> Codec;
 
-    /// What does the work: `none`, `cpu`, `software`, `hardware`, `auto`, `zlib_system` or `zlib_accel_preload`.
+    /// Returns the name of the implementation: `none`, `cpu`, `software`, `hardware`, `auto`, `zlib_system` or
+    /// `zlib_accel_preload`.
     fn engine_name(&self) -> &'static str;
 
-    /// What this engine did since it was opened, summed over threads.
+    /// Returns the counters since the engine was opened, summed over threads.
     fn counters(&self) -> EngineCounters;
 
-    /// Whether `compress` and `decompress` make use of a dictionary.
+    /// Returns true if `compress` and `decompress` use a dictionary.
     fn supports_dictionary(&self) -> bool {
         false
     }
@@ -63,14 +65,14 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     /// Appends the compressed form of `raw` to `out` and returns its length in bytes.
     ///
     /// # Errors
-    /// On an error `out` is as it was.
+    /// Returns the error of the codec; `out` is then unchanged.
     fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError>;
 
-    /// Compresses `raw` into the front of `out` and returns the length in bytes, or `None` when the block does not fit, or when it
-    /// would be as long as `raw`. What is behind the block in `out` is left in any state.
+    /// Compresses `raw` into the front of `out` and returns the length in bytes, or `None` if the block does not fit or
+    /// would be as long as `raw`. The content of `out` after the block is unspecified.
     ///
     /// # Errors
-    /// As [`Engine::compress`].
+    /// Returns the errors of [`Engine::compress`].
     fn compress_into(
         &self,
         raw: &[u8],
@@ -84,18 +86,20 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
 
     /// Decompresses `block` into `raw`, whose length is the exact raw length.
     ///
-    /// LZ4 and Zstandard decode up to 128 KiB in a buffer of the thread where the dictionary stands before the output, and
-    /// copy: history there is the decoders' fast case. Such buffers are kept for the four dictionaries that were seen last.
+    /// LZ4 and Zstandard decode up to 128 KiB in a per-thread buffer in which the dictionary precedes the output, and
+    /// copy: contiguous history is the decoders' fast case. Such buffers are kept for the four most recently used
+    /// dictionaries.
     ///
     /// # Errors
-    /// [`CodecError::Corrupt`] when `block` is not what `compress` wrote for `raw.len()` bytes with this dictionary.
+    /// Returns [`CodecError::Corrupt`] if `block` is not what `compress` wrote for `raw.len()` bytes with this
+    /// dictionary.
     fn decompress(&self, block: &[u8], dictionary: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError>;
 
-    /// Decodes at least the first `needed` of `raw_len` raw bytes into `scratch` and hands them out.
-    /// The slice is at least `needed` bytes long and at most `raw_len`.
+    /// Decodes at least the first `needed` of `raw_len` raw bytes into `scratch` and returns them. The slice is at
+    /// least `needed` bytes long and at most `raw_len`; implementations must keep to both bounds.
     ///
     /// # Errors
-    /// As [`Engine::decompress`].
+    /// Returns the errors of [`Engine::decompress`].
     fn decode<'s>(
         &self,
         block: &[u8],
@@ -110,10 +114,11 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
         Ok(raw)
     }
 
-    /// Compresses every one of `raws` and appends one block each to `out`. An engine with a device keeps several in flight.
+    /// Compresses every one of `raws` and appends one block each to `out`. An engine with a device keeps several
+    /// operations in flight.
     ///
     /// # Errors
-    /// The first block's that failed. On an error `out` is as it was.
+    /// Returns the error of the first block that failed; `out` is then unchanged.
     fn compress_batch(
         &self,
         raws: &[&[u8]],
@@ -127,15 +132,16 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
                 out.truncate(before);
                 return Err(error);
             }
-            // Room was made for the worst case.
+            // The allocation was for the worst case.
             block.shrink_to_fit();
             out.push(block);
         }
         Ok(())
     }
 
-    /// Decompresses each of `blocks` into the slice of `raws` at the same place, whose length is the exact raw length, and
-    /// returns one result each. An engine with a device keeps several in flight. Where one list is longer, its rest is left.
+    /// Decompresses each of `blocks` into the slice of `raws` with the same index, whose length is the exact raw
+    /// length, and returns one result each. An engine with a device keeps several operations in flight. If one list is
+    /// longer, its rest is ignored.
     fn decompress_batch(
         &self,
         blocks: &[&[u8]],
@@ -149,7 +155,7 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// Copies a block to the front of `out`, if it fits and is shorter than its raw bytes; returns its length.
+/// Copies a block to the front of `out` if it fits and is shorter than its raw bytes; returns its length.
 pub(super) fn copy_smaller(block: &[u8], raw_bytes: usize, out: &mut [u8]) -> Option<usize> {
     if block.len() >= raw_bytes {
         return None;

@@ -1,4 +1,4 @@
-//! What can go wrong in a codec.
+//! Errors of codecs.
 
 use std::borrow::Cow;
 
@@ -10,15 +10,15 @@ use leafpress_base::mem::OutOfMemory;
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// The name is not a codec's.
+    /// The name is not a codec's; contains the whole message.
     #[error("{0}")]
     UnknownName(String),
     /// The codec exists but cannot run here.
     #[error("codec {codec} is not available: {reason}")]
     Unavailable {
-        /// The codec asked for.
+        /// The requested codec.
         codec: String,
-        /// Why it cannot run, and what to do.
+        /// The cause, and the remedy.
         reason: String,
     },
     /// The compressed bytes are corrupt, truncated, or of another codec.
@@ -26,15 +26,15 @@ pub enum CodecError {
     Corrupt {
         /// The codec that was decoding.
         codec: &'static str,
-        /// What was wrong. Most reasons need no memory, for it may be asked what a block is when there is none.
+        /// The cause. Most causes need no allocation, since a block may be checked when there is no memory.
         reason: Cow<'static, str>,
     },
     /// The engine itself failed.
     #[error("{codec} failed: {reason}")]
     Failed {
-        /// The codec that was at work.
+        /// The codec that failed.
         codec: &'static str,
-        /// What the engine reported.
+        /// The message of the engine.
         reason: String,
     },
     /// A [sealed](super::sealed) block names a dictionary that is not among those given.
@@ -48,13 +48,13 @@ pub enum CodecError {
     TooLong {
         /// Raw bytes.
         bytes: usize,
-        /// How many are allowed.
+        /// The maximum, in bytes.
         limit_bytes: usize,
     },
     /// Memory could not be allocated.
     #[error("out of memory: {bytes} bytes were asked for")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// The size of the failed allocation, in bytes.
         bytes: usize,
     },
 }

@@ -1,29 +1,29 @@
-//! Which blocks it would be in vain to compress.
+//! Detection of incompressible blocks, so that their compression is skipped.
 
-/// So many blocks in a row have not shrunk before any is passed over...
+/// Number of incompressible blocks in a row after which blocks may be skipped...
 const MANY: u8 = 16;
-/// ...and one in so many of those that would be is tried all the same.
+/// ...while one in this many of those is compressed all the same.
 const TRIED_ONE_IN: u8 = 32;
-/// Bytes that are looked at, in as many places.
+/// Number of sampled runs of bytes per block.
 const PLACES: usize = 4;
 const PLACE_BYTES: usize = 32;
-/// Random bytes have 101 values among 128, give or take 4; text has 30 to 40, digits that stand for six bits at most 64.
+/// Random bytes have 101 distinct values in 128, give or take 4; text has 30 to 40, base64 digits at most 64.
 const RANDOM_VALUES: u32 = 88;
 
-/// What a thread has seen of its last blocks.
+/// State of a thread's detection.
 ///
-/// A block is passed over that looks random, if so many before it did not shrink. So blocks that look random and shrink all the same, such as
-/// copies, are found out, and one that is text among random ones is never passed over.
+/// A block is skipped if it looks random and enough blocks in a row before it did not shrink. So blocks that look
+/// random and shrink all the same, such as copies, are discovered, and text among random blocks is never skipped.
 #[derive(Debug, Default)]
 pub struct InVain {
     /// Blocks in a row that did not shrink, up to [`MANY`].
     failed: u8,
-    /// Blocks passed over since one was last tried.
+    /// Blocks skipped since the last compression.
     passed: u8,
 }
 
 impl InVain {
-    /// Whether not to try this block.
+    /// Returns true if the compression of this block should be skipped.
     #[inline]
     pub fn is(&mut self, raw: &[u8]) -> bool {
         if self.failed < MANY || !looks_random(raw) {
@@ -33,7 +33,7 @@ impl InVain {
         self.passed != 0
     }
 
-    /// A block was tried.
+    /// Records the result of a compression.
     #[inline]
     pub fn note(&mut self, shrank: bool) {
         self.failed = if shrank { 0 } else { (self.failed + 1).min(MANY) };

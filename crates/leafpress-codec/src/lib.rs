@@ -1,27 +1,35 @@
 //! Compression engines behind one trait.
 //!
-//! A [`Codec`] is a name: what users type, logs print and files store. [`Codec::open`] turns it into an [`Engine`], which
-//! does the work. Engines are `Send + Sync`, share a pool of contexts, two for each core, and decode any bytes safely: corrupt input is
-//! an error, never a panic, an over-read or an endless loop.
+//! A [`Codec`] is a name with settings: users type it, logs print it and files store it. [`Codec::open`] returns its
+//! [`Engine`], the implementation. Engines are `Send + Sync`, share a pool of contexts, two for each core, and decode
+//! any input safely: corrupt input is an error, never a panic, an out-of-bounds read or an endless loop.
 //!
-//! A block does not say how long its raw bytes are, nor which codec or dictionary made it: whoever stores it knows. A [`sealed`] block
-//! says so itself.
+//! A block contains neither its raw length nor its codec or dictionary: the caller stores these. A [`sealed`] block
+//! contains them itself.
 //!
-//! A codec that the crate is built without keeps its name; opening it is [`CodecError::Unavailable`].
+//! A codec that is not compiled in keeps its name; opening it returns [`CodecError::Unavailable`].
 //!
-//! | codec | feature | what a block is |
+//! | codec | feature | block format |
 //! |---|---|---|
 //! | `none` | | the raw bytes |
-//! | `lz4` (any encoder) | `lz4` | a bare LZ4 block; unless [`Lz4Blocks::Standard`] is asked for, up to 4 KiB of raw bytes are compressed with twelve fixed bytes behind them that are cut off again, and a block as long as its raw bytes is those bytes |
-//! | `zstd` | `zstd` | up to 128 KiB of raw bytes: a bare zstd block without any header, and a block as long as its raw bytes is those bytes; longer: a zstd frame without magic number, content size, checksum or dictionary id |
-//! | `deflate`, `zlib`, `qpl` | `deflate`, `deflate`, `qpl` | one raw deflate stream (RFC 1951) that looks back at most 4 KiB, so that each reads what the others wrote and an IAA device all of it |
+//! | `lz4` (any encoder) | `lz4` | a bare LZ4 block, with the exceptions below |
+//! | `zstd` | `zstd` | a bare zstd block or frame, see below |
+//! | `deflate`, `zlib`, `qpl` | `deflate`, `deflate`, `qpl` | one raw deflate stream (RFC 1951) |
+//!
+//! - `lz4`, unless [`Lz4Blocks::Standard`] is set: up to 4 KiB of raw bytes are compressed with twelve fixed bytes
+//!   appended, whose literals are cut off the block again. A block as long as its raw bytes contains them uncompressed.
+//! - `zstd`, up to 128 KiB of raw bytes: a bare zstd block without any header. A block as long as its raw bytes
+//!   contains them uncompressed. Above that: a zstd frame without magic number, content size, checksum or dictionary
+//!   id.
+//! - `deflate`, `zlib`, `qpl`: the history window is 4 KiB, so that each of them reads the others' blocks and an IAA
+//!   device reads all of them.
 
 #![cfg_attr(
     not(all(feature = "deflate", feature = "lz4", feature = "qpl", feature = "zstd")),
     allow(dead_code, reason = "what only an engine uses that is left out of the build")
 )]
 #![warn(missing_docs)]
-// Modules that need it are allowed it by name, where they are declared.
+// Modules with unsafe code are allowed it individually, at their declaration.
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 mod counters;

@@ -1,21 +1,22 @@
-//! Which codecs can run here.
+//! List of the codecs that can run here.
 
 use super::{Codec, CodecError, EngineOptions, QplMode, QplPath};
 
-/// Whether a codec can run here, and on what.
+/// Availability of a codec.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Availability {
-    /// The codec, at a usual setting.
+    /// The codec, with common settings.
     pub codec: Codec,
-    /// What would do the work (see [`Engine::engine_name`](super::Engine::engine_name)), or why nothing can and what to do.
+    /// The implementation (see [`Engine::engine_name`](super::Engine::engine_name)), or why there is none and the
+    /// remedy.
     pub engine: Result<&'static str, String>,
-    /// The library behind it and its version, where it is loaded.
+    /// The library and its version, if it is loaded.
     pub provided_by: Option<String>,
 }
 
 impl Codec {
-    /// Every codec at one or two usual settings, in the order of design: what is built in first.
+    /// Returns every codec with one or two common settings, built-in codecs first.
     pub fn list() -> Vec<Availability> {
         let mut codecs = vec![
             Codec::None,
@@ -46,7 +47,7 @@ fn availability(codec: Codec) -> Availability {
     }
 }
 
-/// The library behind a codec and its version.
+/// Returns the library of a codec and its version.
 fn library(codec: Codec) -> Option<String> {
     match codec {
         #[cfg(feature = "lz4")]
@@ -59,7 +60,7 @@ fn library(codec: Codec) -> Option<String> {
         Codec::Zlib { .. } | Codec::Zlib32K { .. } => super::zlib::library(),
         #[cfg(feature = "qpl")]
         Codec::Qpl { .. } => super::qpl::library(),
-        // Without a library, or left out of this build.
+        // No library, or not compiled in.
         _ => None,
     }
 }

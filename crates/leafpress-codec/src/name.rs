@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::CodecError;
 
-/// Which path Intel QPL executes on.
+/// The execution path of Intel QPL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QplPath {
     /// The CPU, never a device.
@@ -16,12 +16,12 @@ pub enum QplPath {
     Auto,
 }
 
-/// Which Huffman tables QPL compresses with.
+/// The Huffman tables with which QPL compresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QplMode {
     /// The fixed tables of RFC 1951.
     Fixed,
-    /// Tables made for each block.
+    /// Tables built for each block.
     Dynamic,
 }
 
@@ -29,14 +29,14 @@ pub enum QplMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Codec {
-    /// Stored as it is.
+    /// Stored uncompressed.
     None,
-    /// LZ4; `acceleration` 1 is LZ4's default, larger is faster and weaker.
+    /// LZ4; acceleration 1 is LZ4's default, larger is faster and compresses less.
     Lz4 {
         /// 1 to 65537.
         acceleration: i32,
     },
-    /// LZ4 written by liblz4's slow encoders: blocks are smaller and decode alike.
+    /// LZ4 by liblz4's slow encoders: smaller blocks in the same format.
     Lz4Hc {
         /// 2 to 12; 9 is liblz4's default.
         level: i32,
@@ -51,27 +51,28 @@ pub enum Codec {
         /// 1 to 12.
         level: i32,
     },
-    /// Raw deflate by the system's zlib, or what is preloaded over it, with a history window of 4 KiB, which is what Intel IAA has.
+    /// Raw deflate by the system's zlib, or a library preloaded over it, with a history window of 4 KiB, that of Intel
+    /// IAA.
     Zlib {
         /// 1 to 9.
         level: i32,
     },
-    /// The same with zlib's own history window of 32 KiB: what zlib does for a program that sets nothing. IAA does not decode it.
+    /// Raw deflate by the system's zlib with its default history window of 32 KiB. IAA cannot decode it.
     Zlib32K {
         /// 1 to 9.
         level: i32,
     },
     /// Raw deflate by Intel QPL.
     Qpl {
-        /// Where it executes.
+        /// The execution path.
         path: QplPath,
-        /// Which Huffman tables it writes.
+        /// The Huffman tables it writes.
         mode: QplMode,
     },
-    /// Several, leaf by leaf: what is read much is stored as it is, what is read little by Zstandard, what is between by LZ4. A tree chooses;
-    /// nothing else has this codec.
+    /// A codec per leaf, by how often it is read: hot leaves are stored uncompressed, cold leaves by Zstandard, those
+    /// in between by LZ4. Only a tree supports this codec.
     Auto {
-        /// Zstandard's level, -131072 to 22, not 0; 3 where it is not said.
+        /// Zstandard's level, -131072 to 22, not 0; default 3.
         level: i32,
     },
 }
@@ -110,16 +111,16 @@ impl fmt::Display for Codec {
 
 /// The smallest zstd level (`ZSTD_minCLevel`).
 const MIN_ZSTD_LEVEL: i32 = -131_072;
-/// liblz4 takes any larger acceleration for this one (`LZ4_ACCELERATION_MAX`).
+/// liblz4 clamps larger accelerations to this one (`LZ4_ACCELERATION_MAX`).
 const MAX_LZ4_ACCELERATION: i32 = 65_537;
 
-/// What a codec can be called, for messages.
+/// The names of all codecs, for messages.
 pub const NAMES: &str = "none, lz4, lz4:fast=1..65537, lz4:hc=2..12, zstd:-131072..22 (not 0), \
                                 deflate:1..12, zlib:1..9, zlib:32k=1..9, qpl:software|hardware|auto:fixed|dynamic, and for trees auto, \
                                 auto:zstd:LEVEL";
 
 impl Codec {
-    /// The codec without its settings: `none`, `lz4`, `zstd`, `deflate`, `zlib`, `qpl` or `auto`.
+    /// Returns the codec without its settings: `none`, `lz4`, `zstd`, `deflate`, `zlib`, `qpl` or `auto`.
     pub fn family(&self) -> &'static str {
         match self {
             Codec::None => "none",
@@ -150,7 +151,7 @@ fn unknown(name: &str) -> CodecError {
     CodecError::UnknownName(format!("unknown codec {name:?}; the codecs are {NAMES}"))
 }
 
-/// A number as `Display` writes it: no plus sign, no leading zeroes, no second spelling.
+/// Parses a number in its canonical form: no plus sign, no leading zeros.
 fn number(digits: &str) -> Option<i32> {
     digits.parse::<i32>().ok().filter(|n| n.to_string() == digits)
 }

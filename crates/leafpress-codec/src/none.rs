@@ -1,4 +1,4 @@
-//! The codec that stores bytes as they are. It is pure Rust and reads no clock, so that it runs under an interpreter.
+//! The codec that stores bytes uncompressed. It is pure Rust and reads no clock, so that it runs under an interpreter.
 
 use super::counters::Counters;
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, output};

@@ -1,4 +1,4 @@
-//! From a codec's name to its engine.
+//! Opening a codec's engine.
 
 use std::sync::Arc;
 
@@ -18,11 +18,12 @@ use super::zstd::Zstd;
 use super::{Codec, CodecError, Engine, EngineOptions};
 
 impl Codec {
-    /// Opens the codec's engine. Threads share it; its contexts are made when they are first used, and shared by the process's engines.
+    /// Opens the codec's engine. Threads share it; its contexts are created at their first use, and shared by the
+    /// process's engines.
     ///
     /// # Errors
-    /// [`CodecError::Unavailable`] when the codec cannot run here, or the crate is built without it, with the reason and the fix;
-    /// [`CodecError::UnknownName`] when a setting is out of its bounds.
+    /// Returns [`CodecError::Unavailable`] if the codec cannot run here or is not compiled in, with the cause and the
+    /// remedy, or [`CodecError::UnknownName`] if a setting is out of its bounds.
     pub fn open(&self, options: &EngineOptions) -> Result<Arc<dyn Engine>, CodecError> {
         self.validate()?;
         self.engine(options).map_err(|reason| CodecError::Unavailable {
@@ -31,7 +32,7 @@ impl Codec {
         })
     }
 
-    /// The codec's engine, or why there is none.
+    /// Returns the codec's engine, or why there is none.
     #[cfg_attr(
         not(any(feature = "deflate", feature = "lz4", feature = "qpl")),
         allow(unused_variables)
@@ -68,7 +69,7 @@ impl Codec {
     }
 }
 
-/// Why a codec is not there whose feature is off.
+/// Returns the error for a codec whose feature is off.
 #[allow(dead_code, reason = "nothing is left out with every feature")]
 pub(super) fn left_out(feature: &str) -> String {
     format!("this build of leafpress is without it; turn on the crate's feature `{feature}`")
@@ -78,7 +79,7 @@ pub(super) fn left_out(feature: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Of every codec, in this build: it opens exactly when its feature is on, and else says which feature to turn on.
+    /// In this build, every codec opens exactly if its feature is on, and otherwise reports the feature to turn on.
     #[test]
     fn a_codec_left_out_says_so() {
         for (name, feature, is_on) in [

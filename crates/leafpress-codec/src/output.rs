@@ -1,13 +1,13 @@
-//! The errors that engines have in common.
+//! Errors common to the engines.
 
 use super::CodecError;
 
-/// Makes room for `bytes` more.
+/// Reserves room for `bytes` more.
 pub(super) fn reserve(out: &mut Vec<u8>, bytes: usize) -> Result<(), CodecError> {
     out.try_reserve(bytes).map_err(|_| CodecError::OutOfMemory { bytes })
 }
 
-/// `found`, where that many raw bytes were expected.
+/// Checks that `found` is the expected number of raw bytes.
 #[inline]
 pub(super) fn exact(codec: &'static str, found: usize, expected: usize) -> Result<usize, CodecError> {
     if found == expected {
@@ -17,7 +17,7 @@ pub(super) fn exact(codec: &'static str, found: usize, expected: usize) -> Resul
     }
 }
 
-/// The error for a block that holds another number of raw bytes than was asked for.
+/// The error for a block with another number of raw bytes than expected.
 #[cold]
 pub(super) fn wrong_length(codec: &'static str, found: usize, expected: usize) -> CodecError {
     CodecError::Corrupt {
@@ -35,7 +35,7 @@ pub(super) fn corrupt(codec: &'static str, reason: impl Into<std::borrow::Cow<'s
     }
 }
 
-/// The error for an engine that failed by itself.
+/// The error for a failure of the engine itself.
 #[cold]
 pub(super) fn failed(codec: &'static str, reason: impl Into<String>) -> CodecError {
     CodecError::Failed {
@@ -45,7 +45,7 @@ pub(super) fn failed(codec: &'static str, reason: impl Into<String>) -> CodecErr
 }
 
 #[cfg(any(feature = "deflate", feature = "qpl"))]
-/// Why a library could not be loaded, in the loader's own words, which name the file at fault.
+/// The reason why a library could not be loaded, in the loader's words, which include the file's name.
 pub(super) fn loader_reason(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

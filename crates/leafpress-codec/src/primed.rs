@@ -1,19 +1,20 @@
-//! Dictionary-primed decode buffers for callers that bring none: one for each of the dictionaries that were seen last.
+//! Dictionary-primed decode buffers for callers without their own: one for each of the most recently used dictionaries.
 //!
-//! History directly before the output is the fast case of every LZ77 decoder, by a factor of two to three where a block of
-//! 16 KiB leans on a dictionary of 64 KiB. That is worth decoding here and copying the raw bytes out.
+//! Contiguous history before the output is the fast case of every LZ77 decoder, by a factor of two to three if a block
+//! of 16 KiB depends on a dictionary of 64 KiB. That makes it worthwhile to decode here and copy the raw bytes.
 
 use super::{CodecError, Dictionary, Scratch};
 use leafpress_base::sync::per_core::PerCore;
 
-/// Dictionaries that stand ready in each set of buffers; a store that is taken from an old dictionary to a new one reads by both.
+/// Dictionaries that are primed in each set of buffers; a store in transition from an old dictionary to a new one reads
+/// with both.
 const SLOTS: usize = 4;
 
-/// A dictionary is copied before a buffer's output at once where a block has at least this fraction of its bytes; else
-/// when it is asked for twice with no other between.
+/// A dictionary is copied before a buffer's output at once if a block has at least this fraction (1/16) of its bytes;
+/// otherwise when it is requested twice in a row.
 const COPIED_FOR_ONE_IN: usize = 16;
 
-/// Longer blocks are decoded where their caller wants them: a buffer never shrinks.
+/// Longer blocks are decoded directly into the caller's memory: a buffer never shrinks.
 const MAX_RAW_BYTES: usize = 128 << 10;
 
 /// A set of buffers.
@@ -22,15 +23,15 @@ pub(super) struct PrimedBuffers {
     slots: [Slot; SLOTS],
     /// For blocks without a dictionary before the output.
     plain: Scratch,
-    /// Counts uses.
+    /// Use counter, for the LRU replacement of slots.
     now: u64,
-    /// The dictionary that was asked for last and has no slot; 0 is none.
+    /// The dictionary that was requested last and has no slot; 0 for none.
     wanted: u64,
 }
 
 #[derive(Default)]
 struct Slot {
-    /// The dictionary's name; 0 is none.
+    /// The dictionary's name; 0 for none.
     id: u64,
     used: u64,
     scratch: Scratch,
@@ -47,13 +48,13 @@ pub(super) fn with_primed_buffers<R>(
 }
 
 impl PrimedBuffers {
-    /// The buffer for blocks without a dictionary.
+    /// Returns the buffer for blocks without a dictionary.
     pub(super) fn plain(&mut self) -> &mut Scratch {
         &mut self.plain
     }
 
-    /// The buffer in which the dictionary that `id` names stands, or will once [`Scratch::prime`] is asked; nothing where
-    /// copying it there does not pay. `once` says whether it can pay for one block alone.
+    /// Returns the buffer that is primed with the dictionary that `id` names, or will be once [`Scratch::prime`] is
+    /// called; `None` if copying the dictionary does not pay. `once` states whether it can pay for one block alone.
     #[inline]
     pub(super) fn primed_with(
         &mut self,

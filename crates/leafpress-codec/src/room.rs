@@ -1,56 +1,56 @@
-//! Room for a block, which need not be zeroed before a codec writes it.
+//! An output buffer for a block, which need not be zeroed before a codec writes it.
 
 use std::mem::MaybeUninit;
 
 use super::{CodecError, output};
 
-/// Writable bytes, the first `len` of which are initialised and are the block so far.
+/// Writable bytes. The first `len` are initialised and are the block so far.
 pub(super) struct Room<'o> {
     bytes: &'o mut [MaybeUninit<u8>],
     len: usize,
 }
 
 impl<'o> Room<'o> {
-    /// Room for a block in bytes that are initialised already.
+    /// Returns a room in initialised bytes.
     pub(super) fn of(bytes: &'o mut [u8]) -> Self {
-        // SAFETY: the layouts are the same, and no byte of a room is ever made uninitialised: writers copy initialised bytes here, and
-        // the bindings' promise to `spare` and `as_mut_ptr` is to do no other.
+        // SAFETY: the layouts are the same, and no byte of a room is ever made uninitialised: writers in this module
+        // copy initialised bytes, and the bindings that use `spare` and `as_mut_ptr` guarantee to write no others.
         let bytes = unsafe { &mut *(std::ptr::from_mut(bytes) as *mut [MaybeUninit<u8>]) };
         Self { bytes, len: 0 }
     }
 
-    /// Bytes there is room for.
+    /// Returns the capacity in bytes.
     #[inline]
     pub(super) fn capacity(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Length of the block.
+    /// Returns the length of the block.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// The block.
+    /// Returns the block.
     #[inline]
     pub(super) fn block(&self) -> &[u8] {
         // SAFETY: the first `len` bytes are initialised.
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.len) }
     }
 
-    /// Cuts the block off at `len` bytes.
+    /// Truncates the block to `len` bytes.
     #[inline]
     pub(super) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// Makes a copy of `bytes` the block; returns whether there was room for it.
+    /// Copies `bytes` as the block; returns true if there was room for it.
     pub(super) fn put(&mut self, bytes: &[u8]) -> bool {
         self.len = 0;
         self.push(bytes)
     }
 
-    /// Appends `bytes` to the block; returns whether there was room for them.
+    /// Appends `bytes` to the block; returns true if there was room for them.
     pub(super) fn push(&mut self, bytes: &[u8]) -> bool {
         let Some(to) = self
             .bytes
@@ -59,30 +59,31 @@ impl<'o> Room<'o> {
         else {
             return false;
         };
-        // SAFETY: the layouts are the same, and initialised bytes may be taken for ones that need not be.
+        // SAFETY: the layouts are the same, and initialised bytes are valid as `MaybeUninit`.
         to.copy_from_slice(unsafe { &*(std::ptr::from_ref(bytes) as *const [MaybeUninit<u8>]) });
         self.len += bytes.len();
         true
     }
 
-    /// The room, to be written from its start. Only initialised bytes may be written to it; [`Room::set_len`] says how many were.
+    /// Returns a pointer to the start of the room. Only initialised bytes may be written to it; [`Room::set_len`] sets
+    /// their number.
     #[inline]
     pub(super) fn as_mut_ptr(&mut self) -> *mut u8 {
         self.bytes.as_mut_ptr().cast()
     }
 
-    /// The room as a slice.
+    /// Returns the room as a slice.
     ///
     /// # Safety
-    /// Only initialised bytes are written to it.
+    /// Only initialised bytes may be written to it.
     pub(super) unsafe fn spare(&mut self) -> &mut [MaybeUninit<u8>] {
         self.bytes
     }
 
-    /// Makes the first `len` bytes the block.
+    /// Sets the length of the block to `len` bytes.
     ///
     /// # Safety
-    /// They are within the room and initialised.
+    /// They must be within the room and initialised.
     #[inline]
     pub(super) unsafe fn set_len(&mut self, len: usize) {
         debug_assert!(len <= self.capacity());
@@ -90,8 +91,8 @@ impl<'o> Room<'o> {
     }
 }
 
-/// Appends the block that `write` writes to `out`, for which it is given `bound` bytes of room; returns the block's length. On an error
-/// `out` is as it was.
+/// Appends the block that `write` writes into `bound` bytes of room to `out`; returns the block's length. On an error
+/// `out` is unchanged.
 #[inline]
 pub(super) fn append(
     out: &mut Vec<u8>,
@@ -106,15 +107,16 @@ pub(super) fn append(
     };
     write(&mut room)?;
     let written = room.len;
-    // SAFETY: the room is the `bound` bytes behind `before`, which were reserved, and `written` of them are initialised.
+    // SAFETY: the room is the `bound` bytes after `before`, which were reserved, and `written` of them are initialised.
     unsafe { out.set_len(before + written) };
     Ok(written)
 }
 
-/// Where the bytes stand that tables of a C library point to.
+/// The address of bytes to which tables of a C library point.
 ///
-/// Such tables may be used only while the bytes are there. So whoever uses them brings the bytes: if they stand in the same place, they
-/// are there. What they hold may have changed meanwhile; then a block is decoded wrong, within their bounds all the same.
+/// Such tables may be used only while the bytes are alive. So their user passes the bytes: if they are at the same
+/// address, they are alive. Their contents may have changed meanwhile; then a block is decoded to wrong bytes, but
+/// within bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     start: usize,

@@ -1,18 +1,19 @@
-//! When a block is kept compressed.
+//! The minimum saving of a block that is kept compressed.
 
-/// A block that does not save one byte in so many is kept raw: it would be decoded for too little.
+/// A block that saves less than this fraction (1/8) is kept raw: it would be decoded for too little.
 const MIN_SAVING_ONE_IN: usize = 8;
 
-/// What part of its raw bytes a block may have that is kept compressed, in 65536ths.
+/// Maximum ratio of stored to raw bytes of a block that is kept compressed, in 65536ths.
 pub const MAX_STORED_65536THS: u32 = (1 << 16) - (1 << 16) / MIN_SAVING_ONE_IN as u32;
 
-/// Whether a block of `stored` bytes is kept in place of its `raw` ones: it saves an eighth, and one byte at least.
+/// Returns true if a block of `stored` bytes is kept instead of its `raw` ones: it saves an eighth, and at least one
+/// byte.
 #[inline]
 pub fn saves_enough(stored: usize, raw: usize) -> bool {
     stored < raw && stored <= most_stored(raw)
 }
 
-/// The most bytes of a block that is kept in place of so many raw ones.
+/// Returns the maximum length of a block that is kept instead of `raw` raw bytes.
 #[inline]
 pub fn most_stored(raw: usize) -> usize {
     raw - raw / MIN_SAVING_ONE_IN

@@ -1,4 +1,4 @@
-//! A thread's decode buffer.
+//! The decode buffer of a thread.
 
 use super::CodecError;
 #[cfg(feature = "zstd")]
@@ -6,30 +6,32 @@ use super::output::refused;
 #[cfg(feature = "zstd")]
 use super::zstd::ffi::{DecompressionTables, Prepared};
 
-/// A thread's decode buffer. [`Engine::decode`](super::Engine::decode) puts the raw bytes here and hands out a slice of them.
+/// A decode buffer of a thread. [`Engine::decode`](super::Engine::decode) writes the raw bytes here and returns a slice
+/// of them.
 ///
-/// It may be primed with a dictionary, whose bytes then stand first, with the output directly behind them: history that lies
-/// contiguously before the output is the fast case of every LZ77 decoder.
+/// It may be primed with a dictionary, whose bytes then precede the output directly: contiguous history before the
+/// output is the fast case of every LZ77 decoder.
 #[derive(Debug, Default)]
 pub struct Scratch {
     /// The history, then room for output. Every byte is initialised once, never again per call.
     bytes: Vec<u8>,
-    /// Which dictionary the history is; 0 is none.
+    /// The id of the dictionary in the history; 0 for none.
     history_id: u64,
     /// Length of the history.
     history_len: usize,
-    /// zstd's tables for the history, which refer to the bytes here and not to the dictionary's own, so
-    /// that zstd too finds its history directly before its output. `None` from when `bytes` moves or the history changes.
+    /// zstd's tables for the history, which refer to the bytes here and not to the dictionary's own, so that zstd too
+    /// has its history directly before its output. `None` once `bytes` is moved or the history changes.
     #[cfg(feature = "zstd")]
     zstd_tables: Option<DecompressionTables>,
-    /// Which dictionary was asked for last and is not the history; 0 is none.
+    /// The dictionary that was requested last and is not the history; 0 for none.
     wanted_id: u64,
     /// Whether it takes no dictionary: it serves one operation, which would not be worth the copy.
     never_primes: bool,
 }
 
 impl Scratch {
-    /// Room for `raw_len` bytes behind the history, with at least `slack` writable bytes after them (not in the slice).
+    /// Returns room for `raw_len` bytes after the history, with at least `slack` writable bytes after them (not in the
+    /// slice).
     #[inline]
     pub fn output(&mut self, raw_len: usize, slack: usize) -> Result<&mut [u8], CodecError> {
         let end = self.history_len.saturating_add(raw_len);
@@ -37,7 +39,7 @@ impl Scratch {
         Ok(&mut self.bytes[self.history_len..end])
     }
 
-    /// The history and the room behind it, `raw_len + slack` bytes of it.
+    /// Returns the history and the room after it, `raw_len + slack` bytes of it.
     #[inline]
     pub fn history_and_output(&mut self, raw_len: usize, slack: usize) -> Result<(&[u8], &mut [u8]), CodecError> {
         let end = self.history_len.saturating_add(raw_len).saturating_add(slack);
@@ -62,8 +64,8 @@ impl Scratch {
         Ok(())
     }
 
-    /// Whether `dictionary`, which `id` names, is the history. It becomes that when it is asked for twice with no other
-    /// between: a thread that alternates between an old and a new dictionary must not copy one for every record.
+    /// Returns true if `dictionary`, which `id` names, is the history. It becomes the history when it is requested
+    /// twice in a row: a thread that alternates between an old and a new dictionary must not copy one for every record.
     #[inline]
     pub fn prime(&mut self, id: u64, dictionary: &[u8]) -> Result<bool, CodecError> {
         if self.history_id == id {
@@ -73,12 +75,12 @@ impl Scratch {
         self.reprime(id, dictionary)
     }
 
-    /// Has it stay small: no dictionary becomes the history.
+    /// Keeps the buffer small: no dictionary becomes the history.
     pub fn never_prime(&mut self) {
         self.never_primes = true;
     }
 
-    /// Lets the next dictionary that is asked for become the history at once.
+    /// Lets the next requested dictionary become the history at once.
     pub(super) fn unprime(&mut self) {
         (self.history_id, self.history_len, self.wanted_id) = (0, 0, 0);
         self.forget_tables();
@@ -100,7 +102,8 @@ impl Scratch {
     }
 
     #[cfg(feature = "zstd")]
-    /// The history and the room behind it as [`Scratch::history_and_output`], and zstd's tables for the history.
+    /// Returns the history and the room after it, as [`Scratch::history_and_output`] does, and zstd's tables for the
+    /// history.
     #[inline]
     pub(super) fn zstd_tables_and_output(
         &mut self,
@@ -114,19 +117,19 @@ impl Scratch {
             Some(tables) => tables,
             none => none.insert(DecompressionTables::new(history).ok_or_else(|| refused("zstd"))?),
         };
-        // They were made of the bytes where these are now, or were dropped when the bytes moved.
+        // The tables were built from the bytes at this address, or were dropped when the bytes moved.
         let tables = tables.with(history).ok_or_else(|| refused("zstd"))?;
         Ok((tables, output))
     }
 
-    /// The first `len` bytes of what was decoded last, or none if there is no room for so many.
+    /// Returns the first `len` bytes of the last output; empty if there is no room for that many.
     pub fn last(&self, len: usize) -> &[u8] {
         self.bytes
             .get(self.history_len..self.history_len.saturating_add(len))
             .unwrap_or_default()
     }
 
-    /// Memory that this buffer holds, in bytes.
+    /// Returns the memory that this buffer holds, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.bytes.capacity() + self.tables_bytes()
     }
@@ -141,7 +144,7 @@ impl Scratch {
         0
     }
 
-    /// Drops the tables before the bytes move that they refer to.
+    /// Drops the tables before the bytes to which they refer are moved.
     fn forget_tables(&mut self) {
         #[cfg(feature = "zstd")]
         {

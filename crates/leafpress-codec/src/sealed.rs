@@ -1,7 +1,8 @@
-//! Blocks that say themselves what they are: for files, sockets and other stores, where nobody else knows.
+//! Self-describing blocks, for files, sockets and other stores without metadata of their own.
 //!
-//! A block of an [`Engine`] has no header: whoever keeps it also keeps its codec, its dictionary and its raw length. A *sealed* block
-//! has all of that in front, and a checksum, for 14 to 22 bytes more. Any build of this library with the codec reads it.
+//! A block of an [`Engine`] has no header: its codec, its dictionary and its raw length have to be stored elsewhere. A
+//! *sealed* block has all of that in a header, with a checksum, for 14 to 22 bytes more. Any build of this library with
+//! the codec reads it.
 //!
 //! ```
 //! # fn main() -> Result<(), leafpress_codec::CodecError> {
@@ -16,17 +17,17 @@
 //! # }
 //! ```
 //!
-//! The format, of which integers are little-endian and whose version is its fourth byte:
+//! Format version 1 (the fourth byte is the version); integers are little-endian:
 //!
 //! ```text
 //! "LPS" 1   form u8   raw length LEB128   dictionary's id u32   checksum u64   block
 //! ```
 //!
-//! The low bits of the form say what the block is: 0 the raw bytes, 1 LZ4, 2 Zstandard, 3 deflate, as the table in [`codec`](super) has
-//! them with the options' defaults. 128 is added where there is a dictionary; elsewhere its id is left out. What does not shrink is
-//! stored raw. The checksum is rapidhash V3 of the block, seeded with that of what stands before the checksum (default seed), exclusive-or that
-//! of the raw bytes turned left by one bit. It finds damage, and a dictionary that has the right id and the wrong bytes. It is no
-//! protection against who makes blocks on purpose.
+//! The low bits of the form are the block's format: 0 the raw bytes, 1 LZ4, 2 Zstandard, 3 deflate, as in the table in
+//! [`codec`](super) with the options' defaults. 128 is added if there is a dictionary; otherwise its id is omitted. An
+//! incompressible block is stored raw. The checksum is rapidhash V3 of the block, seeded with that of the bytes before
+//! the checksum (default seed), XORed with that of the raw bytes rotated left by one bit. It detects damage, and a
+//! dictionary with the right id and the wrong bytes. It does not protect against forged blocks.
 
 use std::sync::{Arc, OnceLock};
 
@@ -35,20 +36,20 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3, rapidhash_v3_seeded};
 use super::{Codec, CodecError, Dictionary, Engine, EngineOptions, output};
 use leafpress_base::mem::room::room_for;
 
-/// What errors name.
+/// The name in errors.
 const SEALED: &str = "sealed";
 const MAGIC: [u8; 4] = *b"LPS\x01";
 const WITH_DICTIONARY: u8 = 0x80;
 const CHECKSUM_BYTES: usize = 8;
 
-/// Most raw bytes of a sealed block: 1 GiB.
+/// The maximum raw length of a sealed block: 1 GiB.
 pub const MAX_RAW_BYTES: usize = 1 << 30;
-/// What a sealed block is at most longer than its raw bytes.
+/// The maximum difference between the lengths of a sealed block and of its raw bytes.
 pub const MAX_OVERHEAD_BYTES: usize = MAGIC.len() + 1 + MAX_LEB128_BYTES + 4 + CHECKSUM_BYTES;
-/// LEB128 of [`MAX_RAW_BYTES`].
+/// Length of the LEB128 encoding of [`MAX_RAW_BYTES`].
 const MAX_LEB128_BYTES: usize = 5;
 
-/// What a block in a seal is.
+/// The format of the block in a seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Form {
@@ -59,18 +60,18 @@ enum Form {
 }
 
 impl Form {
-    /// What engines of a codec write.
+    /// Returns the format that engines of a codec write.
     fn of(codec: Codec) -> Self {
         match codec {
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Self::Lz4,
             Codec::Zstd { .. } => Self::Zstd,
             Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Zlib32K { .. } | Codec::Qpl { .. } => Self::Deflate,
-            // An engine of `auto` does not open.
+            // `auto` has no engine.
             Codec::None | Codec::Auto { .. } => Self::Raw,
         }
     }
 
-    /// A codec that reads it, whatever its level was; none for raw bytes.
+    /// Returns a codec that reads the format, whatever its level was; `none` for raw bytes.
     fn reader(self) -> Codec {
         match self {
             Self::Raw => Codec::None,
@@ -80,7 +81,7 @@ impl Form {
         }
     }
 
-    /// The engine of that codec, opened once.
+    /// Returns the engine of that codec, opened once.
     fn engine(self) -> Result<Arc<dyn Engine>, CodecError> {
         static ENGINES: [OnceLock<Arc<dyn Engine>>; 4] = [const { OnceLock::new() }; 4];
         let place = &ENGINES[self as usize];
@@ -91,22 +92,22 @@ impl Form {
         Ok(Arc::clone(place.get_or_init(|| engine)))
     }
 
-    /// Most raw bytes that a block of so many bytes can be of, roundly: what says more is damaged.
+    /// Returns an approximate upper bound of the raw length of a block: a header that exceeds it is damaged.
     fn most_raw_bytes(self, block_bytes: usize) -> usize {
         let expanded = |factor: usize, more: usize| block_bytes.saturating_mul(factor).saturating_add(more);
         match self {
             Self::Raw => block_bytes,
-            // A match's length grows by 255 with a byte.
+            // A match grows by 255 bytes per length byte.
             Self::Lz4 => expanded(255, 64),
-            // Four bytes are 128 KiB of one byte.
+            // Four bytes encode 128 KiB of one byte.
             Self::Zstd => expanded(32 << 10, 128 << 10),
-            // Two bits are 258 bytes.
+            // Two bits encode 258 bytes.
             Self::Deflate => expanded(1032, 1032),
         }
     }
 }
 
-/// Compresses into sealed blocks. Threads share it.
+/// A compressor of sealed blocks. Threads may share it.
 #[derive(Debug, Clone)]
 pub struct Sealer {
     engine: Arc<dyn Engine>,
@@ -117,7 +118,7 @@ impl Sealer {
     /// Opens the codec.
     ///
     /// # Errors
-    /// As [`Codec::open`].
+    /// Returns the errors of [`Codec::open`].
     pub fn open(codec: Codec) -> Result<Self, CodecError> {
         Ok(Self {
             engine: codec.open(&EngineOptions::default())?,
@@ -125,17 +126,18 @@ impl Sealer {
         })
     }
 
-    /// The codec.
+    /// Returns the codec.
     #[must_use]
     pub fn codec(&self) -> Codec {
         self.engine.codec()
     }
 
-    /// `raw`, compressed and sealed: at most [`MAX_OVERHEAD_BYTES`] longer than it is. A codec without dictionaries ignores the one given.
+    /// Compresses and seals `raw`. The result is at most [`MAX_OVERHEAD_BYTES`] longer than `raw`. A codec without
+    /// dictionary support ignores the dictionary.
     ///
     /// # Errors
-    /// [`CodecError::TooLong`] past [`MAX_RAW_BYTES`], [`CodecError::OutOfMemory`], [`CodecError::Failed`] when the codec refuses the
-    /// dictionary.
+    /// Returns [`CodecError::TooLong`] past [`MAX_RAW_BYTES`], [`CodecError::OutOfMemory`], or [`CodecError::Failed`]
+    /// if the codec refuses the dictionary.
     pub fn seal(&self, raw: &[u8], dictionary: Option<&Dictionary>) -> Result<Vec<u8>, CodecError> {
         if raw.len() > MAX_RAW_BYTES {
             return Err(too_long(raw.len(), MAX_RAW_BYTES));
@@ -163,26 +165,26 @@ impl Sealer {
     }
 }
 
-/// What a sealed block says of itself. Nothing of it is proved before the block is decoded, but that it may be so.
+/// The header of a sealed block. It is checked for plausibility; its checksum is verified by decoding only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Label {
-    /// The codec's family, as [`Codec::family`] has it: `none` for raw bytes.
+    /// The codec's family, as returned by [`Codec::family`]: `none` for raw bytes.
     pub family: &'static str,
-    /// The id of the dictionary that it takes.
+    /// The id of the dictionary.
     pub dictionary_id: Option<u32>,
-    /// Raw bytes: at most [`MAX_RAW_BYTES`], and no more than so long a block can be of.
+    /// The raw length, at most [`MAX_RAW_BYTES`], and plausible for the length of the block.
     pub raw_bytes: usize,
     form: Form,
-    /// Where the checksum is; the block is behind it.
+    /// The offset of the checksum, which precedes the block.
     checksum_at: usize,
 }
 
 impl Label {
-    /// Reads what stands in front of a block, and decodes nothing.
+    /// Reads the header of a sealed block without decoding it.
     ///
     /// # Errors
-    /// [`CodecError::Corrupt`] when it is no sealed block, one of a later version, or cannot be whole.
+    /// Returns [`CodecError::Corrupt`] if it is not a sealed block, has a later version, or is truncated.
     pub fn read(sealed: &[u8]) -> Result<Self, CodecError> {
         let (magic, rest) = sealed.split_first_chunk::<4>().ok_or_else(cut_off)?;
         if *magic != MAGIC {
@@ -232,7 +234,7 @@ impl Label {
         })
     }
 
-    /// Decodes into `raw`, which is as long as `raw_bytes` says.
+    /// Decodes into `raw`, whose length is `raw_bytes`.
     fn decode(&self, sealed: &[u8], dictionaries: &[Dictionary], raw: &mut [u8]) -> Result<(), CodecError> {
         let start = self.checksum_at + CHECKSUM_BYTES;
         let block = &sealed[start..];
@@ -257,18 +259,19 @@ impl Label {
     }
 }
 
-/// The raw bytes of a sealed block. Of `dictionaries` it takes the one with the id that the block names. A block of more than
-/// `most_raw_bytes` is refused before memory is asked for.
+/// Returns the raw bytes of a sealed block. The dictionary with the id that the block names is taken from
+/// `dictionaries`. A block of more than `most_raw_bytes` is refused before memory is allocated.
 ///
 /// # Errors
-/// [`CodecError::Corrupt`] for whatever [`Sealer::seal`] did not write, [`CodecError::TooLong`], [`CodecError::UnknownDictionary`],
-/// [`CodecError::OutOfMemory`], and [`CodecError::Unavailable`] in a build without the codec.
+/// Returns [`CodecError::Corrupt`] for anything [`Sealer::seal`] did not write, [`CodecError::TooLong`],
+/// [`CodecError::UnknownDictionary`], [`CodecError::OutOfMemory`], or [`CodecError::Unavailable`] in a build without
+/// the codec.
 pub fn unseal(sealed: &[u8], dictionaries: &[Dictionary], most_raw_bytes: usize) -> Result<Vec<u8>, CodecError> {
     let label = Label::read(sealed)?;
     if label.raw_bytes > most_raw_bytes {
         return Err(too_long(label.raw_bytes, most_raw_bytes));
     }
-    // Before memory is asked for, which a damaged length may say much of.
+    // Checked before the allocation, whose size a damaged header may exaggerate.
     label.dictionary(dictionaries)?;
     let mut raw = room_for(label.raw_bytes)?;
     raw.resize(label.raw_bytes, 0);
@@ -276,10 +279,11 @@ pub fn unseal(sealed: &[u8], dictionaries: &[Dictionary], most_raw_bytes: usize)
     Ok(raw)
 }
 
-/// The same into the front of `raw`, whose length is the bound; returns how many bytes there are. On an error `raw` has any content.
+/// Decodes a sealed block into the front of `raw`, whose length is the maximum; returns the raw length. On an error the
+/// content of `raw` is unspecified.
 ///
 /// # Errors
-/// As [`unseal`].
+/// Returns the errors of [`unseal`].
 pub fn unseal_into(sealed: &[u8], dictionaries: &[Dictionary], raw: &mut [u8]) -> Result<usize, CodecError> {
     let label = Label::read(sealed)?;
     let most_raw_bytes = raw.len();
@@ -289,7 +293,7 @@ pub fn unseal_into(sealed: &[u8], dictionaries: &[Dictionary], raw: &mut [u8]) -
     Ok(label.raw_bytes)
 }
 
-/// What stands before the block. The checksum is put in when the block is there.
+/// Writes the header. The checksum is filled in once the block is written.
 fn put_header(sealed: &mut Vec<u8>, form: Form, raw_bytes: usize, dictionary_id: Option<u32>) {
     let with_dictionary = if dictionary_id.is_some() { WITH_DICTIONARY } else { 0 };
     sealed.extend_from_slice(&MAGIC);
@@ -318,7 +322,7 @@ fn checksum(header: &[u8], block: &[u8], raw: &[u8]) -> [u8; CHECKSUM_BYTES] {
     (of_block ^ rapidhash_v3(raw).rotate_left(1)).to_le_bytes()
 }
 
-/// A number in LEB128, in its shortest form, and what is behind it.
+/// Reads a number in LEB128, which must be in its shortest form; returns it and the rest.
 fn take_leb128(bytes: &[u8]) -> Result<(usize, &[u8]), CodecError> {
     let mut number = 0_u64;
     for (index, &byte) in bytes.iter().take(MAX_LEB128_BYTES).enumerate() {

@@ -1,9 +1,9 @@
 //! Training dictionaries from samples.
 //!
 //! The content is chosen by FastCover (Liao, Petri, Moffat, Wirth, "Effective construction of relative Lempel-Ziv
-//! dictionaries", WWW 2016, as zstd's dictBuilder has it). For zstd the entropy tables are added; for LZ4, which has none, the
-//! content stands alone. FastCover's main parameter, the length of a segment, is chosen by compressing samples that were
-//! kept from the training with the codec itself.
+//! dictionaries", WWW 2016, as implemented in zstd's dictBuilder). For zstd the entropy tables are added; LZ4 has none,
+//! so its dictionaries are only content. FastCover's main parameter, the length of a segment, is chosen by compressing
+//! held-out samples with the codec itself.
 
 use rapidhash::v3::rapidhash_v3;
 
@@ -16,25 +16,25 @@ use super::{Codec, CodecError, Dictionary, output};
 #[cfg(feature = "zstd")]
 use leafpress_base::mem::room::collected;
 
-/// Fewer samples than this say too little.
+/// The minimum number of samples.
 pub const MIN_SAMPLES: usize = 8;
-/// Fewer bytes of samples than this say too little.
+/// The minimum total length of the samples, in bytes.
 pub const MIN_SAMPLE_BYTES: usize = 2048;
-/// The smallest dictionary that can be asked for, in bytes: zstd's own bound.
+/// The minimum size of a dictionary, in bytes: zstd's own bound.
 pub const MIN_DICTIONARY_BYTES: usize = 256;
 
-/// Whether this build can train dictionaries.
+/// True if this build can train dictionaries.
 pub const IS_BUILT_IN: bool = cfg!(feature = "zstd");
 
 impl Dictionary {
-    /// Trains a dictionary of at most `max_bytes` for `codec` from records or frames like those it will be used for.
-    /// Its id is a hash of its bytes. It takes about 100 ms per MB of samples; samples past some fifty times `max_bytes` add
-    /// little.
+    /// Trains a dictionary of at most `max_bytes` for `codec` from samples of the records or frames it will be used
+    /// for. Its id is a hash of its bytes. Training takes about 100 ms per MB of samples; samples past about fifty
+    /// times `max_bytes` add little.
     ///
     /// # Errors
-    /// [`CodecError::OutOfMemory`], or [`CodecError::Failed`] when `codec` uses no dictionaries, `max_bytes` is below
-    /// [`MIN_DICTIONARY_BYTES`], or the samples are too few or too small; [`CodecError::Unavailable`] when the crate is built
-    /// without its feature `zstd`, whose library has the trainer.
+    /// Returns [`CodecError::OutOfMemory`]; [`CodecError::Failed`] if `codec` uses no dictionaries, `max_bytes` is
+    /// below [`MIN_DICTIONARY_BYTES`], or the samples are too few or too small; or [`CodecError::Unavailable`] if the
+    /// crate is built without its feature `zstd`, whose library has the trainer.
     pub fn train(codec: Codec, samples: &[&[u8]], max_bytes: usize) -> Result<Self, CodecError> {
         if max_bytes < MIN_DICTIONARY_BYTES {
             return Err(output::failed(
@@ -66,7 +66,7 @@ impl Dictionary {
         Ok(Self::from_trained(best(codec, header, samples, max_bytes)?))
     }
 
-    /// The dictionary of bytes that [`Dictionary::train`] made once, with the id that it had.
+    /// Returns the dictionary with the bytes of an earlier result of [`Dictionary::train`], and the same id.
     ///
     /// ```
     /// use leafpress_codec::Dictionary;
@@ -76,24 +76,24 @@ impl Dictionary {
     /// ```
     pub fn from_trained(bytes: impl Into<Box<[u8]>>) -> Self {
         let bytes = bytes.into();
-        // Any 32 bits that follow from the bytes do; 0 stays free to mean "none".
+        // Any 32 bits derived from the bytes will do; 0 is reserved for "none".
         let id = (rapidhash_v3(&bytes) as u32).max(1);
         Self::from_bytes(id, bytes)
     }
 }
 
 #[cfg(feature = "zstd")]
-/// FastCover's segment lengths that are tried: records that are alike want long segments, text short ones.
+/// Candidate segment lengths of FastCover: similar records need long segments, text short ones.
 const SEGMENT_BYTES: [u32; 5] = [64, 256, 512, 1024, 2048];
 #[cfg(feature = "zstd")]
-/// One sample in so many is kept from the training to judge the dictionaries by.
+/// One sample in this many is held out of the training to evaluate the dictionaries.
 const HELD_OUT: usize = 8;
 #[cfg(feature = "zstd")]
-/// Samples that are kept at most; more only cost time.
+/// Maximum number of held-out samples; more only cost time.
 const MAX_HELD_OUT: usize = 4000;
 
 #[cfg(feature = "zstd")]
-/// Of one dictionary for each segment length, the one that the codec itself compresses best with.
+/// Trains a dictionary per segment length, and returns the one with which the codec itself compresses best.
 fn best(codec: Codec, header: Header, samples: &[&[u8]], max_bytes: usize) -> Result<Vec<u8>, CodecError> {
     let every = HELD_OUT.max(samples.len() / MAX_HELD_OUT);
     let part = |of_judges: bool| {
@@ -133,7 +133,7 @@ fn best(codec: Codec, header: Header, samples: &[&[u8]], max_bytes: usize) -> Re
 }
 
 #[cfg(not(feature = "zstd"))]
-/// Nothing: the trainer is libzstd's.
+/// Stub: the trainer is part of libzstd.
 fn best(_: Codec, _: Header, _: &[&[u8]], _: usize) -> Result<Vec<u8>, CodecError> {
     Err(CodecError::Unavailable {
         codec: TRAINING.to_owned(),

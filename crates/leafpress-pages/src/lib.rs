@@ -1,16 +1,17 @@
-//! Compressed caches for blocks of a fixed place: a page pool over a file or device, and a victim cache.
+//! Compressed caches for blocks with fixed addresses: a page pool over a file or device, and a victim cache.
 //!
-//! | | for | memory | when that is full |
+//! | | use | memory | when full |
 //! |---|---|---|---|
-//! | [`PagePool`] | pages of a file or device, by number | bounded | pages leave to their store |
-//! | [`VictimCache`] | blocks that a cache of your own evicts | bounded | the least requested blocks are dropped |
+//! | [`PagePool`] | pages of a file or device, by number | bounded | evicts pages, dirty ones to their store |
+//! | [`VictimCache`] | blocks evicted by another cache | bounded | evicts the least requested blocks |
 //!
-//! Both are used by shared reference, from any number of threads. Records by key belong into a `leafpress::Cache` or a `leafpress::Tree`.
+//! Both are used by shared reference, from any number of threads. For records by key use `leafpress::Cache` or
+//! `leafpress::Tree`.
 #![warn(missing_docs)]
-// Modules that need it are allowed it by name, where they are declared.
+// Modules with unsafe code are allowed it individually, at their declaration.
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
-// What unit tests share with the tests outside of the crate names it as those do.
+// Code shared by unit tests and integration tests names the crate as the latter do.
 #[cfg(test)]
 extern crate self as leafpress_pages;
 

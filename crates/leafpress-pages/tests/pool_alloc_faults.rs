@@ -1,6 +1,6 @@
-//! Memory that runs out, whichever allocation it is refused to: a pool's operation says so, and what it held it still holds.
+//! Allocation failures in any allocation: a pool's operation returns the error, and its contents are unchanged.
 //!
-//! A program of its own, for its allocator. Only the texts of a store's errors still need memory.
+//! A separate program because of its allocator. Only the texts of a store's errors still need memory.
 
 #[path = "../../leafpress/tests/support/starving.rs"]
 mod starving;
@@ -20,12 +20,12 @@ use support::{page, version_of};
 const LEN: usize = 4096;
 const PAGES: PageId = 300;
 
-/// Whether an operation was done; panics for an error that is not one of memory.
+/// Returns true if an operation succeeded; panics for an error other than out of memory.
 #[track_caller]
 fn done<T>(result: Result<T, PoolError>) -> Option<T> {
     match result {
         Ok(done) => Some(done),
-        // Where there is no memory for one more frame nor for the list of victims, everything seems pinned.
+        // Without memory for one more frame and for the list of victims, everything seems pinned.
         Err(PoolError::OutOfMemory { .. } | PoolError::PoolFull { .. } | PoolError::Codec(_)) => None,
         Err(error) => panic!("{error}"),
     }
@@ -88,7 +88,7 @@ proptest! {
         let mut model: BTreeMap<PageId, u64> = (0..PAGES).map(|id| (id, 0)).collect();
         for (version, &(step, after)) in (1..).zip(&steps) {
             match step {
-                // The store's error for a page that is not there has a text.
+                // The store's error for an absent page has a text.
                 Step::Get(id) => if let Some(&version) = model.get(&id) {
                     let got = starved(after, || pool.get(id));
                     if let Some(bytes) = done(got) {
@@ -105,7 +105,7 @@ proptest! {
                     model.remove(&id);
                 },
                 Step::Discard(id) => if starved(after, || pool.discard(id)) {
-                    // What the store has may be newer than at the last flush.
+                    // The store's version may be newer than at the last flush.
                     match pool.get(id) {
                         Ok(bytes) => { model.insert(id, version_of(id, &bytes)); }
                         Err(_) => { model.remove(&id); }
@@ -159,7 +159,8 @@ fn a_hit_on_a_compressed_page_without_memory_is_an_error() {
     assert!(pool.stats().compressed_hits > hits + 100);
 }
 
-/// Pages that left the pool unsynced are noted; one that is removed then is noted anew, also where the table of them is full.
+/// Unsynced evicted pages are recorded; one that is removed then is updated in place, even if the table of them is
+/// full.
 #[test]
 fn removing_a_page_that_left_unsynced_needs_no_memory() {
     let store = MemoryStore::from_pages((0..PAGES).map(|id| page(id, 0, LEN, 30))).unwrap();
@@ -169,10 +170,10 @@ fn removing_a_page_that_left_unsynced_needs_no_memory() {
         .background_threads(0)
         .build()
         .unwrap();
-    // Never more than the pool notes by number with its budget.
+    // At most the number of pages that the pool records individually with its budget.
     for id in 0..60 {
         pool.update(id, &page(id, 1, LEN, 30)).unwrap();
-        // It leaves, and is written.
+        // It is evicted, and written.
         pool.prefetch(&(id + 1..id + 1 + 100).collect::<Vec<_>>()).unwrap();
         starved(0, || pool.remove(id)).unwrap();
     }
@@ -180,7 +181,7 @@ fn removing_a_page_that_left_unsynced_needs_no_memory() {
     assert!((0..60).all(|id| matches!(pool.get(id), Err(PoolError::NotFound { .. }))));
 }
 
-/// A thread that comes first when there is no memory uses the pool all the same.
+/// A thread whose first call is made without memory can use the pool nevertheless.
 #[test]
 fn a_thread_without_memory_of_its_own_reads_raw_pages() {
     let store = MemoryStore::from_pages((0..PAGES).map(|id| page(id, 0, LEN, 30))).unwrap();
@@ -195,7 +196,7 @@ fn a_thread_without_memory_of_its_own_reads_raw_pages() {
     assert_eq!((version_of(7, &held), pool.stats().raw_hits), (0, 2));
 }
 
-/// Without memory for its lists a batch is done page by page.
+/// Without memory for its lists a batch is executed page by page.
 #[test]
 fn batches_of_a_file_need_no_memory_but_for_copies() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -204,7 +205,7 @@ fn batches_of_a_file_need_no_memory_but_for_copies() {
         let store = options
             .create(directory.path().join(format!("{io_uring:?}")), LEN)
             .unwrap();
-        // First with memory: what a file that grows notes of its new pages needs some.
+        // First with memory: a growing file allocates for the state of its new pages.
         for after in -1..8 {
             let pages: Vec<_> = (0..40).map(|id| page(id, (after + 1) as u64, LEN, 30)).collect();
             let mut writes: Vec<PageWrite<'_>> = (0..)

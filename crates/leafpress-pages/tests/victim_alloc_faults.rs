@@ -1,5 +1,5 @@
-//! What a victim cache takes of the program's allocator: when that has nothing more to give, nothing is lost but blocks, and nothing aborts;
-//! and threads that wait keep little of it.
+//! The victim cache's use of the program's allocator: if an allocation fails, nothing but blocks is lost, and nothing
+//! aborts; and waiting threads keep little memory.
 
 #[path = "../../leafpress/tests/support/starving.rs"]
 mod starving;
@@ -33,7 +33,7 @@ fn without_memory_blocks_are_missed_or_refused_and_nothing_aborts() {
             let blocks: Vec<_> = (0..40).map(|n| block(n, 3000 + n as usize * 500)).collect();
             let mut refused = 0;
             for after in 0..12 {
-                // Threads' own parts of the codecs are there.
+                // The threads' codec contexts exist by now.
                 let warm = cache(codec, share);
                 warm.insert(b"warm", &blocks[39]);
                 assert_eq!(warm.get(b"warm").as_ref(), Some(&blocks[39]));

@@ -1,4 +1,4 @@
-//! libdeflate behind safe calls.
+//! Safe bindings of libdeflate.
 
 use std::ptr::NonNull;
 
@@ -10,7 +10,7 @@ use crate::room::Room;
 /// A compressor of one level.
 pub(super) struct Compressor(NonNull<libdeflate::libdeflate_compressor>);
 
-// SAFETY: a compressor owns its memory, which no thread has a claim to; whoever uses it has it alone.
+// SAFETY: a compressor owns its memory, which is not tied to a thread, and every use borrows it exclusively.
 unsafe impl Send for Compressor {}
 
 impl Drop for Compressor {
@@ -21,23 +21,23 @@ impl Drop for Compressor {
 }
 
 impl Compressor {
-    /// A compressor; `None` when there is no memory for it, or no such level.
+    /// Returns a compressor; `None` if there is no memory for it, or no such level.
     pub(super) fn new(level: i32) -> Option<Self> {
-        // SAFETY: any level may be asked for.
+        // SAFETY: libdeflate accepts any level, and returns null for an invalid one.
         NonNull::new(unsafe { libdeflate::libdeflate_alloc_compressor(level) }).map(Self)
     }
 
-    /// Room in which every stream of so many raw bytes fits.
+    /// Returns an upper bound of the length of a stream of `raw_len` raw bytes.
     pub(super) fn bound(&mut self, raw_len: usize) -> usize {
         // SAFETY: the compressor is valid.
         unsafe { libdeflate::libdeflate_deflate_compress_bound(self.0.as_ptr(), raw_len) }
     }
 
-    /// Makes the stream of `raw` the room's block; false when it does not fit.
+    /// Compresses `raw` into the room; returns false if it does not fit.
     pub(super) fn compress(&mut self, raw: &[u8], room: &mut Room<'_>) -> bool {
         let (out, capacity) = (room.as_mut_ptr(), room.capacity());
-        // SAFETY: the compressor is valid and borrowed exclusively, `raw` is readable and the room writable for their lengths; libdeflate
-        // initialised the bytes that it says it wrote.
+        // SAFETY: the compressor is valid and borrowed exclusively, `raw` is readable and the room writable for their
+        // lengths; libdeflate initialised the number of bytes that it returns.
         unsafe {
             let written = libdeflate::libdeflate_deflate_compress(
                 self.0.as_ptr(),
@@ -52,18 +52,18 @@ impl Compressor {
     }
 }
 
-/// Why a stream could not be decoded.
+/// The cause of a failed decompression.
 pub(super) enum Refused {
-    /// It has more raw bytes than there is room for.
+    /// The stream has more raw bytes than there is room for.
     TooLong,
-    /// It is malformed or truncated.
+    /// The stream is malformed or truncated.
     Malformed,
 }
 
 /// A decompressor.
 pub(super) struct Decompressor(NonNull<libdeflate::libdeflate_decompressor>);
 
-// SAFETY: a decompressor owns its memory, which no thread has a claim to; whoever uses it has it alone.
+// SAFETY: a decompressor owns its memory, which is not tied to a thread, and every use borrows it exclusively.
 unsafe impl Send for Decompressor {}
 
 impl Drop for Decompressor {
@@ -74,17 +74,17 @@ impl Drop for Decompressor {
 }
 
 impl Decompressor {
-    /// A decompressor; `None` when there is no memory for it.
+    /// Returns a decompressor; `None` if there is no memory for it.
     pub(super) fn new() -> Option<Self> {
-        // SAFETY: no preconditions.
+        // SAFETY: the function has no preconditions.
         NonNull::new(unsafe { libdeflate::libdeflate_alloc_decompressor() }).map(Self)
     }
 
-    /// Decodes `block` into the front of `raw` and returns the length it has.
+    /// Decodes `block` into the front of `raw` and returns its length.
     pub(super) fn decompress(&mut self, block: &[u8], raw: &mut [u8]) -> Result<usize, Refused> {
         let mut found = 0;
-        // SAFETY: the decompressor is valid and borrowed exclusively; libdeflate reads within the block and writes within `raw`,
-        // whatever the bytes are.
+        // SAFETY: the decompressor is valid and borrowed exclusively; for any input libdeflate reads within the block
+        // and writes within `raw`.
         let result = unsafe {
             libdeflate::libdeflate_deflate_decompress(
                 self.0.as_ptr(),
@@ -103,11 +103,11 @@ impl Decompressor {
     }
 }
 
-/// Makes the stream of `raw`, by zlib-rs, the room's block; false when it stops for want of room.
+/// Compresses `raw` into the room by zlib-rs; returns false if the room is exhausted.
 pub(super) fn compress_windowed(stream: &mut Deflate, raw: &[u8], room: &mut Room<'_>) -> Result<bool, &'static str> {
     let (mut given, mut written) = (0, 0);
     loop {
-        // SAFETY: zlib-rs writes initialised bytes.
+        // SAFETY: zlib-rs only writes initialised bytes.
         let out = unsafe { room.spare() };
         let status = stream
             .compress_uninit(&raw[given..], &mut out[written..], DeflateFlush::Finish)
@@ -117,11 +117,11 @@ pub(super) fn compress_windowed(stream: &mut Deflate, raw: &[u8], room: &mut Roo
         (given, written) = progress;
         match status {
             Status::StreamEnd => {
-                // SAFETY: zlib-rs initialised the bytes that it counts.
+                // SAFETY: zlib-rs initialised the number of bytes that it counts.
                 unsafe { room.set_len(written) };
                 return Ok(true);
             }
-            // Inputs past 4 GiB are taken in several calls.
+            // Inputs larger than 4 GiB take several calls.
             _ if moved => {}
             _ => return Ok(false),
         }

@@ -1,7 +1,7 @@
 //! Raw deflate (RFC 1951) by libdeflate, with a history window of at most 4 KiB.
 //!
-//! libdeflate always uses the format's whole window of 32 KiB. Inputs of at most 4 KiB cannot exceed ours; larger ones are
-//! compressed by zlib-rs with a window of 12 bits. Decoding is libdeflate's whoever wrote the block.
+//! libdeflate always uses the format's whole window of 32 KiB. Inputs of at most 4 KiB cannot exceed a window of 4 KiB;
+//! larger ones are compressed by zlib-rs with a window of 12 bits. All blocks are decoded by libdeflate.
 
 #[allow(unsafe_code, reason = "the bindings")]
 mod ffi;
@@ -18,14 +18,14 @@ use leafpress_base::sync::per_core::PerCore;
 
 const NAME: &str = "deflate";
 
-/// What is behind it.
+/// The libraries behind the codec.
 pub(super) const LIBRARY: &str = "libdeflate, zlib-rs";
 
-/// The family's history window, in bits and in bytes: what Intel IAA has.
+/// The family's history window, in bits and in bytes: that of Intel IAA.
 pub(super) const WINDOW_BITS: u8 = 12;
 const WINDOW_BYTES: usize = 1 << WINDOW_BITS;
 
-/// libdeflate decodes in its fast loop only while about this many bytes of room are left.
+/// libdeflate stays in its fast decoding loop only while about this many bytes of room are left.
 const SLACK_BYTES: usize = 320;
 
 /// The engine of `deflate`.
@@ -40,7 +40,7 @@ struct Level {
     level: i32,
     whole: Option<Compressor>,
     windowed: Option<WindowedStream>,
-    /// Where a windowed stream goes that may not fit where it is wanted.
+    /// Buffer for a windowed stream that may not fit into its destination.
     room: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ static LEVELS: PerCore<Vec<Level>> = PerCore::new();
 static DECOMPRESSORS: PerCore<Option<Decompressor>> = PerCore::of_small();
 
 impl Level {
-    /// Makes the stream of `raw` the room's block; false when it does not fit.
+    /// Compresses `raw` into the room; returns false if it does not fit.
     fn compress(&mut self, raw: &[u8], room: &mut Room<'_>) -> Result<bool, CodecError> {
         if raw.len() <= WINDOW_BYTES {
             return Ok(self.whole()?.compress(raw, room));
@@ -58,8 +58,8 @@ impl Level {
             self.compress_windowed(raw, room)?;
             return Ok(true);
         }
-        // A stream of zlib-rs that breaks off for want of room is not whole again after its reset (its pending buffer keeps
-        // its offset, and an open block stays open), so it is always given room.
+        // A zlib-rs stream that stopped for want of room is not valid after its reset (its pending buffer keeps its
+        // offset, and an open block stays open), so it always gets enough room.
         let mut own = std::mem::take(&mut self.room);
         own.clear();
         let written = append(&mut own, bound, |own| self.compress_windowed(raw, own));
@@ -68,7 +68,7 @@ impl Level {
         fits
     }
 
-    /// Room in which every stream of so many raw bytes fits.
+    /// Returns an upper bound of the length of a stream of `raw_len` raw bytes.
     fn bound(&mut self, raw_len: usize) -> Result<usize, CodecError> {
         if raw_len > WINDOW_BYTES {
             // Fixed tables spend up to nine bits on a byte; a small window makes many small stored blocks.
@@ -77,7 +77,7 @@ impl Level {
         Ok(self.whole()?.bound(raw_len))
     }
 
-    /// libdeflate's compressor, made at its first use.
+    /// Returns libdeflate's compressor, made at its first use.
     fn whole(&mut self) -> Result<&mut Compressor, CodecError> {
         match &mut self.whole {
             Some(compressor) => Ok(compressor),
@@ -88,10 +88,10 @@ impl Level {
         }
     }
 
-    /// Makes the stream of `raw`, by zlib-rs, the block of a room that has the bound.
+    /// Compresses `raw` by zlib-rs into a room that has the bound.
     fn compress_windowed(&mut self, raw: &[u8], room: &mut Room<'_>) -> Result<(), CodecError> {
-        // zlib has nine levels to libdeflate's twelve. Its first one writes fixed Huffman tables, with which a block of 8 KiB takes more than
-        // two of 4 KiB by libdeflate.
+        // zlib has nine levels to libdeflate's twelve. Its first one writes fixed Huffman tables, with which a block of
+        // 8 KiB takes more than two of 4 KiB by libdeflate.
         let stream = match &mut self.windowed {
             Some(stream) => {
                 stream.reset();
@@ -110,7 +110,7 @@ impl Level {
     }
 }
 
-/// Decodes `block` into `raw` and returns the length it has; `raw` may have room behind.
+/// Decodes `block` into `raw` and returns its length; `raw` may have slack at its end.
 fn decode_into(block: &[u8], raw: &mut [u8]) -> Result<usize, CodecError> {
     DECOMPRESSORS.with(|slot| {
         let decompressor = match slot {
@@ -128,7 +128,7 @@ fn decode_into(block: &[u8], raw: &mut [u8]) -> Result<usize, CodecError> {
 }
 
 impl Deflate {
-    /// An engine with a compression level.
+    /// Returns an engine with a compression level.
     pub(super) fn new(level: i32) -> Self {
         Self {
             level,
@@ -219,7 +219,7 @@ mod tests {
 
     use crate::{Codec, EngineOptions};
 
-    /// Above 4 KiB another library compresses, which is no reason for a worse ratio.
+    /// Above 4 KiB another library compresses; the ratio must not get worse.
     #[test]
     fn longer_blocks_compress_no_worse() {
         let words = [

@@ -6,34 +6,34 @@ use super::ffi::{Attached, HighStream, MAX_DICTIONARY_BYTES, MIDDLE_LEVEL, NAME,
 use super::short::{History, ShortTable};
 use crate::{CodecError, output};
 
-/// Tables to compress with, each made when a codec first needs it.
+/// Compression tables, each built at its first use.
 #[derive(Default)]
 pub(crate) struct Lz4Compression {
-    /// For short records, by our own encoder.
+    /// For short records, used by the encoder in [`short`](super::short).
     short: OnceLock<Option<ShortTable>>,
     fast: OnceLock<Option<Prepared<Stream>>>,
-    /// For [`MIDDLE_LEVEL`], whose tables are of another shape than those of the levels above it.
+    /// For [`MIDDLE_LEVEL`], whose tables differ in layout from those of the levels above it.
     middle: OnceLock<Option<Prepared<HighStream>>>,
     chained: OnceLock<Option<Prepared<HighStream>>>,
 }
 
 impl Lz4Compression {
-    /// The dictionary as our own encoder takes it, `None` when it is too short or there is no memory for its table. `bytes` must
-    /// be the same for every call.
+    /// Returns the table of the encoder of short records; `None` if the dictionary is too short or there is no memory.
+    /// `bytes` must be the same for every call.
     #[inline]
     pub(crate) fn short<'d>(&'d self, bytes: &'d [u8]) -> Option<History<'d>> {
         let table = self.short.get_or_init(|| ShortTable::new(bytes)).as_ref()?;
         History::new(bytes, table)
     }
 
-    /// The tables of the fast encoder. `bytes` must be the same for every call.
+    /// Returns the tables of the fast encoder. `bytes` must be the same for every call.
     #[inline]
     pub(crate) fn fast<'d>(&'d self, bytes: &'d [u8]) -> Result<Attached<'d, Stream>, CodecError> {
         let bytes = reachable(bytes);
         found(self.fast.get_or_init(|| Stream::prepare(bytes)), bytes)
     }
 
-    /// The tables of the slow encoder that `level` is. `bytes` must be the same for every call.
+    /// Returns the tables of the slow encoder of `level`. `bytes` must be the same for every call.
     #[inline]
     pub(crate) fn high<'d>(&'d self, bytes: &'d [u8], level: i32) -> Result<Attached<'d, HighStream>, CodecError> {
         let bytes = reachable(bytes);
@@ -45,7 +45,7 @@ impl Lz4Compression {
         found(slot.get_or_init(|| HighStream::prepare(bytes, level)), bytes)
     }
 
-    /// Memory of the tables made so far, in bytes.
+    /// Memory of the tables built so far, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         let high = [&self.middle, &self.chained].map(held_bytes);
         let short = self.short.get().and_then(Option::as_ref);
@@ -65,7 +65,7 @@ fn held_bytes<S>(slot: &OnceLock<Option<Prepared<S>>>) -> usize {
     slot.get().and_then(Option::as_ref).map_or(0, |_| size_of::<S>())
 }
 
-/// The part of a dictionary's bytes that LZ4 can reach.
+/// The part of a dictionary's bytes within LZ4's maximum distance.
 pub(crate) fn reachable(bytes: &[u8]) -> &[u8] {
     &bytes[bytes.len().saturating_sub(MAX_DICTIONARY_BYTES)..]
 }

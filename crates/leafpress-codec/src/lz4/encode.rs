@@ -1,7 +1,7 @@
-//! liblz4's encoders. All write the one block format; which of them wrote a block, its decoder cannot tell.
+//! Encoders of liblz4. All of them write the same block format, and the decoder does not depend on the encoder.
 //!
-//! Compression of small inputs must never clear a table of 16 or 256 KiB per call, so working streams are
-//! kept, as many as cores can use, with the `_fast` resets, which only step the position on.
+//! Compression of small inputs must not clear a table of 16 or 256 KiB per call, so working streams are kept, as many
+//! as cores can use, with the `_fast` resets, which only advance the position.
 
 use std::ffi::c_int;
 
@@ -11,10 +11,10 @@ use crate::{CodecError, Dictionary};
 use leafpress_base::mem::room::TryGrow;
 use leafpress_base::sync::per_core::PerCore;
 
-/// Which of liblz4's encoders compresses.
+/// An encoder of liblz4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// `LZ4_compress_fast`: one hash table, one candidate a position.
+    /// `LZ4_compress_fast`: one hash table, one candidate per position.
     Fast {
         /// liblz4's acceleration factor.
         acceleration: c_int,
@@ -26,21 +26,21 @@ pub(crate) enum Method {
     },
 }
 
-/// What is compressed.
+/// The input of a compression.
 #[derive(Clone, Copy)]
 pub(crate) enum Input<'r> {
     Whole(&'r [u8]),
-    /// With bytes behind it.
+    /// With bytes appended.
     Tailed(&'r [u8], &'r [u8]),
 }
 
-/// Compression streams, made when they are first used.
+/// Compression streams, created at their first use.
 #[derive(Default)]
 pub(crate) struct Encoder {
-    /// An input with its tail.
+    /// Buffer for an input with its tail.
     tailed: Vec<u8>,
-    // A fast stream that changes between tables for short and for long distances is cleared, so there is one for blocks with
-    // a dictionary and one for blocks without.
+    // A fast stream that alternates between tables for short and for long distances is cleared each time, so there is
+    // one for blocks with a dictionary and one for blocks without.
     plain: Option<Box<Stream>>,
     with_dictionary: Option<Box<Stream>>,
     high: Option<Box<HighStream>>,
@@ -54,7 +54,7 @@ pub(crate) fn with_encoder<R>(work: impl FnOnce(&mut Encoder) -> Result<R, Codec
     ENCODERS.with(work)
 }
 
-/// The stream in `slot`, made now if there is none.
+/// Returns the stream in `slot`, created if there is none.
 #[inline]
 fn stream<S>(slot: &mut Option<Box<S>>, new: impl FnOnce() -> Option<Box<S>>) -> Result<&mut S, CodecError> {
     match slot {
@@ -67,7 +67,7 @@ fn stream<S>(slot: &mut Option<Box<S>>, new: impl FnOnce() -> Option<Box<S>>) ->
 }
 
 impl Encoder {
-    /// Makes the block of `input` the room's; false when it does not fit.
+    /// Compresses `input` into the room; returns false if it does not fit.
     pub(crate) fn compress(
         &mut self,
         method: Method,

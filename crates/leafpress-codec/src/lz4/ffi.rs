@@ -1,7 +1,8 @@
-//! liblz4 behind safe calls.
+//! Safe bindings of liblz4.
 //!
-//! Its entry points are declared here (lz4.h, version 1.10), for `lz4-sys` carries most of them in its object code only. liblz4 reads
-//! and writes within the lengths that it is given, whatever the bytes are; each call below takes them from slices.
+//! Its functions are declared here (lz4.h, version 1.10), because `lz4-sys` declares only some of those in its object
+//! code. For any input liblz4 reads and writes within the lengths that are passed; each call below takes them from
+//! slices.
 
 use std::ffi::{c_char, c_int};
 
@@ -11,7 +12,7 @@ use crate::{CodecError, output};
 // Linked for its object code.
 use lz4_sys as _;
 
-/// The codec, in errors.
+/// The codec's name in errors.
 pub(crate) const NAME: &str = "lz4";
 
 /// LZ4_HASHTABLESIZE + the fields before it (`LZ4_STREAM_MINSIZE` with `LZ4_MEMORY_USAGE` 14).
@@ -32,13 +33,13 @@ pub(crate) struct HighStream {
     state: [u8; HIGH_STREAM_BYTES],
 }
 
-/// The slow level that is an encoder of its own (`LZ4HC_CLEVEL_MIN`, LZ4MID).
+/// The slow level with an encoder of its own (`LZ4HC_CLEVEL_MIN`, LZ4MID).
 pub(crate) const MIDDLE_LEVEL: i32 = 2;
 
 /// The largest input of a block (`LZ4_MAX_INPUT_SIZE`).
 pub(crate) const MAX_INPUT_BYTES: usize = 0x7E00_0000;
 
-/// How far back a match reaches, so how much of a dictionary is of use.
+/// Maximum distance of a match, and so the usable length of a dictionary.
 pub(crate) const MAX_DICTIONARY_BYTES: usize = 64 << 10;
 
 unsafe extern "C" {
@@ -101,31 +102,31 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// liblz4's version, as its three numbers.
+/// Returns liblz4's version as three numbers.
 pub(super) fn version() -> (c_int, c_int, c_int) {
-    // SAFETY: returns a constant.
+    // SAFETY: the function returns a constant.
     let number = unsafe { lz4_sys::LZ4_versionNumber() };
     (number / 10_000, number / 100 % 100, number % 100)
 }
 
-/// A length that liblz4 can be given; longer blocks are never LZ4's.
+/// Converts a length to liblz4's type; longer blocks cannot be LZ4's.
 fn int(bytes: usize) -> Result<c_int, CodecError> {
     c_int::try_from(bytes).map_err(|_| output::corrupt(NAME, "it is longer than a block can be"))
 }
 
-/// All zeroes, or nothing when there is no memory for it.
+/// Allocates an all-zero `S`, or returns `None` if there is no memory.
 ///
 /// # Safety
-/// All zeroes is a valid `S`, and `S` has a size.
+/// An all-zero `S` must be valid, and `S` must not be zero-sized.
 unsafe fn zeroed<S>() -> Option<Box<S>> {
     let layout = std::alloc::Layout::new::<S>();
     // SAFETY: the layout's size is not zero.
     let memory = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<S>();
-    // SAFETY: the global allocator made it with `S`'s layout, and all zeroes is a valid `S`.
+    // SAFETY: the global allocator allocated it with `S`'s layout, and an all-zero `S` is valid.
     (!memory.is_null()).then(|| unsafe { Box::from_raw(memory) })
 }
 
-/// A dictionary that a stream has loaded, to be attached and only read. The stream points to the dictionary's bytes.
+/// A dictionary loaded into a stream that is then only read. The stream points to the dictionary's bytes.
 pub(crate) struct Prepared<S> {
     stream: Box<S>,
     bytes: Place,
@@ -138,7 +139,7 @@ pub(crate) struct Attached<'d, S> {
 }
 
 impl<S> Prepared<S> {
-    /// The dictionary with its bytes; `None` when it was prepared from others.
+    /// Returns the dictionary with its bytes; `None` if it was prepared from other bytes.
     #[inline]
     pub(crate) fn with<'d>(&'d self, bytes: &'d [u8]) -> Option<Attached<'d, S>> {
         (Place::of(bytes) == self.bytes).then_some(Attached {
@@ -148,21 +149,21 @@ impl<S> Prepared<S> {
     }
 }
 
-/// What liblz4 wrote to `room`, which becomes its block; false when it did not fit.
+/// Sets the room's block from the result of liblz4; returns false if it did not fit.
 ///
 /// # Safety
-/// liblz4 returned `written` when it was given the room.
+/// `written` must be the result of liblz4 for this room.
 #[inline]
 unsafe fn written(written: c_int, room: &mut Room<'_>) -> bool {
     let Some(len) = usize::try_from(written).ok().filter(|len| *len > 0) else {
         return false;
     };
-    // SAFETY: liblz4 initialised the bytes that it says it wrote, which are within the room.
+    // SAFETY: liblz4 initialised the number of bytes that it returned, which are within the room.
     unsafe { room.set_len(len) };
     true
 }
 
-/// A room's start and the length that liblz4 is told.
+/// Returns a room's start and its length in liblz4's type.
 #[inline]
 fn destination(room: &mut Room<'_>) -> Result<(*mut c_char, c_int), CodecError> {
     let capacity = int(room.capacity().min(MAX_INPUT_BYTES))?;
@@ -170,21 +171,21 @@ fn destination(room: &mut Room<'_>) -> Result<(*mut c_char, c_int), CodecError> 
 }
 
 impl Stream {
-    /// A stream in its initial state, or nothing when there is no memory for it.
+    /// Returns a stream in its initial state; `None` if there is no memory for it.
     pub(super) fn new() -> Option<Box<Self>> {
-        // SAFETY: a stream is bytes.
+        // SAFETY: a stream consists of bytes, so all zeros are valid, and it is not zero-sized.
         let mut stream = unsafe { zeroed::<Self>() }?;
         // SAFETY: the pointer is to `STREAM_BYTES` writable bytes with the alignment of `LZ4_stream_t`.
         let initialised = unsafe { LZ4_initStream(&raw mut *stream, STREAM_BYTES) };
         (!initialised.is_null()).then_some(stream)
     }
 
-    /// The dictionary's tables, or nothing when there is no memory for them.
+    /// Prepares a dictionary; `None` if there is no memory for its tables.
     pub(super) fn prepare(dictionary: &[u8]) -> Option<Prepared<Self>> {
         let mut stream = Self::new()?;
         let size = c_int::try_from(dictionary.len()).ok()?;
-        // SAFETY: the stream is initialised and `dictionary` is `size` readable bytes. The stream keeps pointing to them; it is used
-        // only with them at hand (`Attached`).
+        // SAFETY: the stream is initialised and `dictionary` is `size` readable bytes. The stream keeps pointing to
+        // them; it is used only with them at hand (`Attached`).
         unsafe { LZ4_loadDictSlow(&raw mut *stream, dictionary.as_ptr().cast(), size) };
         Some(Prepared {
             stream,
@@ -192,7 +193,7 @@ impl Stream {
         })
     }
 
-    /// Makes the block of `input` the room's; false when it does not fit.
+    /// Compresses `input` into the room; returns false if it does not fit.
     pub(super) fn compress(
         &mut self,
         input: &[u8],
@@ -203,8 +204,8 @@ impl Stream {
         let (source, size) = (input.as_ptr().cast(), int(input.len())?);
         let (dest, capacity) = destination(room)?;
         let stream: *mut Self = self;
-        // SAFETY: the stream is initialised and borrowed exclusively, the input is readable and the room writable for their lengths.
-        // The attached dictionary is only read, is there until this returns, and is detached before.
+        // SAFETY: the stream is initialised and borrowed exclusively, the input is readable and the room writable for
+        // their lengths. The attached dictionary is only read, outlives the call, and is detached before it returns.
         let (fits, len) = unsafe {
             let len = match dictionary {
                 None => LZ4_compress_fast_extState_fastReset(stream, source, dest, size, capacity, acceleration),
@@ -219,8 +220,9 @@ impl Stream {
             (written(len, room), len)
         };
         if len <= 0 {
-            // liblz4 vouches for a stream's state only where a block was finished; its slow streams know of it.
-            // SAFETY: the stream is borrowed exclusively and as long as it is said to be.
+            // liblz4 defines a stream's state only after a finished block; its slow streams detect an unfinished one
+            // themselves.
+            // SAFETY: the stream is borrowed exclusively and has `STREAM_BYTES` bytes.
             unsafe { LZ4_initStream(stream, STREAM_BYTES) };
         }
         Ok(fits)
@@ -228,22 +230,23 @@ impl Stream {
 }
 
 impl HighStream {
-    /// A stream in its initial state, or nothing when there is no memory for it.
+    /// Returns a stream in its initial state; `None` if there is no memory for it.
     pub(super) fn new() -> Option<Box<Self>> {
-        // SAFETY: a stream is bytes.
+        // SAFETY: a stream consists of bytes, so all zeros are valid, and it is not zero-sized.
         let mut stream = unsafe { zeroed::<Self>() }?;
         // SAFETY: the pointer is to `HIGH_STREAM_BYTES` writable bytes with the alignment of `LZ4_streamHC_t`.
         let initialised = unsafe { LZ4_initStreamHC(&raw mut *stream, HIGH_STREAM_BYTES) };
         (!initialised.is_null()).then_some(stream)
     }
 
-    /// The dictionary's tables for the encoder that `level` is, or nothing when there is no memory for them.
+    /// Prepares a dictionary for the encoder of `level`; `None` if there is no memory for its tables.
     pub(super) fn prepare(dictionary: &[u8], level: c_int) -> Option<Prepared<Self>> {
         let mut stream = Self::new()?;
         let size = c_int::try_from(dictionary.len()).ok()?;
         let target: *mut Self = &raw mut *stream;
-        // SAFETY: the stream is initialised and `dictionary` is `size` readable bytes. The stream keeps pointing to them; it is used
-        // only with them at hand (`Attached`). The level comes first: it chooses the shape of the tables.
+        // SAFETY: the stream is initialised and `dictionary` is `size` readable bytes. The stream keeps pointing to
+        // them; it is used only with them at hand (`Attached`). The level is set first: it determines the layout of the
+        // tables.
         unsafe {
             LZ4_resetStreamHC_fast(target, level);
             LZ4_loadDictHC(target, dictionary.as_ptr().cast(), size);
@@ -254,8 +257,8 @@ impl HighStream {
         })
     }
 
-    /// Makes the block of `input` the room's; false when it does not fit. The dictionary was prepared for the encoder that `level` is;
-    /// if it was not, the block is larger.
+    /// Compresses `input` into the room; returns false if it does not fit. If the dictionary was prepared for the
+    /// encoder of another level, the block is larger.
     pub(super) fn compress(
         &mut self,
         input: &[u8],
@@ -266,9 +269,10 @@ impl HighStream {
         let (source, size) = (input.as_ptr().cast(), int(input.len())?);
         let (dest, capacity) = destination(room)?;
         let attached = dictionary.map_or(std::ptr::null(), |dictionary| std::ptr::from_ref(dictionary.stream));
-        // SAFETY: the stream is initialised and borrowed exclusively, the input is readable and the room writable for their lengths. The
-        // attached dictionary is there until this returns and is only read, or copied with the addresses of its bytes into the
-        // stream, which the reset before the next block forgets; it is detached before this returns.
+        // SAFETY: the stream is initialised and borrowed exclusively, the input is readable and the room writable for
+        // their lengths. The attached dictionary outlives the call and is only read, or copied with the addresses of
+        // its bytes into the stream, which the reset before the next block discards; it is detached before this
+        // returns.
         unsafe {
             LZ4_resetStreamHC_fast(self, level);
             LZ4_attach_HC_dictionary(self, attached);
@@ -279,7 +283,8 @@ impl HighStream {
     }
 }
 
-/// Decodes `block` into `raw`, all of it or, where `target` is given, until it has so many bytes; returns how many it has.
+/// Decodes `block` into `raw`, completely or, if `target` is given, until there are that many bytes; returns the number
+/// of decoded bytes.
 #[inline]
 pub(super) fn decompress(
     block: &[u8],
@@ -291,8 +296,8 @@ pub(super) fn decompress(
     let (size, capacity, history_size) = (int(block.len())?, int(raw.len())?, int(history.len())?);
     let dictionary: *const c_char = history.as_ptr().cast();
     let target = target.map(int).transpose()?;
-    // SAFETY: liblz4's safe decoders read `size` bytes of the block and the dictionary's `history_size`, write within `capacity`,
-    // and check every length and distance against these, whatever the bytes are.
+    // SAFETY: liblz4's safe decoders read `size` bytes of the block and the dictionary's `history_size`, write within
+    // `capacity`, and check every length and distance against these, for any input.
     let result = unsafe {
         match target {
             None if history.is_empty() => LZ4_decompress_safe(source, dest, size, capacity),

@@ -1,14 +1,14 @@
-//! LZ4 by liblz4, and by an encoder of our own for short records with a dictionary ([`short`]). A block is a bare LZ4 block,
+//! LZ4 by liblz4, and by an encoder for short records with a dictionary ([`short`]). A block is a bare LZ4 block,
 //! without frame or length.
 //!
-//! The format wants the last bytes of a block to be literals and no match to begin in its last twelve: a third of what a
-//! record of 100 bytes takes. Inputs of up to 4 KiB are therefore compressed with twelve fixed bytes, [`TAIL`], behind them.
-//! These become the literals; they are cut off the block and put back before it is decoded. A block as long as its raw
-//! bytes is those bytes. Where a match runs into the tail, the input is compressed without it: a decoder that does not
-//! find the tail at the end of its output decodes again.
+//! The format requires that the last bytes of a block are literals and that no match begins in its last twelve: a third
+//! of the size of a compressed record of 100 bytes. Inputs of up to 4 KiB are therefore compressed with twelve fixed
+//! bytes, [`TAIL`], appended. These become the literals; they are cut off the block and appended again before it is
+//! decoded. A block as long as its raw bytes contains them uncompressed. If a match runs into the tail, the input is
+//! compressed without it: a decoder that does not find the tail at the end of its output decodes again.
 //!
-//! Decoding with a dictionary wants the dictionary directly before
-//! the output ([`Scratch`]), where liblz4 treats it as history instead of as a second buffer.
+//! A dictionary precedes the output directly ([`Scratch`]), so that liblz4 decodes with it as contiguous history
+//! instead of as a second buffer.
 
 pub(super) mod dictionary;
 mod encode;
@@ -29,20 +29,20 @@ use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Lz4Blocks, Sc
 
 pub(crate) use self::encode::Method;
 
-/// liblz4 decodes in wide strides only while this many bytes of room are left. With them behind the output, a short
+/// liblz4 decodes in wide strides only while this many bytes of room are left. With slack after the output, a short
 /// record is decoded in wide strides to its end.
 const SLACK_BYTES: usize = 96;
 
 /// Decoding stops early only when it saves at least this many bytes of output.
 const PARTIAL_SAVES_BYTES: usize = 128;
 
-/// Twelve bytes (`MFLIMIT` of lz4.c) that text and numbers seldom hold.
+/// Twelve bytes (`MFLIMIT` of lz4.c) that are rare in text and numbers.
 const TAIL: [u8; 12] = [0xF9, 0xC5, 0xE3, 0x9B, 0xF6, 0xA7, 0xED, 0x8F, 0xDB, 0xFA, 0xB1, 0xCE];
 
-/// The longest input that is compressed with a tail. Copying longer ones costs more than it saves.
+/// Maximum input length for compression with a tail. Copying longer ones costs more than it saves.
 const MAX_TAILED_BYTES: usize = 4096;
 
-/// What is behind it, with its version.
+/// Returns the library and its version.
 pub(super) fn library() -> String {
     let (major, minor, patch) = ffi::version();
     format!("liblz4 {major}.{minor}.{patch}")
@@ -52,13 +52,13 @@ pub(super) fn library() -> String {
 #[derive(Debug)]
 pub(super) struct Lz4 {
     method: Method,
-    /// The longest input that is compressed with a tail, in bytes; `None` when none is.
+    /// Maximum input length for compression with a tail, in bytes; `None` if none has one.
     tailed_bytes: Option<usize>,
     counters: Counters,
 }
 
 impl Lz4 {
-    /// An engine that compresses by one of liblz4's encoders.
+    /// Returns an engine that compresses by one of liblz4's encoders.
     pub(super) fn new(method: Method, blocks: Lz4Blocks) -> Self {
         Self {
             method,
@@ -67,13 +67,14 @@ impl Lz4 {
         }
     }
 
-    /// Whether a block of so many raw bytes has its tail cut off.
+    /// Returns true if a block of `raw_len` raw bytes has its tail cut off.
     #[inline]
     fn tailed(&self, raw_len: usize) -> bool {
         self.tailed_bytes.is_some_and(|most| raw_len <= most)
     }
 
-    /// The dictionary as our own encoder takes it, if it is to compress so many bytes. It does what liblz4 does at full effort.
+    /// Returns the table of the encoder of short records, if it is to compress an input of this length. Its ratio is
+    /// that of liblz4 at full effort.
     #[inline]
     fn own<'d>(&self, raw_len: usize, dictionary: Option<&'d Dictionary>) -> Option<short::History<'d>> {
         let is_for_it = self.method == Method::Fast { acceleration: 1 }
@@ -82,7 +83,7 @@ impl Lz4 {
         if is_for_it { dictionary?.lz4_short() } else { None }
     }
 
-    /// Makes the block of a short input the room's.
+    /// Compresses a short input into the room.
     fn compress_short(
         &self,
         encoder: &mut Encoder,
@@ -91,7 +92,7 @@ impl Lz4 {
         room: &mut Room<'_>,
     ) -> Result<(), CodecError> {
         bounded(encoder.compress(self.method, Input::Tailed(raw, &TAIL), dictionary, room)?)?;
-        // Whatever the block's last bytes mean, cutting them off and putting them back gives the same block.
+        // Whatever the block's last bytes mean, cutting the tail off and appending it gives the same block.
         if let Some(cut) = room.block().strip_suffix(&TAIL) {
             let cut = cut.len();
             if cut < raw.len() {
@@ -102,7 +103,7 @@ impl Lz4 {
             bounded(encoder.compress(self.method, Input::Whole(raw), dictionary, room)?)?;
             let (block, mut scratch) = (room.block(), Scratch::default());
             let tried = try_tailed(block, dictionary.map(reachable), raw.len(), raw.len(), &mut scratch);
-            // Where there was no memory to try, nobody knows.
+            // If there was no memory for the check, the result is unknown.
             if block.len() < raw.len() && matches!(tried, Ok(Err(_)) | Err(CodecError::Corrupt { .. })) {
                 return Ok(());
             }
@@ -111,17 +112,17 @@ impl Lz4 {
     }
 }
 
-/// The part of a dictionary that LZ4 can reach.
+/// The part of a dictionary within LZ4's maximum distance.
 fn reachable(dictionary: &Dictionary) -> &[u8] {
     dictionary::reachable(dictionary.bytes())
 }
 
-/// A dictionary that has bytes.
+/// Returns the dictionary unless it is empty.
 fn non_empty(dictionary: Option<&Dictionary>) -> Option<&Dictionary> {
     dictionary.filter(|d| !d.bytes().is_empty())
 }
 
-/// LZ4_compressBound, or an error for an input that LZ4 cannot take.
+/// Returns `LZ4_compressBound`, or an error for an input that is too long for LZ4.
 fn bound(raw_len: usize) -> Result<usize, CodecError> {
     if raw_len > ffi::MAX_INPUT_BYTES {
         return Err(output::failed(
@@ -132,7 +133,7 @@ fn bound(raw_len: usize) -> Result<usize, CodecError> {
     Ok(raw_len + raw_len / 255 + 16)
 }
 
-/// A block that had room for the bound: liblz4 cannot fail then.
+/// Checks a compression with room for the bound, in which liblz4 cannot fail.
 fn bounded(fits: bool) -> Result<(), CodecError> {
     if fits {
         Ok(())
@@ -260,7 +261,7 @@ impl Engine for Lz4 {
     }
 }
 
-/// The history that does not stand in the buffer: none of a dictionary that it is primed with, or is now.
+/// Returns the history that is not in the buffer: none if the buffer is primed with the dictionary, or becomes so now.
 #[inline]
 fn outside<'d>(dictionary: Option<&'d Dictionary>, buffer: &mut Scratch) -> Result<Option<&'d [u8]>, CodecError> {
     let Some(dictionary) = dictionary else {
@@ -274,8 +275,8 @@ fn outside<'d>(dictionary: Option<&'d Dictionary>, buffer: &mut Scratch) -> Resu
     })
 }
 
-/// Decodes a block of a short input into the buffer's output, at least `target` bytes of it; `target` is `raw_len` or well
-/// below. The history is the buffer's if it is not given. Returns the bytes that are there.
+/// Decodes a block of a short input into the buffer's output, at least `target` bytes of it; `target` is `raw_len` or
+/// well below. Without `history`, the buffer's own is used. Returns the number of decoded bytes.
 fn decode_short(
     block: &[u8],
     history: Option<&[u8]>,
@@ -292,15 +293,16 @@ fn decode_short(
     }
     match try_tailed(block, history, raw_len, target, buffer) {
         Ok(Ok(found)) => Ok(found),
-        // It may still be a block whose tail was cut off: what it decodes to without the tail says nothing.
+        // It may still be a block whose tail was cut off: the result of decoding without the tail does not exclude
+        // that.
         Err(error @ CodecError::OutOfMemory { .. }) => Err(error),
-        // Without the tail there is another reading of the block; there are few of those.
+        // The block may also be one without a cut tail; those are rare.
         Ok(Err(_)) | Err(_) => decode_plain(block, history, raw_len, target, buffer),
     }
 }
 
-/// [`decode_short`] for a block whose tail was cut off. A wrong length is not an error yet, which would need memory for its text: so a block
-/// can be tried.
+/// Implements [`decode_short`] for a block whose tail was cut off. A wrong length is not yet reported as an error,
+/// which would allocate its text: so a block can be tried.
 #[inline]
 fn try_tailed(
     block: &[u8],
@@ -323,7 +325,7 @@ fn try_tailed(
     Ok(Ok(found.min(raw_len)))
 }
 
-/// [`decode_short`] for a block that has all its bytes, of any length.
+/// Implements [`decode_short`] for a block without a cut tail, of any length.
 fn decode_plain(
     block: &[u8],
     history: Option<&[u8]>,
@@ -342,14 +344,14 @@ fn decode_plain(
     }
 }
 
-/// Decodes `block` into `raw`, at least its first `target` bytes where it has them; all of it when `raw` has no more than
-/// slack behind `target`. Returns the length that was decoded.
+/// Decodes `block` into `raw`, at least its first `target` bytes if it has them; all of it if `raw` has at most slack
+/// after `target`. Returns the decoded length.
 #[inline]
 fn decode_into(block: &[u8], history: &[u8], raw: &mut [u8], target: usize) -> Result<usize, CodecError> {
     if raw.len() <= target + SLACK_BYTES {
         ffi::decompress(block, history, raw, None)
     } else {
-        // The decoder stops at the target, so give it slack too: past it the strides are narrow.
+        // The decoder stops at the target, so that includes slack: near it the strides are narrow.
         ffi::decompress(block, history, raw, Some(target + SLACK_BYTES))
     }
 }

@@ -1,5 +1,5 @@
-//! What stands in for LZ4 under Miri, which runs no C: runs of one piece of 64 bytes, as their length and the piece, and after them
-//! the bytes that are no whole piece. Miri takes a long time for each step and none for a long one.
+//! Substitute for LZ4 under Miri, which cannot run C: repetitions of a 64-byte piece, as their count and the piece,
+//! followed by the remaining bytes. Miri is slow per step, so this takes few steps for long inputs.
 
 use crate::counters::Counters;
 use crate::{Codec, CodecError, Dictionary, Engine, EngineCounters, output};

@@ -1,4 +1,4 @@
-//! Batches of `qpl`: several jobs are submitted before the first is waited for.
+//! Batches of `qpl`: several jobs are submitted before the first is awaited.
 
 use std::time::Instant;
 
@@ -8,20 +8,20 @@ use super::{Failure, QplEngine, bound, ffi, length};
 use crate::room::Room;
 use crate::{CodecError, Engine, QplPath};
 
-/// Jobs of a batch that are in flight at once. A device has queues of 16 to 128 entries which all threads share.
+/// Maximum jobs of a batch in flight. A device has queues of 16 to 128 entries, shared by all threads.
 const HARDWARE_BATCH: usize = 8;
 /// A job for the CPU holds 740 KB.
 const SOFTWARE_BATCH: usize = 2;
 
 impl QplEngine {
-    /// What [`Engine::compress_batch`] says.
+    /// Implements [`Engine::compress_batch`].
     pub(crate) fn compress_many(&self, raws: &[&[u8]], out: &mut Vec<Vec<u8>>) -> Result<(), CodecError> {
         let before = out.len();
         let operation = Operation::Compress(self.mode);
         let started = Instant::now();
         let mut at = 0;
         while at < raws.len() {
-            // QPL takes no empty buffers, and none past 4 GiB.
+            // QPL accepts no empty buffers, and none past 4 GiB.
             let inputs: Vec<(&[u8], u32)> = raws[at..]
                 .iter()
                 .take_while(|raw| !raw.is_empty())
@@ -56,7 +56,7 @@ impl QplEngine {
         Ok(())
     }
 
-    /// What [`Engine::decompress_batch`] says.
+    /// Implements [`Engine::decompress_batch`].
     pub(crate) fn decompress_many(&self, blocks: &[&[u8]], raws: &mut [&mut [u8]]) -> Vec<Result<(), CodecError>> {
         let started = Instant::now();
         let mut results = Vec::with_capacity(blocks.len());
@@ -85,7 +85,8 @@ impl QplEngine {
         results
     }
 
-    /// Where a batch goes, and how many of its jobs are in flight at once. On the CPU a job is done when it is submitted.
+    /// Returns where a batch executes, and how many of its jobs are in flight at once. On the CPU a job is complete
+    /// when it is submitted.
     fn batch_place(&self) -> (Place, usize) {
         if self.device {
             (Place::Hardware, HARDWARE_BATCH)
@@ -94,8 +95,8 @@ impl QplEngine {
         }
     }
 
-    /// Submits as many of `inputs`, each with its room, as fit in flight, waits for them, and hands each one's output or
-    /// status to `done`. Returns how many there were: at least one.
+    /// Submits as many of `inputs`, each with its room, as may be in flight, waits for them, and passes each one's
+    /// output or status to `done`. Returns their number: at least one.
     fn run_round(
         &self,
         operation: Operation,
@@ -107,7 +108,8 @@ impl QplEngine {
         for (input, room) in inputs.iter().take(most) {
             let first = flying.is_empty();
             flying.push(self.take(place).map_err(Failure::Codec).and_then(|mut job| {
-                // The first of a round waits for other threads' jobs; later ones leave a full queue to the next round.
+                // The first job of a round waits while queues are full; later ones leave a full queue to the next
+                // round.
                 let submitted = match first {
                     true => job.submit_patiently(operation, input, *room),
                     false => job.submit(operation, input, *room),
@@ -154,7 +156,7 @@ impl QplEngine {
         round
     }
 
-    /// Makes a batch's output the room's block, or runs the operation on the CPU after all.
+    /// Copies a job's output into the room, or runs the operation on the CPU if the device failed.
     fn land(
         &self,
         operation: Operation,

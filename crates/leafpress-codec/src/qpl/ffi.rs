@@ -1,4 +1,4 @@
-//! The part of Intel QPL's C interface that is used (qpl.h, versions 1.6 to 1.9), loaded at run time, behind safe calls.
+//! Safe bindings of the used part of Intel QPL's C interface (qpl.h, versions 1.6 to 1.9), loaded at run time.
 
 use std::alloc::Layout;
 use std::ffi::{CStr, c_char, c_int};
@@ -11,14 +11,14 @@ use libloading::Library;
 use crate::room::Room;
 use crate::{CodecError, QplMode, output};
 
-/// The codec, in errors.
+/// The codec's name in errors.
 pub(crate) const NAME: &str = "qpl";
 
-/// The environment variable that names the library's file.
+/// The environment variable with the path of the library.
 const PATH_VARIABLE: &str = "LEAFPRESS_QPL";
-/// What the loader is asked for otherwise.
+/// Names passed to the loader otherwise.
 const NAMES: [&str; 2] = ["libqpl.so.1", "libqpl.so"];
-/// The versions whose structures are known, as (major, minor).
+/// The supported versions, whose structures are known, as (major, minor).
 const VERSIONS: std::ops::RangeInclusive<(u32, u32)> = (1, 6)..=(1, 9);
 
 /// `qpl_path_t`.
@@ -45,11 +45,11 @@ pub(crate) const BEING_PROCESSED: Status = 1;
 pub(crate) const MORE_OUTPUT_NEEDED: Status = 2;
 pub(crate) const QUEUES_ARE_BUSY: Status = 5;
 pub(crate) const NO_MEMORY: Status = 101;
-/// Ours, and far from any of QPL's: nothing was submitted.
+/// A status of this module, distinct from QPL's: nothing was submitted.
 const NOT_SUBMITTED: Status = 0x4C50_0002;
 
-/// The head of `qpl_job`. The rest of the structure, and what QPL keeps behind it, is only `qpl_init_job`'s business; a
-/// job is as long as `qpl_get_job_size` says.
+/// The head of `qpl_job`. The rest of the structure, and the memory after it, is private to QPL; the size of a job is
+/// given by `qpl_get_job_size`.
 #[repr(C)]
 struct JobHead {
     next_in: *const u8,
@@ -88,12 +88,12 @@ pub(crate) struct Qpl {
     fini_job: OnJob,
     /// The library's version, as it reports it.
     pub(crate) version: String,
-    // Never unloaded: the functions above are its.
+    // Never unloaded: the function pointers above refer to it.
     _library: Library,
 }
 
 impl Qpl {
-    /// The process's QPL, or why there is none. It is loaded once.
+    /// Returns the process's QPL, or why there is none. It is loaded once.
     pub(crate) fn get() -> Result<&'static Self, &'static str> {
         static QPL: OnceLock<Result<Qpl, String>> = OnceLock::new();
         QPL.get_or_init(Self::load).as_ref().map_err(String::as_str)
@@ -135,7 +135,7 @@ impl Qpl {
 fn open() -> Result<Library, String> {
     if let Some(path) = std::env::var_os(PATH_VARIABLE).filter(|p| !p.is_empty()) {
         let path = PathBuf::from(path);
-        // SAFETY: QPL's initialisers look at the CPU and the devices only.
+        // SAFETY: QPL's initialisers only inspect the CPU and the devices.
         return unsafe { Library::new(&path) }.map_err(|e| {
             format!(
                 "{PATH_VARIABLE}={} cannot be loaded: {}",
@@ -145,7 +145,7 @@ fn open() -> Result<Library, String> {
         });
     }
     for name in NAMES {
-        // SAFETY: QPL's initialisers look at the CPU and the devices only.
+        // SAFETY: QPL's initialisers only inspect the CPU and the devices.
         if let Ok(library) = unsafe { Library::new(name) } {
             return Ok(library);
         }
@@ -158,15 +158,15 @@ fn open() -> Result<Library, String> {
 }
 
 /// # Safety
-/// `T` is the symbol's type.
+/// `T` must be the symbol's type.
 unsafe fn symbol<T: Copy>(library: &Library, name: &CStr) -> Result<T, String> {
-    // SAFETY: the symbol has the type `T`, as the caller knows.
+    // SAFETY: the caller guarantees that the symbol has the type `T`.
     unsafe { library.get::<T>(name.to_bytes_with_nul()) }
         .map(|symbol| *symbol)
         .map_err(|e| format!("libqpl lacks {}: {e}", name.to_string_lossy()))
 }
 
-/// Whether a version's structures are known.
+/// Returns true if a version's structures are known.
 fn known(version: &str) -> bool {
     let mut numbers = version.split('.').map(|n| n.parse::<u32>().ok());
     match (numbers.next().flatten(), numbers.next().flatten()) {
@@ -175,17 +175,17 @@ fn known(version: &str) -> bool {
     }
 }
 
-/// QPL aligns its parts within a job to cache lines by itself; starting on one wastes nothing.
+/// QPL aligns its parts within a job to cache lines itself; starting on one wastes nothing.
 const ALIGNMENT: usize = 64;
 
-/// One operation on all of an input.
+/// An operation on a complete input.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Operation {
     Compress(QplMode),
     Decompress,
 }
 
-/// A length as QPL counts it. Less input or room than there is makes an operation fail.
+/// Converts a length to QPL's type, saturating. With less input or room than there is an operation fails.
 fn at_most(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
@@ -195,17 +195,18 @@ pub(super) struct RawJob {
     head: NonNull<JobHead>,
     layout: Layout,
     qpl: &'static Qpl,
-    /// A device reads and writes these, never the caller's memory, so that a device which does not answer can be given up.
+    /// A device reads and writes these, never the caller's memory, so that a device that does not respond can be
+    /// abandoned.
     input: Vec<u8>,
     output: Vec<u8>,
-    /// Whether an operation was submitted of which the end has not been seen.
+    /// Whether an operation was submitted whose end has not been observed.
     is_submitted: bool,
     /// Whether a device may be reading and writing the job's memory.
     is_in_flight: bool,
 }
 
 impl RawJob {
-    /// A job for one of QPL's paths.
+    /// Creates a job for one of QPL's paths.
     pub(super) fn new(qpl: &'static Qpl, path: c_int) -> Result<Self, CodecError> {
         let failed = |status| output::failed(NAME, explain(status));
         let mut size = 0;
@@ -220,10 +221,10 @@ impl RawJob {
         // SAFETY: the size is not zero.
         let memory = unsafe { std::alloc::alloc_zeroed(layout) };
         let head = NonNull::<JobHead>::new(memory.cast()).ok_or(no_memory)?;
-        // SAFETY: the job has the size that QPL asked for.
+        // SAFETY: the memory has the size that QPL returned for a job.
         let status = unsafe { (qpl.init_job)(path, head.as_ptr()) };
         if status != OK {
-            // SAFETY: the memory came from this allocator with this layout, and is freed once.
+            // SAFETY: the memory was allocated by this allocator with this layout, and is freed once.
             unsafe { std::alloc::dealloc(memory, layout) };
             return Err(failed(status));
         }
@@ -239,7 +240,7 @@ impl RawJob {
     }
 
     fn prepare(&mut self, operation: Operation, input: (*const u8, u32), room: (*mut u8, u32)) {
-        // SAFETY: the job is initialised, and the callers have seen that no operation is in flight.
+        // SAFETY: the job is initialised, and the callers have checked that no operation is in flight.
         let head = unsafe { self.head.as_mut() };
         (head.next_in, head.available_in, head.total_in) = (input.0, input.1, 0);
         (head.next_out, head.available_out, head.total_out) = (room.0, room.1, 0);
@@ -258,11 +259,11 @@ impl RawJob {
     }
 
     fn written(&self) -> usize {
-        // SAFETY: the job is initialised, and the callers have seen that no operation is in flight.
+        // SAFETY: the job is initialised, and the callers have checked that no operation is in flight.
         unsafe { self.head.as_ref() }.total_out as usize
     }
 
-    /// Runs an operation to its end; what it writes becomes the room's block.
+    /// Runs an operation to its end, with its output in the room.
     pub(super) fn execute(&mut self, operation: Operation, input: &[u8], room: &mut Room<'_>) -> Result<(), Status> {
         if self.is_in_flight {
             return Err(BEING_PROCESSED);
@@ -277,7 +278,7 @@ impl RawJob {
         match unsafe { (self.qpl.execute_job)(self.head.as_ptr()) } {
             OK => {
                 let written = self.written().min(room.capacity());
-                // SAFETY: QPL initialised the bytes that it counts.
+                // SAFETY: QPL initialised the number of bytes that it counts.
                 unsafe { room.set_len(written) };
                 Ok(())
             }
@@ -296,23 +297,24 @@ impl RawJob {
         let source = (self.input.as_ptr(), at_most(input.len()));
         let room = (self.output.as_mut_ptr(), room);
         self.prepare(operation, source, room);
-        // SAFETY: the job is prepared; QPL reads and writes within the job's own vectors, which stay as they are while an operation is
-        // in flight.
+        // SAFETY: the job is prepared; QPL reads and writes within the job's own vectors, which are not changed while
+        // an operation is in flight.
         let status = unsafe { (self.qpl.submit_job)(self.head.as_ptr()) };
         self.is_submitted = status == OK;
         self.is_in_flight = self.is_submitted;
         if status == OK { Ok(()) } else { Err(status) }
     }
 
-    /// Asks whether the operation that was submitted has ended; returns the length of its output, or else a status, of which
-    /// [`BEING_PROCESSED`] and [`QUEUES_ARE_BUSY`] are to be asked again.
+    /// Polls the submitted operation; returns the length of its output, or a status. [`BEING_PROCESSED`] and
+    /// [`QUEUES_ARE_BUSY`] mean to poll again.
     pub(super) fn check(&mut self) -> Result<usize, Status> {
         if !self.is_submitted {
             return Err(NOT_SUBMITTED);
         }
-        // SAFETY: an operation was submitted of which the end has not been seen.
+        // SAFETY: an operation was submitted whose end has not been observed.
         let status = unsafe { (self.qpl.check_job)(self.head.as_ptr()) };
-        // Where the queues are busy an operation of several descriptors was taken in part, and this would have submitted the next.
+        // With busy queues an operation of several descriptors was submitted partially, and this call would have
+        // submitted the next.
         self.is_in_flight = status == BEING_PROCESSED;
         self.is_submitted = matches!(status, BEING_PROCESSED | QUEUES_ARE_BUSY);
         if status == OK {
@@ -322,7 +324,7 @@ impl RawJob {
         }
     }
 
-    /// The first `written` bytes of the output; nothing while an operation is in flight.
+    /// Returns the first `written` bytes of the output; empty while an operation is in flight.
     pub(super) fn output(&self, written: usize) -> &[u8] {
         if self.is_in_flight {
             &[]
@@ -335,12 +337,12 @@ impl RawJob {
 impl Drop for RawJob {
     fn drop(&mut self) {
         if self.is_in_flight {
-            // The memory stays with the device for ever.
+            // The memory is leaked, since the device may still use it.
             std::mem::forget((std::mem::take(&mut self.input), std::mem::take(&mut self.output)));
             return;
         }
-        // SAFETY: the job is initialised, no operation is in flight, and it is ended once. The memory came from this allocator with this
-        // layout, and is freed once.
+        // SAFETY: the job is initialised, no operation is in flight, and it is ended once. The memory was allocated by
+        // this allocator with this layout, and is freed once.
         unsafe {
             (self.qpl.fini_job)(self.head.as_ptr());
             std::alloc::dealloc(self.head.as_ptr().cast(), self.layout);
@@ -348,7 +350,7 @@ impl Drop for RawJob {
     }
 }
 
-/// What a status means, for messages.
+/// Returns the meaning of a status, for messages.
 pub(crate) fn explain(status: Status) -> String {
     let meaning = match status {
         MORE_OUTPUT_NEEDED => "the output does not fit",

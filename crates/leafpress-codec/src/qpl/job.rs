@@ -1,4 +1,4 @@
-//! QPL jobs: their memory, and one operation from submission to its end.
+//! QPL jobs: their memory, and an operation from submission to completion.
 
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
@@ -7,18 +7,18 @@ use super::ffi::{self, Operation, Qpl, RawJob, Status};
 use crate::CodecError;
 use crate::room::Room;
 
-/// A busy queue is tried this often, with a pause between that doubles up to [`MAX_PAUSE`]: about 3 ms in all.
+/// Attempts to submit to a busy queue, with exponential backoff up to [`MAX_PAUSE`]: about 3 ms in total.
 const BUSY_TRIES: u32 = 40;
 const FIRST_PAUSE: Duration = Duration::from_micros(1);
 const MAX_PAUSE: Duration = Duration::from_micros(100);
 
-/// A device is asked this often without a pause whether it is done; a block of 4 KiB takes it a few microseconds.
+/// A device is polled this often without a pause; a block of 4 KiB takes it a few microseconds.
 const SPIN_CHECKS: u32 = 2000;
-/// After this a device is taken to have failed.
+/// After this time a device is considered failed.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The status of a device that did not answer: ours, and far from any of QPL's. (Its CPU decoder returns all ones for some
-/// malformed blocks.)
+/// The status of a device that did not respond: a value of this module, distinct from QPL's. (Its CPU decoder returns
+/// all ones for some malformed blocks.)
 pub(crate) const TIMED_OUT: Status = 0x4C50_0001;
 
 /// Where a job executes.
@@ -37,7 +37,7 @@ impl Place {
     }
 }
 
-/// A job and where it executes.
+/// A job and its place of execution.
 pub(crate) struct Job {
     raw: RawJob,
     pub(crate) place: Place,
@@ -49,7 +49,7 @@ impl Job {
         Ok(Self { raw, place })
     }
 
-    /// Runs an operation to its end. What it writes becomes the room's block.
+    /// Runs an operation to completion, with its output in the room.
     pub(crate) fn run(&mut self, operation: Operation, input: &[u8], room: &mut Room<'_>) -> Result<(), Status> {
         self.raw.execute(operation, input, room)
     }
@@ -60,7 +60,7 @@ impl Job {
         self.raw.submit(operation, input, room)
     }
 
-    /// As [`Job::submit`], trying again a bounded number of times while the queues are busy.
+    /// Submits like [`Job::submit`], with a bounded number of retries while the queues are busy.
     pub(crate) fn submit_patiently(&mut self, operation: Operation, input: &[u8], room: u32) -> Result<(), Status> {
         let mut pause = Pause::default();
         loop {
@@ -71,8 +71,8 @@ impl Job {
         }
     }
 
-    /// Waits for the operation in flight and hands out its output. A job whose device does not answer is given up: its
-    /// memory stays with the device for ever. The caller gets the job back otherwise.
+    /// Waits for the operation in flight and returns the length of its output. A job whose device does not respond is
+    /// abandoned: its memory is leaked. Otherwise the caller gets the job back.
     pub(crate) fn finish(mut self) -> (Option<Self>, Result<usize, Status>) {
         let mut checks = 0;
         let mut pause = Pause::default();
@@ -86,20 +86,20 @@ impl Job {
                 }
                 Err(ffi::BEING_PROCESSED) if started.elapsed() < DEVICE_TIMEOUT => std::thread::sleep(MAX_PAUSE),
                 Err(ffi::BEING_PROCESSED) => return (None, Err(TIMED_OUT)),
-                // An operation of several descriptors was taken in part; checking submits the next one.
+                // An operation of several descriptors was submitted partially; polling submits the next one.
                 Err(ffi::QUEUES_ARE_BUSY) if pause.again() => {}
                 Err(status) => return (Some(self), Err(status)),
             }
         }
     }
 
-    /// The output of the operation that ended with `Ok(written)`.
+    /// Returns the output of the operation that ended with `Ok(written)`.
     pub(crate) fn output(&self, written: usize) -> &[u8] {
         self.raw.output(written)
     }
 }
 
-/// What a status that ended an operation means.
+/// Returns the meaning of a status that ended an operation.
 pub(crate) fn explain(status: Status) -> String {
     if status == TIMED_OUT {
         "the device did not answer".to_owned()
@@ -108,14 +108,14 @@ pub(crate) fn explain(status: Status) -> String {
     }
 }
 
-/// A bounded number of pauses that grow.
+/// A bounded number of increasing pauses.
 #[derive(Default)]
 struct Pause {
     tries: u32,
 }
 
 impl Pause {
-    /// Pauses, or says that it has been long enough.
+    /// Pauses; returns false once the limit is reached.
     fn again(&mut self) -> bool {
         if self.tries >= BUSY_TRIES {
             return false;

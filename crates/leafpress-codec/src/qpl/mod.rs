@@ -13,7 +13,7 @@ use super::counters::Counters;
 use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, JobCache, QplMode, QplPath, output};
 
-/// What is behind it, with its version, where it is loaded.
+/// Returns the library and its version, if it is loaded.
 pub(super) fn library() -> Option<String> {
     Qpl::get().ok().map(|qpl| format!("libqpl {}", qpl.version))
 }
@@ -44,10 +44,10 @@ thread_local! {
 }
 
 impl QplEngine {
-    /// An engine on a path.
+    /// Returns an engine for a path.
     ///
     /// # Errors
-    /// Why there is no QPL, or no device where one is asked for.
+    /// Returns why there is no QPL, or no device if one is required.
     pub(super) fn new(path: QplPath, mode: QplMode, cache: JobCache) -> Result<Self, String> {
         let qpl = Qpl::get()?;
         let device = match path {
@@ -68,7 +68,7 @@ impl QplEngine {
         })
     }
 
-    /// A job to execute there: one that this thread keeps, or a new one.
+    /// Takes a job to execute at `place`: one that this thread keeps, or a new one.
     pub(super) fn take(&self, place: Place) -> Result<Job, CodecError> {
         if self.cache == JobCache::Thread {
             let kept = JOBS.try_with(|jobs| {
@@ -92,7 +92,7 @@ impl QplEngine {
     /// Keeps a job for the thread's next call, or ends it.
     pub(super) fn give_back(&self, job: Job) {
         if self.cache == JobCache::Thread {
-            // A thread that is ending keeps nothing: the closure, and the job with it, is dropped.
+            // A thread that is exiting keeps nothing: the closure, and the job with it, is dropped.
             let _ = JOBS.try_with(move |jobs| {
                 if let Ok(mut jobs) = jobs.try_borrow_mut() {
                     jobs.push(job);
@@ -101,7 +101,7 @@ impl QplEngine {
         }
     }
 
-    /// Runs an operation where the engine's path says; what it writes becomes the room's block.
+    /// Runs an operation on the engine's path, with its output in the room.
     fn run(&self, operation: Operation, input: &[u8], room: &mut Room<'_>) -> Result<(), Failure> {
         if self.device {
             match self.run_hardware(operation, input, length(room.capacity())?) {
@@ -115,7 +115,7 @@ impl QplEngine {
                     };
                 }
                 Err(failure) if self.path == QplPath::Hardware => return Err(failure),
-                // The CPU would want no less room.
+                // The CPU would need no less room.
                 Err(failure @ Failure::Status(ffi::MORE_OUTPUT_NEEDED)) => return Err(failure),
                 Err(_) => {}
             }
@@ -140,7 +140,7 @@ impl QplEngine {
         }
     }
 
-    /// Runs an operation on the device, and returns the job that has the bytes it wrote.
+    /// Runs an operation on the device, and returns the job that has its output.
     fn run_hardware(&self, operation: Operation, input: &[u8], room: u32) -> Result<(Job, usize), Failure> {
         let mut job = self.take(Place::Hardware)?;
         if let Err(status) = job.submit_patiently(operation, input, room) {
@@ -160,7 +160,7 @@ impl QplEngine {
         }
     }
 
-    /// Compresses through `run`, which is given the room there is.
+    /// Compresses through `run`, which is passed the available room.
     pub(super) fn append(
         raw: &[u8],
         out: &mut Vec<u8>,
@@ -200,7 +200,7 @@ impl QplEngine {
         }
     }
 
-    /// Decompresses through `run`, which is given `raw` as room.
+    /// Decompresses through `run`, which is passed `raw` as room.
     pub(super) fn fill(
         block: &[u8],
         raw: &mut [u8],
@@ -214,7 +214,7 @@ impl QplEngine {
         output::exact(NAME, room.len(), expected)
     }
 
-    /// How a decompression went.
+    /// Converts the outcome of a decompression.
     fn decompressed(result: Result<(), Failure>) -> Result<(), CodecError> {
         result.map_err(|failure| match failure {
             Failure::Status(status @ (ffi::QUEUES_ARE_BUSY | ffi::NO_MEMORY | TIMED_OUT)) => {
@@ -225,13 +225,13 @@ impl QplEngine {
         })
     }
 
-    /// Decompresses from or to an empty buffer, of which QPL takes none.
+    /// Decompresses from or to an empty buffer, which QPL does not accept.
     fn decompress_nothing(&self, block: &[u8], expected: usize) -> Result<usize, CodecError> {
         if block.is_empty() {
             self.count_software();
             return Err(output::corrupt(NAME, "it is empty"));
         }
-        // A stream of no bytes leaves this one as it is; of a longer one it holds the first, or not all.
+        // An empty stream leaves this byte unchanged; a longer one overwrites it or does not fit.
         let mut one = [0];
         let mut room = Room::of(&mut one);
         match self.run(Operation::Decompress, block, &mut room) {
@@ -251,11 +251,11 @@ impl QplEngine {
     }
 }
 
-/// Why an operation did not end well.
+/// The cause of a failed operation.
 pub(super) enum Failure {
-    /// By what QPL says.
+    /// A status of QPL.
     Status(Status),
-    /// Before QPL came to it.
+    /// An error before QPL was called.
     Codec(CodecError),
 }
 
@@ -271,19 +271,20 @@ impl From<CodecError> for Failure {
     }
 }
 
-/// The deflate stream of no bytes: one final block with the fixed tables that ends at once.
+/// The deflate stream of an empty input: one final block with the fixed tables that ends at once.
 const EMPTY: [u8; 2] = [3, 0];
 
-/// The most bytes of a stored block, and its header's length.
+/// Maximum bytes of a stored block, and the length of its header.
 const STORED_BYTES: usize = 65_535;
 const STORED_HEADER_BYTES: usize = 5;
 
-/// Room for the fixed tables' worst case (nine bits a byte) and for stored blocks, and what QPL keeps to itself.
+/// Returns the room for the fixed tables' worst case (nine bits per byte), for stored blocks, and for QPL's internal
+/// needs.
 pub(super) fn bound(raw_len: usize) -> usize {
     raw_len + raw_len / 8 + (raw_len / STORED_BYTES + 1) * STORED_HEADER_BYTES + 64
 }
 
-/// Makes stored blocks of `raw` the room's block; false when there is no room for them, for which [`bound`] is enough.
+/// Writes `raw` as stored blocks into the room; returns false if they do not fit. [`bound`] is enough.
 fn store(raw: &[u8], room: &mut Room<'_>) -> bool {
     room.truncate(0);
     let mut blocks = raw.chunks(STORED_BYTES).peekable();
@@ -298,7 +299,7 @@ fn store(raw: &[u8], room: &mut Room<'_>) -> bool {
     true
 }
 
-/// A length as QPL counts it.
+/// Converts a length to QPL's type.
 pub(super) fn length(bytes: usize) -> Result<u32, CodecError> {
     u32::try_from(bytes).map_err(|_| output::failed(NAME, format!("{bytes} bytes are too many for one block")))
 }

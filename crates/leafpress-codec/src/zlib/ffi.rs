@@ -1,7 +1,7 @@
-//! The system's zlib, loaded when it is first asked for, behind safe calls.
+//! Safe bindings of the system's zlib, loaded at its first use.
 //!
-//! Its symbols are looked up in the process's global scope, so that a library that was preloaded over zlib
-//! (`LD_PRELOAD=libzlib_accel.so`) wins, as it would for a program that is linked with zlib.
+//! Its symbols are looked up in the process's global scope, so that a library preloaded over zlib
+//! (`LD_PRELOAD=libzlib_accel.so`) takes precedence, as for a program that is linked with zlib.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ const LIBRARY: &str = if cfg!(target_os = "macos") {
     "libz.so.1"
 };
 
-/// The interface version to ask for; zlib compares the first digit only.
+/// The requested interface version; zlib compares the first digit only.
 const VERSION: &CStr = c"1.2.11";
 
 const FINISH: c_int = 4;
@@ -50,7 +50,7 @@ struct RawStream {
 }
 
 impl RawStream {
-    /// An empty stream. It must not move once it is initialised: zlib's state points back to it.
+    /// Returns an empty stream. It must not move once it is initialised: zlib's state points back to it.
     fn new() -> Box<Self> {
         Box::new(Self {
             next_in: std::ptr::null(),
@@ -79,7 +79,7 @@ type Flushing = unsafe extern "C" fn(*mut RawStream, c_int) -> c_int;
 type Version = unsafe extern "C" fn() -> *const c_char;
 type Plain = unsafe extern "C" fn(*mut RawStream) -> c_int;
 
-/// zlib's functions, from wherever the process's global scope has them.
+/// zlib's functions, as resolved in the process's global scope.
 pub(crate) struct Zlib {
     version: Version,
     deflate_init2: Init2Deflate,
@@ -91,14 +91,14 @@ pub(crate) struct Zlib {
     inflate: Flushing,
     inflate_reset: Plain,
     inflate_end: Plain,
-    /// The library that stands before zlib, if one does.
+    /// The library that interposes zlib, if any.
     pub(crate) interposer: Option<PathBuf>,
-    // Never unloaded: the functions above are its.
+    // Never unloaded: the function pointers above refer to it.
     _library: Library,
 }
 
 impl Zlib {
-    /// The process's zlib, or why there is none. It is loaded once.
+    /// Returns the process's zlib, or why there is none. It is loaded once.
     pub(crate) fn get() -> Result<&'static Self, &'static str> {
         static ZLIB: OnceLock<Result<Zlib, String>> = OnceLock::new();
         ZLIB.get_or_init(Self::load).as_ref().map_err(String::as_str)
@@ -107,7 +107,7 @@ impl Zlib {
     fn load() -> Result<Self, String> {
         // SAFETY: NOLOAD loads nothing and runs no code.
         let was_loaded = unsafe { Library::open(Some(LIBRARY), RTLD_NOW | libc::RTLD_NOLOAD) }.is_ok();
-        // SAFETY: zlib's initialisers do nothing that could break this process.
+        // SAFETY: zlib has no initialisers with side effects on this process.
         let library = unsafe { Library::open(Some(LIBRARY), RTLD_NOW | RTLD_GLOBAL) }.map_err(|e| {
             format!(
                 "{LIBRARY} cannot be loaded ({}); install zlib (Debian and Ubuntu: zlib1g)",
@@ -145,19 +145,19 @@ impl Zlib {
         }
     }
 
-    /// zlib's own version.
+    /// Returns zlib's own version.
     pub(crate) fn version(&self) -> String {
         // SAFETY: zlib returns a static, terminated string.
         let version = unsafe { CStr::from_ptr((self.version)()) };
         version.to_string_lossy().into_owned()
     }
 
-    /// `deflateInit2` for raw deflate with a window of `window_bits`.
+    /// Calls `deflateInit2` for raw deflate with a window of `window_bits`.
     ///
     /// # Safety
-    /// `stream` is not initialised.
+    /// `stream` must not be initialised.
     unsafe fn init_deflate(&self, stream: *mut RawStream, level: c_int, window_bits: u8) -> c_int {
-        // SAFETY: the stream is not initialised, as the caller knows; the size is the structure's.
+        // SAFETY: the caller guarantees that the stream is not initialised; the size is the structure's.
         unsafe {
             (self.deflate_init2)(
                 stream,
@@ -172,12 +172,12 @@ impl Zlib {
         }
     }
 
-    /// `inflateInit2` for raw deflate with a window of `window_bits`.
+    /// Calls `inflateInit2` for raw deflate with a window of `window_bits`.
     ///
     /// # Safety
-    /// `stream` is not initialised.
+    /// `stream` must not be initialised.
     unsafe fn init_inflate(&self, stream: *mut RawStream, window_bits: u8) -> c_int {
-        // SAFETY: the stream is not initialised, as the caller knows; the size is the structure's.
+        // SAFETY: the caller guarantees that the stream is not initialised; the size is the structure's.
         unsafe {
             (self.inflate_init2)(
                 stream,
@@ -189,7 +189,7 @@ impl Zlib {
     }
 }
 
-/// What a stream does.
+/// The direction of a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Deflate { level: c_int },
@@ -204,14 +204,14 @@ pub(super) struct Stream {
     zlib: &'static Zlib,
 }
 
-// SAFETY: a stream owns its state, which zlib does not tie to a thread; whoever uses it has it alone.
+// SAFETY: a stream owns its state, which zlib does not tie to a thread, and every use borrows it exclusively.
 unsafe impl Send for Stream {}
 
 impl Stream {
-    /// A stream with a window of `window_bits`.
+    /// Returns a stream with a window of `window_bits`.
     ///
     /// # Errors
-    /// zlib's status.
+    /// Returns zlib's status.
     pub(super) fn new(zlib: &'static Zlib, direction: Direction, window_bits: u8) -> Result<Self, c_int> {
         let mut stream = RawStream::new();
         // SAFETY: the stream is not initialised yet.
@@ -240,7 +240,7 @@ impl Stream {
         self.window_bits
     }
 
-    /// Makes the stream ready to begin again; returns whether it could.
+    /// Resets the stream for another use; returns true if it could.
     pub(super) fn reset(&mut self) -> bool {
         let stream = &raw mut *self.stream;
         // SAFETY: the stream is initialised in this direction.
@@ -253,7 +253,7 @@ impl Stream {
         status == OK
     }
 
-    /// Room in which every deflated stream of so many raw bytes fits.
+    /// Returns an upper bound of the length of a stream of `raw_len` raw bytes.
     pub(super) fn bound(&mut self, raw_len: usize) -> usize {
         if self.direction == Direction::Inflate {
             return 0;
@@ -262,18 +262,18 @@ impl Stream {
         unsafe { (self.zlib.deflate_bound)(&raw mut *self.stream, raw_len as c_ulong) as usize }
     }
 
-    /// Gives the stream all of `input`, at most 4 GiB, and of the room as much, runs it to its end, makes what it wrote the room's block,
-    /// and returns its status.
+    /// Passes the stream `input` and the room, each clamped to 4 GiB, runs it to its end, sets the room's block to its
+    /// output, and returns its status.
     pub(super) fn run(&mut self, input: &[u8], room: &mut Room<'_>) -> c_int {
-        // zlib counts so far. Less input or room than there is makes a stream end early or not at all.
+        // The range of zlib's type. With less input or room than there is a stream ends early or not at all.
         let at_most = |len: usize| c_uint::try_from(len).unwrap_or(c_uint::MAX);
         let room_len = at_most(room.capacity());
         let stream = &mut *self.stream;
         (stream.next_in, stream.avail_in) = (input.as_ptr(), at_most(input.len()));
         (stream.next_out, stream.avail_out) = (room.as_mut_ptr(), room_len);
         let stream = &raw mut *stream;
-        // SAFETY: the stream is initialised in this direction; the input is readable and the room writable for the lengths that it was
-        // given.
+        // SAFETY: the stream is initialised in this direction; the input is readable and the room writable for the
+        // lengths that were set.
         let status = unsafe {
             match self.direction {
                 Direction::Deflate { .. } => (self.zlib.deflate)(stream, FINISH),
@@ -281,7 +281,7 @@ impl Stream {
             }
         };
         let written = room_len - self.stream.avail_out.min(room_len);
-        // SAFETY: zlib initialised the bytes that it counts.
+        // SAFETY: zlib initialised the number of bytes that it counts.
         unsafe { room.set_len(written as usize) };
         status
     }
@@ -301,17 +301,17 @@ impl Drop for Stream {
 }
 
 /// # Safety
-/// `T` is the symbol's type.
+/// `T` must be the symbol's type.
 unsafe fn symbol<T: Copy>(library: &Library, name: &CStr) -> Result<T, String> {
-    // SAFETY: the symbol has the type `T`, as the caller knows.
+    // SAFETY: the caller guarantees that the symbol has the type `T`.
     unsafe { library.get::<T>(name.to_bytes_with_nul()) }
         .map(|symbol| *symbol)
         .map_err(|e| format!("{LIBRARY} lacks {}: {e}", name.to_string_lossy()))
 }
 
-/// The library whose `deflate` the process's global scope has before zlib's own.
+/// Returns the library whose `deflate` precedes zlib's own in the process's global scope.
 fn interposer(library: &Library) -> Result<Option<PathBuf>, String> {
-    // SAFETY: only the addresses are looked at.
+    // SAFETY: only the addresses are compared; the symbols are not called.
     let (own, global): (*const c_void, Result<*const c_void, String>) =
         unsafe { (symbol(library, c"deflate")?, symbol(&Library::this(), c"deflate")) };
     let Ok(global) = global else { return Ok(None) };
@@ -319,14 +319,14 @@ fn interposer(library: &Library) -> Result<Option<PathBuf>, String> {
         return Ok(None);
     };
     let ours = object_of(object_of as *const c_void).map(|(object, _)| object);
-    // A zlib that is linked into the program itself was not preloaded by anyone.
+    // A zlib that is linked into the program itself does not interpose.
     if global == own || Some(object) == ours || Some(object) == object_of(own).map(|(object, _)| object) {
         return Ok(None);
     }
     Ok(Some(path))
 }
 
-/// Where the object that holds an address is mapped, and its file.
+/// Returns the base address of the object that contains an address, and its file.
 fn object_of(address: *const c_void) -> Option<(*mut c_void, PathBuf)> {
     let mut info = libc::Dl_info {
         dli_fname: std::ptr::null(),
@@ -334,7 +334,7 @@ fn object_of(address: *const c_void) -> Option<(*mut c_void, PathBuf)> {
         dli_sname: std::ptr::null(),
         dli_saddr: std::ptr::null_mut(),
     };
-    // SAFETY: any address may be asked for; `info` is writable.
+    // SAFETY: `dladdr` accepts any address; `info` is writable.
     let found = unsafe { libc::dladdr(address, &raw mut info) } != 0;
     if !found || info.dli_fname.is_null() {
         return None;

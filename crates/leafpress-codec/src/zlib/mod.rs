@@ -1,4 +1,5 @@
-//! Raw deflate (RFC 1951) by the system's zlib, or by what is preloaded over it, with a history window of 4 KiB, or with zlib's own of 32 KiB.
+//! Raw deflate (RFC 1951) by the system's zlib, or by a library preloaded over it, with a history window of 4 KiB, or
+//! with zlib's own of 32 KiB.
 
 #[allow(unsafe_code, reason = "the bindings")]
 pub(super) mod ffi;
@@ -18,7 +19,7 @@ const NAME: &str = "zlib";
 /// The format's largest history window, in bits: zlib's default.
 const MAX_WINDOW_BITS: u8 = 15;
 
-/// What is behind it, with its version, where it is loaded.
+/// Returns the library and its version, if it is loaded.
 pub(super) fn library() -> Option<String> {
     let zlib = Zlib::get().ok()?;
     Some(match &zlib.interposer {
@@ -46,10 +47,10 @@ impl std::fmt::Debug for ZlibEngine {
     }
 }
 
-/// One for each level and one to inflate, for each window: a handful, so a list is searched faster than a map.
+/// One stream per level and one to inflate, for each window: a few, so a list is searched faster than a map.
 static STREAMS: PerCore<Vec<Stream>> = PerCore::new();
 
-/// A length as zlib counts it.
+/// Converts a length to zlib's type.
 fn length(bytes: usize) -> Result<c_uint, CodecError> {
     c_uint::try_from(bytes).map_err(|_| output::failed(NAME, format!("{bytes} bytes are too many for one block")))
 }
@@ -60,10 +61,10 @@ fn new_stream(zlib: &'static Zlib, direction: Direction, window_bits: u8) -> Res
 }
 
 impl ZlibEngine {
-    /// The engine of a codec of the family.
+    /// Returns the engine of a codec of the family.
     ///
     /// # Errors
-    /// Why there is no zlib, or that the codec is of another family.
+    /// Returns why there is no zlib, or that the codec is of another family.
     pub(super) fn new(codec: Codec, cache: StreamCache) -> Result<Self, &'static str> {
         let (level, window_bits) = match codec {
             Codec::Zlib { level } => (level, WINDOW_BITS),
@@ -80,7 +81,7 @@ impl ZlibEngine {
         })
     }
 
-    /// Runs `work` with a stream that is ready to begin.
+    /// Runs `work` with a stream that has been reset.
     fn with_stream<R>(
         &self,
         direction: Direction,
@@ -132,7 +133,7 @@ impl Engine for ZlibEngine {
     fn compress(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
         let work = |stream: &mut Stream| {
             length(raw.len())?;
-            // A byte more than the bound: deflate calls a stream that just fills its room unfinished.
+            // One byte more than the bound: deflate reports a stream that exactly fills its room as unfinished.
             let bound = stream.bound(raw.len()) + 1;
             length(bound)?;
             append(out, bound, |room| match stream.run(raw, room) {
@@ -152,7 +153,7 @@ impl Engine for ZlibEngine {
             let mut room = Room::of(&mut out[..most]);
             match stream.run(raw, &mut room) {
                 ffi::STREAM_END => Ok(Some(room.len()).filter(|written| *written < raw.len())),
-                // The room is used up; the stream is reset before it is used again.
+                // The room is exhausted; the stream is reset before its next use.
                 ffi::OK | ffi::BUFFER_ERROR => Ok(None),
                 status => Err(output::failed(NAME, format!("deflate gave status {status}"))),
             }
@@ -183,7 +184,8 @@ impl Engine for ZlibEngine {
 mod tests {
     use crate::{Codec, EngineOptions};
 
-    /// What repeats after 8 KiB is found by the window of 32 KiB alone, and each codec reads its own blocks, in turns on one thread.
+    /// Repetitions at a distance of 8 KiB are found by the window of 32 KiB only, and each codec reads its own blocks,
+    /// alternating on one thread.
     #[test]
     fn the_windows_are_4_and_32_kib() {
         let mut random = 1_u64;

@@ -8,7 +8,7 @@ use crate::CodecError;
 use crate::output::refused;
 use leafpress_base::mem::room::boxed;
 
-/// Tables to compress with, one set per level, as a list that only grows: a dictionary sees one level or two.
+/// Compression tables, one set per level, in a list that only grows: a dictionary is used with one level or two.
 #[derive(Default)]
 pub(crate) struct ZstdCompression {
     first: OnceLock<Option<Box<Level>>>,
@@ -31,10 +31,11 @@ impl Level {
     }
 }
 
-/// How many of a dictionary's strings the levels with plain hash tables keep, as a power of two: one for every two bytes.
+/// Returns the size of a dictionary's plain hash tables as a power of two: one entry for every two bytes.
 ///
-/// zstd's own choice follows the level alone. It forgets most of a dictionary of 64 KiB at level 1, which makes records of
-/// text 6 percent larger and slower to decode, and holds 128 KiB of tables for one of 8 KiB (`codec_table` shows both).
+/// zstd's own choice depends on the level alone. At level 1 it drops most of a dictionary of 64 KiB, which makes
+/// records of text 6 percent larger and slower to decode, and uses 128 KiB of tables for one of 8 KiB (`codec_table`
+/// shows both).
 fn table_log(dictionary_bytes: usize, level: i32) -> Option<i32> {
     let log = dictionary_bytes.checked_next_power_of_two()?.ilog2().saturating_sub(1);
     if has_plain_tables(level, dictionary_bytes) {
@@ -44,13 +45,13 @@ fn table_log(dictionary_bytes: usize, level: i32) -> Option<i32> {
     }
 }
 
-/// The table of an input of 4 KiB takes its size from a dictionary's.
+/// The size of the table for an input of 4 KiB is derived from the dictionary's.
 const MIN_TABLE_LOG: u32 = 11;
-/// 2^17 strings take 512 KiB.
+/// 2^17 entries take 512 KiB.
 const MAX_TABLE_LOG: u32 = 17;
 
 impl ZstdCompression {
-    /// The tables for `level`, made now if there are none. `bytes` must be the same for every call.
+    /// Returns the tables for `level`, built if there are none. `bytes` must be the same for every call.
     #[inline]
     pub(crate) fn get<'d>(
         &'d self,
@@ -69,7 +70,7 @@ impl ZstdCompression {
         }
     }
 
-    /// Memory of the tables made so far, in bytes.
+    /// Memory of the tables built so far, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         let mut sum = 0;
         let mut slot = &self.first;
@@ -81,14 +82,14 @@ impl ZstdCompression {
     }
 }
 
-/// Tables to decompress with, made once.
+/// Decompression tables, built once.
 #[derive(Default)]
 pub(crate) struct ZstdDecompression {
     tables: OnceLock<Option<DecompressionTables>>,
 }
 
 impl ZstdDecompression {
-    /// The tables, made now if there are none. `bytes` must be the same for every call.
+    /// Returns the tables, built if there are none. `bytes` must be the same for every call.
     #[inline]
     pub(crate) fn get<'d>(&'d self, bytes: &'d [u8]) -> Result<Prepared<'d, DecompressionTables>, CodecError> {
         self.tables
@@ -98,7 +99,7 @@ impl ZstdDecompression {
             .ok_or_else(|| refused(NAME))
     }
 
-    /// Memory of the tables made so far, in bytes.
+    /// Memory of the tables built so far, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.tables
             .get()

@@ -1,6 +1,6 @@
-//! libzstd behind safe calls: contexts, dictionaries' tables, and the trainer.
+//! Safe bindings of libzstd: contexts, dictionary tables, and the trainer.
 //!
-//! zstd reads and writes within the lengths that it is given, whatever the bytes are; each call below takes them from slices.
+//! For any input zstd reads and writes within the lengths that are passed; each call below takes them from slices.
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -9,7 +9,7 @@ use zstd_sys as zstd;
 
 use crate::room::{Place, Room};
 
-/// Why zstd refused, as its error code.
+/// An error code of zstd.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Refused(usize);
 
@@ -21,17 +21,17 @@ impl Refused {
         name.to_string_lossy().into_owned()
     }
 
-    /// Whether there was no room for the output.
+    /// Returns true if there was no room for the output.
     fn is_for_want_of_room(self) -> bool {
-        // SAFETY: looks at the number only.
+        // SAFETY: the function only inspects the number.
         unsafe { zstd::ZSTD_getErrorCode(self.0) == zstd::ZSTD_ErrorCode::ZSTD_error_dstSize_tooSmall }
     }
 }
 
-/// A zstd result: a length, or an error.
+/// Converts a zstd result: a length, or an error.
 #[inline]
 fn check(result: usize) -> Result<usize, Refused> {
-    // SAFETY: looks at the number only.
+    // SAFETY: the function only inspects the number.
     if unsafe { zstd::ZSTD_isError(result) } == 0 {
         Ok(result)
     } else {
@@ -39,16 +39,16 @@ fn check(result: usize) -> Result<usize, Refused> {
     }
 }
 
-/// libzstd's version.
+/// Returns libzstd's version.
 pub(super) fn version() -> String {
     // SAFETY: the version is a static, terminated string.
     let version = unsafe { CStr::from_ptr(zstd::ZSTD_versionString()) };
     version.to_string_lossy().into_owned()
 }
 
-/// The room that the worst block or frame of so many raw bytes takes.
+/// Returns an upper bound of the length of a block or frame of `raw_len` raw bytes.
 pub(super) fn bound(raw_len: usize) -> Result<usize, Refused> {
-    // SAFETY: looks at the number only.
+    // SAFETY: the function only inspects the number.
     check(unsafe { zstd::ZSTD_compressBound(raw_len) })
 }
 
@@ -58,35 +58,36 @@ const FRAME: zstd::ZSTD_frameParameters = zstd::ZSTD_frameParameters {
     noDictIDFlag: 1,
 };
 
-/// A dictionary's tables with its bytes, which they point to.
+/// A dictionary's tables with its bytes, to which they point.
 pub(crate) struct Prepared<'d, T> {
     tables: &'d T,
     _bytes: &'d [u8],
 }
 
-/// A dictionary's tables to compress with. They point to the dictionary's bytes.
+/// A dictionary's compression tables. They point to the dictionary's bytes.
 pub(crate) struct CompressionTables {
     tables: NonNull<zstd::ZSTD_CDict>,
     bytes: Place,
 }
 
-// SAFETY: zstd only reads prepared tables; any number of threads may.
+// SAFETY: zstd only reads prepared tables, and does not tie them to a thread.
 unsafe impl Send for CompressionTables {}
-// SAFETY: shared tables are only read too.
+// SAFETY: zstd only reads prepared tables, so concurrent use is a concurrent read.
 unsafe impl Sync for CompressionTables {}
 
 impl Drop for CompressionTables {
     fn drop(&mut self) {
-        // SAFETY: the tables came from zstd, are freed once, and no call uses them since none borrows them.
+        // SAFETY: the tables came from zstd, are freed once, and no call uses them, since none borrows them.
         unsafe { zstd::ZSTD_freeCDict(self.tables.as_ptr()) };
     }
 }
 
 impl CompressionTables {
-    /// Tables for a dictionary, with hash tables of 2^`table_log` entries where that is given; `None` when zstd refuses.
+    /// Builds tables for a dictionary, with hash tables of 2^`table_log` entries if that is given; `None` if zstd
+    /// refuses.
     pub(super) fn new(dictionary: &[u8], level: i32, table_log: Option<i32>) -> Option<Self> {
         use zstd::ZSTD_cParameter::{ZSTD_c_chainLog, ZSTD_c_compressionLevel, ZSTD_c_hashLog};
-        // SAFETY: making parameters has no preconditions.
+        // SAFETY: creating parameters has no preconditions.
         let parameters = NonNull::new(unsafe { zstd::ZSTD_createCCtxParams() })?;
         let set = |parameter, value| {
             // SAFETY: the parameters are valid.
@@ -94,15 +95,15 @@ impl CompressionTables {
         };
         let good = set(ZSTD_c_compressionLevel, level)
             && table_log.is_none_or(|log| set(ZSTD_c_hashLog, log) && set(ZSTD_c_chainLog, log));
-        // zstd's own allocator.
+        // Null functions select zstd's own allocator.
         let memory = zstd::ZSTD_customMem {
             customAlloc: None,
             customFree: None,
             opaque: std::ptr::null_mut(),
         };
         let tables = good.then(|| {
-            // SAFETY: the dictionary is readable and the parameters are valid. The tables keep pointing to the dictionary; they are used
-            // only with its bytes at hand (`Prepared`).
+            // SAFETY: the dictionary is readable and the parameters are valid. The tables keep pointing to the
+            // dictionary; they are used only with its bytes at hand (`Prepared`).
             unsafe {
                 zstd::ZSTD_createCDict_advanced2(
                     dictionary.as_ptr().cast(),
@@ -122,7 +123,7 @@ impl CompressionTables {
         })
     }
 
-    /// The tables with the dictionary's bytes; `None` when they were made from others.
+    /// Returns the tables with the dictionary's bytes; `None` if they were built from other bytes.
     #[inline]
     pub(super) fn with<'d>(&'d self, bytes: &'d [u8]) -> Option<Prepared<'d, Self>> {
         (Place::of(bytes) == self.bytes).then_some(Prepared {
@@ -131,16 +132,16 @@ impl CompressionTables {
         })
     }
 
-    /// Their memory, in bytes.
+    /// Memory of the tables, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         // SAFETY: the tables are valid.
         unsafe { zstd::ZSTD_sizeof_CDict(self.tables.as_ptr()) }
     }
 }
 
-/// Whether a level's search has plain hash tables when it is given a dictionary of so many bytes.
+/// Returns true if a level's search uses plain hash tables with a dictionary of this size.
 pub(super) fn has_plain_tables(level: i32, dictionary_bytes: usize) -> bool {
-    // SAFETY: looks at its arguments only.
+    // SAFETY: the function only inspects its arguments.
     let own = unsafe { zstd::ZSTD_getCParams(level, 0, dictionary_bytes) };
     matches!(
         own.strategy,
@@ -148,29 +149,30 @@ pub(super) fn has_plain_tables(level: i32, dictionary_bytes: usize) -> bool {
     )
 }
 
-/// A dictionary's tables to decompress with. They point to the dictionary's bytes.
+/// A dictionary's decompression tables. They point to the dictionary's bytes.
 #[derive(Debug)]
 pub(crate) struct DecompressionTables {
     tables: NonNull<zstd::ZSTD_DDict>,
     bytes: Place,
 }
 
-// SAFETY: zstd only reads prepared tables; any number of threads may.
+// SAFETY: zstd only reads prepared tables, and does not tie them to a thread.
 unsafe impl Send for DecompressionTables {}
-// SAFETY: shared tables are only read too.
+// SAFETY: zstd only reads prepared tables, so concurrent use is a concurrent read.
 unsafe impl Sync for DecompressionTables {}
 
 impl Drop for DecompressionTables {
     fn drop(&mut self) {
-        // SAFETY: the tables came from zstd, are freed once, and no call uses them since none borrows them.
+        // SAFETY: the tables came from zstd, are freed once, and no call uses them, since none borrows them.
         unsafe { zstd::ZSTD_freeDDict(self.tables.as_ptr()) };
     }
 }
 
 impl DecompressionTables {
-    /// Tables for a dictionary; `None` when zstd refuses.
+    /// Builds tables for a dictionary; `None` if zstd refuses.
     pub(crate) fn new(dictionary: &[u8]) -> Option<Self> {
-        // SAFETY: the dictionary is readable. The tables keep pointing to it; they are used only with its bytes at hand (`Prepared`).
+        // SAFETY: the dictionary is readable. The tables keep pointing to it; they are used only with its bytes at hand
+        // (`Prepared`).
         let tables = unsafe { zstd::ZSTD_createDDict_byReference(dictionary.as_ptr().cast(), dictionary.len()) };
         Some(Self {
             tables: NonNull::new(tables)?,
@@ -178,7 +180,7 @@ impl DecompressionTables {
         })
     }
 
-    /// The tables with the dictionary's bytes; `None` when they were made from others.
+    /// Returns the tables with the dictionary's bytes; `None` if they were built from other bytes.
     #[inline]
     pub(crate) fn with<'d>(&'d self, bytes: &'d [u8]) -> Option<Prepared<'d, Self>> {
         (Place::of(bytes) == self.bytes).then_some(Prepared {
@@ -187,7 +189,7 @@ impl DecompressionTables {
         })
     }
 
-    /// Their memory, in bytes.
+    /// Memory of the tables, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         // SAFETY: the tables are valid.
         unsafe { zstd::ZSTD_sizeof_DDict(self.tables.as_ptr()) }
@@ -197,7 +199,7 @@ impl DecompressionTables {
 /// A compression context.
 pub(super) struct Compressor(NonNull<zstd::ZSTD_CCtx>);
 
-// SAFETY: a context owns its memory, which no thread has a claim to; whoever uses it has it alone.
+// SAFETY: a context owns its memory, which is not tied to a thread, and every use borrows it exclusively.
 unsafe impl Send for Compressor {}
 
 impl Drop for Compressor {
@@ -207,22 +209,22 @@ impl Drop for Compressor {
     }
 }
 
-/// What a block may look back to before its own bytes.
+/// The history of a block, before its own bytes.
 pub(super) enum History<'d> {
-    /// A dictionary whose tables are made.
+    /// A dictionary whose tables are built.
     Prepared(Prepared<'d, CompressionTables>),
     /// A dictionary that is loaded for this block; it may be empty.
     Loaded(&'d [u8]),
 }
 
 impl Compressor {
-    /// A context; `None` when there is no memory for it.
+    /// Returns a context; `None` if there is no memory for it.
     pub(super) fn new() -> Option<Self> {
         // SAFETY: creating a context has no preconditions.
         NonNull::new(unsafe { zstd::ZSTD_createCCtx() }).map(Self)
     }
 
-    /// Makes the bare block of `raw` the room's; false when it does not shrink or does not fit.
+    /// Compresses `raw` into the room as a bare block; returns false if it does not shrink or does not fit.
     pub(super) fn block(
         &mut self,
         level: i32,
@@ -232,8 +234,8 @@ impl Compressor {
     ) -> Result<bool, Refused> {
         let context = self.0.as_ptr();
         let pledged = raw.len() as u64;
-        // SAFETY: the context is valid, as are the dictionary's tables and bytes until this returns; the next block, which does not
-        // look at them, begins with this call.
+        // SAFETY: the context is valid, and the dictionary's tables and bytes outlive this call; the next block begins
+        // with this call again, which drops the references.
         check(unsafe {
             match history {
                 History::Prepared(prepared) => {
@@ -255,12 +257,13 @@ impl Compressor {
         let (out, capacity) = (room.as_mut_ptr(), room.capacity());
         // SAFETY: the context was begun; the room is writable and `raw` readable for their lengths.
         let result = unsafe { zstd::ZSTD_compressBlock(context, out.cast(), capacity, raw.as_ptr().cast(), raw.len()) };
-        // SAFETY: zstd was given the room.
+        // SAFETY: `result` is zstd's result for this room.
         let fits = unsafe { written(result, room) }?;
         Ok(fits && room.len() > 0 && room.len() < raw.len())
     }
 
-    /// Makes a frame of `raw` the room's, without magic number, content size, checksum or dictionary id; false when it does not fit.
+    /// Compresses `raw` into the room as a frame without magic number, content size, checksum or dictionary id; returns
+    /// false if it does not fit.
     pub(super) fn frame(
         &mut self,
         level: i32,
@@ -274,7 +277,7 @@ impl Compressor {
         };
         let context = self.0.as_ptr();
         let magicless = zstd::ZSTD_format_e::ZSTD_f_zstd1_magicless as i32;
-        // As for blocks that are longer than the dictionary.
+        // Loaded, as for blocks that are longer than the dictionary.
         let load = zstd::ZSTD_dictAttachPref_e::ZSTD_dictForceLoad as i32;
         for (parameter, value) in [
             (ZSTD_c_compressionLevel, level),
@@ -291,9 +294,9 @@ impl Compressor {
             prepared.tables.tables.as_ptr().cast_const()
         });
         let (out, capacity) = (room.as_mut_ptr(), room.capacity());
-        // SAFETY: the context is valid and between frames; the room is writable and `raw` readable for their lengths. The tables and
-        // their bytes are there until this returns, and the context forgets them before, whatever became of the frame: one that
-        // broke off for want of room must not be taken up again.
+        // SAFETY: the context is valid and between frames; the room is writable and `raw` readable for their lengths.
+        // The tables and their bytes outlive this call, and the context drops its references before it returns,
+        // whatever the result: a frame that stopped for want of room must not be continued.
         let (result, forgotten) = unsafe {
             check(zstd::ZSTD_CCtx_refCDict(context, tables))?;
             let result = zstd::ZSTD_compress2(context, out.cast(), capacity, raw.as_ptr().cast(), raw.len());
@@ -302,19 +305,19 @@ impl Compressor {
             (result, forgotten)
         };
         forgotten?;
-        // SAFETY: zstd was given the room.
+        // SAFETY: `result` is zstd's result for this room.
         unsafe { written(result, room) }
     }
 }
 
-/// What zstd wrote to `room`, which becomes its block; false when there was no room for it.
+/// Sets the room's block from the result of zstd; returns false if there was no room for it.
 ///
 /// # Safety
-/// zstd returned `result` when it was given the room.
+/// `result` must be zstd's result for this room.
 unsafe fn written(result: usize, room: &mut Room<'_>) -> Result<bool, Refused> {
     match check(result) {
         Ok(len) => {
-            // SAFETY: zstd initialised the bytes that it says it wrote, which are within the room.
+            // SAFETY: zstd initialised the number of bytes that it returned, which are within the room.
             unsafe { room.set_len(len) };
             Ok(true)
         }
@@ -326,7 +329,7 @@ unsafe fn written(result: usize, room: &mut Room<'_>) -> Result<bool, Refused> {
 /// A decompression context.
 pub(super) struct Decompressor(NonNull<zstd::ZSTD_DCtx>);
 
-// SAFETY: a context owns its memory, which no thread has a claim to; whoever uses it has it alone.
+// SAFETY: a context owns its memory, which is not tied to a thread, and every use borrows it exclusively.
 unsafe impl Send for Decompressor {}
 
 impl Drop for Decompressor {
@@ -337,7 +340,7 @@ impl Drop for Decompressor {
 }
 
 impl Decompressor {
-    /// A context for frames without magic number; `None` when there is no memory for it.
+    /// Returns a context for frames without magic number; `None` if there is no memory for it.
     pub(super) fn new() -> Option<Self> {
         // SAFETY: creating a context has no preconditions.
         let context = NonNull::new(unsafe { zstd::ZSTD_createDCtx() }).map(Self)?;
@@ -356,15 +359,15 @@ impl Decompressor {
     ) -> Result<usize, Refused> {
         let (dest, source) = (raw.as_mut_ptr().cast(), block.as_ptr().cast());
         let context = self.0.as_ptr();
-        // SAFETY: the context is valid, `block` readable and `raw` writable for their lengths; the tables and their bytes are there until
-        // this returns, and the next call begins with forgetting them.
+        // SAFETY: the context is valid, `block` readable and `raw` writable for their lengths; the tables and their
+        // bytes outlive this call, and the next call begins by dropping the references.
         check(unsafe {
             zstd::ZSTD_decompress_usingDDict(context, dest, raw.len(), source, block.len(), pointer(dictionary))
         })
     }
 
-    /// Decodes a bare block into the front of `raw` and returns its length. It is fastest where `raw` lies directly behind the dictionary's
-    /// bytes.
+    /// Decodes a bare block into the front of `raw` and returns its length. It is fastest if `raw` directly follows the
+    /// dictionary's bytes.
     #[inline]
     pub(super) fn block(
         &mut self,
@@ -374,15 +377,15 @@ impl Decompressor {
     ) -> Result<usize, Refused> {
         let (dest, source) = (raw.as_mut_ptr().cast(), block.as_ptr().cast());
         let context = self.0.as_ptr();
-        // SAFETY: the context is valid; the tables and their bytes are there until this returns, and the next call begins with forgetting
-        // them.
+        // SAFETY: the context is valid; the tables and their bytes outlive this call, and the next call begins by
+        // dropping the references.
         check(unsafe { zstd::ZSTD_decompressBegin_usingDDict(context, pointer(dictionary)) })?;
         // SAFETY: the context was begun; `block` is readable and `raw` writable for their lengths.
         check(unsafe { zstd::ZSTD_decompressBlock(context, dest, raw.len(), source, block.len()) })
     }
 }
 
-/// The tables as zstd takes them: null for none.
+/// Returns a pointer to the tables, null for none.
 #[inline]
 fn pointer(dictionary: Option<&Prepared<'_, DecompressionTables>>) -> *const zstd::ZSTD_DDict {
     dictionary.map_or(std::ptr::null(), |prepared| {
@@ -390,9 +393,9 @@ fn pointer(dictionary: Option<&Prepared<'_, DecompressionTables>>) -> *const zst
     })
 }
 
-/// Why the trainer refused.
+/// Converts a result of the trainer.
 fn trained(result: usize) -> Result<usize, String> {
-    // SAFETY: looks at the number only.
+    // SAFETY: the function only inspects the number.
     if unsafe { zstd::ZDICT_isError(result) } == 0 {
         return Ok(result);
     }
@@ -401,12 +404,13 @@ fn trained(result: usize) -> Result<usize, String> {
     Err(name.to_string_lossy().into_owned())
 }
 
-/// Strings of 8 bytes are counted in 2 to the power of this many cells, of ten bytes in all. With 20, zstd's own choice, a training takes 4.6 MiB
-/// more and its dictionaries save at most half a percent more, on text and on short records.
+/// Log2 of the number of frequency counters for strings of 8 bytes, each of which takes ten bytes in total. With 20,
+/// zstd's default, training takes 4.6 MiB more and its dictionaries save at most half a percent more, on text and on
+/// short records.
 const FREQUENCIES_LOG: u32 = 18;
 
-/// Trains a dictionary by FastCover from samples that stand back to back in `samples`, with segments of `segment_bytes`, into the front of
-/// `dictionary`; returns its length, or why there is none.
+/// Trains a dictionary by FastCover from `samples`, which are concatenated, with segments of `segment_bytes`, into the
+/// front of `dictionary`; returns its length, or why there is none.
 pub(super) fn train(
     samples: &[u8],
     lengths: &[usize],
@@ -419,7 +423,7 @@ pub(super) fn train(
         .ok()
         .filter(|_| total == Some(samples.len()))
     else {
-        return Err("the samples are not as long as they are said to be, or too many".to_owned());
+        return Err("the samples' lengths do not add up, or there are too many samples".to_owned());
     };
     let parameters = zstd::ZDICT_fastCover_params_t {
         k: segment_bytes,
@@ -450,7 +454,7 @@ pub(super) fn train(
     })
 }
 
-/// Length of the header of a trained dictionary, before its content.
+/// Returns the length of the header of a trained dictionary, before its content.
 pub(super) fn header_bytes(dictionary: &[u8]) -> Result<usize, String> {
     // SAFETY: the dictionary is readable for its length.
     trained(unsafe { zstd::ZDICT_getDictHeaderSize(dictionary.as_ptr().cast(), dictionary.len()) })

@@ -1,9 +1,9 @@
 //! Zstandard.
 //!
-//! Up to 128 KiB of raw bytes make one bare zstd block: no frame header, no content size, no checksum, no block header.
-//! On a record of 100 bytes these would be a seventh of the output. A block as long as its raw bytes is those bytes
-//! (zstd never writes a block that does not shrink). More raw bytes make one frame without magic number, content size,
-//! checksum or dictionary id. Which of the three a block is follows from the two lengths.
+//! Up to 128 KiB of raw bytes become one bare zstd block: no frame header, no content size, no checksum, no block
+//! header. For a record of 100 bytes these would be a seventh of the output. A block as long as its raw bytes contains
+//! them uncompressed (zstd never writes a block that does not shrink). More raw bytes become one frame without magic
+//! number, content size, checksum or dictionary id. The two lengths determine which of the three a block is.
 
 pub(super) mod dictionary;
 #[allow(unsafe_code, reason = "the bindings")]
@@ -19,23 +19,24 @@ use leafpress_base::sync::per_core::PerCore;
 
 const NAME: &str = "zstd";
 
-/// The most raw bytes of a bare block (`ZSTD_BLOCKSIZE_MAX`).
+/// Maximum raw bytes of a bare block (`ZSTD_BLOCKSIZE_MAX`).
 const MAX_BLOCK_BYTES: usize = 128 << 10;
 
-/// A dictionary's prepared tables lend their size to the table of the input. Longer inputs than this, and than the
-/// dictionary, would be searched too coarsely: they load the dictionary anew, which is then a small part of their time.
+/// zstd sizes the input's table by that of a prepared dictionary. Inputs longer than this and than the dictionary would
+/// be searched too coarsely: they load the dictionary again, which is then a small part of their time.
 const PREPARED_BYTES: usize = 4096;
 
-/// After a frame of more raw bytes than this the compression context is freed: its tables grew to the frame's size.
+/// After a frame of more raw bytes than this the compression context is freed: its tables have grown to the frame's
+/// size.
 const KEEP_CONTEXT_BYTES: usize = 1 << 20;
 
 /// zstd copies in wide strides only while this many bytes of room are left (`WILDCOPY_OVERLENGTH` is 32).
 const SLACK_BYTES: usize = 64;
 
-/// Marks a whole dictionary as a buffer's history: LZ4's name for it stands for the 64 KiB it can reach.
+/// Flag of a buffer history id for a whole dictionary: LZ4's id stands for the 64 KiB it can reach.
 const WHOLE_DICTIONARY: u64 = 1 << 63;
 
-/// What is behind it, with its version.
+/// Returns the library and its version.
 pub(super) fn library() -> String {
     format!("libzstd {}", ffi::version())
 }
@@ -50,7 +51,7 @@ pub(super) struct Zstd {
 static COMPRESSORS: PerCore<Option<Compressor>> = PerCore::new();
 static DECOMPRESSORS: PerCore<Option<Decompressor>> = PerCore::of_small();
 
-/// Runs `work` with a context of the pool, which is made now if there is none.
+/// Runs `work` with a context of the pool, created if there is none.
 #[inline]
 fn with_context<C, R>(
     pool: &'static PerCore<Option<C>>,
@@ -81,13 +82,13 @@ fn corrupt(refused: Refused) -> CodecError {
     output::corrupt(NAME, refused.name())
 }
 
-/// A dictionary that has bytes.
+/// Returns the dictionary unless it is empty.
 fn non_empty(dictionary: Option<&Dictionary>) -> Option<&Dictionary> {
     dictionary.filter(|d| !d.bytes().is_empty())
 }
 
 impl Zstd {
-    /// An engine with a compression level.
+    /// Returns an engine with a compression level.
     pub(super) fn new(level: i32) -> Self {
         Self {
             level,
@@ -95,7 +96,7 @@ impl Zstd {
         }
     }
 
-    /// Makes the bare block of `raw` the room's; false when it does not shrink or does not fit.
+    /// Compresses `raw` into the room as a bare block; returns false if it does not shrink or does not fit.
     fn compress_block(
         &self,
         raw: &[u8],
@@ -113,7 +114,7 @@ impl Zstd {
         })
     }
 
-    /// Makes a frame of `raw` the room's; false when it does not fit.
+    /// Compresses `raw` into the room as a frame; returns false if it does not fit.
     fn compress_frame(
         &self,
         raw: &[u8],
@@ -130,7 +131,7 @@ impl Zstd {
     }
 }
 
-/// Decodes a block of `raw_len` raw bytes into the front of `raw`; what is behind them is room for wide strides.
+/// Decodes a block of `raw_len` raw bytes into the front of `raw`; the rest is slack for wide strides.
 #[inline]
 fn decode_into(
     block: &[u8],
@@ -214,7 +215,7 @@ impl Engine for Zstd {
             };
             with_primed_buffers(|buffers| {
                 let id = dictionary.serial() | WHOLE_DICTIONARY;
-                // Never for one block alone: tables take longer to make than a block to decode.
+                // Never for one block alone: building the tables takes longer than decoding a block.
                 if let Some(primed) = buffers.primed_with(id, dictionary, expected, false)
                     && primed.prime(id, dictionary.bytes())?
                 {

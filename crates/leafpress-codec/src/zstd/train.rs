@@ -1,4 +1,4 @@
-//! zstd's trainer of dictionaries, FastCover.
+//! Dictionary training by zstd's FastCover.
 
 use super::ffi;
 use crate::dictionary::{Header, TRAINING};
@@ -9,7 +9,7 @@ use leafpress_base::mem::transient::Transient;
 /// Room for zstd's header, which is cut off for LZ4.
 const HEADER_ROOM_BYTES: usize = 1024;
 
-/// Samples, back to back.
+/// Concatenated samples.
 pub(crate) struct Samples {
     bytes: Transient,
     lengths: Vec<usize>,
@@ -28,7 +28,7 @@ impl Samples {
         })
     }
 
-    /// A dictionary of at most `max_bytes`.
+    /// Trains a dictionary of at most `max_bytes`.
     pub(crate) fn cover(
         &self,
         max_bytes: usize,
@@ -44,7 +44,7 @@ impl Samples {
         dictionary.truncate(len.map_err(refused)?);
         if header == Header::CutOff {
             let header = ffi::header_bytes(&dictionary).map_err(refused)?;
-            // The content that was chosen first, the best, stands at the end, where LZ4 reaches it longest.
+            // The best content, which was chosen first, is at the end, where LZ4 reaches it longest.
             let from = header.max(dictionary.len().saturating_sub(max_bytes));
             dictionary.drain(..from);
         }

@@ -1,5 +1,5 @@
-//! Compressing into room that is bounded: what fits is read back, what does not is refused, and a refusal leaves nothing
-//! behind that the next call could meet.
+//! Compression into bounded room: a block that fits decodes to its input, one that does not is refused, and a refusal
+//! does not affect the next call.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn all() -> Vec<Arc<dyn Engine>> {
     engines().into_iter().chain(standard).collect()
 }
 
-/// Compresses into a room of that size, between bytes that are looked after, and decodes what fits.
+/// Compresses into a room of that size, between guard bytes that are checked, and decodes what fits.
 fn attempt(engine: &dyn Engine, dictionary: Option<&Dictionary>, raw: &[u8], room: usize) -> Option<usize> {
     let mut out = vec![0x5A; room + 16];
     let written = engine.compress_into(raw, dictionary, &mut out[8..8 + room]).unwrap();
@@ -46,8 +46,8 @@ fn what_fits_is_read_back() {
                     let Some(least) = attempt(&*engine, dictionary, &raw, size + size / 4 + 1000) else {
                         continue;
                     };
-                    // Engines differ in how much room beyond the block they want; none takes less, but for QPL, which cuts its
-                    // blocks by the room it has.
+                    // Engines differ in how much room beyond the block they need; none needs less, except QPL, whose
+                    // blocks depend on the room.
                     let by_room = matches!(engine.codec(), Codec::Qpl { .. });
                     for room in [0, least / 3, least / 2, least - 1, least + 64, size * 7 / 8] {
                         let written = attempt(&*engine, dictionary, &raw, room);

@@ -1,4 +1,4 @@
-//! One wire format: what one engine of the deflate family writes, every other reads, with 4 KiB of history.
+//! One format: every engine of the deflate family reads the blocks of every other, with a window of 4 KiB.
 
 use crate::support::{engines, sample};
 use miniz_oxide::inflate::TINFLStatus;
@@ -37,7 +37,7 @@ fn every_engine_reads_every_other() {
     }
 }
 
-/// Inflates through a circular buffer of 4 KiB, which is all the decoder can look back into.
+/// Inflates through a circular buffer of 4 KiB, which bounds the distance of matches.
 fn inflates_with_small_window(mut block: &[u8], raw: &[u8]) -> bool {
     let mut inflate = DecompressorOxide::new();
     let mut window = [0; 4096];
@@ -55,7 +55,7 @@ fn inflates_with_small_window(mut block: &[u8], raw: &[u8]) -> bool {
     }
 }
 
-/// The check above is able to fail: a match from farther away than 4 KiB does not pass it.
+/// The check above can fail: a match at a distance of more than 4 KiB does not pass it.
 #[test]
 fn a_larger_window_is_noticed() {
     let mut raw = sample(0, 9000, 1);

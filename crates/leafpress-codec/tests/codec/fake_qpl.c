@@ -1,4 +1,4 @@
-/* A libqpl whose device can be told to be busy. Its deflate has stored blocks only. */
+/* A libqpl with a device that is busy on demand. Its deflate writes stored blocks only. */
 #include <stdint.h>
 #include <string.h>
 
@@ -15,11 +15,11 @@ struct job {
     uint32_t flags;
 };
 
-/* What comes: how often a submission, and a check, is refused for every job that gets through (negative: for ever), and how many
+/* Settings: how often a submission, and a check, is refused for every job that succeeds (negative: for ever), and how many
  * jobs for the device can be initialised (negative: any number). */
 static long busy_submissions, busy_checks, hardware_jobs = -1;
 static long submissions_refused, checks_refused;
-/* What was. */
+/* Counters. */
 static long submissions, checks, executions;
 
 void fake_qpl_set(long submissions_busy, long checks_busy, long jobs) {

@@ -1,10 +1,10 @@
-//! Bytes that no encoder wrote are an error or other bytes of the right length: never a panic, a read or a write out of
-//! bounds. Blocks and outputs end where a page without access begins.
+//! Bytes that no encoder wrote are an error or decode to other bytes of the right length: never a panic, a read or a
+//! write out of bounds. Blocks and outputs end directly before an inaccessible page.
 
 use crate::support::{Guarded, Random, dictionaries, engines, sample};
 use leafpress_codec::{CodecError, Dictionary, Engine, Scratch};
 
-/// Feeds a block to every way of decoding.
+/// Passes a block to every decoding function.
 fn feed(
     engine: &dyn Engine,
     block: &[u8],
@@ -66,8 +66,8 @@ fn truncations() {
             engine.compress(&raw, dictionary, &mut block).unwrap();
             for len in (0..block.len()).step_by(3) {
                 let ok = feed(engine, &block[..len], dictionary, raw.len(), scratch);
-                // A zstd block has no end marker: a shorter one can be another block of the same length. Elsewhere only
-                // what comes after the last raw byte may be missed.
+                // A zstd block has no end marker: a shorter one can be another block of the same length. In other
+                // formats only the bytes after the last raw byte may be missing.
                 if ok && engine.codec().family() != "zstd" {
                     let mut back = vec![0; raw.len()];
                     engine.decompress(&block[..len], dictionary, &mut back).unwrap();
@@ -130,7 +130,7 @@ fn wrong_dictionary() {
     }
 }
 
-/// Bytes that begin like a zstd dictionary and are none.
+/// Bytes that begin like a zstd dictionary without being one.
 #[test]
 fn malformed_dictionary() {
     let mut bytes = vec![0x37, 0xA4, 0x30, 0xEC, 1, 0, 0, 0];

@@ -1,4 +1,4 @@
-//! LZ4's encoders share one wire format and one decoder, and slow ones earn their time.
+//! LZ4's encoders share one format and one decoder, and slower ones compress better.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ fn pages() -> Vec<Vec<u8>> {
 #[test]
 fn a_slow_encoder_writes_smaller_blocks_and_a_dictionary_smaller_ones_yet() {
     let pages = pages();
-    // Apart, so that the dictionary has seen none of the pages it is judged by.
+    // Disjoint, so that no page of the evaluation is in the training set.
     let (training, pages) = pages.split_at(pages.len() * 4 / 5);
     let training: Vec<&[u8]> = training.iter().map(Vec::as_slice).collect();
     let size = |name: &str, dictionary: Option<&Dictionary>| -> usize {
@@ -71,7 +71,7 @@ fn a_slow_encoder_writes_smaller_blocks_and_a_dictionary_smaller_ones_yet() {
     assert!(with_dictionary * 100 < size("lz4", Some(&dictionary)) * 90);
 }
 
-/// The tables are made when a codec first needs them: one set for level 2, one for the levels above it.
+/// The tables are built at their first use: one set for level 2, one for the levels above it.
 #[test]
 fn a_dictionary_counts_the_tables_of_slow_encoders() {
     let dictionary = Dictionary::from_bytes(1, sample(1, 64 << 10, 1));
@@ -86,7 +86,7 @@ fn a_dictionary_counts_the_tables_of_slow_encoders() {
     assert_eq!(grown, [grown[0], 0, 0, grown[0]]);
 }
 
-/// A thread's stream goes from block to block, level to level and dictionary to dictionary, and remembers nothing.
+/// A thread's stream is reused across blocks, levels and dictionaries, without carrying state over.
 #[test]
 fn a_block_does_not_depend_on_the_blocks_before_it() {
     let dictionaries = dictionaries();
@@ -97,7 +97,7 @@ fn a_block_does_not_depend_on_the_blocks_before_it() {
         let dictionary = dictionaries[random.below(dictionaries.len())].as_ref();
         let raw = sample(1 + 2 * random.below(2), random.below(20_000), seed);
         let after_others = block(engine, &raw, dictionary);
-        // A thread that has compressed nothing yet.
+        // A thread that has compressed nothing before.
         let alone = std::thread::scope(|scope| scope.spawn(|| block(engine, &raw, dictionary)).join().unwrap());
         assert!(after_others == alone, "{} of {} bytes", engine.codec(), raw.len());
     }

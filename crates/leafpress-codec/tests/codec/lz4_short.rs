@@ -1,4 +1,4 @@
-//! Short records with a dictionary are compressed by an encoder of our own: its blocks are LZ4 blocks.
+//! Short records with a dictionary are compressed by a separate encoder: its blocks are LZ4 blocks.
 
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::support::{Guarded, Random, dictionaries, sample};
 use leafpress_codec::Codec;
 use leafpress_codec::{Dictionary, Engine, EngineOptions, Lz4Blocks, Scratch};
-// For its object code.
+// Linked for its object code.
 use lz4_sys as _;
 use proptest::prelude::*;
 
@@ -21,9 +21,9 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// What is cut off a block.
+/// The tail that is cut off a block.
 const TAIL: [u8; 12] = [0xF9, 0xC5, 0xE3, 0x9B, 0xF6, 0xA7, 0xED, 0x8F, 0xDB, 0xFA, 0xB1, 0xCE];
-/// The longest record that is compressed by our own encoder.
+/// Maximum record length of the encoder for short records.
 const MAX_SHORT_BYTES: usize = 512;
 
 fn open(name: &str, lz4_blocks: Lz4Blocks) -> Arc<dyn Engine> {
@@ -45,7 +45,7 @@ fn block(engine: &dyn Engine, raw: &[u8], dictionary: Option<&Dictionary>) -> Ve
     block
 }
 
-/// Reads one length of a sequence, whose token says `nibble` of it.
+/// Reads one length of a sequence, with `nibble` from its token.
 fn length(bytes: &[u8], at: &mut usize, nibble: u8) -> usize {
     let mut length = usize::from(nibble);
     if nibble == 15 {
@@ -60,7 +60,7 @@ fn length(bytes: &[u8], at: &mut usize, nibble: u8) -> usize {
     length
 }
 
-/// Walks through a block with all its bytes and asserts what the format's description asks of it (`lz4_Block_format.md`).
+/// Parses a complete block and asserts the rules of the format's description (`lz4_Block_format.md`).
 fn assert_follows_the_rules(block: &[u8], raw_len: usize, history: usize) {
     let (mut at, mut done, mut last_match) = (0, 0, None);
     loop {
@@ -85,7 +85,7 @@ fn assert_follows_the_rules(block: &[u8], raw_len: usize, history: usize) {
     }
 }
 
-/// Compresses, and decodes in every way there is.
+/// Compresses, and decodes in every possible way.
 fn assert_round_trip(raw: &[u8], dictionary: Option<&Dictionary>) {
     let engine = lz4();
     let guarded = Guarded::from(raw);
@@ -96,7 +96,7 @@ fn assert_round_trip(raw: &[u8], dictionary: Option<&Dictionary>) {
         let whole = [&pressed[..], &TAIL].concat();
         let tailed = [raw, &TAIL].concat();
         let mut back = vec![0; tailed.len()];
-        // SAFETY: every pointer stands beside the length of what it points to.
+        // SAFETY: every pointer is passed with the length of its target.
         let found = unsafe {
             LZ4_decompress_safe_usingDict(
                 whole.as_ptr().cast(),
@@ -107,7 +107,7 @@ fn assert_round_trip(raw: &[u8], dictionary: Option<&Dictionary>) {
                 history.len() as c_int,
             )
         };
-        // A record in which a match runs into the tail is compressed without one, where liblz4 does it.
+        // A record in which a match runs into the tail is compressed without one, if liblz4 compresses it.
         if found == back.len() as c_int && back == tailed {
             assert_follows_the_rules(&whole, tailed.len(), history.len());
         } else {
@@ -146,7 +146,7 @@ fn records_of_every_length() {
     }
 }
 
-/// Lengths of matches and of literals around every one at which their form changes.
+/// Lengths of matches and of literals around each value at which their encoding changes.
 #[test]
 fn lengths_around_those_that_take_another_byte() {
     let bytes = sample(0, 4096, 1);
@@ -166,7 +166,7 @@ fn lengths_around_those_that_take_another_byte() {
     }
 }
 
-/// What the tail's bytes are, in a record or a dictionary, makes no difference.
+/// The tail's bytes may occur in a record or a dictionary.
 #[test]
 fn the_tail_inside_a_record() {
     let with_tail = [&sample(1, 100, 1)[..], &TAIL, &sample(1, 100, 2)].concat();
@@ -190,7 +190,7 @@ fn the_tail_inside_a_record() {
     }
 }
 
-/// Matches that begin at a dictionary's first and end at its last bytes.
+/// Matches that begin at a dictionary's first byte and end at its last.
 #[test]
 fn dictionaries_of_every_length() {
     let bytes = sample(1, 70_000, 5);
@@ -230,7 +230,7 @@ fn a_dictionary_counts_the_table_for_short_records() {
     );
 }
 
-/// Against liblz4's encoder, which writes the blocks that are to have all their bytes.
+/// Compared with liblz4's encoder, which writes blocks without a cut tail.
 #[test]
 fn blocks_are_no_larger_than_those_of_liblz4() {
     let liblz4 = open("lz4", Lz4Blocks::Standard);
@@ -261,7 +261,7 @@ fn a_block_does_not_depend_on_the_blocks_before_it() {
     }
 }
 
-/// Bytes with repeats at all distances, of an alphabet of any size.
+/// Bytes with repetitions at all distances, from an alphabet of any size.
 fn bytes(len: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         proptest::collection::vec(any::<u8>(), 1..20),

@@ -1,4 +1,4 @@
-//! The codecs, one behaviour a module.
+//! Tests of the codecs, one module per behaviour.
 
 mod compress_into;
 mod deflate_family;

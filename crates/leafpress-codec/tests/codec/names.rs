@@ -1,4 +1,4 @@
-//! Codec names: bounds, messages, and that what is printed can be read back.
+//! Codec names: bounds, messages, and that `Display` and `FromStr` round-trip.
 
 use leafpress_codec::Codec;
 use leafpress_codec::{CodecError, EngineOptions, QplMode, QplPath};
@@ -120,7 +120,7 @@ fn bounds() {
     }
 }
 
-/// A codec can be made without a name; opening it checks its settings too.
+/// A codec can be constructed without a name; opening it checks its settings too.
 #[test]
 fn settings_out_of_bounds_do_not_open() {
     for codec in [

@@ -1,4 +1,4 @@
-//! What is QPL's own: where it is found, its job cache, its counters, and what it says when there is no device.
+//! Specifics of QPL: its loading, its job cache, its counters, and its errors without a device.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use leafpress_codec::{CodecError, Engine, EngineOptions, JobCache};
 
 const CHILD: &str = "LEAFPRESS_QPL_TEST_CHILD";
 
-/// Opens `name`, or says why not.
+/// Opens `name`, or returns the error.
 fn open(name: &str, job_cache: JobCache) -> Result<std::sync::Arc<dyn Engine>, String> {
     let codec: leafpress_codec::Codec = name.parse().unwrap();
     let options = EngineOptions {
@@ -22,7 +22,7 @@ fn open(name: &str, job_cache: JobCache) -> Result<std::sync::Arc<dyn Engine>, S
     })
 }
 
-/// Whether there is a libqpl to test with.
+/// Returns true if there is a libqpl to test with.
 fn found() -> bool {
     let missing = matches!(open("qpl:software:fixed", JobCache::Thread), Err(reason) if reason.starts_with("libqpl was not found"));
     if missing {
@@ -38,7 +38,7 @@ fn jobs_are_kept_by_threads_or_made_for_every_call() {
     }
     for mode in ["fixed", "dynamic"] {
         for job_cache in [JobCache::Thread, JobCache::None] {
-            // A thread of its own has no jobs yet.
+            // A new thread has no jobs yet.
             std::thread::scope(|s| {
                 s.spawn(|| {
                     let engine = open(&format!("qpl:software:{mode}"), job_cache).unwrap();
@@ -80,7 +80,7 @@ fn auto_counts_what_really_ran() {
     engine.compress_batch(&[&raw, &raw, &raw], None, &mut blocks).unwrap();
     let counters = engine.counters();
     assert_eq!(counters.hardware_calls + counters.software_calls, 4);
-    // Not the same bytes: some versions of QPL cut their blocks by the room they are given.
+    // Not the same bytes: in some versions of QPL the block depends on the available room.
     for block in blocks.iter().chain([&block]) {
         let mut back = vec![0; raw.len()];
         engine.decompress(block, None, &mut back).unwrap();
@@ -108,7 +108,7 @@ fn hardware_without_a_device_fails_at_once_and_names_the_fix() {
     }
 }
 
-/// Not a test by itself: what the test below runs in a process of its own.
+/// Helper: runs in the child process of the test below.
 #[test]
 fn child() {
     if std::env::var_os(CHILD).is_some() {

@@ -1,5 +1,5 @@
-//! A device whose queues are busy: it is asked again a bounded number of times, then the CPU does the work, and all is counted.
-//! The device is `fake_qpl.c`'s.
+//! A device with busy queues: submissions are retried a bounded number of times, then the CPU executes the operation,
+//! and everything is counted. The device is simulated by `fake_qpl.c`.
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use leafpress_codec::{CodecError, Engine, EngineCounters, EngineOptions, JobCach
 use libloading::os::unix::Library;
 
 const CHILD: &str = "LEAFPRESS_FAKE_QPL_TEST_CHILD";
-/// More tries than any job is given, and fewer than a spin for ever.
+/// More attempts than any job makes, and fewer than an unbounded loop.
 const MAX_TRIES: i64 = 100;
 
 fn fake_library() -> &'static Path {
@@ -28,7 +28,7 @@ fn fake_library() -> &'static Path {
     })
 }
 
-/// The fake that the process has loaded as its libqpl.
+/// The fake library that the process has loaded as its libqpl.
 struct Fake(Library);
 
 impl Fake {
@@ -37,7 +37,8 @@ impl Fake {
         Self(unsafe { Library::new(std::env::var_os("LEAFPRESS_QPL").unwrap()) }.unwrap())
     }
 
-    /// How often each job's submission and check are refused, and how many jobs the device has; negative is for ever, any number.
+    /// Sets how often each job's submission and check are refused, and how many jobs the device has; negative for no
+    /// limit.
     fn set(&self, busy_submissions: i64, busy_checks: i64, hardware_jobs: i64) {
         // SAFETY: the function has this type.
         unsafe {
@@ -72,7 +73,7 @@ fn raws() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Compresses and decompresses one by one; how many operations.
+/// Compresses and decompresses one by one; returns the number of operations.
 fn one_by_one(engine: &dyn Engine) -> Result<u64, CodecError> {
     for raw in raws() {
         let mut block = Vec::new();
@@ -84,7 +85,7 @@ fn one_by_one(engine: &dyn Engine) -> Result<u64, CodecError> {
     Ok(2 * raws().len() as u64)
 }
 
-/// As [`one_by_one`], in batches.
+/// Compresses and decompresses in batches; returns the number of operations.
 fn in_batches(engine: &dyn Engine) -> Result<u64, CodecError> {
     let raws = raws();
     let slices: Vec<&[u8]> = raws.iter().map(Vec::as_slice).collect();
@@ -108,7 +109,7 @@ fn ran(counters: &EngineCounters) -> (u64, u64, u64) {
     (counters.hardware_calls, counters.software_calls, counters.fallbacks)
 }
 
-/// Refused five times, each job gets through: the CPU has nothing to do.
+/// With five refusals each, all jobs succeed: the CPU executes none.
 fn busy_for_a_while(fake: &Fake) {
     for name in ["qpl:auto:fixed", "qpl:hardware:dynamic"] {
         for (submissions, checks) in [(5, 0), (0, 5)] {
@@ -127,7 +128,7 @@ fn busy_for_a_while(fake: &Fake) {
     }
 }
 
-/// Refused for ever: `auto` has the CPU do it after a bounded number of tries.
+/// With permanent refusals, `auto` falls back to the CPU after a bounded number of attempts.
 fn busy_for_ever(fake: &Fake) {
     for way in WAYS {
         for (submissions, checks) in [(-1, 0), (0, -1)] {
@@ -143,7 +144,7 @@ fn busy_for_ever(fake: &Fake) {
     }
 }
 
-/// Refused for ever: `hardware` says so, and calls no good block corrupt.
+/// With permanent refusals, `hardware` returns that error, and does not report an intact block as corrupt.
 fn busy_without_a_way_out(fake: &Fake) {
     fake.set(0, 0, -1);
     let engine = open("qpl:hardware:fixed");
@@ -172,7 +173,8 @@ fn busy_without_a_way_out(fake: &Fake) {
     assert!(fake.count("submissions") <= 4 * MAX_TRIES);
 }
 
-/// A device that was there when the engine was opened, and has no memory for further jobs: `auto` goes on without it.
+/// A device that was available when the engine was opened, and has no memory for further jobs: `auto` continues without
+/// it.
 fn no_more_jobs(fake: &Fake) {
     for way in WAYS {
         fake.set(0, 0, 1);
@@ -189,7 +191,7 @@ fn no_more_jobs(fake: &Fake) {
     }
 }
 
-/// Not a test by itself: what the tests below run in a process of its own, whose libqpl is the fake.
+/// Helper: runs in the child process of the tests below, whose libqpl is the fake.
 #[test]
 fn child() {
     let Ok(which) = std::env::var(CHILD) else { return };

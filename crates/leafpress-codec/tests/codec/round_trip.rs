@@ -1,4 +1,4 @@
-//! What every codec writes it reads back, with and without a dictionary, whole and in part.
+//! Every codec round-trips its blocks, with and without a dictionary, completely and partially.
 
 use std::sync::{Arc, OnceLock};
 
@@ -42,7 +42,7 @@ fn sizes_and_contents() {
     }
 }
 
-/// Bytes that deflate's fixed codes spend nine bits on, so that blocks come out as long as they can.
+/// Bytes for which deflate's fixed codes take nine bits, so that blocks have the maximum length.
 #[test]
 fn least_compressible_bytes() {
     let lengths = (1..700).chain(4000..4200).chain([9000, 65_535, 65_536, 100_003]);
@@ -73,7 +73,7 @@ fn batches() {
             engine.compress_batch(&raws, dictionary, &mut blocks).unwrap();
             assert_eq!(blocks.len(), 41);
             let mut refs: Vec<&[u8]> = blocks[1..].iter().map(Vec::as_slice).collect();
-            // One block that is not the others' business.
+            // One block that does not affect the others.
             refs[7] = &[0xFF; 3];
             let mut backs: Vec<Vec<u8>> = raws.iter().map(|raw| vec![0xA5; raw.len()]).collect();
             let mut slices: Vec<&mut [u8]> = backs.iter_mut().map(Vec::as_mut_slice).collect();
@@ -120,8 +120,8 @@ fn large_values() {
     }
 }
 
-/// The bytes that LZ4's short inputs are compressed with stand in the dictionary and in the input, whole and in part, where
-/// matches run into them.
+/// The tail of LZ4's short inputs occurs in the dictionary and in the input, completely and partially, where matches
+/// run into it.
 #[test]
 fn lz4_tails_in_the_data() {
     const TAIL: [u8; 12] = [0xF9, 0xC5, 0xE3, 0x9B, 0xF6, 0xA7, 0xED, 0x8F, 0xDB, 0xFA, 0xB1, 0xCE];
@@ -154,7 +154,7 @@ fn lz4_tails_in_the_data() {
                         assert_eq!(back, *raw);
                     }
                 }
-                // The whole record is one match, with or without the tail behind it.
+                // The whole record is one match, with or without the tail after it.
                 let mut block = Vec::new();
                 engine.compress(&record, Some(&dictionary), &mut block).unwrap();
                 assert!(
@@ -166,7 +166,7 @@ fn lz4_tails_in_the_data() {
     }
 }
 
-/// A thread's buffer serves several dictionaries and none in turn.
+/// A thread's buffer is used with several dictionaries and without one in turn.
 #[test]
 fn one_scratch_for_many_dictionaries() {
     let dictionaries = dictionaries();
@@ -187,7 +187,7 @@ fn one_scratch_for_many_dictionaries() {
     }
 }
 
-/// A thread keeps buffers for some dictionaries only; with more of them in any order it decodes all the same.
+/// A thread keeps buffers for some dictionaries only; with more of them in any order decoding still succeeds.
 #[test]
 fn more_dictionaries_than_a_thread_keeps_buffers_for() {
     let dictionaries: Vec<Dictionary> = (0..9)
@@ -196,7 +196,7 @@ fn more_dictionaries_than_a_thread_keeps_buffers_for() {
     for engine in engines().iter().filter(|engine| engine.supports_dictionary()) {
         let mut random = Random(4);
         for step in 0..600 {
-            // Runs of one dictionary, pairs that alternate, and all of them.
+            // Runs of one dictionary, alternating pairs, and all of them.
             let among = [1, 2, dictionaries.len()][step / 10 % 3];
             let dictionary = Some(&dictionaries[(step / 30 + random.below(among)) % dictionaries.len()]);
             let size = [60, 4096, 4200, 16_500, 140_000][random.below(5)];

@@ -1,4 +1,4 @@
-//! Sealed blocks: what was sealed is unsealed, and nothing else is.
+//! Sealed blocks round-trip, and nothing else is accepted.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::support::{Guarded, NAMES, Random, dictionaries, sample};
 
 const MOST: usize = 1 << 20;
 
-/// One of each codec that can run here.
+/// One sealer per codec that can run here.
 fn sealers() -> Vec<Sealer> {
     let opened = NAMES
         .iter()
@@ -64,13 +64,13 @@ fn the_label_says_codec_and_dictionary() {
         assert_eq!((label.family, label.raw_bytes), (family, 2000));
         assert_eq!(label.dictionary_id, takes_dictionary.then_some(0), "{name}");
     }
-    // What does not shrink is stored as it is.
+    // Incompressible bytes are stored raw.
     let noise = sample(0, 2000, 5);
     let label = Label::read(&sealer("zstd:3").seal(&noise, Some(&dictionary)).unwrap()).unwrap();
     assert_eq!((label.family, label.dictionary_id), ("none", None));
 }
 
-/// Every bit counts, of the header, the checksum and the block.
+/// Every bit of the header, the checksum and the block is protected.
 #[test]
 fn each_flipped_bit_is_found() {
     let dictionary = Dictionary::from_bytes(9, sample(1, 3000, 6));
@@ -128,7 +128,7 @@ fn a_length_that_cannot_be_is_refused_before_memory_is_asked_for() {
         sealed::unseal_into(&sealed, &[], &mut [0; 10]),
         Err(CodecError::TooLong { limit_bytes: 10, .. })
     ));
-    // Of a gigabyte, in some bytes; of 2^35; in more digits than it takes.
+    // Raw lengths of a gigabyte for a few bytes; of 2^35; and in non-canonical LEB128.
     for (form, digits) in [
         (1, &[0x80, 0x80, 0x80, 0x80, 4][..]),
         (2, &[0x80, 0x80, 0x80, 0x80, 4]),
@@ -167,7 +167,7 @@ fn what_is_no_sealed_block_says_why() {
     ));
 }
 
-/// Bytes behind a good header, and good blocks that were changed: an error or, by no chance, the raw bytes; never a read past the end.
+/// Random bytes after a valid header, and modified valid blocks: an error or the raw bytes; never a read past the end.
 #[test]
 fn hostile_bytes() {
     let dictionary = Dictionary::from_bytes(9, sample(1, 3000, 6));
@@ -206,7 +206,7 @@ fn threads_share_a_sealer() {
     });
 }
 
-/// What earlier versions wrote is read for ever: `LPS\x01` of every form, with and without a dictionary.
+/// Blocks of earlier versions can be read permanently: `LPS\x01` of every form, with and without a dictionary.
 #[test]
 fn frozen_images_are_read() {
     let raw = b"the same words, the same words, the same words, the same words";
@@ -222,7 +222,7 @@ fn frozen_images_are_read() {
     }
 }
 
-/// Made once by `Sealer::seal`, never to be made again.
+/// Golden blocks of `Sealer::seal`, never to be regenerated.
 const IMAGES: [(u8, &str); 6] = [
     (
         0x00,

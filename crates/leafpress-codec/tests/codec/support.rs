@@ -1,4 +1,4 @@
-//! What the codec tests share.
+//! Helpers shared by the codec tests.
 #![allow(dead_code)]
 
 use std::sync::{Arc, OnceLock};
@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use leafpress_codec::Codec;
 use leafpress_codec::{CodecError, Dictionary, Engine, EngineOptions};
 
-/// Names of every codec, at several settings of those that have any.
+/// Names of all codecs, some with several settings.
 pub const NAMES: [&str; 23] = [
     "none",
     "lz4",
@@ -33,7 +33,7 @@ pub const NAMES: [&str; 23] = [
     "qpl:auto:dynamic",
 ];
 
-/// The engines that can run here, opened afresh.
+/// Opens the engines that can run here.
 pub fn engines() -> Vec<Arc<dyn Engine>> {
     NAMES
         .iter()
@@ -122,7 +122,7 @@ pub fn dictionaries() -> Vec<Option<Dictionary>> {
     .clone()
 }
 
-/// Bytes that end where a page without access begins: reading or writing past them kills the process.
+/// Bytes that end directly before an inaccessible page: an access past them ends the process.
 pub struct Guarded {
     map: *mut u8,
     map_len: usize,
@@ -132,7 +132,7 @@ pub struct Guarded {
 
 impl From<&[u8]> for Guarded {
     fn from(bytes: &[u8]) -> Self {
-        // SAFETY: asks for a number.
+        // SAFETY: the call only returns a number.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let room = bytes.len().div_ceil(page).max(1) * page;
         let map_len = room + page;
@@ -163,7 +163,7 @@ impl Guarded {
     }
 
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above; the borrow is exclusive.
+        // SAFETY: the mapping has `len` accessible bytes from `start` on; the borrow is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.map.add(self.start), self.len) }
     }
 }

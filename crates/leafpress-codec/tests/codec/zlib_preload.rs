@@ -1,4 +1,4 @@
-//! `zlib` goes through what is preloaded over it, and says so.
+//! `zlib` uses a library preloaded over it, and reports that.
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use leafpress_codec::{CodecError, EngineOptions, StreamCache};
 const CHILD: &str = "LEAFPRESS_PRELOAD_TEST_CHILD";
 const CALLS: i64 = 10;
 
-/// Not a test by itself: what the tests below run in a process of its own.
+/// Helper: runs in the child process of the tests below.
 #[test]
 fn child() {
     if std::env::var_os(CHILD).is_none() {
@@ -53,7 +53,7 @@ fn child() {
     }
 }
 
-/// What the shim counted; 0 when there is none.
+/// Returns the shim's counter; 0 if there is no shim.
 fn shim_calls(of_inflate: i32) -> i64 {
     // SAFETY: the shim's function has this type.
     unsafe {
@@ -63,7 +63,7 @@ fn shim_calls(of_inflate: i32) -> i64 {
     }
 }
 
-/// What the child prints with this in `LD_PRELOAD`.
+/// Returns the output of the child with this value of `LD_PRELOAD`.
 fn run(preload: &str) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "zlib_preload::child", "--nocapture", "--test-threads=1"])
@@ -109,7 +109,7 @@ fn a_preloaded_library_is_used_and_reported() {
     assert_eq!(text.matches(&expected).count(), 2, "{text}");
 }
 
-/// It looked for zlib when it was loaded, found none, and would call through null pointers.
+/// A shim that looked for zlib when it was loaded, found none, and would call through null pointers.
 #[test]
 fn a_preloaded_library_without_zlib_is_refused_with_the_fix() {
     let text = run(&shim().display().to_string());

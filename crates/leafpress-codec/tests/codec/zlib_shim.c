@@ -1,4 +1,4 @@
-/* A library to be preloaded over zlib, as Intel's zlib-accel is: it looks its zlib up when it is loaded, counts the calls
+/* A library to be preloaded over zlib, like Intel's zlib-accel: it resolves zlib when it is loaded, counts the calls
  * and passes them on. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,9 +1,9 @@
-//! The clock: a hand goes round the pages, and a page leaves when it has not been hit for long enough.
+//! CLOCK: a hand goes round the pages, and evicts a page that has not been hit for long enough.
 
 use super::links::{Links, Ring};
 use super::{MAX_POPULARITY, Pages, Policy};
 
-/// The front of the ring is where the hand is; the back is what it passed last, and where new pages enter.
+/// The front of the ring is the position of the hand; the back is what it passed last, where new pages enter.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     links: Links,
@@ -35,11 +35,11 @@ impl Policy for Clock {
     }
 }
 
-/// Turns the ring until a page of popularity 0 that is not pinned is at its front, and takes it out. Every other page that is
-/// not pinned has its popularity `aged` as it passes. [`None`] when all are pinned.
+/// Turns the ring until a page of popularity 0 that is not pinned is at its front, and removes it. Every other unpinned
+/// page has its popularity `aged` as it passes. [`None`] if all pages are pinned.
 ///
-/// Each turn but those over pinned pages uses up hits, so that turns are few in the long run. After `rounds` times round, which
-/// takes hits that come as fast as the ring turns, the first page that is not pinned goes.
+/// Each turn except those over pinned pages uses up hits, so the amortized number of turns is small. After `rounds`
+/// full rounds, which takes hits that come as fast as the ring turns, the first unpinned page is evicted.
 pub(crate) fn sweep(
     ring: &mut Ring,
     links: &mut Links,

@@ -1,33 +1,33 @@
-//! A memory of the pages that left last, by fingerprints.
+//! The ghost queue: fingerprints of recently evicted pages.
 //!
-//! As in the S3-FIFO paper, section 4.2: a table of fingerprints with the time each entered, in buckets. Nothing is ever taken
-//! out for age; an entry too old does not count, and is the first to be overwritten.
+//! As in the S3-FIFO paper, section 4.2: a table of fingerprints with the time each entered, in buckets. Nothing is
+//! removed by age; an entry that is too old does not count, and is the first to be overwritten.
 
-/// Fingerprints in a bucket.
+/// Fingerprints per bucket.
 const WAYS: usize = 8;
 
-/// Fewest fingerprints in a table.
+/// Minimum number of fingerprints in a table.
 const MIN_ENTRIES: usize = 16 * WAYS;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct GhostEntry {
     /// The upper half of the hash of a page's id.
     fingerprint: u32,
-    /// What [`Ghost::now`] was when it entered; 0 where nothing has.
+    /// The value of [`Ghost::now`] when it entered; 0 for an empty entry.
     entered: u32,
 }
 
-/// The fingerprints of the pages that left last.
+/// The fingerprints of the most recently evicted pages.
 #[derive(Debug, Default)]
 pub(crate) struct Ghost {
-    /// Buckets of [`WAYS`], a power of two of them; a fingerprint's low bits say which is its.
+    /// Buckets of [`WAYS`]; their number is a power of two. A fingerprint's low bits select its bucket.
     entries: Vec<GhostEntry>,
-    /// Pages that have left so far, never 0 once there is one.
+    /// Number of evicted pages; never 0 once there is one.
     now: u32,
 }
 
 impl Ghost {
-    /// Remembers a page, with the `capacity` - 1 pages that left before it.
+    /// Adds a page, and keeps the `capacity` - 1 pages evicted before it.
     pub(crate) fn insert(&mut self, hash: u64, capacity: usize) {
         self.fit(capacity);
         self.now = self.now.wrapping_add(1).max(1);
@@ -37,7 +37,7 @@ impl Ghost {
         };
         let now = self.now;
         if self.entries.is_empty() {
-            // There was no memory.
+            // The allocation failed.
             return;
         }
         let bucket = self.bucket(new.fingerprint);
@@ -50,7 +50,7 @@ impl Ghost {
         }
     }
 
-    /// Forgets a page; whether it was among the last `capacity` that left.
+    /// Removes a page; returns true if it was among the last `capacity` evicted.
     pub(crate) fn take(&mut self, hash: u64, capacity: usize) -> bool {
         if self.entries.is_empty() {
             return false;
@@ -76,7 +76,7 @@ impl Ghost {
         &mut self.entries[start..start + WAYS]
     }
 
-    /// Makes the table large enough that few buckets overflow, and no more than four times that.
+    /// Makes the table large enough that few buckets overflow, and at most four times as large as that.
     fn fit(&mut self, capacity: usize) {
         let wanted = (capacity + capacity / 4).next_power_of_two().max(MIN_ENTRIES);
         if self.entries.len() >= wanted && self.entries.len() / 4 < wanted {
@@ -84,13 +84,13 @@ impl Ghost {
         }
         let mut new = Vec::new();
         if new.try_reserve_exact(wanted).is_err() {
-            // The old one serves, if not as well.
+            // The old table is kept, at a lower accuracy.
             return;
         }
         new.resize(wanted, GhostEntry::default());
         let mut old = std::mem::replace(&mut self.entries, new);
         let now = self.now;
-        // Oldest first, so that a bucket that overflows keeps its youngest.
+        // Oldest first, so that a bucket that overflows keeps its youngest entries.
         old.retain(|entry| entry.entered != 0);
         old.sort_unstable_by_key(|entry| std::cmp::Reverse(age(now, entry)));
         for entry in old {
@@ -106,7 +106,7 @@ fn fingerprint(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-/// Pages that left since the entry did; most where there is none.
+/// Number of pages evicted since the entry; the maximum for an empty one.
 fn age(now: u32, entry: &GhostEntry) -> u32 {
     if entry.entered == 0 {
         u32::MAX

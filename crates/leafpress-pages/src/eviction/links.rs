@@ -1,9 +1,9 @@
-//! Rings of slots: circular doubly linked lists whose links lie in one table, indexed by slot.
+//! Rings of slots: circular doubly linked lists whose links are stored in one table, indexed by slot.
 
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// A slot's neighbours, both [`NONE`] while it is in no ring.
+/// A slot's neighbours, both [`NONE`] if it is in no ring.
 #[derive(Debug, Clone, Copy)]
 struct Pair {
     before: u32,
@@ -17,11 +17,11 @@ impl Pair {
     };
 }
 
-/// The links of all slots. A slot is in one ring at most.
+/// The links of all slots. A slot is in at most one ring.
 #[derive(Debug, Default)]
 pub(crate) struct Links(Vec<Pair>);
 
-/// A ring: slots in order from its front, behind which comes its back again.
+/// A ring: slots in order from the front to the back, which is followed by the front.
 #[derive(Debug)]
 pub(crate) struct Ring {
     front: u32,
@@ -35,7 +35,7 @@ impl Default for Ring {
 }
 
 impl Ring {
-    /// Slots in the ring.
+    /// Number of slots in the ring.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -45,14 +45,14 @@ impl Ring {
         (self.len > 0).then_some(self.front)
     }
 
-    /// Makes the front the back, and the slot after it the front.
+    /// Makes the front the back, and its successor the front.
     pub(crate) fn turn(&mut self, links: &Links) {
         if self.len > 0 {
             self.front = links.0[self.front as usize].after;
         }
     }
 
-    /// Puts a slot that is in no ring at the back. Does nothing for one that is in a ring.
+    /// Inserts a slot that is in no ring at the back. Does nothing for one that is in a ring.
     pub(crate) fn push_back(&mut self, links: &mut Links, slot: u32) {
         let index = slot as usize;
         if index >= links.0.len() {
@@ -81,7 +81,7 @@ impl Ring {
         self.len += 1;
     }
 
-    /// Takes a slot out, which must be in this ring or in none; whether it was in.
+    /// Removes a slot, which must be in this ring or in none; returns true if it was in.
     pub(crate) fn remove(&mut self, links: &mut Links, slot: u32) -> bool {
         if !links.contains(slot) {
             return false;
@@ -101,7 +101,7 @@ impl Ring {
 }
 
 impl Links {
-    /// Makes room for slots below `slots`; returns whether there was memory for it.
+    /// Reserves memory for slots below `slots`; returns true on success.
     pub(crate) fn reserve(&mut self, slots: usize) -> bool {
         let more = slots.saturating_sub(self.0.len());
         let has_room = self.0.try_reserve(more).is_ok();
@@ -111,7 +111,7 @@ impl Links {
         has_room
     }
 
-    /// Whether the slot is in a ring.
+    /// Returns true if the slot is in a ring.
     pub(crate) fn contains(&self, slot: u32) -> bool {
         self.0.get(slot as usize).is_some_and(|pair| pair.after != NONE)
     }
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// The ring's slots, front first, each link checked both ways.
+    /// The ring's slots, front first; checks each link in both directions.
     fn listed(ring: &Ring, links: &Links) -> Vec<u32> {
         let mut slots = Vec::new();
         let mut at = ring.front;

@@ -1,9 +1,9 @@
-//! Least recently used: the page whose last hit is longest ago leaves.
+//! LRU: the least recently used page is evicted.
 
 use super::links::{Links, Ring};
 use super::{Pages, Policy};
 
-/// From the front, the page hit longest ago, to the back.
+/// From the front, the least recently used page, to the back.
 #[derive(Debug, Default)]
 pub(crate) struct Lru {
     links: Links,
@@ -33,7 +33,7 @@ impl Policy for Lru {
         self.ring.remove(&mut self.links, slot);
     }
 
-    /// A pinned page is in use, so that it counts as hit when its turn comes.
+    /// A pinned page is in use, so it counts as hit when its turn comes.
     fn victim(&mut self, pages: &dyn Pages, _hash: &dyn Fn(u32) -> u64) -> Option<u32> {
         for _ in 0..self.ring.len() {
             let slot = self.ring.front()?;

@@ -1,4 +1,4 @@
-//! In which order pages leave a space.
+//! Eviction policies of a space.
 
 mod clock;
 mod ghost;
@@ -19,25 +19,25 @@ pub use self::simulation::PolicySimulation;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::boxed;
 
-/// Which pages leave the raw space first.
+/// The eviction policy of the raw space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum PolicyKind {
-    /// A hand passes over the pages; a page's popularity counts its hits and is halved as the hand passes; at 0 it goes.
+    /// CLOCK: a page's popularity counts its hits and is halved as the hand passes; at 0 the page is evicted.
     #[default]
     Clock,
-    /// The page whose last hit is longest ago goes.
+    /// LRU: the least recently used page is evicted.
     Lru,
-    /// Three queues: a small one for new pages, a main one, and a memory of what left the small one (Yang et al., "FIFO queues are
-    /// all you need for cache eviction", SOSP 2023).
+    /// S3-FIFO: a small queue for new pages, a main queue, and a ghost queue of pages evicted from the small one (Yang
+    /// et al., "FIFO queues are all you need for cache eviction", SOSP 2023).
     S3Fifo,
 }
 
 impl PolicyKind {
-    /// All of them.
+    /// All policies.
     pub const ALL: [Self; 3] = [Self::Clock, Self::Lru, Self::S3Fifo];
 
-    /// An order of this kind, without pages.
+    /// Returns a policy of this kind, without pages.
     pub(crate) fn build(self) -> Result<Box<dyn Policy>, OutOfMemory> {
         Ok(match self {
             Self::Clock => boxed(clock::Clock::default())? as Box<dyn Policy>,
@@ -57,7 +57,7 @@ impl fmt::Display for PolicyKind {
     }
 }
 
-/// A policy that is not one.
+/// The error of an unknown policy name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown policy {0:?}: it is clock, lru or s3-fifo")]
 pub struct ParsePolicyError(String);
@@ -71,51 +71,52 @@ impl FromStr for PolicyKind {
     }
 }
 
-/// What a policy may know and change of the pages in slots: the number of hits, up to [`MAX_POPULARITY`].
+/// Access of a policy to the pages in slots: the number of hits, up to [`MAX_POPULARITY`].
 pub(crate) trait Pages {
-    /// Hits since the page came, halved now and then.
+    /// Hits since the page entered, halved periodically.
     fn popularity(&self, slot: u32) -> u8;
-    /// Takes `popularity` for the page's hits so far; hits that come meanwhile may be lost.
+    /// Sets the page's hits to `popularity`; concurrent hits may be lost.
     fn set_popularity(&self, slot: u32, popularity: u8);
-    /// Whether the page cannot leave now.
+    /// Returns true if the page cannot be evicted now.
     fn is_pinned(&self, slot: u32) -> bool;
 }
 
-/// Hits are counted up to this.
+/// Maximum of the hit counter.
 pub(crate) const MAX_POPULARITY: u8 = 63;
 
-/// An order in which the pages of a space leave. Pages are known by small numbers, slots, which index tables; `hash` is that of
-/// the page's id. A slot is inserted once, and again only after it was removed or a victim.
+/// The eviction order of the pages of a space. Pages are identified by slots, small numbers that index tables; `hash`
+/// is that of the page's id. A slot is inserted once, and again only after it was removed or evicted.
 pub(crate) trait Policy: Send {
-    /// Makes sure that slots below `slots` need no more memory; returns whether there was enough.
+    /// Reserves memory for slots below `slots`; returns true on success.
     fn reserve(&mut self, slots: usize) -> bool;
 
-    /// A page came into the space: of those there it is the one whose turn comes last. Slots that were not reserved are, if
-    /// need be by force.
+    /// Inserts a page, as the last of those present. Slots that were not reserved are reserved now, and a failed
+    /// allocation aborts.
     fn insert(&mut self, slot: u32, hash: u64);
 
-    /// The page was hit. Only called where [`Policy::wants_hits`] says so, late and not for every hit.
+    /// Records a hit. Only called if [`Policy::wants_hits`] returns true, with a delay and not for every hit.
     fn hit(&mut self, slot: u32) {
         let _ = slot;
     }
 
-    /// Whether [`Policy::hit`] is to be called.
+    /// Returns true if [`Policy::hit`] has to be called.
     fn wants_hits(&self) -> bool {
         false
     }
 
-    /// A page left the space, other than by [`Policy::victim`]; nothing happens where it was not in it.
+    /// Removes a page that left the space other than by [`Policy::victim`]; does nothing if it was not in it.
     fn remove(&mut self, slot: u32);
 
-    /// Takes the page that is to leave next out of the order; [`None`] when there is no page that is not pinned. `hash` gives the
-    /// hash of a slot's page id.
+    /// Removes and returns the next page to evict; [`None`] if every page is pinned. `hash` returns the hash of a
+    /// slot's page id.
     fn victim(&mut self, pages: &dyn Pages, hash: &dyn Fn(u32) -> u64) -> Option<u32>;
 
     /// Memory held, in bytes.
     fn bytes(&self) -> usize;
 }
 
-/// Whether a compressed page whose turn to leave has come stays for another round, and with which popularity.
+/// Returns the new popularity of a compressed page that stays for another round when its turn comes; [`None`] if it is
+/// evicted.
 pub(crate) fn another_round(kind: PolicyKind, popularity: u8) -> Option<u8> {
     match (kind, popularity) {
         (_, 0) => None,

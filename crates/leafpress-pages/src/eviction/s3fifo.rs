@@ -1,33 +1,34 @@
-//! S3-FIFO: three queues (Yang, Zhang, Qiu, Yue, Vinayak, "FIFO queues are all you need for cache eviction", SOSP 2023).
+//! S3-FIFO: three queues (Yang, Zhang, Qiu, Yue, Vinayak, "FIFO queues are all you need for cache eviction", SOSP
+//! 2023).
 //!
-//! A new page enters the small queue; one that was hit more than once there goes on to the main queue, another leaves and is
-//! remembered for a while: if it comes back in that time it enters the main queue at once. A page of the main queue goes round as
-//! many times as it was hit, three at most.
+//! A new page enters the small queue. A page that was hit more than once there moves on to the main queue; another is
+//! evicted and enters the ghost queue: if it returns while it is there it enters the main queue at once. A page of the
+//! main queue is reinserted once per hit, at most three times.
 
 use super::clock::sweep;
 use super::ghost::Ghost;
 use super::links::{Links, Ring};
 use super::{Pages, Policy};
 
-/// Hits that count in the main queue, so that a page goes round that many times at most.
+/// Maximum number of counted hits in the main queue, and so of reinsertions.
 const MAX_FREQUENCY: u8 = 3;
 
-/// The small queue gives a victim when it has more than one in so many of the pages.
+/// The small queue yields the victim if it has more than this fraction (1/10) of the pages.
 const SMALL_ONE_IN: usize = 10;
 
-/// The two queues that hold pages, and the memory of those that left the small one.
+/// The two queues of pages, and the ghost queue.
 #[derive(Debug, Default)]
 pub(crate) struct S3Fifo {
     links: Links,
     small: Ring,
     main: Ring,
-    /// Whether a slot, while it is in a queue, is in the main one.
+    /// Whether a slot that is in a queue is in the main one.
     is_main: Vec<bool>,
     ghost: Ghost,
 }
 
 impl S3Fifo {
-    /// Pages remembered after they left: what the main queue is meant to hold.
+    /// Capacity of the ghost queue: that of the main queue.
     fn ghost_capacity(&self) -> usize {
         let pages = self.small.len() + self.main.len();
         pages - pages / SMALL_ONE_IN
@@ -38,7 +39,7 @@ impl S3Fifo {
         self.is_main[slot as usize] = true;
     }
 
-    /// The first page of the small queue that was hit once at most; those before it go on to the main queue.
+    /// Returns the first page of the small queue with at most one hit; those before it move on to the main queue.
     fn small_victim(&mut self, pages: &dyn Pages, hash: &dyn Fn(u32) -> u64) -> Option<u32> {
         for _ in 0..self.small.len() {
             let slot = self.small.front()?;

@@ -1,4 +1,4 @@
-//! A policy at work over things of any size of which nothing is stored: what a cache of a size would have hit.
+//! Simulation of a policy over objects of any size, without their contents: the hits of a cache of a given size.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use rapidhash::v3::rapidhash_v3;
 
 use super::{MAX_POPULARITY, Pages, Policy, PolicyKind};
 
-/// A policy's hits without a cache. It is not bounded in memory but by the number of things that fit.
+/// A simulation of a policy. Its memory is proportional to the number of objects that fit.
 pub struct PolicySimulation {
     policy: Box<dyn Policy>,
     capacity_bytes: u64,
@@ -46,7 +46,7 @@ impl Pages for Slots {
 }
 
 impl PolicySimulation {
-    /// Nothing is in it yet. [`None`] when there is no memory for it.
+    /// Returns an empty simulation; [`None`] if there is no memory for it.
     #[must_use]
     pub fn new(kind: PolicyKind, capacity_bytes: u64) -> Option<Self> {
         Some(Self {
@@ -59,8 +59,8 @@ impl PolicySimulation {
         })
     }
 
-    /// Asks for a thing; whether it was there. If it was not it enters, and others make room for it; what is larger than all of the room
-    /// does not. A thing keeps the bytes that it entered with.
+    /// Accesses an object; returns true if it was present. If not, it is inserted, and others are evicted for it; an
+    /// object larger than the capacity is not inserted. An object keeps the size with which it was inserted.
     pub fn access(&mut self, key: u64, bytes: u64) -> bool {
         if let Some(&slot) = self.places.get(&key) {
             let hits = &self.slots.0[slot as usize].hits;
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_scan_does_not_push_out_what_is_used() {
-        // Every other request is for one of 50 things, the others come once.
+        // Every other request is for one of 50 objects; the others are requested once.
         let requests = || (0..40_000_u64).map(|at| (if at % 2 == 0 { at / 2 % 50 } else { 1000 + at }, 1));
         let [lru, s3_fifo] = [PolicyKind::Lru, PolicyKind::S3Fifo].map(|kind| hits(kind, 60, requests()));
         assert!(s3_fifo > 19_000 && lru < 1000, "{s3_fifo} {lru}");

@@ -1,23 +1,23 @@
-//! How often keys were asked for lately: a count-min sketch that halves itself (TinyLFU: Einziger, Friedman, Manes, "TinyLFU: A
-//! Highly Efficient Cache Admission Policy", ACM ToS 2017).
+//! Recent access frequencies of keys: a count-min sketch with periodic halving (TinyLFU: Einziger, Friedman, Manes,
+//! "TinyLFU: A Highly Efficient Cache Admission Policy", ACM ToS 2017).
 //!
-//! A key's counters lie in one cache line, so that counting costs one miss. Only the least of them are raised (conservative
-//! update).
+//! A key's counters share one cache line, so that counting costs one cache miss. Only the smallest of them are
+//! incremented (conservative update).
 
-/// Counters in a line.
+/// Counters per line.
 const LINE: usize = 64;
-/// Counters of a key.
+/// Counters per key.
 const WAYS: usize = 4;
-/// Counters for every entry that is expected.
+/// Counters per expected entry.
 const COUNTERS_PER_ENTRY: usize = 8;
-/// All counters are halved after this many counts for every entry that is expected.
+/// All counters are halved after this many counts per expected entry.
 const SAMPLE_PER_ENTRY: usize = 16;
 
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Line([u8; LINE]);
 
-/// Counts by key hash, up to 255, that are halved now and then.
+/// Counters by key hash, up to 255, halved periodically.
 #[derive(Debug, Default)]
 pub(crate) struct Sketch {
     lines: Vec<Line>,
@@ -26,7 +26,7 @@ pub(crate) struct Sketch {
 }
 
 impl Sketch {
-    /// Memory of a sketch for so many entries, in bytes.
+    /// Returns the memory of a sketch for this number of entries, in bytes.
     pub(crate) fn bytes_for(entries: usize) -> usize {
         Self::lines_for(entries) * LINE
     }
@@ -35,7 +35,7 @@ impl Sketch {
         (entries * COUNTERS_PER_ENTRY).div_ceil(LINE).next_power_of_two()
     }
 
-    /// A sketch for so many entries that has counted nothing; [`None`] when there is no memory.
+    /// Returns an empty sketch for this number of entries; [`None`] if there is no memory.
     pub(crate) fn new(entries: usize) -> Option<Self> {
         let len = Self::lines_for(entries);
         let mut lines = Vec::new();
@@ -48,7 +48,7 @@ impl Sketch {
         })
     }
 
-    /// Makes room for so many entries, no fewer than before, and keeps the counts; whether there was memory.
+    /// Grows the sketch to at least this number of entries, and keeps the counts; returns true on success.
     pub(crate) fn grow(&mut self, entries: usize) -> bool {
         let (old, new) = (self.lines.len(), Self::lines_for(entries));
         if self.lines.try_reserve_exact(new.saturating_sub(old)).is_err() {
@@ -63,15 +63,15 @@ impl Sketch {
     }
 
     fn places(&self, hash: u64) -> (usize, [usize; WAYS]) {
-        // The low bits choose a shard and a bucket too, so the hash is mixed once more.
+        // The low bits select a shard and a bucket too, so the hash is mixed once more.
         let mixed = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let line = (mixed >> 32) as usize & (self.lines.len() - 1);
-        // Each way has a quarter of the line, so that no two of a key's counters are one.
+        // Each way has a quarter of the line, so that a key's counters are distinct.
         let way = |n: usize| n * (LINE / WAYS) + ((mixed >> (n * 4)) as usize & (LINE / WAYS - 1));
         (line, [way(0), way(1), way(2), way(3)])
     }
 
-    /// How often the key was counted lately, about.
+    /// Returns the approximate recent frequency of the key.
     pub(crate) fn get(&self, hash: u64) -> u8 {
         if self.lines.is_empty() {
             return 0;
@@ -81,7 +81,7 @@ impl Sketch {
         ways.iter().map(|&way| line[way]).min().unwrap_or(0)
     }
 
-    /// Counts the key; how often it was counted lately, now included.
+    /// Counts the key; returns its approximate recent frequency, including this access.
     pub(crate) fn add(&mut self, hash: u64) -> u8 {
         if self.lines.is_empty() {
             return 0;

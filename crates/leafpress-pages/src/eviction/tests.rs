@@ -1,4 +1,4 @@
-//! Every policy against a naive model of it.
+//! Every policy, compared with a naive model of it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -39,12 +39,12 @@ impl Table {
     }
 }
 
-/// One page for each slot. Fingerprints that differ and spread evenly over buckets: the ghosts then forget none early.
+/// One page per slot. Fingerprints are distinct and spread evenly over buckets, so that no ghost queue drops one early.
 fn hash(slot: u32) -> u64 {
     u64::from(slot) << 32
 }
 
-/// What a policy is to do, written down without care for speed.
+/// The specification of a policy, without regard to speed.
 trait Model {
     fn insert(&mut self, slot: u32);
     fn hit(&mut self, slot: u32) {
@@ -54,7 +54,7 @@ trait Model {
     fn victim(&mut self, table: &Table) -> Option<u32>;
 }
 
-/// Pages in the order in which the hand comes to them.
+/// Pages in the order of the hand.
 #[derive(Default)]
 struct NaiveClock(VecDeque<u32>);
 
@@ -112,7 +112,7 @@ impl Model for NaiveLru {
 struct NaiveS3Fifo {
     small: VecDeque<u32>,
     main: VecDeque<u32>,
-    /// Every page that left the small queue, the last at the back; [`None`] where it has come back since.
+    /// Every page evicted from the small queue, the last at the back; [`None`] if it has returned since.
     left: Vec<Option<u32>>,
 }
 
@@ -200,7 +200,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..400)
 }
 
-/// Runs policy and model side by side; they must name the same victims and leave the same popularities.
+/// Runs policy and model side by side; they must return the same victims and leave the same popularities.
 fn agree(kind: PolicyKind, mut model: impl Model, steps: Vec<Step>) {
     let mut policy = kind.build().unwrap();
     let (ours, theirs) = (Table::default(), Table::default());
@@ -221,7 +221,7 @@ fn agree(kind: PolicyKind, mut model: impl Model, steps: Vec<Step>) {
                     model.hit(slot);
                 }
                 if policy.wants_hits() {
-                    // Hits are told late: the page may be gone.
+                    // Hits are reported with a delay: the page may be gone.
                     policy.hit(slot);
                 }
             }
@@ -347,7 +347,7 @@ fn s3_fifo_lets_a_scan_pass_by_what_was_hit() {
         table.hit(slot);
         table.hit(slot);
     }
-    // A scan of ever new pages through the slots above, which are hit never.
+    // A scan of new pages through the slots from 20 on, which are never hit.
     for slot in 20..30 {
         policy.insert(slot, hash(slot));
     }

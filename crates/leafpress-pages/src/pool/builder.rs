@@ -1,4 +1,4 @@
-//! Settings of a pool.
+//! Builder of a pool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
@@ -22,16 +22,16 @@ use leafpress_codec::{Codec, EngineOptions};
 
 const DEFAULT_BUDGET_BYTES: usize = 64 << 20;
 const MIN_BUDGET_BYTES: usize = 64 << 10;
-/// A pool has room for so many of the longest pages at least.
+/// A pool has room for at least this many of the longest pages.
 const MIN_PAGES: usize = 8;
 const MAX_THREADS: usize = 64;
 const MAX_SHARDS: usize = 256;
-/// Pages that are asked for their length.
+/// Number of pages whose length is queried.
 const SAMPLED_PAGES: u64 = 64;
-/// A shard is for pages of about so many bytes together.
+/// Bytes of pages per shard of the index, approximately.
 const SHARD_BYTES: usize = 256 << 10;
 
-/// Settings of a pool; [`PagePool::builder`] begins with the defaults.
+/// Builder of a [`PagePool`], from [`PagePool::builder`].
 #[must_use = "a builder does nothing until it builds"]
 pub struct PoolBuilder {
     store: Box<dyn PageStore>,
@@ -60,7 +60,7 @@ fn option(option: &'static str, reason: String) -> PoolError {
     PoolError::Option { option, reason }
 }
 
-/// The least budget for pages of up to `max_page_bytes`.
+/// Checks the minimum budget for pages of up to `max_page_bytes`.
 pub(super) fn check_budget(budget_bytes: usize, max_page_bytes: usize) -> Result<(), PoolError> {
     let least = MIN_BUDGET_BYTES + MIN_PAGES * max_page_bytes;
     if budget_bytes < least {
@@ -72,7 +72,7 @@ pub(super) fn check_budget(budget_bytes: usize, max_page_bytes: usize) -> Result
     Ok(())
 }
 
-/// The mean length of some pages, in bytes.
+/// Returns the mean length of a sample of pages, in bytes.
 fn typical_page_bytes(store: &dyn PageStore) -> usize {
     let step = (store.len() / SAMPLED_PAGES).max(1);
     let sampled = (0..SAMPLED_PAGES).filter_map(|n| store.page_bytes(n * step).ok());
@@ -96,8 +96,8 @@ impl PoolBuilder {
         }
     }
 
-    /// Bytes of memory the pool may hold, its own tables included: at least 64 KiB and eight of the store's longest pages. Default:
-    /// 64 MiB.
+    /// Sets the memory budget of the pool in bytes, including its own tables: at least 64 KiB and eight of the store's
+    /// longest pages. Default: 64 MiB.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -109,7 +109,7 @@ impl PoolBuilder {
         Self { budget_bytes, ..self }
     }
 
-    /// What compresses; with `none` nothing is compressed, and raw pages have the whole budget. Default: `lz4`.
+    /// Sets the codec; with `none` nothing is compressed, and raw pages have the whole budget. Default: `lz4`.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -121,7 +121,7 @@ impl PoolBuilder {
         Self { codec, ..self }
     }
 
-    /// How the budget is shared between raw and compressed pages. Default: adaptive.
+    /// Sets how the budget is shared between raw and compressed pages. Default: adaptive.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -135,7 +135,7 @@ impl PoolBuilder {
         Self { share, ..self }
     }
 
-    /// Which pages leave first. Default: clock.
+    /// Sets the eviction policy. Default: CLOCK.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -147,7 +147,7 @@ impl PoolBuilder {
         Self { policy, ..self }
     }
 
-    /// Hits after which a compressed page becomes raw again, 1 to 63. Default: 8.
+    /// Sets the number of hits after which a compressed page becomes raw again, 1 to 63. Default: 8.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -159,8 +159,8 @@ impl PoolBuilder {
         Self { restore_after, ..self }
     }
 
-    /// Threads that compress and evict ahead of need, and decide on the share, 0 to 64. The threads that call the pool do so too
-    /// when room runs out. Default: 1.
+    /// Sets the number of threads that compress and evict ahead of need, and adapt the share, 0 to 64. The threads that
+    /// call the pool do so too when room runs out. Default: 1.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -187,7 +187,8 @@ impl PoolBuilder {
     /// ```
     ///
     /// # Errors
-    /// An option out of its bounds, a codec that is not available here, or no thread to be had.
+    /// Returns an error for an option out of its bounds, a codec that is not available here, or a thread that cannot be
+    /// started.
     pub fn build(self) -> Result<PagePool, PoolError> {
         let max_page_bytes = self.store.max_page_bytes();
         if !(1..=MAX_PAGE_BYTES).contains(&max_page_bytes) {

@@ -13,13 +13,14 @@ use crate::store::PageId;
 use leafpress_base::sync::Patience;
 
 impl PoolInner {
-    /// Replaces a page, or makes it.
+    /// Replaces or creates a page.
     pub(super) fn update(&self, page: PageId, bytes: &[u8]) -> Result<(), PoolError> {
         let len = bytes.len();
-        // What the store would refuse must not become dirty here.
+        // A version that the store would refuse must not become dirty here.
         let (least, most) = (self.store.min_page_bytes().max(1), self.max_page_bytes);
         let fits = (least..=most).contains(&len) && (!self.store.has_one_length() || len == most);
-        // A page that is shorter than others may stay so. Whatever a store says of a page, its frame has no more than `most` bytes.
+        // A page that is shorter than others may stay so. Whatever length a store reports, its frame has at most `most`
+        // bytes.
         let may_stay = || (1..=most).contains(&len) && self.store.page_bytes(page).ok() == Some(len);
         if !fits && !may_stay() {
             return Err(PoolError::PageLength {
@@ -75,13 +76,14 @@ impl PoolInner {
         Ok(())
     }
 
-    /// Asks the store whether it could take a page, so that nothing becomes dirty here that never can be written.
+    /// Asks the store whether it could accept a page, so that nothing becomes dirty that can never be written.
     fn check_write(&self, page: PageId, len: usize) -> Result<(), PoolError> {
         let check = || operate(|| self.store.check_write(page, len));
         let Err(mut error) = check() else {
             return Ok(());
         };
-        // A page that follows the last one may have to wait until that is whole, which it may be here.
+        // A page that follows the last one may depend on the last one being complete in the store, which it may be in
+        // the pool only.
         if let Some(last) = self.store.len().checked_sub(1).filter(|&last| last < page) {
             self.write_newest(last)?;
             match check() {
@@ -95,7 +97,7 @@ impl PoolInner {
         })
     }
 
-    /// Forgets what the pool has of a page and the store has not; returns whether there was something.
+    /// Discards a version of a page that the store does not have; returns true if there was one.
     pub(super) fn discard(&self, page: PageId) -> bool {
         let (hash, shard) = self.shard(page);
         let mut locked = shard.lock();
@@ -117,12 +119,12 @@ impl PoolInner {
         dirty.is_some() || was_lost
     }
 
-    /// Removes a page here and in the store.
+    /// Removes a page from the pool and the store.
     pub(super) fn remove(&self, page: PageId) -> Result<(), PoolError> {
         let (hash, shard) = self.shard(page);
         let mut patience = Patience::default();
         let mut locked = shard.lock();
-        // The entry stays pinned until the end, so that it is not meanwhile freed and used for a newer version.
+        // The entry stays pinned until the end, so that it is not freed and reused for a newer version meanwhile.
         let old = loop {
             match locked.get(hash, page, &self.entries) {
                 _ if locked.is_busy(page) => locked.wait(),
@@ -130,7 +132,7 @@ impl PoolInner {
                 Some(old) if self.entries.at(old).pin(0).is_some() => break Some(old),
                 Some(old) if self.entries.at(old).state().kind() == LOADING => locked.wait(),
                 Some(_) => {
-                    // It is changing its place, for some nanoseconds.
+                    // The page is being moved, which takes some nanoseconds.
                     drop(locked);
                     patience.wait();
                     locked = shard.lock();
@@ -155,7 +157,7 @@ impl PoolInner {
         if removed.is_ok() {
             self.unsynced.removed(page, failures);
         }
-        // An update meanwhile comes after the removal.
+        // A concurrent update is ordered after the removal.
         let gone = old.filter(|&old| removed.is_ok() && locked.get(hash, page, &self.entries) == Some(old));
         if let Some(gone) = gone {
             self.detach(&mut locked, hash, gone);
@@ -174,7 +176,7 @@ impl PoolInner {
             {
                 adaptive.removed(hash);
             }
-            // The removal is noted until the next sync, and the notes may have grown.
+            // The removal is recorded until the next sync, and the table of these records may have grown.
             self.fit(Sweeper::Writer);
         }
         removed

@@ -1,25 +1,25 @@
-//! The table's entries: one for every page that is here, on its way in, or still pinned by someone.
+//! The table's entries: one per page that is in the pool, being loaded, or still pinned after its removal.
 //!
-//! An entry's memory is never given back while the pool lives, only used again for another page. So a reader may look at an entry that
-//! the index named a moment ago without any protection: it pins the entry first, with a compare-and-swap that fails on an entry that is
-//! free, loading or changing, and then checks that it is still the page it wants. From then on nothing of the entry changes until it is
-//! unpinned.
+//! An entry's memory is never freed while the pool lives, only reused for another page. So a reader may access an entry
+//! found in the index without protection: it pins the entry first, by a compare-and-swap that fails on an entry that is
+//! free, loading or changing, and then checks that it is still the wanted page's. From then on the entry does not
+//! change until it is unpinned.
 //!
-//! Most readers of raw pages do not even pin: they note the entry in a slot of their thread (`counts`), and then look at its state. Who wants
-//! an entry to itself marks it first, and then looks at all slots.
+//! Most readers of raw pages do not pin: they publish the entry in a hazard slot of their thread (`counts`), and then
+//! examine its state. A thread that needs exclusive access marks the entry first, and then scans all slots.
 //!
 //! The state is one word:
 //!
 //! ```text
-//! bits  0..24  pins: a page that is pinned neither moves nor goes
-//!      24..30  popularity: hits, halved now and then
+//! bits  0..24  pins: a pinned page is neither moved nor freed
+//!      24..30  popularity: hits, halved periodically
 //!      32..34  kind: free, loading, raw, compressed
 //!          36  dirty: the store has an older version, or none
-//!          37  detached: not in the index any more; who takes the last pin away frees the entry
-//!          38  claimed: changing its place; nobody can pin it for that moment
-//!          39  listed: in the policy's order; changed under the policy's lock
-//!          40  unsynced: the store was given this version, and may not have made it lasting (`unsynced`)
-//!          41  in which round that was, an odd one or an even one
+//!          37  detached: not in the index any more; the thread that removes the last pin frees the entry
+//!          38  claimed: being moved; it cannot be pinned meanwhile
+//!          39  listed: in the eviction policy; changed under the policy's lock
+//!          40  unsynced: written to the store and not synced yet (`unsynced`)
+//!          41  the parity of the round of that write
 //!          42  unwritable: dirty, and its last write failed
 //! ```
 //!
@@ -51,7 +51,7 @@ const UNSYNCED: u64 = 1 << 40;
 const ODD_ROUND: u64 = 1 << 41;
 pub(super) const UNWRITABLE: u64 = 1 << 42;
 
-/// A state word, taken apart.
+/// A decoded state word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct State(pub(super) u64);
 
@@ -84,53 +84,54 @@ impl State {
         Self(self.0 & !KIND | kind)
     }
 
-    /// The store has been given this version in this round.
+    /// Returns the state after a write of this version to the store in this round.
     pub(super) fn written_in(self, round: u64) -> Self {
         let odd = if round % 2 == 1 { ODD_ROUND } else { 0 };
         Self(self.0 & !(DIRTY | UNWRITABLE | ODD_ROUND) | UNSYNCED | odd)
     }
 
-    /// Whether the store may not have made lasting what it was given: then in which of the rounds it was, by whether that is odd.
+    /// Returns [`None`] if the page is synced; otherwise whether the round in which it was written is odd.
     pub(super) fn unsynced_round_is_odd(self) -> Option<bool> {
         self.has(UNSYNCED).then(|| self.has(ODD_ROUND))
     }
 
-    /// What the store was given lasts.
+    /// Returns the state after a successful sync.
     pub(super) fn synced(self) -> Self {
         Self(self.0 & !(UNSYNCED | ODD_ROUND))
     }
 
-    /// What the store was given may be lost, so that it has to be written again.
+    /// Returns the state after a failed sync, whose page has to be written again.
     pub(super) fn to_be_written_again(self) -> Self {
         Self(self.synced().0 | DIRTY)
     }
 
-    /// Whether a reader may pin it: it is here, in the index, and not changing.
+    /// Returns true if a reader may pin the entry: it is present, in the index, and not changing.
     #[inline]
     fn can_be_pinned(self) -> bool {
         self.0 & (DETACHED | CLAIMED) == 0 && self.kind() >= RAW && self.pins() < PINS
     }
 }
 
-/// An entry. What is not the state is written by whoever has the entry to itself: as it is allocated, or while it is claimed.
+/// An entry. Everything except the state is written by a thread with exclusive access: during its allocation, or while
+/// it is claimed.
 #[derive(Debug)]
 pub(super) struct PageSlot {
     pub(super) state: AtomicU64,
     page: AtomicU64,
     place: AtomicPtr<u8>,
-    /// The raw length in the low half; in the high half the frame's run, or the length as it is stored.
+    /// The raw length in the low half; in the high half the frame's run, or the stored length.
     info: AtomicU64,
 }
 
-/// What an entry kept: a frame, if the page was raw.
+/// The contents that an entry had: a frame, if the page was raw.
 #[must_use]
 pub(super) struct Kept(Option<(NonNull<u8>, u32, usize)>);
 
 impl Kept {
-    /// The frame, which nobody reads any more.
+    /// Returns the frame, which has no readers any more.
     pub(super) fn into_frame(self, frames: &Frames) -> Option<Frame<'_>> {
         let (start, run, len) = self.0?;
-        // SAFETY: `PageSlot::put_frame` kept the parts, and `PageSlot::take` gave them out once.
+        // SAFETY: `PageSlot::put_frame` stored the parts of a frame, and `PageSlot::take` returned them once.
         Some(unsafe { Frame::from_parts(frames, start, run, len) })
     }
 }
@@ -161,13 +162,13 @@ impl PageSlot {
         (self.info.load(Relaxed) >> 32) as u32
     }
 
-    /// Only for the one who has the entry to itself.
+    /// Requires exclusive access to the entry.
     fn put(&self, place: *mut u8, len: usize, aux: u32) {
         self.place.store(place, Relaxed);
         self.info.store(u64::from(aux) << 32 | len as u64, Relaxed);
     }
 
-    /// Keeps a raw page's frame, in place of what this returns. Only for the one who has the entry to itself.
+    /// Stores a raw page's frame, and returns the previous contents. Requires exclusive access to the entry.
     pub(super) fn put_frame(&self, frame: Frame<'_>) -> Kept {
         let kept = self.take();
         let (start, run, len) = frame.into_parts();
@@ -175,36 +176,37 @@ impl PageSlot {
         kept
     }
 
-    /// Keeps where a page is in the log, in place of what this returns. Only for the one who has the entry to itself.
+    /// Stores a page's address in the log, and returns the previous contents. Requires exclusive access to the entry.
     pub(super) fn put_block(&self, place: *mut u8, stored: u32) -> Kept {
         let kept = self.take();
         self.put(place, self.len(), stored);
         kept
     }
 
-    /// Takes out what the entry keeps. Only for the one who has the entry to itself.
+    /// Takes the contents out of the entry. Requires exclusive access to the entry.
     pub(super) fn take(&self) -> Kept {
         let place = self.place.swap(std::ptr::null_mut(), Relaxed);
         let start = NonNull::new(place).filter(|_| self.state().kind() == RAW);
         Kept(start.map(|start| (start, self.aux(), self.len())))
     }
 
-    /// The page's bytes as they are kept, raw or compressed.
+    /// Returns the page's stored bytes, raw or compressed.
     ///
     /// # Safety
-    /// The caller has pinned the entry, and keeps the pin as long as it has the bytes: a page that is pinned neither moves nor goes,
-    /// and nobody writes it.
+    /// The caller must have pinned the entry, and must keep the pin as long as it uses the bytes: a pinned page is not
+    /// moved, freed or written.
     pub(super) unsafe fn bytes(&self) -> &[u8] {
         let len = match self.state().kind() {
             COMPRESSED => self.aux() as usize,
             _ => self.len(),
         };
-        // SAFETY: as the caller promises; whoever put the place there put so many bytes in it.
+        // SAFETY: the caller holds a pin, so the page is not moved, freed or written; the thread that stored the
+        // address wrote `len` bytes there.
         unsafe { std::slice::from_raw_parts(self.place(), len) }
     }
 
-    /// Pins the entry and counts `hits`, 0 or 1, if a page is here that can be pinned; returns the state it has then. Whether it is
-    /// the page that is wanted is for the caller to look at: it may have become another's on the way here.
+    /// Pins the entry and counts `hits`, 0 or 1, if it has a page that can be pinned; returns the new state. The caller
+    /// has to check that it is the wanted page: the entry may have been reused.
     #[inline]
     pub(super) fn pin(&self, hits: u64) -> Option<State> {
         let mut state = State(self.state.load(Relaxed));
@@ -221,7 +223,7 @@ impl PageSlot {
         }
     }
 
-    /// Pins the entry once more if it is pinned, and returns the state it has then.
+    /// Adds a pin to an entry that is pinned already; returns the new state.
     pub(super) fn pin_again(&self) -> Option<State> {
         let mut state = State(self.state.load(Relaxed));
         while (1..PINS).contains(&state.pins()) {
@@ -236,8 +238,8 @@ impl PageSlot {
         None
     }
 
-    /// Whether the entry, which the caller has just put in a slot of its own, is this page, raw, and not marked: then it stays so
-    /// while it is in the slot. Counts a hit.
+    /// Returns true if the entry, which the caller has just published in a hazard slot, is this page, raw, and not
+    /// marked: then it stays so while it is in the slot. Counts a hit.
     #[inline]
     pub(super) fn is_held_raw(&self, page: PageId) -> bool {
         let state = State(self.state.load(SeqCst));
@@ -246,13 +248,13 @@ impl PageSlot {
         }
         if state.popularity() < MAX_POPULARITY {
             let hit = state.0 + (1 << POPULARITY_SHIFT);
-            // A hit that is lost because the state changes at the same time is no harm.
+            // Best effort: losing a hit to a concurrent change of the state is harmless.
             let _ = self.state.compare_exchange_weak(state.0, hit, Relaxed, Relaxed);
         }
         true
     }
 
-    /// Takes a pin away, and returns whether that was the last one of a detached entry: the caller then frees it.
+    /// Removes a pin, and returns true if it was the last one of a detached entry: the caller then frees it.
     #[inline]
     #[must_use]
     pub(super) fn unpin_is_last(&self) -> bool {
@@ -261,8 +263,8 @@ impl PageSlot {
         before.pins() == 1 && before.has(DETACHED)
     }
 
-    /// Marks an entry that is pinned by the caller alone and in the index with `mark`, unless that is not so any more. Threads that hold
-    /// its page without a pin are not seen here.
+    /// Marks an entry that only the caller has pinned and that is in the index with `mark`; [`None`] if that is no
+    /// longer so. Holds in hazard slots are not checked.
     pub(super) fn mark_if_pinned_once(&self, mark: u64) -> Option<State> {
         let mut state = State(self.state.load(Relaxed));
         loop {
@@ -277,7 +279,8 @@ impl PageSlot {
         }
     }
 
-    /// Changes the state to what `next` makes of it, and returns the state before. It may be a mark, after which slots are looked at.
+    /// Updates the state with `next`, and returns the previous state. The update may set a mark, after which slots are
+    /// scanned.
     pub(super) fn change(&self, next: impl Fn(State) -> State) -> State {
         let mut state = State(self.state.load(Relaxed));
         loop {
@@ -300,7 +303,8 @@ impl PageSlot {
     }
 }
 
-/// Entries in the first chunk, a power of two; every next chunk is twice as long. Where steps are slow, so few that there are some chunks.
+/// Entries in the first chunk, a power of two; every next chunk is twice as long. Small under model checkers, so that
+/// there are several chunks.
 const FIRST: u32 = if cfg!(any(miri, shuttle)) { 8 } else { 256 };
 const CHUNKS: usize = 24;
 
@@ -308,18 +312,18 @@ const CHUNKS: usize = 24;
 pub(super) struct Entries {
     chunks: [AtomicPtr<PageSlot>; CHUNKS],
     free: Mutex<FreeList>,
-    /// Entries that were ever used: the memory behind them is untouched.
+    /// Number of entries ever used: the memory behind them is untouched.
     used: AtomicU32,
 }
 
 #[derive(Debug, Default)]
 struct FreeList {
-    /// Entries chained through their `info`; one more than the number, 0 for none.
+    /// Head of the free list, chained through `info`: the number plus one, 0 for none.
     first: u32,
     used: u32,
 }
 
-/// The chunk of an entry and its place there.
+/// The chunk of an entry and its index there.
 #[inline]
 fn locate(entry: u32) -> (usize, usize) {
     let at = u64::from(entry) + u64::from(FIRST);
@@ -340,17 +344,17 @@ impl Entries {
         }
     }
 
-    /// The entry of a number that [`Entries::allocate`] gave out at some time.
+    /// Returns the entry of a number that [`Entries::allocate`] returned at some time.
     #[inline]
     pub(super) fn at(&self, entry: u32) -> &PageSlot {
         let (chunk, place) = locate(entry);
         let chunk = self.chunks[chunk].load(Acquire);
         debug_assert!(!chunk.is_null());
-        // SAFETY: numbers are given out after their chunk is there; chunks stay until the pool goes.
+        // SAFETY: numbers are returned after their chunk was published; chunks live as long as the pool.
         unsafe { &*chunk.add(place) }
     }
 
-    /// An entry for `page`, in `state`; [`None`] when there is no memory.
+    /// Allocates an entry for `page`, in `state`; [`None`] if there is no memory.
     pub(super) fn allocate(&self, page: PageId, state: u64) -> Option<u32> {
         let number = {
             let mut free = self.free.lock();
@@ -369,7 +373,7 @@ impl Entries {
                         self.chunks[chunk].store(new_chunk(chunk_len(chunk))?, Release);
                     }
                     free.used += 1;
-                    // Who goes through all numbers finds their chunks.
+                    // Published after the chunk, so that iterations over all numbers find it.
                     self.used.store(free.used, Release);
                     number
                 }
@@ -382,7 +386,7 @@ impl Entries {
         Some(number)
     }
 
-    /// Takes an entry back that nobody has a pin on and that is neither in the index nor in a list.
+    /// Frees an entry that has no pin and is neither in the index nor in a list.
     pub(super) fn free(&self, number: u32) {
         let entry = self.at(number);
         entry.state.store(FREE, Release);
@@ -391,12 +395,12 @@ impl Entries {
         free.first = number + 1;
     }
 
-    /// Entries that were ever used: all numbers are below.
+    /// Number of entries ever used: all numbers are below.
     pub(super) fn used(&self) -> u32 {
         self.used.load(Acquire)
     }
 
-    /// Memory that is touched, in bytes.
+    /// Memory touched, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.used() as usize * size_of::<PageSlot>()
     }
@@ -413,12 +417,13 @@ fn new_chunk(len: usize) -> Option<*mut PageSlot> {
 #[cfg(not(shuttle))]
 unsafe fn drop_chunk(chunk: *mut PageSlot, len: usize) {
     if let Ok(layout) = std::alloc::Layout::array::<PageSlot>(len) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that `new_chunk` allocated the chunk with this length, and that it has no
+        // users.
         unsafe { std::alloc::dealloc(chunk.cast(), layout) };
     }
 }
 
-/// The model checker's atomics are no plain zeros.
+/// The model checker's atomics cannot be zero-initialised.
 #[cfg(shuttle)]
 fn new_chunk(len: usize) -> Option<*mut PageSlot> {
     let chunk: Box<[PageSlot]> = (0..len)
@@ -434,7 +439,7 @@ fn new_chunk(len: usize) -> Option<*mut PageSlot> {
 
 #[cfg(shuttle)]
 unsafe fn drop_chunk(chunk: *mut PageSlot, len: usize) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees that `new_chunk` allocated the chunk with this length, and that it has no users.
     drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(chunk, len)) });
 }
 
@@ -443,7 +448,7 @@ impl Drop for Entries {
         for (at, chunk) in self.chunks.iter().enumerate() {
             let chunk = chunk.load(Acquire);
             if !chunk.is_null() {
-                // SAFETY: `new_chunk` made it with this length, and nobody looks at it any more.
+                // SAFETY: `new_chunk` allocated it with this length, and `&mut self` shows that it has no users.
                 unsafe { drop_chunk(chunk, chunk_len(at)) };
             }
         }

@@ -1,4 +1,4 @@
-//! What can go wrong in a page pool.
+//! Errors of a page pool.
 
 use std::io;
 use std::sync::Arc;
@@ -10,35 +10,35 @@ use crate::store::PageId;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_codec::CodecError;
 
-/// An error of a [`PagePool`](super::PagePool). What the pool held it still holds: a page that could not be written stays, dirty, until it is
-/// written, removed or [discarded](super::PagePool::discard).
+/// An error of a [`PagePool`](super::PagePool). The pool's contents are unchanged: a page that could not be written
+/// stays, dirty, until it is written, removed or [discarded](super::PagePool::discard).
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// The store has no page of this number.
+    /// The store has no page with this number.
     #[error("page {page} does not exist")]
     NotFound {
-        /// The page asked for.
+        /// The requested page.
         page: PageId,
     },
-    /// Everything in the pool is pinned, so that there is no room for another page.
+    /// Every page in the pool is pinned, so that there is no room for another one.
     #[error("no room for page {page}: {pinned_bytes} of the budget of {budget_bytes} bytes are pinned")]
     PoolFull {
-        /// The page asked for.
+        /// The requested page.
         page: PageId,
-        /// Bytes of pages that are pinned.
+        /// Bytes of pinned pages.
         pinned_bytes: usize,
         /// The pool's budget.
         budget_bytes: usize,
     },
-    /// A page's length is not one that the pool or the store takes.
+    /// The pool or the store does not accept this length of a page.
     #[error("page {page} of {len} bytes: {reason}")]
     PageLength {
         /// The page.
         page: PageId,
-        /// Its length in bytes.
+        /// The length in bytes.
         len: usize,
-        /// What is allowed.
+        /// The allowed lengths.
         reason: String,
     },
     /// The store failed.
@@ -48,58 +48,59 @@ pub enum PoolError {
         page: PageId,
         /// `read`, `write`, `remove` or `measure`.
         operation: &'static str,
-        /// What the store said.
+        /// The error of the store.
         source: Arc<io::Error>,
     },
-    /// The store cannot take this page, and would not after a while either: it is read-only, or has no place for a page of this number
-    /// or length. The pool did not take it.
+    /// The store cannot accept this page, now or later: it is read-only, or does not support a page of this number or
+    /// length. The pool did not accept it.
     #[error("the store cannot take page {page}: {source}")]
     Refused {
         /// The page.
         page: PageId,
-        /// What the store said.
+        /// The error of the store.
         source: Arc<io::Error>,
     },
-    /// The store could not make lasting what was written. The pages that are still in the pool are dirty again.
+    /// The store could not sync what was written. The affected pages that are still in the pool are dirty again.
     #[error("cannot sync the store: {source}")]
     Sync {
-        /// What the store said.
+        /// The error of the store.
         source: Arc<io::Error>,
     },
-    /// A sync failed at an earlier flush, and pages that had been written and had left the pool by then, or had been removed, may have
-    /// lost that. Writing, removing or [discarding](super::PagePool::discard) them, and a flush, end this error.
+    /// A sync failed at an earlier flush, and pages that had been written and evicted by then, or removed, may have
+    /// lost that change. Writing, removing or [discarding](super::PagePool::discard) them, and a flush, clear this
+    /// error.
     #[error("{} may be lost since a sync failed: {source}", name_lost(.page, .pages, .or_more))]
     Lost {
-        /// The first of them, as far as they are known.
+        /// The first of them that is known.
         page: Option<PageId>,
-        /// How many are known.
+        /// The number of those known.
         pages: usize,
-        /// There were more than the pool could note: this error stays.
+        /// There were more than the pool could record: this error is permanent.
         or_more: bool,
-        /// What the store said when it failed to sync.
+        /// The store's error of the failed sync.
         source: Arc<io::Error>,
     },
     /// A builder option is out of its bounds.
     #[error("{option}: {reason}")]
     Option {
-        /// The builder method.
+        /// The name of the builder's method.
         option: &'static str,
-        /// What was wrong and what is allowed.
+        /// The invalid value and the allowed values.
         reason: String,
     },
     /// The codec failed.
     #[error(transparent)]
     Codec(#[from] CodecError),
-    /// The system gave no memory.
+    /// The system has no memory left.
     #[error("out of memory: {bytes} bytes were asked for")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// The size of the failed allocation, in bytes.
         bytes: usize,
     },
     /// A thread could not be started.
     #[error("cannot start a background thread: {reason}")]
     Thread {
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
 }

@@ -1,7 +1,7 @@
-//! The raw space: frames for pages as they are.
+//! The raw space: frames for uncompressed pages.
 //!
-//! Pages of about one length share a class, whose frames have one length. Frames are cut from runs of whole system pages, so that a run
-//! without a page in it goes back to the system. What counts against the budget are whole runs, used or kept.
+//! Pages of similar length share a size class with frames of one length. Frames are allocated from runs of whole system
+//! pages, so that an empty run can be returned to the system. Whole runs are charged to the budget, used or free.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -10,39 +10,39 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use leafpress_base::mem::mapping::{Mapping, page_bytes};
 use leafpress_base::sync::Mutex;
 
-/// Frames begin at multiples of this, and of more where their length is a multiple of more.
+/// Alignment of frames; frames whose length is a multiple of a larger power of two have a larger one.
 const ALIGNMENT: usize = 64;
-/// Frames in a run.
+/// Maximum frames per run.
 const MAX_FRAMES: usize = 64;
-/// Memory is mapped in parts of about this many bytes.
+/// Memory is mapped in parts of about this size.
 const PART_BYTES: usize = if cfg!(miri) { 1 << 20 } else { 64 << 20 };
 
-/// A frame that nobody else has, for a page of some length: its bytes are zero, or what was written there before.
+/// A frame with an exclusive owner, for a page of some length: its bytes are zero, or left over from its previous use.
 #[derive(Debug)]
 pub(crate) struct Frame<'f> {
     start: NonNull<u8>,
     run: u32,
     len: usize,
-    /// The memory is mapped as long as the frames are there.
+    /// The memory is mapped while the frames exist.
     of: PhantomData<&'f Frames>,
 }
 
 impl<'f> Frame<'f> {
     /// The page's bytes.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `Frames::allocate` gave the frame, which has so many bytes, to its one owner; mapped memory is initialised.
+        // SAFETY: `Frames::allocate` gave the frame of at least `len` bytes to one owner; mapped memory is initialised.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 
-    /// Where it is, the run it is in, and the page's length: for an entry to keep.
+    /// Returns its address, its run, and the page's length, to be stored in an entry.
     pub(crate) fn into_parts(self) -> (NonNull<u8>, u32, usize) {
         (self.start, self.run, self.len)
     }
 
-    /// The frame again that was taken apart.
+    /// Reassembles a frame from its parts.
     ///
     /// # Safety
-    /// The parts are those of a frame of `frames`, not put together since, and nobody uses its bytes any more.
+    /// The parts must be those of a frame of `frames` that was not reassembled since, and its bytes must have no users.
     pub(crate) unsafe fn from_parts(frames: &'f Frames, start: NonNull<u8>, run: u32, len: usize) -> Self {
         let _ = frames;
         Self {
@@ -54,21 +54,21 @@ impl<'f> Frame<'f> {
     }
 }
 
-/// Which lengths share a class.
+/// How lengths are assigned to classes.
 #[derive(Debug)]
 enum Classes {
-    /// All pages have one length, or less.
+    /// All pages have at most one length.
     One,
     /// Eight classes for every doubling.
     Eighths,
 }
 
-/// A class, from its number.
+/// A class.
 #[derive(Debug, Clone, Copy)]
 struct Geometry {
     frame_bytes: usize,
     run_bytes: usize,
-    /// Frames in a run.
+    /// Frames per run.
     frames: usize,
 }
 
@@ -85,7 +85,7 @@ impl Geometry {
         };
         let first = frame_bytes.div_ceil(page);
         let wastes = |g: &Self| g.run_bytes - g.frames * g.frame_bytes;
-        // Short runs are given back sooner: the shortest that wastes little.
+        // Short runs are returned sooner, so the shortest one with little waste is chosen.
         let good = (first..first + 8).map(of).find(|g| wastes(g) * 16 <= g.run_bytes);
         good.unwrap_or_else(|| of(first))
     }
@@ -93,27 +93,27 @@ impl Geometry {
 
 struct Run {
     start: NonNull<u8>,
-    /// Which frames hold a page.
+    /// Bitmap of the frames that hold a page.
     used: u64,
     class: u16,
     /// Its pages are being moved to other runs: it is in no list.
     leaving: bool,
-    /// Its place in the class's list of runs with some frames free.
+    /// Its index in the class's list of partially used runs.
     at: u32,
 }
 
 #[derive(Default)]
 struct Class {
     geometry: Option<Geometry>,
-    /// Runs cut so far: each of the lists below has room for all.
+    /// Number of runs created: each of the lists below has capacity for all.
     runs: usize,
-    /// Runs with some frames used and some free.
+    /// Partially used runs.
     partial: Vec<u32>,
-    /// Runs that take memory and hold nothing.
+    /// Empty runs that are backed by memory.
     empty: Vec<u32>,
-    /// Runs that take no memory.
+    /// Runs without memory.
     cold: Vec<u32>,
-    /// The part that new runs are cut from, and the bytes of it that are cut.
+    /// The part from which new runs are created, and the used bytes of it.
     part: Option<(usize, usize)>,
 }
 
@@ -124,7 +124,7 @@ struct Inner {
     classes: Vec<Class>,
 }
 
-// SAFETY: the runs point into the parts, which are owned here.
+// SAFETY: the runs point into the parts, which `Inner` owns.
 unsafe impl Send for Inner {}
 
 pub(crate) struct Frames {
@@ -138,7 +138,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Frames for pages of up to `max_page_bytes`; with `one_length`, most of them are that long.
+    /// Creates frames for pages of up to `max_page_bytes`; `one_length` states that most have that length.
     pub(crate) fn new(max_page_bytes: usize, one_length: bool) -> Self {
         let classes = if one_length { Classes::One } else { Classes::Eighths };
         Self {
@@ -160,24 +160,24 @@ impl Frames {
                 let len = len.max(ALIGNMENT * 8);
                 let step = (1_usize << (len - 1).ilog2()) / 8;
                 let rounded = len.next_multiple_of(step);
-                // Numbers that grow with the length: the doubling, and the eighth within it.
+                // Class numbers increase with the length: the doubling, and the eighth within it.
                 let class = (rounded - 1).ilog2() as usize * 8 + (rounded - 1) / step % 8;
                 (class, rounded.next_multiple_of(ALIGNMENT))
             }
         }
     }
 
-    /// Memory that a page of `len` bytes takes here, in bytes, runs that are not full aside.
+    /// Memory of a page of `len` bytes, in bytes, without the slack of partially used runs.
     pub(crate) fn frame_bytes(&self, len: usize) -> usize {
         self.class(len).1
     }
 
-    /// The least memory that a page of `len` bytes may need, in bytes.
+    /// The minimum memory that a page of `len` bytes may need, in bytes.
     pub(crate) fn run_bytes(&self, len: usize) -> usize {
         Geometry::new(self.class(len).1).run_bytes
     }
 
-    /// Memory held, used or kept, in bytes.
+    /// Memory held, used or free, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
@@ -187,17 +187,17 @@ impl Frames {
         self.tables.load(Relaxed)
     }
 
-    /// Frames that are free and take memory.
+    /// Number of free frames that are backed by memory.
     pub(crate) fn free_frames(&self) -> usize {
         self.free_frames.load(Relaxed)
     }
 
-    /// Frames that hold a page.
+    /// Number of frames that hold a page.
     pub(crate) fn used_frames(&self) -> usize {
         self.used_frames.load(Relaxed)
     }
 
-    /// A frame for a page of `len` bytes, as long as no more than `limit` bytes are held then. [`None`]: there is no room.
+    /// Allocates a frame for a page of `len` bytes within `limit` bytes of memory held. [`None`] if there is no room.
     pub(crate) fn allocate(&self, len: usize, limit: usize) -> Option<Frame<'_>> {
         let (number, frame_bytes) = self.class(len);
         let mut inner = self.inner.lock();
@@ -216,7 +216,7 @@ impl Frames {
         } else if let Some(run) = class.empty.pop() {
             run
         } else {
-            // Runs of other classes that hold nothing make room for this one's.
+            // Empty runs of other classes are released for this one.
             let others = limit.checked_sub(geometry.run_bytes)?;
             self.shrink(inner, others);
             if self.bytes() > others {
@@ -235,7 +235,7 @@ impl Frames {
         let was_empty = state.used == 0;
         state.used |= 1 << frame;
         let is_full = state.used.count_ones() as usize == geometry.frames;
-        // SAFETY: the run has this frame.
+        // SAFETY: the offset is that of a frame of the run.
         let start = unsafe { state.start.add(frame * geometry.frame_bytes) };
         self.free_frames.fetch_sub(1, Relaxed);
         self.used_frames.fetch_add(1, Relaxed);
@@ -252,7 +252,7 @@ impl Frames {
         })
     }
 
-    /// Takes a frame back.
+    /// Frees a frame.
     pub(crate) fn free(&self, frame: Frame<'_>) {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
@@ -279,7 +279,7 @@ impl Frames {
         }
     }
 
-    /// Chooses runs with few pages, whose pages have room in other runs of their class, and allocates nothing from them until
+    /// Selects sparsely used runs whose pages fit into other runs of their class, and allocates nothing from them until
     /// [`Frames::stay`].
     pub(crate) fn leave(&self) -> Vec<u32> {
         let mut inner = self.inner.lock();
@@ -311,7 +311,7 @@ impl Frames {
         leaving
     }
 
-    /// Ends what [`Frames::leave`] began, with the same runs.
+    /// Ends the evacuation that [`Frames::leave`] began, with the same runs.
     pub(crate) fn stay(&self, leaving: &[u32]) {
         let mut inner = self.inner.lock();
         for &run in leaving {
@@ -321,12 +321,12 @@ impl Frames {
         }
     }
 
-    /// Memory of free frames that is held, of frames of the longest pages if they have several lengths, in bytes.
+    /// Memory of free frames, assuming frames of the longest pages if there are several lengths, in bytes.
     pub(crate) fn slack_bytes(&self) -> usize {
         self.free_frames() * self.class(self.max_page_bytes).1
     }
 
-    /// Gives runs that hold nothing back to the system until no more than `limit` bytes are held, and returns whether that is so.
+    /// Returns empty runs to the system until at most `limit` bytes are held; returns true on success.
     pub(crate) fn trim(&self, limit: usize) -> bool {
         if self.bytes() > limit {
             self.shrink(&mut self.inner.lock(), limit);
@@ -334,7 +334,7 @@ impl Frames {
         self.bytes() <= limit
     }
 
-    /// Gives empty runs back until at most `limit` bytes are held, if there are so many.
+    /// Returns empty runs until at most `limit` bytes are held or there are none left.
     fn shrink(&self, inner: &mut Inner, limit: usize) {
         for class in &mut inner.classes {
             let Some(geometry) = class.geometry else { continue };
@@ -343,7 +343,7 @@ impl Frames {
             {
                 let start = inner.runs[run as usize].start;
                 if let Some(part) = inner.parts.iter().find(|part| part.contains(start)) {
-                    // SAFETY: the run is whole pages of this part, and none of its frames is used.
+                    // SAFETY: the run consists of whole pages of this part, and none of its frames is used.
                     unsafe { part.release(start, geometry.run_bytes) };
                 }
                 class.cold.push(run);
@@ -353,7 +353,7 @@ impl Frames {
         }
     }
 
-    /// Cuts a run that was never used.
+    /// Creates a run.
     fn new_run(&self, inner: &mut Inner, number: usize, geometry: Geometry) -> Option<u32> {
         let class = &mut inner.classes[number];
         let runs = class.runs + 1;
@@ -374,14 +374,14 @@ impl Frames {
         class.part = Some((part, cut + geometry.run_bytes));
         class.runs = runs;
         inner.runs.push(Run {
-            // SAFETY: the run lies in the part.
+            // SAFETY: the run is within the part.
             start: unsafe { inner.parts[part].start().add(cut) },
             used: 0,
             class: number as u16,
             leaving: false,
             at: 0,
         });
-        // Three lists have a place for every run.
+        // Three lists have capacity for every run.
         let tables = inner.runs.capacity() * (size_of::<Run>() + 3 * size_of::<u32>());
         self.tables.store(tables, Relaxed);
         Some(run)
@@ -389,7 +389,7 @@ impl Frames {
 }
 
 impl Inner {
-    /// Puts a run on its class's list of those with some frames free.
+    /// Adds a run to its class's list of partially used ones.
     fn list(&mut self, run: u32) {
         let state = &mut self.runs[run as usize];
         let partial = &mut self.classes[usize::from(state.class)].partial;
@@ -397,7 +397,7 @@ impl Inner {
         partial.push(run);
     }
 
-    /// Takes it off again.
+    /// Removes a run from that list.
     fn unlist(&mut self, run: u32) {
         let (class, at) = {
             let state = &self.runs[run as usize];

@@ -1,4 +1,4 @@
-//! A page in hand: in a caller's as a [`PageGuard`], in the pool's own as a [`Pinned`] entry.
+//! Guards: a caller's [`PageGuard`], and the pool's own [`Pinned`] entries.
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,50 +12,52 @@ use super::frames::Frame;
 use super::inner::PoolInner;
 use crate::store::PageId;
 
-/// A pinned page: its bytes neither move nor change nor go while this lives. An update meanwhile is seen by those who get the page
-/// afterwards.
+/// A pinned page: its bytes are neither moved, changed nor freed while this lives. A concurrent update is visible to
+/// later `get`s only.
 pub struct PageGuard<'p> {
     core: &'p PoolInner,
     held: Held,
 }
 
-/// A pinned page as a [`PageGuard`] is one, which borrows nothing: for tasks, and for whatever has to be `'static`.
+/// A pinned page like a [`PageGuard`] that borrows nothing: for tasks, and for other `'static` owners.
 ///
-/// The pool's memory is there until the last of these is gone, also if the pool is dropped before.
+/// The pool's memory is freed with the last of these, even if the pool is dropped before.
 pub struct OwnedPageGuard {
-    // An `Arc`, whose content stays where it is: what is held points into it.
+    // An `Arc`, whose content has a stable address: `held` points into it.
     core: Arc<PoolInner>,
     held: Held,
 }
 
-/// What is held of a page in a core, which has to outlive it. It is to be released once, and not used afterwards.
+/// A hold of a page in a core, which has to outlive it. It must be released once, and not used afterwards.
 enum Held {
-    /// A raw page: the core's slot that holds it, and where its bytes are.
+    /// A raw page: the core's hazard slot that holds it, and the address of its bytes.
     Slot {
         slot: NonNull<HoldSlot>,
         start: *const u8,
         len: usize,
     },
-    /// The same, where the thread had no slot left: the entry that is pinned, and where its bytes are.
+    /// A raw page if the thread had no free slot: the pinned entry, and the address of its bytes.
     Entry { number: u32, start: *const u8, len: usize },
     /// A compressed page's decoded copy.
     Copy(Vec<u8>),
 }
 
-// SAFETY: the bytes do not change while the entry is pinned or held, and any thread may take the pin away or empty the slot.
+// SAFETY: the bytes do not change while the entry is pinned or held, and any thread may remove the pin or clear the
+// slot.
 unsafe impl Send for Held {}
-// SAFETY: as above.
+// SAFETY: shared access only reads the bytes, which do not change while the entry is pinned or held.
 unsafe impl Sync for Held {}
 
 impl Held {
-    /// The page's bytes.
+    /// Returns the page's bytes.
     ///
     /// # Safety
-    /// The core is still there, and this was not released.
+    /// The core must still exist, and this must not have been released.
     #[inline]
     unsafe fn bytes(&self) -> &[u8] {
         match self {
-            // SAFETY: while the entry is pinned or held its frame, which is the core's, holds the page, and nobody writes it.
+            // SAFETY: while the entry is pinned or held, its frame in the core contains the page, and no thread writes
+            // it.
             Held::Entry { start, len, .. } | Held::Slot { start, len, .. } => unsafe {
                 std::slice::from_raw_parts(*start, *len)
             },
@@ -63,14 +65,14 @@ impl Held {
         }
     }
 
-    /// Lets go of the page.
+    /// Releases the page.
     ///
     /// # Safety
-    /// It is of this core, and was not released before.
+    /// It must be of this core, and must not have been released.
     #[inline]
     unsafe fn release(&self, core: &PoolInner) {
         match self {
-            // SAFETY: the slot is one of the core's, which are there as long as it is.
+            // SAFETY: the slot belongs to the core, and lives as long as it.
             Held::Slot { slot, .. } => unsafe { slot.as_ref() }.release(),
             Held::Entry { number, .. } => {
                 core.unpin(*number);
@@ -94,18 +96,18 @@ impl Held {
     }
 }
 
-/// A raw page that a thread's slot holds. Dropped, it is held for ever.
+/// A raw page held by a hazard slot. If dropped without a release, it is held for ever.
 pub(super) struct HeldRaw<'p> {
     slot: &'p HoldSlot,
     entry: &'p PageSlot,
 }
 
-/// A pin on an entry, given back when this is dropped. Its page stays what and where it is, as long as whoever has this does not mark the
-/// entry to change that.
+/// A pin on an entry, removed on drop. The page is neither moved nor replaced, as long as the owner of this does not
+/// mark the entry for that.
 pub(super) struct Pinned<'c> {
     core: &'c PoolInner,
     number: u32,
-    /// What the entry was when it was pinned.
+    /// The entry's state when it was pinned.
     pub(super) state: State,
 }
 
@@ -118,13 +120,13 @@ impl<'c> Pinned<'c> {
         self.core.entries.at(self.number)
     }
 
-    /// The page's bytes as they are kept, raw or compressed.
+    /// The page's stored bytes, raw or compressed.
     pub(super) fn bytes(&self) -> &[u8] {
         // SAFETY: the entry is pinned as long as these are borrowed.
         unsafe { self.entry().bytes() }
     }
 
-    /// The guard of a raw page, which has the pin then.
+    /// Converts the pin of a raw page into a guard.
     #[inline]
     pub(super) fn into_guard(self) -> PageGuard<'c> {
         self.core.counts.add(Count::PinsHandedOut, 1);
@@ -148,7 +150,7 @@ impl Drop for Pinned<'_> {
 }
 
 impl PoolInner {
-    /// Pins an entry if a page is there that can be pinned, and counts `hits`, 0 or 1.
+    /// Pins an entry if it has a page that can be pinned, and counts `hits`, 0 or 1.
     #[inline]
     pub(super) fn pin(&self, number: u32, hits: u64) -> Option<Pinned<'_>> {
         let state = self.entries.at(number).pin(hits)?;
@@ -159,7 +161,8 @@ impl PoolInner {
         })
     }
 
-    /// Keeps a page in an entry that was loading, or is new, and that only the caller has; it is pinned in this state.
+    /// Stores a page in an entry that was loading or is new, and to which the caller has exclusive access; it is pinned
+    /// in this state.
     pub(super) fn begin_raw(&self, number: u32, frame: Frame<'_>, state: State) -> Pinned<'_> {
         let entry = self.entries.at(number);
         self.free_kept(entry.put_frame(frame));
@@ -172,7 +175,7 @@ impl PoolInner {
         }
     }
 
-    /// Pins an entry once more that is pinned already, whatever becomes of it; [`None`] if it is not pinned.
+    /// Adds a pin to an entry that is pinned already, even if it is detached; [`None`] if it is not pinned.
     pub(super) fn pin_again(&self, number: u32) -> Option<Pinned<'_>> {
         let state = self.entries.at(number).pin_again()?;
         Some(Pinned {
@@ -182,12 +185,12 @@ impl PoolInner {
         })
     }
 
-    /// Holds an entry's page, if it is this one, raw, and not marked, and the thread has a slot left.
+    /// Holds an entry's page by a hazard slot, if it is this page, raw, and not marked, and the thread has a free slot.
     #[inline]
     pub(super) fn hold_raw<'p>(&'p self, mine: &'p ThreadCounts, number: u32, page: PageId) -> Option<HeldRaw<'p>> {
         let entry = self.entries.at(number);
         let slot = mine.hold(number)?;
-        // It was held before it was looked at: so it stays what it is.
+        // The hold was published before the check: so the entry does not change.
         if entry.is_held_raw(page) {
             return Some(HeldRaw { slot, entry });
         }
@@ -197,7 +200,7 @@ impl PoolInner {
 }
 
 impl<'p> PageGuard<'p> {
-    /// A raw page's guard.
+    /// Returns the guard of a raw page.
     #[inline]
     pub(super) fn of_held(core: &'p PoolInner, held: HeldRaw<'p>) -> Self {
         let held = Held::Slot {
@@ -216,10 +219,10 @@ impl<'p> PageGuard<'p> {
         }
     }
 
-    /// The same page in a guard that keeps `inner` alive, which this one is of.
+    /// Converts this into a guard that keeps `inner`, to which this one belongs, alive.
     pub(super) fn into_owned(mut self, core: &Arc<PoolInner>) -> OwnedPageGuard {
         debug_assert!(std::ptr::eq(self.core, Arc::as_ptr(core)), "another core's guard");
-        // What stays here is nothing that would have to be let go.
+        // The replacement needs no release.
         let held = std::mem::replace(&mut self.held, Held::Copy(Vec::new()));
         OwnedPageGuard {
             core: Arc::clone(core),
@@ -228,7 +231,7 @@ impl<'p> PageGuard<'p> {
     }
 }
 
-/// What both guards are.
+/// Common implementation of both guards.
 macro_rules! guard {
     ($guard:ty, $name:literal) => {
         impl Deref for $guard {
@@ -236,7 +239,7 @@ macro_rules! guard {
 
             #[inline]
             fn deref(&self) -> &[u8] {
-                // SAFETY: the guard has the core, and releases what it holds when it is dropped.
+                // SAFETY: the guard borrows or owns the core, and releases its hold only when it is dropped.
                 unsafe { self.held.bytes() }
             }
         }
@@ -256,7 +259,7 @@ macro_rules! guard {
         impl Drop for $guard {
             #[inline]
             fn drop(&mut self) {
-                // SAFETY: what the guard holds is of its core, and a guard is dropped once.
+                // SAFETY: the hold is of the guard's core, and a guard is dropped once.
                 unsafe { self.held.release(&self.core) };
             }
         }

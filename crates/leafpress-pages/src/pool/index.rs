@@ -1,7 +1,8 @@
-//! Which entry a page has: hash tables in shards, read without a lock and changed under one.
+//! The index from pages to entries: sharded hash tables, read without a lock and changed under one.
 //!
-//! A reader without the lock may miss a page that is being moved by a removal beside it or by growth, and may find an entry that is
-//! another page's by now: it checks what it finds, and asks again under the lock before it believes that something is not here.
+//! A reader without the lock may miss a page that is being moved by a concurrent removal or by growth, and may find an
+//! entry that has been reused for another page: it verifies what it finds, and looks again under the lock before it
+//! concludes that a page is absent.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -13,24 +14,24 @@ use leafpress_base::sync::{AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard};
 
 /// Slots of a shard's first table.
 const FIRST_SLOTS: usize = 16;
-/// Tables of a shard, each twice as long as the one before.
+/// Maximum number of tables of a shard, each twice as long as the one before.
 const TABLES: usize = 24;
-/// Pages of a shard that the store may be busy with before there has to be memory to note more.
+/// Pages with a store operation in progress, per shard, for which memory is reserved.
 const BUSY_AT_ONCE: usize = 4;
 
-/// A page's hash: its upper half chooses the shard, its lower half the slot.
+/// A page's hash: its upper half selects the shard, its lower half the slot.
 #[inline]
 pub(super) fn hash(page: PageId) -> u64 {
     rapidhash::v3::rapidhash_v3(&page.to_le_bytes())
 }
 
-/// Linear probing. A slot is 0, or the hash's lower half above the entry's number and one.
+/// A table with linear probing. A slot is 0, or the hash's lower half above the entry's number plus one.
 struct Table {
     slots: Box<[AtomicU64]>,
 }
 
 impl Table {
-    /// [`None`] when there is no memory.
+    /// Creates a table; [`None`] if there is no memory.
     fn new(slots: usize) -> Option<Self> {
         let mut empty = Vec::new();
         empty.try_reserve_exact(slots).ok()?;
@@ -50,11 +51,11 @@ impl Table {
         tag as usize & self.mask()
     }
 
-    /// The first of the entries with this tag that `accept` takes, with its slot.
+    /// Returns the first entry with this tag that `accept` accepts, with its slot.
     #[inline]
     fn find<R>(&self, tag: u32, mut accept: impl FnMut(u32) -> Option<R>) -> Option<(usize, R)> {
         let mut at = self.home(tag);
-        // A table is never full, but removals beside a reader may hide its gaps.
+        // A table is never full, but concurrent removals may hide its gaps.
         for _ in 0..self.slots.len() {
             let slot = self.slots[at].load(Acquire);
             if slot == 0 {
@@ -78,7 +79,7 @@ impl Table {
         self.slots[at].store(slot, Release);
     }
 
-    /// Empties a slot and moves those behind it that would not be found any more.
+    /// Clears a slot and moves those after it that could not be found any more.
     fn remove(&self, slot: usize) {
         let (mut gap, mut at) = (slot, slot);
         loop {
@@ -97,26 +98,26 @@ impl Table {
     }
 }
 
-/// A part of the pages.
+/// A shard of the index.
 #[repr(align(128))]
 pub(super) struct Shard {
-    /// Every table there was: readers may still be in those before the present one. Together they are no longer than it.
+    /// All tables so far: readers may still be in those before the current one. Together they are not longer than it.
     tables: [OnceLock<Table>; TABLES],
-    /// The present one.
+    /// The current one.
     table: AtomicU32,
     inner: Mutex<Inner>,
-    /// A page was loaded, or is not busy any more.
+    /// Signals that a page was loaded, or is not busy any more.
     changed: Condvar,
 }
 
 pub(super) struct Inner {
     len: usize,
-    /// Pages whose store operation is under way: there is one at a time for each.
+    /// Pages with a store operation in progress: at most one per page.
     busy: Vec<PageId>,
     waiting: u32,
 }
 
-/// A shard that is locked.
+/// A locked shard.
 pub(super) struct Locked<'s> {
     shard: &'s Shard,
     inner: MutexGuard<'s, Inner>,
@@ -146,7 +147,7 @@ impl Shard {
         table.expect("the present table is made before it becomes that")
     }
 
-    /// Without the lock: the first entry that may be the page's and that `accept` takes.
+    /// Without the lock: returns the first entry that may be the page's and that `accept` accepts.
     #[inline]
     pub(super) fn find<R>(&self, hash: u64, accept: impl FnMut(u32) -> Option<R>) -> Option<R> {
         self.table().find(hash as u32, accept).map(|(_, found)| found)
@@ -161,24 +162,24 @@ impl Shard {
 }
 
 impl Locked<'_> {
-    /// The page's entry.
+    /// Returns the page's entry.
     pub(super) fn get(&self, hash: u64, page: PageId, entries: &Entries) -> Option<u32> {
         self.slot(hash, page, entries).map(|(_, entry)| entry)
     }
 
     fn slot(&self, hash: u64, page: PageId, entries: &Entries) -> Option<(usize, u32)> {
-        // Under the lock, entries in the table do not change their page.
+        // Under the lock, entries in the table are not reused.
         let is_it = |entry: u32| (entries.at(entry).page() == page).then_some(entry);
         self.shard.table().find(hash as u32, is_it)
     }
 
-    /// All entries of the shard.
+    /// Iterates over all entries of the shard.
     pub(super) fn entries(&self) -> impl Iterator<Item = u32> {
         let slots = self.shard.table().slots.iter().map(|slot| slot.load(Relaxed));
         slots.filter(|&slot| slot != 0).map(|slot| slot as u32 - 1)
     }
 
-    /// Makes sure that there is a place for one entry more, and returns the memory that the index grew by, in bytes.
+    /// Reserves room for one more entry, and returns the growth of the index, in bytes.
     pub(super) fn reserve(&mut self) -> Result<usize, PoolError> {
         let table = self.shard.table();
         if (self.inner.len + 1) * 4 <= table.slots.len() * 3 {
@@ -208,7 +209,7 @@ impl Locked<'_> {
         self.inner.len += 1;
     }
 
-    /// Takes a page's entry out, if it is `entry`.
+    /// Removes a page's entry, if it is `entry`.
     pub(super) fn remove(&mut self, hash: u64, entry: u32) -> bool {
         let table = self.shard.table();
         match table.find(hash as u32, |found| (found == entry).then_some(())) {
@@ -239,14 +240,14 @@ impl Locked<'_> {
         self.notify();
     }
 
-    /// Wakes those who wait for a change in this shard.
+    /// Wakes the threads that wait for a change in this shard.
     pub(super) fn notify(&mut self) {
         if self.inner.waiting > 0 {
             self.shard.changed.notify_all();
         }
     }
 
-    /// Lets go of the lock until something changed.
+    /// Waits for a change, without the lock meanwhile.
     pub(super) fn wait(&mut self) {
         self.inner.waiting += 1;
         self.shard.changed.wait(&mut self.inner);
@@ -261,7 +262,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// `shards` is a power of two above 1.
+    /// Creates an index. `shards` is a power of two above 1.
     pub(super) fn new(shards: usize) -> Self {
         Self {
             shards: (0..shards).map(|_| Shard::new()).collect(),
@@ -278,7 +279,7 @@ impl Index {
         &self.shards
     }
 
-    /// Memory held by an index in which nothing grew yet, in bytes.
+    /// Memory held by an index before its first growth, in bytes.
     pub(super) fn first_bytes(&self) -> usize {
         self.shards.len() * (size_of::<Shard>() + FIRST_SLOTS * size_of::<u64>())
     }

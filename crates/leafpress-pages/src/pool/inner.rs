@@ -1,7 +1,8 @@
-//! What a pool is made of, and how its entries are let go.
+//! The shared state of a pool, and the release of its entries.
 //!
-//! Locks are taken in this order, and none but these is held while another is taken: the one of flushes, the log, a shard of the index,
-//! the raw space's order or what is unsynced, the frames. None but the first is held during a store's or a codec's work.
+//! Lock order: flushes, the log, a shard of the index, the raw space's order or the table of unsynced pages, the
+//! frames. Only these are held while another is taken, and only the first is held during an operation of a store or a
+//! codec.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,25 +28,25 @@ use leafpress_base::mem::{OutOfMemory, room};
 use leafpress_base::sync::Mutex;
 use leafpress_codec::Engine;
 
-/// Pages that are read or written at once.
+/// Pages read or written in one batch.
 pub(super) const BATCH_PAGES: usize = 64;
 
-/// A pool's insides.
+/// The shared state of a pool.
 pub(super) struct PoolInner {
     pub(super) store: Box<dyn PageStore>,
     pub(super) max_page_bytes: usize,
     /// Memory that a page may need at once, in bytes.
     pub(super) max_run_bytes: usize,
-    /// [`None`]: nothing is compressed.
+    /// [`None`] if nothing is compressed.
     pub(super) engine: Option<Arc<dyn Engine>>,
     pub(super) policy: PolicyKind,
     pub(super) wants_hits: bool,
     pub(super) restore_after: u8,
     pub(super) budget: AtomicUsize,
-    /// [`None`]: the share is fixed.
+    /// [`None`] if the share is fixed.
     pub(super) adaptive: Option<Adaptive>,
     pub(super) costs: Arc<Costs>,
-    /// Percent of the budget for raw pages, where it is fixed.
+    /// Percent of the budget for raw pages, if the share is fixed.
     pub(super) raw_percent: f64,
 
     pub(super) entries: Entries,
@@ -55,21 +56,21 @@ pub(super) struct PoolInner {
     pub(super) log: Log,
     pub(super) unsynced: Unsynced,
     pub(super) raw: Mutex<RawSpace>,
-    /// Entries below this number have a place in the order.
+    /// Entries below this number have capacity in the eviction policy.
     pub(super) places: AtomicU32,
     pub(super) policy_bytes: AtomicUsize,
     pub(super) waiters: Waiters,
     pub(super) workers: Workers,
-    /// Bytes of decoded copies in callers' hands.
+    /// Bytes of decoded copies held by callers.
     pub(super) copy_bytes: AtomicUsize,
     pub(super) counts: Counts,
 }
 
-/// A page's store operation that failed.
+/// Converts the error of a page's store operation.
 pub(super) fn store_error(page: PageId, operation: &'static str, source: io::Error) -> PoolError {
     match source.kind() {
         io::ErrorKind::NotFound => PoolError::NotFound { page },
-        // There may be none for the error either.
+        // There may be no memory for the error either.
         io::ErrorKind::OutOfMemory => PoolError::OutOfMemory { bytes: 0 },
         _ => PoolError::Store {
             page,
@@ -79,21 +80,22 @@ pub(super) fn store_error(page: PageId, operation: &'static str, source: io::Err
     }
 }
 
-/// Runs an operation of the store. One that panics has failed: others wait for its end, and it may not keep what it has in hand.
+/// Runs an operation of the store. A panic counts as a failure: other threads wait for the operation's end, and it must
+/// release what it holds.
 pub(super) fn operate<R>(operation: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
     catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|panic| {
-        // Its destructor might panic, too.
+        // The payload's destructor might panic, too.
         std::mem::forget(panic);
         Err(io::Error::other("the store panicked"))
     })
 }
 
-/// Room for so many.
+/// Returns an empty vector with this capacity.
 pub(super) fn room_for<T>(count: usize) -> Result<Vec<T>, PoolError> {
     room::room_for(count).map_err(|OutOfMemory { bytes }| PoolError::OutOfMemory { bytes })
 }
 
-/// So many zeros.
+/// Returns a zeroed vector.
 pub(super) fn zeroed(bytes: usize) -> Result<Vec<u8>, PoolError> {
     let mut zeros = room_for(bytes)?;
     zeros.resize(bytes, 0);
@@ -110,7 +112,7 @@ impl PoolInner {
         (hash, self.index.shard(hash))
     }
 
-    /// Takes a pin away.
+    /// Removes a pin.
     #[inline]
     pub(super) fn unpin(&self, number: u32) {
         if self.entries.at(number).unpin_is_last() {
@@ -118,7 +120,7 @@ impl PoolInner {
         }
     }
 
-    /// Marks an entry that nobody but the caller, who has pinned it once, has in hand; see [`super::entry`].
+    /// Marks an entry that only the caller has pinned, once, and that no thread holds; see [`super::entry`].
     pub(super) fn mark_if_alone(&self, number: u32, mark: u64) -> Option<State> {
         let entry = self.entries.at(number);
         let marked = entry.mark_if_pinned_once(mark)?;
@@ -129,13 +131,15 @@ impl PoolInner {
         Some(marked)
     }
 
-    /// Frees an entry that is out of the index, out of the lists, and not pinned; later, if some thread still holds its page.
+    /// Frees an entry that is out of the index, out of the lists, and not pinned; deferred while a thread still holds
+    /// its page.
     #[cold]
     fn free(&self, number: u32) {
         if !self.counts.is_held(number) {
             self.free_now(number);
         } else if let Err(mut limbo) = self.counts.put_in_limbo(number) {
-            // It is full: some of those in it are held no more, because threads can hold no more than it has room for.
+            // If the list is full, some of its entries are not held any more: threads cannot hold more than its
+            // capacity.
             while limbo.len() == limbo.capacity() {
                 self.free_from(&mut limbo);
             }
@@ -143,7 +147,7 @@ impl PoolInner {
         }
     }
 
-    /// Frees the entries in limbo that nobody holds any more.
+    /// Frees the retired entries that no thread holds any more.
     pub(super) fn clear_limbo(&self) {
         self.free_from(&mut self.counts.limbo());
     }
@@ -167,14 +171,14 @@ impl PoolInner {
         self.entries.free(number);
     }
 
-    /// Frees the frame that an entry kept until now.
+    /// Frees the frame that an entry had.
     pub(super) fn free_kept(&self, kept: Kept) {
         if let Some(frame) = kept.into_frame(&self.frames) {
             self.frames.free(frame);
         }
     }
 
-    /// Where an access is followed, tells the adaptive share.
+    /// Reports a sampled access to the adaptive share.
     #[inline]
     pub(super) fn follow(&self, hash: u64, len: usize) {
         if let Some(adaptive) = &self.adaptive
@@ -189,30 +193,32 @@ impl PoolInner {
         }
     }
 
-    /// Puts a raw page that is new, and that the caller has pinned, in the order in which pages leave.
+    /// Adds a new raw page that the caller has pinned to the eviction policy.
     pub(super) fn list_new(&self, number: u32, hash: u64, sweeper: Sweeper) {
         self.list(number, hash);
         self.fit(sweeper);
     }
 
-    /// Puts a raw page that the caller has pinned in the order in which pages leave.
+    /// Adds a raw page that the caller has pinned to the eviction policy.
     pub(super) fn list(&self, number: u32, hash: u64) {
         let mut raw = self.raw.lock();
         self.list_locked(&mut raw, number, hash);
         self.policy_bytes.store(raw.bytes(), Relaxed);
     }
 
-    /// As [`PoolInner::list`]; the page may be one that was in the order until the lock was taken, instead of a pinned one.
+    /// Like [`PoolInner::list`], under the lock; instead of being pinned, the page may have been in the policy until
+    /// the lock was taken.
     pub(super) fn list_locked(&self, raw: &mut RawSpace, number: u32, hash: u64) {
         let entry = self.entries.at(number);
-        // Who takes a page out of the index marks it so before it asks for this lock.
+        // A thread that removes a page from the index marks it so before it takes this lock.
         if !entry.state().has(DETACHED) {
             entry.set(LISTED);
             raw.insert(number, hash);
         }
     }
 
-    /// Takes a page out of the index; the shard is locked. It stays pinned: [`PoolInner::forget`] has to follow, without the lock.
+    /// Removes a page from the index; the shard is locked. It stays pinned: [`PoolInner::forget`] has to follow,
+    /// without the lock.
     pub(super) fn detach(&self, locked: &mut Locked<'_>, hash: u64, number: u32) {
         self.entries
             .at(number)
@@ -220,7 +226,7 @@ impl PoolInner {
         locked.remove(hash, number);
     }
 
-    /// Ends what [`PoolInner::detach`] began.
+    /// Completes [`PoolInner::detach`].
     pub(super) fn forget(&self, number: u32) {
         let entry = self.entries.at(number);
         {
@@ -233,8 +239,8 @@ impl PoolInner {
     }
 }
 
-/// A pin that was never taken away would keep its page in memory for ever. When the pool goes, only victims that are waiting have one, and
-/// guards that were forgotten.
+/// A leaked pin would keep its page in memory for ever. When the pool is dropped, only waiting victims have one, and
+/// guards that were leaked.
 #[cfg(debug_assertions)]
 impl Drop for PoolInner {
     fn drop(&mut self) {

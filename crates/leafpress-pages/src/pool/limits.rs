@@ -1,4 +1,4 @@
-//! How much memory the spaces may take, and keeping to it as shares and budgets move.
+//! Memory limits of the two spaces, and their enforcement as shares and budgets change.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,13 +9,14 @@ use super::guard::Pinned;
 use super::inner::PoolInner;
 use super::sweep::{Sweeper, Swept};
 
-/// The raw space that there is at least, in the longest runs; and what an adaptive share leaves, where that is no large part of the memory.
+/// Minimum raw space, in runs of the longest pages; and the minimum of an adaptive share unless that is a large part of
+/// the memory.
 const MIN_RUNS: usize = 4;
 const MIN_ADAPTIVE_RUNS: usize = 16;
 const LARGE_PART: usize = 4;
 
 impl PoolInner {
-    /// Memory for pages, raw and compressed, in bytes: the budget without the tables, and without a little for their growth.
+    /// Memory for pages, raw and compressed, in bytes: the budget minus the tables and a reserve for their growth.
     pub(super) fn data_limit(&self) -> usize {
         let budget = self.budget.load(Relaxed);
         budget.saturating_sub(self.table_bytes() + self.ghost_bytes() + budget / 128)
@@ -34,18 +35,18 @@ impl PoolInner {
         self.adaptive.as_ref().map_or(0, |adaptive| adaptive.bytes())
     }
 
-    /// Percent of the memory for pages that is meant for raw ones.
+    /// Target percentage of the memory for raw pages.
     pub(super) fn raw_percent(&self) -> f64 {
         self.adaptive
             .as_ref()
             .map_or(self.raw_percent, |adaptive| adaptive.fraction() * 100.0)
     }
 
-    /// What raw and compressed pages are meant to take, in bytes.
+    /// Target sizes of the raw and the compressed space, in bytes.
     pub(super) fn shares(&self) -> (usize, usize) {
         let data = self.data_limit();
         let raw = (data as f64 * self.raw_percent() / 100.0) as usize;
-        // Some frames there have to be, more where pages come and go through them, and a log of one segment is none.
+        // Some frames are necessary, more if pages pass through them, and a log needs more than one segment.
         let mut least = MIN_RUNS * self.max_run_bytes;
         if self.adaptive.is_some() {
             least = least.max((MIN_ADAPTIVE_RUNS * self.max_run_bytes).min(data / LARGE_PART));
@@ -59,19 +60,19 @@ impl PoolInner {
         }
     }
 
-    /// What raw pages may take now: their share, less what compressed ones have beyond theirs.
+    /// Current limit of raw pages: their share, minus the excess of compressed ones.
     pub(super) fn raw_limit(&self) -> usize {
         let (raw, compressed) = self.shares();
         raw.min((raw + compressed).saturating_sub(self.log.bytes()))
     }
 
-    /// What compressed pages may take now: their share, less what raw ones have beyond theirs.
+    /// Current limit of compressed pages: their share, minus the excess of raw ones.
     pub(super) fn compressed_limit(&self) -> usize {
         let (raw, compressed) = self.shares();
         compressed.min((raw + compressed).saturating_sub(self.frames.bytes()))
     }
 
-    /// Lets pages leave until the tables, which grow as pages come, fit beside them.
+    /// Evicts pages until there is room for the tables, which grow as pages are added.
     pub(super) fn fit(&self, sweeper: Sweeper) {
         for _ in 0..256 {
             let over = (self.frames.bytes() + self.log.bytes()).saturating_sub(self.data_limit());
@@ -88,7 +89,7 @@ impl PoolInner {
         }
     }
 
-    /// A step towards the shares, after they moved: one victim or one segment more than there is need for.
+    /// Moves a step towards the shares after a change: evicts one victim or one segment more than needed.
     pub(super) fn approach_shares(&self, sweeper: Sweeper) {
         self.clear_limbo();
         let (raw, compressed) = self.shares();
@@ -101,7 +102,7 @@ impl PoolInner {
         }
     }
 
-    /// Where the raw space is over `limit` because of free frames between pages, moves pages together, and gives back what is empty then.
+    /// If the raw space exceeds `limit` because of free frames between pages, compacts it, and returns the empty runs.
     pub(super) fn close_up(&self, limit: usize) {
         let over = self.frames.bytes().saturating_sub(limit);
         let slack = self.frames.slack_bytes();
@@ -127,10 +128,10 @@ impl PoolInner {
         self.frames.trim(limit);
     }
 
-    /// Moves a raw page to another frame, if nobody else has pinned it and there is one.
+    /// Moves a raw page to another frame, if only the caller has pinned it and there is a frame.
     fn relocate(&self, pinned: &Pinned<'_>) {
         let entry = pinned.entry();
-        // No more memory is held for it.
+        // A limit of 0 prevents the allocation of more memory.
         let Some(mut frame) = self.frames.allocate(entry.len(), 0) else {
             return;
         };
@@ -144,11 +145,11 @@ impl PoolInner {
         self.free_kept(kept);
     }
 
-    /// Lets the adaptive share think.
+    /// Runs a step of the adaptive share.
     pub(super) fn decide(&self) {
         if let Some(adaptive) = &self.adaptive {
             adaptive.step();
-            // What it follows has grown, perhaps.
+            // The sample may have grown.
             self.fit(Sweeper::Reader);
         }
     }

@@ -1,4 +1,4 @@
-//! Entries of pages that are on their way in.
+//! Entries of pages that are being loaded.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,7 +13,7 @@ use super::waiters::InHand;
 use crate::store::PageId;
 
 impl PoolInner {
-    /// Puts an entry in the index that is loading.
+    /// Adds a loading entry to the index.
     pub(super) fn begin_loading(&self, locked: &mut Locked<'_>, page: PageId, hash: u64) -> Result<u32, PoolError> {
         let number = self.new_entry(page)?;
         match locked.reserve() {
@@ -27,14 +27,14 @@ impl PoolInner {
         Ok(number)
     }
 
-    /// An entry that is loading, with a place in the order in which pages leave.
+    /// Allocates a loading entry, with capacity in the eviction policy.
     pub(super) fn new_entry(&self, page: PageId) -> Result<u32, PoolError> {
         let bytes = size_of::<PageSlot>();
         let out_of_memory = PoolError::OutOfMemory { bytes };
         let Some(number) = self.entries.allocate(page, LOADING) else {
             return Err(out_of_memory);
         };
-        // Numbers are used again: there is a place for most.
+        // Numbers are reused: most have capacity already.
         if number >= self.places.load(Relaxed) {
             let mut raw = self.raw.lock();
             if !raw.policy.reserve(number as usize + 1) {
@@ -47,18 +47,18 @@ impl PoolInner {
         Ok(number)
     }
 
-    /// The loading failed: takes the entry out again.
+    /// Removes the entry after a failed load.
     pub(super) fn end_loading(&self, number: u32, hash: u64, shard: &Shard) {
         let mut locked = shard.lock();
         locked.remove(hash, number);
         self.entries.free(number);
         locked.notify();
         drop(locked);
-        // The tables may have grown for it all the same.
+        // The tables may have grown for it nevertheless.
         self.fit(Sweeper::Reader);
     }
 
-    /// Makes an entry that was loading a raw page.
+    /// Makes a loading entry a raw page.
     pub(super) fn publish(
         &self,
         number: u32,

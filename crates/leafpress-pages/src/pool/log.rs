@@ -1,11 +1,12 @@
 //! The compressed space: a log of segments.
 //!
-//! Compressed pages are appended to the open segment. When the space is over its share, the oldest segment is looked through: pages
-//! whose popularity earns them another round are copied to the open segment, the others leave, and what was dead already costs nothing.
-//! So the space is packed whatever the lengths of its pages are, and the hand of the clock and the cleaner of the log are one.
+//! Compressed pages are appended to the open segment. When the space exceeds its share, the oldest segment is
+//! reclaimed: pages whose popularity earns them another round are copied to the open segment, the others are evicted,
+//! and dead blocks cost nothing. So the space is packed whatever the lengths of its pages are, and the hand of CLOCK
+//! and the cleaner of the log are one.
 //!
-//! A block is a header of eight bytes, the entry's number and the stored length, the compressed page, and padding to eight bytes. A block
-//! is live as long as its entry points at it. That changes to `yes` only under the log's lock.
+//! A block is a header of eight bytes, with the entry's number and the stored length, the compressed page, and padding
+//! to eight bytes. A block is live as long as its entry points at it. A block becomes live only under the log's lock.
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -20,12 +21,12 @@ const MIN_SEGMENT_BYTES: usize = 16 << 10;
 const MAX_SEGMENT_BYTES: usize = 256 << 10;
 const PART_BYTES: usize = if cfg!(miri) { 1 << 20 } else { 64 << 20 };
 
-/// Memory that a compressed page of `stored` bytes takes, segments' ends aside.
+/// Memory of a compressed page of `stored` bytes, without the slack at segments' ends.
 pub(crate) const fn block_bytes(stored: usize) -> usize {
     (HEADER_BYTES + stored).next_multiple_of(HEADER_BYTES)
 }
 
-/// A closed segment and the bytes of it that are written.
+/// A closed segment and its length.
 struct Closed {
     start: NonNull<u8>,
     end: usize,
@@ -34,65 +35,65 @@ struct Closed {
 #[derive(Default)]
 struct Inner {
     parts: Vec<Mapping>,
-    /// Bytes of the last part that are cut into segments.
+    /// Bytes of the last part that are used for segments.
     cut: usize,
-    /// Segments cut so far: each of the lists below has room for all.
+    /// Number of segments created: each of the lists below has capacity for all.
     segments: usize,
-    /// Closed segments, the oldest first.
+    /// Closed segments, oldest first.
     order: VecDeque<Closed>,
     open: Option<Closed>,
-    /// Segments that take memory and hold nothing.
+    /// Empty segments that are backed by memory.
     empty: Vec<NonNull<u8>>,
-    /// Segments that take no memory.
+    /// Segments without memory.
     cold: Vec<NonNull<u8>>,
 }
 
-// SAFETY: the segments point into the parts, which are owned here.
+// SAFETY: the segments point into the parts, which `Inner` owns.
 unsafe impl Send for Inner {}
 
 pub(crate) struct Log {
     segment_bytes: usize,
     inner: Mutex<Inner>,
     bytes: AtomicUsize,
-    /// Live blocks: their number, their stored bytes, and the bytes they decode to.
+    /// Live blocks: their number, their stored bytes, and their decoded bytes.
     pages: AtomicUsize,
     stored: AtomicUsize,
     raw: AtomicUsize,
 }
 
-/// How an append ended.
+/// The outcome of an append.
 pub(in crate::pool) enum Appended {
-    /// The entry is compressed now; what it kept before.
+    /// The entry is compressed now; contains its previous contents.
     Done(Kept),
-    /// Somebody else has pinned it or taken it out.
+    /// Another thread has pinned or removed it.
     NotAlone,
-    /// The space is full: reclaim a segment.
+    /// The space is full: a segment has to be reclaimed.
     NoRoom,
 }
 
-/// What becomes of a page whose segment is reclaimed.
+/// The decision about a page whose segment is reclaimed.
 pub(crate) enum Turn {
-    /// It goes another round, with this popularity.
+    /// It stays for another round, with this popularity.
     Stays(u8),
-    /// It left.
+    /// It was evicted.
     Left,
-    /// It is pinned or cannot leave.
+    /// It is pinned or cannot be evicted.
     Stuck,
 }
 
-/// How reclaiming ended.
+/// The outcome of a reclamation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reclaimed {
-    /// There is a segment more to write to.
+    /// One more segment is free.
     Freed,
-    /// The oldest segment still holds pages that are pinned; it is the youngest now.
+    /// The oldest segment still holds pinned pages; it becomes the youngest.
     Stuck,
-    /// There was no segment.
+    /// There was no closed segment.
     Nothing,
 }
 
 impl Log {
-    /// A log for pages of up to `max_page_bytes` in a pool of `budget_bytes`.
+    /// Creates a log for pages of up to `max_page_bytes` in a pool of `budget_bytes`.
     pub(crate) fn new(budget_bytes: usize, max_page_bytes: usize) -> Self {
         let wanted = (budget_bytes / 64).clamp(MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES);
         let segment_bytes = wanted.max(block_bytes(max_page_bytes)).next_multiple_of(page_bytes());
@@ -115,7 +116,7 @@ impl Log {
         self.bytes.load(Relaxed)
     }
 
-    /// Live pages, their stored bytes, and the bytes they decode to.
+    /// Number of live pages, their stored bytes, and their decoded bytes.
     pub(crate) fn live(&self) -> (usize, usize, usize) {
         (
             self.pages.load(Relaxed),
@@ -124,15 +125,15 @@ impl Log {
         )
     }
 
-    /// A compressed page is not live any more.
+    /// Accounts for a compressed page that becomes dead.
     pub(crate) fn dead(&self, entry: &PageSlot) {
         self.pages.fetch_sub(1, Relaxed);
         self.stored.fetch_sub(entry.aux() as usize, Relaxed);
         self.raw.fetch_sub(entry.len(), Relaxed);
     }
 
-    /// Makes a raw page that the caller has pinned a compressed one, as long as at most `limit` bytes are held then. `claim` claims the
-    /// entry, unless somebody else has it in hand.
+    /// Compresses a raw page that the caller has pinned into the log, within `limit` bytes of memory held. `claim`
+    /// claims the entry, unless another thread has pinned or holds it.
     pub(crate) fn append(
         &self,
         number: u32,
@@ -149,7 +150,7 @@ impl Log {
             return Appended::NotAlone;
         }
         self.write(&mut inner, block, number, compressed);
-        // SAFETY: the block has a header.
+        // SAFETY: the block is longer than its header.
         let place = unsafe { block.add(HEADER_BYTES) };
         let kept = entry.put_block(place.as_ptr(), compressed.len() as u32);
         entry.change(|state| State(state.with_kind(COMPRESSED).with_popularity(0).0 & !CLAIMED));
@@ -159,13 +160,13 @@ impl Log {
         Appended::Done(kept)
     }
 
-    /// Where a block goes next; nothing is written yet.
+    /// Returns the address for the next block, without writing it.
     fn room(&self, inner: &mut Inner, stored: usize, limit: usize) -> Option<NonNull<u8>> {
         let bytes = block_bytes(stored);
         if let Some(open) = &inner.open
             && open.end + bytes <= self.segment_bytes
         {
-            // SAFETY: within the segment.
+            // SAFETY: the offset is within the segment.
             return Some(unsafe { open.start.add(open.end) });
         }
         if bytes > self.segment_bytes {
@@ -189,7 +190,7 @@ impl Log {
         Some(start)
     }
 
-    /// A segment that was never used.
+    /// Creates a segment.
     fn cut(&self, inner: &mut Inner) -> Option<NonNull<u8>> {
         let segments = inner.segments + 1;
         inner.order.try_reserve(segments - inner.order.len()).ok()?;
@@ -206,17 +207,17 @@ impl Log {
                 inner.parts.last()?
             }
         };
-        // SAFETY: within the part.
+        // SAFETY: the offset is within the part.
         let start = unsafe { part.start().add(inner.cut) };
         inner.cut += self.segment_bytes;
         inner.segments = segments;
         Some(start)
     }
 
-    /// Writes a block where [`Log::room`] said.
+    /// Writes a block at the address that [`Log::room`] returned.
     fn write(&self, inner: &mut Inner, block: NonNull<u8>, number: u32, compressed: &[u8]) {
-        // SAFETY: `room` found so many bytes at the end of the open segment, which nobody reads yet and which is aligned to pages,
-        // its blocks to eight bytes.
+        // SAFETY: `room` found enough bytes at the end of the open segment, which has no readers there yet; it is
+        // aligned to pages, its blocks to eight bytes.
         unsafe {
             block.cast::<[u32; 2]>().write([number, compressed.len() as u32]);
             std::ptr::copy_nonoverlapping(compressed.as_ptr(), block.add(HEADER_BYTES).as_ptr(), compressed.len());
@@ -226,9 +227,9 @@ impl Log {
         }
     }
 
-    /// Reclaims the oldest segment. `limit` is what may be held meanwhile: a segment more than [`Log::append`] is allowed. An empty
-    /// segment stays as long as at most `keep` bytes are held. `entry` gives the entry of a number, `turn` decides on a page that the
-    /// log has pinned, and `unpin` takes the pin away.
+    /// Reclaims the oldest segment. `limit` bounds the memory held meanwhile: one segment more than for
+    /// [`Log::append`]. An empty segment is kept as long as at most `keep` bytes are held. `entry` returns the entry of
+    /// a number, `turn` decides about a page that the log has pinned, and `unpin` removes the pin.
     pub(crate) fn reclaim<'e>(
         &self,
         limit: usize,
@@ -245,21 +246,21 @@ impl Log {
         let mut stuck = false;
         let mut at = 0;
         while at < segment.end {
-            // SAFETY: blocks lie end to end up to `end`.
+            // SAFETY: blocks are contiguous up to `end`.
             let (block, [number, stored]) = unsafe {
                 let block = segment.start.add(at);
                 (block, block.cast::<[u32; 2]>().read())
             };
             let stored = stored as usize;
             at += block_bytes(stored);
-            // SAFETY: the block has a header.
+            // SAFETY: the block is longer than its header.
             let place = unsafe { block.add(HEADER_BYTES) };
             let entry = entry(number);
             if entry.place() != place.as_ptr() {
                 continue;
             }
             let Some(state) = entry.pin(0) else {
-                // Taken out of the index but read by somebody, or changing; or free since a moment.
+                // Removed from the index but pinned, or changing; or freed just before.
                 stuck |= entry.state().kind() != FREE;
                 continue;
             };
@@ -269,7 +270,7 @@ impl Log {
                     decision = match self.room(inner, stored, limit) {
                         Some(to) if self.copy(inner, number, entry, place, to, popularity) => Turn::Left,
                         Some(_) => Turn::Stuck,
-                        // It would be another round if there were room for it.
+                        // It would stay for another round if there were room for it.
                         None => turn(number, entry, state.with_popularity(0)),
                     };
                 }
@@ -286,7 +287,7 @@ impl Log {
         Reclaimed::Freed
     }
 
-    /// Gives empty segments back until at most `keep` bytes are held.
+    /// Returns empty segments to the system until at most `keep` bytes are held.
     fn release_empty(&self, inner: &mut Inner, keep: usize) -> Reclaimed {
         let mut released = Reclaimed::Nothing;
         // With more to reclaim, one is kept to copy to.
@@ -295,7 +296,7 @@ impl Log {
             && let Some(start) = inner.empty.pop()
         {
             if let Some(part) = inner.parts.iter().find(|part| part.contains(start)) {
-                // SAFETY: the segment is whole pages of this part and holds nothing that is live.
+                // SAFETY: the segment consists of whole pages of this part and has no live block.
                 unsafe { part.release(start, self.segment_bytes) };
             }
             inner.cold.push(start);
@@ -305,7 +306,8 @@ impl Log {
         released
     }
 
-    /// Copies a page that the log has pinned to where [`Log::room`] said, unless somebody else has pinned it; returns whether it did.
+    /// Copies a page that the log has pinned to the address that [`Log::room`] returned, unless another thread has
+    /// pinned it; returns true on success.
     fn copy(
         &self,
         inner: &mut Inner,
@@ -315,14 +317,14 @@ impl Log {
         to: NonNull<u8>,
         popularity: u8,
     ) -> bool {
-        // Compressed pages are never held but by pins.
+        // Compressed pages are never held by hazard slots, only pinned.
         if entry.mark_if_pinned_once(CLAIMED).is_none() {
             return false;
         }
-        // SAFETY: the block at `from` is live, and another than the one that is written.
+        // SAFETY: the block at `from` is live, and distinct from the one being written.
         let compressed = unsafe { std::slice::from_raw_parts(from.as_ptr(), entry.aux() as usize) };
         self.write(inner, to, number, compressed);
-        // SAFETY: the block has a header.
+        // SAFETY: the block is longer than its header.
         let place = unsafe { to.add(HEADER_BYTES) };
         let _ = entry.put_block(place.as_ptr(), entry.aux());
         entry.change(|state| State(state.with_popularity(popularity).0 & !CLAIMED));

@@ -1,10 +1,11 @@
-//! A pool of pages between a program and a [`PageStore`], under a memory budget, whose cold pages stay in it compressed.
+//! A page pool: a buffer pool between a program and a [`PageStore`], with a memory budget, that keeps cold pages
+//! compressed.
 //!
-//! The pool is an adaptive compressed cache (ACCRS: K. J. Harper's Tyche, and "Viability of Time-Memory Trade-Offs in Large Data Sets",
-//! 2018). A page that is not here is read from the store into the raw space. When that is over its share of the budget, victims are
-//! compressed and stay, in the compressed space; when that is over its share, the oldest leave. A hit on a compressed page hands out a
-//! decoded copy, and after some hits the page becomes raw again. How much of the budget is for compressed pages the pool finds out by itself
-//! ([`RawShare::Adaptive`]).
+//! The pool is an adaptive compressed cache (ACCRS: K. J. Harper's Tyche, and "Viability of Time-Memory Trade-Offs in
+//! Large Data Sets", 2018). An absent page is read from the store into the raw space. When that exceeds its share of
+//! the budget, victims are compressed into the compressed space; when that exceeds its share, the oldest pages are
+//! evicted. A hit on a compressed page returns a decoded copy, and after some hits the page becomes raw again. By
+//! default the pool adapts the share of the compressed space itself ([`RawShare::Adaptive`]).
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -70,7 +71,7 @@ pub use stats::PoolStats;
 
 /// A page pool; see [the module](self). All methods may be called from many threads at once.
 ///
-/// Dropping the pool writes what is dirty; [`PagePool::flush`] tells whether that worked.
+/// Dropping the pool writes dirty pages and ignores errors; call [`PagePool::flush`] before to detect them.
 pub struct PagePool {
     // Before the core: threads stop first.
     threads: threads::Threads,
@@ -97,7 +98,7 @@ impl std::fmt::Debug for PagePool {
 }
 
 impl PagePool {
-    /// A builder for a pool over `store`.
+    /// Returns a builder for a pool over `store`.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -110,7 +111,7 @@ impl PagePool {
         PoolBuilder::new(Box::new(store))
     }
 
-    /// The page, pinned: from memory, or read from the store.
+    /// Returns the page, pinned: from memory, or read from the store.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -122,16 +123,16 @@ impl PagePool {
     /// ```
     ///
     /// # Errors
-    /// [`PoolError::NotFound`] where the store has no such page, [`PoolError::PoolFull`] when everything is pinned, and what the store
-    /// says of this page. Where dirty pages would have to leave and cannot be written, the page is read past the pool: the guard has it
-    /// in memory of its own, which is counted in [`PoolStats::pinned_copy_bytes`].
+    /// Returns [`PoolError::NotFound`] if the store has no such page, [`PoolError::PoolFull`] if every page is pinned,
+    /// or the store's error. If dirty pages would have to be evicted and cannot be written, the page is read past the
+    /// pool: the guard has it in memory of its own, which is counted in [`PoolStats::pinned_copy_bytes`].
     #[inline]
     pub fn get(&self, page: PageId) -> Result<PageGuard<'_>, PoolError> {
         self.core.get(page)
     }
 
-    /// As [`PagePool::get`], with a guard that borrows nothing, so that it can be held in a task, across `await`s, and be handed on. Reading
-    /// from the store blocks the thread that calls this.
+    /// Returns the page, pinned, with a guard that borrows nothing, so that it can be held in a task, across `await`s,
+    /// and be sent to another. Reading from the store blocks the calling thread.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -147,13 +148,13 @@ impl PagePool {
     /// ```
     ///
     /// # Errors
-    /// As [`PagePool::get`].
+    /// Returns the errors of [`PagePool::get`].
     pub fn get_owned(&self, page: PageId) -> Result<OwnedPageGuard, PoolError> {
         Ok(self.core.get(page)?.into_owned(&self.core))
     }
 
-    /// Replaces the page, or makes it. Who holds the page keeps what it was. The store has the new one after [`PagePool::flush`], or when
-    /// the page is to be compressed or to leave.
+    /// Replaces or creates the page. Existing guards keep the old version. The store gets the new version at
+    /// [`PagePool::flush`], or when the page is to be compressed or evicted.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -165,17 +166,19 @@ impl PagePool {
     /// ```
     ///
     /// # Errors
-    /// [`PoolError::PageLength`] and [`PoolError::Refused`] for what the store could never take, [`PoolError::PoolFull`] when everything
-    /// is pinned, and what the store says when dirty pages would have to leave for this one and cannot be written. The page is then as
-    /// it was.
+    /// Returns [`PoolError::PageLength`] or [`PoolError::Refused`] for a page that the store could never accept,
+    /// [`PoolError::PoolFull`] if every page is pinned, or the store's error if dirty pages would have to be evicted
+    /// for this one and cannot be written. The page is then unchanged.
     pub fn update(&self, page: PageId, bytes: &[u8]) -> Result<(), PoolError> {
         self.core.update(page, bytes)
     }
 
-    /// Removes the page, here and in the store. Who holds the page keeps it. Removing one that does not exist is no error.
+    /// Removes the page from the pool and the store. Existing guards keep it. Removing a page that does not exist is
+    /// not an error.
     ///
-    /// What the number is when the store is opened again is the store's affair: a [`FileStore`](crate::store::FileStore) has nothing but pages, so that one removed
-    /// before the last comes back as zeros; a [`DirectoryStore`](crate::store::DirectoryStore) numbers its files anew, so that those behind it move up by one.
+    /// The numbering when the store is opened again depends on the store: in a [`FileStore`](crate::store::FileStore) a
+    /// page that was removed before the last one comes back as zeros; a
+    /// [`DirectoryStore`](crate::store::DirectoryStore) renumbers its files, so that those after it move up by one.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -189,13 +192,14 @@ impl PagePool {
     /// ```
     ///
     /// # Errors
-    /// What the store says; the page is then still there.
+    /// Returns the store's error; the page is then still present.
     pub fn remove(&self, page: PageId) -> Result<(), PoolError> {
         self.core.remove(page)
     }
 
-    /// Forgets a version of the page that the store has not got, and returns whether there was one: the page is then what the store has.
-    /// For a page that cannot be written, and for one that [`PoolError::Lost`] names. Who holds the page keeps it.
+    /// Discards a version of the page that the store does not have, and returns true if there was one: the page then
+    /// has the store's version. For a page that cannot be written, and for one named by [`PoolError::Lost`]. Existing
+    /// guards keep it.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -210,8 +214,8 @@ impl PagePool {
         self.core.discard(page)
     }
 
-    /// Reads those of the pages that are not here, many at once, and returns how many were read. It reads no more than there is room
-    /// for, and passes over pages that do not exist.
+    /// Reads those of the pages that are absent, in batches, and returns the number of pages read. It reads at most as
+    /// many as there is room for, and skips pages that do not exist.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -222,13 +226,14 @@ impl PagePool {
     /// ```
     ///
     /// # Errors
-    /// As [`PagePool::get`].
+    /// Returns the errors of [`PagePool::get`].
     pub fn prefetch(&self, pages: &[PageId]) -> Result<usize, PoolError> {
         self.core.prefetch(pages)
     }
 
-    /// Writes all dirty pages to the store and syncs it. When it returns without an error, all updates and removals that ended before it
-    /// began are lasting, those of pages that have left the pool since included. One flush runs at a time; others wait.
+    /// Writes all dirty pages to the store and syncs it. When it returns without an error, all updates and removals
+    /// that ended before it began are durable, including those of pages evicted since. One flush runs at a time; others
+    /// wait.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -240,15 +245,16 @@ impl PagePool {
     /// ```
     ///
     /// # Errors
-    /// The first write that failed; all others were tried. What could not be written stays in the pool, dirty.
-    /// [`PoolError::Sync`] when the store could not sync: what was written since the last sync that worked is dirty again, and the next
-    /// flush writes it again. [`PoolError::Lost`] as long as the pool knows of pages that it could not write again.
+    /// Returns the first failed write; all others were tried. Pages that could not be written stay in the pool, dirty.
+    /// Returns [`PoolError::Sync`] if the store could not sync: what was written since the last successful sync is
+    /// dirty again, and the next flush writes it again. Returns [`PoolError::Lost`] while the pool knows of pages that
+    /// may be lost and that it cannot write again.
     pub fn flush(&self) -> Result<(), PoolError> {
         self.core.flush()
     }
 
-    /// Changes the budget. When it shrinks, pages leave before this returns, all but those that are pinned or cannot be written:
-    /// they leave later.
+    /// Sets the memory budget, in bytes. If it shrinks, pages are evicted before this returns, except pinned and
+    /// unwritable ones: they are evicted later.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -259,12 +265,12 @@ impl PagePool {
     /// ```
     ///
     /// # Errors
-    /// [`PoolError::Option`] for less than a [`PoolBuilder`] takes.
+    /// Returns [`PoolError::Option`] for less than the minimum of a [`PoolBuilder`].
     pub fn set_memory(&self, budget_bytes: usize) -> Result<(), PoolError> {
         self.core.resize(budget_bytes)
     }
 
-    /// What the pool holds and did.
+    /// Returns a snapshot of the statistics.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -279,7 +285,7 @@ impl PagePool {
         self.core.stats()
     }
 
-    /// The store.
+    /// Returns the store.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
@@ -296,7 +302,7 @@ impl PagePool {
 impl Drop for PagePool {
     fn drop(&mut self) {
         self.threads.stop();
-        // There is nobody to tell.
+        // A drop cannot report the error.
         let _ = self.core.flush();
     }
 }

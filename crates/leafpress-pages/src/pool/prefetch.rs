@@ -12,7 +12,7 @@ use crate::store::PageId;
 use crate::store::PageRead;
 
 impl PoolInner {
-    /// Reads the pages that are not here, many at once; returns how many.
+    /// Reads the absent pages in batches; returns their number.
     pub(super) fn prefetch(&self, pages: &[PageId]) -> Result<usize, PoolError> {
         let mut read = 0;
         for batch in pages.chunks(BATCH_PAGES) {
@@ -32,7 +32,8 @@ impl PoolInner {
                     }
                 }
             }
-            // Not before: who gathers a batch has to find room for it, and may not have others wait for it meanwhile.
+            // Not earlier: a thread that gathers a batch has to find room for it, and must not make others wait for it
+            // meanwhile.
             in_hand.extend(loading.iter().map(|_| self.waiters.take_in_hand()));
             reads.extend(loading.iter_mut().map(|one: &mut Loading<'_>| PageRead {
                 page: one.page,
@@ -48,7 +49,7 @@ impl PoolInner {
         Ok(read)
     }
 
-    /// Makes room for a page that is not here. Pages that the store does not have are passed over.
+    /// Makes room for an absent page. Pages that the store does not have are skipped.
     fn begin_prefetch(&self, page: PageId) -> Result<Begun<'_>, PoolError> {
         let (hash, shard) = self.shard(page);
         let number = {
@@ -83,7 +84,7 @@ impl PoolInner {
         }
     }
 
-    /// Reads a batch; how it went goes to `results`, which has room for it.
+    /// Reads a batch; the outcomes go to `results`, which has capacity for them.
     fn read_batch(&self, mut reads: Vec<PageRead<'_>>, results: &mut Vec<io::Result<()>>) {
         let whole = operate(|| {
             if !reads.is_empty() {
@@ -97,7 +98,7 @@ impl PoolInner {
         }));
     }
 
-    /// Puts what was read in the pool, and returns the first error.
+    /// Publishes the pages that were read, and returns the first error.
     fn finish_prefetch(
         &self,
         loading: Vec<Loading<'_>>,
@@ -138,11 +139,11 @@ struct Loading<'f> {
     len: usize,
 }
 
-/// How the prefetching of a page began.
+/// The outcome of beginning a prefetch.
 enum Begun<'f> {
     Loading(Loading<'f>),
-    /// It is here, or the store does not have it.
+    /// It is present, or the store does not have it.
     Nothing,
-    /// Dirty pages that cannot be written are in its way.
+    /// Dirty pages that cannot be written take the room.
     NoRoom,
 }

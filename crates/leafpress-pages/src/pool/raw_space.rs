@@ -1,15 +1,15 @@
-//! The order in which raw pages leave, and the victims that are to leave next.
+//! The raw pages in the order of the eviction policy, and the queue of victims.
 
 use std::collections::VecDeque;
 
 use crate::eviction::Policy;
 
-/// The order in which raw pages leave.
+/// The raw pages in the order of the eviction policy.
 pub(super) struct RawSpace {
     pub(super) policy: Box<dyn Policy>,
-    /// Pages in the order.
+    /// Pages in the policy.
     pub(super) pages: usize,
-    /// Victims that are waiting, each pinned once.
+    /// Waiting victims, each pinned once.
     pub(super) queue: VecDeque<u32>,
     pub(super) probes: u64,
 }
@@ -34,12 +34,12 @@ impl RawSpace {
         self.pages -= 1;
     }
 
-    /// Raw pages, those that are victims included.
+    /// Number of raw pages, including victims.
     pub(super) fn len(&self) -> usize {
         self.pages + self.queue.len()
     }
 
-    /// Victims that are waiting.
+    /// Number of waiting victims.
     #[cfg(debug_assertions)]
     pub(super) fn waiting(&self) -> usize {
         self.queue.len()

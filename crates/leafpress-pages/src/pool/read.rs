@@ -14,16 +14,16 @@ use super::waiters::InHand;
 use crate::store::PageId;
 use leafpress_base::sync::Patience;
 
-/// A page that was read.
+/// The outcome of a read from the store.
 enum Read<'c> {
-    /// Into a frame, and the room in hand.
+    /// Into a frame; with the count of frames in progress.
     Pooled(Frame<'c>, InHand<'c>),
     /// Into memory of its own: the pool is full of pages that cannot be written.
     Past(Vec<u8>),
 }
 
 impl PoolInner {
-    /// The page, from memory or from the store.
+    /// Returns the page, from memory or from the store.
     #[inline]
     pub(super) fn get(&self, page: PageId) -> Result<PageGuard<'_>, PoolError> {
         let (hash, shard) = self.shard(page);
@@ -64,7 +64,7 @@ impl PoolInner {
         if entry.page() != page {
             return None;
         }
-        // It may have become another page's between the index and the pin.
+        // It may have been reused for another page between the lookup and the pin.
         self.pin(number, hits).filter(|_| entry.page() == page)
     }
 
@@ -80,7 +80,7 @@ impl PoolInner {
         guard
     }
 
-    /// A get that has to wait, or to read.
+    /// A `get` that has to wait, or to read.
     #[cold]
     fn get_slowly(&self, page: PageId, hash: u64, shard: &Shard) -> Result<PageGuard<'_>, PoolError> {
         let mut patience = Patience::default();
@@ -110,7 +110,7 @@ impl PoolInner {
                 }
                 None if entry.state().kind() == LOADING => locked.wait(),
                 None => {
-                    // It is changing its place, for some nanoseconds.
+                    // The page is being moved, which takes some nanoseconds.
                     drop(locked);
                     patience.wait();
                 }
@@ -133,7 +133,7 @@ impl PoolInner {
         }
     }
 
-    /// Reads a page, into a frame if one is to be had.
+    /// Reads a page, into a frame if one is available.
     fn read(&self, page: PageId) -> Result<Read<'_>, PoolError> {
         let len = self.page_bytes(page)?;
         let Some(mut frame) = self.frame_to_read(page, len)? else {
@@ -199,7 +199,7 @@ impl PoolInner {
                 self.counts.add(Count::CompressedHits, 1);
                 Ok(PageGuard::of_copy(self, copy))
             }
-            // The store has it, most likely.
+            // The store most likely has it.
             Err(PoolError::Codec(_)) if self.drop_undecodable(number, page, hash) => {
                 self.get_slowly(page, hash, self.index.shard(hash))
             }
@@ -218,8 +218,8 @@ impl PoolInner {
         Ok(())
     }
 
-    /// Makes a compressed page a raw one, and returns its guard with the pin; the pin when there is no room, or somebody else has
-    /// pinned it.
+    /// Makes a compressed page raw, and returns its guard with the pin; returns the pin if there is no room, or another
+    /// thread has pinned it.
     fn restore<'c>(&self, pinned: Pinned<'c>, hash: u64) -> Result<PageGuard<'c>, Pinned<'c>> {
         let (number, entry) = (pinned.number(), pinned.entry());
         let Some(mut frame) = self.frame_to_restore(entry.len()) else {
@@ -237,7 +237,8 @@ impl PoolInner {
         Ok(pinned.into_guard())
     }
 
-    /// Drops a page whose compressed form does not decode; returns whether it is worth a new look. It stays if the store has not got it.
+    /// Drops a page whose compressed form does not decode; returns true if the lookup should be retried. A page that
+    /// the store does not have is kept.
     #[cold]
     fn drop_undecodable(&self, number: u32, page: PageId, hash: u64) -> bool {
         let mut locked = self.index.shard(hash).lock();

@@ -1,4 +1,4 @@
-//! Frames for pages: free ones, ones that victims leave, and some kept free ahead of need.
+//! Allocation of frames: free ones, those of victims, and some kept free ahead of need.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -11,27 +11,28 @@ use super::log::Reclaimed;
 use super::sweep::{Sweeper, Swept};
 use crate::store::PageId;
 
-/// Writes that may fail before a thread that needs room gives up, and pages that it passes over because their last write failed.
+/// Maximum failed writes before a thread that needs room gives up, and pages that it skips because their last write
+/// failed.
 const MAX_FAILED_WRITES: usize = 16;
 const MAX_PASSED_OVER: usize = 1024;
-/// Segments that may be in use when a thread that needs room gives up.
+/// Number of segments found in use after which a thread that needs room gives up.
 const STUCK_SEGMENTS: usize = 256;
-/// Frames that are to be free ahead of need, where they are no more than an eighth of all. With fewer than some, threads that read pages
-/// compress all victims themselves; more than that many bring nothing.
+/// Number of frames kept free ahead of need, if they are at most an eighth of all. With too few, threads that read
+/// pages compress all victims themselves; more have no further benefit.
 const MIN_AHEAD: usize = 8;
 const MAX_AHEAD: usize = 256;
 
-/// Pages that would have made room, had they been written.
+/// Pages that would have made room if they could have been written.
 #[derive(Default)]
 struct Unwritten {
     pages: usize,
-    /// What the last write said that was tried.
+    /// The error of the last write.
     error: Option<PoolError>,
 }
 
 impl PoolInner {
-    /// A frame for a version of a page that is to be kept, made room for if need be. When dirty pages would have to leave and cannot be
-    /// written, that is the error.
+    /// Allocates a frame for a version of a page to be kept, evicting if necessary. If dirty pages would have to be
+    /// evicted and cannot be written, returns their error.
     pub(super) fn frame_to_update(&self, page: PageId, len: usize) -> Result<Frame<'_>, PoolError> {
         self.frame(len, Sweeper::Writer).or_else(|unwritten| {
             let frame = self.frame_of_compressed(len);
@@ -39,7 +40,8 @@ impl PoolInner {
         })
     }
 
-    /// A frame for a page that is read, made room for if need be; [`None`] where there would be room if all pages could be written.
+    /// Allocates a frame for a page to be read, evicting if necessary; [`None`] if there would be room if all pages
+    /// could be written.
     pub(super) fn frame_to_read(&self, page: PageId, len: usize) -> Result<Option<Frame<'_>>, PoolError> {
         match self.frame(len, Sweeper::Reader) {
             Ok(frame) => Ok(Some(frame)),
@@ -51,7 +53,7 @@ impl PoolInner {
         }
     }
 
-    /// A frame for a page that is in the pool as it is: where no raw page can leave, none has to leave for it.
+    /// Allocates a frame for a page that is in the pool already: if no raw page can be evicted, none has to be.
     pub(super) fn frame_to_restore(&self, len: usize) -> Option<Frame<'_>> {
         self.frame(len, Sweeper::Reader).ok()
     }
@@ -64,7 +66,7 @@ impl PoolInner {
         }
     }
 
-    /// A free frame, or one of a raw page that leaves.
+    /// Allocates a free frame, or that of an evicted raw page.
     fn frame(&self, len: usize, sweeper: Sweeper) -> Result<Frame<'_>, Unwritten> {
         if !self.is_to_shrink()
             && let Some(frame) = self.frames.allocate(len, self.raw_limit())
@@ -79,17 +81,18 @@ impl PoolInner {
         frame
     }
 
-    /// Whether the raw space is over its share and no thread of the pool's own makes it smaller. Free frames are then not handed out
-    /// without another victim, or they would be used as fast as they become free.
+    /// Returns true if the raw space exceeds its share and no worker thread shrinks it. Free frames are then not
+    /// allocated without another victim, or they would be used as fast as they become free.
     fn is_to_shrink(&self) -> bool {
         !self.workers.are_there() && self.frames.bytes() > self.shares().0
     }
 
     /// Sweeps until there is a frame.
     ///
-    /// Invariant: this gives up for want of victims only where no thread had anything in hand that will be room, or lets room go, in a
-    /// moment. A flush that was given no processor for a while may have a batch of old versions in hand, and every page that nobody
-    /// pins may be a newer version of one of them: that stays until the store has the older one. Nobody waits here with something in hand.
+    /// Invariant: this gives up for want of victims only if no thread holds anything that will become room, or will
+    /// release room, shortly. A flush that was preempted may hold a batch of old versions, and every unpinned page may
+    /// be a newer version of one of them: that stays until the store has the older one. No thread waits here while it
+    /// holds something.
     #[cold]
     fn sweep_for(&self, len: usize, sweeper: Sweeper) -> Result<Frame<'_>, Unwritten> {
         self.approach_shares(sweeper);
@@ -117,7 +120,7 @@ impl PoolInner {
                 }
                 Swept::PassedOver => unwritten.pages += 1,
                 Swept::Others => self.waiters.wait_for_others(),
-                // There may be free frames all the same, where the space is to shrink.
+                // There may be free frames nevertheless, if the space is to shrink.
                 Swept::Nothing => return self.frames.allocate(len, self.raw_limit()).ok_or(unwritten),
             }
             if let Some(frame) = self.frames.allocate(len, self.raw_limit()) {
@@ -127,7 +130,7 @@ impl PoolInner {
         Err(unwritten)
     }
 
-    /// A frame of the memory that compressed pages have. Some of them may be held for a moment.
+    /// Allocates a frame from the memory of compressed pages. Some of them may be pinned for a short time.
     #[cold]
     fn frame_of_compressed(&self, len: usize) -> Option<Frame<'_>> {
         let mut stuck = 0;
@@ -148,13 +151,13 @@ impl PoolInner {
         None
     }
 
-    /// Frames that are to be free ahead of need.
+    /// Number of frames to be kept free ahead of need.
     pub(super) fn frames_ahead(&self) -> usize {
         let used = self.frames.used_frames();
         (used / 64).max(MIN_AHEAD.min(used / 8)).min(MAX_AHEAD)
     }
 
-    /// Wakes the pool's threads when frames run short.
+    /// Wakes the worker threads when frames run short.
     fn keep_ahead(&self) {
         let ahead = self.frames_ahead();
         if ahead > 0 && self.frames.free_frames() < ahead / 2 && self.is_full() {
@@ -162,12 +165,12 @@ impl PoolInner {
         }
     }
 
-    /// Whether the raw space has all the memory it may have.
+    /// Returns true if the raw space has reached its limit.
     fn is_full(&self) -> bool {
         self.frames.bytes() + self.frames.frame_bytes(self.max_page_bytes) > self.raw_limit()
     }
 
-    /// Makes the room that there should be: what a pool's thread does, again and again.
+    /// Restores the limits: the loop of a worker thread.
     pub(super) fn tend(&self, stop: impl Fn() -> bool) {
         let start = Instant::now();
         self.clear_limbo();

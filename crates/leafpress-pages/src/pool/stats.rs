@@ -1,11 +1,11 @@
-//! What a pool holds and did.
+//! Statistics of a pool.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::counts::Count;
 use super::inner::PoolInner;
 
-/// A snapshot of a [`PagePool`](super::PagePool). Counts are since it was built.
+/// A snapshot of the statistics of a [`PagePool`](super::PagePool). Counters start at its construction.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
 pub struct PoolStats {
@@ -22,31 +22,32 @@ pub struct PoolStats {
     /// Pages removed.
     pub removes: u64,
 
-    /// Victims that were compressed and stayed.
+    /// Victims that were compressed and kept.
     pub compressions: u64,
-    /// Victims that saved less than an eighth and left.
+    /// Victims that saved less than an eighth and were evicted.
     pub incompressible: u64,
     /// Compressed pages that became raw again after enough hits.
     pub restorations: u64,
-    /// Raw pages that left the pool.
+    /// Raw pages evicted from the pool.
     pub raw_evictions: u64,
-    /// Compressed pages that left the pool.
+    /// Compressed pages evicted from the pool.
     pub compressed_evictions: u64,
     /// Dirty pages written to the store.
     pub write_backs: u64,
-    /// Writes to the store that failed; their pages stayed.
+    /// Failed writes to the store; their pages stayed.
     pub write_errors: u64,
-    /// Syncs of the store that failed; the pages that they should have made last are dirty again.
+    /// Failed syncs of the store; the affected pages are dirty again.
     pub sync_errors: u64,
-    /// Pages now that were written or removed before a sync that failed, and that the pool cannot write again: they may be lost.
+    /// Current number of pages that were written or removed before a failed sync, and that the pool cannot write again:
+    /// they may be lost.
     pub lost_pages: u64,
-    /// Panics in the pool's own threads, which went on with the next piece of work.
+    /// Panics of worker threads, which continued with the next task.
     pub worker_panics: u64,
-    /// Threads of the pool that ended because they did nothing but panic. Without any, the threads that call the pool make all room.
+    /// Worker threads that ended after repeated panics. Without any, the calling threads make all room.
     pub workers_ended: u64,
-    /// Batches of victims that were chosen.
+    /// Batches of chosen victims.
     pub sweeps: u64,
-    /// Nanoseconds that threads spent choosing, compressing and evicting victims.
+    /// Time spent on choosing, compressing and evicting victims, in nanoseconds.
     pub sweep_ns: u64,
 
     /// Bytes read from the store.
@@ -58,39 +59,40 @@ pub struct PoolStats {
     pub raw_pages: u64,
     /// Compressed pages held.
     pub compressed_pages: u64,
-    /// Pages that callers have pinned now, each as often as they have. What the pool itself works on is not counted.
+    /// Pages pinned by callers now, counted once per guard. The pool's own pins are not included.
     pub pinned_pages: u64,
     /// Bytes of the compressed pages when decoded.
     pub compressed_raw_bytes: usize,
-    /// Bytes of the compressed pages as they are stored.
+    /// Bytes of the compressed pages as stored.
     pub compressed_bytes: usize,
 
-    /// The budget.
+    /// The memory budget, in bytes.
     pub budget_bytes: usize,
-    /// Memory held now: the five below.
+    /// Memory held now, in bytes: the sum of the five values below.
     pub bytes_held: usize,
-    /// Memory of the raw space: frames, with what their rounding wastes.
+    /// Memory of the raw space: frames, including their rounding.
     pub raw_space_bytes: usize,
-    /// Memory of the compressed space: segments, with what is dead in them.
+    /// Memory of the compressed space: segments, including dead blocks.
     pub compressed_space_bytes: usize,
     /// Memory of the page table and the policies.
     pub table_bytes: usize,
-    /// Memory of what the adaptive share follows: pages that are not here any more, and small models of other shares.
+    /// Memory of the adaptive share: sampled pages that are not in the pool any more, and miniature simulations of
+    /// other shares.
     pub ghost_bytes: usize,
-    /// Memory of decoded copies and old versions that are pinned: over and above the budget.
+    /// Memory of pinned decoded copies and old versions: in addition to the budget.
     pub pinned_copy_bytes: usize,
 
-    /// Percent of the budget that is meant for raw pages now.
+    /// Current target percentage of the budget for raw pages.
     pub raw_percent: f64,
-    /// Mean nanoseconds of reading a page from the store, lately.
+    /// Moving average of the time to read a page from the store, in nanoseconds.
     pub store_read_ns: f64,
-    /// Mean nanoseconds of compressing a victim, lately.
+    /// Moving average of the time to compress a victim, in nanoseconds.
     pub compress_ns: f64,
-    /// Mean nanoseconds of decoding a page, lately.
+    /// Moving average of the time to decode a page, in nanoseconds.
     pub decompress_ns: f64,
-    /// Raw bytes over stored bytes of what was compressed lately; what does not shrink counts as 1.
+    /// Moving average of the ratio of raw to stored bytes; incompressible pages count as 1.
     pub ratio: f64,
-    /// Nanoseconds that threads spent deciding on the share.
+    /// Time spent on adapting the share, in nanoseconds.
     pub deciding_ns: u64,
 }
 

@@ -1,9 +1,10 @@
-//! Making room: choosing victims, compressing them, and letting pages go.
+//! Eviction: choosing victims, compressing them, and evicting pages.
 //!
-//! Victims are chosen in batches of a twentieth of the raw space, at most a thousand, and wait in a queue, pinned so that they stay the
-//! pages they are. Whoever needs a frame takes victims from the queue until there is one, beside the pool's own threads, which keep
-//! some frames free ahead of need: so a batch is compressed by as many threads as have a use for it. Until a victim has been dealt with it
-//! is a page like any other, and one that is hit meanwhile goes back among the pages.
+//! Victims are chosen in batches of a twentieth of the raw space, at most a thousand, and wait in a queue, pinned so
+//! that their entries are not reused. A thread that needs a frame takes victims from the queue until there is one, and
+//! so do the worker threads, which keep some frames free ahead of need: so a batch is compressed by as many threads as
+//! need it. Until a victim has been processed it is an ordinary page, and one that is hit meanwhile is returned to the
+//! policy.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,16 +21,16 @@ use super::write_back::Written;
 use crate::eviction::another_round;
 use leafpress_codec::saves_enough;
 
-/// Pages of a batch of victims, at most.
+/// Maximum number of pages in a batch of victims.
 const MAX_BATCH: usize = 1000;
-/// Where nothing is compressed, one victim in so many is, to know what it would cost; fewer where that would be more than a hundredth of
-/// what reading pages costs. Several come in a row, of which the first only makes the codec's tables and code warm, as they are where
-/// every victim is compressed.
+/// If nothing is compressed, one victim in this many is compressed as a probe, to measure the cost; fewer if that would
+/// exceed a hundredth of the cost of reading pages. Several follow each other, of which the first only warms the caches
+/// for the codec's tables and code, the usual state if every victim is compressed.
 const PROBES_IN_A_ROW: u64 = 4;
 const PROBE_EVERY: u64 = 64;
 const PROBES_COST_AT_MOST: f64 = 0.01;
 
-/// Whether a victim that is not to be compressed is compressed all the same.
+/// Whether a victim that is not to be compressed is compressed as a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Probe {
     No,
@@ -38,7 +39,7 @@ enum Probe {
 }
 
 impl Probe {
-    /// For the victim of this number, where one in `every` is.
+    /// Returns the probe of the victim with this number, if one in `every` is probed.
     fn of(number: u64, every: u64) -> Self {
         match number % (every * PROBES_IN_A_ROW) {
             0 => Self::WarmUp,
@@ -48,10 +49,10 @@ impl Probe {
     }
 }
 
-/// Who makes room, and why.
+/// The role of a thread that makes room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sweeper {
-    /// A thread that reads pages and needs room now. It has nothing to do with pages that cannot be written.
+    /// A thread that reads pages and needs room now. Errors of unwritable pages do not concern it.
     Reader,
     /// A thread that changes pages and needs room now.
     Writer,
@@ -59,28 +60,28 @@ pub(super) enum Sweeper {
     Ahead,
 }
 
-/// What came of one victim.
+/// The outcome for one victim.
 pub(super) enum Swept {
     /// There is more room.
     Freed,
-    /// It stays: it was hit meanwhile, or the store is busy with it.
+    /// It stays: it was hit meanwhile, or a store operation is in progress.
     Kept,
-    /// It stays: it could not be written.
+    /// It stays: its write failed.
     Failed(PoolError),
-    /// It stays: it could not be written before.
+    /// It stays: an earlier write failed.
     PassedOver,
-    /// There was no victim, but other threads have some in hand, or frames that they read into.
+    /// There was no victim, but other threads are processing some, or are reading into frames.
     Others,
-    /// There was no victim: everything is pinned.
+    /// There was no victim: every page is pinned.
     Nothing,
 }
 
-/// A victim in hand, pinned.
+/// A victim being processed, pinned.
 struct Victim<'c> {
     core: &'c PoolInner,
     number: u32,
     page_hash: u64,
-    /// It goes back to the order of pages.
+    /// It is returned to the policy.
     stays: bool,
 }
 
@@ -94,12 +95,12 @@ impl Drop for Victim<'_> {
 }
 
 thread_local! {
-    /// What a victim compresses to, until it is in the log.
+    /// Buffer for a compressed victim, until it is in the log.
     static COMPRESSED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 impl PoolInner {
-    /// Takes one victim and deals with it.
+    /// Takes and processes one victim.
     pub(super) fn sweep_one(&self, sweeper: Sweeper) -> Swept {
         let (victim, probe, others) = {
             let mut raw = self.raw.lock();
@@ -108,7 +109,7 @@ impl PoolInner {
             }
             raw.probes += 1;
             let probe = Probe::of(raw.probes, self.probe_every());
-            // What others have in hand is looked at under the lock: under it they put back what stays before they let go of it.
+            // Read under the lock: other threads return the victims that stay under it before they release them.
             let others = self.waiters.in_hand();
             let victim = raw
                 .queue
@@ -139,7 +140,7 @@ impl PoolInner {
             let entry = self.entries.at(number);
             entry.clear(LISTED);
             if !self.counts.is_held(number) && entry.pin(0).is_some() {
-                // A hit from now on is one that came after the choice.
+                // A later hit is one after the choice.
                 entry.change(|state| state.with_popularity(0));
                 raw.queue.push_back(number);
             } else if not_now.try_reserve(1).is_ok() {
@@ -149,7 +150,8 @@ impl PoolInner {
                 break;
             }
         }
-        // Others hold it, or are changing its place. Or it was taken out of the index a moment ago: then it is somebody else's to free.
+        // Other threads hold or move these. Or they were removed from the index just before: then another thread frees
+        // them.
         for number in not_now {
             self.list_locked(raw, number, page_hash(number));
         }
@@ -159,11 +161,11 @@ impl PoolInner {
         self.policy_bytes.store(raw.bytes(), Relaxed);
     }
 
-    /// Compresses a victim, or lets it go. Its pin is taken away in any case.
+    /// Compresses or evicts a victim. Its pin is removed in any case.
     fn victimise(&self, number: u32, probe: Probe, sweeper: Sweeper) -> Swept {
         let entry = self.entries.at(number);
         let page_hash = hash(entry.page());
-        // It stays, too, where a codec panics.
+        // It stays, too, if a codec panics.
         let mut victim = Victim {
             core: self,
             number,
@@ -222,8 +224,8 @@ impl PoolInner {
         }
     }
 
-    /// Compresses a raw page that the caller has pinned, and calls `then` with the result if it saves an eighth.
-    /// `counts`: what it takes is noted.
+    /// Compresses a raw page that the caller has pinned, and calls `then` with the result if it saves an eighth. If
+    /// `counts`, its cost is recorded.
     fn compress<R>(&self, number: u32, page_hash: u64, counts: bool, then: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let engine = self.engine.as_ref()?;
         let pinned = self.pin_again(number)?;
@@ -243,13 +245,13 @@ impl PoolInner {
         {
             adaptive.sized(page_hash, stored);
         }
-        // Who is alone with the page may move it.
+        // A thread with exclusive access may move the page.
         drop(pinned);
         let kept = stored.map(|_| then(&compressed));
         if kept.is_none() {
             self.counts.add(Count::Incompressible, 1);
         }
-        // Without the thread's store, which is gone while the thread ends, the buffer is, too.
+        // While the thread exits its thread-local storage is gone, and the buffer with it.
         let _ = COMPRESSED.try_with(|buffer| buffer.set(compressed));
         kept
     }
@@ -257,7 +259,7 @@ impl PoolInner {
     fn probe_every(&self) -> u64 {
         let probe = self.costs.compress_ns() + self.costs.decompress_ns();
         let reads = self.costs.store_read_ns() * PROBES_COST_AT_MOST;
-        // Nothing is known at first.
+        // No costs are known at first.
         if reads > 0.0 {
             PROBE_EVERY.max((probe / reads) as u64)
         } else {
@@ -265,7 +267,7 @@ impl PoolInner {
         }
     }
 
-    /// Compresses and decodes a page that leaves, to know what it costs, if it `counts`.
+    /// Compresses and decodes a page that is evicted, to measure the cost if it `counts`.
     fn probe(&self, number: u32, page_hash: u64, counts: bool) {
         let len = self.entries.at(number).len();
         self.compress(number, page_hash, counts, |compressed| {
@@ -280,10 +282,10 @@ impl PoolInner {
         });
     }
 
-    /// Moves a raw page into the log, for which old segments are reclaimed.
+    /// Moves a raw page into the log, reclaiming old segments for it.
     fn append(&self, number: u32, entry: &PageSlot, compressed: &[u8]) -> Appended {
         for _ in 0..8 {
-            // A segment is for what is copied while one is reclaimed.
+            // One segment is reserved for copies during a reclamation.
             let limit = self.compressed_limit();
             let for_appends = limit.saturating_sub(self.log.segment_bytes());
             let claim = || self.mark_if_alone(number, CLAIMED).is_some();
@@ -309,14 +311,14 @@ impl PoolInner {
         )
     }
 
-    /// Takes the oldest segment from the compressed space, popular pages or not.
+    /// Reclaims the oldest segment of the compressed space, popular pages included.
     pub(super) fn clear_segment(&self) -> Reclaimed {
         let leave = |number: u32, entry: &PageSlot, state: State| self.turn(number, entry, state.with_popularity(0));
         let entry = |number| self.entries.at(number);
         self.log.reclaim(0, 0, entry, leave, |number| self.unpin(number))
     }
 
-    /// Decides on a compressed page, which the log has pinned, when its segment is reclaimed.
+    /// Decides about a compressed page, which the log has pinned, when its segment is reclaimed.
     fn turn(&self, number: u32, entry: &PageSlot, state: State) -> Turn {
         if let Some(popularity) = another_round(self.policy, state.popularity()) {
             return Turn::Stays(popularity);
@@ -329,7 +331,7 @@ impl PoolInner {
         }
     }
 
-    /// Takes a page that is not listed and pinned by the caller alone out of the index, if it is clean.
+    /// Removes a page that is in no list and pinned by the caller alone from the index, if it is clean.
     fn evict(&self, number: u32, page_hash: u64) -> bool {
         let mut locked = self.index.shard(page_hash).lock();
         let entry = self.entries.at(number);
@@ -345,7 +347,7 @@ impl PoolInner {
         true
     }
 
-    /// Tells the order of pages of a hit, late and not always: where somebody else has the lock, the hits are lost.
+    /// Reports a hit to the policy, with a delay and not always: if the lock is taken, the hits are lost.
     pub(super) fn note_hit(&self, number: u32) {
         let Some(mine) = self.counts.mine() else {
             return;

@@ -1,4 +1,4 @@
-//! Entries that are changing their place while others look at them, which takes some nanoseconds in a pool that runs.
+//! Accesses to entries that are being moved, which takes only some nanoseconds in a running pool.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The pool's own threads.
+//! The pool's worker threads.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
@@ -7,10 +7,10 @@ use super::PoolError;
 use super::inner::PoolInner;
 use leafpress_base::sync::worker::{self, Health, Worker};
 
-/// One of the threads.
+/// A worker thread.
 struct Sweeping {
     core: Arc<PoolInner>,
-    /// One thread is enough to decide on the share.
+    /// Only one thread adapts the share.
     decides: bool,
 }
 

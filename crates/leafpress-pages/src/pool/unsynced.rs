@@ -1,14 +1,15 @@
-//! What the store was given and has not made lasting yet.
+//! Pages that were written to the store and are not synced yet.
 //!
-//! A write that returned is in the caches of the system; a sync makes it last. When a sync fails the system says so once and forgets: a
-//! later one that succeeds says nothing of what was lost before. So the pool remembers, and takes back its trust in those writes itself.
+//! The data of a write that returned is in the caches of the system; a sync makes it durable. The system reports a
+//! failed sync once: a later successful one does not report what was lost before. So the pool keeps track of the
+//! affected writes itself, and marks them dirty again.
 //!
-//! Time is cut into rounds; a flush ends one just before it syncs. A page in the pool has the round of its last write in its entry
-//! ([`State::unsynced_round_is_odd`]), and is dirty again when the sync of that round fails. A page that left
-//! the pool before that sync, or was removed, is noted here, because nobody could write it again: it may be lost, and every flush says
-//! so until the page is written again, removed again or discarded, and synced.
+//! Time is divided into rounds; a flush ends one just before it syncs. A page in the pool has the round of its last
+//! write in its entry ([`State::unsynced_round_is_odd`]), and becomes dirty again when the sync of that round fails. A
+//! page that was evicted or removed before that sync is recorded here, because the pool cannot write it again: it may
+//! be lost, and every flush reports that until the page is written again, removed again or discarded, and synced.
 //!
-//! Two rounds are all that can be told apart in an entry: the present one, and the one before while its sync is under way.
+//! An entry can distinguish two rounds: the current one, and the previous one while its sync is in progress.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,47 +21,48 @@ use super::entry::State;
 use crate::store::PageId;
 use leafpress_base::sync::{AtomicU64, Mutex, MutexGuard};
 
-/// Pages that are noted by number: one for so many bytes of the budget, within bounds.
+/// Pages recorded individually: one for this many bytes of the budget, within bounds.
 const BYTES_A_PAGE: usize = 8192;
 const MIN_NOTED: usize = 64;
 const MAX_NOTED: usize = 1 << 16;
 
-/// What the store has of a page that the pool cannot write again.
+/// The state of a page in the store that the pool cannot write again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It was written or removed in this round, and lasts once that is synced.
+    /// It was written or removed in this round, and is durable once that is synced.
     Waits(u64),
     /// A sync failed after it was written: it may be lost.
     Lost,
-    /// It may be lost, but was written or removed again in this round: all is well once that is synced.
+    /// It may be lost, but was written or removed again in this round: it is repaired once that is synced.
     Mended(u64),
 }
 
 #[derive(Default)]
 struct Gone {
     pages: HashMap<PageId, Fate>,
-    /// The last round in which there was a page too many to be noted.
+    /// The last round in which a page could not be recorded.
     unnoted: u64,
-    /// Whether pages that were not noted may be lost: nothing mends that.
+    /// Whether pages that were not recorded may be lost: this is permanent.
     unnoted_lost: bool,
-    /// What the last sync that failed said.
+    /// The error of the last failed sync.
     error: Option<Arc<io::Error>>,
 }
 
-/// The rounds of a pool, and the pages that left it unsynced.
+/// The rounds of a pool, and the pages that were evicted unsynced.
 ///
 /// `gone` is taken under a shard of the index, and no other lock under it.
 pub(super) struct Unsynced {
-    /// Held by the one flush at a time, during the store's work too: before any other lock.
+    /// Held by the single flush in progress, during the store's work too: before any other lock.
     flushing: Mutex<()>,
-    /// The round that writes are in, from 1 on.
+    /// The current round of writes, from 1 on.
     round: AtomicU64,
-    /// The last round whose writes last, or whose pages were told that they may not. Changed under `gone`'s lock.
+    /// The last round whose writes are durable, or whose pages were marked after a failed sync. Changed under `gone`'s
+    /// lock.
     settled: AtomicU64,
-    /// Syncs that failed.
+    /// Number of failed syncs.
     failures: AtomicU64,
     gone: Mutex<Gone>,
-    /// Pages in `gone`, for those who look without the lock.
+    /// Number of pages in `gone`, for readers without the lock.
     noted: AtomicUsize,
     bytes: AtomicUsize,
     max_noted: usize,
@@ -80,22 +82,22 @@ impl Unsynced {
         }
     }
 
-    /// Waits until no other flush is under way. A flush that began beside one whose sync fails has to know of that.
+    /// Waits until no other flush is in progress. A flush that overlaps one whose sync fails has to report that.
     pub(super) fn begin_flush(&self) -> MutexGuard<'_, ()> {
         self.flushing.lock()
     }
 
-    /// The round that a write which has just returned belongs to.
+    /// The round of a write that has just returned.
     pub(super) fn round(&self) -> u64 {
         self.round.load(SeqCst)
     }
 
-    /// Ends the round, and returns it: the sync that follows covers it.
+    /// Ends and returns the round: the following sync covers it.
     pub(super) fn end_round(&self) -> u64 {
         self.round.fetch_add(1, SeqCst)
     }
 
-    /// Syncs that failed. A write during which one did may be among what was lost.
+    /// Number of failed syncs. A write during which it changed may be among the lost ones.
     pub(super) fn failures(&self) -> u64 {
         self.failures.load(SeqCst)
     }
@@ -105,7 +107,7 @@ impl Unsynced {
         self.bytes.load(Relaxed)
     }
 
-    /// Pages that may be lost, as far as they are noted.
+    /// Number of recorded pages that may be lost.
     pub(super) fn lost_pages(&self) -> usize {
         if self.noted.load(SeqCst) == 0 {
             return 0;
@@ -113,7 +115,7 @@ impl Unsynced {
         self.gone.lock().lost().count()
     }
 
-    /// A page with this state leaves the pool; its shard is locked.
+    /// Records a page with this state that is evicted; its shard is locked.
     pub(super) fn leaves(&self, page: PageId, state: State) {
         let Some(is_odd) = state.unsynced_round_is_odd() else {
             return;
@@ -126,7 +128,7 @@ impl Unsynced {
         }
     }
 
-    /// The store removed a page, whose shard is locked. `failures` are those that there were before.
+    /// Records that the store removed a page, whose shard is locked. `failures` is the number of failed syncs before.
     pub(super) fn removed(&self, page: PageId, failures: u64) {
         let mut gone = self.gone.lock();
         let fate = match gone.pages.get(&page) {
@@ -137,14 +139,14 @@ impl Unsynced {
         self.note(&mut gone, page, fate);
     }
 
-    /// The store has a newer version of a page, whose shard is locked, and the page is in the pool.
+    /// Records that the store has a newer version of a page, whose shard is locked, and that is in the pool.
     pub(super) fn written(&self, page: PageId) {
         if self.noted.load(SeqCst) == 0 {
             return;
         }
         let mut gone = self.gone.lock();
         match gone.pages.get_mut(&page) {
-            // From here on the page's entry knows.
+            // From here on the page's entry has the state.
             Some(Fate::Waits(_)) => {
                 gone.pages.remove(&page);
                 self.publish(&mut gone);
@@ -154,7 +156,7 @@ impl Unsynced {
         }
     }
 
-    /// Nobody wants to know of a page any more. Returns whether it may be lost.
+    /// Forgets a page. Returns true if it may be lost.
     pub(super) fn discarded(&self, page: PageId) -> bool {
         let mut gone = self.gone.lock();
         let may_be_lost = matches!(gone.pages.get(&page), Some(Fate::Lost | Fate::Mended(_)));
@@ -165,7 +167,7 @@ impl Unsynced {
         may_be_lost
     }
 
-    /// Up to this round everything lasts that was not lost before.
+    /// Records a successful sync up to this round; what was lost before stays lost.
     pub(super) fn succeeded(&self, round: u64) {
         let mut gone = self.gone.lock();
         self.settled.store(round, SeqCst);
@@ -179,12 +181,14 @@ impl Unsynced {
         self.publish(&mut gone);
     }
 
-    /// A sync failed. Pages in the pool have to be told next: they are dirty again. Then [`Unsynced::lose_gone`] has to be called.
+    /// Records a failed sync. Pages in the pool have to be marked dirty next. Then [`Unsynced::lose_gone`] has to be
+    /// called.
     pub(super) fn failed(&self) {
         self.failures.fetch_add(1, SeqCst);
     }
 
-    /// The sync of this round failed with `error`, and all pages in the pool know. What was written until now may be lost.
+    /// Completes a failed sync of this round, after all pages in the pool were marked. Everything written until now may
+    /// be lost.
     pub(super) fn lose_gone(&self, round: u64, error: Arc<io::Error>) {
         let mut gone = self.gone.lock();
         self.settled.store(round, SeqCst);
@@ -193,7 +197,7 @@ impl Unsynced {
         gone.error = Some(error);
     }
 
-    /// What a flush has to say of pages that may be lost since an earlier one.
+    /// Returns the error of pages that may be lost since an earlier flush.
     pub(super) fn lost(&self) -> Result<(), PoolError> {
         let gone = self.gone.lock();
         let first = gone.lost().min();
@@ -209,7 +213,7 @@ impl Unsynced {
     }
 
     fn note(&self, gone: &mut Gone, page: PageId, fate: Fate) {
-        // Not inserted over what is there: an insertion looks for room before it looks for the key, and a full table would have to grow.
+        // Updated in place: an insertion reserves room before it looks up the key, and a full table would have to grow.
         if let Some(noted) = gone.pages.get_mut(&page) {
             *noted = fate;
         } else if gone.pages.len() < self.max_noted && gone.pages.try_reserve(1).is_ok() {
@@ -227,7 +231,7 @@ impl Unsynced {
             gone.pages = HashMap::new();
         }
         self.noted.store(gone.pages.len(), SeqCst);
-        // A byte a place is the table's own.
+        // The table itself takes one byte per slot.
         let place_bytes = size_of::<(PageId, Fate)>() + 1;
         self.bytes.store(gone.pages.capacity() * 8 / 7 * place_bytes, Relaxed);
     }

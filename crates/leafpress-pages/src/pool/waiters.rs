@@ -5,29 +5,29 @@ use std::time::Duration;
 
 use leafpress_base::sync::{Condvar, Mutex};
 
-/// A thread that waits for others' victims looks again after this.
+/// Maximum wait before a thread looks again.
 const WAIT: Duration = Duration::from_millis(1);
 
-/// Where threads wait for others that are making room.
+/// Threads waiting for others that are making room.
 #[derive(Default)]
 pub(super) struct Waiters {
     lock: Mutex<()>,
     made: Condvar,
-    /// Victims that threads have in hand, and frames that they read into.
+    /// Number of victims being processed and of frames being read into.
     in_hand: AtomicUsize,
     waiting: AtomicUsize,
 }
 
-/// A thread has something in hand that will be room in a moment, or a page that can leave.
+/// Counts something that will become room or an evictable page shortly.
 pub(super) struct InHand<'r>(&'r Waiters);
 
 impl Waiters {
-    /// What threads have in hand.
+    /// Returns the number of items in progress.
     pub(super) fn in_hand(&self) -> usize {
         self.in_hand.load(Relaxed)
     }
 
-    /// Waits until others have made room, but not for long.
+    /// Waits until other threads have made room, for a bounded time.
     pub(super) fn wait_for_others(&self) {
         let mut locked = self.lock.lock();
         if self.in_hand() > 0 {
@@ -37,7 +37,7 @@ impl Waiters {
         }
     }
 
-    /// For a thread that waits for no room until it has let go of it.
+    /// Counts an item in progress, for a thread that does not wait for room until it has released it.
     pub(super) fn take_in_hand(&self) -> InHand<'_> {
         self.in_hand.fetch_add(1, Relaxed);
         InHand(self)

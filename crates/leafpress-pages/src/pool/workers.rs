@@ -1,4 +1,4 @@
-//! What the pool and its threads tell each other.
+//! Signals between the pool and its worker threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use leafpress_base::sync::worker::Health;
 use leafpress_base::sync::{Condvar, Mutex};
 
-/// How often a thread looks whether there is something to do, unless it is woken.
+/// Polling interval of a worker thread unless it is woken.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What the pool and its threads tell each other.
+/// Signals between the pool and its worker threads.
 #[derive(Default)]
 pub(super) struct Workers {
     state: Mutex<State>,
@@ -25,22 +25,23 @@ struct State {
 }
 
 impl Workers {
-    /// Whether there is a thread that makes room ahead of need. Without one, who needs room does it all, and who uses pages decides.
+    /// Returns true if a worker thread makes room ahead of need. Without one, calling threads make all room and adapt
+    /// the share.
     pub(super) fn are_there(&self) -> bool {
         self.running.load(Relaxed) > 0
     }
 
-    /// A thread has begun.
+    /// Counts a thread that has started.
     pub(super) fn started(&self) {
         self.running.fetch_add(1, Relaxed);
     }
 
-    /// A thread does nothing any more.
+    /// Counts a thread that has ended.
     pub(super) fn ended(&self) {
         self.running.fetch_sub(1, Relaxed);
     }
 
-    /// There is something to do.
+    /// Wakes the worker threads.
     pub(super) fn wake(&self) {
         let mut state = self.state.lock();
         if !state.woken {
@@ -58,7 +59,7 @@ impl Workers {
         self.state.lock().stopping
     }
 
-    /// Waits for a while, or for a call; returns whether to go on.
+    /// Waits for a while, or for a wake-up; returns true to continue.
     pub(super) fn wait(&self) -> bool {
         let mut state = self.state.lock();
         if !state.woken && !state.stopping {

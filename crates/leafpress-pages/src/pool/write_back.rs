@@ -1,4 +1,4 @@
-//! Dirty pages on their way to the store.
+//! Write-back of dirty pages.
 
 use std::io;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use crate::store::PageId;
 use crate::store::PageWrite;
 use leafpress_base::sync::Patience;
 
-/// What became of a page that was to be written.
+/// The outcome of a page's write-back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     /// The store has it.
     Clean,
-    /// It was replaced or removed: nobody wants it any more.
+    /// It was replaced or removed: the version is obsolete.
     Gone,
-    /// An operation of the store on this page is under way, or a sync failed during the write: the page is still dirty.
+    /// Another store operation on this page is in progress, or a sync failed during the write: the page is still dirty.
     Busy,
 }
 
-/// How the write of a page for [`PoolInner::flush`] began.
+/// The outcome of beginning the write of a page for [`PoolInner::flush`].
 enum Begun<'c> {
     /// The entry is pinned, and the page is busy.
     Pinned(Pinned<'c>),
-    /// Somebody is in the way.
+    /// Another thread's operation is in progress.
     Later,
     /// There is nothing to write.
     Clean,
 }
 
 impl PoolInner {
-    /// Writes a page, if it is dirty. One that the store is busy with is waited for if `wait` says so.
+    /// Writes a page if it is dirty. With `wait`, waits for another store operation on it.
     pub(super) fn write_back(&self, pinned: &Pinned<'_>, wait: bool) -> Result<Written, PoolError> {
         let entry = pinned.entry();
         let page = entry.page();
@@ -42,7 +42,7 @@ impl PoolInner {
         let mut locked = shard.lock();
         loop {
             let state = entry.state();
-            // What was replaced or removed must not be written any more.
+            // A version that was replaced or removed must not be written any more.
             if state.has(DETACHED) {
                 return Ok(Written::Gone);
             }
@@ -69,21 +69,22 @@ impl PoolInner {
         self.written(pinned, failures, written)
     }
 
-    /// The bytes of a compressed page. Such a page is only written after a sync failed.
+    /// Returns the bytes of a compressed page. Such a page is only written after a failed sync.
     fn decoded(&self, pinned: &Pinned<'_>) -> io::Result<Vec<u8>> {
         let mut bytes = zeroed(pinned.entry().len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         self.decode(pinned, &mut bytes).map_err(io::Error::other)?;
         Ok(bytes)
     }
 
-    /// Notes how the write of a page went that the caller has set busy. `failures` are the syncs that had failed before it.
+    /// Records the outcome of the write of a page that the caller has set busy. `failures` is the number of failed
+    /// syncs before it.
     fn written(&self, pinned: &Pinned<'_>, failures: u64, written: io::Result<()>) -> Result<Written, PoolError> {
         let entry = pinned.entry();
         let page = entry.page();
         let (_, shard) = self.shard(page);
         let mut locked = shard.lock();
         locked.set_idle(page);
-        // What a sync lost that failed meanwhile may be a part of this.
+        // A concurrent failed sync may have lost a part of this write.
         let may_be_lost = self.unsynced.failures() != failures;
         if written.is_err() {
             entry.set(UNWRITABLE);
@@ -125,7 +126,7 @@ impl PoolInner {
         written.and(synced)
     }
 
-    /// Makes all pages dirty that were written and may not last.
+    /// Marks all pages dirty that were written and may not be durable.
     fn sync_failed(&self, round: u64, error: &Arc<io::Error>) {
         self.unsynced.failed();
         for shard in self.index.shards() {
@@ -146,7 +147,7 @@ impl PoolInner {
         let mut failed = None;
         let (mut batch, mut late) = (room_for(BATCH_PAGES)?, room_for(BATCH_PAGES)?);
         for pages in self.dirty_pages()?.chunks(BATCH_PAGES) {
-            // Pages that are pinned here can leave in a moment.
+            // Pages that are pinned here can be evicted shortly.
             let in_hand = self.waiters.take_in_hand();
             for &page in pages {
                 match self.begin_write(page) {
@@ -155,7 +156,7 @@ impl PoolInner {
                     Begun::Clean => {}
                 }
             }
-            // Only then is waited for others: who waits keeps nothing busy.
+            // Only then wait for others: a thread that waits keeps nothing busy.
             let written = self.write_batch(&mut batch);
             drop(in_hand);
             let waited = late.drain(..).map(|page| self.write_newest(page));
@@ -166,9 +167,9 @@ impl PoolInner {
         failed.map_or(Ok(()), Err)
     }
 
-    /// All pages that are dirty, in order. They are found by the index, under its locks: a page that is updated meanwhile gets
-    /// another entry, which may be one that a walk through the entries has passed. On the way, rounds that are over are forgotten, so that
-    /// two are enough to tell apart.
+    /// Returns all dirty pages, in order. They are found through the index, under its locks: a page that is updated
+    /// concurrently gets another entry, which an iteration over the entries might already have passed. On the way,
+    /// expired rounds are cleared, so that two are enough to distinguish.
     fn dirty_pages(&self) -> Result<Vec<PageId>, PoolError> {
         let mut dirty = Vec::new();
         let is_odd = self.unsynced.round() % 2 == 1;
@@ -192,7 +193,7 @@ impl PoolInner {
         Ok(dirty)
     }
 
-    /// Pins a page and sets it busy, if it is dirty and nobody is in the way.
+    /// Pins a page and sets it busy, if it is dirty and not busy.
     fn begin_write(&self, page: PageId) -> Begun<'_> {
         let (hash, shard) = self.shard(page);
         let mut locked = shard.lock();
@@ -215,7 +216,7 @@ impl PoolInner {
         Begun::Pinned(pinned)
     }
 
-    /// Writes a page as it is now, if it is dirty, and waits for whoever is in the way.
+    /// Writes the current version of a page if it is dirty, and waits for operations in progress.
     pub(super) fn write_newest(&self, page: PageId) -> Result<(), PoolError> {
         let (hash, shard) = self.shard(page);
         let mut patience = Patience::default();
@@ -230,20 +231,20 @@ impl PoolInner {
             let pinned = self.pin(number, 0);
             drop(locked);
             let Some(pinned) = pinned else {
-                // It is changing its place, for some nanoseconds.
+                // The page is being moved, which takes some nanoseconds.
                 patience.wait();
                 continue;
             };
             let written = self.write_back(&pinned, true);
             drop(pinned);
-            // Where there is a newer one, that has to be written.
+            // If there is a newer version, that has to be written.
             if written? == Written::Clean {
                 return Ok(());
             }
         }
     }
 
-    /// Writes pages that are pinned and set busy, and empties the list; returns the first error.
+    /// Writes pages that are pinned and set busy, and clears the list; returns the first error.
     fn write_batch(&self, batch: &mut Vec<Pinned<'_>>) -> Result<(), PoolError> {
         let failures = self.unsynced.failures();
         let Ok(mut writes) = room_for(batch.len()) else {
@@ -273,7 +274,7 @@ impl PoolInner {
         outcome
     }
 
-    /// As [`PoolInner::write_batch`], without memory.
+    /// Like [`PoolInner::write_batch`], without allocations.
     fn write_one_by_one(&self, batch: &mut Vec<Pinned<'_>>) -> Result<(), PoolError> {
         let mut outcome = Ok(());
         for pinned in batch.drain(..) {

@@ -1,4 +1,4 @@
-//! A directory of files, each of them a page.
+//! A store in which each page is a file of a directory.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -19,38 +19,38 @@ const SHARDS: usize = 16;
 const TEMPORARY_PREFIX: &str = ".leafpress-";
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
-/// A page: a file and how long it was when last seen.
+/// A page: a file and its last known length.
 struct StoredFile {
-    /// Below the directory; `None` where the name is the page's number.
+    /// Relative to the directory; `None` if the name is the page's number.
     path: Option<Box<Path>>,
     bytes: usize,
 }
 
 type Shard = RwLock<HashMap<PageId, StoredFile>>;
 
-/// A directory of files, each of them a page, of any lengths from [`MIN_PAGE_BYTES`] to
+/// A store in which each page is a file of a directory, with any length from [`MIN_PAGE_BYTES`] to
 /// [`MAX_PAGE_BYTES`](super::MAX_PAGE_BYTES).
 ///
-/// When it is opened, the files below the directory are numbered in the order of their paths. Shorter and longer files are skipped, and
-/// what is no file or cannot be looked at; a symbolic link to a file is that file, one to a directory is ignored. The numbers hold as long
-/// as the store lives.
+/// When it is opened, the files below the directory are numbered in the order of their paths. Shorter and longer files,
+/// other objects and inaccessible files are skipped; a symbolic link to a file counts as that file, one to a directory
+/// is ignored. The numbers are valid for the lifetime of the store.
 ///
-/// A write makes a temporary file and renames it over the old one, which so is never seen half written; it takes the old one's
-/// permissions. A link is replaced, not what it leads to. A new page's file is named by its number in twenty digits.
+/// A write creates a temporary file and renames it over the old one, so that no torn write is visible; it gets the old
+/// one's permissions. A link is replaced, not its target. A new page's file is named by its number in twenty digits.
 ///
-/// Pages go through the system's page cache. One store at a time may write to a directory; files that other programs change, remove or
-/// replace are noticed when they are read next.
+/// Pages go through the system's page cache. Only one store at a time may write to a directory; files that other
+/// programs change, remove or replace are noticed at their next read.
 pub struct DirectoryStore {
     root: PathBuf,
     read_only: bool,
     max_page_bytes: usize,
     skipped: u64,
     shards: Box<[Shard]>,
-    /// One more than the highest number there ever was.
+    /// One more than the highest number ever used.
     len: AtomicU64,
     /// Number of the next temporary file.
     temporary: AtomicU64,
-    /// Those there are below the root.
+    /// The file systems below the root.
     file_systems: Vec<FileSystem>,
 }
 
@@ -74,12 +74,12 @@ impl DirectoryStore {
         }
     }
 
-    /// Files that were not taken for pages when the directory was opened: too short, too long, no plain file, or not to be looked at.
+    /// Returns the number of files skipped at opening: too short, too long, not plain files, or inaccessible.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Bytes of all pages.
+    /// Returns the total length of all pages, in bytes.
     pub fn bytes(&self) -> u64 {
         let of = |shard: &Shard| shard.read().values().map(|entry| entry.bytes as u64).sum::<u64>();
         self.shards.iter().map(of).sum()
@@ -89,7 +89,7 @@ impl DirectoryStore {
         &self.shards[shard_of(page)]
     }
 
-    /// Where the page is and how long it was when last seen.
+    /// Returns the page's path and its last known length.
     fn find(&self, page: PageId) -> Option<(PathBuf, usize)> {
         let shard = self.shard(page).read();
         let entry = shard.get(&page)?;
@@ -129,7 +129,7 @@ impl DirectoryStore {
         file.read_exact(into)
     }
 
-    /// Takes the new length, so that the next read finds it, if it is one that a page can have.
+    /// Stores the new length if it is valid, so that the next read uses it.
     fn length_changed(&self, page: PageId, known: usize, now: u64) -> io::Error {
         match usize::try_from(now) {
             Ok(bytes) if (MIN_PAGE_BYTES..=self.max_page_bytes).contains(&bytes) => self.note_length(page, bytes),
@@ -146,7 +146,7 @@ impl DirectoryStore {
         )
     }
 
-    /// Checks a write; returns the page's number and one.
+    /// Checks a write; returns the page's number plus one.
     fn check(&self, page: PageId, len: usize) -> io::Result<u64> {
         self.check_writable()?;
         if !(MIN_PAGE_BYTES..=self.max_page_bytes).contains(&len) {
@@ -167,12 +167,12 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Writes a temporary file beside `path` and renames it.
+    /// Writes a temporary file next to `path` and renames it.
     fn replace(&self, path: &Path, bytes: &[u8], permissions: Option<fs::Permissions>) -> io::Result<()> {
         let number = self.temporary.fetch_add(1, Ordering::Relaxed);
         let process = std::process::id();
         let temporary = path.with_file_name(format!("{TEMPORARY_PREFIX}{process}-{number}{TEMPORARY_SUFFIX}"));
-        // Until it has the permissions of the file that it replaces, nobody else reads it.
+        // No other user may read it until it has the permissions of the file that it replaces.
         let mut file = match permissions {
             Some(_) => open::create_private(&temporary)?,
             None => open::create(&temporary)?,
@@ -182,7 +182,7 @@ impl DirectoryStore {
             .and_then(|()| permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions)))
             .and_then(|()| fs::rename(&temporary, path));
         renamed.inspect_err(|_| {
-            // Left behind, it is removed when the directory is opened next.
+            // If it is left behind, the next opening removes it.
             let _ = fs::remove_file(&temporary);
         })
     }
@@ -191,18 +191,18 @@ impl DirectoryStore {
         let permissions = match fs::metadata(path) {
             Ok(about) if about.permissions().readonly() => return Err(io::ErrorKind::PermissionDenied.into()),
             Ok(about) => Some(about.permissions()),
-            // It went away: the page is written all the same.
+            // It was deleted meanwhile: the page is written nevertheless.
             Err(_) => None,
         };
         self.replace(path, bytes, permissions)
     }
 
-    /// Writes a page that has no file, never over one that is there and is not the store's.
+    /// Writes a page that has no file, and never overwrites a file that is not the store's.
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let reserved = open::create(path).map(|_| ());
         let empty = |path| fs::symlink_metadata(path).is_ok_and(|about| about.is_file() && about.len() == 0);
         match reserved {
-            // An empty file of such a name is what an interrupted write reserved.
+            // An empty file of such a name was reserved by an interrupted write.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && empty(path) => {}
             other => other?,
         }
@@ -287,7 +287,8 @@ impl PageStore for DirectoryStore {
     fn sync(&self) -> io::Result<()> {
         use leafpress_base::io::system::sync_file_system;
 
-        // One call instead of one for each file written and each directory; it waits for other programs' writes too.
+        // One call per file system instead of one per written file and directory; it waits for other programs' writes
+        // too.
         for file_system in &self.file_systems {
             let Some(directory) = file_system.open()? else { continue };
             sync_file_system(directory).map_err(|e| at_path(&self.root, "sync", e))?;
@@ -340,7 +341,7 @@ impl fmt::Debug for DirectoryStore {
     }
 }
 
-/// Whether a file of this name is one that a write left behind.
+/// Returns true if a file of this name was left behind by a write.
 pub(super) fn is_temporary(name: &OsStr) -> bool {
     name.to_str()
         .and_then(|name| name.strip_prefix(TEMPORARY_PREFIX)?.strip_suffix(TEMPORARY_SUFFIX))

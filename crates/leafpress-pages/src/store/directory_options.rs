@@ -1,4 +1,4 @@
-//! How a [`DirectoryStore`] is opened: what of a directory becomes a page.
+//! Options for opening a [`DirectoryStore`].
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -11,7 +11,7 @@ use super::found::Found;
 use leafpress_base::io::at_path::at_path;
 use leafpress_base::store::{MAX_PAGE_BYTES, MIN_PAGE_BYTES};
 
-/// Settings of a [`DirectoryStore`].
+/// Options for opening a [`DirectoryStore`].
 #[derive(Debug, Clone, Default)]
 #[must_use = "options do nothing until a store is opened with them"]
 pub struct DirectoryOptions {
@@ -22,36 +22,37 @@ pub struct DirectoryOptions {
 }
 
 impl DirectoryOptions {
-    /// Whether writes and removals are refused. No.
+    /// Sets whether writes and removals are refused. Off by default.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// Takes the first pages only, in the order of their paths; the others are as if they were not there. No limit.
+    /// Limits the number of pages: only the first ones, in the order of their paths, are used. Unlimited by default.
     pub fn max_pages(mut self, pages: u64) -> Self {
         self.max_pages = Some(pages);
         self
     }
 
-    /// Takes pages, in the order of their paths, up to the first that would make them more than `bytes` bytes. No limit.
+    /// Limits the total length of the pages: pages are used in the order of their paths up to the first one that would
+    /// exceed `bytes` bytes. Unlimited by default.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// Bytes that a page may have, up to [`MAX_PAGE_BYTES`]; a longer file is skipped. The default is as long as the longest page found
-    /// ([`MAX_PAGE_BYTES`] where there is none).
+    /// Sets the maximum length of a page in bytes, up to [`MAX_PAGE_BYTES`]; longer files are skipped. The default is
+    /// the length of the longest page found ([`MAX_PAGE_BYTES`] if there is none).
     pub fn longest_page_bytes(mut self, bytes: usize) -> Self {
         self.longest_page_bytes = Some(bytes);
         self
     }
 
-    /// Opens a directory that exists and looks at every file in it. What an interrupted write left behind is removed.
+    /// Opens an existing directory and examines every file in it. Files left behind by interrupted writes are removed.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotADirectory`]; [`io::ErrorKind::InvalidInput`] for an option out of its bounds; what the system says of the
-    /// directory itself.
+    /// Returns [`io::ErrorKind::NotADirectory`], [`io::ErrorKind::InvalidInput`] for an option out of its bounds, or
+    /// the system's error for the directory itself.
     pub fn open(&self, path: impl AsRef<Path>) -> io::Result<DirectoryStore> {
         let path = path.as_ref();
         let opening = |e| at_path(path, "open", e);
@@ -61,12 +62,12 @@ impl DirectoryOptions {
             return Err(opening(io::Error::new(io::ErrorKind::InvalidInput, reason)));
         }
         let root = std::path::absolute(path).map_err(opening)?;
-        // Reading it tells a directory that is none, or cannot be read.
+        // Fails if the path is not a directory, or cannot be read.
         fs::read_dir(&root).map_err(opening)?;
         let found = self.look(&root, longest);
         if !self.read_only {
             for path in &found.temporary {
-                // What cannot be removed is ignored.
+                // Best effort: files that cannot be removed are ignored.
                 let _ = fs::remove_file(path);
             }
         }
@@ -77,7 +78,7 @@ impl DirectoryOptions {
 
     fn look(&self, root: &Path, longest: usize) -> Found {
         let mut found = Found::default();
-        // The root may be a link to a directory, which is none below.
+        // The root may be a link to a directory; others below it are not followed.
         found.note_file_system(root);
         let mut bytes = 0_u64;
         let mut full = self.max_pages == Some(0);
@@ -119,21 +120,21 @@ impl DirectoryOptions {
 }
 
 impl DirectoryStore {
-    /// Opens a directory that exists, to read and write.
+    /// Opens an existing directory for reading and writing.
     ///
     /// # Errors
-    /// As [`DirectoryOptions::open`].
+    /// Returns the errors of [`DirectoryOptions::open`].
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::options().open(path)
     }
 
-    /// Settings to open a directory with.
+    /// Returns the options for opening a directory.
     pub fn options() -> DirectoryOptions {
         DirectoryOptions::default()
     }
 }
 
-/// What an entry is, a link being what it leads to.
+/// Returns the metadata of an entry, following a link.
 fn followed(entry: &DirEntry) -> io::Result<Metadata> {
     fs::metadata(entry.path())
 }

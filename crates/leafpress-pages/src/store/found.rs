@@ -1,4 +1,4 @@
-//! What a directory was found to hold: its pages, and the file systems that they are on.
+//! The contents found in a directory: its pages, and their file systems.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,10 +9,10 @@ use std::sync::OnceLock;
 use leafpress_base::io::at_path::at_path;
 use leafpress_base::io::open;
 
-/// What a directory was found to hold.
+/// The contents found in a directory.
 #[derive(Default)]
 pub(super) struct Found {
-    /// Paths below the directory, and bytes.
+    /// Relative paths, and lengths in bytes.
     pub(super) pages: Vec<(PathBuf, usize)>,
     pub(super) skipped: u64,
     pub(super) file_systems: Vec<FileSystem>,
@@ -20,7 +20,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// One directory that can be opened is enough for a file system.
+    /// One directory that can be opened is enough per file system.
     pub(super) fn note_file_system(&mut self, directory: &Path) {
         let device = fs::metadata(directory).ok().map(|about| about.dev());
         let known = self.file_systems.iter_mut().find(|known| known.device == device);
@@ -35,12 +35,13 @@ impl Found {
     }
 }
 
-/// A file system that pages are on, by one of its directories.
+/// A file system with pages, represented by one of its directories.
 pub(super) struct FileSystem {
-    /// Not known where the directory could not be looked at.
+    /// Unknown if the directory could not be examined.
     device: Option<u64>,
     directory: PathBuf,
-    /// Opened now or, where that fails, when there is something to sync: errors are told to who had it open when they happened.
+    /// Opened now or, if that fails, at the first sync: errors are reported to descriptors that were open when they
+    /// happened.
     open: OnceLock<File>,
 }
 
@@ -53,7 +54,7 @@ impl FileSystem {
         }
     }
 
-    /// The directory, open; [`None`] if it is gone, with all its pages.
+    /// Returns the open directory; [`None`] if it was deleted, with all its pages.
     pub(super) fn open(&self) -> io::Result<Option<&File>> {
         if self.open.get().is_none() {
             match open::directory(&self.directory) {

@@ -1,7 +1,7 @@
-//! Page stores: what a pool's pages are read from and written to.
+//! Page stores: the storage that a pool's pages are read from and written to.
 //!
-//! [`FileStore`], [`MemoryStore`] and the trait [`PageStore`] are shared with the disk tier of `leafpress::Cache`; [`DirectoryStore`] reads
-//! the files of a directory as pages.
+//! [`FileStore`], [`MemoryStore`] and the trait [`PageStore`] are shared with the disk tier of `leafpress::Cache`;
+//! [`DirectoryStore`] uses the files of a directory as pages.
 
 mod directory;
 mod directory_options;

@@ -1,39 +1,40 @@
-//! Where the fraction of the budget for raw pages goes, from what each fraction would cost.
+//! The controller of the fraction of the budget for raw pages, given the cost at each fraction.
 //!
-//! The fraction stays until another promises a gain worth moving for, some times in a row and in the same direction; then it goes there in
-//! bounded steps, looking again before each, until hardly anything is left to gain. What is known of costs lags behind and is a
-//! sample: without the two thresholds a fraction would follow the noise.
+//! The fraction stays until another promises a sufficient gain, several times in a row and in the same direction; then
+//! it moves there in bounded steps, re-evaluating before each, until hardly anything is left to gain (hysteresis). The
+//! known costs are delayed and based on a sample: without the two thresholds the fraction would follow the noise.
 
-/// The relative gain that makes the fraction move, and the one that makes it move over a hump, where to be wrong is expensive.
+/// The relative gain that starts a move, and the one that starts a move over a hump, where an error is expensive.
 const WORTH_MOVING: f64 = 0.02;
 const WORTH_A_HUMP: f64 = 0.04;
 /// The relative gain below which a move ends.
 const WORTH_GOING_ON: f64 = 0.005;
-/// The decisions in a row that have to agree before the fraction moves; before it moves over a hump for a large gain; and for a small one.
+/// The number of consecutive decisions that have to agree before a move; before a move over a hump for a large gain;
+/// and for a small one.
 const AGREEING: u32 = 2;
 const AGREEING_ON_HUMP: u32 = 4;
 const AGREEING_ON_HUMP_FOR_LITTLE: u32 = 16;
-/// What is little.
+/// Fractions below this are small.
 const LITTLE: f64 = 0.1;
-/// What is a hump, relative to the cost here.
+/// A cost above this multiple of the current one is a hump.
 const HUMP: f64 = 1.1;
-/// The longest step.
+/// Maximum step.
 const STEP: f64 = 0.15;
-/// The shortest step.
+/// Minimum step.
 const MIN_STEP: f64 = 0.004;
 
-/// The fraction and where it is bound for.
+/// The fraction and the direction of its movement.
 #[derive(Debug, Clone)]
 pub(crate) struct Controller {
     fraction: f64,
     moving: bool,
-    /// The direction that the last decisions found better, -1, 0 or 1, and how many they were.
+    /// The direction that the last decisions preferred, -1, 0 or 1, and the number of those decisions.
     wish: i8,
     agreeing: u32,
 }
 
 impl Controller {
-    /// Starts at a fraction, 0 to 1.
+    /// Creates a controller with an initial fraction, 0 to 1.
     pub(crate) fn new(fraction: f64) -> Self {
         Self {
             fraction,
@@ -48,14 +49,14 @@ impl Controller {
         self.fraction
     }
 
-    /// What was going on is over.
+    /// Ends a move in progress.
     pub(crate) fn rest(&mut self) {
         self.moving = false;
         self.wish = 0;
         self.agreeing = 0;
     }
 
-    /// The next fraction, where it changes. `costs` are those of `fractions`, which fall from 1.
+    /// Returns the next fraction if it changes. `costs` are those of `fractions`, which descend from 1.
     pub(crate) fn decide(&mut self, fractions: &[f64], costs: &[f64]) -> Option<f64> {
         let best = (0..costs.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b]))?;
         let here = cost_at(self.fraction, fractions, costs);
@@ -84,7 +85,7 @@ impl Controller {
         }
         self.moving = true;
         self.fraction += way.clamp(-STEP, STEP);
-        // Sums of steps that should be 1 are not quite.
+        // Sums of steps that should be 1 are inexact.
         if self.fraction > 1.0 - MIN_STEP {
             self.fraction = 1.0;
         }
@@ -92,7 +93,7 @@ impl Controller {
     }
 }
 
-/// The cost of any fraction, on straight lines between those that are known.
+/// Interpolates the cost of any fraction linearly.
 fn cost_at(fraction: f64, fractions: &[f64], costs: &[f64]) -> f64 {
     let Some(after) = fractions.iter().position(|&other| other <= fraction) else {
         return costs.last().copied().unwrap_or(0.0);
@@ -105,11 +106,11 @@ fn cost_at(fraction: f64, fractions: &[f64], costs: &[f64]) -> f64 {
         (fraction - fractions[after]) / (fractions[after - 1] - fractions[after]),
     );
     let cost = costs[after] + (costs[before] - costs[after]) * part;
-    // All victims are compressed at any fraction below 1, none at 1: between there is a step, not a line.
+    // All victims are compressed at any fraction below 1, none at 1: between them the cost is a step, not a line.
     if before == 0 { cost.max(costs[after]) } else { cost }
 }
 
-/// Where between the neighbours of the best fraction the parabola through the three is lowest, but no more than halfway to either.
+/// Returns the minimum of the parabola through the best fraction and its neighbours, at most halfway to either.
 fn target(best: usize, fractions: &[f64], costs: &[f64]) -> f64 {
     if best == 0 || best + 1 == fractions.len() {
         return fractions[best];
@@ -180,7 +181,7 @@ mod tests {
         let way = run(1.0, [6.0, 8.0, 9.0, 8.0, 5.0, 7.0]);
         let end = way[way.len() - 1];
         assert!((0.15..0.25).contains(&end), "{way:?}");
-        // Not for little.
+        // A small gain is not enough.
         assert_eq!(run(1.0, [6.0, 8.0, 9.0, 8.0, 5.8, 7.0]), [1.0]);
     }
 

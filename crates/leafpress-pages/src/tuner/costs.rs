@@ -1,53 +1,54 @@
-//! What reading, compressing and decoding a page takes here, and how far pages shrink, measured as the cache works.
+//! Costs of reading, compressing and decoding a page, and compression ratios, measured at run time.
 //!
-//! Times of single calls on a busy machine are now and then a thousand times too long, where the thread was preempted. So a mean
-//! that weighs the last calls most takes no call for more than a few times itself: one outlier moves it by some percent, and a
-//! lasting change is still followed within some hundred calls. Of calls that end at the same moment on two threads one may be lost.
+//! Times of single calls on a busy machine are occasionally a thousand times too long, if the thread was preempted. So
+//! an exponential moving average clips every value at a small multiple of itself: one outlier changes it by some
+//! percent, and a lasting change is followed within some hundred calls. Of calls that end at the same moment on two
+//! threads one may be lost.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Shorter pages are of the first class, longer ones of the last.
+/// Shorter pages are in the first class, longer ones in the last.
 const MIN_BYTES: u32 = 512;
 const MAX_BYTES: u32 = 1 << 20;
-/// Classes of pages by length, a doubling each.
+/// Number of size classes of pages, one per doubling.
 pub(crate) const CLASSES: usize = (MAX_BYTES.ilog2() - MIN_BYTES.ilog2() + 1) as usize;
 
-/// The class of a page of so many bytes.
+/// Returns the class of a page of this length.
 pub(crate) fn class(raw_bytes: u32) -> usize {
     let doublings = raw_bytes.max(1).ilog2().saturating_sub(MIN_BYTES.ilog2());
     (doublings as usize).min(CLASSES - 1)
 }
 
-/// How calls of a kind are averaged.
+/// Parameters of a moving average.
 #[derive(Debug, Clone, Copy)]
 struct Averaging {
-    /// A call counts as at most so many times the mean.
+    /// A value is clipped at this multiple of the mean.
     most_times: f32,
-    /// The weight of one more call, after the first ones.
+    /// The weight of a value, after the first ones.
     weight: f32,
 }
 
-/// A store has some slow reads that are its own; but on a busy machine more are those of the scheduler.
+/// Some slow reads are the store's own; but on a busy machine most are caused by the scheduler.
 const READ: Averaging = Averaging {
     most_times: 4.0,
     weight: 1.0 / 512.0,
 };
-/// A codec has none.
+/// A codec has no slow calls of its own.
 const CODEC: Averaging = Averaging {
     most_times: 3.0,
     weight: 1.0 / 256.0,
 };
 
-/// Every call counts up to this, in nanoseconds, so that a mean near 0 can rise.
+/// Minimum of the clipping bound, in nanoseconds, so that a mean near 0 can rise.
 const MIN_MOST_NS: f32 = 1_000.0;
 
-/// Calls that make a mean worth deciding on.
+/// Number of calls from which a mean is used for decisions.
 const ENOUGH_CALLS: u32 = 8;
 
-/// Lengths of compressed pages kept as a sample.
+/// Number of lengths of compressed pages kept as a sample.
 pub(crate) const SIZES: usize = 64;
 
-/// A mean that weighs the last values most: an `f32` and the number of values so far.
+/// An exponential moving average: an `f32` and the number of values so far.
 #[derive(Debug, Default)]
 struct Mean(AtomicU64);
 
@@ -56,14 +57,14 @@ impl Mean {
         (f32::from_bits((bits >> 32) as u32), bits as u32)
     }
 
-    /// `least_most` counts whatever the mean is.
+    /// Adds a value. `least_most` is the minimum of the clipping bound.
     fn add(&self, value: f32, averaging: Averaging, least_most: f32) {
         let bits = self.0.load(Relaxed);
         let (mean, values) = Self::parts(bits);
         let mean = if values == 0 {
             value
         } else {
-            // The weights of the first values make the mean forget a bad beginning fast.
+            // Larger weights at first make the mean forget a bad beginning fast.
             let weight = (2.0 / (values as f32 + 2.0)).max(averaging.weight);
             mean + (value.min((mean * averaging.most_times).max(least_most)) - mean) * weight
         };
@@ -71,7 +72,7 @@ impl Mean {
         let _ = self.0.compare_exchange(bits, new, Relaxed, Relaxed);
     }
 
-    /// [`None`] before `values` values.
+    /// Returns the mean; [`None`] before `values` values.
     fn get(&self, values: u32) -> Option<f64> {
         let (mean, seen) = Self::parts(self.0.load(Relaxed));
         (seen >= values.max(1)).then_some(f64::from(mean))
@@ -92,8 +93,8 @@ impl Means {
         }
     }
 
-    /// Nanoseconds by class. A class without calls takes after the nearest that has some; `scaled` says whether time grows with
-    /// the length.
+    /// Nanoseconds by class. A class without calls takes the value of the nearest class with calls; `scaled` states
+    /// whether time is proportional to the length.
     fn table(&self, scaled: bool) -> Option<[f64; CLASSES]> {
         self.all.get(ENOUGH_CALLS)?;
         let mut table = [0.0; CLASSES];
@@ -107,7 +108,7 @@ impl Means {
     }
 }
 
-/// What work on a page takes, by class, in nanoseconds.
+/// Costs of the work on a page, by class, in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Prices {
     pub(crate) read: [f64; CLASSES],
@@ -115,21 +116,22 @@ pub(crate) struct Prices {
     pub(crate) decompress: [f64; CLASSES],
 }
 
-/// Stored bytes over raw bytes of pages that were compressed lately, in 65536ths; 0 where there was none yet.
+/// Ratios of stored to raw bytes of recently compressed pages, in 65536ths; 0 for unused elements.
 pub(crate) type Sizes = [u32; SIZES];
 
-/// In place of a size: the page did not shrink enough to be kept compressed.
+/// Replaces the size of an incompressible page.
 pub(crate) const UNSHRINKABLE: u32 = u32::MAX;
 
-/// A pool's costs. Recording takes some nanoseconds and no lock.
+/// The costs of a pool. Recording takes some nanoseconds and no lock.
 #[derive(Debug)]
 pub(crate) struct Costs {
     read: Means,
     compress: Means,
     decompress: Means,
-    /// The part of victims that threads compressed which needed room, rather than the pool's own threads ahead of them.
+    /// The fraction of victims that were compressed by threads that needed room, instead of worker threads ahead of
+    /// them.
     in_line: Mean,
-    /// How much of what the pool's own threads do others would have done meanwhile, 0 to 1: the bits of an `f32`.
+    /// The fraction of the worker threads' time, 0 to 1, that other threads would have used: the bits of an `f32`.
     busy: AtomicU32,
     /// Stored bytes over raw bytes.
     fraction: Mean,
@@ -153,12 +155,12 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// The store took `ns` for a page.
+    /// Records that the store took `ns` to read a page.
     pub(crate) fn read(&self, raw_bytes: u32, ns: u64) {
         self.read.add(raw_bytes, ns, READ);
     }
 
-    /// Compressing a page took `ns`; it takes `stored` bytes, or did not shrink enough to be kept.
+    /// Records that compressing a page took `ns`; it takes `stored` bytes, or is incompressible.
     pub(crate) fn compress(&self, raw_bytes: u32, ns: u64, stored: Option<u32>) {
         self.compress.add(raw_bytes, ns, CODEC);
         let fraction = stored.map(|stored| f64::from(stored) / f64::from(raw_bytes.max(1)));
@@ -168,55 +170,57 @@ impl Costs {
         self.sizes[next].store(size, Relaxed);
     }
 
-    /// A victim was compressed, by a thread that needed room (`in_line`) or by one of the pool's own ahead of need.
+    /// Records that a victim was compressed, by a thread that needed room (`in_line`) or by a worker thread ahead of
+    /// need.
     pub(crate) fn compressed(&self, in_line: bool) {
         self.in_line.add(f32::from(u8::from(in_line)), CODEC, 1.0);
     }
 
-    /// How much of what the pool's own threads do others would have done meanwhile: 0 where a processor has nothing else to do, 1
-    /// where none has.
+    /// Sets the fraction of the worker threads' time that other threads would have used: 0 if a processor is idle, 1 if
+    /// none is.
     pub(crate) fn set_busy(&self, busy: f64) {
         self.busy.store((busy as f32).to_bits(), Relaxed);
     }
 
-    /// How much of it.
+    /// Returns that fraction.
     pub(crate) fn busy(&self) -> f64 {
         f64::from(f32::from_bits(self.busy.load(Relaxed)))
     }
 
-    /// The part of the time of compressing that accesses wait for.
+    /// Returns the fraction of the time of compressing for which accesses wait.
     fn waited_for(&self) -> f64 {
         let in_line = self.in_line.get(ENOUGH_CALLS).unwrap_or(1.0);
         in_line + (1.0 - in_line) * self.busy()
     }
 
-    /// Decoding a page took `ns`.
+    /// Records that decoding a page took `ns`.
     pub(crate) fn decompress(&self, raw_bytes: u32, ns: u64) {
         self.decompress.add(raw_bytes, ns, CODEC);
     }
 
-    /// Mean nanoseconds of reading a page from the store, lately; 0 before the first.
+    /// Moving average of the time to read a page from the store, in nanoseconds; 0 before the first.
     pub(crate) fn store_read_ns(&self) -> f64 {
         self.read.all.get(1).unwrap_or(0.0)
     }
 
-    /// Mean nanoseconds of compressing a page, lately; 0 before the first.
+    /// Moving average of the time to compress a page, in nanoseconds; 0 before the first.
     pub(crate) fn compress_ns(&self) -> f64 {
         self.compress.all.get(1).unwrap_or(0.0)
     }
 
-    /// Mean nanoseconds of decoding a page, lately; 0 before the first.
+    /// Moving average of the time to decode a page, in nanoseconds; 0 before the first.
     pub(crate) fn decompress_ns(&self) -> f64 {
         self.decompress.all.get(1).unwrap_or(0.0)
     }
 
-    /// Raw bytes over stored bytes of what was compressed lately, where a page that does not shrink counts as 1; 0 before the first.
+    /// Moving average of the ratio of raw to stored bytes, in which an incompressible page counts as 1; 0 before the
+    /// first.
     pub(crate) fn ratio(&self) -> f64 {
         self.fraction.get(1).map_or(0.0, |fraction| 1.0 / fraction.max(1e-6))
     }
 
-    /// The prices to decide on; [`None`] until some pages were read and some compressed. Compressing costs what accesses wait for
-    /// of it. Before the first decoding it is taken to cost half of compressing.
+    /// Returns the costs for decisions; [`None`] until some pages were read and some compressed. Compressing costs the
+    /// part of it for which accesses wait. Before the first decoding, that is assumed to cost half of compressing.
     pub(crate) fn prices(&self) -> Option<Prices> {
         let compress = self.compress.table(true)?;
         let waited_for = self.waited_for();
@@ -227,7 +231,7 @@ impl Costs {
         })
     }
 
-    /// Sizes of the pages compressed last.
+    /// Returns the sizes of the last compressed pages.
     pub(crate) fn sizes(&self) -> Sizes {
         std::array::from_fn(|index| self.sizes[index].load(Relaxed))
     }
@@ -283,7 +287,7 @@ mod tests {
             costs.compressed(number % 4 == 0);
         }
         let price = || costs.prices().unwrap().compress[class(4096)];
-        // No processor has time to spare.
+        // No processor is idle.
         assert_eq!(price(), 10_000.0);
         costs.set_busy(0.0);
         assert!((2_400.0..2_600.0).contains(&price()), "{}", price());

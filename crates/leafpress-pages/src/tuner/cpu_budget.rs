@@ -1,17 +1,17 @@
-//! How much processor time deciding may take: a small part of what the process uses.
+//! Limit of the processor time for decisions: a small fraction of the process's use.
 //!
-//! A credit grows with the processor time of the process and shrinks with that of the steps. When it is used up, nothing is
-//! followed until it has grown enough for a run of accesses long enough to be of use.
+//! A credit increases with the processor time of the process and decreases with that of the steps (token bucket). When
+//! it is used up, sampling is paused until the credit is enough for a useful run of accesses.
 
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// The part of the process's time that deciding may take.
+/// The fraction of the process's time that decisions may take.
 const PART: f64 = 0.02;
-/// What may be saved up, and what there is at the start, in nanoseconds.
+/// Maximum credit, and the initial one, in nanoseconds.
 const MAX_CREDIT_NS: f64 = 20e6;
 
-/// The least time between two looks at how busy processors are.
+/// Minimum interval between two measurements of the processors' load.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The processor time of the process and of this thread.
@@ -22,7 +22,7 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// As it is now.
+    /// Returns the current values.
     pub(crate) fn now() -> Self {
         Self {
             process: clock::time(clock::PROCESS),
@@ -39,7 +39,7 @@ mod clock {
     pub(super) const THREAD: libc::clockid_t = libc::CLOCK_THREAD_CPUTIME_ID;
 }
 
-/// Wall-clock time, where processor time is not known: too little is then granted to a process of many threads, not too much.
+/// Wall-clock time, if processor time is unknown: then a process of many threads gets too little credit, not too much.
 #[cfg(not(unix))]
 mod clock {
     use std::sync::OnceLock;
@@ -54,7 +54,7 @@ mod clock {
     }
 }
 
-/// How busy the process keeps the processors, besides the thread that looks.
+/// The load of the processors by the process, without the measuring thread.
 #[derive(Debug)]
 pub(crate) struct Load {
     processors: f64,
@@ -65,7 +65,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Looks from now on.
+    /// Starts a measurement.
     pub(crate) fn new() -> Self {
         Self {
             processors: std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64),
@@ -76,7 +76,8 @@ impl Load {
         }
     }
 
-    /// The part, 0 to 1, of a processor's time that this thread takes from others, when there is something new to say.
+    /// Returns the fraction, 0 to 1, of a processor's time that this thread takes from others, if there is a new
+    /// measurement.
     pub(crate) fn look(&mut self, now: Spent) -> Option<f64> {
         let wall = self.at.elapsed();
         if wall < LOOK_EVERY {
@@ -88,7 +89,7 @@ impl Load {
         let own = now.thread.saturating_sub(self.spent.thread);
         (self.at, self.spent, self.thread) = (Instant::now(), now, thread);
         if !same {
-            // What this thread took before is not known.
+            // The earlier time of this thread is unknown.
             return None;
         }
         let others = process.saturating_sub(own).as_secs_f64() / wall.as_secs_f64();
@@ -102,26 +103,26 @@ impl Load {
 #[derive(Debug)]
 pub(crate) struct CpuBudget {
     credit_ns: f64,
-    /// The process's time up to which credit was given.
+    /// The process's time up to which credit was granted.
     granted: Duration,
-    /// Nanoseconds of an access, lately.
+    /// Moving average of the time per access, in nanoseconds.
     access_ns: f64,
     paused: bool,
 }
 
-/// What to do after a step.
+/// The action after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// As before.
+    /// No change.
     Same,
-    /// Stop following.
+    /// Pause sampling.
     Pause,
-    /// Follow again.
+    /// Resume sampling.
     Resume,
 }
 
 impl CpuBudget {
-    /// Full credit from `now` on.
+    /// Starts with full credit at `now`.
     pub(crate) fn new(now: Spent) -> Self {
         Self {
             credit_ns: MAX_CREDIT_NS,
@@ -131,8 +132,8 @@ impl CpuBudget {
         }
     }
 
-    /// Accounts for a step that began at `before` and ended at `after` and processed some accesses. `run` is the number of accesses
-    /// that are of use in a row.
+    /// Accounts for a step that began at `before`, ended at `after` and processed some accesses. `run` is the minimum
+    /// useful number of consecutive accesses.
     pub(crate) fn account(&mut self, before: Spent, after: Spent, accesses: usize, run: usize) -> Pace {
         let nanoseconds = |time: Duration| time.as_nanos() as f64;
         let cost_ns = nanoseconds(after.thread.saturating_sub(before.thread));
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn takes_its_part_and_no_more() {
-        // A process that uses 100 ms between steps, whose accesses each take 1 us to follow.
+        // A process that uses 100 ms between steps, and whose accesses each take 1 us to sample.
         let mut cpu_budget = CpuBudget::new(Spent::default());
         let (mut at, mut spent, mut paused, mut resumed) = (Spent::default(), Duration::ZERO, false, 0);
         for _ in 0..10_000 {

@@ -1,9 +1,10 @@
-//! Miniatures of a cache with different parts of its budget for raw pages, over one sample of its keys.
+//! Miniature simulations of a cache with different fractions of its budget for raw pages, over one sample of its keys.
 //!
-//! A key is followed if its hash is low enough, so that of a sample all accesses are seen, and a cache scaled down as the sample is has
-//! the misses of the whole one, scaled down (Waldspurger, Park, Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015;
-//! Waldspurger, Saemundsson, Ahmad, Park, "Cache modeling and optimization using miniature simulations", ATC 2017). When more keys are
-//! followed than memory was given for, the threshold falls, as in the paper's SHARDS of fixed size.
+//! A key is sampled if its hash is below a threshold, so that all accesses of a sampled key are observed, and a cache
+//! scaled down by the sampling rate has the misses of the whole one, scaled down (Waldspurger, Park, Garthwaite, Ahmad,
+//! "Efficient MRC construction with SHARDS", FAST 2015; Waldspurger, Saemundsson, Ahmad, Park, "Cache modeling and
+//! optimization using miniature simulations", ATC 2017). When more keys are sampled than there is memory for, the
+//! threshold is lowered, as in the paper's fixed-size SHARDS.
 
 use super::costs::{Prices, Sizes};
 use super::readiness::{Progress, Readiness};
@@ -11,50 +12,50 @@ use super::sampled_keys::SampledKeys;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{collected, room_for};
 
-/// A cache in small: scaled down to the keys that are followed, without bytes.
+/// A miniature of a cache: scaled down to the sampled keys, without bytes.
 pub(crate) trait Miniature {
-    /// Sets the bytes of the budget. What is over them leaves with what happens next.
+    /// Sets the budget in bytes. Any excess is evicted by the following operations.
     fn set_limit(&mut self, bytes: f64);
 
-    /// Makes sure that pages below `pages` need no more memory.
+    /// Reserves memory for pages below `pages`.
     fn reserve(&mut self, pages: usize) -> Result<(), OutOfMemory>;
 
-    /// Pages that left altogether so far.
+    /// Number of pages evicted.
     fn evictions(&self) -> u64;
 
     /// Memory held, in bytes.
     fn bytes(&self) -> usize;
 
-    /// Expected nanoseconds of the work that counts.
+    /// Expected cost of the counted work, in nanoseconds.
     fn cost(&self, prices: &Prices) -> f64;
 
-    /// Multiplies what counts so far by `factor`.
+    /// Multiplies the counters by `factor`.
     fn age(&mut self, factor: f32);
 }
 
-/// Which miniature is asked whether it is full.
+/// The miniature whose fullness is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fullest {
-    /// The one that keeps most raw.
+    /// The one with the largest raw fraction.
     First,
-    /// The one that compresses most: it is full last.
+    /// The one with the smallest raw fraction: it is full last.
     Last,
 }
 
-/// What differs from cache to cache.
+/// Parameters of a kind of cache.
 pub(crate) struct Shape {
-    /// The parts of the budget for raw pages that are followed, falling from 1.
+    /// The simulated fractions of the budget for raw pages, descending from 1.
     pub(crate) fractions: Vec<f64>,
-    /// Keys that there is memory for.
+    /// Number of keys for which there is memory.
     pub(crate) most_keys: usize,
-    /// Keys that there may be in the whole cache.
+    /// Expected number of keys in the whole cache.
     pub(crate) expected_keys: usize,
-    /// The part of the budget that is neither slack nor holes.
+    /// The fraction of the budget that is neither slack nor holes.
     pub(crate) used_part: f64,
-    /// While one access in so many is a new key's and there is room, the caches are filling up.
+    /// While one access in this many is for a new key and there is room, the caches are filling up.
     pub(crate) filling: usize,
     pub(crate) asked_whether_full: Fullest,
-    /// What an access takes besides its costs, in nanoseconds: gains are small where costs are.
+    /// Cost of an access besides the simulated costs, in nanoseconds: it makes gains small if costs are.
     pub(crate) access_ns: f64,
 }
 
@@ -62,20 +63,21 @@ pub(crate) struct Shape {
 pub(crate) struct Miniatures<M> {
     pub(crate) minis: Vec<M>,
     pub(crate) sampled: SampledKeys,
-    /// Whether what happens counts, and whether there was enough of it.
+    /// Whether events count, and whether there were enough of them.
     pub(crate) progress: Progress,
-    /// All accesses, where the past counts for less and less.
+    /// Aged number of accesses.
     pub(crate) accesses: f64,
     shape: Shape,
     budget_bytes: usize,
-    /// The part of all keys that is followed.
+    /// The sampling rate.
     rate: f64,
-    /// The rate may rise up to this.
+    /// Maximum of the rate.
     most_rate: f64,
 }
 
 impl<M: Miniature> Miniatures<M> {
-    /// For a budget in bytes; `make` gets each miniature's place, its fraction and the keys to make tables for.
+    /// Creates miniatures for a budget in bytes; `make` is called with each miniature's index, its fraction and the
+    /// number of keys.
     pub(crate) fn new(
         shape: Shape,
         budget_bytes: usize,
@@ -100,7 +102,8 @@ impl<M: Miniature> Miniatures<M> {
         Ok(miniatures)
     }
 
-    /// Follows a page that is not followed; it has a place in all tables then. It stays at least until [`SampledKeys::tidy`].
+    /// Samples a page that is not sampled yet; it then has a slot in all tables. It stays at least until
+    /// [`SampledKeys::tidy`].
     pub(crate) fn follow(&mut self, hash: u64, raw_bytes: u32) -> Result<u32, OutOfMemory> {
         let slot = self.sampled.add(hash, raw_bytes)?;
         let reserved = self
@@ -113,7 +116,7 @@ impl<M: Miniature> Miniatures<M> {
         reserved.map(|()| slot)
     }
 
-    /// Another budget.
+    /// Changes the budget.
     pub(crate) fn resize(&mut self, budget_bytes: usize) {
         self.budget_bytes = budget_bytes;
         self.set_limits();
@@ -131,51 +134,51 @@ impl<M: Miniature> Miniatures<M> {
         }
     }
 
-    /// The fractions, falling from 1.
+    /// The fractions, descending from 1.
     pub(crate) fn fractions(&self) -> &[f64] {
         &self.shape.fractions
     }
 
-    /// Keys followed.
+    /// Number of sampled keys.
     pub(crate) fn len(&self) -> usize {
         self.sampled.len()
     }
 
-    /// Keys that there is memory for.
+    /// Number of keys for which there is memory.
     pub(crate) fn most_keys(&self) -> usize {
         self.shape.most_keys
     }
 
-    /// A key is followed if its hash is at most this.
+    /// The threshold: a key is sampled if its hash is at most this.
     pub(crate) fn threshold(&self) -> u64 {
         // The conversion saturates.
         (self.rate * u64::MAX as f64) as u64
     }
 
-    /// Memory held besides this itself, in bytes.
+    /// Heap memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let minis: usize = self.minis.iter().map(Miniature::bytes).sum();
         minis + self.sampled.bytes()
     }
 
-    /// Sizes to guess by: see [`Costs::sizes`](super::costs::Costs::sizes).
+    /// Sets the sample of sizes for pages of unknown size: see [`Costs::sizes`](super::costs::Costs::sizes).
     pub(crate) fn set_sizes(&mut self, sizes: Sizes) {
         self.sampled.set_sizes(sizes);
     }
 
-    /// Goes on after a pause: the first accesses find the miniatures as the world was before, and do not count.
+    /// Resumes after a pause: the first accesses meet miniatures in an outdated state, and do not count.
     pub(crate) fn resume(&mut self) {
         self.progress.skip(self.sampled.len() / 4);
     }
 
-    /// Lowers the threshold to a part of what it is. The keys above it are to be dropped.
+    /// Multiplies the threshold by `part`. The keys above it have to be dropped.
     pub(crate) fn lower_threshold(&mut self, part: f64) {
         self.rate *= part;
         self.most_rate = self.rate;
         self.set_limits();
     }
 
-    /// Whether there is enough to decide on since the last look; then a new look begins.
+    /// Checks whether enough was observed since the last decision; if so, a new period begins.
     pub(crate) fn look(&mut self) -> Readiness {
         let len = self.sampled.len();
         let asked = match self.shape.asked_whether_full {
@@ -199,14 +202,14 @@ impl<M: Miniature> Miniatures<M> {
         look.readiness
     }
 
-    /// What each fraction would cost in nanoseconds, as far as the miniatures see.
+    /// Returns the simulated cost of each fraction, in nanoseconds.
     pub(crate) fn costs_seen(&self, prices: &Prices) -> Result<Vec<f64>, OutOfMemory> {
         let base = self.accesses * self.shape.access_ns;
         collected(self.minis.iter().map(|mini| base + mini.cost(prices)))
     }
 }
 
-/// Keys that tables are made for, where there is memory for so many: a batch may bring some more.
+/// Number of keys for which tables are sized, given memory for `most_keys`: a batch may add some more.
 pub(crate) fn tables_for(most_keys: usize) -> usize {
     most_keys + most_keys / 8
 }

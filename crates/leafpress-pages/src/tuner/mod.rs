@@ -1,12 +1,13 @@
-//! How much of a cache's budget holds pages as they are, and how much holds them compressed: one machinery for the page pool and the
-//! victim cache.
+//! The tuner: decides how much of a cache's budget is for uncompressed pages and how much for compressed ones. It is
+//! shared by the page pool and the victim cache.
 //!
-//! A sample of the keys is followed, chosen by hash ([`sampled_keys`]). Miniatures of the cache, each with another part of the budget for
-//! raw pages, are run on what happens to them ([`miniatures`]). What happens in a miniature times what it takes here ([`costs`]) is what its
-//! part would cost. Once enough was seen ([`readiness`]), the cache's own part goes towards the cheapest ([`controller`]). All that takes a
-//! bounded part of the processor time that the process uses ([`cpu_budget`]).
+//! A sample of the keys is chosen by hash ([`sampled_keys`]). Miniatures of the cache, each with a different fraction
+//! of its budget for raw pages, are driven by the events of these keys ([`miniatures`]). The simulated events times
+//! their measured costs ([`costs`]) are the cost of a fraction. Once enough was observed ([`readiness`]), the cache's
+//! own fraction moves towards the cheapest ([`controller`]). All of that takes a bounded fraction of the process's
+//! processor time ([`cpu_budget`]).
 //!
-//! [`Tuner`] joins these. What a cache adds is its miniature and the events that it is run on ([`Model`]).
+//! [`Tuner`] combines these. A cache provides its miniature and the events that drive it ([`Model`]).
 
 pub(crate) mod controller;
 pub(crate) mod costs;
@@ -31,59 +32,60 @@ use miniatures::Miniatures;
 use readiness::Readiness;
 pub use split::{ParseRawShareError, RawShare};
 
-/// A cache's miniatures, and the events that they are run on.
+/// A cache's miniatures, and the events that drive them.
 pub(crate) trait Model: DerefMut<Target = Miniatures<Self::Miniature>> {
-    /// The cache in small.
+    /// The miniature of the cache.
     type Miniature: miniatures::Miniature;
-    /// Something that happened to a key that is followed.
+    /// An event of a sampled key.
     type Event: Copy;
 
     /// Runs events through the miniatures; returns the number of accesses among them.
     fn run(&mut self, events: impl Iterator<Item = Self::Event>) -> usize;
 
-    /// Follows a part of what is followed.
+    /// Reduces the sample to a part of it.
     fn follow_less(&mut self, part: f64);
 
-    /// What each of the miniatures' fractions would cost, in any unit.
+    /// Returns the cost of each of the miniatures' fractions, in any unit.
     fn costs(&self, prices: &Prices) -> Result<Vec<f64>, OutOfMemory> {
         self.costs_seen(prices)
     }
 
-    /// Memory held besides this itself and the miniatures, in bytes.
+    /// Memory besides this struct and the miniatures, in bytes.
     fn other_bytes(&self) -> usize;
 }
 
-/// Makes miniatures for a budget in bytes.
+/// Creates miniatures for a budget in bytes.
 type Make<M> = Box<dyn Fn(usize) -> Result<M, OutOfMemory> + Send + Sync>;
 
-/// What differs from cache to cache.
+/// Parameters of a kind of cache.
 pub(crate) struct Settings<M> {
-    /// Makes miniatures for a budget in bytes.
+    /// Creates miniatures for a budget in bytes.
     pub(crate) make: Make<M>,
-    /// The first ones, and the budget that they were made for; [`None`] until there is a budget.
+    /// The initial miniatures, and their budget; [`None`] until there is a budget.
     pub(crate) first: Option<(usize, M)>,
-    /// With a smaller budget nothing is followed, and the fraction stays.
+    /// With a smaller budget nothing is sampled, and the fraction stays.
     pub(crate) least_budget_bytes: usize,
-    /// The part of the budget for raw pages to begin with, 0 to 1.
+    /// The initial fraction of the budget for raw pages, 0 to 1.
     pub(crate) fraction: f64,
-    /// Events that may wait.
+    /// Capacity of the event queue.
     pub(crate) events: usize,
-    /// Keys that are followed before fewer are, rather than only now and then, when following takes too long.
+    /// Number of sampled keys above which the sample is reduced when sampling takes too long; below, sampling is paused
+    /// instead.
     pub(crate) keys_to_keep: usize,
-    /// Whether it matters how busy the processors are: where the cache's own threads compress.
+    /// Whether the processors' load matters: if the cache's own threads compress.
     pub(crate) looks_at_load: bool,
-    /// Memory to be counted besides the queue and the miniatures, in bytes.
+    /// Additional memory to account for, in bytes.
     pub(crate) besides_bytes: usize,
 }
 
-/// The part of a cache's budget that is for raw pages, and what adapts it.
+/// The fraction of a cache's budget for raw pages, and its adaptation.
 ///
-/// What is noted waits in a queue until a thread of the cache's calls [`Tuner::step`].
+/// Events wait in a queue until a thread of the cache calls [`Tuner::step`].
 pub(crate) struct Tuner<M: Model> {
-    /// A key is followed if its hash is at most this.
+    /// A key is sampled if its hash is at most this.
     pub(crate) threshold: AtomicU64,
     pub(crate) events: ArrayQueue<M::Event>,
-    /// Events that found no place in the queue.
+    /// Events dropped because the queue was full.
     dropped: AtomicU64,
     /// The bits of an `f64`.
     fraction: AtomicU64,
@@ -94,24 +96,25 @@ pub(crate) struct Tuner<M: Model> {
     pub(crate) inner: Mutex<Inner<M>>,
 }
 
-/// What only one thread at a time works with.
+/// State used by one thread at a time.
 pub(crate) struct Inner<M> {
     make: Make<M>,
-    /// [`None`] while the budget is too small, and where there was no memory for it.
+    /// [`None`] while the budget is too small, and if there was no memory for it.
     pub(crate) model: Option<M>,
-    /// The budget that the model was made for.
+    /// The budget of the model's construction.
     made_for: usize,
     least_budget_bytes: usize,
     keys_to_keep: usize,
     controller: Controller,
-    /// [`None`]: as much as there is to do.
+    /// [`None`] for no limit.
     pub(crate) cpu_budget: Option<CpuBudget>,
     load: Option<Load>,
     paused: bool,
 }
 
 impl<M: Model> Tuner<M> {
-    /// Deciding needs costs: until a compressed page is there, the cache should compress and decode some pages on trial.
+    /// Creates a tuner. Decisions need costs: until there is a compressed page, the cache should compress and decode
+    /// some pages as probes.
     pub(crate) fn new(settings: Settings<M>, costs: Arc<Costs>) -> Self {
         let (made_for, model) = settings
             .first
@@ -143,30 +146,31 @@ impl<M: Model> Tuner<M> {
         tuner
     }
 
-    /// Whether a key with this hash is followed. Hashes have to be spread evenly over all 64 bits.
+    /// Returns true if a key with this hash is sampled. Hashes have to be uniform over all 64 bits.
     #[inline]
     pub(crate) fn follows(&self, hash: u64) -> bool {
         hash <= self.threshold.load(Relaxed)
     }
 
-    /// Notes what happened to a key that is followed. What finds no place in the queue is as if it had not happened.
+    /// Queues an event of a sampled key. If the queue is full, the event is dropped.
     pub(crate) fn note(&self, event: M::Event) {
         if self.events.push(event).is_err() {
             self.dropped.fetch_add(1, Relaxed);
         }
     }
 
-    /// Whether [`Tuner::step`] should be called soon.
+    /// Returns true if [`Tuner::step`] should be called soon.
     pub(crate) fn is_due(&self) -> bool {
         self.events.len() >= self.events.capacity() / 2
     }
 
-    /// Works off what was noted. Returns the part of the budget that is for raw pages, 0 to 1, when it has changed. Does nothing while
-    /// another thread is at it. To be called every tenth of a second, and when [`Tuner::is_due`] says so.
+    /// Processes the queued events. Returns the fraction of the budget for raw pages, 0 to 1, if it has changed. Does
+    /// nothing while another thread is in this method. To be called every tenth of a second, and when [`Tuner::is_due`]
+    /// returns true.
     pub(crate) fn step(&self) -> Option<f64> {
         let mut inner = self.inner.try_lock()?;
         let before = Spent::now();
-        // What comes meanwhile waits for the next step.
+        // Later events wait for the next step.
         let waiting = self.events.len();
         let events = (0..waiting).map_while(|_| self.events.pop());
         let (changed, accesses) = inner.step(events, &self.costs, before);
@@ -179,14 +183,14 @@ impl<M: Model> Tuner<M> {
         changed
     }
 
-    /// The cache has another budget.
+    /// Changes the cache's budget.
     pub(crate) fn resize(&self, budget_bytes: usize) {
         let mut inner = self.inner.lock();
         inner.resize(budget_bytes);
         self.publish(&inner);
     }
 
-    /// The part of the budget that is for raw pages, 0 to 1.
+    /// The fraction of the budget for raw pages, 0 to 1.
     pub(crate) fn fraction(&self) -> f64 {
         f64::from_bits(self.fraction.load(Relaxed))
     }
@@ -196,12 +200,12 @@ impl<M: Model> Tuner<M> {
         self.bytes.load(Relaxed)
     }
 
-    /// Processor time that steps took, in nanoseconds.
+    /// Processor time of the steps, in nanoseconds.
     pub(crate) fn deciding_ns(&self) -> u64 {
         self.deciding_ns.load(Relaxed)
     }
 
-    /// Events that were not noted because the queue was full.
+    /// Number of events dropped because the queue was full.
     #[cfg(test)]
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
@@ -209,14 +213,14 @@ impl<M: Model> Tuner<M> {
 
     pub(crate) fn publish(&self, inner: &Inner<M>) {
         let followed = inner.model.as_ref().filter(|_| !inner.paused);
-        // Hardly any hash is 0.
+        // Without a model the threshold is 0, which hardly any hash matches.
         let threshold = followed.map_or(0, |model| model.threshold());
-        // Readers on other processors keep their copy of the line while nothing changes.
+        // Not stored if unchanged, so that other processors keep their copy of the cache line.
         if self.threshold.load(Relaxed) != threshold {
             self.threshold.store(threshold, Relaxed);
         }
         self.fraction.store(inner.controller.fraction().to_bits(), Relaxed);
-        // Each place of the queue has a stamp.
+        // Each element of the queue has a stamp.
         let queue = self.events.capacity() * (size_of::<M::Event>() + size_of::<usize>());
         let model = inner
             .model
@@ -227,7 +231,7 @@ impl<M: Model> Tuner<M> {
 }
 
 impl<M: Model> Inner<M> {
-    /// The fraction, when it has changed, and the accesses among the events.
+    /// Returns the fraction if it has changed, and the number of accesses among the events.
     fn step(&mut self, events: impl Iterator<Item = M::Event>, costs: &Costs, now: Spent) -> (Option<f64>, usize) {
         let Some(model) = &mut self.model else {
             events.for_each(drop);
@@ -235,7 +239,7 @@ impl<M: Model> Inner<M> {
         };
         model.set_sizes(costs.sizes());
         let accesses = model.run(events);
-        // A test that says what everything costs bounds no time.
+        // A test that sets the costs does not limit the time.
         if self.cpu_budget.is_some()
             && let Some(busy) = self.load.as_mut().and_then(|load| load.look(now))
         {
@@ -248,7 +252,7 @@ impl<M: Model> Inner<M> {
                 None
             }
             Readiness::Enough => costs.prices().and_then(|prices| {
-                // Without memory it stays as it is until the next look.
+                // Without memory there is no change until the next decision.
                 let seen = model.costs(&prices).ok()?;
                 self.controller.decide(model.fractions(), &seen)
             }),
@@ -256,7 +260,7 @@ impl<M: Model> Inner<M> {
         (changed, accesses)
     }
 
-    /// Keeps to the processor time that is allowed.
+    /// Enforces the limit of the processor time.
     pub(crate) fn pace(&mut self, before: Spent, after: Spent, accesses: usize) {
         let (Some(cpu_budget), Some(model)) = (&mut self.cpu_budget, &mut self.model) else {
             return;
@@ -278,14 +282,15 @@ impl<M: Model> Inner<M> {
     }
 
     fn resize(&mut self, budget_bytes: usize) {
-        // Sizes of tables are those of the budget at the time: far from it they are too large, or too small.
+        // Tables are sized for the budget of their construction: with a very different one they are too large, or too
+        // small.
         let fits = self.made_for / 2..=self.made_for.saturating_mul(2);
         match &mut self.model {
             _ if budget_bytes < self.least_budget_bytes => self.model = None,
             Some(model) if fits.contains(&budget_bytes) => model.resize(budget_bytes),
             _ => {
                 self.made_for = budget_bytes;
-                // Where there is no memory, nothing is followed until the budget changes again.
+                // Without memory nothing is sampled until the budget changes again.
                 self.model = (self.make)(budget_bytes).ok();
                 self.controller.rest();
             }

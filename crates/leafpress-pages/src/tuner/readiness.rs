@@ -1,45 +1,45 @@
-//! Whether the miniatures have seen enough to decide on.
+//! Whether the miniatures have observed enough for a decision.
 
-/// What the miniatures have seen since the last decision.
+/// The state of the observations since the last decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    /// Too little.
+    /// Too few observations.
     TooLittle,
     /// The caches are filling up.
     Filling,
-    /// Enough to decide on.
+    /// Enough for a decision.
     Enough,
 }
 
-/// What was seen at a look that was not too early.
+/// The observations at a check that was not too early.
 pub(crate) struct Look {
     /// [`Readiness::Filling`] or [`Readiness::Enough`].
     pub readiness: Readiness,
-    /// Whether the miniature that is asked about it has no room left.
+    /// Whether the miniature whose fullness is checked has no room left.
     pub is_full: bool,
-    /// What the past counts from now on, 0 to 1.
+    /// The factor by which past counters are multiplied, 0 to 1.
     pub aging: f32,
 }
 
-/// Counts what the miniatures see, from one look to the next.
+/// Counts the observations between checks.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// Accesses since the last look that tell the miniatures apart.
+    /// Accesses since the last check that distinguish the miniatures.
     progress: usize,
-    /// Such accesses still to come before they count again.
+    /// Such accesses still to be skipped.
     unseen: usize,
-    /// Pages followed, and pages that had left the miniature that is asked whether it is full, at the last look.
+    /// Number of sampled pages, and of pages evicted from the miniature whose fullness is checked, at the last check.
     len_before: usize,
     evictions_before: u64,
 }
 
 impl Progress {
-    /// Whether what the miniatures see counts.
+    /// Returns true if observations count.
     pub(crate) fn counts(&self) -> bool {
         self.unseen == 0
     }
 
-    /// So many accesses that tell the miniatures apart have been seen.
+    /// Counts accesses that distinguish the miniatures.
     pub(crate) fn saw(&mut self, accesses: usize) {
         if self.counts() {
             self.progress += accesses;
@@ -47,13 +47,14 @@ impl Progress {
         self.unseen = self.unseen.saturating_sub(accesses);
     }
 
-    /// The next accesses find the miniatures as the world was before, and do not count.
+    /// Skips the next accesses, which meet miniatures in an outdated state.
     pub(crate) fn skip(&mut self, accesses: usize) {
         self.unseen = self.unseen.max(accesses);
     }
 
-    /// Looks at what was seen since the last look, where that is enough: `len` pages are followed now, and `evictions` have left the
-    /// miniature that is asked whether it is full. One access in `filling` that is a new page's means that a cache that is not full fills up.
+    /// Checks the observations since the last check, if they are enough: `len` pages are sampled now, and `evictions`
+    /// have left the miniature whose fullness is checked. If one access in `filling` is for a new page, a cache that is
+    /// not full is filling up.
     pub(crate) fn look(&mut self, len: usize, evictions: u64, filling: usize) -> Option<Look> {
         if self.progress < (len / 4).max(256) {
             return None;
@@ -63,7 +64,7 @@ impl Progress {
         let progress = std::mem::take(&mut self.progress);
         self.len_before = len;
         self.evictions_before = evictions;
-        // While pages only come all miniatures have the same misses, and those that compress have only its cost.
+        // While pages are only added all miniatures have the same misses, and those that compress have only its cost.
         let (readiness, aging) = if grown > progress / if is_full { 2 } else { filling } {
             (Readiness::Filling, 0.0)
         } else {

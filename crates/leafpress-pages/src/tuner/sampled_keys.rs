@@ -1,4 +1,4 @@
-//! The pages that are followed: a sample of the pool's, known to all miniatures by the same small numbers.
+//! The sampled pages, identified by the same small numbers in all miniatures.
 
 use super::costs::{SIZES, Sizes, UNSHRINKABLE, class};
 use leafpress_base::mem::OutOfMemory;
@@ -7,7 +7,7 @@ use leafpress_base::mem::room::{TryGrow, room_for};
 /// No page.
 const NONE: u32 = u32::MAX;
 
-/// A stored size that is not known.
+/// An unknown stored size.
 const UNKNOWN: u32 = 0;
 
 #[derive(Debug, Clone)]
@@ -16,51 +16,52 @@ struct Page {
     raw_bytes: u32,
     /// Stored bytes, [`UNKNOWN`] or [`UNSHRINKABLE`].
     stored: u32,
-    /// The next of its bucket, or of the free ones.
+    /// The next of its bucket, or of the free list.
     next: u32,
-    /// Miniatures that hold it.
+    /// Number of miniatures that hold it.
     holders: u8,
     class: u8,
     state: State,
-    /// It is among those to be looked at by [`SampledKeys::tidy`].
+    /// Whether it is among those to be examined by [`SampledKeys::tidy`].
     is_loose: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It is found by its hash.
+    /// It is in the hash table.
     Listed,
-    /// It is found no more, and goes when no miniature holds it.
+    /// It is not in the hash table any more, and is freed when no miniature holds it.
     Gone,
     Free,
 }
 
-/// What a page that was followed some time took compressed, or [`UNSHRINKABLE`].
+/// The stored size of a page that was sampled at some time, or [`UNSHRINKABLE`].
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
     tag: u32,
     stored: u32,
 }
 
-/// A hash table of the followed pages.
+/// A hash table of the sampled pages.
 #[derive(Debug)]
 pub(crate) struct SampledKeys {
-    /// The first page of each bucket; a power of two of them, chosen by the low bits of the hash.
+    /// The first page of each bucket; their number is a power of two, and the low bits of the hash select one.
     buckets: Vec<u32>,
     pages: Vec<Page>,
     free: u32,
     len: usize,
-    /// Pages that no miniature held when they were put here, each once: there is room for all.
+    /// Pages that no miniature held when they were added here, each once: there is capacity for all.
     loose: Vec<u32>,
-    /// Sizes of the pages compressed last, in order, one of which is taken for that of a page whose own is not known: by its hash, so
-    /// that it is about the same each time. Were it drawn anew, a hot page would win now and then that cannot win.
+    /// Sorted sizes of the last compressed pages, from which the size of a page of unknown size is taken: selected by
+    /// its hash, so that it is about the same each time. If it were drawn anew each time, an incompressible hot page
+    /// would occasionally count as compressible.
     sizes: Sizes,
-    /// Sizes of pages, whether a miniature holds them now or not; a power of two of them, each overwritten by the next of its place.
+    /// Sizes of pages, whether a miniature holds them or not; a direct-mapped table with a power of two of elements.
     known: Vec<Known>,
 }
 
 impl SampledKeys {
-    /// A table for about `pages` pages; it takes more.
+    /// Creates a table for about `pages` pages; it can grow.
     pub(crate) fn new(pages: usize) -> Result<Self, OutOfMemory> {
         let mut buckets = room_for(pages.next_power_of_two())?;
         buckets.resize(pages.next_power_of_two(), NONE);
@@ -77,7 +78,7 @@ impl SampledKeys {
         })
     }
 
-    /// Pages sampled.
+    /// Number of sampled pages.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -101,9 +102,9 @@ impl SampledKeys {
         usize::from(self.pages[slot as usize].class)
     }
 
-    /// Sets the sizes to guess by.
+    /// Sets the sample of sizes for pages of unknown size.
     pub(crate) fn set_sizes(&mut self, mut sizes: Sizes) {
-        // Before there are many, those there are stand for the others.
+        // While there are few, they are repeated for the others.
         let (mut known, mut count) = ([UNKNOWN; SIZES], 0);
         for &size in sizes.iter().filter(|&&size| size != UNKNOWN) {
             known[count] = size;
@@ -116,7 +117,7 @@ impl SampledKeys {
         self.sizes = sizes;
     }
 
-    /// Bytes that the page takes compressed, known or guessed; [`None`] where it does not shrink.
+    /// Returns the stored size of a page, known or estimated; [`None`] if it is incompressible.
     pub(crate) fn stored(&self, slot: u32) -> Option<u32> {
         let page = &self.pages[slot as usize];
         match page.stored {
@@ -130,7 +131,7 @@ impl SampledKeys {
         }
     }
 
-    /// Takes note of what a page takes compressed, or that it is [`UNSHRINKABLE`]; returns the page if a miniature may hold it.
+    /// Records the stored size of a page, or that it is [`UNSHRINKABLE`]; returns the page if a miniature may hold it.
     pub(crate) fn set_stored(&mut self, hash: u64, stored: u32) -> Option<u32> {
         let stored = stored.max(1);
         let place = self.known_place(hash);
@@ -140,12 +141,12 @@ impl SampledKeys {
         Some(slot)
     }
 
-    /// One miniature more holds the page.
+    /// Counts one more miniature that holds the page.
     pub(crate) fn hold(&mut self, slot: u32) {
         self.pages[slot as usize].holders += 1;
     }
 
-    /// One miniature less holds the page.
+    /// Counts one less miniature that holds the page.
     pub(crate) fn let_go(&mut self, slot: u32) {
         let page = &mut self.pages[slot as usize];
         page.holders -= 1;
@@ -173,7 +174,7 @@ impl SampledKeys {
         }
     }
 
-    /// Adds a page that is not there. It stays at least until [`SampledKeys::tidy`].
+    /// Adds a page that is absent. It stays at least until [`SampledKeys::tidy`].
     pub(crate) fn add(&mut self, hash: u64, raw_bytes: u32) -> Result<u32, OutOfMemory> {
         let bucket = self.bucket(hash);
         let known = self.known[self.known_place(hash)];
@@ -204,7 +205,8 @@ impl SampledKeys {
         Ok(slot)
     }
 
-    /// The page is found no more; it stays at least until [`SampledKeys::tidy`], and until no miniature holds it.
+    /// Removes the page from the hash table; it stays at least until [`SampledKeys::tidy`], and until no miniature
+    /// holds it.
     pub(crate) fn unlist(&mut self, slot: u32) {
         if self.pages[slot as usize].state != State::Listed {
             return;
@@ -229,7 +231,7 @@ impl SampledKeys {
         self.loosen(slot);
     }
 
-    /// The first of the slots from `from` on whose page has a hash above `threshold`.
+    /// Returns the first slot from `from` on whose page has a hash above `threshold`.
     pub(crate) fn next_above(&self, threshold: u64, from: u32) -> Option<u32> {
         let is_above = |page: &Page| page.state == State::Listed && page.hash > threshold;
         let rest = self.pages.get(from as usize..)?;
@@ -262,12 +264,12 @@ impl SampledKeys {
 
 #[cfg(test)]
 impl SampledKeys {
-    /// Slots there are, used or free.
+    /// Number of slots, used or free.
     pub(crate) fn slots(&self) -> usize {
         self.pages.len()
     }
 
-    /// Panics where pages are not held as they say.
+    /// Panics if the holders of pages are inconsistent.
     pub(crate) fn validate(&self, holders: &[u8]) {
         let listed = self.pages.iter().filter(|page| page.state == State::Listed);
         assert_eq!(listed.count(), self.len);
@@ -281,7 +283,7 @@ impl SampledKeys {
     }
 }
 
-/// Bits of the hash that say whose size is known: not the highest, which are alike in all followed pages.
+/// Bits of the hash that identify a page with a known size: not the highest, which are equal in all sampled pages.
 fn tag(hash: u64) -> u32 {
     (hash >> 16) as u32
 }

@@ -1,17 +1,17 @@
-//! How a cache's budget is split between raw and compressed pages.
+//! The split of a cache's budget between raw and compressed pages.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How a budget is shared between raw and compressed pages.
+/// The share of raw pages in a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RawShare {
-    /// So many percent of the budget are for raw pages, 0 to 100; with 100 nothing is compressed.
+    /// A fixed percentage of the budget for raw pages, 0 to 100; with 100 nothing is compressed.
     Fixed {
         /// Percent of the budget.
         raw_percent: u8,
     },
-    /// The cache finds the share with the least expected time for a page, and follows it.
+    /// An adaptive share: the one with the least expected cost per access.
     #[default]
     Adaptive,
 }
@@ -25,7 +25,7 @@ impl fmt::Display for RawShare {
     }
 }
 
-/// A share that is not one.
+/// The error of an invalid share.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown share {0:?}: it is adaptive, or fixed:PERCENT with the percent of the budget for raw pages, 0 to 100")]
 pub struct ParseRawShareError(String);

@@ -1,4 +1,4 @@
-//! The task that trains dictionaries and decides on the share.
+//! The background task that trains dictionaries and adapts the share.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use leafpress_base::sync::worker::Health;
 use leafpress_codec::Scratch;
 
 impl VictimInner {
-    /// Trains a dictionary for a family from the blocks that are held; whether that was due.
+    /// Trains a dictionary for a family from the blocks held; returns true if that was due.
     fn train(&self, family: usize) -> bool {
         if !self.dictionaries.begin(family) {
             return false;
@@ -24,7 +24,7 @@ impl VictimInner {
             let mut sampled = Sampled::new(shard);
             shard.0.lock().sample(family as u8, each, &mut sampled.pins);
             while let Some(pinned) = sampled.next() {
-                // One that is not what it was, or that there is no memory for, is no sample.
+                // A damaged block, or one for which there is no memory, is left out of the sample.
                 let raw = self.raw_bytes(&pinned, &mut scratch).ok().and_then(copy_of);
                 if let Some(raw) = raw.filter(|_| blocks.try_reserve(1).is_ok()) {
                     blocks.push(raw);

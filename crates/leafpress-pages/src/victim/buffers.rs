@@ -1,7 +1,7 @@
-//! Buffers that calls borrow from the cache: for raw bytes, for what they are compressed to, and for decoding.
+//! Buffers that calls borrow from the cache: for raw bytes, for compressed bytes, and for decoding.
 //!
-//! They belong to the cache and not to threads: a thread that is idle holds none. What is kept of them between calls is part of the
-//! cache's capacity, and counted.
+//! They belong to the cache instead of threads: an idle thread holds none. Those kept between calls are part of the
+//! cache's capacity, and accounted for.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -11,20 +11,20 @@ use leafpress_base::sync::plain::Mutex;
 
 use leafpress_codec::Scratch;
 
-/// Kept buffers, at most; a power of two. With more threads than this at once some make their own.
+/// Maximum number of kept buffers; a power of two. If more threads than this are active, some allocate their own.
 const PLACES: usize = 32;
-/// Places that a call looks at.
+/// Number of slots that a call tries.
 const TRIED: usize = 4;
 
-/// What a call works with.
+/// The buffers of a call.
 #[derive(Default)]
 pub(super) struct Buffers {
     pub(super) raw: Vec<u8>,
     pub(super) pressed: Vec<u8>,
     pub(super) scratch: Scratch,
-    /// Blocks that were decoded with these.
+    /// Number of blocks decoded with these.
     pub(super) decoded: u32,
-    /// What they were counted for when they were kept last, in bytes.
+    /// Their memory as accounted for when they were last kept, in bytes.
     counted_bytes: usize,
 }
 
@@ -34,7 +34,7 @@ impl Buffers {
     }
 }
 
-/// A place for buffers on cache lines of its own.
+/// A slot for buffers on cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct Place(Mutex<Option<Buffers>>);
@@ -43,17 +43,17 @@ struct Place(Mutex<Option<Buffers>>);
 #[derive(Default)]
 pub(super) struct BufferPool {
     places: [Place; PLACES],
-    /// Bytes of all that are kept, and of those that are borrowed as they were when they were kept.
+    /// Bytes of all kept buffers, and of borrowed ones as accounted for when they were kept.
     held_bytes: AtomicUsize,
     limit_bytes: AtomicUsize,
 }
 
 thread_local! {
-    /// Where this thread looks first. It has no destructor, and so is there to the thread's very end.
+    /// The first slot that this thread tries. It has no destructor, and so is valid until the thread's very end.
     static FIRST: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// A place for each thread, in turn.
+/// Returns a slot for each thread, round-robin.
 fn first_place() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let first = FIRST.get();
@@ -66,12 +66,12 @@ fn first_place() -> usize {
 }
 
 impl BufferPool {
-    /// Memory of buffers, in bytes, but for what they grew by in calls that are not over.
+    /// Memory of buffers, in bytes, without their growth in calls in progress.
     pub(super) fn held_bytes(&self) -> usize {
         self.held_bytes.load(Relaxed)
     }
 
-    /// Sets what may be kept, in bytes, and lets go of what is more.
+    /// Sets the maximum of kept memory, in bytes, and frees the excess.
     pub(super) fn set_limit(&self, limit_bytes: usize) {
         self.limit_bytes.store(limit_bytes, Relaxed);
         for place in &self.places {
@@ -84,7 +84,7 @@ impl BufferPool {
         }
     }
 
-    /// Buffers for a call.
+    /// Returns buffers for a call.
     #[inline]
     pub(super) fn borrow(&self) -> Borrowed<'_> {
         let first = first_place();
@@ -96,11 +96,11 @@ impl BufferPool {
         }
     }
 
-    /// Keeps buffers for the next call, if there is a place for them within the limit.
+    /// Keeps buffers for the next call, if there is a slot within the limit.
     fn keep(&self, mut buffers: Buffers) {
         let (held, counted) = (buffers.held_bytes(), buffers.counted_bytes);
         if held != counted {
-            // The sum wraps where it shrinks.
+            // Wrapping addition also handles a decrease.
             self.held_bytes.fetch_add(held.wrapping_sub(counted), Relaxed);
             buffers.counted_bytes = held;
         }
@@ -117,7 +117,7 @@ impl BufferPool {
     }
 }
 
-/// Buffers in the hands of a call.
+/// Buffers in use by a call.
 pub(super) struct Borrowed<'p> {
     pool: &'p BufferPool,
     buffers: Buffers,

@@ -1,7 +1,7 @@
-//! Dictionaries of families of blocks, in versions.
+//! Versioned dictionaries of families of blocks.
 //!
-//! An entry holds on to the version that it was pressed with, so that a version lives as long as any entry needs it, and a reader
-//! of a pinned entry needs nothing else to decode it.
+//! An entry references the version with which it was compressed, so that a version lives as long as any entry needs it,
+//! and a reader of a pinned entry needs nothing else to decode it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -11,18 +11,18 @@ use leafpress_base::sync::plain::Mutex;
 use leafpress_base::mem::room::{collected, room_for};
 use leafpress_codec::{Codec, Dictionary, Engine, MIN_SAMPLES};
 
-/// Families of blocks that have dictionaries of their own.
+/// Number of families with dictionaries of their own.
 pub(super) const FAMILIES: usize = 8;
-/// A new dictionary has to save so many percent of what the blocks take with the current one.
+/// Minimum saving of a new dictionary compared with the current one, in percent.
 const MIN_GAIN_PCT: usize = 2;
-/// One sample in so many is kept from the training to judge by.
+/// One sample in this many is held out of the training for the evaluation.
 const HELD_OUT: usize = 8;
 
 /// A dictionary in use.
 pub(super) struct Version {
     pub(super) dictionary: Dictionary,
     bytes: usize,
-    /// The sum that `bytes` are counted in.
+    /// The counter that includes `bytes`.
     all: Arc<AtomicUsize>,
 }
 
@@ -32,21 +32,21 @@ impl Drop for Version {
     }
 }
 
-/// A family's dictionary and what decides on the next.
+/// A family's dictionary, and the state that determines the next training.
 #[derive(Default)]
 pub(super) struct Family {
     current: Mutex<Option<Arc<Version>>>,
     /// Raw bytes inserted.
     inserted_bytes: AtomicU64,
-    /// The inserted bytes at which a dictionary is trained next; 0 until the first insertion.
+    /// The number of inserted bytes at which the next dictionary is trained; 0 until the first insertion.
     train_at: AtomicU64,
 }
 
 pub(super) struct Dictionaries {
     pub(super) families: [Family; FAMILIES],
-    /// Length of a dictionary, in bytes; 0: none are trained.
+    /// Length of a dictionary, in bytes; 0 if none are trained.
     pub(super) dictionary_bytes: usize,
-    /// What all versions together may take, in bytes.
+    /// Maximum memory of all versions together, in bytes.
     limit_bytes: AtomicUsize,
     held_bytes: Arc<AtomicUsize>,
     pub(super) versions: AtomicU64,
@@ -68,13 +68,13 @@ impl Dictionaries {
         self.held_bytes.load(SeqCst)
     }
 
-    /// Changes what all versions together may take. Who then finds that they take more has all of them in sight: a version that is about
-    /// to be taken into use is counted before the limit is looked at.
+    /// Sets the maximum memory of all versions together. A caller that then finds the limit exceeded sees all of them:
+    /// a version about to be used is counted before the limit is checked.
     pub(super) fn limit(&self, limit_bytes: usize) {
         self.limit_bytes.store(limit_bytes, SeqCst);
     }
 
-    /// Lets go of all dictionaries but those that entries need.
+    /// Drops all dictionaries except those that entries need.
     pub(super) fn forget(&self) {
         for family in &self.families {
             *family.current.lock() = None;
@@ -85,7 +85,7 @@ impl Dictionaries {
         self.families[family].current.lock().clone()
     }
 
-    /// Counts an insertion; whether a training is due.
+    /// Counts an insertion; returns true if a training is due.
     pub(super) fn inserted(&self, family: usize, raw_bytes: usize) -> bool {
         if self.dictionary_bytes == 0 || self.limit_bytes.load(Relaxed) == 0 {
             return false;
@@ -100,7 +100,8 @@ impl Dictionaries {
         self.dictionary_bytes * 64
     }
 
-    /// Whether a training of the family is due. It is then not due again before four times as much was inserted.
+    /// Returns true if a training of the family is due. The next one is then due after four times as many inserted
+    /// bytes.
     pub(super) fn begin(&self, family: usize) -> bool {
         let family = &self.families[family];
         let inserted = family.inserted_bytes.load(Relaxed);
@@ -111,7 +112,7 @@ impl Dictionaries {
         due
     }
 
-    /// Trains a dictionary from blocks and takes it into use where that saves something.
+    /// Trains a dictionary from blocks and uses it from now on if it saves enough.
     pub(super) fn train(&self, family: usize, codec: Codec, engine: &dyn Engine, blocks: &[Vec<u8>]) -> bool {
         let is_judge = |at: usize| at % HELD_OUT == HELD_OUT - 1;
         let judges = || {
@@ -149,7 +150,7 @@ impl Dictionaries {
         {
             return false;
         }
-        // Its tables are made by now.
+        // Its tables have been built by now.
         let bytes = dictionary.held_bytes() + size_of::<Version>();
         let held = self.held_bytes.fetch_add(bytes, SeqCst) + bytes;
         let version = Version {
@@ -167,7 +168,7 @@ impl Dictionaries {
     }
 }
 
-/// Whether a block comes back, which also makes the tables for decoding.
+/// Returns true if a block round-trips, which also builds the decompression tables.
 fn decodes(engine: &dyn Engine, dictionary: &Dictionary, raw: &[u8]) -> bool {
     let (mut block, Ok(mut back)) = (Vec::new(), room_for(raw.len())) else {
         return false;

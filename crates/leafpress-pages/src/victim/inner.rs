@@ -1,4 +1,4 @@
-//! What a cache is made of, and what it holds.
+//! The shared state of a victim cache, and its statistics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -31,24 +31,24 @@ pub(super) struct VictimInner {
     pub(super) admission: AtomicBool,
     pub(super) limits: Limits,
     pub(super) costs: Arc<Costs>,
-    /// [`None`] where the share is fixed.
+    /// [`None`] if the share is fixed.
     pub(super) adaptive: Option<Adaptive>,
-    /// By family, what blocks shrank to lately, in 65536ths.
+    /// By family, the moving average of compression ratios, in 65536ths.
     pub(super) shrinkage: [AtomicU32; FAMILIES],
     pub(super) attempts: AtomicU32,
     pub(super) probes: AtomicU32,
     pub(super) compressed_later: AtomicU64,
     pub(super) corrupt: AtomicU64,
-    /// Of blocks that were found corrupt by nobody's lookup.
+    /// Corrupt blocks found other than by lookups.
     pub(super) corrupt_unread: AtomicU64,
     pub(super) failed_hits: AtomicU64,
     pub(super) failed_insertions: AtomicU64,
-    /// The part of the memory for blocks that are kept raw: the bits of an `f64`.
+    /// The fraction of the memory for blocks that are kept raw: the bits of an `f64`.
     share: AtomicU64,
 }
 
 impl VictimInner {
-    /// A cache without memory. Codecs without dictionaries get none.
+    /// Creates a cache without memory. Codecs without dictionary support get no dictionaries.
     pub(super) fn new(
         codec: Codec,
         engine: Arc<dyn Engine>,
@@ -98,7 +98,7 @@ impl VictimInner {
         core
     }
 
-    /// Sets the part of the memory, 0 to 1, for blocks that are kept raw.
+    /// Sets the fraction of the memory, 0 to 1, for blocks that are kept raw.
     fn set_share(&self, share: f64) {
         self.share.store(share.to_bits(), Relaxed);
         for shard in &self.shards {
@@ -106,7 +106,7 @@ impl VictimInner {
         }
     }
 
-    /// Works off what was noted of lookups and insertions, and follows the share.
+    /// Processes the queued events, and applies the share.
     pub(super) fn adapt(&self) {
         if let Some(share) = self.adaptive.as_ref().and_then(Adaptive::step) {
             self.set_share(share);
@@ -115,11 +115,11 @@ impl VictimInner {
 
     #[inline]
     pub(super) fn shard(&self, hash: u64) -> &Padded {
-        // The bucket is chosen by the upper bits.
+        // The upper bits select the bucket.
         &self.shards[hash as usize & (self.shards.len() - 1)]
     }
 
-    /// Memory that the cache takes whatever its capacity, in bytes.
+    /// Memory of the cache that is independent of its capacity, in bytes.
     pub(super) fn fixed_bytes(&self) -> usize {
         size_of::<Self>() + size_of::<Costs>() + self.shards.len() * size_of::<Padded>()
     }
@@ -133,11 +133,11 @@ impl VictimInner {
         erased
     }
 
-    /// Tells of a block that is followed, and wakes the thread when there is enough to work off.
+    /// Reports an event of a sampled block, and wakes the background task when there is enough to process.
     #[inline]
-    pub(super) fn note(&self, hash: u64, tell: impl FnOnce(&Adaptive)) {
+    pub(super) fn note(&self, hash: u64, report: impl FnOnce(&Adaptive)) {
         if let Some(adaptive) = self.adaptive.as_ref().filter(|adaptive| adaptive.follows(hash)) {
-            tell(adaptive);
+            report(adaptive);
             if adaptive.is_due() {
                 self.wake.adapting();
             }
@@ -204,7 +204,7 @@ impl VictimInner {
         stats
     }
 
-    /// Checks the books.
+    /// Checks the accounting.
     pub(super) fn validate(&self) -> Result<(), VictimError> {
         for (number, shard) in self.shards.iter().enumerate() {
             let faults = shard.0.lock().faults();

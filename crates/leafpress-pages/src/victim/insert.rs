@@ -1,4 +1,4 @@
-//! Putting blocks in: whether, raw or compressed, and compressing what was raw for a while.
+//! Insertion: admission, choice of the form, raw or compressed, and deferred compression.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,24 +14,25 @@ use super::shard::{Form, Placed};
 use super::{Insertion, MAX_KEY_BYTES, NewBlock};
 use leafpress_codec::{Codec, MAX_STORED_65536THS, saves_enough};
 
-/// Blocks of a family that did not shrink lately are tried once in so many.
+/// Blocks of a family that was incompressible recently are tried once in this many.
 const TRY_ONE_IN: u32 = 16;
-/// Raw blocks that an insertion compresses where there are too many, at most: so that a smaller share is reached in some time, and no
-/// insertion takes long.
+/// Maximum number of surplus raw blocks that an insertion compresses: so that a smaller share is reached gradually, and
+/// no insertion takes long.
 const MAX_COMPRESSED: usize = 3;
-/// Where nothing is compressed, one block in so many is, to know what that would cost; some in a row, of which the first only makes the
-/// codec's tables and code warm, as they are where every block is compressed.
+/// If nothing is compressed, one block in this many is compressed as a probe, to measure the cost; several follow each
+/// other, of which the first only warms the caches for the codec's tables and code, the usual state if every block is
+/// compressed.
 const PROBE_EVERY: u32 = 64;
 const PROBES_IN_A_ROW: u32 = 4;
 
-/// What is measured of a compression.
+/// The measurement of a compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Measured {
     Yes,
     WarmUp,
 }
 
-/// A block as it is to be stored.
+/// The form in which a block is stored.
 enum Stored {
     Raw,
     /// Kept raw for now.
@@ -39,7 +40,7 @@ enum Stored {
     Compressed,
 }
 
-/// An older block of a key, which leaves when this is dropped unless it has left by then.
+/// An older block of a key, which is removed when this is dropped unless it was removed before.
 struct Outdated<'c> {
     shard: &'c Padded,
     hash: u64,
@@ -56,8 +57,9 @@ impl Drop for Outdated<'_> {
 }
 
 impl VictimInner {
-    /// Puts a block in whose bytes `fill` writes, if it is worth it. Where it is not put in, for whatever reason, an older block of the key
-    /// leaves all the same, unless it can only be the same block ([`NewBlock::unchanging`]): it is out of date.
+    /// Inserts a block whose bytes `fill` writes, if it is admitted. If it is not inserted, for any reason, an older
+    /// block of the key is removed nevertheless, because it is outdated, unless it can only be the same block
+    /// ([`NewBlock::unchanging`]).
     pub(super) fn insert<E>(
         &self,
         key: &[u8],
@@ -66,7 +68,7 @@ impl VictimInner {
     ) -> Result<Insertion, E> {
         let hash = rapidhash_v3(key);
         let shard = self.shard(hash);
-        // Also when `fill` panics.
+        // Also if `fill` panics.
         let mut outdated = Outdated {
             shard,
             hash,
@@ -137,7 +139,7 @@ impl VictimInner {
         })
     }
 
-    /// Writes a block's bytes to `raw`; whether there was memory for them.
+    /// Writes a block's bytes to `raw`; returns true if there was memory for them.
     fn fill<E>(
         &self,
         raw: &mut Vec<u8>,
@@ -156,7 +158,8 @@ impl VictimInner {
         Ok(true)
     }
 
-    /// In which form a block is let in, or what has become of it already. `family`: of a block that may be compressed.
+    /// Returns the form in which a block is admitted, or the result if it is not. `family` is that of a block that may
+    /// be compressed.
     fn admit(
         &self,
         padded: &Padded,
@@ -193,12 +196,12 @@ impl VictimInner {
         Ok(form)
     }
 
-    /// What a block of a family takes compressed, in bytes, as far as others of the family tell.
+    /// Returns the estimated compressed length of a block of a family, in bytes.
     fn expected(&self, family: usize, raw_bytes: usize) -> usize {
         (raw_bytes * self.shrinkage[family].load(Relaxed) as usize) >> 16
     }
 
-    /// Compresses a block, if it is to be.
+    /// Compresses a block, if it is to be compressed.
     fn store_as(
         &self,
         form: Form,
@@ -225,7 +228,7 @@ impl VictimInner {
         }
     }
 
-    /// Compresses a block; whether that saves enough.
+    /// Compresses a block; returns true if that saves enough.
     fn press(
         &self,
         raw: &[u8],
@@ -249,7 +252,7 @@ impl VictimInner {
         let ns = nanoseconds(start);
         let Ok(len) = pressed else { return false };
         let share = ((len.min(raw.len()) << 16) / raw.len()) as u32;
-        // A lost update does no harm.
+        // A lost update is harmless.
         shrinkage.store(lately - lately / 32 + share / 32, Relaxed);
         let stored = saves_enough(len, raw.len()).then_some(len as u32);
         if measured == Measured::Yes {
@@ -259,7 +262,7 @@ impl VictimInner {
         stored.is_some()
     }
 
-    /// Compresses raw blocks of a shard that are more than their share allows.
+    /// Compresses surplus raw blocks of a shard.
     fn compress_surplus(&self, shard: &Padded, buffers: &mut Buffers) {
         let admission = self.admission.load(Relaxed);
         for _ in 0..MAX_COMPRESSED {
@@ -285,7 +288,7 @@ impl VictimInner {
                 Measured::Yes,
                 out,
             ) {
-                // It stays as it is, and is none of those that could be compressed.
+                // It stays raw, and does not count as compressible any more.
                 continue;
             }
             let parts = Parts {

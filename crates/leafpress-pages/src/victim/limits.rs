@@ -1,4 +1,4 @@
-//! How large a cache is wanted to be, and which threads are reading a block of it.
+//! The requested capacity of a cache, and the threads that are reading a block of it.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -9,11 +9,11 @@ use leafpress_base::sync::plain::Mutex;
 #[derive(Default)]
 pub(super) struct Limits {
     pub(super) wanted: Mutex<Wanted>,
-    /// Held by the thread that makes the cache what is wanted.
+    /// Held by the thread that applies the requested capacity.
     pub(super) applying: Mutex<()>,
     /// There is a thread in `unfinished`.
     is_unfinished: AtomicBool,
-    /// The thread that changed the capacity last while it read a block.
+    /// The last thread that changed the capacity while it was reading a block.
     unfinished: Mutex<Option<ThreadId>>,
 }
 
@@ -24,26 +24,26 @@ pub(super) struct Wanted {
 }
 
 impl Limits {
-    /// Whether the calling thread reads a block of this cache.
+    /// Returns true if the calling thread is reading a block of this cache.
     pub(super) fn is_reading(&self) -> bool {
         READING
             .try_with(|reading| reading.borrow().contains(&address(self)))
             .unwrap_or(false)
     }
 
-    /// Notes that the calling thread has changed the capacity while it reads a block.
+    /// Records that the calling thread has changed the capacity while it is reading a block.
     pub(super) fn note_unfinished(&self) {
         *self.unfinished.lock() = Some(std::thread::current().id());
         self.is_unfinished.store(true, SeqCst);
     }
 
-    /// Whether some thread has.
+    /// Returns true if any thread has.
     #[inline]
     pub(super) fn is_unfinished(&self) -> bool {
         self.is_unfinished.load(SeqCst)
     }
 
-    /// Whether the calling thread has; it is noted no longer then.
+    /// Returns true if the calling thread has, and clears the record.
     pub(super) fn take_unfinished(&self) -> bool {
         let mut unfinished = self.unfinished.lock();
         if *unfinished != Some(std::thread::current().id()) {
@@ -56,15 +56,15 @@ impl Limits {
 }
 
 thread_local! {
-    /// The caches that this thread is reading a block of, by address of their limits.
+    /// The caches of which this thread is reading a block, by address of their limits.
     static READING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The calling thread reads a block until this is dropped.
+/// Marks the calling thread as reading a block until this is dropped.
 pub(super) struct Reading(());
 
 impl Reading {
-    /// [`None`] when there is no memory to note it.
+    /// Creates a mark; [`None`] if there is no memory for it.
     pub(super) fn new(limits: &Limits) -> Option<Self> {
         let noted = READING.try_with(|reading| {
             let mut reading = reading.borrow_mut();
@@ -72,7 +72,7 @@ impl Reading {
             reading.push(address(limits));
             Some(())
         });
-        // A thread that is ending notes nothing.
+        // A thread that is exiting records nothing.
         noted.unwrap_or(Some(())).map(Self)
     }
 }

@@ -1,16 +1,16 @@
-//! A victim cache: what another cache evicts is put in here, compressed, and looked up when that cache misses.
+//! A victim cache: holds the blocks that another cache evicts, compressed, and is looked up when that cache misses.
 //!
-//! It stands between a cache of decoded blocks and a device. There is no store behind it: a block is put in, looked up, taken out again, or
-//! dropped to make room. What it holds, tables, slack and dictionaries included, is never more than its capacity.
+//! It is placed between a cache of decoded blocks and a device. It has no backing store: a block is inserted, looked
+//! up, removed, or evicted. Its memory, including tables, slack and dictionaries, never exceeds its capacity.
 //!
-//! - Whether a block is let in is decided before it is compressed, by how often it was asked for lately against what would have to
-//!   leave (TinyLFU): a scan does not wipe the cache, and blocks that nobody asks for twice cost no compression.
-//! - A block that does not shrink by an eighth is stored raw; no block is ever stored larger than raw.
-//! - Blocks that could be compressed are kept raw in a part of the memory, which grows and shrinks so that a lookup takes least time, from
-//!   none of it to all of it ([`RawShare`]).
-//! - Dictionaries are trained in the background from the blocks that are held, one for each family of blocks, and taken into use when
-//!   they save something.
-//! - Every stored block has a checksum. One that fails it is dropped and counts as a miss.
+//! - Admission is decided before compression, by a block's recent access frequency compared with that of its potential
+//!   victims (TinyLFU): a scan does not flush the cache, and blocks that are requested once cost no compression.
+//! - A block that does not compress by an eighth is stored raw; no block is ever stored larger than raw.
+//! - A part of the memory, from none to all of it, holds compressible blocks raw; it is adapted to the least cost per
+//!   lookup ([`RawShare`]).
+//! - Dictionaries are trained in the background from the blocks held, one for each family of blocks, and used if they
+//!   save enough.
+//! - Every stored block has a checksum. A block that fails it is dropped and counts as a miss.
 //!
 //! ```
 //! # fn main() -> Result<(), leafpress_pages::victim::VictimError> {
@@ -53,25 +53,25 @@ use leafpress_base::sync::runtime::TaskHandle;
 use leafpress_codec::{Codec, CodecError, Engine, EngineOptions};
 pub use stats::VictimStats;
 
-/// The longest key, in bytes.
+/// The maximum length of a key, in bytes.
 pub const MAX_KEY_BYTES: usize = 1024;
-/// The largest dictionary that can be asked for, in bytes.
+/// The maximum length of a dictionary, in bytes.
 pub const MAX_DICTIONARY_BYTES: usize = 256 << 10;
-/// The most shards, as a power of two.
+/// The maximum number of shards, as a power of two.
 pub const MAX_SHARD_BITS: u32 = 10;
 
-/// A shard is for about so many bytes, where the number of shards is not given.
+/// Target size of a shard in bytes, if the number of shards is not given.
 const SHARD_BYTES: usize = 4 << 20;
 const DEFAULT_MAX_SHARD_BITS: u32 = 8;
-/// What shards are made for when the capacity begins small.
+/// The capacity for which shards are sized if the initial one is smaller.
 const MIN_EXPECTED_BYTES: usize = 16 << 20;
 const DEFAULT_DICTIONARY_BYTES: usize = 16 << 10;
-/// What a block that is lent is worth, as a part of what it would be worth otherwise: it will be hit elsewhere, and saves a compression when
-/// it returns.
+/// The worth of a lent block, relative to its normal worth: it will be hit elsewhere, and saves a compression when it
+/// returns.
 const LENT_WORTH: f32 = 0.125;
 
-/// Whether a block that was asked for `asked` times lately is to be made raw, and a raw one that was asked for `least` times to be compressed
-/// for it. That costs as much as some decodings, so there have to be some more of them to save.
+/// Returns true if a block with the access frequency `asked` should be made raw, and a raw one with the frequency
+/// `least` compressed for it. The exchange costs as much as several decodings, so it has to save some more of them.
 fn is_worth_restoring(asked: u8, least: u8) -> bool {
     u16::from(asked) > 2 * u16::from(least) + 8
 }
@@ -83,9 +83,9 @@ pub enum VictimError {
     /// A builder option is out of its bounds.
     #[error("{option}: {reason}")]
     Option {
-        /// The builder method.
+        /// The name of the builder's method.
         option: &'static str,
-        /// What was wrong and what is allowed.
+        /// The invalid value and the allowed values.
         reason: String,
     },
     /// The codec cannot be used.
@@ -94,21 +94,21 @@ pub enum VictimError {
     /// A thread could not be started.
     #[error("cannot start a background thread: {reason}")]
     Thread {
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
-    /// The cache's upkeep panicked again and again and has ended; what it did is not done any more.
+    /// The cache's upkeep has ended after repeated panics.
     #[error("background work is not done any more: {reason}")]
     Background {
-        /// What happened.
+        /// The cause.
         reason: String,
     },
-    /// [`VictimCache::validate`] found the cache's books wrong.
+    /// [`VictimCache::validate`] found the accounting inconsistent.
     #[error("shard {shard}: {faults}")]
     Broken {
-        /// The shard.
+        /// The index of the shard.
         shard: usize,
-        /// What is wrong.
+        /// The inconsistencies.
         faults: String,
     },
 }
@@ -122,25 +122,26 @@ impl From<ParseRawShareError> for VictimError {
     }
 }
 
-/// A block to be inserted. [`NewBlock::new`] sets the defaults.
+/// The description of a block to be inserted. [`NewBlock::new`] sets the defaults.
 #[derive(Debug, Clone, Copy)]
 pub struct NewBlock {
     /// Its length in bytes; an empty block, or one of 4 GiB or more, is refused.
     pub raw_bytes: usize,
-    /// Which blocks it is like: those of a family share a dictionary. Families past 7 are 7.
+    /// The family of similar blocks to which it belongs: those of a family share a dictionary. Families above 7 are
+    /// treated as 7.
     pub family: u8,
-    /// A number that is handed out with the block.
+    /// A number that is stored with the block, and returned with it.
     pub tag: u16,
-    /// Whether to compress it; not what is compressed already.
+    /// Whether to compress it; false for compressed data.
     pub compress: bool,
-    /// Whether it is let in whatever has to leave.
+    /// Whether it is admitted regardless of the victims.
     pub force: bool,
-    /// Whether a block of this length and tag under this key can only be this block. One that was lent and is here then stays as it is,
-    /// and its bytes are not asked for.
+    /// Whether a block of this length and tag under this key can only be this block. One that was lent and is still in
+    /// the cache is then kept, and its bytes are not requested.
     pub unchanging: bool,
 }
 
-/// What happens to a block after a hit.
+/// The action on a block after a hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnHit {
@@ -148,13 +149,15 @@ pub enum OnHit {
     Keep,
     /// The block is removed.
     Remove,
-    /// The block is promoted to the reader's own cache and will be inserted again when that evicts it. Until then it is among the first to be
-    /// evicted; if it is still here, it is not compressed again ([`NewBlock::unchanging`]).
+    /// The block is promoted to the reader's own cache and will be inserted again when that evicts it. Until then it is
+    /// among the first to be evicted; if it is still in the cache at its return, it is not compressed again
+    /// ([`NewBlock::unchanging`]).
     Promote,
 }
 
 impl NewBlock {
-    /// A block of so many bytes of the first family, to be compressed, and let in when it is worth it.
+    /// Returns the description of a block of this length, of the first family, to be compressed, and subject to
+    /// admission.
     pub fn new(raw_bytes: usize) -> Self {
         Self {
             raw_bytes,
@@ -171,27 +174,27 @@ impl NewBlock {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct FoundBlock<'b> {
-    /// Its bytes, as they were put in.
+    /// Its bytes, as they were inserted.
     pub bytes: &'b [u8],
-    /// The number it was put in with.
+    /// The number stored with it.
     pub tag: u16,
     /// Its family.
     pub family: u8,
 }
 
-/// What became of a block that was to be put in.
+/// The outcome of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Insertion {
-    /// It is in the cache.
+    /// The block was inserted.
     Inserted,
-    /// It is not: what would have to leave is worth more.
+    /// The block was rejected: its victims are worth more.
     Rejected,
-    /// It is not: there is no room to be made for it, or its length or its key's is out of bounds.
+    /// The block was rejected: no room can be made for it, or its length or its key's is out of bounds.
     NoRoom,
 }
 
-/// Settings of a cache; [`VictimCache::builder`] begins with the defaults.
+/// Builder of a [`VictimCache`], from [`VictimCache::builder`].
 #[derive(Debug, Clone)]
 pub struct VictimBuilder {
     capacity_bytes: usize,
@@ -204,7 +207,7 @@ pub struct VictimBuilder {
 }
 
 impl VictimBuilder {
-    /// What compresses the blocks; `lz4` unless set. `none` keeps them raw.
+    /// Sets the codec of the blocks; default `lz4`. `none` keeps them raw.
     #[must_use]
     pub fn codec(mut self, codec: Codec) -> Self {
         self.codec = codec;
@@ -212,38 +215,41 @@ impl VictimBuilder {
         self
     }
 
-    /// Length of a trained dictionary in bytes, 256 to [`MAX_DICTIONARY_BYTES`]; 16 KiB unless set, 0 for none. Codecs that use no
-    /// dictionaries ignore it, and dictionaries with their tables take a sixteenth of the capacity at most.
+    /// Sets the length of a trained dictionary in bytes, 256 to [`MAX_DICTIONARY_BYTES`]; default 16 KiB, 0 for none.
+    /// Codecs without dictionary support ignore it, and dictionaries with their tables take at most a sixteenth of the
+    /// capacity.
     #[must_use]
     pub fn dictionary_bytes(mut self, dictionary_bytes: usize) -> Self {
         self.dictionary_bytes = dictionary_bytes;
         self
     }
 
-    /// 2 to this power shards, up to [`MAX_SHARD_BITS`]; unless set, so many that one has 4 MiB, 256 at most. A shard with less
-    /// than 128 KiB holds nothing, and one never holds a block longer than half of it.
+    /// Sets the number of shards to 2 to this power, up to [`MAX_SHARD_BITS`]; by default a shard has 4 MiB, and there
+    /// are at most 256. A shard with less than 128 KiB holds nothing, and one never holds a block longer than half of
+    /// it.
     #[must_use]
     pub fn shard_bits(mut self, shard_bits: u32) -> Self {
         self.shard_bits = Some(shard_bits);
         self
     }
 
-    /// Whether blocks are refused when what would have to leave is worth more; on unless set.
+    /// Sets whether blocks are rejected if their victims are worth more; on by default.
     #[must_use]
     pub fn admission(mut self, admission: bool) -> Self {
         self.admission = admission;
         self
     }
 
-    /// What part of the memory is for blocks that are kept raw though they could be compressed, so that a hit on them decodes nothing;
-    /// [`RawShare::Adaptive`] unless set: the cache finds the share at which a lookup takes least. With 100% nothing is compressed.
+    /// Sets the share of the memory for compressible blocks that are kept raw, so that a hit on them decodes nothing;
+    /// default [`RawShare::Adaptive`]: the cache finds the share with the least cost per lookup. With 100% nothing is
+    /// compressed.
     #[must_use]
     pub fn share(mut self, share: RawShare) -> Self {
         self.share = share;
         self
     }
 
-    /// An engine that is open already, in place of one for the codec that was set. The cache's codec is that of the engine.
+    /// Sets an open engine instead of one for the codec that was set. The cache's codec is that of the engine.
     #[must_use]
     pub fn engine(mut self, engine: Arc<dyn Engine>) -> Self {
         self.codec = engine.codec();
@@ -251,11 +257,11 @@ impl VictimBuilder {
         self
     }
 
-    /// Makes the cache.
+    /// Builds the cache.
     ///
     /// # Errors
-    /// [`VictimError::Option`] for a setting out of its bounds, [`VictimError::Codec`] for a codec that cannot run here,
-    /// [`VictimError::Thread`] when the system starts no thread.
+    /// Returns [`VictimError::Option`] for a setting out of its bounds, [`VictimError::Codec`] for a codec that cannot
+    /// run here, or [`VictimError::Thread`] if the system cannot start a thread.
     pub fn build(self) -> Result<VictimCache, VictimError> {
         let option = |option, reason| Err(VictimError::Option { option, reason });
         let least = leafpress_codec::MIN_DICTIONARY_BYTES;
@@ -302,7 +308,8 @@ impl VictimBuilder {
 
 /// A victim cache; see [the module](self). All methods may be called from many threads at once.
 ///
-/// No lock is held while a block is compressed, decoded or handed out; a lookup takes a lock of one shard for the time of a probe.
+/// No lock is held while a block is compressed, decoded or passed to a reader; a lookup locks one shard for the time of
+/// a probe.
 pub struct VictimCache {
     // Before the core: the task ends first.
     _task: Option<TaskHandle>,
@@ -320,7 +327,7 @@ impl std::fmt::Debug for VictimCache {
 }
 
 impl VictimCache {
-    /// A builder for a cache of so many bytes, tables, slack and dictionaries included.
+    /// Returns a builder for a cache with this capacity in bytes, including tables, slack and dictionaries.
     pub fn builder(capacity_bytes: usize) -> VictimBuilder {
         VictimBuilder {
             capacity_bytes,
@@ -333,8 +340,8 @@ impl VictimCache {
         }
     }
 
-    /// Puts a block in, if it is worth it. A block with this key that is there already leaves, even where the new one is refused, for
-    /// whatever reason: it is out of date.
+    /// Inserts a block, if it is admitted. An older block with this key is removed even if the new one is rejected, for
+    /// any reason, because it is outdated.
     pub fn insert(&self, key: &[u8], block: &[u8]) -> Insertion {
         let fill = |raw: &mut [u8]| {
             raw.copy_from_slice(block);
@@ -346,10 +353,11 @@ impl VictimCache {
         }
     }
 
-    /// [`VictimCache::insert`] for a block whose bytes are only asked for when it is let in.
+    /// Inserts a block like [`VictimCache::insert`], and calls `fill` for its bytes only if it is admitted.
     ///
     /// # Errors
-    /// What `fill` says; nothing is put in then, and an older block of the key leaves unless [`NewBlock::unchanging`] is set.
+    /// Returns the error of `fill`; nothing is inserted then, and an older block of the key is removed unless
+    /// [`NewBlock::unchanging`] is set.
     pub fn insert_with<E>(
         &self,
         key: &[u8],
@@ -359,12 +367,13 @@ impl VictimCache {
         self.core.insert(key, block, fill)
     }
 
-    /// A copy of the block. Where there is no memory for it, it is as if the block was not here; it stays.
+    /// Returns a copy of the block. If there is no memory for it, returns [`None`], and the block stays.
     pub fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.copy(key, false)
     }
 
-    /// A copy of the block, which leaves the cache, whether there is memory for the copy or not.
+    /// Removes the block and returns a copy of it. If there is no memory for the copy, the block is removed
+    /// nevertheless.
     pub fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.copy(key, true)
     }
@@ -378,7 +387,8 @@ impl VictimCache {
         }
     }
 
-    /// Hands the block's bytes to `read` without a copy. [`None`] where it is not here. A block that `read` fails on is dropped.
+    /// Calls `read` with the block's bytes, without a copy, and returns its result; [`None`] if the block is absent. A
+    /// block for which `read` returns an error is dropped.
     pub fn read<R, E>(
         &self,
         key: &[u8],
@@ -388,7 +398,7 @@ impl VictimCache {
         self.core.read(key, on_hit, read)
     }
 
-    /// Removes the block; returns whether it was here.
+    /// Removes the block; returns true if it was present.
     pub fn remove(&self, key: &[u8]) -> bool {
         self.core.remove(key)
     }
@@ -398,32 +408,32 @@ impl VictimCache {
         self.core.capacity()
     }
 
-    /// Changes the memory budget. When it shrinks, blocks are evicted before this returns, including blocks that other threads are reading,
-    /// for which it waits. Called within [`VictimCache::read`] of this cache it does not wait; what cannot be evicted yet is evicted when
-    /// that read ends.
+    /// Sets the memory budget, in bytes. If it shrinks, blocks are evicted before this returns, including blocks that
+    /// other threads are reading, for which it waits. Called within [`VictimCache::read`] of this cache it does not
+    /// wait; what cannot be evicted yet is evicted when that read ends.
     pub fn set_memory(&self, capacity_bytes: usize) {
         self.core.set_memory(capacity_bytes);
     }
 
-    /// Takes `bytes` off the memory budget until [`VictimCache::grow_back`] gives them back.
+    /// Reduces the memory budget by `bytes` until [`VictimCache::grow_back`] restores them.
     pub fn shrink_by(&self, bytes: usize) {
         self.core.shrink_by(bytes);
     }
 
-    /// Gives back bytes that [`VictimCache::shrink_by`] took.
+    /// Restores bytes by which [`VictimCache::shrink_by`] reduced the memory budget.
     pub fn grow_back(&self, bytes: usize) {
         self.core.grow_back(bytes);
     }
 
-    /// What the cache holds and did.
+    /// Returns a snapshot of the statistics.
     pub fn stats(&self) -> VictimStats {
         self.core.stats()
     }
 
-    /// Waits for trainings that are due, and until what was noted for the share is worked off.
+    /// Waits for due trainings, and until the events for the adaptive share are processed.
     ///
     /// # Errors
-    /// [`VictimError::Background`] where the cache's upkeep has ended because all it did panicked.
+    /// Returns [`VictimError::Background`] if the cache's upkeep has ended after repeated panics.
     pub fn settle(&self) -> Result<(), VictimError> {
         if self._task.is_some() {
             self.core.wake.settle();
@@ -434,15 +444,15 @@ impl VictimCache {
             .map_or(Ok(()), |reason| Err(VictimError::Background { reason }))
     }
 
-    /// Checks the cache's books against what is in it.
+    /// Checks the cache's accounting against its contents.
     ///
     /// # Errors
-    /// [`VictimError::Broken`], which is a defect of this library or of the memory.
+    /// Returns [`VictimError::Broken`], which is caused by a defect of this library or of the memory.
     pub fn validate(&self) -> Result<(), VictimError> {
         self.core.validate()
     }
 
-    /// Flips a bit of the stored block, for tests; returns whether the block is here and was not being read.
+    /// Flips a bit of the stored block, for tests; returns true if the block is present and was not being read.
     #[cfg(feature = "testing")]
     pub fn flip_bit(&self, key: &[u8], bit: usize) -> bool {
         self.core.flip(key, bit)

@@ -1,4 +1,4 @@
-//! A shard under its lock, and entries of it that are pinned.
+//! A shard with its lock, and its pinned entries.
 
 use leafpress_base::sync::plain::Mutex;
 
@@ -9,7 +9,7 @@ use super::shard::Shard;
 #[repr(align(128))]
 pub(super) struct Padded(pub(super) Mutex<Shard>);
 
-/// A pinned entry of a shard; it is let go when this is dropped.
+/// A pinned entry of a shard; it is unpinned when this is dropped.
 pub(super) type Pinned<'c> = entry::Pinned<'c, Padded>;
 
 impl Home for Padded {
@@ -18,7 +18,7 @@ impl Home for Padded {
     }
 }
 
-/// Pinned entries of a shard, let go one by one, or all when this is dropped.
+/// Pinned entries of a shard, unpinned one by one, or all when this is dropped.
 pub(super) struct Sampled<'c> {
     shard: &'c Padded,
     pub(super) pins: Vec<Pin>,

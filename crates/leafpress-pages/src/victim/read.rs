@@ -1,4 +1,4 @@
-//! Looking blocks up, and what lookups tell of times.
+//! Lookups, and the measurement of their times.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,9 +12,9 @@ use super::padded::Pinned;
 use super::{FoundBlock, OnHit};
 use leafpress_codec::{CodecError, Scratch};
 
-/// A thread times one decoding in so many.
+/// A thread times one decoding in this many.
 const TIMED_ONE_IN: u32 = 8;
-/// Misses that follow each other faster than this belong to one batch, whose blocks come from elsewhere together.
+/// Misses that follow each other faster than this belong to one batch, whose blocks are fetched together.
 const BATCH_GAP: Duration = Duration::from_micros(2);
 
 /// Nanoseconds since `start`.
@@ -22,7 +22,7 @@ pub(super) fn nanoseconds(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Lookups of a thread that found nothing, with no insertion since.
+/// Lookups of a thread without a hit, with no insertion since.
 #[derive(Debug, Clone, Copy)]
 struct Missed {
     /// The cache, by address.
@@ -35,7 +35,7 @@ thread_local! {
     static MISSED: Cell<Option<Missed>> = const { Cell::new(None) };
 }
 
-/// Does what a reader has left to do when it has ended, by a panic as well.
+/// Completes a read when it has ended, including by a panic.
 struct Finish<'c>(&'c VictimInner);
 
 impl Drop for Finish<'_> {
@@ -44,7 +44,7 @@ impl Drop for Finish<'_> {
     }
 }
 
-/// A copy of the bytes; [`None`] when there is no memory.
+/// Returns a copy of the bytes; [`None`] if there is no memory.
 pub(super) fn copy_of(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut copy = Vec::new();
     copy.try_reserve_exact(bytes.len()).ok()?;
@@ -53,14 +53,15 @@ pub(super) fn copy_of(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl VictimInner {
-    /// Hands the block to `read`.
+    /// Calls `read` with the block.
     pub(super) fn read<R, E>(
         &self,
         key: &[u8],
         on_hit: OnHit,
         read: impl FnOnce(FoundBlock<'_>) -> Result<R, E>,
     ) -> Option<Result<R, E>> {
-        // Dropped last to first: the entry's pin, the note that this thread reads, and then what waits for both.
+        // Dropped in reverse order: the entry's pin, the mark that this thread reads, and then the work that waits for
+        // both.
         let _finish = Finish(self);
         let _reading = Reading::new(&self.limits)?;
         let hash = rapidhash_v3(key);
@@ -115,7 +116,7 @@ impl VictimInner {
         result
     }
 
-    /// The block's raw bytes: where they are, or decoded.
+    /// Returns the block's raw bytes: in place, or decoded.
     pub(super) fn raw_bytes<'b>(
         &self,
         pinned: &'b Pinned<'_>,
@@ -137,7 +138,7 @@ impl VictimInner {
             .decode(entry.stored(), dictionary, raw_bytes, raw_bytes, scratch)
     }
 
-    /// The calling thread found nothing, and will get the block from elsewhere.
+    /// Starts the measurement of a miss: the calling thread will fetch the block from elsewhere.
     fn miss_begins(&self) {
         let (cache, at) = (std::ptr::from_ref(self).addr(), Instant::now());
         let _ = MISSED.try_with(|missed| {
@@ -149,7 +150,8 @@ impl VictimInner {
         });
     }
 
-    /// The calling thread puts a block in: the one that it found nothing for before has come, and another had to leave for it.
+    /// Ends the measurement of a miss: the calling thread inserts a block, so the one that it missed has been fetched,
+    /// and another was evicted for it.
     pub(super) fn miss_ends(&self, raw_bytes: u32) {
         let missed = MISSED.try_with(Cell::take).ok().flatten();
         if let Some(missed) = missed.filter(|missed| missed.cache == std::ptr::from_ref(self).addr()) {

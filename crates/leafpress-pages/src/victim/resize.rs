@@ -1,19 +1,19 @@
-//! The cache's size, and how it changes.
+//! Changes of the cache's capacity.
 //!
-//! Blocks that are being read cannot leave, and a thread that changes the capacity waits for their readers: unless it is one of them
-//! itself. Then it does what can be done at once, and the rest when its own read ends.
+//! Blocks that are being read cannot be evicted, and a thread that changes the capacity waits for their readers, unless
+//! it is one of them itself. Then it does what can be done at once, and the rest when its own read ends.
 
 use super::adaptive::Adaptive;
 use super::inner::VictimInner;
 use super::limits::Wanted;
 use leafpress_base::sync::Patience;
 
-/// Dictionaries may take one in so many of the capacity's bytes.
+/// Dictionaries may take this fraction (1/16) of the capacity.
 const DICTIONARIES_ONE_IN: usize = 16;
-/// Buffers may take one in so many of the capacity's bytes, and no more than this.
+/// Buffers may take this fraction (1/128) of the capacity, up to a maximum.
 const BUFFERS_ONE_IN: usize = 128;
 const MAX_BUFFER_BYTES: usize = 32 << 20;
-/// Memory of a dictionary with its tables, at most, in its own bytes.
+/// Maximum memory of a dictionary with its tables, as a multiple of its length.
 const TABLES_TIMES: usize = 16;
 
 impl VictimInner {
@@ -42,11 +42,11 @@ impl VictimInner {
         self.apply();
     }
 
-    /// Makes the cache as large as it is wanted to be.
+    /// Applies the requested capacity.
     fn apply(&self) {
         if self.limits.is_reading() {
             self.limits.note_unfinished();
-            // A thread that is at it looks again at what is wanted until everything has left.
+            // A thread that is applying it checks the requested capacity again until all excess has been evicted.
             if let Some(_applying) = self.limits.applying.try_lock() {
                 self.approach();
             }
@@ -59,7 +59,8 @@ impl VictimInner {
         }
     }
 
-    /// Does what the calling thread could not do while it read a block. Called when it has ended.
+    /// Completes a change that the calling thread could not complete while it was reading a block. Called when the read
+    /// has ended.
     #[inline]
     pub(super) fn finish(&self) {
         if self.limits.is_unfinished() {
@@ -74,7 +75,7 @@ impl VictimInner {
         }
     }
 
-    /// Gives every shard its part. Whether all that has to leave has left.
+    /// Gives every shard its part. Returns true if all excess has been evicted.
     fn approach(&self) -> bool {
         let Wanted {
             capacity_bytes,
@@ -86,7 +87,7 @@ impl VictimInner {
         self.dictionaries.limit(for_dictionaries);
         if self.dictionaries.held_bytes() > for_dictionaries {
             self.dictionaries.forget();
-            // Entries hold on to dictionaries that are too much now, and so do insertions, until they end.
+            // Entries hold references to dictionaries that exceed the limit now, and so do insertions, until they end.
             if self.dictionaries.held_bytes() > for_dictionaries {
                 self.resize_shards(0);
             }
@@ -104,7 +105,7 @@ impl VictimInner {
         self.resize_shards(for_blocks.saturating_sub(for_deciding) / self.shards.len())
     }
 
-    /// Whether all that has to leave has left.
+    /// Returns true if all excess has been evicted.
     fn resize_shards(&self, budget_bytes: usize) -> bool {
         let mut done = true;
         for shard in &self.shards {
@@ -113,7 +114,7 @@ impl VictimInner {
         done
     }
 
-    /// Memory that deciding on the share holds, in bytes.
+    /// Memory of the adaptive share, in bytes.
     pub(super) fn deciding_bytes(&self) -> usize {
         self.adaptive.as_ref().map_or(0, Adaptive::bytes)
     }

@@ -1,6 +1,6 @@
-//! What a victim cache holds and did.
+//! Statistics of a victim cache.
 
-/// Counts of a shard, changed under its lock.
+/// Counters of a shard, changed under its lock.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
     pub(super) lookups: u64,
@@ -34,89 +34,89 @@ impl Counts {
     }
 }
 
-/// What a [`VictimCache`](super::VictimCache) holds and did. Counts are since it was made.
+/// A snapshot of the statistics of a [`VictimCache`](super::VictimCache). Counters start at its construction.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
 pub struct VictimStats {
-    /// What the cache may hold, in bytes.
+    /// The memory budget, in bytes.
     pub capacity_bytes: u64,
-    /// Memory held, in bytes: all mappings, used or not, tables, dictionaries and buffers. Never above the capacity, but for
-    /// what calls that are not over have in hand.
+    /// Memory held, in bytes: all mappings, used or not, tables, dictionaries and buffers. Never above the capacity,
+    /// except for the growth of buffers in calls in progress.
     pub bytes_held: u64,
     /// Blocks held.
     pub entries: u64,
-    /// Blocks of these that are compressed by the cache's codec.
+    /// Blocks held that are compressed by the cache's codec.
     pub compressed_entries: u64,
     /// Raw bytes of the blocks held.
     pub raw_bytes: u64,
-    /// Bytes of the blocks held, as they are stored, without keys and headers.
+    /// Bytes of the blocks held, as stored, without keys and headers.
     pub stored_bytes: u64,
     /// Lookups.
     pub lookups: u64,
     /// Lookups that found a block and could use it.
     pub hits: u64,
-    /// Hits of these on blocks that are stored as they are.
+    /// Hits on blocks that are stored raw.
     pub raw_hits: u64,
     /// Hits on blocks that had to be decoded.
     pub compressed_hits: u64,
-    /// Lookups that found nothing, or nothing they could use.
+    /// Lookups that found no usable block.
     pub misses: u64,
-    /// Hits that took the block out, or borrowed it.
+    /// Hits that removed or promoted the block.
     pub taken: u64,
-    /// Blocks that were to be put in and were here: not compressed again.
+    /// Insertions of promoted blocks that were still present: not compressed again.
     pub returned: u64,
-    /// Blocks put in.
+    /// Blocks inserted.
     pub inserted: u64,
-    /// Blocks that left because one with the same key was put in, or refused.
+    /// Blocks removed because one with the same key was inserted or rejected.
     pub replaced: u64,
-    /// Blocks refused because what would have to leave was worth more.
+    /// Blocks rejected because their victims were worth more.
     pub rejected: u64,
-    /// Blocks refused because there was no room to be made: too long, or everything is being read.
+    /// Blocks rejected because no room could be made: too long, or all blocks are being read.
     pub no_room: u64,
-    /// Blocks refused because they could not be had: their owner did not hand out their bytes, or the codec failed.
+    /// Failed insertions: `fill` or the codec failed.
     pub failed_insertions: u64,
-    /// Blocks that left to make room.
+    /// Blocks evicted to make room.
     pub evicted: u64,
-    /// Blocks erased by name.
+    /// Blocks removed by key.
     pub erased: u64,
-    /// Blocks that were not what was put in. They were dropped, and count as misses.
+    /// Blocks with a wrong checksum. They were dropped, and count as misses.
     pub corrupt: u64,
-    /// Hits whose user failed on good bytes. They were dropped, and count as misses.
+    /// Hits whose `read` closure failed on intact bytes. The blocks were dropped, and count as misses.
     pub failed_hits: u64,
-    /// Blocks that were put in raw, or made raw again, and compressed later.
+    /// Blocks that were inserted or made raw, and compressed later.
     pub compressed_later: u64,
-    /// Compressed blocks that were made raw again because they were asked for often.
+    /// Compressed blocks that were made raw because of their access frequency.
     pub restored: u64,
-    /// The part of the memory for blocks that could be compressed and are kept raw, in percent, 0 to 100.
+    /// The share of the memory for compressible blocks that are kept raw, in percent, 0 to 100.
     pub raw_share_pct: f64,
-    /// Blocks held that could be compressed and are kept raw, where the share is neither 0 nor 100%.
+    /// Compressible blocks held raw, if the share is neither 0 nor 100%.
     pub kept_raw_entries: u64,
     /// Memory of these, in bytes.
     pub kept_raw_bytes: u64,
-    /// Mean nanoseconds of decoding a block, lately; 0 before the first.
+    /// Moving average of the time to decode a block, in nanoseconds; 0 before the first.
     pub decode_ns: u64,
-    /// Mean nanoseconds of compressing a block, lately; 0 before the first.
+    /// Moving average of the time to compress a block, in nanoseconds; 0 before the first.
     pub compress_ns: u64,
-    /// Mean nanoseconds from a lookup that found nothing to the next insertion of the same thread, lately, which is about what a block
-    /// takes to come from elsewhere; 0 before the first.
+    /// Moving average of the time from a miss to the next insertion by the same thread, in nanoseconds, which is about
+    /// the time to fetch a block from elsewhere; 0 before the first.
     pub miss_ns: u64,
-    /// Processor time that was spent on finding the share, in nanoseconds.
+    /// Processor time spent on adapting the share, in nanoseconds.
     pub deciding_ns: u64,
-    /// Trainings and decisions on the share that panicked, and were given up.
+    /// Trainings and steps of the adaptive share that panicked, and were abandoned.
     pub background_panics: u64,
-    /// 1 when the cache's upkeep has ended because all it did panicked: no dictionary is trained any more, and the share stays.
-    /// [`VictimCache::settle`](super::VictimCache::settle) says so too.
+    /// 1 if the cache's upkeep has ended after repeated panics: no dictionary is trained any more, and the share is
+    /// fixed. [`VictimCache::settle`](super::VictimCache::settle) reports that too.
     pub background_threads_ended: u64,
-    /// Dictionaries trained and taken into use.
+    /// Dictionaries trained and used.
     pub dictionary_versions: u64,
     /// Memory of dictionaries and their tables, in bytes.
     pub dictionary_bytes: u64,
-    /// Memory of buffers that calls compress to and decode to, kept from one call to the next, in bytes.
+    /// Memory of the buffers for compressing and decoding that are kept between calls, in bytes.
     pub buffer_bytes: u64,
 }
 
 impl VictimStats {
-    /// Raw bytes of the blocks held for each byte held; 0 without any.
+    /// Returns the raw bytes of the blocks held per byte held; 0 without any.
     pub fn ratio(&self) -> f64 {
         if self.bytes_held == 0 {
             0.0

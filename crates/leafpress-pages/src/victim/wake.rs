@@ -1,15 +1,15 @@
-//! What the cache's task of the upkeep runtime is woken for.
+//! The work queue of the cache's task of the upkeep runtime.
 
 use leafpress_base::sync::plain::{Condvar, Mutex};
 use leafpress_base::sync::runtime::Waker;
 
 use super::dictionaries::FAMILIES;
 
-/// The work that is due.
+/// Due work.
 #[derive(Default)]
 pub(super) struct Wake {
     due: Mutex<Due>,
-    /// Nothing is due any more, or nobody will do it.
+    /// Signals that nothing is due any more, or that the task has ended.
     done: Condvar,
     pub(super) task: Waker,
 }
@@ -18,20 +18,20 @@ pub(super) struct Wake {
 struct Due {
     /// A bit for each family whose training is due.
     families: u32,
-    /// There is enough to work off for the share.
+    /// There are enough events for a step of the adaptive share.
     adapting: bool,
     at_work: bool,
     stop: bool,
 }
 
 impl Wake {
-    /// A training is due.
+    /// Schedules a training.
     pub(super) fn training(&self, family: usize) {
         self.due.lock().families |= 1 << family;
         self.task.wake();
     }
 
-    /// There is enough to work off for the share.
+    /// Schedules a step of the adaptive share.
     pub(super) fn adapting(&self) {
         if !std::mem::replace(&mut self.due.lock().adapting, true) {
             self.task.wake();
@@ -51,7 +51,7 @@ impl Wake {
         }
     }
 
-    /// The next work, which counts as being done until this is asked again.
+    /// Returns the next work, which counts as being in progress until the next call.
     pub(super) fn next(&self) -> Option<Work> {
         let mut due = self.due.lock();
         due.at_work = true;
@@ -75,6 +75,6 @@ impl Wake {
 pub(super) enum Work {
     /// Trains a dictionary for a family.
     Train(usize),
-    /// Works off what was noted for the share.
+    /// Runs a step of the adaptive share.
     Adapt,
 }

@@ -1,4 +1,4 @@
-//! A thread may use a pool to its very end: from the destructors of its thread-local values.
+//! A thread may use a pool until its very end: from the destructors of its thread-local values.
 
 use std::sync::LazyLock;
 use std::thread;
@@ -19,14 +19,14 @@ static POOL: LazyLock<PagePool> = LazyLock::new(|| {
         .unwrap()
 });
 
-/// Pages that a thread changes when it ends.
+/// Pages that a thread changes when it exits.
 struct WriteBehind(u64);
 
 impl Drop for WriteBehind {
     fn drop(&mut self) {
         let held = POOL.get(999).unwrap();
         POOL.update(self.0, &[self.0 as u8; LEN]).unwrap();
-        // So many that others leave.
+        // Enough pages to evict others.
         for id in 200..900 {
             assert_eq!(POOL.get(id).unwrap()[..8], id.to_le_bytes());
         }
@@ -44,7 +44,7 @@ thread_local! {
 fn a_thread_may_use_a_pool_as_it_ends() {
     for id in 0..THREADS {
         thread::spawn(move || {
-            // First, and so destroyed last.
+            // Initialised first, and so destroyed last.
             BEHIND.with(|behind| behind.replace(Some(WriteBehind(id))));
             POOL.get(999).unwrap();
         })
@@ -56,6 +56,6 @@ fn a_thread_may_use_a_pool_as_it_ends() {
     }
     let stats = POOL.stats();
     assert_eq!((stats.pinned_pages, stats.updates), (0, THREADS), "{stats:?}");
-    // What threads leave behind is used by those that come after them.
+    // Resources of exited threads are reused by later ones.
     assert!(stats.table_bytes < 200 << 10, "{stats:?}");
 }

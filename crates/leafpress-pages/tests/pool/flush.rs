@@ -1,4 +1,4 @@
-//! A flush that says Ok has the truth on its side: on a device that loses what a failed sync should have made last, as Linux does.
+//! A flush that returns Ok is truthful, even on a device that loses the data of a failed sync, as Linux does.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,22 +14,22 @@ use proptest::prelude::*;
 const LEN: usize = 4096;
 const PAGES: PageId = 50;
 
-/// Pages as they are written; [`None`] is a removed one.
+/// Versions of pages; [`None`] for a removed one.
 type Pages = HashMap<PageId, Option<Vec<u8>>>;
 
-/// Writes go to a cache. A sync that fails says so once, and forgets a part of what was in the cache.
+/// Writes go to a cache. A failed sync reports the error once, and drops a part of the cache.
 #[derive(Default)]
 struct Device {
     cache: Pages,
     platter: Pages,
-    /// Of the next sync: every how many pages of the cache it loses.
+    /// If set, the next sync fails and loses one in this many pages of the cache.
     fail_next_sync: Option<u64>,
 }
 
 #[derive(Default)]
 struct Shared {
     device: Mutex<Device>,
-    /// Done in the next sync, before it is known how it went.
+    /// Called during the next sync, before its outcome is known.
     in_sync: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
@@ -45,7 +45,7 @@ impl Store {
         *self.0.in_sync.lock().unwrap() = Some(Box::new(work));
     }
 
-    /// The version on the platter.
+    /// The version in durable storage.
     fn lasting(&self, id: PageId) -> Option<u64> {
         let device = self.0.device.lock().unwrap();
         Some(version_of(id, device.platter.get(&id)?.as_ref()?))
@@ -123,7 +123,7 @@ fn update(pool: &PagePool, id: PageId, version: u64) {
     pool.update(id, &page(id, version, LEN, 30)).unwrap();
 }
 
-/// Gets so many pages that all others leave.
+/// Gets enough pages to evict all others.
 fn push_out(pool: &PagePool) {
     let leave = pool.stats().raw_evictions + 3 * PAGES;
     (PAGES..10 * PAGES).cycle().find(|&id| {
@@ -147,7 +147,7 @@ fn what_is_still_in_the_pool_is_written_again() {
     assert_eq!(version_of(3, &pool.get(3).unwrap()), 7);
     pool.flush().unwrap();
     assert_eq!(store.lasting(3), Some(7));
-    // And not once more.
+    // But not a second time.
     let written = pool.stats().write_backs;
     pool.flush().unwrap();
     assert_eq!(pool.stats().write_backs, written);
@@ -183,7 +183,7 @@ fn what_has_left_the_pool_is_not_forgotten() {
         );
         assert_eq!(pool.stats().lost_pages, 2);
     }
-    // Written again it is well, and what is discarded nobody misses.
+    // A page that is written again is fine, and a discarded one is not reported.
     update(&pool, 3, 8);
     assert!(matches!(
         pool.flush(),
@@ -199,7 +199,7 @@ fn what_has_left_the_pool_is_not_forgotten() {
     assert_eq!(pool.stats().lost_pages, 0);
 }
 
-/// A page that left and was synced is nobody's worry when a later sync fails.
+/// A page that was evicted and synced is not affected by a later failed sync.
 #[test]
 fn a_later_failure_concerns_no_earlier_page() {
     let store = Store::default();
@@ -233,7 +233,7 @@ fn a_second_flush_at_the_same_time_knows_of_the_first_ones_failure() {
         SECOND.lock().unwrap().replace(second);
         let (begun, changed) = &*begun;
         drop(changed.wait_while(begun.lock().unwrap(), |begun| !*begun).unwrap());
-        // It gets as far as it gets without this sync's end.
+        // It proceeds as far as it can before this sync ends.
         thread::sleep(std::time::Duration::from_millis(50));
     });
     static SECOND: Mutex<Option<thread::JoinHandle<Result<(), PoolError>>>> = Mutex::new(None);
@@ -241,11 +241,11 @@ fn a_second_flush_at_the_same_time_knows_of_the_first_ones_failure() {
     let second = SECOND.lock().unwrap().take().unwrap().join().unwrap();
     assert!(
         second.is_err() || store.lasting(3) == Some(7),
-        "it said Ok, and page 3 does not last"
+        "the flush returned Ok, and page 3 is not durable"
     );
 }
 
-/// Written while a sync is under way that fails: that may have been a part of what was lost.
+/// A page written during a sync that fails may be among the lost ones.
 #[test]
 fn what_leaves_during_a_failing_sync_is_not_forgotten() {
     let store = Store::default();
@@ -285,7 +285,7 @@ fn what_leaves_during_a_sync_that_works_waits_for_the_next() {
     pool.flush().unwrap();
     store.fail_next_sync();
     is_a_failed_sync(pool.flush());
-    // Here it does last, which the pool cannot know.
+    // Here it is durable, which the pool cannot know.
     assert!(matches!(
         pool.flush(),
         Err(PoolError::Lost {
@@ -314,7 +314,7 @@ fn compressed_pages_are_written_again() {
     store.fail_next_sync();
     is_a_failed_sync(pool.flush());
     assert_eq!(pool.stats().lost_pages, 0, "{:?}", pool.stats());
-    // Pages that come may not push out what has to be written.
+    // New pages must not evict pages that have to be written.
     (PAGES..10 * PAGES).for_each(|id| drop(pool.get(id).unwrap()));
     pool.flush().unwrap();
     for id in 0..15 {
@@ -347,7 +347,7 @@ fn removals_are_not_forgotten() {
     assert_eq!(store.lasting(3), None);
 }
 
-/// More pages than a small pool notes by number.
+/// More pages than a small pool records individually.
 #[test]
 fn too_many_to_be_noted_are_not_forgotten_either() {
     let store = Store::default();
@@ -376,14 +376,14 @@ enum Step {
     Remove(PageId),
     Get(PageId),
     Flush,
-    /// A flush whose sync loses every so many pages.
+    /// A flush whose sync loses one in this many pages.
     Fail(u64),
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// After a flush that said Ok all updates and removals last, whatever failed before.
+    /// After a flush that returned Ok all updates and removals are durable, whatever failed before.
     #[test]
     fn a_flush_that_says_ok_is_right(
         raw_percent in prop_oneof![Just(100u8), Just(40)],

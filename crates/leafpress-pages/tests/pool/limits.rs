@@ -1,4 +1,4 @@
-//! What happens at a pool's limits: everything pinned, a store that fails, settings and pages that cannot be.
+//! Behaviour at a pool's limits: all pages pinned, a failing store, invalid settings and pages.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -75,13 +75,13 @@ fn pages_that_cannot_be_written_stay() {
     for id in 0..20 {
         pool.update(id, &page(id, 1, LEN, 30)).unwrap();
     }
-    // Clean pages leave instead of them.
+    // Clean pages are evicted instead of them.
     for id in 20..400 {
         assert_eq!(version_of(id, &pool.get(id).unwrap()), 0);
     }
     let error = pool.flush().unwrap_err();
     assert_eq!(error.to_string(), "cannot write page 0: the device is gone");
-    // With more of them than there is room for, the store's error comes through, and still nothing is lost.
+    // With more of them than there is room for, the store's error is returned, and still nothing is lost.
     let mut updated = 20;
     let error = loop {
         match pool.update(updated, &page(updated, 1, LEN, 30)) {
@@ -178,7 +178,7 @@ fn cold_pages_are_compressed_and_hot_ones_restored() {
     assert!(stats.raw_hits >= 5, "{stats:?}");
 }
 
-/// Where all raw pages are pinned, a popular compressed page is handed out as a copy: nothing leaves the pool to make it raw.
+/// If all raw pages are pinned, a popular compressed page is returned as a copy: nothing is evicted to make it raw.
 #[test]
 fn no_page_leaves_to_restore_another() {
     let store = store(300);
@@ -256,7 +256,7 @@ fn the_raw_space_follows_its_share_without_threads_of_the_pool() {
             .wrapping_add(1_442_695_040_888_963_407);
         pool.get((next >> 33) % 4_000).unwrap();
     };
-    // Reading is so dear that the pool wants most of its pages compressed.
+    // Reading is so expensive that the pool wants most of its pages compressed.
     let decided = (0..100).any(|_| {
         (0..500).for_each(|_| get());
         pool.stats().raw_percent < 25.0
@@ -342,7 +342,7 @@ fn many_lengths_of_pages() {
     assert!(pool.stats().compressed_hits > 0);
 }
 
-/// A store that says wrong things of its pages is no reason to write where other pages are.
+/// A store that reports wrong lengths cannot cause writes outside of a page's memory.
 #[test]
 fn lengths_that_a_store_makes_up() {
     struct Liar;
@@ -395,7 +395,8 @@ fn pages_of_some_bytes_that_do_not_shrink_are_not_kept_compressed() {
     assert_eq!((stats.compressions, stats.compressed_pages), (0, 0), "{stats:?}");
 }
 
-/// What was removed is noted until the next sync. Pages leave for the notes, even if they could not be written when they came.
+/// Removals are recorded until the next sync. Pages are evicted for these records, even if they could not be written
+/// when they were added.
 #[test]
 fn notes_of_what_was_removed_stay_within_the_budget() {
     let store = store(500);
@@ -403,7 +404,7 @@ fn notes_of_what_was_removed_stay_within_the_budget() {
     store.fail_writes(true);
     let first = (0..400).find(|&id| pool.update(id, &page(id, 1, LEN, 30)).is_err());
     let first = first.expect("400 pages do not fit, and none can be written");
-    // Just as much as there is: nothing is left for tables to grow.
+    // Exactly the memory held: nothing is left for tables to grow.
     let held = pool.stats().bytes_held;
     pool.set_memory(held).unwrap();
     store.fail_writes(false);

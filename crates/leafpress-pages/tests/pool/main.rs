@@ -1,4 +1,4 @@
-//! The page pool and its stores, one behaviour a module.
+//! Tests of the page pool and its stores, one module per behaviour.
 
 #[path = "../../../leafpress/tests/support/alone.rs"]
 mod alone;

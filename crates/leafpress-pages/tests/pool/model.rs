@@ -1,4 +1,4 @@
-//! The pool against a plain map, over random operations with a store that fails now and then.
+//! The pool compared with a plain map, over random operations with a store that occasionally fails.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const PAGES: PageId = 300;
 #[derive(Debug, Clone)]
 enum Operation {
     Get(PageId),
-    /// Gets a page and holds it for so many operations.
+    /// Gets a page and holds it for this many operations.
     Hold(PageId, usize),
     Update(PageId, usize, usize),
     Remove(PageId),
@@ -152,11 +152,11 @@ fn run(
             *until > turn
         });
         assert_eq!(pool.stats().budget_bytes, budget);
-        // What is pinned or cannot be written may be too much after the budget shrank. It does not grow then but for tables and ghosts.
+        // Pinned and unwritable pages may exceed the budget after it shrank. Then only tables and ghosts may grow.
         let is_stuck = held_before > budget || fails_writes || !held.is_empty();
         let slack = if is_stuck { budget / 32 + (16 << 10) } else { 0 };
         let limit = budget.max(held_before) + slack;
-        // Tables that a thread of the pool's own has just let grow have their room a moment later.
+        // A worker thread makes room for tables shortly after it let them grow.
         let patience = Instant::now() + Duration::from_secs(if threads > 0 { 30 } else { 0 });
         held_before = loop {
             let stats = pool.stats();
@@ -179,7 +179,7 @@ fn run(
             (found, expected) => panic!("page {id}: {found:?}, {expected:?}"),
         }
     }
-    // Dropping writes what is dirty.
+    // Dropping the pool writes dirty pages.
     drop(pool);
     for id in 0..PAGES {
         let stored = store.page(id).map(|bytes| version_of(id, &bytes));
@@ -188,14 +188,14 @@ fn run(
     assert_eq!(store.overlaps(), 0);
 }
 
-/// What a page needs in the tables stays there when its read fails: pages leave for it as they do for one that was read.
+/// The table memory of a page stays allocated after a failed read: pages are evicted for it as for one that was read.
 #[test]
 fn reads_that_fail_stay_within_the_budget() {
     use Operation::{FailReads, Get, Prefetch, Resize, Update};
     let mut operations = vec![Prefetch(242, 43), Prefetch(155, 19), Prefetch(79, 76), Prefetch(12, 67)];
     operations.extend([0, 3, 4, 5, 8, 285].map(Get));
     operations.extend([0, 1, 2, 6, 7, 9, 164, 166, 174, 175, 176, 178, 286].map(|id| Update(id, 1, 0)));
-    // Little more than what is held: what one read more needs is too much.
+    // Little more than what is held: the need of one more read exceeds it.
     operations.extend([FailReads(true), Resize(154_624), Prefetch(165, 49)]);
     run(
         "none",

@@ -1,4 +1,4 @@
-//! A guard that borrows nothing keeps its page, whatever becomes of the page and the pool.
+//! A guard that borrows nothing keeps its page, regardless of changes to the page and the pool.
 
 use std::sync::Arc;
 use std::thread;
@@ -23,7 +23,7 @@ fn pool() -> PagePool {
 }
 
 fn guards(pool: &PagePool) -> Vec<(u64, OwnedPageGuard)> {
-    // More than a thread has slots for, and of compressed pages among them.
+    // More pages than a thread has slots, including compressed ones.
     (0..PAGES).for_each(|id| drop(pool.get(id).unwrap()));
     let ids = (0..PAGES).rev().step_by(7).take(60);
     ids.map(|id| (id, pool.get_owned(id).unwrap())).collect()
@@ -46,7 +46,7 @@ fn a_page_in_hand_stays_as_it_was() {
     }
     (0..PAGES).for_each(|id| drop(pool.get(id).unwrap()));
     check(&guards);
-    // Others let go of them than those who got them.
+    // They are released by other threads than those that got them.
     thread::scope(|scope| {
         scope.spawn(move || drop(guards));
     });

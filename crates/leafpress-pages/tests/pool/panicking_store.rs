@@ -1,4 +1,4 @@
-//! A store that panics ends no thread of its pool, and leaves no page that others would wait for.
+//! A store that panics ends no thread of its pool, and leaves no page for which others would wait.
 
 use std::io;
 use std::panic::panic_any;
@@ -14,7 +14,7 @@ use leafpress_pages::store::{MemoryStore, PageId, PageStore};
 
 const LEN: usize = 4096;
 
-/// What a panic carries: it panics again where it is dropped.
+/// The payload of a panic, which panics again when it is dropped.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -25,12 +25,12 @@ impl Drop for Bomb {
     }
 }
 
-/// Pages in memory; a thread of the pool that writes one, or anybody who syncs, panics if told to.
+/// Pages in memory; if enabled, a write by a worker thread panics, and so does a sync by any thread.
 struct Panicking {
     pages: MemoryStore,
     panics: AtomicBool,
     panicked: AtomicU64,
-    /// Pages written by threads of the pool.
+    /// Pages written by worker threads.
     written: AtomicU64,
 }
 
@@ -113,7 +113,7 @@ fn a_store_that_panics_ends_no_thread_of_the_pool() {
         .build()
         .unwrap();
     let mut version = 0;
-    // More than there are threads. The pool counts an error once the panic has come to its end.
+    // More than there are threads. The pool counts an error after the panic was caught.
     change_until(&pool, &mut version, || pool.stats().write_errors > 5);
     assert!(store.panicked.load(SeqCst) > 5);
     store.panics.store(false, SeqCst);

@@ -1,4 +1,4 @@
-//! What one thread does while another is in the middle of something: each in the one order in which it once went wrong.
+//! Races between two threads: each in the order of events in which it once failed.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, mpsc};
@@ -11,7 +11,7 @@ use leafpress_pages::store::{PageId, PageRead, PageStore};
 
 const LEN: usize = 4096;
 
-/// A store that does something else as it is asked to write, and reads no batch before it may.
+/// A store that calls back on a write, and delays batches of reads until allowed.
 #[derive(Clone)]
 struct Interrupted {
     store: TestStore,
@@ -65,8 +65,8 @@ impl PageStore for Interrupted {
     }
 
     fn read_batch(&self, reads: &mut [PageRead<'_>]) {
-        if let Some(tell) = self.hooks.on_batch.lock().unwrap().take() {
-            tell.send(()).unwrap();
+        if let Some(sender) = self.hooks.on_batch.lock().unwrap().take() {
+            sender.send(()).unwrap();
         }
         let mut may_read = self.hooks.may_read.lock().unwrap();
         while !*may_read {
@@ -94,7 +94,8 @@ impl PageStore for Interrupted {
     }
 }
 
-/// The newer version lands where the flush has already been; the older one, which was there before the flush, is not written any more.
+/// The newer version is written in a part that the flush has already passed; the older one, which was there before the
+/// flush, is not written any more.
 #[test]
 fn a_flush_writes_pages_that_are_updated_meanwhile() {
     let store = Interrupted::new(10);
@@ -114,7 +115,7 @@ fn a_flush_writes_pages_that_are_updated_meanwhile() {
     assert!(version_of(2, &store.store.page(2).unwrap()) >= 1);
 }
 
-/// The second update gets the entry that the page had as its removal began.
+/// The second update gets the entry that the page had when its removal began.
 #[test]
 fn updates_during_a_removal_come_after_it() {
     let store = Interrupted::new(10);
@@ -133,7 +134,7 @@ fn updates_during_a_removal_come_after_it() {
     assert_eq!(version_of(1, &store.store.page(1).unwrap()), 2);
 }
 
-/// Nobody waits for ever for an operation that did not end.
+/// No thread waits for ever for an operation that did not end.
 #[test]
 fn a_store_that_panics_has_failed() {
     let store = Interrupted::new(10);
@@ -159,18 +160,18 @@ fn a_store_that_panics_has_failed() {
     pool.remove(1).unwrap();
 }
 
-/// Pages that are on their way in are no reason to say that everything is pinned.
+/// Pages that are being loaded do not make the pool report that everything is pinned.
 #[test]
 fn a_get_waits_for_room_that_others_read_into() {
     let store = Interrupted::new(100);
     let pool = store.pool().memory(100 << 10).build().unwrap();
-    let (tell, told) = mpsc::channel();
-    *store.hooks.on_batch.lock().unwrap() = Some(tell);
+    let (sender, receiver) = mpsc::channel();
+    *store.hooks.on_batch.lock().unwrap() = Some(sender);
     std::thread::scope(|scope| {
         let pages: Vec<PageId> = (0..60).collect();
         let pool = &pool;
         let prefetch = scope.spawn(move || pool.prefetch(&pages).unwrap());
-        told.recv().unwrap();
+        receiver.recv().unwrap();
         let get = scope.spawn(|| pool.get(70).map(|bytes| version_of(70, &bytes)));
         std::thread::sleep(Duration::from_millis(50));
         *store.hooks.may_read.lock().unwrap() = true;
@@ -180,7 +181,7 @@ fn a_get_waits_for_room_that_others_read_into() {
     });
 }
 
-/// What the pool itself holds for a while is not pinned.
+/// Pages held temporarily by the pool itself do not count as pinned.
 #[test]
 fn victims_are_not_counted_as_pinned() {
     let store = Interrupted::new(400);
@@ -193,21 +194,21 @@ fn victims_are_not_counted_as_pinned() {
     drop(held);
 }
 
-/// Nor is what a flush or another thread is writing just now.
+/// Pages being written by a flush or another thread do not count as pinned.
 #[test]
 fn pages_that_are_written_are_not_counted_as_pinned() {
     let store = Interrupted::new(400);
     let pool = store.pool().build().unwrap();
     let stats_during_a_write = |work: &(dyn Fn() + Sync)| {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (let_go, may_go) = mpsc::channel::<()>();
         *store.hooks.on_write.lock().unwrap() = Some(Box::new(move || {
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
             may_go.recv().unwrap();
         }));
         std::thread::scope(|scope| {
             scope.spawn(work);
-            told.recv().unwrap();
+            receiver.recv().unwrap();
             let stats = pool.stats();
             let_go.send(()).unwrap();
             stats
@@ -215,13 +216,13 @@ fn pages_that_are_written_are_not_counted_as_pinned() {
     };
     pool.update(0, &page(0, 1, LEN, 30)).unwrap();
     assert_eq!(stats_during_a_write(&|| pool.flush().unwrap()).pinned_pages, 0);
-    // A dirty page among those that leave for others.
+    // A dirty page among those evicted for others.
     pool.update(0, &page(0, 2, LEN, 30)).unwrap();
     let reads = || (1..400).for_each(|id| assert_eq!(version_of(id, &pool.get(id).unwrap()), 0));
     assert_eq!(stats_during_a_write(&reads).pinned_pages, 0);
 }
 
-/// A page that is held is none that can leave: that is found out once, not for every page that is pinned.
+/// A held page cannot be evicted: that is determined once, not for every pinned page.
 #[test]
 fn everything_held_is_found_out_soon() {
     const PAGES: u64 = 6000;
@@ -241,7 +242,7 @@ fn everything_held_is_found_out_soon() {
     assert!(pool.stats().sweeps - sweeps < 10);
 }
 
-/// Nor are pages that a flush is writing.
+/// Pages being written by a flush do not make the pool report that it is full.
 #[test]
 fn a_get_waits_for_pages_that_a_flush_writes() {
     let store = Interrupted::new(100);
@@ -249,15 +250,15 @@ fn a_get_waits_for_pages_that_a_flush_writes() {
     for id in 0..60 {
         pool.update(id, &page(id, 1, LEN, 30)).unwrap();
     }
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (let_go, may_go) = mpsc::channel::<()>();
     *store.hooks.on_write.lock().unwrap() = Some(Box::new(move || {
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
         may_go.recv().unwrap();
     }));
     std::thread::scope(|scope| {
         let flush = scope.spawn(|| pool.flush().unwrap());
-        told.recv().unwrap();
+        receiver.recv().unwrap();
         let get = scope.spawn(|| pool.get(70).map(|bytes| version_of(70, &bytes)));
         std::thread::sleep(Duration::from_millis(50));
         let_go.send(()).unwrap();
@@ -266,7 +267,8 @@ fn a_get_waits_for_pages_that_a_flush_writes() {
     });
 }
 
-/// Nor are the versions that a flush is writing, while nothing can leave but newer versions of the same pages.
+/// Versions being written by a flush do not make the pool report that it is full, while only newer versions of the same
+/// pages could be evicted.
 #[test]
 fn updates_wait_for_older_versions_that_a_flush_writes() {
     const WRITTEN: u64 = 40;
@@ -274,15 +276,15 @@ fn updates_wait_for_older_versions_that_a_flush_writes() {
     let pool = store.pool().memory(300 << 10).build().unwrap();
     let update_all = |version| (0..WRITTEN).try_for_each(|id| pool.update(id, &page(id, version, LEN, 30)));
     update_all(1).unwrap();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (let_go, may_go) = mpsc::channel::<()>();
     *store.hooks.on_write.lock().unwrap() = Some(Box::new(move || {
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
         may_go.recv().unwrap();
     }));
     std::thread::scope(|scope| {
         let flush = scope.spawn(|| pool.flush().unwrap());
-        told.recv().unwrap();
+        receiver.recv().unwrap();
         let updates = scope.spawn(|| update_all(2));
         std::thread::sleep(Duration::from_millis(50));
         let_go.send(()).unwrap();

@@ -1,4 +1,4 @@
-//! What a page that was removed is when its store is opened again, as `PagePool::remove` says.
+//! The state of a removed page when its store is opened again, as documented by `PagePool::remove`.
 
 use leafpress_pages::PagePool;
 use leafpress_pages::pool::PoolError;

@@ -1,4 +1,4 @@
-//! A directory of files as pages: which files are taken, in which order, and what becomes of the directory.
+//! A directory of files as pages: which files are used, their order, and the effects on the directory.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -29,7 +29,7 @@ fn names(directory: &Path) -> Vec<String> {
 #[test]
 fn files_of_any_length_in_the_order_of_their_paths() {
     let directory = scratch();
-    // In the order of paths; a directory's files come where its name is.
+    // In the order of paths; a directory's files are at the position of its name.
     let files = [
         ("a", 512),
         ("b/1", 4096),
@@ -90,7 +90,7 @@ fn no_more_than_asked_for() {
         .open(directory.path())
         .unwrap();
     assert_eq!((store.len(), store.bytes()), (3, 3000));
-    // A page after the last is a new file, and none of those left out.
+    // A page after the last is a new file, and none of those excluded.
     store.write(3, &page(3, 7, 1000)).unwrap();
     assert_eq!(fs::read(directory.path().join("3")).unwrap(), page(3, 0, 1000));
     assert!(read(&store, 3).unwrap() == page(3, 7, 1000));
@@ -109,7 +109,7 @@ fn the_longest_page_bounds_writes() {
         refused(store.write(1, &page(1, 1, 2001))).0,
         io::ErrorKind::InvalidInput
     );
-    // A shorter file would be none the next time.
+    // A shorter file would not be a page at the next opening.
     assert_eq!(store.min_page_bytes(), 512);
     assert_eq!(refused(store.write(1, &page(1, 1, 511))).0, io::ErrorKind::InvalidInput);
     store.write(1, &page(1, 1, 512)).unwrap();
@@ -157,7 +157,7 @@ fn a_file_that_is_not_the_stores_is_not_written_over() {
     assert!(text.contains(name), "{text}");
     assert_eq!(fs::read(directory.path().join(name)).unwrap(), page(5, 0, 100));
     assert_eq!(names(directory.path()), [name]);
-    // An empty one is left by a write that was interrupted.
+    // An empty file is left by an interrupted write.
     fs::write(directory.path().join(name), b"").unwrap();
     store.write(0, &page(0, 0, 4096)).unwrap();
     assert!(read(&store, 0).unwrap() == page(0, 0, 4096));
@@ -169,7 +169,7 @@ fn what_an_interrupted_write_left_behind() {
     put(directory.path(), "a", 0, 1000);
     put(directory.path(), ".leafpress-123-4.tmp", 1, 1000);
     put(directory.path(), "sub/.leafpress-99999-0.tmp", 2, 1000);
-    // Files of somebody else.
+    // Files of other programs.
     let others = [".leafpress-notes.tmp", ".leafpress-1-2.tmp.bak", "x.tmp"];
     for name in others {
         put(directory.path(), name, 3, 1000);
@@ -254,7 +254,7 @@ fn files_that_others_change() {
     assert!(text.contains(at("0").to_str().unwrap()), "{text}");
     assert_eq!(refused(store.page_bytes(0)).0, io::ErrorKind::NotFound);
     store.remove(0).unwrap();
-    // Shorter, longer: told once, and right the next time.
+    // Shorter or longer: reported once, and right the next time.
     fs::write(at("1"), page(1, 1, 700)).unwrap();
     assert_eq!(refused(read(&store, 1)).0, io::ErrorKind::UnexpectedEof);
     assert!(read(&store, 1).unwrap() == page(1, 1, 700));
@@ -263,7 +263,7 @@ fn files_that_others_change() {
     assert_eq!(kind, io::ErrorKind::InvalidData);
     assert!(text.contains("from 1000 to 3000 bytes"), "{text}");
     assert!(read(&store, 2).unwrap() == page(2, 1, 3000));
-    // Too long for a page: an error as long as it is.
+    // Too long for a page: an error while it is.
     fs::write(at("3"), page(3, 1, 5000)).unwrap();
     for _ in 0..2 {
         assert_eq!(refused(read(&store, 3)).0, io::ErrorKind::InvalidData);
@@ -272,7 +272,7 @@ fn files_that_others_change() {
     fs::create_dir(at("4")).unwrap();
     assert!(read(&store, 4).is_err() && store.write(4, &page(4, 0, 1000)).is_err());
     assert!(store.remove(4).is_err());
-    // Removed behind the store's back, and removed by it.
+    // Removed by another program, and removed by the store.
     fs::remove_file(at("5")).unwrap();
     store.remove(5).unwrap();
     assert_eq!(refused(store.page_bytes(5)).0, io::ErrorKind::NotFound);

@@ -1,4 +1,4 @@
-//! What cannot be opened, read or written says why, and which file it was.
+//! Errors of opening, reading and writing state the cause and the file.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::store_support::{methods, page, read, read_batch, refused, scratch};
 use leafpress_pages::store::{DirectoryStore, FileStore, MAX_PAGE_BYTES, MemoryStore, PageStore, Switch};
 
-/// The kind of an error that names `path`.
+/// Returns the kind of an error that names `path`.
 fn named<T: std::fmt::Debug>(result: io::Result<T>, path: &Path) -> io::ErrorKind {
     let (kind, text) = refused(result);
     assert!(text.contains(path.to_str().unwrap()), "{text}");
@@ -48,7 +48,7 @@ fn what_is_no_file() {
     let file = directory.path().join("file");
     fs::write(&file, b"x").unwrap();
     assert_eq!(named(DirectoryStore::open(&file), &file), io::ErrorKind::NotADirectory);
-    // What is there is neither emptied nor removed.
+    // Existing files are neither truncated nor removed.
     assert_eq!(
         named(FileStore::create(&file, 4096), &file),
         io::ErrorKind::AlreadyExists
@@ -56,7 +56,7 @@ fn what_is_no_file() {
     assert_eq!(fs::read(&file).unwrap(), b"x");
 }
 
-/// Opening a pipe waits for somebody at its other end.
+/// Opening a pipe would wait for another process at its other end.
 #[test]
 fn a_pipe_is_refused_at_once() {
     let directory = scratch();
@@ -179,7 +179,7 @@ fn a_file_without_permission_to_write() {
     let path = directory.path().join("pages");
     fs::write(&path, page(0, 0, 4096)).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
-    // A directory's file could be replaced all the same: it is not.
+    // A directory's file could be replaced nevertheless: it is not.
     let files = DirectoryStore::open(directory.path()).unwrap();
     assert_eq!(
         named(files.write(0, &[0; 4096]), &path),
@@ -219,7 +219,7 @@ fn a_file_that_was_cut_short() {
                 assert_eq!(named(result, &path), io::ErrorKind::UnexpectedEof, "{store}: page {n}");
             }
         }
-        // Written, they are there again.
+        // Written pages are present again.
         store.write(7, &page(7, 1, 4096)).unwrap();
         assert!(read(&store, 7).unwrap() == page(7, 1, 4096));
     }

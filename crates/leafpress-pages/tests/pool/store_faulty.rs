@@ -1,4 +1,4 @@
-//! A store made slower and less reliable: what fails, what it leaves, and how long it takes at least.
+//! A wrapper that makes a store slower and less reliable: its errors, their effects, and minimum durations.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -149,7 +149,7 @@ fn a_disk_that_fills() {
     store.write(5, &page(5, 1, 1000)).unwrap();
 }
 
-/// No less than what was asked for: more is the machine's business.
+/// At least the requested duration: more depends on the machine.
 #[test]
 fn latency() {
     let store = store();
@@ -184,12 +184,13 @@ fn latency() {
     );
 }
 
-/// A batch waits as one read, and a wait is mostly sleep. Both are told from processor time, which other programs do not change.
+/// A batch waits like one read, and mostly sleeps. Both are verified by processor time, which other programs do not
+/// affect.
 #[cfg(target_os = "linux")]
 #[test]
 fn waiting_keeps_no_processor_busy() {
     let processor_time = || {
-        // SAFETY: zeroes are a value of this struct of integers, and it is where the kernel may write one.
+        // SAFETY: zeros are a valid value of this struct of integers, to which the kernel may write.
         let mut time: libc::timespec = unsafe { std::mem::zeroed() };
         assert_eq!(
             unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) },

@@ -1,6 +1,6 @@
-//! A disk that is full, or a file that may not grow: the write says so, and the pages that were there stay.
+//! A full disk, or a file with a size limit: the write returns an error, and existing pages are unchanged.
 //!
-//! Each runs in a process of its own that has been given the limit.
+//! Each test runs in a process of its own that has the limit.
 
 use std::ffi::CString;
 use std::fs;
@@ -15,12 +15,12 @@ const LIMIT: &str = "LEAFPRESS_TEST_FILE_LIMIT";
 const FULL: &str = "LEAFPRESS_TEST_FULL_DISK";
 const LIMIT_BYTES: u64 = 100_000;
 
-/// Where this process is to work, if it is the one with the limit.
-fn told(variable: &str) -> Option<PathBuf> {
+/// Returns the directory for this process, if it is the one with the limit.
+fn limited_directory(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from)
 }
 
-/// Writes new pages until one fails, and checks that all others are there; then once more in one batch.
+/// Writes new pages until one fails, and checks that all others are unchanged; then once more in one batch.
 fn fill(store: &dyn PageStore, path: &Path, expected: io::ErrorKind) {
     const MANY: u64 = 1000;
     let mut there = Vec::new();
@@ -39,7 +39,7 @@ fn fill(store: &dyn PageStore, path: &Path, expected: io::ErrorKind) {
     assert_eq!(refused(read(store, absent)).0, io::ErrorKind::NotFound);
     let again: Vec<_> = (0..absent + 5).map(|n| (n, page(n, 1, 4096))).collect();
     for (n, result) in (0..).zip(write_batch(store, &again)) {
-        // Pages in a directory are replaced, which needs room for two.
+        // Pages in a directory are replaced, which transiently takes room for two.
         match result {
             Ok(()) => assert!(n < absent && read(store, n).unwrap() == page(n, 1, 4096), "page {n}"),
             Err(e) => {
@@ -51,7 +51,7 @@ fn fill(store: &dyn PageStore, path: &Path, expected: io::ErrorKind) {
     for n in absent..absent + 5 {
         assert_eq!(refused(read(store, n)).0, io::ErrorKind::NotFound, "page {n}");
     }
-    // Removing makes room.
+    // A removal frees room.
     store.remove(0).unwrap();
     store.write(0, &page(0, 2, 4096)).unwrap();
     assert!(read(store, 0).unwrap() == page(0, 2, 4096));
@@ -59,7 +59,7 @@ fn fill(store: &dyn PageStore, path: &Path, expected: io::ErrorKind) {
 
 #[test]
 fn a_file_that_may_not_grow() {
-    let Some(directory) = told(LIMIT) else {
+    let Some(directory) = limited_directory(LIMIT) else {
         let directory = scratch();
         run_alone(
             "store_full_disk::a_file_that_may_not_grow",
@@ -70,7 +70,8 @@ fn a_file_that_may_not_grow() {
                     rlim_cur: LIMIT_BYTES,
                     rlim_max: LIMIT_BYTES,
                 };
-                // SAFETY: the limit is read only. The signal is ignored so that writes fail instead of ending the process.
+                // SAFETY: the limit is only read. The signal is ignored so that writes fail instead of ending the
+                // process.
                 unsafe {
                     libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
                     libc::setrlimit(libc::RLIMIT_FSIZE, &limit);
@@ -86,7 +87,7 @@ fn a_file_that_may_not_grow() {
         let store = options.create(&path, 4096).unwrap();
         fill(&store, &path, io::ErrorKind::FileTooLarge);
         assert!(fs::metadata(&path).unwrap().len() <= LIMIT_BYTES);
-        // A last page that cannot become longer stays as it was.
+        // A last page that cannot be extended is unchanged.
         let path = directory.join("short");
         fs::write(&path, page(0, 0, 24 * 4096 + 500)).unwrap();
         let store = options.open(&path, 4096).unwrap();
@@ -100,7 +101,7 @@ fn a_file_that_may_not_grow() {
 
 #[test]
 fn a_file_system_that_is_full() {
-    let Some(directory) = told(FULL) else {
+    let Some(directory) = limited_directory(FULL) else {
         let directory = scratch();
         let at = CString::new(directory.path().to_str().unwrap()).unwrap();
         let printed = run_alone(
@@ -108,7 +109,7 @@ fn a_file_system_that_is_full() {
             FULL,
             directory.path(),
             move || {
-                // SAFETY: system calls with C strings that live. What is refused the test finds out.
+                // SAFETY: system calls with C strings that outlive them. The test checks their results.
                 unsafe {
                     if libc::unshare(libc::CLONE_NEWNS) != 0 {
                         libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS);
@@ -130,7 +131,7 @@ fn a_file_system_that_is_full() {
         return;
     };
     let name = CString::new(directory.to_str().unwrap()).unwrap();
-    // SAFETY: zeroes are a value of this struct of integers; the path is a C string.
+    // SAFETY: zeros are a valid value of this struct of integers; the path is a C string.
     let (bytes, failed) = unsafe {
         let mut about: libc::statvfs = std::mem::zeroed();
         let failed = libc::statvfs(name.as_ptr(), &mut about);

@@ -1,4 +1,4 @@
-//! Random operations on a store give the answers of a map, whatever the store.
+//! Random operations on any store have the same results as on a map.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +20,7 @@ enum Op {
     Reopen,
 }
 
-/// Mostly whole pages: lengths are parts of 64.
+/// Mostly whole pages: lengths are multiples of 1/64.
 fn lengths() -> impl Strategy<Value = usize> {
     prop_oneof![4 => Just(64_usize), 1 => 0..=66_usize]
 }
@@ -37,21 +37,21 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     proptest::collection::vec(op, 1..60)
 }
 
-/// What a store is to answer.
+/// The expected contents of a store.
 struct Model {
     pages: BTreeMap<u64, Vec<u8>>,
     len: u64,
     rule: Rule,
 }
 
-/// Which lengths a store takes.
+/// The lengths that a store accepts.
 #[derive(Clone, Copy)]
 enum Rule {
     Any {
         shortest: usize,
         longest: usize,
     },
-    /// The length of a page; only the last may be shorter. Pages are zeroes where a file has no bytes.
+    /// The length of a page; only the last may be shorter. Holes of a file are zeros.
     File {
         page_bytes: usize,
         end: u64,
@@ -74,7 +74,7 @@ impl Model {
         }
     }
 
-    /// Takes the write, or does not.
+    /// Applies the write, or refuses it.
     fn write(&mut self, n: u64, bytes: &[u8]) -> bool {
         match &mut self.rule {
             Rule::Any { shortest, longest } => {
@@ -103,7 +103,7 @@ impl Model {
         true
     }
 
-    /// A file does not know which pages are absent.
+    /// A file does not record which pages are absent.
     fn reopen(&mut self) {
         if let Rule::File { page_bytes, end } = self.rule {
             for n in 0..self.len {
@@ -130,7 +130,7 @@ impl Model {
     }
 }
 
-/// Runs the operations; `reopen` opens the store anew, where that keeps its pages.
+/// Runs the operations; `reopen` reopens the store, if that keeps its pages.
 fn run(ops: &[Op], rule: Rule, mut reopen: impl FnMut(Option<Box<dyn PageStore>>) -> Box<dyn PageStore>) {
     let mut model = Model::new(rule);
     let mut store = reopen(None);
@@ -145,7 +145,7 @@ fn run(ops: &[Op], rule: Rule, mut reopen: impl FnMut(Option<Box<dyn PageStore>>
             }
             Op::WriteBatch(pages) => {
                 let pages: Vec<_> = pages.iter().map(|&(n, part)| (n, bytes(n, part))).collect();
-                // Which of a batch come first, and so which the others follow, is the store's choice.
+                // The store chooses the order within a batch, and so which pages follow which.
                 let any_short = pages.iter().any(|(_, bytes)| bytes.len() != longest)
                     || matches!(model.rule, Rule::File { end, .. } if end % longest as u64 != 0);
                 for ((n, bytes), taken) in pages.iter().zip(write_batch(&store, &pages)) {
@@ -181,7 +181,7 @@ fn file(options: &FileOptions, path: &Path, page_bytes: usize, ops: &[Op]) {
     });
 }
 
-/// 40 cases, or as many as `PROPTEST_CASES` asks for. Counter-examples are kept beside this file.
+/// 40 cases, or the number in `PROPTEST_CASES`. Counter-examples are kept next to this file.
 fn settings() -> ProptestConfig {
     ProptestConfig {
         cases: std::env::var("PROPTEST_CASES")
@@ -216,7 +216,7 @@ proptest! {
     fn directories(ops in ops()) {
         let directory = scratch();
         run(&ops, Rule::Any { shortest: 512, longest: 2048 }, |old| match old {
-            // Opened again it counts its pages anew: see the tests of directories.
+            // A reopened one renumbers its pages: see the tests of directories.
             Some(store) => store,
             None => Box::new(DirectoryStore::options().longest_page_bytes(2048).open(directory.path()).unwrap()),
         });

@@ -1,4 +1,4 @@
-//! What is written to a store comes back, from any store, in pages of any length, alone and in batches.
+//! Pages written to any store read back unchanged, in any length, individually and in batches.
 
 use std::sync::Arc;
 use std::thread;
@@ -131,7 +131,7 @@ fn pages_of_several_lengths_in_memory() {
     assert_eq!(read(&store, 1).unwrap(), page(1, 1, 4000));
 }
 
-/// The buffers' addresses are multiples of the store's alignment, then of nothing.
+/// Buffers with addresses aligned for the store, and with unaligned ones.
 #[test]
 fn buffers_at_any_address() {
     for (_, options) in methods() {
@@ -149,7 +149,7 @@ fn buffers_at_any_address() {
                 memory[at..at + 4096] == page(3, shift as u64, 4096),
                 "{store}, {shift} bytes off"
             );
-            // Nothing is written beside the buffer.
+            // Nothing is written outside of the buffer.
             assert!(memory[..at].iter().chain(&memory[at + 4096..]).all(|&byte| byte == 0));
         }
     }

@@ -52,7 +52,7 @@ fn the_file_grows_and_shrinks_with_its_last_page() {
                 "{store}: {len} bytes"
             );
         }
-        // A short page is only at the end.
+        // Only the last page may be short.
         let (kind, text) = refused(store.write(0, &page(0, 1, 700)));
         assert_eq!(kind, io::ErrorKind::InvalidInput);
         assert!(text.contains("only the last page, 1"), "{text}");
@@ -92,7 +92,7 @@ fn a_removed_last_page_can_be_written_again() {
     }
 }
 
-/// Whichever of the two the store writes first, they are not both taken.
+/// They are not both accepted, whichever the store writes first.
 #[test]
 fn a_short_page_and_the_next_in_one_batch() {
     for (_, options) in methods() {
@@ -113,7 +113,7 @@ fn a_short_page_and_the_next_in_one_batch() {
     }
 }
 
-/// A removed page's room goes back to the file system where that can, and its neighbours keep their bytes.
+/// A removed page's blocks are returned to the file system if that supports it, and its neighbours are unchanged.
 #[test]
 fn a_removed_page_is_zeroes_when_opened_again() {
     for (_, options) in methods() {
@@ -137,7 +137,8 @@ fn a_removed_page_is_zeroes_when_opened_again() {
     }
 }
 
-/// The short page's end goes through the page cache, in blocks that its neighbour shares, while the neighbour is written directly.
+/// The short page's end is written through the page cache, in blocks that its neighbour shares, while the neighbour is
+/// written directly.
 #[test]
 fn a_short_page_and_its_neighbour_written_at_once() {
     for (_, options) in methods() {
@@ -181,7 +182,7 @@ fn a_short_page_and_its_neighbour_written_at_once() {
     }
 }
 
-/// All four ways leave the same file behind and read the same from it.
+/// All four methods leave the same file and read the same from it.
 #[test]
 fn every_method_does_the_same() {
     let directory = scratch();
@@ -196,7 +197,7 @@ fn every_method_does_the_same() {
                 0 => store.remove(n).unwrap(),
                 1 => {
                     let len = random.usize(1..=1024);
-                    // Refused by all or by none.
+                    // Refused by all methods or by none.
                     let _ = store.write(n, &page(n, version, len));
                 }
                 _ => {

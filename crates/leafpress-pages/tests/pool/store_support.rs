@@ -1,4 +1,4 @@
-//! Pages whose bytes tell which page and version they are, and a store of every kind.
+//! Pages whose bytes identify page and version, and a store of every kind.
 #![allow(dead_code)]
 
 use std::io;
@@ -8,12 +8,12 @@ use std::sync::LazyLock;
 use leafpress_pages::store::{FileOptions, FileStore, PageRead, PageStore, PageWrite, Switch};
 use tempfile::TempDir;
 
-/// A directory on the disk that the tests are built on: a temporary directory may be in memory, where there is no direct I/O.
+/// A directory on the disk of the build: a temporary directory may be in memory, where there is no direct I/O.
 pub fn scratch() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory beside the build")
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory in the build directory")
 }
 
-/// Bytes that no other page or version has, wherever one looks.
+/// Bytes that are unique to the page and version at every offset.
 pub fn page(number: u64, version: u64, len: usize) -> Vec<u8> {
     let seed = number.wrapping_mul(0x9e37_79b9).wrapping_add(version << 40) ^ len as u64;
     let mut bytes = vec![0; len];
@@ -24,9 +24,9 @@ pub fn page(number: u64, version: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Every way to read and write a file that works here, with its name.
+/// Every working method to read and write a file, with its name.
 pub fn methods() -> Vec<(String, FileOptions)> {
-    // Found out once, so that what is skipped is said once.
+    // Determined once, so that skipped methods are reported once.
     static METHODS: LazyLock<Vec<(String, FileOptions)>> = LazyLock::new(working_methods);
     METHODS.clone()
 }
@@ -54,7 +54,7 @@ fn working_methods() -> Vec<(String, FileOptions)> {
     methods
 }
 
-/// What a method's options make of a page length that direct I/O does not take: left to the store.
+/// Applies a method's options; for a page length that direct I/O does not support the choice is left to the store.
 pub fn create(options: &FileOptions, path: &Path, page_bytes: usize) -> io::Result<FileStore> {
     match options.create(path, page_bytes) {
         Err(e) if e.kind() == io::ErrorKind::Unsupported => {
@@ -82,7 +82,7 @@ pub fn read_batch(store: &(impl PageStore + ?Sized), numbers: &[u64]) -> Vec<io:
         .map(|(&page, into)| PageRead {
             page,
             into,
-            // The store has to say that it went well.
+            // The store has to report success.
             result: Err(io::Error::other("not read")),
         })
         .collect();
@@ -109,7 +109,7 @@ pub fn write_batch(store: &(impl PageStore + ?Sized), pages: &[(u64, Vec<u8>)]) 
     writes.into_iter().map(|write| write.result).collect()
 }
 
-/// The error's kind and text.
+/// Returns the error's kind and text.
 pub fn refused<T: std::fmt::Debug>(result: io::Result<T>) -> (io::ErrorKind, String) {
     let error = result.expect_err("this cannot work");
     (error.kind(), error.to_string())

@@ -1,4 +1,4 @@
-//! What a store says of making its files last, where the system does not let it.
+//! Errors of a store's sync if the system refuses it.
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use std::io;
@@ -9,7 +9,7 @@ use leafpress_pages::PagePool;
 use leafpress_pages::pool::PoolError;
 use leafpress_pages::store::{DirectoryStore, FileStore, PageStore};
 
-/// Runs `work` in a thread whose system calls `prepare` has changed. Where that cannot be done nothing is run.
+/// Runs `work` in a thread after `prepare` has restricted its system calls. If that is not possible, runs nothing.
 fn in_a_thread<R: Send>(prepare: impl FnOnce() -> io::Result<()> + Send, work: impl FnOnce() -> R + Send) -> Option<R> {
     std::thread::scope(|scope| {
         let run = || match prepare() {

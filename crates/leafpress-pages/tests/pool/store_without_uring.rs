@@ -1,4 +1,4 @@
-//! A kernel that refuses io_uring, or refuses it later: batches go page by page.
+//! A kernel that refuses io_uring, at opening or later: batches are executed page by page.
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use std::io;
@@ -11,7 +11,7 @@ use leafpress_pages::store::{FileStore, PageStore, Switch};
 const SETUP: &str = "LEAFPRESS_TEST_NO_URING_SETUP";
 const ENTER: &str = "LEAFPRESS_TEST_NO_URING_ENTER";
 
-/// From now on system call `number` fails as in a container.
+/// Makes system call `number` fail from now on, as in a container.
 fn forbid(number: libc::c_long) -> io::Result<()> {
     crate::system_calls::forbid(number, libc::EPERM)
 }
@@ -68,7 +68,7 @@ fn a_filter_that_forbids_using_rings() {
     );
 }
 
-/// A thread is forbidden what was allowed when the store was opened.
+/// A thread may not use what was allowed when the store was opened.
 #[test]
 fn a_ring_that_stops_working() {
     for number in [libc::SYS_io_uring_enter, libc::SYS_io_uring_setup] {

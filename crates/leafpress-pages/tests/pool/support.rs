@@ -1,4 +1,4 @@
-//! A store that watches how it is used, and pages that say which they are.
+//! A store that monitors its use, and pages that identify themselves.
 #![allow(dead_code, reason = "every test uses a part")]
 
 use std::collections::{HashMap, HashSet};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use leafpress_pages::store::{PageId, PageStore};
 
-/// What a page says of itself: its number, its version, and a checksum of all its bytes.
+/// The header of a page: its number, its version, and a checksum of all its bytes.
 const HEADER_BYTES: usize = 24;
 
 fn checksum(bytes: &[u8]) -> u64 {
@@ -21,7 +21,7 @@ fn checksum(bytes: &[u8]) -> u64 {
     })
 }
 
-/// A page of `len` bytes, `noise` percent of them random and the rest repeating.
+/// Returns a page of `len` bytes, `noise` percent of them random and the rest repeating.
 pub fn page(id: PageId, version: u64, len: usize, noise: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(id.wrapping_mul(31).wrapping_add(version));
     let mut bytes = vec![0; len];
@@ -38,7 +38,7 @@ pub fn page(id: PageId, version: u64, len: usize, noise: usize) -> Vec<u8> {
     bytes
 }
 
-/// The version of a page; panics if a byte of it is wrong or it is another page.
+/// Returns the version of a page; panics if a byte of it is wrong or it is another page.
 #[track_caller]
 pub fn version_of(id: PageId, bytes: &[u8]) -> u64 {
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
@@ -62,7 +62,8 @@ struct Inner {
     overlaps: AtomicU64,
 }
 
-/// Pages in memory. It counts operations on the same page that overlap, which the pool promises not to make, and fails on demand.
+/// Pages in memory. Counts overlapping operations on the same page, which the pool guarantees not to make, and fails on
+/// demand.
 #[derive(Clone, Default)]
 pub struct TestStore {
     inner: Arc<Inner>,

@@ -3,7 +3,8 @@
 
 use std::io;
 
-/// From now on this thread's calls of system call `number` fail with `errno`, and those of threads that it starts.
+/// Makes this thread's calls of system call `number` fail with `errno` from now on, and those of threads that it
+/// starts.
 pub fn forbid(number: libc::c_long, errno: libc::c_int) -> io::Result<()> {
     filter(&mut [
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
@@ -18,9 +19,9 @@ pub fn forbid(number: libc::c_long, errno: libc::c_int) -> io::Result<()> {
     ])
 }
 
-/// The same for opening anything but to list it as a directory.
+/// Makes opening anything fail with `errno` from now on, except for listing a directory.
 pub fn forbid_opening(errno: libc::c_int) -> io::Result<()> {
-    /// Where the low half of the third argument is, the flags.
+    /// Offset of the low half of the third argument, the flags.
     const FLAGS: u32 = 32;
     filter(&mut [
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),

@@ -1,4 +1,5 @@
-//! Many threads on one pool: nobody sees a wrong byte, a page that changes under a pin, or a version older than one that was there.
+//! Many threads on one pool: none sees a wrong byte, a page that changes under a pin, or a version older than one seen
+//! before.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +14,7 @@ const PAGES: PageId = 400;
 const LEN: usize = 4096;
 const REMOVED: u64 = u64::MAX;
 
-/// What every page's newest version is; `seen` grows with what readers may rely on.
+/// The newest version of every page; `seen` grows with what readers may rely on.
 struct Truth {
     /// Held while a page is changed.
     locks: Vec<Mutex<u64>>,
@@ -49,7 +50,7 @@ fn hammer(policy: PolicyKind, share: RawShare, codec: &str, writers: usize, read
                     let id = pick(&mut random);
                     let mut version = truth.locks[id as usize].lock().unwrap();
                     if random.u32(0..20) == 0 {
-                        // Readers may find it or not until it is there again.
+                        // Readers may find it or not until it exists again.
                         truth.seen[id as usize].store(REMOVED, Ordering::SeqCst);
                         pool.remove(id).unwrap();
                         assert!(matches!(pool.get(id), Err(PoolError::NotFound { .. })));

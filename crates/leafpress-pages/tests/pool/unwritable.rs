@@ -1,4 +1,5 @@
-//! Pages that cannot be written: refused at once where the store can tell, and otherwise in nobody's way who has nothing to do with them.
+//! Pages that cannot be written: refused at once if the store can detect that, and otherwise without effect on
+//! unrelated operations.
 
 use std::fs;
 use std::path::Path;
@@ -59,7 +60,7 @@ fn a_page_behind_a_short_last_one_waits_until_that_is_whole() {
     let text = is_refused(pool.update(2, &[9; LEN]), 2);
     assert!(text.contains("page 1, now the last, has 700 of 4096 bytes"), "{text}");
     pool.flush().unwrap();
-    // A whole last page that is still in the pool alone is enough.
+    // A whole last page that exists in the pool only is sufficient.
     pool.update(1, &[8; LEN]).unwrap();
     pool.update(2, &[9; LEN]).unwrap();
     pool.flush().unwrap();
@@ -84,7 +85,7 @@ fn a_number_past_what_a_store_can_address_is_refused() {
     is_refused(directory.update(u64::MAX, &[9; LEN]), u64::MAX);
 }
 
-/// A pool full of pages that the device, gone by then, does not take; returns how many.
+/// Returns a pool full of pages that the device, which is gone by then, does not accept, and their number.
 fn filled(store: &TestStore) -> (PagePool, u64) {
     let pool = PagePool::builder(store.clone())
         .memory(400 << 10)
@@ -95,7 +96,7 @@ fn filled(store: &TestStore) -> (PagePool, u64) {
     store.fail_writes(true);
     let full = (0..400).find_map(|id| pool.update(id, &page(id, 1, LEN, 30)).err().map(|error| (id, error)));
     let (taken, error) = full.expect("400 pages do not fit");
-    // Who writes is told why.
+    // A writing caller gets the error.
     assert!(matches!(error, PoolError::Store { operation: "write", .. }), "{error}");
     assert!(taken > 50, "{taken}");
     (pool, taken)
@@ -156,7 +157,7 @@ fn a_page_that_cannot_be_written_can_be_discarded() {
         assert!(pool.discard(id));
         assert!(!pool.discard(id), "once");
     }
-    assert_eq!(version_of(5, &held), 1, "who holds it keeps it");
+    assert_eq!(version_of(5, &held), 1, "a guard keeps its version");
     pool.flush().unwrap();
     for id in 0..400 {
         assert_eq!(version_of(id, &pool.get(id).unwrap()), 0);

@@ -1,4 +1,4 @@
-//! What the victim cache lets in and what leaves.
+//! Admission and eviction of the victim cache.
 
 use leafpress_pages::victim::{Insertion, NewBlock, VictimCache};
 
@@ -8,7 +8,8 @@ fn block(key: u64) -> Vec<u8> {
     text.collect::<String>().into_bytes()
 }
 
-/// What RocksDB does with a block that is wanted: looks here, and on a miss reads it and offers it when it leaves the block cache.
+/// The behaviour of RocksDB for a requested block: a lookup here, and on a miss a read and an insertion when the block
+/// cache evicts it.
 fn want(cache: &VictimCache, key: u64) -> bool {
     let found = cache.get(&key.to_be_bytes());
     if let Some(found) = &found {
@@ -26,7 +27,7 @@ fn hit_ratio(cache: &VictimCache, keys: std::ops::Range<u64>) -> f64 {
 
 #[test]
 fn a_scan_does_not_wipe_what_is_hot() {
-    // As below: a dictionary that comes late, during the scan, makes room for it.
+    // As below: a dictionary trained late, during the scan, would make room.
     let cache = VictimCache::builder(2 << 20)
         .codec("lz4".parse().unwrap())
         .dictionary_bytes(0)
@@ -71,7 +72,7 @@ fn what_becomes_hot_gets_in() {
 
 #[test]
 fn a_rejected_block_is_not_asked_for_its_bytes() {
-    // A dictionary that comes late makes room, and where there is room everything is let in.
+    // A dictionary trained late makes room, and with free room everything is admitted.
     let cache = VictimCache::builder(1 << 20).dictionary_bytes(0).build().unwrap();
     for _ in 0..5 {
         hit_ratio(&cache, 0..2_000);
@@ -91,7 +92,7 @@ fn a_rejected_block_is_not_asked_for_its_bytes() {
     assert!(asked < 20, "{asked}");
 }
 
-/// Blocks that do not compress, so that a small cache refuses most of them.
+/// Incompressible blocks, so that a small cache rejects most of them.
 fn noise(random: &mut fastrand::Rng, len: usize) -> Vec<u8> {
     std::iter::repeat_with(|| random.u8(..)).take(len).collect()
 }
@@ -114,7 +115,7 @@ fn a_refused_block_takes_the_older_one_of_its_key_with_it() {
     for key in 0..1000_u64 {
         cache.insert(&key.to_be_bytes(), &noise(&mut random, 4096));
     }
-    // What is read again and again is worth more than what comes.
+    // Repeatedly read blocks are worth more than new ones.
     for _ in 0..20 {
         (0..1000_u64).for_each(|key| drop(cache.get(&key.to_be_bytes())));
     }
@@ -151,7 +152,7 @@ fn a_block_whose_bytes_cannot_be_had_takes_the_older_one_of_its_key_with_it() {
         cache.insert_with(b"key", &NewBlock::new(4096), panics)
     }));
     assert!(panicked.is_err() && cache.get(b"key").is_none());
-    // A block that can only be this one is not out of date.
+    // A block that can only be this one is not outdated.
     cache.insert(b"key", &[1; 4096]);
     let unchanging = NewBlock {
         unchanging: true,

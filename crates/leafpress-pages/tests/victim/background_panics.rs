@@ -1,5 +1,5 @@
-//! Engines that panic in the background threads of a victim cache: no call waits for ever, no block is lost, the statistics count the
-//! panics, and `settle` fails once a thread has ended.
+//! Engines that panic in the background threads of a victim cache: no call waits for ever, no block is lost, the
+//! statistics count the panics, and `settle` fails once a thread has ended.
 
 #[path = "../../../leafpress/tests/support/panicking.rs"]
 mod panicking;
@@ -44,7 +44,7 @@ fn a_training_that_panics_is_not_waited_for_and_not_the_last() {
 fn a_cache_whose_every_training_panics_says_so() {
     let cache = cache(u64::MAX);
     let mut settled = Ok(());
-    // A training comes when four times as much was put in as before the last: families share the panics.
+    // A training is due after four times as many insertions as before the last: families share the panics.
     for round in 0..64_u32 {
         for n in 0..600 {
             let n = round * 600 + n;
@@ -67,7 +67,7 @@ fn a_cache_whose_every_training_panics_says_so() {
     assert!(reason.contains("a bug of the engine"), "{reason}");
     let stats = cache.stats();
     assert_eq!((stats.background_panics, stats.background_threads_ended), (16, 1));
-    // It is a cache all the same.
+    // It still works as a cache.
     fill_cache(&cache, 0..100);
     assert!((0..100_u32).all(|n| cache.get(&n.to_be_bytes()).unwrap() == block(n)));
     cache.validate().unwrap();

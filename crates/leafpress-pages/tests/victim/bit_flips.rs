@@ -1,4 +1,4 @@
-//! Bits that flip in the blocks a victim cache holds: the lookup finds nothing, the flip is counted, and no wrong byte is handed out.
+//! Bit flips in the blocks of a victim cache: the lookup is a miss, the flip is counted, and no wrong byte is returned.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ fn noise(seed: u64) -> Vec<u8> {
     (0..BLOCK_BYTES).map(|_| random.u8(..)).collect()
 }
 
-/// Where a block is, and how long it is.
+/// The address of a block, and its length.
 #[derive(Debug, Clone, Copy)]
 struct At {
     address: usize,
@@ -40,16 +40,16 @@ impl At {
     /// Flips a bit.
     ///
     /// # Safety
-    /// The block is still held there, and nobody reads it.
+    /// The block must still be stored there, without concurrent readers.
     unsafe fn flip(self, bit: usize) {
         let bit = bit % (self.bytes * 8);
         let byte = std::ptr::with_exposed_provenance_mut::<u8>(self.address + bit / 8);
-        // SAFETY: the byte is the block's, and as the caller promises nobody else is at it.
+        // SAFETY: the byte belongs to the block, and the caller guarantees that no other thread accesses it.
         unsafe { byte.write_volatile(byte.read_volatile() ^ 1 << (bit % 8)) }
     }
 }
 
-/// An engine that tells where the block is that it decoded last.
+/// An engine that records the address of the last block that it decoded.
 #[derive(Debug)]
 struct Telling {
     engine: Arc<dyn Engine>,
@@ -92,7 +92,7 @@ fn cache(codec: &str) -> (VictimCache, Arc<Telling>) {
         last: Mutex::new(None),
         decoded: AtomicU64::new(0),
     });
-    // Blocks stay where they are: there is room for all, and none is made raw for being asked for.
+    // Blocks are not moved: there is room for all, and none is made raw because of its lookups.
     let cache = VictimCache::builder(8 << 20)
         .engine(engine.clone())
         .dictionary_bytes(0)
@@ -102,7 +102,7 @@ fn cache(codec: &str) -> (VictimCache, Arc<Telling>) {
     (cache, engine)
 }
 
-/// The block under `key` has a flipped bit. It was the `flipped`th.
+/// Checks that the block under `key`, the `flipped`th with a flipped bit, is detected.
 fn is_found_out(cache: &VictimCache, key: &[u8], on_hit: OnHit, flipped: u64) {
     let before = cache.stats();
     let read = cache.read(key, on_hit, |found| Ok::<_, ()>(found.bytes.to_vec()));
@@ -136,13 +136,13 @@ fn a_bit_that_flips_in_a_compressed_block_is_a_miss() {
                 1 => at.bytes * 8 - 1,
                 _ => random.usize(..),
             };
-            // SAFETY: the cache holds what it decoded, and this thread alone reads it.
+            // SAFETY: the cache still stores what it decoded, and only this thread reads it.
             unsafe { at.flip(bit) };
             let decoded = engine.decoded.load(SeqCst);
             is_found_out(&cache, &key.to_be_bytes(), TAKINGS[key as usize % 3], key + 1);
             assert_eq!(engine.decoded.load(SeqCst), decoded, "a decoder saw wrong bytes");
         }
-        // What is put in again is as good as ever.
+        // A reinserted block is valid.
         assert_eq!(cache.insert(b"again", &text(1)), Insertion::Inserted);
         assert!(cache.get(b"again").unwrap() == text(1));
     }
@@ -161,14 +161,14 @@ fn a_bit_that_flips_in_a_raw_block_is_a_miss() {
             Ok::<_, ()>(At::of(found.bytes))
         });
         let at = read.unwrap().unwrap();
-        // SAFETY: a raw block is read where it is held, and this thread alone reads it.
+        // SAFETY: a raw block is read in place, and only this thread reads it.
         unsafe { at.flip(random.usize(..)) };
         is_found_out(&cache, &key.to_be_bytes(), TAKINGS[key as usize % 3], key + 1);
     }
     assert_eq!(engine.decoded.load(SeqCst), 0);
 }
 
-/// Neighbours of a block whose bit flips are as they were.
+/// The neighbours of a block with a flipped bit are unchanged.
 #[test]
 fn a_flipped_bit_harms_no_other_block() {
     let (cache, engine) = cache("lz4");
@@ -178,7 +178,7 @@ fn a_flipped_bit_harms_no_other_block() {
     for key in (0..500_u64).step_by(5) {
         assert!(cache.get(&key.to_be_bytes()).is_some());
         let at = engine.last.lock().unwrap().take().expect("it was decoded");
-        // SAFETY: as above.
+        // SAFETY: a raw block is read in place, and only this thread reads it.
         unsafe { at.flip(key as usize * 31) };
     }
     for key in 0..500_u64 {

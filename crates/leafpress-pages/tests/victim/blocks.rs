@@ -172,7 +172,7 @@ fn a_dictionary_is_trained_and_old_blocks_decode() {
         assert_eq!(
             cache.stats().dictionary_bytes,
             0,
-            "dictionaries go with the last block that needs them"
+            "dictionaries are freed with the last block that needs them"
         );
     }
 }

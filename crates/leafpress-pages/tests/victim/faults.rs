@@ -1,4 +1,4 @@
-//! The victim cache when codecs, trainings and memory fail, and when it is changed by its own readers.
+//! The victim cache with failing codecs, trainings and allocations, and changed by its own readers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -14,11 +14,11 @@ fn text(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// An engine that fails now and then.
+/// An engine that fails occasionally.
 #[derive(Debug)]
 struct Faulty {
     engine: Arc<dyn Engine>,
-    /// Of so many calls each one fails; 0 for none.
+    /// One in this many calls fails; 0 for none.
     compress_one_in: u64,
     decompress_one_in: u64,
     with_dictionary: bool,
@@ -167,7 +167,7 @@ fn a_training_that_fails_leaves_blocks_without_a_dictionary() {
         (cache.stats().dictionary_versions, cache.stats().dictionary_bytes),
         (0, 0)
     );
-    // Nor is there one that nothing could be trained for.
+    // Nor if no dictionary could be trained.
     let cache = VictimCache::builder(8 << 20)
         .codec("zstd:1".parse().unwrap())
         .dictionary_bytes(2048)
@@ -193,7 +193,7 @@ fn a_reader_may_change_the_capacity() {
             cache.insert(&key.to_be_bytes(), &text(key, 4000));
         }
         let read = cache.read(&7_u64.to_be_bytes(), OnHit::Keep, |found| {
-            // The block that is being read cannot leave yet, and nobody waits for that.
+            // The block being read cannot be evicted yet, and nothing waits for that.
             cache.set_memory(0);
             assert!(found.bytes == text(7, 4000));
             cache.shrink_by(1 << 20);
@@ -228,7 +228,8 @@ fn a_reader_that_panics_has_changed_the_capacity_all_the_same() {
     cache.insert(b"with a dictionary", &text(1, 2000));
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         cache.read(b"with a dictionary", OnHit::Keep, |_| -> Result<(), ()> {
-            // Its dictionary is too much now, and goes when it is read no more: then there is room for blocks again.
+            // Its dictionary exceeds the limit now, and is freed when it has no reader any more: then there is room for
+            // blocks again.
             cache.set_memory(512 << 10);
             panic!("a bug of the reader");
         })
@@ -287,8 +288,8 @@ mod memory {
 
     const CHILD: &str = "LEAFPRESS_TEST_WITHOUT_MEMORY";
 
-    /// The cache maps its memory by itself. For small allocations, which cannot fail in Rust, glibc's allocator has a reserve of its own
-    /// from the start, in one arena that it does not give back.
+    /// The cache maps its memory itself. For small allocations, which cannot fail in Rust, glibc's allocator has a
+    /// reserve of its own from the start, in one arena that it does not return.
     const RESERVE: [(&str, &str); 4] = [
         ("MALLOC_ARENA_MAX", "1"),
         ("MALLOC_TOP_PAD_", "67108864"),
@@ -296,7 +297,7 @@ mod memory {
         ("MALLOC_MMAP_THRESHOLD_", "33554432"),
     ];
 
-    /// Lets the process have so much more memory and no more.
+    /// Limits the process to this much more memory.
     fn limit(more_bytes: u64) {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find(|line| line.starts_with("VmSize:")).unwrap();
@@ -306,7 +307,7 @@ mod memory {
             rlim_cur: bytes,
             rlim_max: bytes,
         };
-        // SAFETY: the limit is a value of its own.
+        // SAFETY: the limit is a local value that outlives the call.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
     }
 
@@ -342,7 +343,7 @@ mod memory {
         }
     }
 
-    /// Runs in a process of its own, which cannot have the memory that the cache may take.
+    /// Runs in a process of its own, which cannot get the memory that the cache may use.
     #[test]
     fn without_memory_blocks_are_refused_and_nothing_else_happens() {
         if std::env::var_os(CHILD).is_some() {

@@ -1,4 +1,4 @@
-//! How much of its memory the victim cache uses for blocks.
+//! The fraction of its memory that the victim cache uses for blocks.
 
 use leafpress_pages::victim::{RawShare, VictimCache};
 

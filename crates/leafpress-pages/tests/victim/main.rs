@@ -1,4 +1,4 @@
-//! The victim cache, one behaviour a module.
+//! Tests of the victim cache, one module per behaviour.
 
 mod admission;
 mod background_panics;

@@ -1,4 +1,5 @@
-//! The victim cache against a map: whatever it forgets, what it returns is what was put in last, and it never holds more than it may.
+//! The victim cache compared with a map: whatever it evicts, it returns the last inserted block, and its memory never
+//! exceeds the budget.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use leafpress_codec::Codec;
 use leafpress_pages::victim::{Insertion, NewBlock, OnHit, RawShare, VictimCache};
 
-/// A block that tells its key and its version, of a length that follows from both; some compress, some do not.
+/// A block that identifies its key and its version, with a length derived from both; some are compressible.
 fn block(key: u64, version: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(key * 31 + version);
     let len = match key % 5 {
@@ -75,7 +76,7 @@ fn one_thread_sees_what_it_put_in() {
                     };
                     match cache.insert_with(&name, &new, fill).unwrap() {
                         Insertion::Inserted => drop(model.insert(key, version)),
-                        // What was there stays when the new block is not worth it; callers erase what they change.
+                        // The old block stays if the new one is rejected; callers remove what they change.
                         Insertion::Rejected => assert!(!new.force),
                         _ => drop(model.remove(&key)),
                     }
@@ -93,7 +94,7 @@ fn one_thread_sees_what_it_put_in() {
                             model.remove(&key);
                         }
                     } else {
-                        // It left to make room.
+                        // It was evicted.
                         model.remove(&key);
                     }
                 }
@@ -110,7 +111,7 @@ fn one_thread_sees_what_it_put_in() {
                     deflated += bytes;
                     let stats = cache.stats();
                     let left = stats.capacity_bytes.saturating_sub(deflated as u64);
-                    // The cache's own few kilobytes stay whatever is taken away.
+                    // The cache's own few kilobytes remain whatever the budget is.
                     assert!(stats.bytes_held <= left.max(24 << 10), "{stats:?} with {left}");
                 }
                 _ => {
@@ -145,7 +146,7 @@ fn threads(share: RawShare) {
         .share(share)
         .build()
         .unwrap();
-    // A key's writer holds its lock, so that a reader who finds a block knows the last version that was begun.
+    // A key's writer holds its lock, so that a reader that finds a block knows the last version that was begun.
     let begun: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
     let writers: Vec<Mutex<()>> = (0..KEYS).map(|_| Mutex::new(())).collect();
     let hits = AtomicU64::new(0);
@@ -191,7 +192,7 @@ fn threads(share: RawShare) {
                     random.usize(64 << 10..6 << 20)
                 });
                 let stats = cache.stats();
-                // Buffers that other threads' calls have in hand go when those end.
+                // Buffers in use by other threads' calls are freed when those end.
                 let held = stats.bytes_held - stats.buffer_bytes;
                 assert!(held <= stats.capacity_bytes.max(24 << 10), "{stats:?}");
                 cache.validate().unwrap();

@@ -1,4 +1,4 @@
-//! How much of the victim cache's memory keeps blocks raw that could be compressed.
+//! The share of the victim cache's memory for compressible blocks that are kept raw.
 
 use leafpress_pages::victim::{NewBlock, OnHit, RawShare, VictimCache, VictimError, VictimStats};
 
@@ -19,7 +19,7 @@ fn cache(capacity_bytes: usize, codec: &str, share: RawShare) -> VictimCache {
         .unwrap()
 }
 
-/// Looks a block up, and puts it in where it was not found.
+/// Looks a block up, and inserts it on a miss.
 fn want(cache: &VictimCache, key: u64) {
     match cache.get(&key.to_be_bytes()) {
         Some(found) => assert!(found == block(key)),
@@ -58,7 +58,7 @@ fn with_no_share_everything_is_compressed() {
 #[test]
 fn with_all_the_share_hardly_anything_is_compressed() {
     let stats = worked(RawShare::Fixed { raw_percent: 100 });
-    // Some blocks are compressed to know what it costs.
+    // Some blocks are compressed as probes.
     assert!(stats.compressed_entries * 20 < stats.entries, "{stats:?}");
     assert!(stats.compressed_entries > 0, "{stats:?}");
     assert!(stats.raw_hits > 10 * stats.compressed_hits, "{stats:?}");
@@ -103,11 +103,11 @@ fn the_share_finds_that_everything_fits_raw() {
         }
     }
     let stats = cache.stats();
-    // With more of a share nothing would be gained.
+    // A larger share would gain nothing.
     assert!(stats.compressed_entries == 0 && stats.raw_share_pct > 40.0, "{stats:?}");
     assert!(stats.deciding_ns > 0);
     cache.validate().unwrap();
-    // What comes now is raw.
+    // New blocks are raw.
     for key in 2_000..2_200 {
         want(&cache, key);
     }
@@ -149,7 +149,7 @@ fn a_corrupt_block_is_not_compressed_into_a_good_one() {
             std::thread::yield_now();
         }
     }
-    // They become too many for the share.
+    // They exceed the share.
     for key in 60..4_000 {
         cache.insert(&u64::to_be_bytes(key), &block(key));
     }
@@ -209,7 +209,7 @@ fn what_is_lent_is_not_compressed_again_and_leaves_first() {
             (cache.stats().returned, cache.stats().inserted, cache.stats().taken),
             (1, 1, 1)
         );
-        // Half of some blocks are lent, and others come.
+        // Half of some blocks are lent, and others are inserted.
         for key in 0..700 {
             put(key);
         }
@@ -219,7 +219,7 @@ fn what_is_lent_is_not_compressed_again_and_leaves_first() {
             let _ = read(key, on_hit);
         }
         for key in 1_000..1_700 {
-            // They were asked for as often.
+            // They have the same access frequency.
             for _ in 0..3 {
                 let _ = read(key, OnHit::Keep);
             }

@@ -1,4 +1,4 @@
-//! The cache's task of the upkeep runtime: it measures, removes records that have expired, and keeps the ghost as large as it should be.
+//! The cache's task of the upkeep runtime: measures memory, removes expired records, and resizes the ghost queue.
 
 use std::io;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use super::warm::Warming;
 use leafpress_base::sync::runtime::{self, Next, Task, TaskHandle};
 use leafpress_base::sync::worker::Health;
 
-/// How often it looks.
+/// Interval of the task.
 const TICK: Duration = Duration::from_millis(100);
-/// Part of its time that it may look for what is over.
+/// Maximum fraction of the time that is spent looking for expired records.
 const EXPIRING: f64 = 0.05;
-/// It rests so many times as long as a measurement takes, which grows with the memory, before the next.
+/// Minimum pause between measurements, as a multiple of the last one's duration, which grows with the memory.
 const REST: u32 = 50;
 
 struct Background {
@@ -49,7 +49,7 @@ impl Task for Background {
 }
 
 impl CacheInner {
-    /// Measures, makes room if need be, and sees that enough is remembered of what left.
+    /// Measures memory, evicts if necessary, and resizes the ghost queue.
     pub(super) fn tend(&self) {
         enter_span!("leafpress_tend", cache = %self.observer.name);
         self.fit_ghost();
@@ -58,14 +58,14 @@ impl CacheInner {
     }
 }
 
-/// A cache's tasks, which end when this is dropped.
+/// The background tasks of a cache, which end when this is dropped.
 pub(super) struct Tasks(#[expect(dead_code, reason = "dropped, not looked at")] Vec<TaskHandle>);
 
 impl Tasks {
-    /// `keys` are those that are to be brought back from the disk.
+    /// Starts the tasks. `keys` are the keys to be read back from the disk.
     pub(super) fn start(core: &Arc<CacheInner>, keys: Vec<Vec<u8>>) -> io::Result<Self> {
         let mut tasks = Vec::new();
-        // Model checkers have no time to wait for.
+        // Model checkers do not simulate time.
         if !cfg!(any(shuttle, miri)) {
             let background = Background {
                 core: Arc::clone(core),

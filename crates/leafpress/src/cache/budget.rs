@@ -1,60 +1,62 @@
-//! The bound of what a cache holds.
+//! The memory budget of a cache.
 //!
-//! What the process has for the cache is more than the nodes of its tree: holes between them, pages of the heap that are resident and not
-//! used, dictionaries, what threads keep, the sketch. That is asked of the system, which takes time, and so is not done at every write. In
-//! between, nodes alone are counted: they may grow by the room that was left when all was last measured. Nodes that take the place of others
-//! may still lie on fresh pages, so what is held can grow by all that is written: a writer does not go on when much was written since, and
-//! waits for whoever measures.
+//! The cache's memory is more than the nodes of its tree: holes between them, resident but unused pages of the heap,
+//! dictionaries, per-thread state and the ghost queue. Measuring it asks the system, which takes time, so it is not
+//! done at every write. Between measurements only nodes are counted: they may grow by the room that was left at the
+//! last measurement. Nodes that replace others may still be placed on fresh pages, so the memory held can grow by all
+//! that is written: a writer that finds a measurement overdue waits for the measuring thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leafpress_base::sync::Mutex;
 
-/// All is measured again after writes of one part in so many of the budget...
-const PART_MEASURED: u64 = 64;
+/// Memory is measured again after writes of this fraction (1/64) of the budget...
+const MEASURE_DIVISOR: u64 = 64;
 /// ...but at least these bytes.
 const MIN_MEASURED_BYTES: u64 = 256 << 10;
-/// After so many times as many a writer waits for another thread that measures.
+/// At this multiple of the interval a writer waits for a measurement that is under way.
 const OVERDUE_FACTOR: u64 = 2;
-/// Free pages go back to the system when less than one part in so many of the budget is left: what one measurement does not see until the
-/// next...
-const PART_KEPT_FREE: u64 = 64;
-/// ...and nodes are left so many bytes then that one part in so many is free. To find free pages takes longer than to measure, and the next
-/// nodes touch some of them again: what is held goes up from the one bound to the other before it is done again.
-const PART_MADE_FREE: u64 = 24;
-/// Nodes may always hold one part in so many of the budget, lest a cache that others' memory is counted for keeps nothing.
-const PART_LEAST: u64 = 8;
+/// Hysteresis: free pages are returned to the system once the bytes held pass 63/64 of the budget, since one
+/// measurement does not see what is written until the next...
+const KEPT_FREE_DIVISOR: u64 = 64;
+/// ...and the limit of the nodes is then set so that 23/24 of the budget is held. Finding free pages takes longer than
+/// measuring, and the next nodes touch some of them again: held bytes rise from the lower watermark to the upper one
+/// before it is done again.
+const MADE_FREE_DIVISOR: u64 = 24;
+/// Nodes may always hold this fraction (1/8) of the budget, lest a cache that is charged for memory of others keeps
+/// nothing.
+const MIN_NODES_DIVISOR: u64 = 8;
 
-/// What was measured.
+/// Result of a measurement.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Measured {
-    /// Everything the cache holds.
+    /// All memory that the cache holds.
     pub held_bytes: u64,
-    /// Of that, the tree's nodes.
+    /// The part of it held by the tree's nodes.
     pub node_bytes: u64,
 }
 
-/// Whether all is to be measured.
+/// Whether a measurement is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Not yet.
+    /// Not due yet.
     Later,
-    /// Now, unless another thread is at it.
+    /// Due, unless another thread is measuring.
     Now,
-    /// Before anything else is written, by this thread or another.
+    /// Overdue: nothing else is written before this or another thread has measured.
     Over,
-    /// By this thread, whoever else did.
+    /// Measured by this thread in any case.
     Always,
 }
 
-/// The bound, and what follows from it for now.
+/// The budget and the limits derived from it.
 pub(super) struct Budget {
     memory_bytes: AtomicU64,
-    /// What nodes may hold.
+    /// Limit of the bytes of nodes.
     node_limit_bytes: AtomicU64,
-    /// Bytes written since all was measured.
+    /// Bytes written since the last measurement.
     written_bytes: AtomicU64,
-    /// The most that was ever measured.
+    /// Highest measured value.
     peak_bytes: AtomicU64,
     measuring: Mutex<()>,
 }
@@ -86,13 +88,13 @@ impl Budget {
         self.peak_bytes.load(Ordering::Relaxed)
     }
 
-    /// Notes a write; whether all is to be measured now.
+    /// Counts a write; returns whether a measurement is due.
     pub(super) fn note_written(&self, bytes: u64) -> Due {
         self.due(self.written_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes)
     }
 
     fn due(&self, written: u64) -> Due {
-        let due = (self.memory_bytes() / PART_MEASURED).max(MIN_MEASURED_BYTES);
+        let due = (self.memory_bytes() / MEASURE_DIVISOR).max(MIN_MEASURED_BYTES);
         if written < due {
             Due::Later
         } else if written < due * OVERDUE_FACTOR {
@@ -102,13 +104,13 @@ impl Budget {
         }
     }
 
-    /// Whether something was written since all was measured.
+    /// Returns true if something was written since the last measurement.
     pub(super) fn is_written(&self) -> bool {
         self.written_bytes.load(Ordering::Relaxed) > 0
     }
 
-    /// Measures when it is due, by `measure`, and sets what nodes may hold; where too much is held, has `trim` give memory back and
-    /// measures once more.
+    /// Measures with `measure` if it is due, and sets the limit of the nodes. If too much is held, calls `trim` to
+    /// return memory to the system and measures once more.
     pub(super) fn measure(&self, due: Due, measure: impl Fn() -> Measured, trim: impl FnOnce()) {
         let guard = match due {
             Due::Later => None,
@@ -117,12 +119,12 @@ impl Budget {
         };
         let Some(_guard) = guard else { return };
         if due == Due::Over && self.due(self.written_bytes.load(Ordering::Relaxed)) != Due::Over {
-            // It was done while this thread waited.
+            // Another thread measured while this one waited.
             return;
         }
         self.written_bytes.store(0, Ordering::Relaxed);
         let memory = self.memory_bytes();
-        let (most, wanted) = (memory - memory / PART_KEPT_FREE, memory - memory / PART_MADE_FREE);
+        let (most, wanted) = (memory - memory / KEPT_FREE_DIVISOR, memory - memory / MADE_FREE_DIVISOR);
         let mut measured = measure();
         self.peak_bytes.fetch_max(measured.held_bytes, Ordering::Relaxed);
         let is_too_much = measured.held_bytes > most;
@@ -134,11 +136,11 @@ impl Budget {
         let limit = if is_too_much || measured.held_bytes <= wanted {
             within(wanted)
         } else {
-            // Between the bounds: what nodes were allowed stays.
+            // Between the watermarks the limit is not raised.
             self.node_limit_bytes().min(within(most))
         };
         self.node_limit_bytes
-            .store(limit.max(memory / PART_LEAST), Ordering::Relaxed);
+            .store(limit.max(memory / MIN_NODES_DIVISOR), Ordering::Relaxed);
     }
 }
 
@@ -157,12 +159,12 @@ mod tests {
         };
         budget.measure(Due::Always, measured(60, 50), || panic!("nothing to trim"));
         assert_eq!(budget.node_limit_bytes(), 82 << 20);
-        // What is held may go up between the bounds...
+        // Held bytes may rise between the watermarks...
         budget.measure(Due::Always, measured(93, 81), || panic!("nothing to trim yet"));
         assert_eq!(budget.node_limit_bytes(), 82 << 20);
         budget.measure(Due::Always, measured(94, 81), || panic!("nothing to trim yet"));
         assert_eq!(budget.node_limit_bytes(), (81 << 20) + (512 << 10));
-        // ...and is too much then: nodes have to give up what is above the lower one.
+        // ...and exceed the upper one then: nodes have to give up what is above the lower one.
         budget.measure(Due::Always, measured(100, 80), || ());
         assert_eq!(budget.node_limit_bytes(), 72 << 20);
         budget.measure(Due::Always, measured(1024, 1), || ());

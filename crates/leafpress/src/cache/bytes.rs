@@ -1,4 +1,4 @@
-//! Values as `bytes::Bytes`, for who hands them on: to a socket, to several tasks.
+//! Values as `bytes::Bytes`, for callers that share them: with a socket, or among several tasks.
 
 use std::future::Future;
 
@@ -8,10 +8,12 @@ use super::Cache;
 use super::error::{CacheError, LoadError};
 
 impl Cache {
-    /// The key's value as [`Bytes`], whose clones and slices share one allocation; [`None`] when it is not there.
+    /// Returns the key's value as [`Bytes`], whose clones and slices share one allocation, or [`None`] if the key is
+    /// absent.
     ///
-    /// It costs what [`Cache::get`] does: one allocation, and decoding or copying the value into it. Nothing in the cache is lent, so that a
-    /// value which is kept for long keeps no memory of the cache. The first clone takes a small allocation more.
+    /// It costs as much as [`Cache::get`]: one allocation, and decoding or copying the value into it. The bytes do not
+    /// refer to the cache, so a value that is kept for long holds none of its memory. The first clone makes one more
+    /// small allocation.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -21,12 +23,13 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::get`].
+    /// Returns the errors of [`Cache::get`].
     pub fn get_bytes(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Bytes>, CacheError> {
         Ok(self.get(key)?.map(Bytes::from))
     }
 
-    /// As [`Cache::get_or_insert_with`], for [`Bytes`]. What was loaded is copied once more, into an allocation of the caller's own.
+    /// Returns the key's value as [`Bytes`], or loads it as [`Cache::get_or_insert_with`] does. A loaded value is
+    /// copied once more, into an allocation of the caller's own.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -36,7 +39,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::get_or_insert_with`].
+    /// Returns the errors of [`Cache::get_or_insert_with`].
     pub fn get_or_insert_bytes_with<V: AsRef<[u8]>>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -45,7 +48,7 @@ impl Cache {
         self.get_or_insert_with(key, load).map(Bytes::from)
     }
 
-    /// As [`Cache::get_or_fetch`], for [`Bytes`].
+    /// Returns the key's value as [`Bytes`], or loads it as [`Cache::get_or_fetch`] does, with the same cancel safety.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -59,7 +62,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::get_or_fetch`].
+    /// Returns the errors of [`Cache::get_or_fetch`].
     pub async fn get_or_fetch_bytes<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),

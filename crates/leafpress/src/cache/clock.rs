@@ -1,15 +1,16 @@
-//! The time that records expire by.
+//! Clocks that expiry uses.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Tells a cache the time. A cache reads it when it takes or finds a record that expires.
+/// A source of the current time. A cache reads it when it inserts or finds a record that expires.
 pub trait Clock: Send + Sync + 'static {
-    /// Time since 1970-01-01 00:00 UTC.
+    /// Returns the time since 1970-01-01 00:00 UTC.
     fn now(&self) -> Duration;
 }
 
-/// The system's time when it was made, and from then on what has passed: setting the system's clock neither kills records nor revives them.
+/// A clock that starts at the system's time and is monotonic from then on: setting the system's clock neither expires
+/// records nor revives them.
 #[derive(Debug)]
 pub struct SystemClock {
     began: Instant,
@@ -31,21 +32,21 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that goes when it is told to, for tests.
+/// A clock that is set by its owner, for tests.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     ns: AtomicU64,
 }
 
 impl ManualClock {
-    /// A clock that shows `now`, time since 1970-01-01 00:00 UTC.
+    /// Returns a clock that shows `now`, the time since 1970-01-01 00:00 UTC.
     pub fn new(now: Duration) -> Self {
         let clock = Self::default();
         clock.set(now);
         clock
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn advance(&self, by: Duration) {
         self.set(self.now() + by);
     }

@@ -11,14 +11,14 @@ use crate::tree::cache_hooks::{Evictor, Hand, Shown};
 use leafpress_base::mem::room::copied;
 use leafpress_base::sync::Patience;
 
-/// Times that all leaves are gone round in vain, of which some may be passed over because another thread is at them.
+/// Maximum number of consecutive rounds over all leaves without progress; leaves latched by other threads are skipped.
 const MAX_ROUNDS: u64 = 16;
-/// How long a cache that is closed waits for its own threads to leave such a leaf.
+/// Maximum time that `close` waits for the cache's own threads to release such a leaf.
 const MAX_WAIT: Duration = Duration::from_secs(10);
-/// Leaves that are emptied before what they gave is written.
+/// Leaves emptied between two flushes to disk.
 const LEAVES_AT_ONCE: usize = 16;
 
-/// Moves all to the disk, and remembers which keys were in use.
+/// Evictor that moves every record to the disk and collects the keys in use.
 struct Everything<'c> {
     core: &'c CacheInner,
     disk: &'c Tier,
@@ -51,7 +51,7 @@ impl Evictor for Everything<'_> {
 }
 
 impl CacheInner {
-    /// Moves all to the disk, and closes it. Nobody else uses the cache.
+    /// Moves every record to the disk and closes it. No other thread may use the cache.
     pub(super) fn close(&self, disk: &Tier) -> Result<(), CacheError> {
         let mut keys = self.spill(disk)?;
         let (began, mut patience) = (Instant::now(), Patience::default());
@@ -61,16 +61,16 @@ impl CacheInner {
         }
         debug_event!(cache = %self.observer.name, keys = keys.len(), "moved to disk");
         if !self.tree.is_empty() && !disk.has_failed() {
-            // What is left may be newer than what is on disk.
+            // Remaining records may be newer than those on disk.
             return Err(CacheError::Disk {
-                reason: format!("{} records could not be moved to it", self.tree.len()),
+                reason: format!("{} records could not be written", self.tree.len()),
             });
         }
         disk.close(&keys)
     }
 
-    /// Moves all to the disk, but for leaves that others are at again and again. Returns the keys that are in use, those that are used most
-    /// first.
+    /// Moves every record to the disk, except in leaves that other threads keep latched. Returns the keys in use, the
+    /// most used first.
     pub(super) fn spill(&self, disk: &Tier) -> Result<Vec<Vec<u8>>, CacheError> {
         let mut everything = Everything {
             core: self,

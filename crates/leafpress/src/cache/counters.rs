@@ -1,4 +1,4 @@
-//! What a cache counts, by thread.
+//! Per-thread counters of a cache.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use leafpress_base::sync::PerThread;
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]
 pub(super) enum Count {
-    /// Reads that found their key, in memory or on disk.
+    /// Reads that found their key in memory.
     MemoryHits,
     DiskHits,
     Misses,
@@ -20,17 +20,17 @@ pub(super) enum Count {
     Visits,
     VisitedRecords,
     EvictionErrors,
-    /// Bytes of keys and values that were inserted.
+    /// Bytes of inserted keys and values.
     InsertedBytes,
-    /// Records that came back from the disk.
+    /// Records promoted from the disk.
     Promoted,
-    /// Values whose time was over that were given to who asked while they were loaded.
+    /// Misses answered with an expired value while it was being loaded.
     Stale,
 }
 
 const COUNTS: usize = Count::Stale as usize + 1;
 
-/// One thread's counts, on cache lines of their own. Only that thread writes them.
+/// Counters of one thread, on cache lines of their own. Only that thread writes them.
 #[repr(align(128))]
 pub(super) struct Local([AtomicU64; COUNTS]);
 
@@ -40,11 +40,11 @@ impl Default for Local {
     }
 }
 
-/// All threads' counts.
+/// Counters of all threads.
 #[derive(Default)]
 pub(super) struct Counters {
     threads: PerThread<Local>,
-    /// Of threads that there is no memory for counts of their own for.
+    /// Shared by threads whose own counters could not be allocated.
     common: Local,
 }
 
@@ -60,7 +60,7 @@ impl Counters {
         }
     }
 
-    /// Counts one more; how many the thread has counted.
+    /// Increments a counter; returns the thread's count.
     #[inline]
     pub(super) fn count(&self, count: Count) -> u64 {
         match self.threads.get_or_make() {

@@ -1,4 +1,5 @@
-//! Where memory and disk meet: what is not in the tree may be on disk, and what is no longer so must not come back from there.
+//! Reads and removals across both tiers: a key that is not in the tree may be on disk, and a replaced or removed record
+//! must not return from there.
 
 use std::cell::Cell;
 
@@ -13,7 +14,7 @@ use crate::tree;
 use leafpress_base::mem::room::copied;
 
 impl CacheInner {
-    /// Looks on disk for a key that is not in the tree, and puts what is found there back.
+    /// Looks on disk for a key that is not in the tree, and promotes a record found there.
     #[cold]
     pub(super) fn find_on_disk<R>(
         &self,
@@ -24,7 +25,7 @@ impl CacheInner {
         let Some(disk) = &self.disk else { return Ok(None) };
         let hash = disk.hash(key);
         let version = disk.version(hash);
-        // It may have come since: what is on disk is the newest only while there is nothing here.
+        // The key may have been inserted since: a record on disk is the newest only while the tree has none.
         match self.find_in_memory(key, &mut read, seen) {
             Ok(None) => {}
             Ok(found) => return Ok(found.flatten()),
@@ -52,7 +53,7 @@ impl CacheInner {
         Ok(found)
     }
 
-    /// Puts a record from the disk into the tree, while `is_newest` says that it may. If that cannot be done it stays where it is.
+    /// Inserts a record from disk into the tree if `is_newest` still holds. On failure the record stays on disk.
     fn promote(
         &self,
         disk: &Tier,
@@ -77,9 +78,10 @@ impl CacheInner {
         }
     }
 
-    /// Removes what is in the tree, so that nothing of the key is left on disk either. `holds` may refuse, by what is there.
+    /// Removes the tree's record of a key so that no record of the key is left on disk either. `holds` may refuse,
+    /// given the current record.
     ///
-    /// Returns whether there was something and `holds` was so of it.
+    /// Returns true if there was a record and `holds` returned true for it.
     pub(super) fn take_out_if(
         &self,
         key: &[u8],
@@ -103,9 +105,10 @@ impl CacheInner {
         was_there
     }
 
-    /// Whether a key's record may go without a tombstone, because nothing of the key is on disk. Called under the latch of the key's leaf,
-    /// the answer holds until the record is out of the tree: only under this latch does a record leave memory for the disk. And a record that
-    /// was found on disk before does not come back to the tree afterwards. `is_below` is set to the contrary of the answer.
+    /// Returns true if a key's record may be removed without a tombstone, because nothing of the key is on disk. Called
+    /// under the latch of the key's leaf, the answer holds until the record is out of the tree: only under this latch
+    /// does a record leave memory for the disk, and a record found on disk before is not promoted afterwards. Sets
+    /// `is_below` to the negated answer.
     fn leaves_nothing(&self, disk: &Tier, key: &[u8], is_below: &Cell<bool>) -> bool {
         let hash = disk.hash(key);
         is_below.set(disk.may_have(hash, key));
@@ -115,12 +118,13 @@ impl CacheInner {
         !is_below.get()
     }
 
-    /// Removes a key from both tiers, whatever is there, and supersedes a load of it.
+    /// Removes a key from both tiers unconditionally, and supersedes a load of it.
     pub(super) fn erase(&self, disk: &Tier, key: &[u8]) -> Result<(), tree::TreeError> {
         self.erase_noting(disk, key, &|| self.loads.supersede(key))
     }
 
-    /// Removes a key from both tiers, whatever is there. `note` is called under the latch of its leaf, more than once perhaps.
+    /// Removes a key from both tiers unconditionally. Calls `note` under the latch of its leaf, possibly more than
+    /// once.
     pub(super) fn erase_noting(&self, disk: &Tier, key: &[u8], note: &dyn Fn()) -> Result<(), tree::TreeError> {
         let is_below = Cell::new(disk.may_have(disk.hash(key), key));
         if !is_below.get() {
@@ -143,7 +147,7 @@ impl CacheInner {
         erased.map(|_| ())
     }
 
-    /// Removes a key from both tiers without a read of the disk. Tells who listens of what was in memory.
+    /// Removes a key from both tiers without reading the disk. Notifies the listener of a record that was in memory.
     pub(super) fn invalidate(&self, key: &[u8]) -> Result<(), CacheError> {
         let Some(disk) = &self.disk else {
             return self.remove(key).map(|_| ());
@@ -161,7 +165,7 @@ impl CacheInner {
         Ok(())
     }
 
-    /// Removes a key from both tiers. Returns whether it was there a moment before, and its value for who listens.
+    /// Removes a key from both tiers. Returns true if it was present just before; its value is for the listener.
     pub(super) fn remove_below(&self, disk: &Tier, key: &[u8]) -> Result<bool, CacheError> {
         let value = Cell::new(None);
         let copy = |found: &[u8]| {

@@ -1,4 +1,4 @@
-//! What can go wrong in a cache.
+//! Errors of a cache.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,62 +11,63 @@ use leafpress_codec::CodecError;
 #[non_exhaustive]
 pub enum CacheError {
     /// The key is longer than [`MAX_KEY_BYTES`](super::MAX_KEY_BYTES).
-    #[error("a key of {len} bytes is longer than keys may be ({max} bytes)", max = super::MAX_KEY_BYTES)]
+    #[error("a key of {len} bytes exceeds the maximum of {max} bytes", max = super::MAX_KEY_BYTES)]
     KeyTooLong {
-        /// Its length, in bytes.
+        /// The length of the key, in bytes.
         len: usize,
     },
     /// The value is longer than [`MAX_VALUE_BYTES`](super::MAX_VALUE_BYTES).
-    #[error("a value of {len} bytes is longer than values may be ({max} bytes)", max = super::MAX_VALUE_BYTES)]
+    #[error("a value of {len} bytes exceeds the maximum of {max} bytes", max = super::MAX_VALUE_BYTES)]
     ValueTooLong {
-        /// Its length, in bytes.
+        /// The length of the value, in bytes.
         len: usize,
     },
     /// A builder option is out of its bounds.
     #[error("{option}: {reason}")]
     Option {
-        /// The builder method.
+        /// The name of the builder's method.
         option: &'static str,
-        /// What was wrong and what is allowed.
+        /// The invalid value and the allowed values.
         reason: String,
     },
-    /// A key or value of a [`TypedCache`](super::TypedCache) cannot be turned into bytes, or what was just loaded not back.
+    /// A key or value of a [`TypedCache`](super::TypedCache) cannot be encoded, or a value just loaded cannot be
+    /// decoded.
     #[cfg(feature = "serde")]
     #[error("cannot encode a key or value: {reason}")]
     Encoding {
-        /// What the encoder said.
+        /// The message of the encoder.
         reason: String,
     },
     /// The file or device of the disk tier cannot be used.
     #[error("disk tier: {reason}")]
     Disk {
-        /// What was wrong, and with which file.
+        /// The cause, with the name of the file.
         reason: String,
     },
-    /// What the disk tier was to be kept in is not empty, and no cache of Leafpress wrote it. It was left as it is.
+    /// The target of the disk tier is not empty, and no Leafpress cache wrote it. It is unchanged.
     #[error(
-        "disk tier: {place} is not empty and holds no cache of Leafpress; name another, or set `overwrite` to lose what it holds"
+        "disk tier: {place} is not empty and was not written by a Leafpress cache; use another file, or set `overwrite` to discard its contents"
     )]
     NotACache {
         /// The file, device or store.
         place: String,
     },
-    /// The system has no memory.
+    /// The system has no memory left.
     #[error("no memory for {bytes} bytes")]
     OutOfMemory {
-        /// What was asked for.
+        /// The size of the failed allocation, in bytes.
         bytes: usize,
     },
     /// A codec failed.
     #[error(transparent)]
     Codec(CodecError),
-    /// A background thread cannot be started, or has ended because all it did panicked.
+    /// A background thread cannot be started, or has ended after repeated panics.
     #[error("background work: {reason}")]
     Background {
-        /// What happened.
+        /// The cause.
         reason: String,
     },
-    /// [`Cache::validate`](super::Cache::validate) found the cache broken.
+    /// [`Cache::validate`](super::Cache::validate) found a violated invariant.
     #[error("the cache is broken: {0}")]
     Invalid(String),
 }
@@ -102,10 +103,10 @@ impl From<leafpress_base::mem::OutOfMemory> for CacheError {
     }
 }
 
-/// Why a value was not loaded.
+/// The reason why a value was not loaded.
 #[derive(Debug)]
 pub enum LoadError<E> {
-    /// The loader said so. All who waited for it have the same error.
+    /// The loader failed. All callers that waited for it get the same error.
     Load(Arc<E>),
     /// The cache failed.
     Cache(CacheError),

@@ -1,38 +1,41 @@
-//! Which records make room for others.
+//! Selection of victims.
 //!
-//! A hand goes round the tree's leaves. All records of a leaf are judged together, and those that are worth least go, so that work is done for
-//! a leaf and not for a record. The order is that of S3-FIFO (Yang et al., SOSP 2023), by what a record's mark says, and without its queues:
+//! A CLOCK-like hand goes round the tree's leaves. All records of a leaf are rated together and those of least worth
+//! are evicted, so the cost is per leaf instead of per record. The order is that of S3-FIFO (Yang et al., SOSP 2023),
+//! expressed by each record's mark instead of queues:
 //!
-//! - A record begins *new*. If it was not read when the hand comes by for the first time it is *on probation*, and the next time among the
-//!   first to go. One that was evicted lately and has come back is in use.
-//! - A record that is read is in *main* from then on, with a count of the visits at which it had been read. The count is lowered only when a
-//!   hand finds too few others to take.
+//! - A record begins *new*. If it was not read before the hand's first visit it is *on probation*, and at the next
+//!   visit among the first candidates. A record whose key is in the ghost queue begins in *main*.
+//! - A record that is read is in *main* from then on, with a count of the visits at which it had been read. The count
+//!   is decremented only when a visit finds too few other candidates.
 //!
-//! A visit takes those on probation, but no fewer than a twentieth of the leaf and no more than a quarter. `docs/experiments/028` compares this
-//! with other rules, on traces. [`Policy`] has some that a cache may be told to go by in its place.
+//! A visit evicts the records on probation, but at least a twentieth of the leaf and at most a quarter.
+//! `docs/experiments/028` compares this with other policies on traces. [`Policy`] offers some alternatives for
+//! comparison.
 
 use super::ghost::Ghost;
 use super::policy::Policy;
 use crate::tree::cache_hooks::{READ, Shown};
 
-/// Of a leaf's records so many go at a visit: parts of them.
+/// Minimum and maximum fraction of a leaf's records evicted at a visit.
 const MIN_PART: f64 = 0.05;
 const MAX_PART: f64 = 0.25;
-/// A record in main whose count is 0, and that was not read since the last visit, is on probation again with this chance.
+/// Probability that a record in main whose count is 0, and that was not read since the last visit, returns to
+/// probation.
 const DEMOTED: f64 = 0.1;
-/// Counts go up to this.
-const MOST: u8 = 3;
-/// Of the rounds in which a record was not read so many are counted.
+/// Maximum of the count.
+const MAX_COUNT: u8 = 3;
+/// Maximum number of counted rounds without a read.
 const MAX_ROUNDS: u8 = 7;
 
-/// What a record is, beside whether it was read: bits of its mark.
+/// The class of a record: bits of its mark besides the read bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// The hand has not seen it.
+    /// Not visited by the hand yet.
     New,
-    /// The hand has seen it unread.
+    /// Visited by the hand without having been read.
     Probation,
-    /// It was read; at so many visits, about.
+    /// Read; at about this number of visits.
     Main(u8),
 }
 
@@ -41,7 +44,7 @@ impl Class {
         match mark >> 1 {
             0 => Self::New,
             1 => Self::Probation,
-            main => Self::Main((main - 2).min(MOST)),
+            main => Self::Main((main - 2).min(MAX_COUNT)),
         }
     }
 
@@ -54,18 +57,18 @@ impl Class {
         class << 1
     }
 
-    /// What it is once the hand knows whether it was read, and whether it came back.
+    /// Returns the class after a visit, given whether the record was read and whether its key was in the ghost queue.
     fn seen(self, is_read: bool, came_back: bool) -> Self {
         match (self, is_read) {
             (Self::New, true) if came_back => Self::Main(2),
             (Self::New | Self::Probation, true) => Self::Main(0),
             (Self::New, false) if came_back => Self::Main(1),
-            (Self::Main(count), true) => Self::Main((count + 1).min(MOST)),
+            (Self::Main(count), true) => Self::Main((count + 1).min(MAX_COUNT)),
             (unread, false) => unread,
         }
     }
 
-    /// What goes first has the least.
+    /// The records of least worth are evicted first.
     fn worth(self) -> u8 {
         match self {
             Self::Probation => 0,
@@ -75,18 +78,18 @@ impl Class {
     }
 }
 
-/// How much a record is in use, by its mark: 0 where it was hardly read.
+/// Returns how much a record is in use, by its mark: 0 if it was hardly read.
 pub(super) fn heat(policy: Policy, mark: u8) -> u8 {
     let is_read = mark & READ;
     match (policy, Class::of(mark)) {
         (Policy::S3Fifo, Class::Main(count)) => 1 + count + is_read,
         (Policy::Lru, _) if is_read == 1 => MAX_ROUNDS,
-        // One that was read and then not for some rounds looks like one that was never read for as long.
+        // A record that was read, and then not for some rounds, is indistinguishable from one never read for as long.
         _ => is_read,
     }
 }
 
-/// Random numbers (xorshift: Marsaglia, 2003).
+/// Random number generator (xorshift: Marsaglia, 2003).
 #[derive(Debug)]
 pub(super) struct Chance(u64);
 
@@ -104,13 +107,13 @@ impl Chance {
         self.0
     }
 
-    /// At least 0, below 1.
+    /// Returns a number in [0, 1).
     fn fraction(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// What is kept from visit to visit.
+/// State kept between visits.
 #[derive(Default)]
 pub(super) struct EvictionState {
     pub ghost: Ghost,
@@ -118,7 +121,7 @@ pub(super) struct EvictionState {
     chance: Chance,
 }
 
-/// A record as it is judged.
+/// A record's rank during a visit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Judged {
     worth: u8,
@@ -127,7 +130,7 @@ struct Judged {
 }
 
 impl EvictionState {
-    /// Marks what is to go of a leaf's records, of which so many go at any rate, and notes of the others that the hand has seen them.
+    /// Marks the victims among a leaf's records, at least `going`, and marks the others as visited.
     pub(super) fn judge(&mut self, records: &mut [Shown<'_>], going: usize) {
         match self.policy {
             Policy::S3Fifo => self.judge_by_class(records, going),
@@ -137,7 +140,7 @@ impl EvictionState {
         }
     }
 
-    /// Marks those that were not read for the most rounds.
+    /// Marks the records that were not read for the most rounds.
     fn judge_by_rounds(&mut self, records: &mut [Shown<'_>], going: usize) {
         let mut judged: Vec<Judged> = Vec::new();
         if judged.try_reserve_exact(records.len()).is_err() {
@@ -177,7 +180,7 @@ impl EvictionState {
             let class = Class::of(record.mark);
             let came_back = class == Class::New && record.keeps_mark() && ghost.take(record.hash);
             let class = class.seen(record.mark & READ != 0, came_back);
-            // Kept until what stays has grown older below.
+            // Kept until the remaining records are aged below.
             record.mark = class.mark() | record.mark & READ;
             on_probation += usize::from(class == Class::Probation);
             judged.push(Judged {
@@ -217,7 +220,7 @@ impl EvictionState {
     }
 }
 
-/// Marks those that were not read.
+/// Marks the records that were not read.
 fn judge_by_read(records: &mut [Shown<'_>]) {
     for record in records {
         record.goes |= record.mark & READ == 0;
@@ -225,7 +228,7 @@ fn judge_by_read(records: &mut [Shown<'_>]) {
     }
 }
 
-/// Marks all, unless one was read.
+/// Marks all records, unless one was read.
 fn judge_as_one(records: &mut [Shown<'_>]) {
     let is_read = records.iter().any(|record| record.mark & READ != 0);
     for record in records {
@@ -240,11 +243,11 @@ mod tests {
 
     #[test]
     fn a_mark_holds_a_class() {
-        for class in [Class::New, Class::Probation, Class::Main(0), Class::Main(MOST)] {
+        for class in [Class::New, Class::Probation, Class::Main(0), Class::Main(MAX_COUNT)] {
             assert_eq!(Class::of(class.mark()), class);
             assert_eq!(Class::of(class.mark() | READ), class);
         }
-        // What a record begins with.
+        // The mark of a new record.
         assert_eq!(Class::of(0), Class::New);
     }
 
@@ -253,7 +256,7 @@ mod tests {
         assert_eq!(Class::New.seen(true, false), Class::Main(0));
         assert_eq!(Class::New.seen(false, false), Class::New);
         assert!(Class::New.seen(false, true).worth() > Class::New.worth());
-        assert_eq!(Class::Main(MOST).seen(true, false), Class::Main(MOST));
+        assert_eq!(Class::Main(MAX_COUNT).seen(true, false), Class::Main(MAX_COUNT));
         assert!(Class::Probation.worth() < Class::New.worth());
         assert!(Class::Main(1).worth() > Class::Main(0).worth());
     }

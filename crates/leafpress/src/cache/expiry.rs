@@ -1,7 +1,7 @@
 //! Expiry of records: time to live, time to idle, and how long an expired record may still be served stale.
 //!
-//! A record that has a time to idle says until when it lives unless it is read. A read moves that on, once an eighth of the time is over: the
-//! record is written anew (`touches`), and so that is not done at each.
+//! A record with a time to idle contains its idle deadline. A read extends the deadline once an eighth of the time has
+//! passed; the record is rewritten for that (`touches`), so it is not done at every read.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use super::inner::CacheInner;
 use super::record;
 use leafpress_base::mem::room::copied;
 
-/// A read is noted once one part in so many of the time to idle is over since the last that was.
-const PART_NOTED: u32 = 8;
+/// A read extends the deadline once this fraction (1/8) of the time to idle has passed since the last extension.
+const TOUCH_DIVISOR: u32 = 8;
 
-/// How long records live.
+/// Default lifetimes of records.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Times {
-    /// From when they were written, where that did not say.
+    /// Time to live from the insertion, unless the insertion specifies one.
     pub to_live: Option<Duration>,
-    /// From when they were last read, or written.
+    /// Time to idle from the last read or write.
     pub to_idle: Option<Duration>,
-    /// For so long after its time a record may be had by who asks for it while another loads it.
+    /// Period after expiry in which a record may be returned to callers while another one loads it.
     pub stale: Option<Duration>,
 }
 
@@ -34,21 +34,21 @@ impl CacheInner {
         ttl.map(|ttl| Expiry::after(self.clock.now(), ttl))
     }
 
-    /// Until when a record lives that is written now and not read.
+    /// The idle deadline of a record written now.
     pub(super) fn idle_until(&self) -> Option<Expiry> {
         self.expiry(self.times.to_idle)
     }
 
-    /// Whether a read of a record at `now` is to be noted in it.
+    /// Returns true if a read of a record at `now` has to extend its idle deadline.
     #[inline]
     pub(super) fn wants_touch(&self, stored: &[u8], now: Duration) -> bool {
         let Some(to_idle) = self.times.to_idle else {
             return false;
         };
-        record::idle(stored).is_some_and(|idle| idle < Expiry::after(now, to_idle - to_idle / PART_NOTED))
+        record::idle(stored).is_some_and(|idle| idle < Expiry::after(now, to_idle - to_idle / TOUCH_DIVISOR))
     }
 
-    /// The value of a key whose time is over, if it may still be had.
+    /// Returns the value of an expired key if it is within its stale period.
     pub(super) fn find_stale(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
         if self.times.stale.is_none() {
             return Ok(None);
@@ -68,23 +68,23 @@ impl CacheInner {
         }
     }
 
-    /// Whether a record is over and cannot be had stale any more.
+    /// Returns true if a record has expired and is past its stale period.
     pub(super) fn is_past_use(&self, expiry: Option<Expiry>, now: Duration) -> bool {
         record::is_expired(expiry, || now.saturating_sub(self.times.stale.unwrap_or_default()))
     }
 }
 
-/// When a record expires: quarters of a second since 1970-01-01 00:00 UTC in 40 bits, which reach past the year 10000. So any time that a
-/// clock can show is one that a record can expire at.
+/// An expiry time: quarters of a second since 1970-01-01 00:00 UTC in 40 bits, which reach past the year 10000. Any
+/// time that a clock can show is a valid expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Expiry(pub u64);
 
 const TICKS_PER_SECOND: u128 = 4;
 
 impl Expiry {
-    /// What it takes in a record.
+    /// Encoded length in a record, in bytes.
     pub(super) const BYTES: usize = 5;
-    /// A time that is over whatever the clock shows.
+    /// A time that has passed on any clock.
     pub(super) const PAST: Self = Self(0);
     /// The latest time.
     pub(super) const NEVER: Self = Self((1 << (8 * Self::BYTES)) - 1);
@@ -101,14 +101,14 @@ impl Expiry {
         Self(u64::from_le_bytes(wide))
     }
 
-    /// When a record expires that lives for `ttl` from `now` on. It is never late; it may be a quarter of a second early.
+    /// Returns the expiry of a record that lives for `ttl` from `now` on. It is never late and at most 250 ms early.
     pub(super) fn after(now: Duration, ttl: Duration) -> Self {
         let ns = now.saturating_add(ttl).as_nanos();
         let ticks = u64::try_from(ns * TICKS_PER_SECOND / 1_000_000_000).unwrap_or(u64::MAX);
         Self(ticks.min(Self::NEVER.0))
     }
 
-    /// Whether it is over at `now`.
+    /// Returns true if the time has passed at `now`.
     pub(super) fn is_expired(self, now: Duration) -> bool {
         Self::after(now, Duration::ZERO) >= self
     }
@@ -123,7 +123,7 @@ mod tests {
     fn a_record_never_lives_longer_than_it_may() {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
         let never = Duration::from_secs(Expiry::NEVER.0 / 4) - Duration::from_secs(100);
-        // From the clock's beginning to the end of what a record can say.
+        // From the clock's epoch to the latest time that can be encoded.
         let starts = [
             Duration::ZERO,
             YEAR,

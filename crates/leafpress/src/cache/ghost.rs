@@ -1,21 +1,22 @@
-//! What left lately: fingerprints of keys that were evicted, so that one that comes back is known to be in use.
+//! The ghost queue: fingerprints of recently evicted keys, so that a key that returns is known to be in use.
 //!
-//! A key's line is chosen by its hash. Each line is a ring: the newest takes the place of the oldest. The table grows with the records that
-//! are held; then each line is copied, since it is not known which of its keys belong to which half.
+//! A key's line is chosen by its hash. Each line is a ring in which the newest fingerprint overwrites the oldest. The
+//! table grows with the number of records held; then each line is duplicated, since it is not known which of its keys
+//! belong to which half.
 
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::TryGrow;
 
-/// Fingerprints of a line, which fills a cache line together with where its ring begins.
+/// Fingerprints per line, which together with the ring's position fill a cache line.
 const CELLS: usize = 31;
-/// Fingerprints for every two records that are held, at least; up to as many again just after it has grown.
+/// Minimum fingerprints for every two records held; up to twice as many just after the table has grown.
 const CELLS_PER_TWO_RECORDS: usize = 2;
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Line {
     next: u16,
-    /// 0 where there is none.
+    /// 0 marks an empty cell.
     cells: [u16; CELLS],
 }
 
@@ -27,7 +28,7 @@ const EMPTY: Line = Line {
 /// The table. Empty, it remembers nothing.
 #[derive(Default)]
 pub(super) struct Ghost {
-    /// A power of two, or none.
+    /// The number of lines is a power of two, or 0.
     lines: Vec<Line>,
 }
 
@@ -39,7 +40,7 @@ impl Ghost {
         Some((index, ((mixed >> 48) as u16).max(1)))
     }
 
-    /// Remembers a key that leaves.
+    /// Adds an evicted key.
     pub(super) fn add(&mut self, hash: u64) {
         let Some((index, fingerprint)) = self.place(hash) else {
             return;
@@ -49,7 +50,7 @@ impl Ghost {
         line.next = (line.next + 1) % CELLS as u16;
     }
 
-    /// Whether a key left lately, which is forgotten then.
+    /// Removes the key's fingerprint; returns true if it was present.
     pub(super) fn take(&mut self, hash: u64) -> bool {
         let Some((index, fingerprint)) = self.place(hash) else {
             return false;
@@ -62,7 +63,7 @@ impl Ghost {
         found.is_some()
     }
 
-    /// Makes room for what so many records need, but holds no more than `most_bytes`.
+    /// Resizes the table for `records` records, within `most_bytes`.
     pub(super) fn fit(&mut self, records: usize, most_bytes: usize) -> Result<(), OutOfMemory> {
         let wanted = (records * CELLS_PER_TWO_RECORDS / 2)
             .div_ceil(CELLS)
@@ -96,7 +97,7 @@ mod tests {
     fn what_left_is_known_once_and_what_did_not_is_not() {
         let mut ghost = Ghost::default();
         ghost.add(1);
-        assert!(!ghost.take(1), "without memory nothing is known");
+        assert!(!ghost.take(1), "an empty table remembers nothing");
         ghost.fit(10_000, usize::MAX).unwrap();
         (0..1000).for_each(|key| ghost.add(hash(key)));
         let known = |ghost: &mut Ghost, keys: std::ops::Range<u64>| keys.filter(|&key| ghost.take(hash(key))).count();

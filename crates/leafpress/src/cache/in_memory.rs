@@ -1,4 +1,4 @@
-//! What can be done without a read of the disk.
+//! Operations that do not read the disk.
 
 use super::Cache;
 use super::counters::Count;
@@ -7,8 +7,8 @@ use super::inner::Seen;
 use super::observer::{Observer, Outcome};
 
 impl Cache {
-    /// Removes the key, and does not say whether it was there. With a disk tier [`Cache::remove`] may have to read the disk to answer that; this
-    /// reads nothing. A listener is notified of a record that was in memory.
+    /// Removes the key without returning whether it was present. With a disk tier [`Cache::remove`] may have to read
+    /// the disk to find out; this method reads nothing. A listener is notified if the record was in memory.
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::CacheError> {
@@ -21,18 +21,19 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::remove`].
+    /// Returns the errors of [`Cache::remove`].
     pub fn invalidate(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), CacheError> {
         self.core.invalidate(key.as_ref())
     }
 
-    /// As [`Cache::get_with`], but does not look on disk, so that it never waits for a device: for who has other work to do while the disk is
-    /// read, and then calls [`Cache::get`] or loads the value in a thread that may wait.
+    /// Calls `read` with the key's value if it is in memory, and never reads the disk, so that it never waits for a
+    /// device. It suits callers such as async tasks that do other work during a disk read, and then call [`Cache::get`]
+    /// or load the value in a thread that may block.
     ///
-    /// [`None`] means that the key is not in memory. It is not counted as a missed read, which what is called next is.
+    /// Returns [`None`] if the key is not in memory. That is not counted as a miss; the call that follows is counted.
     ///
     /// # Errors
-    /// As [`Cache::get`].
+    /// Returns the errors of [`Cache::get`].
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::CacheError> {
@@ -51,7 +52,8 @@ impl Cache {
         let (core, key) = (&*self.core, key.as_ref());
         let began = Observer::begin_get();
         let (mut seen, mut read) = (Seen::default(), Some(read));
-        // A record that cannot be decoded, and one that is over, are for the next read: it takes them out, which may wait.
+        // Records that cannot be decoded or have expired are left to the next ordinary read, which removes them and may
+        // wait.
         let Ok(Some(Some(found))) = core.find_in_memory(key, &mut read, &mut seen) else {
             return Ok(None);
         };
@@ -63,7 +65,7 @@ impl Cache {
         Ok(Some(found))
     }
 
-    /// Whether there is a disk tier.
+    /// Returns true if the cache has a disk tier.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -75,8 +77,8 @@ impl Cache {
         self.core.disk.is_some()
     }
 
-    /// All that the cache holds in memory, in bytes: what [`CacheStats::bytes_held`](super::CacheStats::bytes_held) says, without a visit of
-    /// the leaves.
+    /// Returns all memory that the cache holds, in bytes: the value of
+    /// [`CacheStats::bytes_held`](super::CacheStats::bytes_held), without visiting the leaves.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;

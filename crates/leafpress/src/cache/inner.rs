@@ -1,4 +1,4 @@
-//! What a cache's handle and its upkeep share: the tree, and what keeps it within its budget.
+//! The state shared by a cache's handle and its upkeep: the tree and the parts that keep it within its budget.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::tree::{self, Tree};
 use leafpress_base::sync::Mutex;
 use leafpress_base::sync::worker::Health;
 
-/// What is remembered of keys that left holds one part in so many of the budget at most.
+/// The ghost queue takes at most this fraction (1/16) of the budget.
 const GHOST_DIVISOR: u64 = 16;
-/// Times that a cache that is to be smaller is measured.
+/// Maximum number of measurements while the budget is lowered.
 const MAX_SHRINKS: usize = 16;
 
-/// The hand, and what it works with.
+/// The hand of the eviction policy and its state.
 #[derive(Default)]
 pub(super) struct Sweeper {
     pub hand: Hand,
@@ -51,30 +51,31 @@ pub(super) struct CacheInner {
     pub loads: LoadTable,
     pub clock: Arc<dyn Clock>,
     pub times: Times,
-    /// Reads that are to be noted, where records have a time to idle.
+    /// Queued reads, if records have a time to idle.
     pub touches: Option<Touches>,
     pub policy: Policy,
     pub listener: Option<Notifier>,
-    /// What holds what leaves memory.
+    /// The disk tier, which takes the records that leave memory.
     pub disk: Option<Arc<Tier>>,
     pub health: Arc<Health>,
     pub observer: Arc<Observer>,
-    /// Whether a record was ever put in that expires.
+    /// Whether a record that expires was ever inserted.
     may_expire: AtomicBool,
-    /// Makes room.
+    /// Sweeper that evicts.
     pub evicting: Mutex<Sweeper>,
-    /// Looks for what is over.
+    /// Sweeper that removes expired records.
     pub expiring: Mutex<Sweeper>,
-    /// What these hold.
+    /// Memory held by both sweepers.
     sweepers_bytes: AtomicU64,
 }
 
-/// What a read has seen of a record: whether it is to be told that it is in use, and where it was.
+/// What a read observed of a record: whether its time to idle needs an update, and which tier it was in.
 #[derive(Default)]
 pub(super) struct Seen {
     pub wants_touch: bool,
     pub is_from_disk: bool,
-    /// Set by the caller: a record that is found on disk is not promoted to memory, because it is about to be removed or is read by a scan.
+    /// Set by the caller: a record found on disk is not promoted, because it is about to be removed or is read by a
+    /// scan.
     pub is_going: bool,
 }
 
@@ -115,19 +116,19 @@ impl CacheInner {
         self.may_expire.load(Ordering::Relaxed)
     }
 
-    /// A record that expires is about to be put in.
+    /// Called before a record that expires is inserted.
     pub(super) fn note_expiring(&self) {
         self.may_expire.store(true, Ordering::Relaxed);
     }
 
-    /// Calls `read` with the value of a key that is there and not over, and counts whether it was. What cannot be decoded is not there, and
-    /// goes.
+    /// Calls `read` with the value of a key that is present and not expired, and counts a hit or a miss. A record that
+    /// cannot be decoded counts as absent and is removed.
     #[inline]
     pub(super) fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, CacheError> {
         self.get_seen(key, read, &mut Seen::default())
     }
 
-    /// As [`CacheInner::get`], and says where the record was.
+    /// Like [`CacheInner::get`], and also reports which tier the record was in.
     #[inline]
     pub(super) fn get_seen<R>(
         &self,
@@ -146,7 +147,7 @@ impl CacheInner {
         found
     }
 
-    /// The same without counting it.
+    /// Like [`CacheInner::get_seen`], without counting.
     #[inline]
     pub(super) fn find<R>(
         &self,
@@ -158,7 +159,7 @@ impl CacheInner {
         match self.find_in_memory(key, &mut read, seen) {
             Ok(None) if self.disk.is_some() => self.find_on_disk(key, read, seen),
             Ok(Some(None)) => {
-                // It may have been read, and that not been noted yet.
+                // A read of it may still be queued.
                 if self.apply_touches()
                     && let Ok(Some(Some(found))) = self.find_in_memory(key, &mut read, seen)
                 {
@@ -172,7 +173,7 @@ impl CacheInner {
         }
     }
 
-    /// What the tree says of a key: nothing, that its record is over, or what `read` makes of the value.
+    /// Looks up a key in the tree: absent, expired (`Some(None)`), or the result of `read`.
     #[inline]
     pub(super) fn find_in_memory<R>(
         &self,
@@ -193,15 +194,15 @@ impl CacheInner {
         })
     }
 
-    /// Calls `read` with each key's index and value, in order, and counts them; [`None`] where it is not there.
+    /// Calls `read` with each key's index and value, in order, and counts them; [`None`] for an absent key.
     pub(super) fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), CacheError> {
         if self.disk.is_some() || self.touches.is_some() {
-            // One by one: nothing that was replaced could be freed while one call reads the disk for many, and a record may only seem to have
-            // expired until reads of it are noted.
+            // One key after another: a single guard across many disk reads would delay the reclamation of replaced
+            // records, and a record may only seem expired until queued reads are applied.
             for (index, key) in keys.iter().enumerate() {
                 if self.get(key.as_ref(), |value| read(index, Some(value)))?.is_none() {
                     read(index, None);
@@ -210,7 +211,7 @@ impl CacheInner {
             return Ok(());
         }
         let (mut next, mut hits) = (0, 0);
-        // What cannot be decoded is passed over.
+        // Records that cannot be decoded are skipped.
         let result = self.tree.get_many_with(keys, |index, stored| {
             (next..index).for_each(|missed| read(missed, None));
             next = index + 1;
@@ -234,7 +235,7 @@ impl CacheInner {
         }
     }
 
-    /// A record that cannot be read is not there; it is counted, and taken out where that can be done.
+    /// Handles a record that cannot be read as absent: counts it, and removes it if possible.
     #[cfg_attr(not(feature = "tracing"), allow(unused_variables))]
     pub(super) fn damaged<R>(&self, key: &[u8], error: tree::TreeError) -> Result<Option<R>, CacheError> {
         match CacheError::from(error) {
@@ -242,7 +243,7 @@ impl CacheInner {
             reason => {
                 let damaged = self.counters.count(Count::Damaged);
                 warn_event_by_count!(damaged, cache = %self.observer.name, error = %reason, "record damaged");
-                // The leaf cannot be compacted either.
+                // A leaf with a damaged frame cannot be compacted either.
                 let _ = match &self.disk {
                     None => self.tree.remove(key).map(|_| ()),
                     Some(disk) => self.erase_noting(disk, key, &|| ()),
@@ -252,10 +253,10 @@ impl CacheInner {
         }
     }
 
-    /// Takes out a record that is over, and cannot be had stale any more, unless it was written meanwhile.
+    /// Removes an expired record that is past its stale period, unless it was written meanwhile.
     fn expire(&self, key: &[u8]) -> Result<(), CacheError> {
         let value = Cell::new(None);
-        // The clock is the caller's: it is not asked under a latch.
+        // The clock is the caller's code, so it is not called under a latch.
         let now = self.clock.now();
         let is_over = |stored: Option<&[u8]>| {
             let Some(stored) = stored else { return false };
@@ -279,7 +280,7 @@ impl CacheInner {
         }
     }
 
-    /// Removes a key; whether it was there and not over.
+    /// Removes a key; returns true if it was present and not expired.
     pub(super) fn remove(&self, key: &[u8]) -> Result<bool, CacheError> {
         self.counters.count(Count::Removes);
         if let Some(disk) = &self.disk {
@@ -322,11 +323,11 @@ impl CacheInner {
 
     /// Records in memory, without tombstones.
     pub(super) fn records(&self) -> usize {
-        // A record is never empty, but for a tombstone.
+        // Only tombstones have empty values.
         self.tree.len().saturating_sub(self.tree.empty_values())
     }
 
-    /// Everything that the cache holds.
+    /// All memory that the cache holds.
     pub(super) fn held_bytes(&self) -> u64 {
         self.tree.bytes_held()
             + self.counters.held_bytes()
@@ -336,7 +337,7 @@ impl CacheInner {
             + self.disk_bytes()
     }
 
-    /// What memory holds for the disk.
+    /// Memory of the disk tier's index and buffers.
     fn disk_bytes(&self) -> u64 {
         self.disk.as_ref().map_or(0, |disk| disk.held_bytes())
     }
@@ -345,14 +346,14 @@ impl CacheInner {
         self.sweepers_bytes.load(Ordering::Relaxed)
     }
 
-    /// Notes what the sweepers hold, which is asked for while they are at work.
+    /// Updates the recorded memory of the sweepers, which is queried while they run.
     pub(super) fn note_sweeper(&self, before: u64, sweeper: &Sweeper) {
         let now = sweeper.held_bytes();
         self.sweepers_bytes
             .fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
-    /// Sees that as many keys that left are remembered as records are held.
+    /// Resizes the ghost queue to remember as many evicted keys as records are held.
     pub(super) fn fit_ghost(&self) {
         let mut sweeper = self.evicting.lock();
         let before = sweeper.held_bytes();
@@ -360,7 +361,7 @@ impl CacheInner {
         if self.policy != Policy::S3Fifo {
             return;
         }
-        // Without memory there is the old one.
+        // If the allocation fails, the old queue is kept.
         let _ = sweeper
             .memory
             .ghost
@@ -368,7 +369,7 @@ impl CacheInner {
         self.note_sweeper(before, &sweeper);
     }
 
-    /// Measures what is held, and sets what nodes may hold.
+    /// Measures the memory held and sets the byte limit of the nodes.
     pub(super) fn measure(&self) {
         self.measure_if(Due::Always);
     }
@@ -381,7 +382,7 @@ impl CacheInner {
         self.budget.measure(due, measure, || self.tree.trim());
     }
 
-    /// Changes the bound, and has the cache keep it.
+    /// Sets the budget and shrinks the cache to it.
     pub(super) fn set_memory(&self, bytes: u64) {
         enter_span!("leafpress_set_memory", cache = %self.observer.name, memory_bytes = bytes);
         self.budget.set_memory_bytes(bytes);
@@ -389,7 +390,7 @@ impl CacheInner {
         if let Some(disk) = &self.disk {
             disk.fit(bytes);
         }
-        // What is freed is only given back by the next measurement, which may find that holes are left.
+        // Freed memory is returned by the next measurement only, which may find that holes are left.
         for _ in 0..MAX_SHRINKS {
             self.measure();
             self.make_room();
@@ -400,7 +401,7 @@ impl CacheInner {
         }
     }
 
-    /// Removes every record, in both tiers, and forgets what left before.
+    /// Removes every record in both tiers and forgets the keys evicted before.
     pub(super) fn clear(&self) -> Result<(), CacheError> {
         self.loads.superseding_all(|| self.clear_tiers())?;
         if let Some(disk) = &self.disk {
@@ -411,7 +412,7 @@ impl CacheInner {
     }
 
     fn clear_tiers(&self) -> Result<(), CacheError> {
-        // Nothing leaves memory meanwhile.
+        // With both sweepers locked, no record leaves memory.
         let mut sweepers = [self.evicting.lock(), self.expiring.lock()];
         if let Some(disk) = &self.disk {
             disk.forget();
@@ -426,7 +427,7 @@ impl CacheInner {
         Ok(())
     }
 
-    /// Holds off whoever takes records out, until the result is dropped.
+    /// Excludes both sweepers, which remove records, until the result is dropped.
     pub(super) fn hold(&self) -> impl Sized + '_ {
         (self.evicting.lock(), self.expiring.lock())
     }

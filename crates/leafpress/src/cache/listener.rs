@@ -1,4 +1,4 @@
-//! Telling a program which records leave, and why.
+//! The listener: a callback for removed records.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -10,37 +10,37 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::tree::hash::hash;
 use leafpress_base::sync::Mutex;
 
-/// Why a record left a cache.
+/// The reason why a record left a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RemovalCause {
-    /// It made room for others.
+    /// The record was evicted to make room for others.
     Evicted,
-    /// Its time was over.
+    /// The record's time to live or time to idle ended.
     Expired,
-    /// It was removed by its key.
+    /// The key was removed.
     Removed,
-    /// Its key was inserted again.
+    /// The key was inserted again.
     Replaced,
 }
 
-/// Called for each record that leaves, with its key, its value, and why it left. It is called with no lock held, so that it may use the
-/// cache, and for one key by one thread at a time: by the thread that had the record leave, or, where another thread is in such a call
-/// for the same key, by that one next. What is noted of one key while the listener is called for it waits in memory. A panic of the listener is
-/// caught, and counted in [`CacheStats::listener_panics`](super::CacheStats::listener_panics).
+/// A callback with the key, the value and the cause of each removed record. No lock is held during the call, so it may
+/// use the cache. Calls for one key are serialized: if another thread is in a call for the same key, that thread makes
+/// the next call too. Pending notifications of a key are kept in memory while the listener runs for it. Panics of the
+/// listener are caught and counted in [`CacheStats::listener_panics`](super::CacheStats::listener_panics).
 ///
-/// [`Cache::clear`](super::Cache::clear) tells of none.
+/// [`Cache::clear`](super::Cache::clear) does not call it.
 pub type Listener = dyn Fn(&[u8], &[u8], RemovalCause) + Send + Sync;
 
 const TABLES: usize = 16;
 
-/// Notifications that wait for one of the same key to end, oldest first.
+/// Pending notifications of one key, oldest first.
 type Queue = VecDeque<(Vec<u8>, RemovalCause)>;
 
 /// Calls a listener, one key at a time.
 pub(super) struct Notifier {
     listener: Box<Listener>,
-    /// The keys that the listener is being called for.
+    /// Keys for which the listener is running.
     tables: [Mutex<HashMap<Box<[u8]>, Queue>>; TABLES],
     panics: AtomicU64,
 }
@@ -54,12 +54,12 @@ impl Notifier {
         }
     }
 
-    /// Times that the listener panicked.
+    /// Returns the number of panics of the listener.
     pub(super) fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// Calls the listener, or leaves that to the thread that is calling it for the same key.
+    /// Calls the listener, or queues the notification for the thread that is in a call for the same key.
     pub(super) fn tell(&self, key: &[u8], value: Vec<u8>, cause: RemovalCause) {
         let table = &self.tables[(hash(key) >> 20) as usize % TABLES];
         match table.lock().entry(key.into()) {
@@ -88,7 +88,7 @@ impl Notifier {
     fn note_panic(&self, panic: Box<dyn Any + Send>) {
         let panics = self.panics.fetch_add(1, Ordering::Relaxed) + 1;
         warn_event_by_count!(panics, "listener panicked");
-        // Its destructor might panic.
+        // The payload's destructor might panic.
         std::mem::forget(panic);
     }
 }

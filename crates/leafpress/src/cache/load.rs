@@ -1,4 +1,4 @@
-//! Getting a value, or loading it: one loader a key.
+//! Single-flight loading of missing values.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -15,14 +15,21 @@ use super::options::InsertOptions;
 use leafpress_base::mem::room::copied;
 
 impl Cache {
-    /// The key's value, or else the one that `load` gives, which is inserted.
+    /// Returns the key's value, or calls `load` and inserts and returns its result.
     ///
-    /// One thread loads at a time for a key; others that miss meanwhile wait for it and get the same value. No lock is held while `load`
-    /// runs, so that it may use the cache. If the key is written or removed meanwhile, by whatever method and whether it was there or not,
-    /// what was loaded is returned, and not stored. Nor is it stored where it cannot be: a key or value that is too long, a time to live out
-    /// of bounds, no memory. If `load` panics, one of those who wait loads. A caller does not wait for a load that needs its own thread (a
-    /// loader that loads its own key, or a future that this thread polled last): it loads as well. With
-    /// [`CacheBuilder::stale_while_revalidate`](super::CacheBuilder::stale_while_revalidate), they need not wait while there is an old value.
+    /// One thread loads per key; other threads that miss meanwhile wait for it and get the same value. No lock is held
+    /// while `load` runs, so it may use the cache. If the key is written or removed during the load, by any method and
+    /// whether it was present or not, the loaded value is returned and not stored. Nor is it stored if it cannot be: a
+    /// key or value that is too long, a time to live out of bounds, no memory. If `load` panics, one of the waiting
+    /// callers loads. A caller does not wait for a load that needs its own thread (a loader that loads its own key, or
+    /// a future that this thread polled last): it loads as well. With
+    /// [`CacheBuilder::stale_while_revalidate`](super::CacheBuilder::stale_while_revalidate), other callers get an
+    /// expired value instead of waiting, if there is one.
+    ///
+    /// Do not call this method in an async task: it blocks the executor's thread. Use [`Cache::get_or_fetch`] there.
+    ///
+    /// # Panics
+    /// Panics if `load` panics.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -34,7 +41,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::get`].
+    /// Returns the errors of [`Cache::get`].
     pub fn get_or_insert_with<V: AsRef<[u8]>>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -47,7 +54,9 @@ impl Cache {
         })
     }
 
-    /// As [`Cache::get_or_insert_with`], where `load` may fail: all who waited for it get its error, and the next to miss tries again.
+    /// Returns the key's value, or calls the fallible `load` and inserts and returns its result. If `load` fails, all
+    /// callers that waited for it get its error, and the next one to miss tries again. Otherwise it behaves as
+    /// [`Cache::get_or_insert_with`] does.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -59,7 +68,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// [`LoadError::Load`] with what `load` said, or [`LoadError::Cache`].
+    /// Returns [`LoadError::Load`] with the error of `load`, or [`LoadError::Cache`].
     pub fn try_get_or_insert_with<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -68,10 +77,11 @@ impl Cache {
         self.try_get_or_insert_entry_with(key, || Ok((load()?, InsertOptions::default())))
     }
 
-    /// As [`Cache::try_get_or_insert_with`], where `load` says how the value is inserted, too.
+    /// Returns the key's value, or calls the fallible `load`, which also returns the options of the insertion.
+    /// Otherwise it behaves as [`Cache::try_get_or_insert_with`] does.
     ///
     /// # Errors
-    /// As [`Cache::try_get_or_insert_with`].
+    /// Returns the errors of [`Cache::try_get_or_insert_with`].
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::CacheError> {
@@ -108,7 +118,7 @@ impl Cache {
                             None => continue,
                         }
                     }
-                    // The loader needs this thread: a wait would last for ever.
+                    // The loader needs this thread: waiting would deadlock.
                     self.core.loads.take_over(key)
                 }
             };
@@ -119,11 +129,17 @@ impl Cache {
         }
     }
 
-    /// The key's value, or else the one that the future `load` gives, which is inserted. It needs no particular runtime.
+    /// Returns the key's value, or awaits the future `load` and inserts and returns its result. It works with any async
+    /// runtime.
     ///
-    /// What is said of [`Cache::try_get_or_insert_with`] holds, of tasks in place of threads. `load` is polled by the task that calls this.
-    /// If that task is dropped meanwhile, one of those who wait polls its own. A record on disk is read by the task itself, which holds up the
-    /// executor's thread for that read, and yields after it.
+    /// Loading is single-flight as in [`Cache::try_get_or_insert_with`], with tasks instead of threads: `load` is
+    /// polled by the task that calls this method, and other tasks that miss wait without blocking their threads. A
+    /// record on disk is read by the task itself, which blocks the executor's thread for that read and yields after it.
+    ///
+    /// # Cancel safety
+    /// Dropping the returned future is safe at any time. If it was running `load`, `load` is dropped unfinished,
+    /// nothing is stored, and one of the waiting callers runs its own loader. If it was waiting for another task's
+    /// load, that load continues.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -137,7 +153,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::try_get_or_insert_with`].
+    /// Returns the errors of [`Cache::try_get_or_insert_with`].
     pub async fn get_or_fetch<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -147,7 +163,8 @@ impl Cache {
         self.get_or_fetch_entry(key, load).await
     }
 
-    /// As [`Cache::get_or_fetch`], where `load` says how the value is inserted, too.
+    /// Returns the key's value, or awaits the future `load`, which also returns the options of the insertion. Otherwise
+    /// it behaves as [`Cache::get_or_fetch`] does.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -163,8 +180,12 @@ impl Cache {
     /// # Ok::<(), leafpress::CacheError>(())
     /// ```
     ///
+    ///
+    /// # Cancel safety
+    /// As for [`Cache::get_or_fetch`]: a dropped future stores nothing, and a waiting caller takes over.
+    ///
     /// # Errors
-    /// As [`Cache::try_get_or_insert_entry_with`].
+    /// Returns the errors of [`Cache::try_get_or_insert_entry_with`].
     pub async fn get_or_fetch_entry<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -175,7 +196,7 @@ impl Cache {
             let mut seen = Seen::default();
             let found = self.core.get_seen(key, copied, &mut seen)?;
             if seen.is_from_disk {
-                // A task that reads the disk again and again leaves the executor's thread to others in between.
+                // Yields so that a task with repeated disk hits does not monopolize the executor's thread.
                 yield_once().await;
             }
             if let Some(found) = found {
@@ -200,14 +221,14 @@ impl Cache {
         }
     }
 
-    /// Looks once more for a key that was missed before its load began, and is counted as missed.
+    /// Looks again for a key whose miss, before its load began, has been counted already.
     fn again(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
-        // From here on every writer of the key knows of the load: see `load_table`.
+        // From here on every writer of the key sees the load: see `load_table`.
         self.core.tree.synchronize(key)?;
         Ok(self.core.find(key, copied, &mut Seen::default())?.transpose()?)
     }
 
-    /// Ends a load whose value was there already.
+    /// Ends a load whose value was present already.
     fn hand_on(&self, lead: LoadLeader<'_>, found: Vec<u8>) -> Vec<u8> {
         lead.finish_with_value(&Arc::from(found.as_slice()));
         found
@@ -221,7 +242,7 @@ impl Cache {
         match loaded {
             Ok((value, entry)) => {
                 let value: Arc<[u8]> = Arc::from(value.as_ref());
-                // What cannot be stored was loaded all the same.
+                // A value that cannot be stored is returned all the same.
                 let _ = self.core.store_loaded(lead, &value, entry);
                 Ok(value.to_vec())
             }
@@ -247,11 +268,11 @@ async fn yield_once() {
     .await;
 }
 
-/// The result for a caller that waited; [`None`] when it is to try again itself.
+/// Converts the outcome for a caller that waited; [`None`] if the caller has to try again itself.
 fn received<E: Send + Sync + 'static>(outcome: LoadOutcome) -> Option<Result<Vec<u8>, LoadError<E>>> {
     match outcome {
         LoadOutcome::Value(value) => Some(Ok(value.to_vec())),
-        // Whoever led may have had another kind of error.
+        // The leader's error type may differ from this caller's.
         LoadOutcome::Error(error) => error.downcast().ok().map(|error| Err(LoadError::Load(error))),
         LoadOutcome::Nothing => None,
     }

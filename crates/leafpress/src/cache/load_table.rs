@@ -1,20 +1,21 @@
-//! Single-flight loading: at most one load of a key is under way, and those who miss meanwhile wait for it.
+//! Single-flight loading: at most one load of a key is under way, and other callers that miss meanwhile wait for it.
 //!
-//! A load is one load of one key. The first caller that misses begins a load and leads it; others wait for it, blocking or in a task. A
-//! load ends with a value, an error, a panic, or a future that was dropped; it then leaves the table, and its waiters are woken. After a
-//! panic or a dropped future one of them leads the next load.
+//! The first caller that misses starts a load and becomes its leader; others wait for it, blocking or in a task. A load
+//! ends with a value, an error, a panic, or a future that was dropped; it then leaves the table, and its waiters are
+//! woken. After a panic or a dropped future one of them leads the next load.
 //!
-//! **A write or removal of the key wins over a load that is under way.** Every write, and every removal, also one that finds nothing, calls
-//! [`LoadTable::supersede`] under the latch of the key's leaf. A leader stores its value under the same latch, only where the key is absent or
-//! has expired, and only while its load is still in the table ([`LoadLeader::is_current`]). So the two are ordered by the latch:
+//! **A write or removal of the key wins over a load that is under way.** Every write and every removal, even one that
+//! finds nothing, calls [`LoadTable::supersede`] under the latch of the key's leaf. A leader stores its value under the
+//! same latch, only if the key is absent or has expired, and only while its load is still in the table
+//! ([`LoadLeader::is_current`]). So the two are ordered by the latch:
 //!
-//! - A load that began before the write's turn is taken out of the table, and never stores.
-//! - A load that began after it saw what was written. `supersede` first reads a counter, without a lock; it cannot miss a load, because
-//!   a leader takes the latch once ([`crate::tree::Tree::synchronize`]) between entering the table and looking for the key: a write before
-//!   that is seen by the look, and a write after it sees the counter.
+//! - A load that began before the write's turn is taken out of the table and never stores its value.
+//! - A load that began after it read what was written. `supersede` first reads a counter without a lock; it cannot miss
+//!   a load, because a leader takes the latch once ([`crate::tree::Tree::synchronize`]) between entering the table and
+//!   looking up the key: a write before that is seen by the lookup, and a write after it sees the counter.
 //!
-//! Lock order: a leaf's latch, then a table. No latch is waited for while a table is locked. Waiters of a superseded load get its value all
-//! the same: they asked before the write.
+//! Lock order: a leaf's latch, then a table. No latch is waited for while a table is locked. Waiters of a superseded
+//! load still get its value: they asked before the write.
 
 use std::any::Any;
 use std::collections::hash_map::Entry;
@@ -35,7 +36,7 @@ use leafpress_base::sync::{Condvar, Mutex, plain};
 
 const TABLES: usize = 16;
 
-/// How a load ended.
+/// The outcome of a load.
 #[derive(Clone)]
 pub(super) enum LoadOutcome {
     Value(Arc<[u8]>),
@@ -47,23 +48,23 @@ pub(super) enum LoadOutcome {
 #[derive(Default)]
 struct State {
     outcome: Option<LoadOutcome>,
-    /// The wakers of tasks that wait, in the order in which they began to.
+    /// Wakers of waiting tasks, in the order of arrival.
     wakers: BTreeMap<u64, Waker>,
     next_waker: u64,
 }
 
-/// A load.
+/// A load under way.
 #[derive(Default)]
 pub(super) struct PendingLoad {
     state: Mutex<State>,
     done: Condvar,
-    /// The thread that runs the loader, or that last polled it.
+    /// The thread that runs the loader, or that polled it last.
     thread: plain::Mutex<Option<ThreadId>>,
 }
 
 impl PendingLoad {
-    /// Whether a blocking wait might never end, because the loader needs the calling thread: the thread runs the loader further up its
-    /// stack, or it is the one that last polled the loader's future.
+    /// Returns true if a blocking wait might never end because the loader needs the calling thread: the thread runs the
+    /// loader further up its stack, or polled the loader's future last.
     pub(super) fn is_led_here(&self) -> bool {
         *self.thread.lock() == Some(thread::current().id())
     }
@@ -72,7 +73,7 @@ impl PendingLoad {
         *self.thread.lock() = Some(thread::current().id());
     }
 
-    /// Waits for the load's end.
+    /// Blocks until the load ends.
     pub(super) fn wait(&self) -> LoadOutcome {
         let mut state = self.state.lock();
         loop {
@@ -94,7 +95,7 @@ impl PendingLoad {
     }
 }
 
-/// Waits for the end of a load in a task. A task that no longer waits leaves nothing behind in the load.
+/// A task's wait for the end of a load. Dropping it removes its waker from the load.
 pub(super) struct LoadWaiter {
     pending: Arc<PendingLoad>,
     waker: Option<u64>,
@@ -123,7 +124,7 @@ impl Future for LoadWaiter {
             Some(waker) if waker.will_wake(context.waker()) => None,
             _ => state.wakers.insert(number, context.waker().clone()),
         };
-        // Dropped without the lock: it may drop a task, and that one its wait.
+        // Dropped without the lock: dropping a waker may drop a task, and that task's own wait.
         drop(state);
         drop(replaced);
         Poll::Pending
@@ -133,7 +134,8 @@ impl Future for LoadWaiter {
 impl Drop for LoadWaiter {
     fn drop(&mut self) {
         if let Some(number) = self.waker {
-            // Dropped without the lock, as above.
+            // Removed under the lock and dropped without it: dropping a waker may drop a task, and that task's own
+            // wait.
             let waker = self.pending.state.lock().wakers.remove(&number);
             drop(waker);
         }
@@ -146,13 +148,13 @@ type Table = HashMap<Box<[u8]>, Arc<PendingLoad>>;
 #[derive(Default)]
 pub(super) struct LoadTable {
     tables: [Mutex<Table>; TABLES],
-    /// Loads in the tables: a writer reads this first.
+    /// Number of loads in the tables: a writer reads it first.
     count: AtomicUsize,
-    /// Calls of [`LoadTable::superseding_all`] under way: no load stores meanwhile.
+    /// Calls of [`LoadTable::superseding_all`] under way: no load stores its value meanwhile.
     clears: AtomicUsize,
 }
 
-/// What a caller that misses does.
+/// The role of a caller that misses.
 pub(super) enum Join<'f> {
     Lead(LoadLeader<'f>),
     Wait(Arc<PendingLoad>),
@@ -171,7 +173,7 @@ impl LoadTable {
         &self.tables[(hash(key) >> 20) as usize % TABLES]
     }
 
-    /// Joins the load of a key, or begins one.
+    /// Joins the load of a key, or starts one.
     pub(super) fn join_or_start(&self, key: &[u8]) -> Join<'_> {
         let mut table = self.table(key).lock();
         match table.entry(key.into()) {
@@ -184,7 +186,7 @@ impl LoadTable {
         }
     }
 
-    /// Begins a load in place of one that the caller must not wait for, and that stores nothing from now on.
+    /// Starts a load instead of one that the caller must not wait for; the other load no longer stores its value.
     pub(super) fn take_over(&self, key: &[u8]) -> LoadLeader<'_> {
         let pending = Arc::new(PendingLoad::default());
         if self
@@ -208,8 +210,8 @@ impl LoadTable {
         }
     }
 
-    /// Ends the right of a load of the key that is under way to store its value. To be called under the latch of the key's leaf, by every
-    /// write and every removal of the key.
+    /// Revokes the right of a running load of the key to store its value. Every write and every removal of the key must
+    /// call it under the latch of the key's leaf.
     #[inline]
     pub(super) fn supersede(&self, key: &[u8]) {
         if self.count.load(Ordering::Relaxed) > 0 {
@@ -244,19 +246,19 @@ impl LoadTable {
 }
 
 impl LoadLeader<'_> {
-    /// The key that is loaded.
+    /// The key of the load.
     pub(super) fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// Polls the loader's future, and notes which thread does.
+    /// Polls the loader's future and records the polling thread.
     pub(super) fn poll<F: Future>(&self, load: Pin<&mut F>, context: &mut Context<'_>) -> Poll<F::Output> {
         self.pending.set_leading_thread();
         load.poll(context)
     }
 
-    /// Whether the key was neither written nor removed since the load began. Only under the latch of the key's leaf does the answer hold
-    /// until the key is written.
+    /// Returns true if the key was neither written nor removed since the load began. The answer remains valid until the
+    /// next write only under the latch of the key's leaf.
     pub(super) fn is_current(&self) -> bool {
         let table = self.loads.table(&self.key).lock();
         let pending = table.get(&self.key);
@@ -264,12 +266,12 @@ impl LoadLeader<'_> {
             && self.loads.clears.load(Ordering::SeqCst) == 0
     }
 
-    /// Ends the load with a value, which is stored already where it is to be.
+    /// Ends the load with a value, which has been stored already if it is to be stored.
     pub(super) fn finish_with_value(self, value: &Arc<[u8]>) {
         self.finish(LoadOutcome::Value(Arc::clone(value)));
     }
 
-    /// Ends the load with an error, which all waiters get.
+    /// Ends the load with an error for all waiters.
     pub(super) fn finish_with_error(self, error: Arc<dyn Any + Send + Sync>) {
         self.finish(LoadOutcome::Error(error));
     }

@@ -1,11 +1,11 @@
-//! The map that users see: putting records in, finding them, taking them out.
+//! The map interface: inserting, reading and removing records.
 
 use super::{Cache, CacheError, CacheRange, InsertOptions};
 use crate::tree::KeyRange;
 use leafpress_base::mem::room::{TryGrow, copied, room_for};
 
 impl Cache {
-    /// Inserts or replaces. Other records may make room for it, or it for others later.
+    /// Inserts or replaces a record. Other records may be evicted for it, and it may be evicted later.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -15,8 +15,8 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// [`CacheError::KeyTooLong`], [`CacheError::ValueTooLong`], [`CacheError::OutOfMemory`] when the system has no more, or
-    /// [`CacheError::Codec`]. The key's old record may then still be there.
+    /// Returns [`CacheError::KeyTooLong`], [`CacheError::ValueTooLong`], [`CacheError::OutOfMemory`] if the system has
+    /// no memory left, or [`CacheError::Codec`]. The key's old record may then still be present.
     pub fn insert(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -26,7 +26,7 @@ impl Cache {
         self.core.insert(key.as_ref(), value.as_ref(), expiry)
     }
 
-    /// As [`Cache::insert`], for a record that expires, or other than the default says.
+    /// Inserts or replaces a record with options of its own, such as a time to live.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -38,7 +38,8 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::insert`]; [`CacheError::Option`] for a time to live that is not from 1 s to 10 years.
+    /// Returns the errors of [`Cache::insert`], and [`CacheError::Option`] for a time to live that is not between 1 s
+    /// and 10 years.
     pub fn insert_entry(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -49,7 +50,7 @@ impl Cache {
         self.core.insert(key.as_ref(), value.as_ref(), expiry)
     }
 
-    /// The key's value, copied; [`None`] when it is not there.
+    /// Returns a copy of the key's value, or [`None`] if the key is absent.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -61,12 +62,14 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// [`CacheError::OutOfMemory`]. A record that cannot be decoded is not there, and counted in [`CacheStats::damaged`](crate::cache::CacheStats::damaged).
+    /// Returns [`CacheError::OutOfMemory`]. A record that cannot be decoded counts as absent and is counted in
+    /// [`CacheStats::damaged`](crate::cache::CacheStats::damaged).
     pub fn get(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Vec<u8>>, CacheError> {
         Ok(self.core.get(key.as_ref(), copied)?.transpose()?)
     }
 
-    /// Replaces the content of `value` by the key's value and returns true; leaves `value` empty and returns false when it is not there.
+    /// Replaces the content of `value` by the key's value and returns true; clears `value` and returns false if the key
+    /// is absent.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -79,15 +82,15 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::get`].
+    /// Returns the errors of [`Cache::get`].
     pub fn get_into(&self, key: &(impl AsRef<[u8]> + ?Sized), value: &mut Vec<u8>) -> Result<bool, CacheError> {
         value.clear();
         let found = self.core.get(key.as_ref(), |found| value.try_append(found))?;
         Ok(found.transpose()?.is_some())
     }
 
-    /// Calls `read` with the key's value and returns what it returns; [`None`] when it is not there. The bytes are the cache's own, or a
-    /// decode buffer's; memory is not reclaimed while `read` runs.
+    /// Calls `read` with the key's value and returns its result, or [`None`] if the key is absent. The bytes belong to
+    /// the cache or to a decode buffer. Memory is not reclaimed while `read` runs, so keep it short.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -98,7 +101,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::get`].
+    /// Returns the errors of [`Cache::get`].
     #[inline]
     pub fn get_with<R>(
         &self,
@@ -108,8 +111,10 @@ impl Cache {
         self.core.get(key.as_ref(), read)
     }
 
-    /// The keys' values, copied, in the order of the keys; [`None`] for those that are not there. It takes less time than as many
-    /// [`Cache::get`]s: the reads wait for memory together, unless there is a disk tier. They need not be of one moment.
+    /// Returns copies of the values of several keys, in the order of `keys`, with [`None`] for absent keys. With a disk
+    /// tier or with `time_to_idle` the keys are read one after another, as by as many calls of [`Cache::get`];
+    /// otherwise the memory accesses of the reads overlap, which takes less time. The values are not a snapshot of one
+    /// moment.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -121,7 +126,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::get`].
+    /// Returns the errors of [`Cache::get`].
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, CacheError> {
         let mut values = room_for(keys.len())?;
         self.core.get_many(keys, |_, value| values.push(value.map(copied)))?;
@@ -129,8 +134,8 @@ impl Cache {
         values.collect()
     }
 
-    /// Calls `read` with the index in `keys` and the value of each key, in order; [`None`] where it is not there. What is said of
-    /// [`Cache::get_many`] and [`Cache::get_with`] holds.
+    /// Calls `read` with the index in `keys` and the value of each key, in order, and with [`None`] for absent keys.
+    /// The disk is read as by [`Cache::get_many`], and the bytes are valid as in [`Cache::get_with`].
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -143,7 +148,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::get`].
+    /// Returns the errors of [`Cache::get`].
     pub fn get_many_with<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -152,7 +157,7 @@ impl Cache {
         self.core.get_many(keys, read)
     }
 
-    /// Whether the key is there. It counts as a read.
+    /// Returns true if the key is present. Counts as a read.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -163,12 +168,13 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::get`].
+    /// Returns the errors of [`Cache::get`].
     pub fn contains_key(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, CacheError> {
         Ok(self.core.get(key.as_ref(), |_| ())?.is_some())
     }
 
-    /// Removes the key; whether it was there. Where the disk tier may have it, the disk is read for that: see [`Cache::invalidate`].
+    /// Removes the key and returns true if it was present. If the disk tier may have the key, the disk is read to find
+    /// out: [`Cache::invalidate`] avoids that.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -180,14 +186,16 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// [`CacheError::OutOfMemory`] or [`CacheError::Codec`]; the record is then still there.
+    /// Returns [`CacheError::OutOfMemory`] or [`CacheError::Codec`]; the record is then still present.
     pub fn remove(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, CacheError> {
         self.core.remove(key.as_ref())
     }
 
-    /// The records in memory whose keys are in `range`, in key order, from either end: [`Cache::scan`] has those on disk too. It counts for none of them as a read.
+    /// Returns an iterator over the records in memory whose keys are in `range`, in key order, from either end.
+    /// [`Cache::scan`] visits the records on disk too. The records do not count as read.
     ///
-    /// A key that is in memory from the scan's start to its end is seen exactly once; one that comes or goes meanwhile may or may not be.
+    /// A key that is in memory from the start of the scan to its end is seen exactly once; one that is inserted or
+    /// removed meanwhile may or may not be.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -203,7 +211,8 @@ impl Cache {
         CacheRange::new(&self.core, self.core.tree.range(range))
     }
 
-    /// The records whose keys begin with `prefix`. What is said of [`Cache::range`] holds.
+    /// Returns an iterator over the records in memory whose keys begin with `prefix`, with the guarantees of
+    /// [`Cache::range`].
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -216,7 +225,8 @@ impl Cache {
         CacheRange::new(&self.core, self.core.tree.prefix(prefix))
     }
 
-    /// Removes every record, in memory and on disk, and gives the memory back. What was learnt stays: the dictionary.
+    /// Removes every record, in memory and on disk, and returns the memory to the system. The trained dictionary is
+    /// kept.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -228,7 +238,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// [`CacheError::OutOfMemory`]: some may still be there.
+    /// Returns [`CacheError::OutOfMemory`]; some records may then still be present.
     pub fn clear(&self) -> Result<(), CacheError> {
         self.core.clear()
     }

@@ -1,7 +1,11 @@
-//! A cache: records under a bound of memory, compressed.
+//! An embedded cache of byte strings that keeps its records compressed within a memory budget.
 //!
-//! [`Cache`] is a map from byte strings to byte strings that forgets. It is given so many bytes, and never holds more: keys, values, index,
-//! holes, dictionaries and what threads keep are all in them. What is asked for least lately makes room. Records may expire.
+//! [`Cache`] is a concurrent ordered map from byte strings to byte strings whose records may be evicted. Its memory
+//! never exceeds the budget: keys, values, index, slack, dictionaries and per-thread buffers are all counted.
+//!
+//! Ten methods cover most programs: [`Cache::insert`], [`Cache::insert_entry`], [`Cache::get`], [`Cache::get_with`],
+//! [`Cache::get_or_insert_with`], [`Cache::get_or_fetch`] in async tasks, [`Cache::remove`], [`Cache::invalidate`],
+//! [`Cache::stats`] and [`Cache::close`]. [`Cache::builder`] makes a cache.
 //!
 //! ```
 //! # fn main() -> Result<(), leafpress::CacheError> {
@@ -21,9 +25,59 @@
 //! # }
 //! ```
 //!
-//! Inside, `inner` holds the parts; `store` puts records in, and `update` those that go by what is there; `budget` says how much the nodes of the tree may hold; `sweep` goes round the leaves, `evict` judges
-//! which records make room, and `ghost` knows what left lately; `load_table` and `load` see that there is one loader a key; `record` is
-//! what stands in front of a value. `observer` and `metrics` are how it is seen from outside.
+//! # Expiry
+//!
+//! A record expires at the end of its time to live ([`CacheBuilder::default_ttl`] or [`InsertOptions::ttl`]) or when
+//! it has not been read for [`CacheBuilder::time_to_idle`]. Expired records are never returned as current values. They
+//! are removed in the background and by reads that find them.
+//!
+//! # Eviction
+//!
+//! Once the budget is reached, the records of least worth by the [`Policy`], S3-FIFO by default, are evicted. The
+//! writing thread evicts, and so does a background thread. With a disk tier an evicting writer may wait for the device
+//! (backpressure).
+//!
+//! # Loading
+//!
+//! [`Cache::get_or_insert_with`] and its relatives load missing values with single-flight: one loader runs per key, and
+//! other callers that miss wait for its result. Use [`Cache::get_or_fetch`] in async tasks: the blocking loaders block
+//! the executor's thread. [`CacheBuilder::stale_while_revalidate`] lets callers use an expired value while another one
+//! is loading.
+//!
+//! # Disk tier
+//!
+//! [`CacheBuilder::disk`] adds a file or block device. Records evicted from memory are spilled to it, and a read that
+//! finds its key there promotes the record back to memory. [`Cache::close`] keeps both tiers for the next cache on the
+//! same file; [`Disk::recover_after_crash`] recovers the disk tier if the process ends without `close`.
+//!
+//! # Listener
+//!
+//! [`CacheBuilder::listener`] sets a callback for records that are removed, replaced, evicted or expired: see
+//! [`Listener`] and [`RemovalCause`].
+//!
+//! # Guarantees
+//!
+//! - A read never returns a value that was replaced, removed or has expired, except for expired values by
+//!   `stale_while_revalidate`. Operations on one key are atomic, in memory and on disk. Reads of several keys are not
+//!   snapshots.
+//! - Any record may be evicted at any time: a cache is not a store.
+//! - A read that finds its key in memory waits for no lock and no device. With `time_to_idle` it only queues its key
+//!   and the time; the queue is applied by upkeep. The exception is a record whose idle time has passed according to
+//!   its last applied read: the read applies the queue before it decides, and may wait while another thread does so.
+//! - The bytes held never exceed the budget. The process may grow by 1/20 of the budget and 8 MiB more, for training
+//!   dictionaries and for codec contexts.
+//!
+//! # Panics
+//!
+//! No method panics because of damaged data, a failing device or an exhausted budget; see [`CacheError`]. Panics of the
+//! caller's closures propagate to the caller; panics of the listener are caught and counted.
+//!
+//! # Structure of the module
+//!
+//! `inner` holds the shared state. `store` inserts records and `update` implements atomic updates. `budget` sets the
+//! byte limit of the tree's nodes. `sweep` visits leaves, `evict` selects victims, and `ghost` is the ghost queue of
+//! recently evicted keys. `load_table` and `load` implement single-flight loading. `record` is the header of a value.
+//! `observer` and `metrics` report to the outside.
 
 mod background;
 mod budget;
@@ -79,7 +133,7 @@ pub use stats::CacheStats;
 pub use typed::TypedCache;
 pub use update::CacheUpdate;
 
-/// A guard for the fuzz target of what is on disk. No part of the interface.
+/// Guard for the fuzz target of the on-disk format. Not part of the public interface.
 #[cfg(feature = "fuzz")]
 pub mod fuzz {
     pub use super::disk::ignore_checksums;
@@ -89,15 +143,22 @@ use self::background::Tasks;
 use self::disk::WriterHandle;
 use self::inner::CacheInner;
 
-/// Longest key, in bytes.
+/// The maximum length of a key, in bytes.
 pub const MAX_KEY_BYTES: usize = crate::tree::MAX_KEY_BYTES;
-/// The least memory that a cache can be given, in bytes.
+/// The minimum memory budget of a cache, in bytes.
 pub const MIN_MEMORY_BYTES: u64 = 4 << 20;
 
-/// A cache of byte strings in a bound of memory, which keeps its records compressed.
+/// A concurrent cache of byte strings that keeps its records compressed within a memory budget.
 ///
-/// All methods take `&self` and may be called from any number of threads. A read that finds its key in memory waits for no lock. A cache may forget
-/// any record at any time; it never returns a value that was replaced, removed or has expired.
+/// All methods take `&self` and may be called from any number of threads. A read that finds its key in memory waits for
+/// no lock, with the exception for `time_to_idle` that the [module's page](self#guarantees) describes. A cache may
+/// evict any record at any time; it never returns a value that was replaced, removed or has expired.
+///
+/// # Fork
+///
+/// A forked child must not use a cache of its parent: another thread may have held one of its locks at the fork, and
+/// the upkeep threads do not exist in the child. Nor should the child drop a cache that has a disk tier, because the
+/// drop waits for the writer thread, which the child does not have. The child may build caches of its own.
 pub struct Cache {
     core: Arc<CacheInner>,
     _tasks: Tasks,
@@ -120,7 +181,7 @@ impl Cache {
         &self.core
     }
 
-    /// A builder with every option at its default.
+    /// Returns a builder with every option at its default.
     ///
     /// ```
     /// let cache = leafpress::Cache::builder().memory(64 << 20).build()?;
@@ -131,9 +192,9 @@ impl Cache {
         CacheBuilder::default()
     }
 
-    /// Number of records in memory, including those that have expired and were not removed yet. A key that was removed does not count, although
-    /// with a disk tier memory may hold a tombstone for it. Under concurrent writes, a number that was right a moment ago. How many there are in
-    /// memory and on disk says [`Cache::scan`], by reading the disk.
+    /// Returns the number of records in memory, including expired records that have not been removed yet. Tombstones,
+    /// which memory may hold for removed keys if there is a disk tier, are not counted. The number is approximate under
+    /// concurrent writes. [`Cache::scan`] visits the records of both tiers by reading the disk.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -147,7 +208,7 @@ impl Cache {
         self.core.records()
     }
 
-    /// Whether there are no records in memory.
+    /// Returns true if there are no records in memory.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -161,7 +222,7 @@ impl Cache {
         self.len() == 0
     }
 
-    /// What the cache is called: see [`CacheBuilder::name`].
+    /// Returns the name of the cache: see [`CacheBuilder::name`].
     ///
     /// ```
     /// let cache = leafpress::Cache::builder().name("users").memory(8 << 20).build()?;
@@ -173,9 +234,9 @@ impl Cache {
         &self.core.observer.name
     }
 
-    /// Publishes through the facade [`metrics`](https://docs.rs/metrics) what the cache holds and what it did: what `docs/metrics.md` lists. The
-    /// cache's upkeep does so once a second, or less often where there are very many leaves, all of which are visited: this is for who is
-    /// about to show them.
+    /// Publishes the counters and gauges of the cache through the facade [`metrics`](https://docs.rs/metrics);
+    /// `docs/metrics.md` lists them. Upkeep publishes once per second, or less often if there are very many leaves,
+    /// since it visits all of them. Call this method immediately before the metrics are exported.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -188,7 +249,7 @@ impl Cache {
         self.core.publish();
     }
 
-    /// What the cache may hold, in bytes.
+    /// Returns the memory budget, in bytes.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -200,7 +261,7 @@ impl Cache {
         self.core.budget.memory_bytes()
     }
 
-    /// Changes what the cache may hold. When this returns it holds no more than that.
+    /// Sets the memory budget, in bytes, and evicts until the cache fits in it.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -210,14 +271,14 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// [`CacheError::Option`] for fewer than [`MIN_MEMORY_BYTES`].
+    /// Returns [`CacheError::Option`] if `bytes` is less than [`MIN_MEMORY_BYTES`].
     pub fn set_memory(&self, bytes: u64) -> Result<(), CacheError> {
         options::check_memory(bytes)?;
         self.core.set_memory(bytes);
         Ok(())
     }
 
-    /// What the cache holds and what it did. Visits every leaf.
+    /// Returns a snapshot of the statistics. Visits every leaf.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -234,7 +295,7 @@ impl Cache {
         self.core.stats()
     }
 
-    /// Does now what the cache would do some time after the last write: lets go of what is over, and compacts what is worth it.
+    /// Runs pending upkeep now: removes expired records and compacts the leaves that are worth it.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -247,7 +308,8 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// [`CacheError::Background`] where a background thread has ended because all it did panicked; what can be done without it is done.
+    /// Returns [`CacheError::Background`] if a background thread has ended after repeated panics; the remaining upkeep
+    /// is done.
     pub fn settle(&self) -> Result<(), CacheError> {
         self.core.expire_all();
         self.core.tree.settle()?;
@@ -261,9 +323,10 @@ impl Cache {
         }
     }
 
-    /// Moves to the disk tier what it takes, and leaves it there, so that the next cache that is built with the same file has it; what was in
-    /// use most comes back to memory there by itself, in the background. Without a disk tier, or if the cache is only dropped, all is gone.
-    /// What has changed in the backend meanwhile the next cache does not know: remove it, or let records expire.
+    /// Closes the cache and keeps its contents in the disk tier for the next cache built on the same file. The records
+    /// read most return to memory in the background. Without a disk tier, or if the cache is dropped instead, the
+    /// contents are lost. The next cache does not know what changed in the backend meanwhile: remove those records, or
+    /// let records expire.
     ///
     /// ```
     /// use leafpress::Cache;
@@ -281,27 +344,27 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// [`CacheError::Disk`] when it cannot be written, [`CacheError::OutOfMemory`], or [`CacheError::Codec`]. The next cache begins empty
-    /// then.
+    /// Returns [`CacheError::Disk`] if the disk tier cannot be written, [`CacheError::OutOfMemory`], or
+    /// [`CacheError::Codec`]. The next cache then begins empty.
     pub fn close(self) -> Result<(), CacheError> {
         let Self { core, _tasks, _writing } = self;
         enter_span!("leafpress_close", cache = %core.observer.name);
-        // They would use the tree meanwhile.
+        // Stop the background threads first: they use the tree.
         drop(_tasks);
         core.disk.as_ref().map_or(Ok(()), |disk| core.close(disk))
     }
 
-    /// Moves what is in memory to the disk tier, for tests.
+    /// Moves all records in memory to the disk tier, for tests.
     ///
     /// # Errors
-    /// As [`Cache::insert`].
+    /// Returns the errors of [`Cache::insert`].
     #[cfg(any(feature = "testing", feature = "fuzz"))]
     pub fn spill(&self) -> Result<(), CacheError> {
         let disk = self.core.disk.as_ref();
         disk.map_or(Ok(()), |disk| self.core.spill(disk).map(|_| ()))
     }
 
-    /// Checks every structural invariant. No other thread may be writing meanwhile.
+    /// Checks every structural invariant. No other thread may write during the call.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -312,9 +375,9 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// [`CacheError::Invalid`] names the first one that is broken.
+    /// Returns [`CacheError::Invalid`] with the first violated invariant.
     pub fn validate(&self) -> Result<(), CacheError> {
-        // The cache's upkeep leaves the leaves alone meanwhile.
+        // Upkeep does not change the leaves while this is held.
         let _held = self.core.hold();
         Ok(self.core.tree.validate()?)
     }

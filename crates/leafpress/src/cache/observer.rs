@@ -1,6 +1,6 @@
-//! How a cache is seen from outside: by its name, and by how long some of its reads took.
+//! Name of a cache in metrics and traces, and timing of a sample of its reads.
 //!
-//! Without the feature `metrics` nothing is timed, and what is here compiles to nothing.
+//! Without the feature `metrics` nothing is timed, and this module compiles to nothing.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use super::counters::Count;
 #[cfg(feature = "metrics")]
 use super::metrics::{Moment, Timings};
 
-/// A cache that was given no name.
+/// Name of an unnamed cache.
 const NO_NAME: &str = "default";
 
-/// What came of a read.
+/// Outcome of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Memory,
@@ -29,7 +29,7 @@ impl Outcome {
         }
     }
 
-    /// Where it is counted.
+    /// The counter of the outcome.
     #[inline]
     pub(super) fn count(self) -> Count {
         match self {
@@ -40,11 +40,11 @@ impl Outcome {
     }
 }
 
-/// Nothing is timed.
+/// Stub: nothing is timed.
 #[cfg(not(feature = "metrics"))]
 pub(super) struct Moment;
 
-/// What the cache and its disk tier share.
+/// Shared by the cache and its disk tier.
 pub(super) struct Observer {
     pub name: Arc<str>,
     #[cfg(feature = "metrics")]
@@ -87,7 +87,7 @@ impl Observer {
 
 #[cfg(feature = "metrics")]
 impl Observer {
-    /// A read begins: one in [`SAMPLED`](super::metrics::SAMPLED) of a thread's is timed.
+    /// Begins a read: one in [`SAMPLED`](super::metrics::SAMPLED) of a thread's is timed.
     #[inline]
     pub(super) fn begin_get() -> Moment {
         Moment::sampled()
@@ -98,7 +98,7 @@ impl Observer {
         began.end(|seconds| self.timings.note_get(seconds, outcome));
     }
 
-    /// A read of the device begins. All are timed: they take far longer.
+    /// Begins a read of the device. All are timed: they take far longer.
     pub(super) fn begin_disk_read() -> Moment {
         Moment::now()
     }

@@ -1,4 +1,4 @@
-//! How a cache is made.
+//! Builder of a cache, and options of an insertion.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,23 +18,25 @@ use super::{Cache, MIN_MEMORY_BYTES};
 use crate::tree::{self, Tree};
 use leafpress_codec::{Codec, Engine};
 
-/// How a record is inserted.
+/// Options of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct InsertOptions {
-    /// How long the record lives; [`None`] for as long as the cache's default says.
+    /// The record's time to live; [`None`] for the default of the cache.
     pub ttl: Option<Duration>,
 }
 
 impl InsertOptions {
-    /// A record that lives so long. It may go up to a quarter of a second before its time, and is never returned after it.
+    /// Returns options with a time to live, between 1 s and 10 years. The record may expire up to 250 ms early, and is
+    /// never returned after its time.
     #[must_use]
     pub fn ttl(ttl: Duration) -> Self {
         Self { ttl: Some(ttl) }
     }
 }
 
-/// Settings of a cache; [`Cache::builder`] begins with the defaults. Each method says its bounds, which [`CacheBuilder::build`] checks.
+/// Builder of a [`Cache`], from [`Cache::builder`]. Each method documents its bounds, which [`CacheBuilder::build`]
+/// checks.
 #[must_use = "a builder does nothing until it builds"]
 pub struct CacheBuilder {
     memory_bytes: u64,
@@ -65,7 +67,7 @@ impl Default for CacheBuilder {
     }
 }
 
-/// Of those that are compiled in, the one that answers most reads: see docs/experiments/028.
+/// The compiled-in codec with the highest hit ratio: see docs/experiments/028.
 fn default_codec() -> Codec {
     if cfg!(feature = "zstd") {
         Codec::Zstd { level: 1 }
@@ -90,7 +92,8 @@ impl fmt::Debug for CacheBuilder {
 }
 
 impl CacheBuilder {
-    /// Bytes that the cache may hold, all included: records, index, holes, dictionaries, what threads keep. From 4 MiB on; default 64 MiB.
+    /// Sets the memory budget, in bytes. It covers everything: records, index, slack, dictionaries and per-thread
+    /// buffers. At least 4 MiB; default 64 MiB.
     ///
     /// ```
     /// let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -102,8 +105,9 @@ impl CacheBuilder {
         self
     }
 
-    /// The codec. Default `zstd:1`, where Zstandard is compiled in: by it a cache in the same memory answers more reads than by LZ4 or `auto`,
-    /// and what does not come from the cache takes longer than any decoding. `lz4` is for caches that hold nearly all there is.
+    /// Sets the codec. Default `zstd:1` if Zstandard is compiled in: in the same memory it has a higher hit ratio than
+    /// LZ4 or `auto`, and a miss costs more than any decoding. Choose `lz4` for caches that hold nearly all of the
+    /// data.
     ///
     /// ```
     /// let cache = leafpress::Cache::builder().memory(8 << 20).codec("lz4".parse()?).build()?;
@@ -114,7 +118,7 @@ impl CacheBuilder {
         self
     }
 
-    /// An engine of the caller's own, in place of the one [`CacheBuilder::codec`] names.
+    /// Sets a compression engine of the caller's own instead of the one that [`CacheBuilder::codec`] names.
     ///
     /// ```
     /// use leafpress::codec::{Codec, EngineOptions};
@@ -129,7 +133,7 @@ impl CacheBuilder {
         self
     }
 
-    /// How long a record lives whose insertion does not say. Default: until it has to make room. 1 s to 10 years.
+    /// Sets the default time to live of records. 1 s to 10 years; without it, records live until they are evicted.
     ///
     /// ```
     /// use std::time::Duration;
@@ -143,8 +147,9 @@ impl CacheBuilder {
         self
     }
 
-    /// How long a record lives that is not read. Default: for ever. 1 s to 10 years. A record may go up to an eighth of this before its time,
-    /// and never lives longer. One read in each eighth of it has to write, so that a record in use is written now and then.
+    /// Sets the time after its last read at which a record expires. 1 s to 10 years; without it, records do not expire
+    /// by idleness. A record may expire up to an eighth of this time early, and never late. One read in each eighth of
+    /// this time updates the record, so a record in use is rewritten occasionally.
     ///
     /// ```
     /// use std::time::Duration;
@@ -158,9 +163,10 @@ impl CacheBuilder {
         self
     }
 
-    /// For so long after its time a record may still be had, while one who missed it loads it anew: others that ask for it by
-    /// [`Cache::get_or_insert_with`] and its like do not wait for the load, and get what there was (`stale-while-revalidate`, RFC 5861). For
-    /// [`Cache::get`] it is over. Default: not at all. 1 s to 10 years; only records in memory are kept for it.
+    /// Sets how long after its expiry a record may still be returned while another caller is loading it anew: callers
+    /// of [`Cache::get_or_insert_with`] and its relatives then do not wait for the load and get the expired value
+    /// (`stale-while-revalidate`, RFC 5861). [`Cache::get`] does not return it. 1 s to 10 years; off by default. Only
+    /// records in memory are kept for it.
     ///
     /// ```
     /// use std::time::Duration;
@@ -175,7 +181,7 @@ impl CacheBuilder {
         self
     }
 
-    /// By what rule records make room for others. Default [`Policy::S3Fifo`].
+    /// Sets the eviction policy. Default [`Policy::S3Fifo`].
     ///
     /// ```
     /// use leafpress::cache::Policy;
@@ -188,7 +194,7 @@ impl CacheBuilder {
         self
     }
 
-    /// The clock that records expire by. Default [`SystemClock`].
+    /// Sets the clock that expiry uses. Default [`SystemClock`].
     ///
     /// ```
     /// use std::sync::Arc;
@@ -208,19 +214,20 @@ impl CacheBuilder {
         self
     }
 
-    /// Sets a callback for records that leave: see [`Listener`]. Their values are then decoded, which takes time. With a disk tier it is called
-    /// for those that leave memory and are not on disk then, and not for what leaves the disk.
+    /// Sets a callback for removed records: see [`Listener`]. Their values have to be decoded for it, which takes time.
+    /// With a disk tier it is called for records that leave memory without going to disk, and not for records that
+    /// leave the disk.
     ///
     /// ```
     /// use leafpress::Cache;
     /// use leafpress::cache::RemovalCause;
     ///
-    /// let tell = |key: &[u8], _value: &[u8], cause| {
+    /// let listener = |key: &[u8], _value: &[u8], cause| {
     ///     if cause == RemovalCause::Evicted {
     ///         println!("{key:?} made room");
     ///     }
     /// };
-    /// let cache = Cache::builder().memory(8 << 20).listener(tell).build()?;
+    /// let cache = Cache::builder().memory(8 << 20).listener(listener).build()?;
     /// # Ok::<(), leafpress::CacheError>(())
     /// ```
     pub fn listener(mut self, listener: impl Fn(&[u8], &[u8], RemovalCause) + Send + Sync + 'static) -> Self {
@@ -228,7 +235,8 @@ impl CacheBuilder {
         self
     }
 
-    /// What the cache is called in metrics and traces, to tell it from others of the program. Default `default`.
+    /// Sets the name of the cache in metrics and traces, to distinguish it from others of the program. Default
+    /// `default`.
     ///
     /// ```
     /// let cache = leafpress::Cache::builder().memory(8 << 20).name("users").build()?;
@@ -239,10 +247,12 @@ impl CacheBuilder {
         self
     }
 
-    /// Where records go that leave memory: a file or a block device, of which the cache uses so many bytes. Without it they are gone.
+    /// Sets a disk tier: a file or a block device that holds the records evicted from memory. Without it evicted
+    /// records are lost.
     ///
-    /// A read that finds its key there brings the record back to memory. [`Cache::range`] and [`Cache::prefix`] see what is in memory. The
-    /// device may fail or fill: what cannot be read counts as missed, and after some failed writes the cache goes on in memory alone.
+    /// A read that finds its key there promotes the record to memory. [`Cache::range`] and [`Cache::prefix`] see only
+    /// what is in memory. The device may fail or fill: unreadable records count as misses, and after several
+    /// consecutive failed writes the cache continues in memory alone.
     ///
     /// ```
     /// use leafpress::Cache;
@@ -259,7 +269,7 @@ impl CacheBuilder {
         self
     }
 
-    /// Makes the cache and starts its upkeep.
+    /// Builds the cache and starts its upkeep.
     ///
     /// ```
     /// use leafpress::{Cache, CacheError};
@@ -271,9 +281,10 @@ impl CacheBuilder {
     /// ```
     ///
     /// # Errors
-    /// [`CacheError::Option`] names an option that is out of its bounds and what is allowed; [`CacheError::Codec`] when the codec cannot be
-    /// had; [`CacheError::Disk`] when the file or device cannot be used; [`CacheError::OutOfMemory`]; [`CacheError::Background`] when no
-    /// thread can be started.
+    /// Returns [`CacheError::Option`] for an option out of its bounds, with the allowed values; [`CacheError::Codec`]
+    /// if the codec is not available; [`CacheError::Disk`] if the file or device cannot be used;
+    /// [`CacheError::NotACache`] for a file that holds something else; [`CacheError::OutOfMemory`]; or
+    /// [`CacheError::Background`] if no thread can be started.
     pub fn build(self) -> Result<Cache, CacheError> {
         enter_span!("leafpress_build", cache = %self.observer.name, memory_bytes = self.memory_bytes);
         check_memory(self.memory_bytes)?;
@@ -329,8 +340,8 @@ impl CacheBuilder {
     }
 }
 
-/// The largest dictionary for a cache of so much memory; [`None`] where the tree may choose. Training one takes some hundred times its bytes
-/// for a moment, which are in no budget.
+/// Returns the largest dictionary for a cache of `memory_bytes`; [`None`] if the tree may choose. Training transiently
+/// takes about a hundred times the dictionary's size, which no budget includes.
 fn dictionary_bytes_for(memory_bytes: u64) -> Option<usize> {
     match memory_bytes {
         ..0x400_0000 => Some(8 << 10),
@@ -346,11 +357,11 @@ pub(super) fn check_memory(bytes: u64) -> Result<(), CacheError> {
     }
     Err(CacheError::Option {
         option: "memory",
-        reason: format!("{bytes} bytes are fewer than a cache needs ({MIN_MEMORY_BYTES})"),
+        reason: format!("{bytes} bytes are fewer than the minimum of {MIN_MEMORY_BYTES}"),
     })
 }
 
-/// The shortest and the longest time that a record may be given.
+/// Bounds of a record's time to live.
 const TTLS: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10 * 366 * 24 * 3600);
 
 pub(super) fn check_ttl(option: &'static str, ttl: Duration) -> Result<(), CacheError> {
@@ -359,6 +370,6 @@ pub(super) fn check_ttl(option: &'static str, ttl: Duration) -> Result<(), Cache
     }
     Err(CacheError::Option {
         option,
-        reason: format!("{ttl:?} is out of bounds: from 1 s to 10 years are allowed"),
+        reason: format!("{ttl:?} is out of bounds; the range is from 1 s to 10 years"),
     })
 }

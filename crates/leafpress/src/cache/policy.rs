@@ -1,30 +1,34 @@
-//! The rules that a cache may choose by which records make room.
+//! Eviction policies.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::error::CacheError;
 
-/// By what rule records make room for others. All go round the leaves and take out what is worth least at each; they differ in what a record
-/// is worth. Written and parsed by its name.
+/// The eviction policy. Every policy visits the leaves in turn and evicts the records of least worth at each; policies
+/// differ in how they rate a record. Written and parsed by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Policy {
-    /// `s3-fifo`, the default: new records are on probation, those that are read stay, and those that come back soon are in use at once
-    /// (after S3-FIFO: Yang et al., SOSP 2023).
+    /// `s3-fifo`, the default: new records are on probation, records that are read stay, and keys that return soon
+    /// after their eviction (found in the ghost queue) are admitted to the main queue at once (after S3-FIFO: Yang et
+    /// al., SOSP 2023).
     #[default]
     S3Fifo,
-    /// `clock`: what was not read since the hand last came by goes.
+    /// `clock`: evicts records that were not read since the hand last passed. For comparison.
+    #[doc(hidden)]
     Clock,
-    /// `lru`: of each leaf, those go that were not read for the most rounds of the hand.
+    /// `lru`: evicts from each leaf the records that were not read for the most rounds of the hand. For comparison.
+    #[doc(hidden)]
     Lru,
-    /// `page`: a leaf goes as a whole if none of its records was read since the hand last came by, as the ZipCache paper has it. For
-    /// comparison: a leaf with one record in use keeps all the others.
+    /// `page`: evicts a whole leaf if none of its records was read since the hand last passed, as in the ZipCache
+    /// paper. For comparison: a leaf with one record in use keeps all its others.
+    #[doc(hidden)]
     Page,
 }
 
 impl Policy {
-    /// All there are.
+    /// All policies.
     pub const ALL: [Self; 4] = [Self::S3Fifo, Self::Clock, Self::Lru, Self::Page];
 
     fn name(self) -> &'static str {
@@ -50,7 +54,7 @@ impl FromStr for Policy {
         let found = Self::ALL.into_iter().find(|policy| policy.name() == name);
         found.ok_or_else(|| CacheError::Option {
             option: "policy",
-            reason: format!("there is no `{name}`: s3-fifo, clock, lru and page are known"),
+            reason: format!("unknown policy `{name}`; expected s3-fifo, clock, lru or page"),
         })
     }
 }

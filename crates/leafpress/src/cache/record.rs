@@ -1,13 +1,14 @@
-//! What a cache keeps in front of a value: a byte of flags, and when the record expires, where it does.
+//! The header of a record's value: a byte of flags, and the expiry if the record expires.
 //!
 //! ```text
 //! flags u8   expiry u40, little endian (if bit 0 of the flags is set)   idle u40 (if bit 3 is set)   value
 //! ```
 //!
-//! `idle` says when the record expires that is not read until then. Reads move it, now and then.
+//! `idle` is the deadline at which the record expires unless it is read. Reads extend it occasionally.
 //!
-//! A *clean* record is on disk as well. A *tombstone* says that there is none, whatever older record may be on disk. It is empty, which no
-//! record is, so that the tree can count tombstones by the lengths of its values; readers take it for a record that has expired.
+//! A *clean* record is on disk as well. A *tombstone* marks a removed key, whatever older record may be on disk. It is
+//! empty, which no record is, so that the tree can count tombstones by the lengths of its values; readers treat it as
+//! an expired record.
 
 use std::time::Duration;
 
@@ -19,15 +20,16 @@ use leafpress_base::mem::transient::Transient;
 const EXPIRES: u8 = 1;
 const CLEAN: u8 = 2;
 const IDLES: u8 = 8;
-/// Longest value, in bytes. One that holds more than an eighth of the memory is taken, and not kept.
+/// The maximum length of a value, in bytes. A value that exceeds an eighth of the memory budget is accepted and not
+/// kept.
 pub const MAX_VALUE_BYTES: usize = crate::tree::MAX_VALUE_BYTES - MAX_HEADER_BYTES;
-/// Most bytes in front of a value.
+/// Maximum length of the header.
 const MAX_HEADER_BYTES: usize = 1 + 2 * TIME_BYTES;
 const TIME_BYTES: usize = Expiry::BYTES;
-/// The whole of a tombstone.
+/// The complete encoding of a tombstone.
 pub(super) const TOMBSTONE: &[u8] = &[];
 
-/// Writes a record's header and value into `out`, in place of what it holds.
+/// Replaces the content of `out` by a record's header and value.
 pub(super) fn write(
     value: &[u8],
     expiry: Option<Expiry>,
@@ -42,7 +44,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The same for a long value, whose memory is the system's again when it is dropped.
+/// Encodes a record with a long value in memory that returns to the system when it is dropped.
 pub(super) fn write_long(value: &[u8], expiry: Option<Expiry>, idle: Option<Expiry>) -> Result<Transient, OutOfMemory> {
     let (header, len) = header(expiry, idle);
     let bytes = len + value.len();
@@ -52,7 +54,7 @@ pub(super) fn write_long(value: &[u8], expiry: Option<Expiry>, idle: Option<Expi
     Ok(out)
 }
 
-/// What stands in front of a value, and its length.
+/// Returns the header of a value, and its length.
 fn header(expiry: Option<Expiry>, idle: Option<Expiry>) -> ([u8; MAX_HEADER_BYTES], usize) {
     let (mut header, mut len) = ([0; MAX_HEADER_BYTES], 1);
     for (time, flag) in [(expiry, EXPIRES), (idle, IDLES)] {
@@ -65,7 +67,7 @@ fn header(expiry: Option<Expiry>, idle: Option<Expiry>) -> ([u8; MAX_HEADER_BYTE
     (header, len)
 }
 
-/// The value, and when it expires, used or not. A tombstone has expired at any time.
+/// Returns the value and the record's expiry, by time to live or idleness. A tombstone has always expired.
 #[inline]
 pub(super) fn read(stored: &[u8]) -> (&[u8], Option<Expiry>) {
     match stored.split_first() {
@@ -89,26 +91,26 @@ fn read_times(flags: u8, mut rest: &[u8]) -> (&[u8], Option<Expiry>) {
     (rest, expiry)
 }
 
-/// When a record expires whether it is read or not.
+/// Returns the expiry by time to live.
 pub(super) fn expiry(stored: &[u8]) -> Option<Expiry> {
     let (flags, rest) = stored.split_first()?;
     read_times(flags & EXPIRES, rest).1
 }
 
-/// Where the time stands at which a record expires that is not read until then.
+/// Returns the offset of the idle deadline.
 fn idle_at(stored: &[u8]) -> Option<usize> {
     let flags = *stored.first()?;
     let at = 1 + if flags & EXPIRES != 0 { TIME_BYTES } else { 0 };
     (flags & IDLES != 0 && stored.len() >= at + TIME_BYTES).then_some(at)
 }
 
-/// When a record expires that is not read until then.
+/// Returns the idle deadline.
 pub(super) fn idle(stored: &[u8]) -> Option<Expiry> {
     let ticks = stored[idle_at(stored)?..].first_chunk()?;
     Some(Expiry::from_bytes(*ticks))
 }
 
-/// Has a record with such a time expire then. It is then no longer what is on disk.
+/// Sets the idle deadline of a record that has one. The record then differs from its copy on disk.
 pub(super) fn set_idle(stored: &mut [u8], idle: Expiry) {
     if let Some(at) = idle_at(stored) {
         stored[at..at + TIME_BYTES].copy_from_slice(&idle.to_bytes());
@@ -128,14 +130,14 @@ pub(super) fn is_clean(stored: &[u8]) -> bool {
     has(stored, CLEAN)
 }
 
-/// Says of a record that it is on disk as well.
+/// Marks a record as being on disk as well.
 pub(super) fn make_clean(stored: &mut [u8]) {
     if let Some(flags) = stored.first_mut() {
         *flags |= CLEAN;
     }
 }
 
-/// Whether a record is over. The clock is only asked where the record expires.
+/// Returns true if a record has expired. The clock is only read if the record expires.
 #[inline]
 pub(super) fn is_expired(expiry: Option<Expiry>, now: impl FnOnce() -> Duration) -> bool {
     expiry.is_some_and(|expiry| expiry.is_expired(now()))
@@ -171,7 +173,7 @@ mod tests {
         make_clean(&mut stored);
         assert_eq!(read(&stored), (&[1; 5000][..], Some(Expiry::NEVER)));
         assert!(is_clean(&stored));
-        // No record is so, and none makes a reader fail.
+        // No valid record looks like these, and none makes a reader fail.
         assert_eq!(read(b""), (&b""[..], Some(Expiry::PAST)));
         assert_eq!(read(&[1, 2, 3]), (&[2, 3][..], None));
         assert_eq!(read(&[9, 0, 0, 0, 0, 0, 3]), (&[3][..], Some(Expiry::PAST)));

@@ -1,12 +1,12 @@
-//! Scans: a cache that is an ordered map has them.
+//! Ordered scans of the records in memory.
 
 use super::error::CacheError;
 use super::inner::CacheInner;
 use super::record;
 use crate::tree::{Range, Record};
 
-/// The records of a range of keys, in key order, from either end; from [`Cache::range`](super::Cache::range) and
-/// [`Cache::prefix`](super::Cache::prefix).
+/// An iterator over the records of a range of keys in memory, in key order, from either end; from
+/// [`Cache::range`](super::Cache::range) and [`Cache::prefix`](super::Cache::prefix).
 pub struct CacheRange<'c> {
     core: &'c CacheInner,
     records: Range<'c>,
@@ -14,12 +14,12 @@ pub struct CacheRange<'c> {
 
 impl<'c> CacheRange<'c> {
     pub(super) fn new(core: &'c CacheInner, records: Range<'c>) -> Self {
-        // What was read is not to be passed over as expired.
+        // Otherwise records with queued reads would be skipped as expired.
         core.apply_touches();
         Self { core, records }
     }
 
-    /// The record as its user put it in, unless its time is over.
+    /// Decodes the header; returns the record as it was inserted, unless it has expired.
     fn opened(&self, record: Result<Record, crate::tree::TreeError>) -> Option<Result<Record, CacheError>> {
         let (key, mut stored) = match record {
             Ok(record) => record,

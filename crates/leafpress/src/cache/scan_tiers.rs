@@ -1,4 +1,4 @@
-//! Scans of both tiers: what is in memory and what is on disk, in one order.
+//! Ordered scans of both tiers.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,10 +13,10 @@ use crate::tree::{Bounds, KeyRange, Record, is_empty};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::copied;
 
-/// Bytes that a scan reads ahead.
+/// Read-ahead of a scan, in bytes.
 const MAX_BYTES: usize = 4 << 20;
 
-/// The records of a range of keys in memory and on disk, in key order; from [`Cache::scan`].
+/// An iterator over the records of a range of keys in memory and on disk, in key order; from [`Cache::scan`].
 pub struct CacheScan<'c> {
     cache: &'c Cache,
     position: ScanPosition,
@@ -30,16 +30,16 @@ impl fmt::Debug for CacheScan<'_> {
     }
 }
 
-/// Where a [`CacheScan`] is: see [`CacheScan::into_position`].
+/// The position of a [`CacheScan`]: see [`CacheScan::into_position`].
 pub struct ScanPosition {
     cache: Weak<CacheInner>,
     course: Course,
     part: VecDeque<Found>,
-    /// What the part was read with.
+    /// The disk walk that read the current part.
     walked: Option<Walked>,
-    /// What comes behind the part.
+    /// The range after the current part.
     rest: Option<Bounds>,
-    /// Why there is no range.
+    /// The error of an invalid range.
     refused: Option<CacheError>,
 }
 
@@ -53,15 +53,16 @@ impl fmt::Debug for ScanPosition {
 }
 
 impl Cache {
-    /// The records whose keys are in `range`, in memory and on disk, in key order. It counts for none of them as a read, and none is brought
-    /// back to memory.
+    /// Returns an iterator over the records whose keys are in `range`, in memory and on disk, in key order. The records
+    /// do not count as read, and none is promoted to memory.
     ///
-    /// A key that is there from the scan's start to its end is seen exactly once, whether its record moves between memory and disk or not; one
-    /// that comes or goes meanwhile may or may not be. Each value is the key's at the moment when it is returned. A record on disk that cannot
-    /// be read is not there.
+    /// A key that is present from the start of the scan to its end is seen exactly once, even if its record moves
+    /// between memory and disk; one that is inserted or removed meanwhile may or may not be. Each value is the key's at
+    /// the moment when it is returned. A record on disk that cannot be read counts as absent.
     ///
-    /// All of the disk tier that the range covers is read, in parts: a part is read at once, takes up to 4 MiB of memory beyond the cache's,
-    /// and nothing is written to the disk tier meanwhile. For what is in memory alone there is [`Cache::range`].
+    /// The scan reads everything on disk that the range covers, in parts: each part is read at once and takes up to 4
+    /// MiB of memory beyond the cache's budget, and nothing is written to the disk tier during the read.
+    /// [`Cache::range`] scans memory only.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -96,15 +97,15 @@ impl Cache {
         CacheScan { cache: self, position }
     }
 
-    /// Goes on with a scan of this cache from where it was.
+    /// Resumes a scan of this cache from its position.
     ///
     /// # Errors
-    /// [`CacheError::Option`] where the position is another cache's.
+    /// Returns [`CacheError::Option`] if the position belongs to another cache.
     pub fn resume_scan(&self, position: ScanPosition) -> Result<CacheScan<'_>, CacheError> {
         if position.cache.as_ptr() != Arc::as_ptr(&self.core) {
             return Err(CacheError::Option {
                 option: "position",
-                reason: "a scan goes on only in the cache in which it began".to_owned(),
+                reason: "the position belongs to a scan of another cache".to_owned(),
             });
         }
         Ok(CacheScan { cache: self, position })
@@ -112,22 +113,22 @@ impl Cache {
 }
 
 impl CacheScan<'_> {
-    /// From the last key to the first. To be called before the first record is taken.
+    /// Reverses the order: from the last key to the first. To be called before the first record is taken.
     #[must_use]
     pub fn backwards(mut self) -> Self {
         self.position.course.is_backwards = true;
         self
     }
 
-    /// Keys alone: values are empty, and more keys are read at once.
+    /// Returns keys only: values are empty, and more keys are read at once.
     #[must_use]
     pub fn keys_only(mut self) -> Self {
         self.position.course.keys_only = true;
         self
     }
 
-    /// Returns the position of the scan, which does not borrow the cache: bindings to other languages keep it between calls.
-    /// [`Cache::resume_scan`] goes on with it.
+    /// Returns the position of the scan, which does not borrow the cache: bindings to other languages keep it between
+    /// calls. [`Cache::resume_scan`] continues from it.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -184,9 +185,9 @@ impl ScanPosition {
 }
 
 impl CacheInner {
-    /// The first part of a range.
+    /// Reads the first part of a range.
     fn walk(&self, course: Course, bounds: &Bounds) -> Result<Walked, CacheError> {
-        // What was read is not to be passed over as expired.
+        // Otherwise records with queued reads would be skipped as expired.
         self.apply_touches();
         let in_memory = |part: &mut Part| self.add_keys(course, part);
         match &self.disk {
@@ -195,7 +196,7 @@ impl CacheInner {
         }
     }
 
-    /// Adds the keys that are in memory to a part, in the order of the scan.
+    /// Adds the keys in memory to a part, in the order of the scan.
     fn add_keys(&self, course: Course, part: &mut Part) -> Result<(), CacheError> {
         let (low, high) = part.copied_bounds()?;
         if is_empty(&low, &high) {
@@ -204,7 +205,7 @@ impl CacheInner {
         let mut records = self.tree.range((low, high));
         loop {
             let add = |key: &[u8], stored: &[u8]| {
-                // The part ends earlier by now.
+                // The end of the part has moved closer.
                 if part.excludes(key) {
                     return Ok(false);
                 }
@@ -234,7 +235,8 @@ impl CacheInner {
             Ok(Some(in_memory)) => in_memory,
             Err(error) => self.damaged(&key, error)?,
             Ok(None) => match (&self.disk, stored, walked) {
-                // There was nothing in memory a moment ago, and nothing has left it since the disk was read: this is the newest record.
+                // The tree had no record just before, and nothing has left it since the disk was read: this is the
+                // newest record.
                 (Some(disk), Some(mut stored), Some(walked)) if walked.is_newest(disk, disk.hash(&key)) => {
                     let (value, expiry) = record::read(&stored);
                     let header = stored.len() - value.len();

@@ -1,73 +1,76 @@
-//! What a cache holds and what it did.
+//! Statistics of a cache.
 
 use super::counters::Count;
 use super::disk::DiskStats;
 use super::inner::CacheInner;
 use crate::tree;
 
-/// A snapshot, from [`Cache::stats`](super::Cache::stats). Displayed, it is a few lines for people.
+/// A snapshot of the statistics, from [`Cache::stats`](super::Cache::stats). Its `Display` is a short report.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// What it may hold, in bytes.
+    /// The memory budget, in bytes.
     pub memory_bytes: u64,
-    /// All that it holds now, in bytes.
+    /// Memory held now, all included, in bytes.
     pub bytes_held: u64,
-    /// The most that it was ever seen to hold. It is measured after every 64th part of the budget that is written, and now and then
-    /// while it is written to.
+    /// The highest value of `bytes_held` that was measured. It is measured after every 1/64 of the budget that is
+    /// written, and periodically while the cache is written to.
     pub peak_bytes: u64,
-    /// What the eviction works with, a part of `bytes_held`: most of it is what is remembered of keys that left.
+    /// Memory of the eviction policy, part of `bytes_held`: mostly the ghost queue of evicted keys.
     pub eviction_bytes: u64,
-    /// Records in memory, including those that have expired and were not removed yet, without tombstones: see `tombstones`.
+    /// Records in memory, including expired records that have not been removed yet, without tombstones: see
+    /// `tombstones`.
     pub records: u64,
-    /// Keys that were removed and that memory holds a tombstone for, because an older record may be on disk. They leave with the next eviction.
+    /// Tombstones in memory, one per removed key of which an older record may be on disk. They leave with the next
+    /// eviction.
     pub tombstones: u64,
-    /// Bytes of the records' keys and values, with five more for each that expires, and of the tombstones' keys.
+    /// Bytes of keys and values, with five more for each record that expires, and of the tombstones' keys.
     pub user_bytes: u64,
     /// Reads that found their key.
     pub hits: u64,
-    /// Of these, those that found it on disk, or on its way there.
+    /// Hits on disk, or in a batch on its way to disk; part of `hits`.
     pub disk_hits: u64,
-    /// Reads that did not.
+    /// Reads that did not find their key.
     pub misses: u64,
-    /// Of those that did not, the ones that got a value whose time was over, because another was loading it.
+    /// Misses that were answered with an expired value while another caller was loading; part of `misses`.
     pub stale: u64,
     /// Insertions.
     pub inserts: u64,
-    /// Bytes of the keys and values that were inserted.
+    /// Bytes of the inserted keys and values.
     pub inserted_bytes: u64,
     /// Calls to remove a key.
     pub removes: u64,
-    /// Records that made room for others.
+    /// Records evicted to make room for others.
     pub evicted: u64,
-    /// Records that left because their time was over.
+    /// Records removed because they had expired.
     pub expired: u64,
-    /// Values that were not kept because they hold more than an eighth of the memory.
+    /// Values that were not kept because they exceed an eighth of the memory budget.
     pub too_large: u64,
     /// Reads of records that could not be decoded, which count as misses.
     pub damaged: u64,
-    /// Leaves that were looked at to make room or for what was over, and the records in them.
+    /// Leaves visited for eviction or expiry.
     pub leaves_visited: u64,
-    /// See `leaves_visited`.
+    /// Records in the leaves visited for eviction or expiry.
     pub records_visited: u64,
-    /// Leaves that nothing could be taken out of, for want of memory or because a frame is damaged.
+    /// Leaves from which nothing could be evicted, for want of memory or because a frame is damaged.
     pub eviction_errors: u64,
-    /// Records that came back to memory from the disk.
+    /// Records promoted from disk to memory.
     pub promoted: u64,
-    /// The disk tier, where there is one.
+    /// Statistics of the disk tier, if there is one.
     pub disk: Option<DiskStats>,
-    /// Calls of the listener that panicked.
+    /// Panics of the listener.
     pub listener_panics: u64,
-    /// Times that background work panicked.
+    /// Panics of background work.
     pub background_panics: u64,
-    /// Background threads that have ended because all they did panicked.
+    /// Background threads that have ended after repeated panics.
     pub background_threads_ended: u64,
-    /// The tree that the records are in. Its values have the cache's bytes in front: one, and five more where a record expires.
+    /// Statistics of the tree of records. Its values include the cache's header: one byte, and five more if the record
+    /// expires.
     pub tree: tree::TreeStats,
 }
 
 impl CacheStats {
-    /// Part of the reads that found their key; 0 where there were none.
+    /// Returns the fraction of reads that found their key; 0 if there were none.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;

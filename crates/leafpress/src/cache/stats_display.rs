@@ -1,10 +1,10 @@
-//! What a cache holds and does, in words.
+//! `Display` of the statistics.
 
 use std::fmt;
 
 use super::stats::CacheStats;
 
-/// Bytes in MiB, with one digit behind the point.
+/// Bytes in MiB, with one decimal.
 struct MiB(u64);
 
 impl fmt::Display for MiB {
@@ -13,19 +13,19 @@ impl fmt::Display for MiB {
     }
 }
 
-/// Percent of a whole, 0 of nothing.
+/// Returns a percentage of `whole`; 0 if it is 0.
 fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-/// A few lines for people: what is held and how, what was found where, what left and why, and how the disk does.
+/// Formats a short report: memory held, hits by tier, removals by cause, and the disk tier.
 impl fmt::Display for CacheStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tree = &self.tree;
         let ratio = self.user_bytes as f64 / self.bytes_held.max(1) as f64;
         writeln!(
             f,
-            "memory: {} of {} held, at most {}; {} records of {} of keys and values, {ratio:.2} bytes in each byte held",
+            "memory: {} of {} held, peak {}; {} records with {} of keys and values, {ratio:.2} bytes per byte held",
             MiB(self.bytes_held),
             MiB(self.memory_bytes),
             MiB(self.peak_bytes),
@@ -35,18 +35,18 @@ impl fmt::Display for CacheStats {
         let reads = self.hits + self.misses;
         writeln!(
             f,
-            "reads: {reads}, of which memory answered {:.1}% and the disk {:.1}%",
+            "reads: {reads}, {:.1}% hits in memory and {:.1}% on disk",
             percent(self.hits.saturating_sub(self.disk_hits), reads),
             percent(self.disk_hits, reads),
         )?;
         writeln!(
             f,
-            "left: {} to make room, {} because their time was over, {} removals; {} values were too long, {} reads found damage",
+            "left: {} evicted, {} expired, {} removed; {} values too long, {} damaged reads",
             self.evicted, self.expired, self.removes, self.too_large, self.damaged,
         )?;
         write!(
             f,
-            "form: {}, {} leaves, {:.0}% of them cold, {} records hot as well",
+            "form: {}, {} leaves, {:.0}% of them cold, {} hot records",
             tree.engine_name,
             tree.leaves,
             percent(tree.cold_leaves, tree.leaves),
@@ -60,7 +60,7 @@ impl fmt::Display for CacheStats {
         if let Some(disk) = &self.disk {
             write!(
                 f,
-                "\ndisk: {} records in {}; {:.2} bytes of memory a record, {:.2} bytes written for each admitted; {} records dropped",
+                "\ndisk: {} records in {}; {:.2} bytes of memory per record, write amplification {:.2}; {} records dropped",
                 disk.records,
                 MiB(disk.used_bytes),
                 disk.index_bytes as f64 / disk.records.max(1) as f64,

@@ -1,4 +1,4 @@
-//! Putting records in: how they are made, what room they need, and who is told.
+//! Insertion: encoding records, making room for them, and notifying the listener.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,37 +15,38 @@ use super::record::{self, MAX_VALUE_BYTES};
 use crate::tree;
 use leafpress_base::mem::room::copied;
 
-/// A record may hold one part in so many of the budget.
+/// A record may take at most this fraction (1/8) of the budget.
 const MAX_RECORD_DIVISOR: u64 = 8;
-/// Room for a longer record is made before it is put in.
+/// For longer values room is made before the insertion.
 const FEW_BYTES: u64 = 64 << 10;
-/// Longer values are put together in memory that goes back to the system at once.
+/// Longer values are encoded in memory that returns to the system at once.
 const MAX_BUFFER_BYTES: usize = 64 << 10;
-/// A thread keeps a buffer of this size: with many threads, larger ones would be much.
+/// Maximum buffer that a thread keeps: with many threads, larger ones would add up.
 const MAX_KEPT_BYTES: usize = 4 << 10;
 
 thread_local! {
-    /// Where a record is put together before the tree copies it.
+    /// Buffer in which a record is encoded before the tree copies it.
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// What became of a record that was stored.
+/// Result of an insertion.
 #[derive(Default)]
 pub(super) struct Stored {
-    /// The value that was there, where a listener is to be told of it, and why it left.
+    /// The replaced value and the cause, if a listener has to be notified.
     pub replaced: Option<(Vec<u8>, RemovalCause)>,
     pub bytes: u64,
 }
 
 impl CacheInner {
-    /// Inserts or replaces, whatever is being loaded for the key.
+    /// Inserts or replaces, regardless of loads of the key.
     pub(super) fn insert(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<(), CacheError> {
         self.before_store(value);
         let stored = self.store(key, value, expiry);
         self.after_store(key, stored)
     }
 
-    /// Makes room for a long value, ahead of its being put in. Those who listen are told of what goes, so no lock may be held.
+    /// Makes room for a long value before its insertion. No lock may be held, since the listener is called for evicted
+    /// records.
     pub(super) fn before_store(&self, value: &[u8]) {
         let bytes = value.len() as u64;
         if bytes > FEW_BYTES && bytes <= self.most_record_bytes() {
@@ -53,16 +54,16 @@ impl CacheInner {
         }
     }
 
-    /// The longest record that is kept, in bytes of key and value.
+    /// Returns the maximum length of a record that is kept, in bytes of key and value.
     pub(super) fn most_record_bytes(&self) -> u64 {
         self.budget.memory_bytes() / MAX_RECORD_DIVISOR
     }
 
-    /// Writes a record into the tree. It calls nobody, so that it may be done under a lock; before and after it [`CacheInner::before_store`] and
-    /// [`CacheInner::after_store`] are to be called.
+    /// Writes a record into the tree. It calls no user code, so it may run under a lock; [`CacheInner::before_store`]
+    /// and [`CacheInner::after_store`] must be called before and after it.
     pub(super) fn store(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<Stored, CacheError> {
         if !self.keeps(key, value)? {
-            // What was there is out of date.
+            // The key's old value is outdated.
             self.counters.count(Count::TooLarge);
             let replaced = self.take_out(key)?;
             return Ok(Stored { replaced, bytes: 0 });
@@ -75,7 +76,7 @@ impl CacheInner {
         })
     }
 
-    /// Whether a record is one that is kept: others are taken, and forgotten at once.
+    /// Returns true if a record is kept; others are accepted and discarded.
     pub(super) fn keeps(&self, key: &[u8], value: &[u8]) -> Result<bool, CacheError> {
         if value.len() > MAX_VALUE_BYTES {
             return Err(CacheError::ValueTooLong { len: value.len() });
@@ -83,7 +84,7 @@ impl CacheInner {
         Ok((key.len() + value.len()) as u64 <= self.most_record_bytes())
     }
 
-    /// Counts a record that was put in; its bytes of key and value.
+    /// Counts an insertion; returns its bytes of key and value.
     pub(super) fn count_insert(&self, key: &[u8], value: &[u8]) -> u64 {
         let bytes = (key.len() + value.len()) as u64;
         self.counters.count(Count::Inserts);
@@ -91,7 +92,7 @@ impl CacheInner {
         bytes
     }
 
-    /// Calls `put` with a record as the tree is to keep it.
+    /// Calls `put` with the encoded record.
     pub(super) fn with_record<R, E>(
         &self,
         value: &[u8],
@@ -102,12 +103,12 @@ impl CacheInner {
         CacheError: From<E>,
     {
         if expiry.is_some() {
-            // Before the record can be found.
+            // Set before the record can be found.
             self.note_expiring();
         }
         let idle = self.idle_until();
         if value.len() > MAX_BUFFER_BYTES {
-            // An allocator would keep what is freed, of each thread and length.
+            // An allocator would retain the freed memory for each thread and size class.
             let record = record::write_long(value, expiry, idle)?;
             return Ok(put(record.bytes())?);
         }
@@ -123,7 +124,7 @@ impl CacheInner {
         result
     }
 
-    /// Stores what was loaded, unless the key was written or removed since the load began, and ends the load.
+    /// Stores a loaded value, unless the key was written or removed since the load began, and ends the load.
     pub(super) fn store_loaded(
         &self,
         lead: LoadLeader<'_>,
@@ -169,7 +170,7 @@ impl CacheInner {
         Ok(stored)
     }
 
-    /// What a listener is to be told of a record that another takes the place of.
+    /// Returns the notification for a replaced record.
     fn leaving(&self, found: Option<&[u8]>, now: Duration) -> Option<(Vec<u8>, RemovalCause)> {
         let found = found.filter(|found| self.listener.is_some() && !record::is_tombstone(found))?;
         let (value, expiry) = record::read(found);
@@ -189,8 +190,8 @@ impl CacheInner {
         replaced
     }
 
-    /// Writes a record, or removes it, whatever is there, and returns what a listener is to be told of what was there. Supersedes a load of
-    /// the key.
+    /// Writes or removes a record unconditionally, and returns the notification for the previous record. Supersedes a
+    /// load of the key.
     fn write(&self, key: &[u8], record: Option<&[u8]>) -> Result<Option<(Vec<u8>, RemovalCause)>, tree::TreeError> {
         if self.listener.is_none() {
             let supersede = || {
@@ -209,7 +210,7 @@ impl CacheInner {
         Ok(replaced.take())
     }
 
-    /// Tells of what was replaced, and makes room for what is more now.
+    /// Notifies the listener of the replaced record, and evicts if the budget requires it.
     pub(super) fn after_store(&self, key: &[u8], stored: Result<Stored, CacheError>) -> Result<(), CacheError> {
         let Stored { replaced, bytes } = stored?;
         if let Some((value, cause)) = replaced {
@@ -222,13 +223,13 @@ impl CacheInner {
         Ok(())
     }
 
-    /// So many bytes of a record are in the tree now.
+    /// Accounts for `bytes` written into the tree.
     pub(super) fn note_stored(&self, bytes: u64) {
         self.measure_if(self.budget.note_written(bytes));
         self.make_room();
     }
 
-    /// Removes a key whose new value is not kept, and returns what a listener is to be told.
+    /// Removes a key whose new value is not kept, and returns the notification for the listener.
     fn take_out(&self, key: &[u8]) -> Result<Option<(Vec<u8>, RemovalCause)>, CacheError> {
         let Some(disk) = &self.disk else {
             return Ok(self.write(key, None)?);

@@ -1,4 +1,4 @@
-//! Going round the leaves: to make room, and for what is over.
+//! Sweeps over the leaves: eviction and removal of expired records.
 
 use std::time::{Duration, Instant};
 
@@ -15,32 +15,32 @@ use crate::tree;
 use crate::tree::cache_hooks::{Evictor, Hand, Shown};
 use leafpress_base::sync::MutexGuard;
 
-/// Leaves that are looked at while others wait, before those who listen are told.
+/// Leaves visited per turn, after which other threads may proceed and the listener is called.
 const VISITS_OF_TURN: usize = 16;
-/// Turns after which a writer that finds no room goes on: only where nothing can be taken out.
+/// Turns after which a writer that finds no room proceeds: only if nothing can be evicted.
 const MAX_TURNS: usize = 1024;
-/// Turns after which who evicts waits for a disk that takes nothing, because what is in memory only hides something there.
+/// Turns without progress before an evicting thread blocks on a stalled disk (only tombstones are left to evict).
 const MAX_STALLED_TURNS: usize = 8;
-/// A writer waits for others who make room when nodes are past their limit by one part in so many of the budget.
+/// A writer waits for the evicting thread if nodes exceed their limit by this fraction (1/256) of the budget.
 const SLACK_DIVISOR: u64 = 256;
 
-/// The tag of a record that is on disk from now on.
+/// Tag of a record that was moved to disk.
 const MOVED: u8 = 1;
 
-/// Records that are out, for who listens: key, value, and why.
+/// Removed records to notify the listener of: key, value and cause.
 #[derive(Default)]
 pub(super) struct Gone(pub Vec<(Vec<u8>, Vec<u8>, RemovalCause)>);
 
-/// Chooses what makes room.
+/// Evictor that selects records by worth.
 pub(super) struct ByWorth<'c> {
     pub core: &'c CacheInner,
-    /// Not asked under a latch: the clock is the caller's.
+    /// Read before the latch is taken: the clock is the caller's code.
     pub now: Duration,
     pub memory: &'c mut EvictionState,
     pub gone: &'c mut Gone,
 }
 
-/// Chooses what is over, and nothing else.
+/// Evictor that selects expired records only.
 pub(super) struct ByTime<'c> {
     pub core: &'c CacheInner,
     pub now: Duration,
@@ -48,20 +48,21 @@ pub(super) struct ByTime<'c> {
 }
 
 impl CacheInner {
-    /// Evicts until nodes hold what they may. Where another thread is at it this one only waits when it has got far ahead.
+    /// Evicts until nodes are within their limit. If another thread is evicting, waits for it only if the limit is
+    /// exceeded by the slack (backpressure).
     pub(super) fn make_room(&self) {
         self.make_room_for(0);
     }
 
-    /// The same for nodes of so many bytes that are about to be made.
+    /// Evicts until there is room for `bytes` of new nodes.
     pub(super) fn make_room_for(&self, bytes: u64) {
         if self.tree.node_bytes() + bytes > self.budget.node_limit_bytes() {
-            // What was read is not to go as expired.
+            // Otherwise records with queued reads would be removed as expired.
             self.apply_touches();
         }
         let is_over = |slack: u64| self.tree.node_bytes() + bytes > self.budget.node_limit_bytes() + slack;
         let slack = self.budget.memory_bytes() / SLACK_DIVISOR;
-        // Turns in a row that made no room because of the disk, when the first was, and what nodes held then.
+        // Turns in a row without progress because of the disk, the time of the first, and the bytes of nodes then.
         let mut stalled: (usize, Option<Instant>, u64) = (0, None, u64::MAX);
         for _ in 0..MAX_TURNS {
             if !is_over(0) {
@@ -110,14 +111,14 @@ impl CacheInner {
         }
     }
 
-    /// Tells of records that are gone, with no lock held, so that who is told may use the cache.
+    /// Notifies the listener of removed records, with no lock held, so that it may use the cache.
     fn tell_all(&self, gone: Gone) {
         for (key, value, cause) in gone.0 {
             self.tell(&key, Some(value), cause);
         }
     }
 
-    /// One visit of a leaf; false where it is of no use to go on.
+    /// Visits one leaf; returns false if further visits are of no use.
     fn visit(&self, hand: &mut Hand, arena: &mut Bump, evictor: &mut dyn Evictor) -> bool {
         self.counters.count(Count::Visits);
         match self.tree.evict_at(hand, arena, evictor) {
@@ -133,7 +134,7 @@ impl CacheInner {
         }
     }
 
-    /// Looks at leaves for what is over, for so long at most, and once round at most. Nothing where another thread is at it.
+    /// Removes expired records for at most `time` and one round. Returns at once if another thread is doing so.
     pub(super) fn expire_for(&self, time: Duration) {
         self.apply_touches();
         let (began, mut first) = (Instant::now(), None);
@@ -148,13 +149,13 @@ impl CacheInner {
         }
     }
 
-    /// Looks at every leaf for what is over.
+    /// Removes expired records from every leaf.
     pub(super) fn expire_all(&self) {
         self.apply_touches();
         let mut last = None;
         while self.may_expire() {
             let sweeper = self.expiring.lock();
-            // To the end from wherever the hand is, and once round.
+            // To the end from the current position of the hand, and one full round.
             let last = *last.get_or_insert(sweeper.hand.rounds + 1);
             if sweeper.hand.rounds > last || !self.expire_some(sweeper) {
                 return;
@@ -162,7 +163,7 @@ impl CacheInner {
         }
     }
 
-    /// Looks at some leaves; false where it is of no use to go on.
+    /// Visits some leaves; returns false if further visits are of no use.
     fn expire_some(&self, mut sweeper: MutexGuard<'_, Sweeper>) -> bool {
         let (mut gone, now) = (Gone::default(), self.clock.now());
         let before = sweeper.held_bytes();
@@ -180,7 +181,7 @@ impl CacheInner {
         is_of_use
     }
 
-    /// When a record that is shown with its value expires.
+    /// Returns the expiry of a record that is shown with its value.
     fn expiry_of(&self, record: &Shown<'_>) -> Option<Expiry> {
         record.with_value(|stored| record::read(stored).1)?
     }
@@ -197,7 +198,8 @@ impl CacheInner {
         over
     }
 
-    /// Sees that what is to go leaves nothing older behind on disk, and is there itself where it is not over.
+    /// Prepares victims for their removal: spills those that have not expired to disk, and ensures that no older record
+    /// remains visible there.
     pub(super) fn move_down(&self, disk: &Tier, records: &mut [Shown<'_>], now: Duration) {
         if !records.iter().any(|record| record.goes) {
             return;
@@ -218,7 +220,7 @@ impl CacheInner {
         }
     }
 
-    /// Counts a record that is out, and notes it for who listens.
+    /// Counts a removed record, and queues its notification.
     fn note_gone(&self, record: &Shown<'_>, cause: RemovalCause, gone: &mut Gone) {
         if self.disk.is_some() && is_tombstone(record) {
             return;

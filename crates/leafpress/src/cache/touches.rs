@@ -1,8 +1,8 @@
-//! Reads of records that have a time to idle, until they are noted in the records.
+//! Queue of reads of records that have a time to idle.
 //!
-//! To note a read is to write the record anew, under its leaf's latch. A read that finds its key in memory waits for no lock, so it only
-//! leaves the key and the time here. The cache's upkeep writes them into the records, and so does whoever is about to take a record for
-//! expired or to evict: until all that was left here is noted, no time to idle is over.
+//! Applying a read means rewriting the record under its leaf's latch. A read that finds its key in memory waits for no
+//! lock, so it only queues the key and the time. Upkeep applies the queue to the records, and so does a thread that is
+//! about to treat a record as expired or to evict it: until the queue is applied, no time to idle has ended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::tree::hash::hash;
 use leafpress_base::mem::room::copied;
 use leafpress_base::sync::Mutex;
 
-/// Reads that wait at most. Where there are more, a read is not noted, and the next of its record is.
+/// Maximum length of the queue. A read that finds it full is not recorded; a later read of the record is.
 const MAX_WAITING: usize = 1024;
 
 struct Touch {
@@ -24,12 +24,12 @@ struct Touch {
     read_at: Duration,
 }
 
-/// The reads that wait.
+/// Queued reads.
 pub(super) struct Touches {
     queue: ArrayQueue<Touch>,
-    /// Hashes of keys that wait, each in the slot that it names: a record that is read a thousand times meanwhile waits once.
+    /// Hashes of queued keys, in the slot given by the hash: repeated reads of a record are queued once.
     waiting: Vec<AtomicU64>,
-    /// Held while reads are noted, so that others who need them to be wait for the end.
+    /// Held while the queue is applied, so that other threads that need it applied wait for the end.
     applying: Mutex<()>,
 }
 
@@ -59,7 +59,7 @@ impl Touches {
 
     fn pop(&self) -> Option<Touch> {
         let touch = self.queue.pop()?;
-        // Before the record is written: a read from here on is noted by itself.
+        // Cleared before the record is rewritten: a read from here on is queued separately.
         self.slot_of(hash(&touch.key)).store(0, Ordering::Relaxed);
         Some(touch)
     }
@@ -70,7 +70,7 @@ impl Touches {
 }
 
 impl CacheInner {
-    /// Leaves a read of a record that is in memory to be noted.
+    /// Queues a read of a record in memory.
     #[cold]
     pub(super) fn touch(&self, key: &[u8]) {
         if let Some(touches) = &self.touches {
@@ -78,7 +78,7 @@ impl CacheInner {
         }
     }
 
-    /// Notes the reads that wait; whether there were some, or another thread noted some meanwhile.
+    /// Applies the queued reads; returns true if there were any, or another thread applied some meanwhile.
     pub(super) fn apply_touches(&self) -> bool {
         let (Some(touches), Some(to_idle)) = (&self.touches, self.times.to_idle) else {
             return false;
@@ -96,14 +96,15 @@ impl CacheInner {
             written += self.note_read(&key, Expiry::after(read_at, to_idle));
         }
         drop(applying);
-        // With no lock held, since those who listen may be told of what makes room.
+        // Called with no lock held, because it may evict and so call the listener.
         if written > 0 {
             self.note_stored(written);
         }
         true
     }
 
-    /// Has a record live until then. Returns the bytes that were written: none where it was written or read later, or left.
+    /// Extends a record's idle deadline to `until`. Returns the bytes written: 0 if the record was written or read
+    /// later, or is absent.
     fn note_read(&self, key: &[u8], until: Expiry) -> u64 {
         let Ok(Some(Ok(stored))) = self.tree.get_with(key, copied) else {
             return 0;
@@ -113,7 +114,7 @@ impl CacheInner {
         }
         let Ok(mut touched) = copied(&stored) else { return 0 };
         record::set_idle(&mut touched, until);
-        // Whoever has written meanwhile has noted it as well.
+        // A concurrent writer has renewed the deadline as well.
         let is_same = |found: Option<&[u8]>| found == Some(stored.as_slice());
         match self.tree.write_if(key, Some(&touched), &is_same) {
             Ok(true) => (key.len() + touched.len()) as u64,
@@ -133,7 +134,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_read_waits_for_nobody_and_is_noted_before_a_record_expires() {
+    fn a_read_waits_for_no_lock_and_is_applied_before_a_record_expires() {
         let clock = Arc::new(ManualClock::new(1000 * SECOND));
         let builder = Cache::builder().memory(4 << 20).clock(clock.clone());
         let cache = builder.time_to_idle(80 * SECOND).build().unwrap();
@@ -144,11 +145,11 @@ mod tests {
         clock.advance(60 * SECOND);
         let noting = touches.applying.lock();
         let puts = core.tree.stats().puts;
-        // With this lock held a read that waited for it would not return.
+        // With this lock held, a read that waited for it would not return.
         for _ in 0..100 {
             assert!(cache.get("read").unwrap().is_some());
         }
-        assert_eq!(touches.queue.len(), 1, "it waits once");
+        assert_eq!(touches.queue.len(), 1, "the key is queued once");
         assert_eq!(core.tree.stats().puts, puts, "a read writes nothing");
         drop(noting);
         clock.advance(60 * SECOND);

@@ -1,4 +1,4 @@
-//! A cache whose keys and values are types of the program's, by serde.
+//! A cache with typed keys and values, through serde.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use super::error::{CacheError, LoadError};
 use super::{Cache, CacheUpdate, InsertOptions};
 
-/// A [`Cache`] of keys and values of types that serde knows, which it holds in [postcard](https://docs.rs/postcard)'s format.
+/// A [`Cache`] with keys and values of serde types, stored in the format of [postcard](https://docs.rs/postcard).
 ///
 /// ```
 /// # fn main() -> Result<(), leafpress::CacheError> {
@@ -29,8 +29,9 @@ use super::{Cache, CacheUpdate, InsertOptions};
 /// # }
 /// ```
 ///
-/// A value that is no `V`, as one that another version of the program left on disk may be, is not there, and is removed. postcard does not
-/// write types down, so what happens to be bytes of a `V` is taken for one: a program whose types change should name another file.
+/// A value that does not decode as `V`, such as one that another version of the program left on disk, counts as absent
+/// and is removed. postcard does not record types, so bytes that happen to decode as a `V` are accepted: a program
+/// whose types change should use another file.
 pub struct TypedCache<K: ?Sized, V> {
     cache: Cache,
     of: PhantomData<fn(&K) -> V>,
@@ -49,49 +50,49 @@ fn encoded<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CacheError> {
 }
 
 impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
-    /// The same cache with keys and values of these types. All that is in it should be of them.
+    /// Wraps a cache of bytes. All its records should have these types.
     #[must_use]
     pub fn new(cache: Cache) -> Self {
         Self { cache, of: PhantomData }
     }
 
-    /// The cache of bytes: its budget, its statistics.
+    /// Returns the underlying cache of bytes, for its budget and its statistics.
     #[must_use]
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
 
-    /// The cache of bytes, to close it.
+    /// Returns the underlying cache of bytes by value, to close it.
     #[must_use]
     pub fn into_cache(self) -> Cache {
         self.cache
     }
 
-    /// Inserts or replaces.
+    /// Inserts or replaces a record.
     ///
     /// # Errors
-    /// [`CacheError::Encoding`] for what serde or postcard refuse; as [`Cache::insert`].
+    /// Returns [`CacheError::Encoding`] for what serde or postcard refuse, and the errors of [`Cache::insert`].
     pub fn insert(&self, key: &K, value: &V) -> Result<(), CacheError> {
         self.cache.insert(&encoded(key)?, &encoded(value)?)
     }
 
-    /// The same for a record that expires.
+    /// Inserts or replaces a record with options of its own, such as a time to live.
     ///
     /// # Errors
-    /// As [`TypedCache::insert`] and [`Cache::insert_entry`].
+    /// Returns the errors of [`TypedCache::insert`] and [`Cache::insert_entry`].
     pub fn insert_entry(&self, key: &K, value: &V, entry: InsertOptions) -> Result<(), CacheError> {
         self.cache.insert_entry(&encoded(key)?, &encoded(value)?, entry)
     }
 
-    /// The key's value; [`None`] when it is not there.
+    /// Returns the key's value, or [`None`] if the key is absent.
     ///
     /// # Errors
-    /// [`CacheError::Encoding`] for a key that cannot be encoded; as [`Cache::get`].
+    /// Returns [`CacheError::Encoding`] for a key that cannot be encoded, and the errors of [`Cache::get`].
     pub fn get(&self, key: &K) -> Result<Option<V>, CacheError> {
         let key = encoded(key)?;
         match self.cache.get_with(&key, |bytes| postcard::from_bytes(bytes).ok())? {
             Some(None) => {
-                // What was put in its place meanwhile stays.
+                // Only the value that failed to decode is removed; one written meanwhile is kept.
                 self.cache.update_with(&key, |bytes| match bytes {
                     Some(bytes) if postcard::from_bytes::<V>(bytes).is_err() => CacheUpdate::<&[u8]>::Remove,
                     _ => CacheUpdate::Keep,
@@ -102,23 +103,24 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
         }
     }
 
-    /// Whether the key is there. It counts as a read.
+    /// Returns true if the key is present. Counts as a read.
     ///
     /// # Errors
-    /// As [`TypedCache::get`].
+    /// Returns the errors of [`TypedCache::get`].
     pub fn contains_key(&self, key: &K) -> Result<bool, CacheError> {
         self.cache.contains_key(&encoded(key)?)
     }
 
-    /// Removes the key; whether it was there.
+    /// Removes the key and returns true if it was present.
     ///
     /// # Errors
-    /// As [`TypedCache::get`] and [`Cache::remove`].
+    /// Returns the errors of [`TypedCache::get`] and [`Cache::remove`].
     pub fn remove(&self, key: &K) -> Result<bool, CacheError> {
         self.cache.remove(&encoded(key)?)
     }
 
-    /// Has `update` say what becomes of the key's record: see [`Cache::update_with`]. A value that is no `V` is not there.
+    /// Updates the key's record atomically by the result of `update`: see [`Cache::update_with`]. A value that does not
+    /// decode as `V` counts as absent.
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::CacheError> {
@@ -132,7 +134,7 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`TypedCache::insert`]; the record is then as it was.
+    /// Returns the errors of [`TypedCache::insert`]; the record is then unchanged.
     pub fn update_with(
         &self,
         key: &K,
@@ -157,10 +159,10 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
         answer
     }
 
-    /// The key's value, or else the one that `load` gives, which is inserted: see [`Cache::get_or_insert_with`].
+    /// Returns the key's value, or calls `load` and inserts and returns its result: see [`Cache::get_or_insert_with`].
     ///
     /// # Errors
-    /// As [`TypedCache::insert`].
+    /// Returns the errors of [`TypedCache::insert`].
     pub fn get_or_insert_with(&self, key: &K, load: impl FnOnce() -> V) -> Result<V, CacheError> {
         let loaded = self.try_get_or_insert_with(key, || Ok::<V, std::convert::Infallible>(load()));
         loaded.map_err(|error| match error {
@@ -169,10 +171,11 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
         })
     }
 
-    /// The same where `load` may fail: see [`Cache::try_get_or_insert_with`].
+    /// Returns the key's value, or calls the fallible `load` and inserts and returns its result: see
+    /// [`Cache::try_get_or_insert_with`].
     ///
     /// # Errors
-    /// As [`TypedCache::insert`]; [`LoadError::Load`] with what `load` said.
+    /// Returns the errors of [`TypedCache::insert`], and [`LoadError::Load`] with the error of `load`.
     pub fn try_get_or_insert_with<E: Send + Sync + 'static>(
         &self,
         key: &K,
@@ -182,7 +185,7 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
             return Ok(found);
         }
         let key = encoded(key)?;
-        // What cannot be encoded is an error of the cache's, and not of the loader's.
+        // An encoding failure is reported as an error of the cache, not of the loader.
         let loaded = self.cache.try_get_or_insert_with(&key, || {
             let value = load().map_err(|error| LoadError::Load(Arc::new(error)))?;
             encoded(&value).map_err(LoadError::Cache)

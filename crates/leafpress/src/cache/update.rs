@@ -1,8 +1,9 @@
-//! Writes that go by what is there: reading and writing in one atomic step.
+//! Atomic read-modify-write of one key, by optimistic concurrency.
 //!
-//! What is there is looked for, the caller says with no lock held what becomes of it, and his answer is carried out if it is still what is
-//! there; else all begins anew. A record in the tree is, while the tree has the same bytes. What was found on disk, or nowhere, is, while
-//! there is nothing in the tree and no record of the key has left it since. A load of the key that is under way is superseded.
+//! The current record is looked up, the caller's closure computes an answer with no lock held, and the answer is
+//! applied if the record is still current; otherwise the update begins anew. A record in the tree is current while the
+//! tree has the same bytes. A record that was found on disk, or an absence, is current while there is nothing in the
+//! tree and no record of the key has left the tree since. A load of the key that is under way is superseded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,20 +19,20 @@ use super::{Cache, InsertOptions, options};
 use crate::tree;
 use leafpress_base::mem::room::copied;
 
-/// What becomes of a record: the answer of the closure that [`Cache::update_with`] calls.
+/// The change of a record: the result of the closure of [`Cache::update_with`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheUpdate<V> {
-    /// The key has this value from now on. A record that is there keeps its time to live; a new one has the cache's default.
+    /// Sets the value. A present record keeps its time to live; a new one gets the cache's default.
     Put(V),
-    /// The key has this value from now on, and a time to live as [`Cache::insert_entry`] would give it.
+    /// Sets the value and the time to live, as [`Cache::insert_entry`] does.
     PutWith(V, InsertOptions),
-    /// The key is not there from now on.
+    /// Removes the key.
     Remove,
-    /// All stays as it is.
+    /// Leaves the record unchanged.
     Keep,
 }
 
-/// A value is put; [`None`] removes.
+/// [`Some`] sets the value; [`None`] removes the key.
 impl<V> From<Option<V>> for CacheUpdate<V> {
     fn from(value: Option<V>) -> Self {
         value.map_or(Self::Remove, Self::Put)
@@ -39,14 +40,19 @@ impl<V> From<Option<V>> for CacheUpdate<V> {
 }
 
 impl Cache {
-    /// Has `update` say what becomes of the key's record, from the value that it has, [`None`] when it is not there. Returns its answer.
+    /// Updates the key's record atomically: calls `update` with the key's value, or [`None`] if the key is absent,
+    /// applies the change it returns, and returns that change.
     ///
-    /// Atomic for the key: what `update` was shown is what the key had when its answer was carried out, in memory or on disk. So no step of
-    /// a counter is lost while its record is there; but a cache may forget it, as any record, and then the count begins anew. No lock is
-    /// held while `update` runs, so that it may use the cache; where another thread has changed the record meanwhile it is called again, so
-    /// it should do nothing else than compute.
+    /// The value that `update` was given is the one the key had when the change was applied, in memory or on disk. So
+    /// no increment of a counter is lost while its record is present; but a cache may evict it, as any record, and the
+    /// count then begins anew. No lock is held while `update` runs, so it may use the cache. It is called again if
+    /// another thread has changed the record meanwhile, so it should have no side effects.
     ///
-    /// It counts as an insertion, a removal or nothing, by what was done, and neither as a hit nor as a miss. A time to idle begins anew.
+    /// The update counts as an insertion, a removal or nothing, by the change applied, and neither as a hit nor as a
+    /// miss. It restarts the time to idle.
+    ///
+    /// # Panics
+    /// Panics if `update` panics; the record is then unchanged.
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::CacheError> {
@@ -71,7 +77,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::insert`] and [`Cache::insert_entry`]; the record is then as it was.
+    /// Returns the errors of [`Cache::insert`] and [`Cache::insert_entry`]; the record is then unchanged.
     pub fn update_with<V: AsRef<[u8]>>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -80,8 +86,9 @@ impl Cache {
         self.core.update(key.as_ref(), update)
     }
 
-    /// Gives the key the value `new` if it has the value `expected`; returns whether it had. For both, [`None`] means that the key is not
-    /// there: `compare_and_swap(key, Some(old), None)` removes. What is said of [`Cache::update_with`] and [`CacheUpdate::Put`] holds.
+    /// Sets the key's value to `new` if it is `expected`, and returns true if it was. [`None`] stands for an absent
+    /// key: `compare_and_swap(key, Some(old), None)` removes it. Atomicity and time to live are those of
+    /// [`Cache::update_with`] with [`CacheUpdate::Put`].
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::CacheError> {
@@ -94,7 +101,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::insert`]; the record is then as it was.
+    /// Returns the errors of [`Cache::insert`]; the record is then unchanged.
     pub fn compare_and_swap(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -109,8 +116,9 @@ impl Cache {
         Ok(is_expected)
     }
 
-    /// Inserts or replaces as [`Cache::insert`] does, and returns the value that the key had; [`None`] when it was not there. Atomic for the
-    /// key, as [`Cache::update_with`] says, on disk as in memory, where [`Cache::insert`] does not look.
+    /// Inserts or replaces a record as [`Cache::insert`] does, and returns the previous value, or [`None`] if the key
+    /// was absent. It is atomic for the key as [`Cache::update_with`] is, and unlike [`Cache::insert`] it reads the
+    /// disk.
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::CacheError> {
@@ -122,7 +130,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::insert`]; the record is then as it was.
+    /// Returns the errors of [`Cache::insert`]; the record is then unchanged.
     pub fn swap(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -134,7 +142,8 @@ impl Cache {
         )
     }
 
-    /// Removes the key and returns the value that it had; [`None`] when it was not there. Of several threads that take a record one gets it.
+    /// Removes the key and returns its value, or [`None`] if the key was absent. Of several threads that take a record,
+    /// exactly one gets it.
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::CacheError> {
@@ -147,12 +156,12 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::remove`]; the record is then still there.
+    /// Returns the errors of [`Cache::remove`]; the record is then still present.
     pub fn take(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Vec<u8>>, CacheError> {
         self.exchange(key.as_ref(), CacheUpdate::Remove)
     }
 
-    /// Does what `answer` says whatever is there, which is returned.
+    /// Applies `answer` whatever the current value is, and returns that value.
     fn exchange(&self, key: &[u8], answer: CacheUpdate<&[u8]>) -> Result<Option<Vec<u8>>, CacheError> {
         let mut old = Ok(None);
         self.core.update(key, |found| {
@@ -163,12 +172,12 @@ impl Cache {
     }
 }
 
-/// What a key had when that was looked for.
+/// The state of a key when it was looked up.
 struct Before {
-    /// The record as it is kept, over or not; [`None`] where there is none.
+    /// The stored record, expired or not; [`None`] if there is none.
     stored: Option<Vec<u8>>,
     is_in_tree: bool,
-    /// That of the disk tier, from before the record was looked for.
+    /// Version of the disk tier, taken before the record was looked up.
     version: u64,
     now: Duration,
 }
@@ -187,7 +196,7 @@ impl Before {
 }
 
 impl CacheInner {
-    /// See [`Cache::update_with`].
+    /// Implements [`Cache::update_with`].
     fn update<V: AsRef<[u8]>>(
         &self,
         key: &[u8],
@@ -197,7 +206,7 @@ impl CacheInner {
         loop {
             let before = match self.look(key)? {
                 Ok(before) => before,
-                // Taken out, it is not there the next time; where that cannot be done this ends.
+                // Once removed, the record is absent in the next round; if it cannot be removed, the update ends here.
                 Err(error) if was_damaged => return Err(error.into()),
                 Err(error) => {
                     was_damaged = true;
@@ -230,7 +239,7 @@ impl CacheInner {
         }
     }
 
-    /// When a record expires that is inserted now.
+    /// The expiry of a record inserted now.
     pub(super) fn expiry_by(&self, entry: InsertOptions) -> Result<Option<Expiry>, CacheError> {
         if let Some(ttl) = entry.ttl {
             options::check_ttl("ttl", ttl)?;
@@ -238,7 +247,7 @@ impl CacheInner {
         Ok(self.expiry(entry.ttl.or(self.times.to_live)))
     }
 
-    /// What the key has, in the tree or on disk; an error of the tree where that cannot be read.
+    /// Looks up the key in the tree and on disk; the inner result is the tree's error if the record cannot be read.
     fn look(&self, key: &[u8]) -> Result<Result<Before, tree::TreeError>, CacheError> {
         self.apply_touches();
         let mut before = Before {
@@ -266,7 +275,7 @@ impl CacheInner {
         Ok(Ok(before))
     }
 
-    /// Puts a value in the place of what was there before; false where something else is there now.
+    /// Replaces the record found before; returns false if the record has changed since.
     fn put_over(&self, key: &[u8], before: &Before, value: &[u8], expiry: Option<Expiry>) -> Result<bool, CacheError> {
         let keeps = self.keeps(key, value)?;
         let is_done = if keeps {
@@ -286,7 +295,7 @@ impl CacheInner {
         Ok(is_done)
     }
 
-    /// Removes what was there before, if anything was; false where something else is there now.
+    /// Removes the record found before, if there was one; returns false if the record has changed since.
     fn remove_over(&self, key: &[u8], before: &Before) -> Result<bool, CacheError> {
         let is_done = self.write_over(key, before, None)?;
         if is_done && before.stored.is_some() {
@@ -304,11 +313,11 @@ impl CacheInner {
             .is_some_and(|disk| disk.may_have(disk.hash(key), key))
     }
 
-    /// Writes a record, or removes what is there, if that is what was there before; returns whether it was. Then a load of the key is
-    /// superseded, also by a removal that found nothing.
+    /// Writes a record, or a removal, if the record found before is still current; returns true if it was. Then a load
+    /// of the key is superseded, also by a removal that found nothing.
     fn write_over(&self, key: &[u8], before: &Before, record: Option<&[u8]>) -> Result<bool, tree::TreeError> {
-        // What is there may get to the disk, and something older, or something that could not be read for a moment, may be there: a tombstone
-        // hides it.
+        // The record may be spilled later, and an older record, or one that could not be read temporarily, may be on
+        // disk: a tombstone hides it.
         let leaves_tombstone = self.disk.is_some() && (before.stored.is_some() || self.may_be_on_disk(key));
         let record = record.or(leaves_tombstone.then_some(TOMBSTONE));
         let is_same = |found: Option<&[u8]>| {
@@ -330,7 +339,7 @@ impl CacheInner {
         is_done
     }
 
-    /// A record that was looked at, and stays as it is, was in use.
+    /// Marks a record as used that was looked up and left unchanged.
     fn note_kept(&self, key: &[u8], before: &Before) {
         let stored = before.stored.as_deref().filter(|_| before.value().is_some());
         if stored.is_some_and(|stored| self.wants_touch(stored, before.now)) {
@@ -338,7 +347,7 @@ impl CacheInner {
         }
     }
 
-    /// Tells of what was there before and is not any more.
+    /// Notifies the listener of the record that was present before.
     fn tell_of(&self, key: &[u8], before: &Before, cause: RemovalCause) {
         let Some(stored) = before.stored.as_deref().filter(|stored| !record::is_tombstone(stored)) else {
             return;
@@ -349,7 +358,7 @@ impl CacheInner {
                 self.counters.count(Count::Expired);
                 RemovalCause::Expired
             }
-            // What is over on disk is told of by nobody.
+            // The listener is not called for records that expire on disk.
             true => return,
         };
         if self.listener.is_some() {

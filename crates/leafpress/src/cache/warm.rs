@@ -8,12 +8,12 @@ use leafpress_base::sync::worker::Health;
 
 /// The saved keys take at most 1/64 of the memory.
 pub(super) const WARM_KEYS_DIVISOR: u64 = 64;
-/// Estimated memory of a saved key besides its bytes.
+/// Estimated memory of a saved key in addition to its bytes.
 pub(super) const KEY_OVERHEAD_BYTES: u64 = 48;
 /// Keys that are read back in one step of the task.
 const KEYS_AT_ONCE: usize = 16;
 
-/// As many of the keys, from the first on, as are to be remembered in so much memory.
+/// Returns the longest prefix of the keys that fits in the memory for saved keys.
 pub(super) fn keys_within(mut keys: Vec<Vec<u8>>, memory_bytes: u64) -> Vec<Vec<u8>> {
     let mut room = memory_bytes / WARM_KEYS_DIVISOR;
     let fits = |key: &&Vec<u8>| {
@@ -28,7 +28,7 @@ pub(super) fn keys_within(mut keys: Vec<Vec<u8>>, memory_bytes: u64) -> Vec<Vec<
     keys
 }
 
-/// Brings back what was in use when the cache was closed, until memory is nearly full.
+/// Reads back the keys that were in use when the cache was closed, until memory is nearly full.
 pub(super) struct Warming {
     pub core: Arc<CacheInner>,
     pub keys: std::vec::IntoIter<Vec<u8>>,
@@ -53,7 +53,7 @@ impl Task for Warming {
                 self.end();
                 return Next::End;
             };
-            // What cannot be read is not there.
+            // A record that cannot be read counts as absent.
             let _ = self.core.find(&key, |_| (), &mut Seen::default());
         }
         Next::Again

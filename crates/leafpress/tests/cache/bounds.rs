@@ -1,4 +1,4 @@
-//! What is out of bounds is refused, with what is allowed.
+//! Values out of bounds are refused, with the allowed range in the message.
 
 use std::time::Duration;
 
@@ -42,13 +42,13 @@ fn keys_and_values_have_their_lengths() {
     let len = MAX_KEY_BYTES + 1;
     let error = cache.insert(&vec![7; len], "x").unwrap_err();
     assert!(
-        matches!(error, CacheError::KeyTooLong { len: told } if told == len),
+        matches!(error, CacheError::KeyTooLong { len: reported } if reported == len),
         "{error}"
     );
     let len = MAX_VALUE_BYTES + 1;
     let error = cache.insert("key", &vec![0; len]).unwrap_err();
     assert!(
-        matches!(error, CacheError::ValueTooLong { len: told } if told == len),
+        matches!(error, CacheError::ValueTooLong { len: reported } if reported == len),
         "{error}"
     );
 }

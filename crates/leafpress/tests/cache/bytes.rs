@@ -12,7 +12,7 @@ use crate::{key, noise, small};
 fn values_are_what_get_says() {
     let cache = small().build().unwrap();
     for n in 0..100 {
-        // It takes them as well.
+        // `Bytes` can be inserted as well.
         cache.insert(&key(n), &Bytes::from(noise(n, n as usize * 50))).unwrap();
     }
     for n in 0..100 {

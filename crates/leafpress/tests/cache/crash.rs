@@ -1,7 +1,7 @@
-//! Whatever moment a process ends at, what the next one finds on disk was the last that was written.
+//! Crash tests: at whatever moment a process is killed, the next one finds only the last written values on disk.
 //!
-//! The tests start themselves as another process that works on a cache, and kill it: while it opens, works or closes. Each write and removal is
-//! in a log before it begins and after it is done, which outlasts the process.
+//! The tests start themselves as another process that works on a cache, and kill it while it opens, works or closes.
+//! Each write and removal is logged before it begins and after it has ended, in a file that outlives the process.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -18,38 +18,38 @@ use leafpress::cache::{CacheUpdate, Disk, InsertOptions};
 
 use crate::{key, noise, small};
 
-/// Set in the process that works on the cache: the directory.
+/// The environment variable, set in the child process, with the directory.
 const WORKS_IN: &str = "LEAFPRESS_TEST_CRASHES_IN";
-/// How often a process is started; more take longer.
+/// The environment variable with the number of child processes; more take longer.
 const ROUNDS: &str = "LEAFPRESS_TEST_CRASH_ROUNDS";
 const KEYS: u64 = 24_000;
 const THREADS: u64 = 3;
-/// Fewer than all records take, so that what is oldest makes room.
+/// Less than all records take, so that the oldest are dropped.
 const DISK_BYTES: u64 = 14 << 20;
 
-/// What may be found of a key beside nothing: values of these versions.
+/// The values that may be found for a key besides none: those of these versions.
 #[derive(Debug, Clone, Default)]
 struct May {
     done: Option<u64>,
     begun: Vec<Option<u64>>,
 }
 
-/// Bytes of a log's entry: none is in two pages of a file, where one who is killed may write its first part only.
+/// Size of a log's entry: none spans two pages of a file, where a kill may leave its first part only.
 const ENTRY_BYTES: usize = 32;
 
-/// What an entry says of a write.
+/// The step of a write in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Done = 1,
     Begun = 2,
-    /// Nothing came of it.
+    /// The write failed.
     Undone = 3,
 }
 
-/// Stands for all keys.
+/// Represents all keys.
 const ALL: u64 = u64::MAX;
 
-/// Where one thread says what it does. Entries are `[step, number over all threads, key, version]`, version 0 for a removal.
+/// The log of one thread. Entries are `[step, number over all threads, key, version]`, version 0 for a removal.
 struct Log<'s> {
     file: File,
     sequence: &'s AtomicU64,
@@ -80,7 +80,7 @@ fn log_of(directory: &Path, thread: u64) -> std::path::PathBuf {
     directory.join(format!("log.{thread}"))
 }
 
-/// What logs say: what may be found of each key, the last version and the last number.
+/// Reads the logs: the values that may be found for each key, the last version and the last number.
 fn read_logs(directory: &Path) -> (HashMap<u64, May>, u64, u64) {
     let mut entries = Vec::new();
     for thread in 0..=THREADS {
@@ -115,7 +115,7 @@ fn now_ms() -> u64 {
     SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64
 }
 
-/// A value says its version, and when it is over (in ms; 0 for never). Some are longer than a page of the disk.
+/// A value contains its version and its expiry (in ms; 0 for never). Some are longer than a page of the disk.
 fn value(n: u64, version: u64, over_ms: u64) -> Vec<u8> {
     let len = match n % 64 {
         0 => 9_000,
@@ -128,12 +128,12 @@ fn value(n: u64, version: u64, over_ms: u64) -> Vec<u8> {
     value
 }
 
-/// The version of a value that was found, of which all else has to be so.
+/// Returns the version of a value, and checks all its bytes.
 fn version_of(n: u64, found: &[u8]) -> u64 {
     let word = |at: usize| u64::from_le_bytes(found[at..at + 8].try_into().unwrap());
     let (version, over_ms) = (word(0), word(8));
-    assert!(found == value(n, version, over_ms), "{n}: bytes of nobody");
-    // The process may have been held up since it was read.
+    assert!(found == value(n, version, over_ms), "{n}: not a written value");
+    // The process may have been suspended since it was read.
     assert!(over_ms == 0 || now_ms() < over_ms + 10_000, "{n}: found after its time");
     version
 }
@@ -143,7 +143,7 @@ fn build(directory: &Path, recovers: bool) -> Cache {
     small().disk(disk).build().unwrap()
 }
 
-/// Looks for all keys, says how many there are, and sees that each is as it may be.
+/// Looks up all keys, returns how many are present, and checks each.
 fn look(cache: &Cache, directory: &Path, sequence: &AtomicU64) -> u64 {
     let (may, last, number) = read_logs(directory);
     sequence.store(number + 1, Ordering::SeqCst);
@@ -160,7 +160,7 @@ fn look(cache: &Cache, directory: &Path, sequence: &AtomicU64) -> u64 {
             "{n}: version {version} was found of {may:?}"
         );
         if !may.begun.is_empty() {
-            // What was found once is the last from then on.
+            // A value that was found once is the last one from then on.
             log.say(Step::Done, n, Some(version));
         }
         found += 1;
@@ -169,14 +169,14 @@ fn look(cache: &Cache, directory: &Path, sequence: &AtomicU64) -> u64 {
     last
 }
 
-/// One of the threads that write.
+/// One of the writing threads.
 struct Worker<'w> {
     cache: &'w Cache,
     log: Log<'w>,
     rng: fastrand::Rng,
     version: u64,
     thread: u64,
-    /// Held alone by who removes all.
+    /// Held exclusively by a thread that clears the cache.
     alone: &'w RwLock<()>,
 }
 
@@ -189,7 +189,7 @@ impl Worker<'_> {
             self.log.say(Step::Done, ALL, None);
         }
         let _others = self.alone.read().unwrap();
-        // Some keys are written again and again.
+        // Some keys are written repeatedly.
         let most = if self.rng.u8(..4) == 0 { 300 } else { KEYS / THREADS };
         let n = self.rng.u64(..most) * THREADS + self.thread;
         self.version += THREADS;
@@ -294,14 +294,14 @@ fn start(directory: &Path, name: &str) -> Child {
         .unwrap()
 }
 
-/// How many keys the process has found, once it has looked for all; nothing if it ended before.
+/// Returns how many keys the process has found, once it has looked up all; [`None`] if it ended before.
 fn found(child: &mut Child) -> Option<u64> {
     let out = BufReader::new(child.stdout.as_mut().unwrap());
     let mut lines = out.lines().map_while(Result::ok);
     lines.find_map(|line| line.split("found ").nth(1)?.parse().ok())
 }
 
-/// Waits for its end, and sees that it found nothing wrong. One that was killed may have been about to say so.
+/// Waits for the process's end, and checks that it reported no error. A killed one may have been about to report one.
 fn end(mut child: Child, is_killed: bool) {
     let _ = std::io::copy(child.stdout.as_mut().unwrap(), &mut std::io::sink());
     let output = child.wait_with_output().unwrap();
@@ -313,7 +313,7 @@ fn end(mut child: Child, is_killed: bool) {
     );
 }
 
-/// What was found over all rounds: the most after a close, and after a kill the most and the sum, of so many.
+/// Results of all rounds: the maximum after a close, and after a kill the maximum, the sum and the count.
 #[derive(Debug, Default)]
 struct Seen {
     most_after_close: u64,
@@ -322,7 +322,7 @@ struct Seen {
     kills: u64,
 }
 
-/// Starts processes and kills most of them. Each looks at what the one before left.
+/// Starts processes and kills most of them. Each checks what the one before left.
 fn kill_again_and_again(name: &str, least_rounds: u32) -> Seen {
     let rounds = std::env::var(ROUNDS).ok().and_then(|rounds| rounds.parse().ok());
     let directory = tempfile::tempdir().unwrap();
@@ -345,7 +345,7 @@ fn kill_again_and_again(name: &str, least_rounds: u32) -> Seen {
             note(found(&mut child), was_killed);
             pause(&mut rng, 900);
         } else {
-            // While it opens.
+            // During its opening.
             pause(&mut rng, 100);
         }
         let mut is_killed = !closes;
@@ -353,7 +353,7 @@ fn kill_again_and_again(name: &str, least_rounds: u32) -> Seen {
             drop(child.stdin.take());
             is_killed = rng.u8(..4) == 0;
             if is_killed {
-                // On its way.
+                // During its work.
                 pause(&mut rng, 60);
             }
         }
@@ -363,7 +363,7 @@ fn kill_again_and_again(name: &str, least_rounds: u32) -> Seen {
         end(child, is_killed);
         was_killed = Some(is_killed);
     }
-    // The last two are left alone: what one closed the other has.
+    // The last two are not killed: the second has what the first closed.
     for _ in 0..2 {
         let mut child = start(directory.path(), name);
         note(found(&mut child), was_killed);

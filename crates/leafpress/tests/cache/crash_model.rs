@@ -1,4 +1,4 @@
-//! A cache that is killed again and again, and found again by the next: what each finds is what was put in last, by any of them.
+//! A cache that is killed repeatedly and recovered by the next: each finds the values inserted last, by any of them.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -13,15 +13,16 @@ use tempfile::TempDir;
 use crate::model::{Checked, Op, op};
 
 const DISK_BYTES: u64 = 4 << 20;
-/// The notes first, and then what they are of: a log only grows, and what is written over since is told by its checksum.
+/// The table of stale epochs first, and then the files it describes: a log only grows, and checksums detect what was
+/// overwritten since.
 const FILES: [&str; 3] = ["cache.notes", "cache.runs", "cache"];
 
-/// How the life of a cache ends.
+/// How a cache ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// It is dropped, which leaves what a process does that is killed, once what was begun is done.
+    /// It is dropped, which leaves the same files as a killed process after its pending work.
     Dropped,
-    /// The files are as they are at a moment, whatever is half done in the background.
+    /// The files are copied at one moment, whatever is in progress in the background.
     Killed,
     Closed,
 }
@@ -35,7 +36,7 @@ struct Life {
 
 fn life() -> impl Strategy<Value = Life> {
     let end = prop_oneof![2 => Just(End::Dropped), 3 => Just(End::Killed), 2 => Just(End::Closed)];
-    // Much goes to the disk, so that runs are merged.
+    // Many spills, so that runs are merged.
     let op = prop_oneof![4 => op(), 1 => Just(Op::Spill)];
     let memory_mb = prop_oneof![3 => Just(4_u64), 1 => 5_u64..20];
     (memory_mb, vec(op, 1..50), end).prop_map(|(memory_mb, ops, end)| Life { memory_mb, ops, end })
@@ -46,7 +47,7 @@ fn open(directory: &Path, memory_mb: u64, checked: &Checked) -> Cache {
     checked.build(Cache::builder().memory(memory_mb << 20).disk(disk))
 }
 
-/// The files as they are now, in a directory of their own.
+/// Copies the current files to a new directory.
 fn copied(directory: &Path) -> TempDir {
     let copy = tempfile::tempdir().unwrap();
     for name in FILES {
@@ -55,7 +56,7 @@ fn copied(directory: &Path) -> TempDir {
     copy
 }
 
-/// Lives one after the other; how many records were found after those that were not closed.
+/// Runs the lives one after the other; returns how many records were recovered after those that were not closed.
 fn live(lives: &[Life]) -> usize {
     let (mut checked, mut directory) = (Checked::new(None), tempfile::tempdir().unwrap());
     let (mut there, mut was_killed) = (0, false);

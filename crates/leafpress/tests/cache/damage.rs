@@ -1,4 +1,4 @@
-//! What cannot be decoded is a miss, and counted; nothing is made up.
+//! Records that cannot be decoded are misses, and counted; no wrong value is returned.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use leafpress::codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, En
 
 use crate::{key, small};
 
-/// LZ4 whose decoder fails when told to.
+/// LZ4 with a decoder that fails on demand.
 #[derive(Debug)]
 struct Failing {
     inner: Arc<dyn Engine>,
@@ -29,7 +29,7 @@ impl Engine for Failing {
         if self.fails.load(Ordering::SeqCst) {
             return Err(CodecError::Corrupt {
                 codec: "lz4",
-                reason: "told to fail".into(),
+                reason: "made to fail".into(),
             });
         }
         self.inner.decompress(block, dictionary, out)
@@ -48,7 +48,7 @@ impl Engine for Failing {
     }
 }
 
-/// A cache of compressed records whose engine fails from now on.
+/// Returns a cache of compressed records whose engine fails from now on.
 fn failing() -> (Cache, Arc<Failing>) {
     let engine = Arc::new(Failing {
         inner: Codec::Lz4 { acceleration: 1 }.open(&EngineOptions::default()).unwrap(),
@@ -86,7 +86,7 @@ fn an_update_of_a_record_that_cannot_be_decoded_finds_none_or_fails() {
             assert!(old.is_none_or(|old| old == [n as u8; 300]), "{n}: another's value");
             CacheUpdate::Put("new")
         };
-        // It ends, and what it says is so.
+        // It ends, and its result is right.
         if cache.update_with(&key(n), update).is_ok() {
             updated.push(n);
         }

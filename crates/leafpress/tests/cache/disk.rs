@@ -1,4 +1,4 @@
-//! What leaves memory goes to disk, and comes back from there.
+//! Records that leave memory are spilled to disk, and are promoted from there.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ fn fill(cache: &Cache, keys: std::ops::Range<u64>, len: usize) {
     }
 }
 
-/// Keys whose value is found, each of which is compared.
+/// Returns the number of keys whose value is found, and compares each value.
 fn found(cache: &Cache, keys: std::ops::Range<u64>, len: usize) -> u64 {
     let is_there = |n: &u64| match cache.get(&key(*n)).unwrap() {
         Some(value) => value == noise(*n, len) || panic!("{n}: another's value"),
@@ -51,14 +51,15 @@ fn what_leaves_memory_is_found_on_disk_by_one_read() {
     let disk = stats.disk.clone().unwrap();
     assert!(disk.hits > 40_000 && stats.promoted > 30_000, "{disk:?}");
     assert!(disk.blocks_read as f64 <= disk.hits as f64 * 1.05, "{disk:?}");
-    // Bytes that do not shrink; each is written about as often as runs grow by a step, and once more where a range is split in haste.
+    // Incompressible bytes; each is written about as often as runs grow by a step, and once more if a range is split
+    // early.
     assert!(disk.write_amplification() < 5.5, "{disk:?}");
     assert!(
         disk.index_bytes as f64 <= 1.9 * disk.records as f64 + 20_000.0,
         "{disk:?}"
     );
     assert!(path.metadata().unwrap().len() <= 64 << 20);
-    // What is clean is not written again.
+    // Clean records are not written again.
     let written = disk.written_bytes;
     assert_eq!(found(&cache, 0..60_000, 400), 60_000);
     let again = cache.stats().disk.unwrap();
@@ -116,7 +117,7 @@ fn long_values_are_found_too_and_too_long_ones_are_not_kept() {
         None => false,
     };
     let gone: Vec<u64> = (0..400).filter(|n| !is_there(n)).collect();
-    // What is longer than a 32nd of the memory is not kept on disk.
+    // Records longer than a 32nd of the memory are not kept on disk.
     let short = gone.iter().filter(|n| len(**n) <= 128 << 10).count();
     let dropped = cache.stats().disk.unwrap().dropped;
     assert!(gone.len() as u64 <= dropped, "{} of {dropped}", gone.len());
@@ -193,7 +194,7 @@ fn reads_that_fail_are_misses() {
     store.fail_every(Operation::Read, 0);
     store.short_read_every(0);
     let again = found(&cache, 0..30_000, 400);
-    // A merge tries again; what has failed once is there.
+    // A merge retries; a block that has failed once is readable.
     assert!(again > there && again > 27_000, "{again} after {there}");
 }
 
@@ -217,7 +218,7 @@ fn a_stalled_device_holds_up_no_read_of_memory_and_no_memory_is_exceeded() {
             let _ = cache.get(&key(50_000 + fastrand::u64(..100))).unwrap();
             slowest = slowest.max(began.elapsed());
         }
-        // What is in memory waits for nobody; what has left it waits for its read, which is not slow.
+        // A read in memory does not wait; one on disk waits for its own read, which is not slow.
         assert!(slowest < Duration::from_secs(1), "{slowest:?}");
     });
     let stats = cache.stats();
@@ -248,10 +249,10 @@ fn no_more_is_written_than_may_be() {
     fill(&cache, 0..30_000, 300);
     cache.settle().unwrap();
     let disk = cache.stats().disk.unwrap();
-    // What was admitted before it was too much is written all the same.
+    // What was admitted before the limit was exceeded is written nevertheless.
     let most = (began.elapsed().as_secs_f64() + 1.0) * f64::from(1 << 20) + f64::from(4 << 20);
     assert!(disk.dropped > 10_000 && disk.written_bytes as f64 <= most, "{disk:?}");
-    // Nothing that was dropped lets something older through.
+    // Dropped records do not expose older ones.
     for n in 0..30_000 {
         let value = cache.get(&key(n)).unwrap();
         assert!(value.is_none_or(|value| value == noise(n, 300)), "{n}");
@@ -272,7 +273,7 @@ fn what_cannot_be_a_disk_says_why() {
     assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
 }
 
-/// Whatever is refused is as it was: its bytes and its length.
+/// A refused file is unchanged in its bytes and its length.
 #[test]
 fn what_no_cache_wrote_is_refused_and_left_as_it_is() {
     let directory = tempfile::tempdir().unwrap();
@@ -284,7 +285,7 @@ fn what_no_cache_wrote_is_refused_and_left_as_it_is() {
         b"precious data\n".repeat(1000),
         vec![0; 4096],
         b"SQLite format 3\0".repeat(4096),
-        // Not quite ours.
+        // Almost the magic.
         b"checksumleafpress cachE\0".repeat(300),
     ];
     for text in &texts {
@@ -293,14 +294,14 @@ fn what_no_cache_wrote_is_refused_and_left_as_it_is() {
             let recovers = recovers && cfg!(target_os = "linux");
             let error = refused(Disk::file(place, 64 << 20).recover_after_crash(recovers));
             assert!(
-                matches!(&error, CacheError::NotACache { place: told } if *told == place.display().to_string()),
+                matches!(&error, CacheError::NotACache { place: reported } if *reported == place.display().to_string()),
                 "{error}"
             );
             assert!(error.to_string().contains("overwrite"), "{error}");
             assert_eq!(std::fs::read(&path).unwrap(), *text);
         }
         assert!(!directory.path().join("thesis.txt.notes").exists() && !directory.path().join("link.runs").exists());
-        // Options that are wrong change nothing either.
+        // Invalid options change nothing either.
         refused(Disk::file(&path, 1 << 10).overwrite(true));
         assert_eq!(std::fs::read(&path).unwrap(), *text);
     }
@@ -310,7 +311,7 @@ fn what_no_cache_wrote_is_refused_and_left_as_it_is() {
         let cache = small().disk(disk().overwrite(true)).build().unwrap();
         fill(&cache, 0..10_000, 400);
         cache.close().unwrap();
-        // It is a cache's now, which is taken over with or without it.
+        // It is a cache's now, which is accepted with or without the option.
         for overwrites in [true, false] {
             let cache = small().disk(disk().overwrite(overwrites)).build().unwrap();
             // A device may be so slow that records are dropped.
@@ -343,7 +344,7 @@ fn a_store_that_no_cache_wrote_is_refused_and_left_as_it_is() {
     }
 }
 
-/// Whatever state a cache left its file in, the next knows that it is one's.
+/// In whatever state a cache left its file, the next recognizes it as a cache's.
 #[test]
 fn what_a_cache_left_is_known_to_be_one_whatever_ended_it() {
     let directory = tempfile::tempdir().unwrap();
@@ -364,11 +365,11 @@ fn what_a_cache_left_is_known_to_be_one_whatever_ended_it() {
             cache.close().unwrap();
         }
     }
-    // A file that ends within a block is cut, where it is a cache's.
+    // A file that ends within a block is truncated, if it is a cache's.
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 100]).unwrap();
     drop(small().disk(disk()).build().unwrap());
-    // An empty one is taken.
+    // An empty file is accepted.
     std::fs::write(&path, "").unwrap();
     drop(small().disk(disk()).build().unwrap());
 }
@@ -461,7 +462,7 @@ fn a_cache_that_was_not_closed_begins_empty() {
     assert_eq!(found(&cache, 0..10_000, 300), 0);
 }
 
-/// Two caches on one file would lose what the other has.
+/// Two caches on one file would destroy each other's contents.
 #[test]
 fn a_file_is_one_caches_at_a_time() {
     let directory = tempfile::tempdir().unwrap();
@@ -475,7 +476,7 @@ fn a_file_is_one_caches_at_a_time() {
     assert!(cache.stats().disk.unwrap().records > 0);
 }
 
-/// Who does not want what a file has leaves nothing of it to who comes next.
+/// A cache that does not restore a file's contents leaves nothing of them to the next.
 #[test]
 fn what_another_passed_over_is_not_there_for_the_next() {
     let directory = tempfile::tempdir().unwrap();
@@ -491,7 +492,7 @@ fn what_another_passed_over_is_not_there_for_the_next() {
     assert_eq!(cache.get(&key(1)).unwrap(), None);
 }
 
-/// Memory for what is on disk has a bound of its own; a cache with less memory than the last lets go of some.
+/// The index of the disk has a limit of its own; a cache with less memory than the last drops some runs.
 #[test]
 fn what_is_known_of_the_disk_stays_within_half_of_the_memory() {
     let store = store();
@@ -534,12 +535,12 @@ fn another_size_or_codec_begins_empty() {
     assert_eq!(records(disk(32 << 20).codec(leafpress::Codec::None)), 0);
 }
 
-/// Whatever byte of a closed cache's file is damaged, what it then has is right.
+/// Whatever byte of a closed cache's file is damaged, no wrong value is returned.
 #[test]
 fn a_damaged_file_has_what_is_right_or_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("cache");
-    // The magic may be what is damaged.
+    // The damage may be in the magic.
     let disk = |path: &std::path::Path| Disk::file(path, 4 << 20).overwrite(true);
     let open = |path: &std::path::Path| small().disk(disk(path)).build().unwrap();
     let cache = open(&path);
@@ -555,7 +556,7 @@ fn a_damaged_file_has_what_is_right_or_nothing() {
             1 => (0..1 + rng.usize(..200)).for_each(|_| bytes[rng.usize(..image.len())] ^= 1 << rng.u8(..8)),
             2 => bytes.truncate(rng.usize(..image.len())),
             _ => {
-                // Blocks that change places.
+                // Blocks that are exchanged.
                 let block = |n: usize| n * 4096..(n + 1) * 4096;
                 let blocks = image.len() / 4096;
                 for _ in 0..1 + rng.usize(..20) {
@@ -576,7 +577,7 @@ fn a_damaged_file_has_what_is_right_or_nothing() {
     assert!(some > 5 && none > 5, "{some} {none}");
 }
 
-/// The cache's own threads may be at a leaf just then.
+/// The cache's own threads may hold a leaf at that moment.
 #[test]
 fn all_is_closed_whoever_is_at_work() {
     std::thread::scope(|scope| {
@@ -612,7 +613,7 @@ fn what_it_holds_is_told_in_words() {
         words.contains("of 4.0 MiB held") && words.contains("reads: 30000, "),
         "{words}"
     );
-    // None was not there.
+    // There were no misses.
     let parts: Vec<f64> = words
         .lines()
         .nth(1)
@@ -627,7 +628,7 @@ fn what_it_holds_is_told_in_words() {
 fn a_disk_that_is_half_full_drops_nothing() {
     for records in [20_000, 28_000, 36_000] {
         let cache = on(&store(), 32 << 20);
-        // In small steps, as a busy writer's: every merge may be the one that is too long.
+        // In small steps, like a busy writer: every merge may be the one that takes too long.
         for from in (0..records).step_by(1000) {
             fill(&cache, from..from + 1000, 400);
             cache.settle().unwrap();
@@ -639,7 +640,7 @@ fn a_disk_that_is_half_full_drops_nothing() {
     }
 }
 
-/// Keys that rise with time fill leaf after leaf, and what was in the first ones is dropped.
+/// Increasing keys fill leaf after leaf, and the records in the first ones are dropped.
 #[test]
 fn keys_that_rise_for_ever_leave_no_leaves_behind() {
     let disk = || Disk::store(store(), 4 << 20).codec(leafpress::Codec::None);
@@ -658,7 +659,7 @@ fn keys_that_rise_for_ever_leave_no_leaves_behind() {
     assert!(late.count() > 2000);
 }
 
-/// All 16-byte keys that begin so have one hash by rapidhash's public constants.
+/// All 16-byte keys with this prefix collide with rapidhash's public constants.
 #[test]
 fn whoever_chooses_the_keys_cannot_choose_where_they_are_on_disk() {
     let cache = on(&store(), 64 << 20);
@@ -679,7 +680,7 @@ fn whoever_chooses_the_keys_cannot_choose_where_they_are_on_disk() {
     );
 }
 
-/// Without times to live, the records that memory holds are those that a scan returns.
+/// Without times to live, the records in memory are those that a scan returns.
 #[test]
 fn tombstones_are_not_counted() {
     let store = store();
@@ -712,7 +713,7 @@ fn tombstones_are_not_counted() {
             _ => drop(cache.compare_and_swap(&key, None, Some(b"put")).unwrap()),
         }
         if round % 1000 == 500 {
-            // Tombstones go with the records.
+            // Tombstones are spilled with the records.
             cache.spill().unwrap();
         }
         if round % 500 == 0 {
@@ -743,7 +744,7 @@ fn what_is_removed_is_not_brought_back_first() {
     let removed = cache.stats();
     assert_eq!((removed.promoted, removed.records), (before.promoted, 0));
     let blocks_read = |stats: &leafpress::cache::CacheStats| stats.disk.as_ref().unwrap().blocks_read;
-    // One each to know that it was there, and none for those that are known not to be.
+    // One read each to find out that it was present, and none for those that are known to be absent.
     assert!(blocks_read(&removed) - blocks_read(&before) <= 1100, "{removed:?}");
     for n in 1000..2000 {
         cache.invalidate(&key(n)).unwrap();

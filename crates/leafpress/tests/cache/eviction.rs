@@ -1,11 +1,11 @@
-//! What is asked for stays, and what is not makes room.
+//! Requested records stay, and others are evicted.
 
 use leafpress::cache::Policy;
 use leafpress::codec::Codec;
 
 use crate::{key, noise, small};
 
-/// Asks for a key, and inserts it where it is not there; whether it was.
+/// Looks up a key, and inserts it on a miss; returns true on a hit.
 fn ask(cache: &leafpress::Cache, n: u64) -> bool {
     let is_hit = cache
         .get_with(&key(n), |found| assert_eq!(found, noise(n, 200)))
@@ -105,7 +105,7 @@ fn each_policy_keeps_what_is_in_use() {
         cache.validate().unwrap();
         (hits, policy)
     });
-    // Of some 37,500. Nearly every leaf has a record in use, so that whole leaves are a poor choice.
+    // Of about 37,500. Nearly every leaf has a record in use, so that whole leaves are poor victims.
     let best = hits[0].0;
     for (hits, policy) in hits {
         match policy {

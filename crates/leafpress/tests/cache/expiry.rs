@@ -1,4 +1,4 @@
-//! Records expire: they are not returned after their time, and leave without being asked for.
+//! Expired records are not returned, and are removed without being looked up.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ fn a_record_is_there_until_its_time() {
         cache.range(..).map(|record| record.unwrap().0).collect::<Vec<_>>(),
         [b"for ever"]
     );
-    assert!(!cache.remove("long").unwrap(), "it is over");
+    assert!(!cache.remove("long").unwrap(), "it has expired");
     assert_eq!(cache.stats().expired, 2);
     assert_eq!(cache.len(), 1);
 }
@@ -67,7 +67,7 @@ fn the_default_is_for_those_that_say_nothing() {
     clock.advance(60 * SECOND);
     assert_eq!(cache.get("default").unwrap(), None);
     assert_eq!(cache.get("own").unwrap().unwrap(), b"2");
-    // It is loaded anew.
+    // It is loaded again.
     assert_eq!(cache.get_or_insert_with("loaded", || "4").unwrap(), b"4");
 }
 
@@ -83,7 +83,7 @@ fn a_clock_that_is_set_back_harms_nothing() {
         .unwrap();
     clock.set(now + 11 * SECOND);
     assert_eq!((cache.get("key").unwrap(), cache.get("earlier").unwrap()), (None, None));
-    // Before there was time.
+    // Before the epoch.
     clock.set(Duration::ZERO);
     cache.insert_entry("key", "3", InsertOptions::ttl(10 * SECOND)).unwrap();
     cache.get("key").unwrap();
@@ -100,7 +100,7 @@ fn what_is_over_leaves_without_being_asked_for() {
     }
     assert_eq!(cache.len(), 5000);
     clock.advance(20 * SECOND);
-    // The cache's own thread looks for it.
+    // The background thread removes it.
     let began = Instant::now();
     while cache.len() > 2500 {
         assert!(began.elapsed() < Duration::from_secs(600), "{} are left", cache.len());
@@ -124,7 +124,7 @@ fn what_is_over_makes_room_before_what_is_not() {
         assert!(cache.get(&key(n)).unwrap().is_some());
     }
     clock.advance(20 * SECOND);
-    // Beside what is over there is room for these, and not for more.
+    // There is room for these in addition to the expired records, but not for more.
     for n in 3000..7000 {
         cache.insert(&key(n), &noise(n, 400)).unwrap();
     }
@@ -132,7 +132,7 @@ fn what_is_over_makes_room_before_what_is_not() {
     assert_eq!(cache.len(), 4000);
 }
 
-/// A cache whose records live for 80 s unused, and its clock.
+/// Returns a cache with a time to idle of 80 s, and its clock.
 fn that_idles(disk: Option<Disk>) -> (Cache, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new(SystemClock::default().now()));
     let mut builder = small().clock(clock.clone()).time_to_idle(80 * SECOND);
@@ -151,7 +151,7 @@ fn what_is_read_lives_on_and_what_is_not_goes() {
     cache
         .insert_entry("its time comes", "1", InsertOptions::ttl(200 * SECOND))
         .unwrap();
-    // By each way to read; what is seen by a scan or asked for in vain is not used.
+    // By each method of reading; a scan or a miss does not count as a use.
     for round in 0..40 {
         clock.advance(7 * SECOND);
         assert_eq!(cache.get(&key(0)).unwrap(), Some(noise(0, 100)), "{round}");
@@ -174,7 +174,7 @@ fn what_is_read_lives_on_and_what_is_not_goes() {
 
 #[test]
 fn a_time_to_idle_goes_with_a_record_to_disk() {
-    // A file's device may be too slow, and what it does not take is dropped.
+    // A file's device may be too slow, and evicted records are then dropped.
     let store = Arc::new(leafpress::store::MemoryStore::new(4096).unwrap());
     let (cache, clock) = that_idles(Some(Disk::store(store, 32 << 20)));
     for n in 0..20_000 {
@@ -187,7 +187,7 @@ fn a_time_to_idle_goes_with_a_record_to_disk() {
             let found = cache.get(&key(n)).unwrap();
             assert!(found == Some(noise(n, 400)), "{n}: {:?}", cache.stats());
         }
-        // Others push these out to disk again.
+        // These evict the others to disk again.
         for n in 50_000..60_000 {
             cache.insert(&key(n), &noise(n, 400)).unwrap();
         }
@@ -201,7 +201,7 @@ fn a_time_to_idle_goes_with_a_record_to_disk() {
 #[test]
 fn any_time_that_a_clock_shows_will_do() {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
-    // A clock that was never set, one of a board without a battery, and some of the next centuries.
+    // A clock that was never set, one without a battery, and some of the next centuries.
     for years in [0, 1, 30, 54, 56, 89, 90, 131, 500] {
         let clock = Arc::new(ManualClock::new(years * YEAR));
         let store = Arc::new(leafpress::store::MemoryStore::new(4096).unwrap());

@@ -1,4 +1,4 @@
-//! What can be told without a look at the disk.
+//! Operations that do not read the disk.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A listener is told of each record that leaves once, with its value, and why.
+//! A listener is called once for each removed record, with its value and the cause.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,22 +10,23 @@ use leafpress::store::MemoryStore;
 
 use crate::{key, noise, small};
 
-type Told = Arc<Mutex<Vec<(Vec<u8>, Vec<u8>, RemovalCause)>>>;
+type Notified = Arc<Mutex<Vec<(Vec<u8>, Vec<u8>, RemovalCause)>>>;
 
-fn told(builder: leafpress::cache::CacheBuilder) -> (leafpress::Cache, Told) {
-    let told = Told::default();
-    let notes = Arc::clone(&told);
+fn notified(builder: leafpress::cache::CacheBuilder) -> (leafpress::Cache, Notified) {
+    let notified = Notified::default();
+    let notes = Arc::clone(&notified);
     let cache = builder
         .listener(move |key, value, cause| notes.lock().unwrap().push((key.to_vec(), value.to_vec(), cause)))
         .build()
         .unwrap();
-    (cache, told)
+    (cache, notified)
 }
 
-fn take(told: &Told) -> Vec<(String, String, RemovalCause)> {
+fn take(notified: &Notified) -> Vec<(String, String, RemovalCause)> {
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    let told = std::mem::take(&mut *told.lock().unwrap());
-    told.into_iter()
+    let notified = std::mem::take(&mut *notified.lock().unwrap());
+    notified
+        .into_iter()
         .map(|(key, value, cause)| (text(key), text(value), cause))
         .collect()
 }
@@ -33,13 +34,13 @@ fn take(told: &Told) -> Vec<(String, String, RemovalCause)> {
 #[test]
 fn each_cause_is_told() {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
-    let (cache, told) = told(small().clock(clock.clone()));
+    let (cache, notified) = notified(small().clock(clock.clone()));
     cache.insert("a", "1").unwrap();
-    assert_eq!(take(&told), []);
+    assert_eq!(take(&notified), []);
     cache.insert("a", "2").unwrap();
-    assert_eq!(take(&told), [("a".into(), "1".into(), RemovalCause::Replaced)]);
+    assert_eq!(take(&notified), [("a".into(), "1".into(), RemovalCause::Replaced)]);
     assert!(cache.remove("a").unwrap() && !cache.remove("a").unwrap());
-    assert_eq!(take(&told), [("a".into(), "2".into(), RemovalCause::Removed)]);
+    assert_eq!(take(&notified), [("a".into(), "2".into(), RemovalCause::Removed)]);
     cache
         .insert_entry("b", "3", InsertOptions::ttl(Duration::from_secs(5)))
         .unwrap();
@@ -48,29 +49,29 @@ fn each_cause_is_told() {
         .unwrap();
     clock.advance(Duration::from_secs(6));
     assert_eq!(cache.get("b").unwrap(), None);
-    assert!(take(&told).contains(&("b".into(), "3".into(), RemovalCause::Expired)));
-    // A value that is not kept replaces one all the same.
+    assert!(take(&notified).contains(&("b".into(), "3".into(), RemovalCause::Expired)));
+    // A value that is not kept replaces one nevertheless.
     cache.insert("d", "5").unwrap();
     cache.insert("d", &vec![0; 1 << 20]).unwrap();
-    assert!(take(&told).contains(&("d".into(), "5".into(), RemovalCause::Replaced)));
+    assert!(take(&notified).contains(&("d".into(), "5".into(), RemovalCause::Replaced)));
 }
 
 #[test]
 fn what_is_evicted_is_told_once_with_its_value() {
-    let (cache, told) = told(small());
+    let (cache, notified) = notified(small());
     for n in 0..40_000 {
-        // Some are values of their own.
+        // Some have a value record of their own.
         let len = if n % 100 == 0 { 5000 } else { 150 };
         cache.insert(&key(n), &noise(n, len)).unwrap();
     }
-    // The cache's own thread may evict some more, or be about to tell of some: what is there and what was told are compared at a moment
-    // between which and the next nothing was evicted.
+    // The background thread may evict more, or be about to call the listener: the contents and the calls are compared
+    // at a moment between evictions.
     let began = Instant::now();
     let (absent, gone) = loop {
         cache.settle().unwrap();
         let evicted = cache.stats().evicted;
         let absent: Vec<_> = (0..40_000).filter(|n| !cache.contains_key(&key(*n)).unwrap()).collect();
-        let gone = told.lock().unwrap().clone();
+        let gone = notified.lock().unwrap().clone();
         if gone.len() as u64 == evicted && cache.stats().evicted == evicted {
             break (absent, gone);
         }
@@ -81,17 +82,17 @@ fn what_is_evicted_is_told_once_with_its_value() {
         );
     };
     let of: HashMap<_, _> = (0..40_000).map(|n| (key(n).into_bytes(), n)).collect();
-    let mut told = Vec::new();
+    let mut notified = Vec::new();
     for (key, value, cause) in gone {
         assert_eq!(cause, RemovalCause::Evicted);
         let n = of[&key];
         assert_eq!(value, noise(n, value.len()));
-        told.push(n);
+        notified.push(n);
     }
-    told.sort_unstable();
-    assert!(told.len() > 10_000);
+    notified.sort_unstable();
+    assert!(notified.len() > 10_000);
     // Each once.
-    assert_eq!(told, absent);
+    assert_eq!(notified, absent);
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn a_listener_may_use_the_cache() {
     cache.insert("a", "1").unwrap();
     cache.insert("a", "2").unwrap();
     assert_eq!(cache.get("last Replaced").unwrap().unwrap(), b"a");
-    // By the thread of the one who inserts and by the cache's own.
+    // By the inserting thread and by the background thread.
     std::thread::scope(|scope| {
         for thread in 0..2 {
             let cache = &cache;
@@ -125,11 +126,11 @@ fn a_listener_may_use_the_cache() {
             .unwrap()
             .is_some_and(|last| last.starts_with(b"item:"))
     );
-    // It has the cache.
+    // It holds the cache.
     *slot.lock().unwrap() = None;
 }
 
-/// Room for a long value is made before it is put in: not under the lock that keeps writers from what is being loaded.
+/// Room for a long value is made before its insertion: not under the lock that keeps writers from a load in progress.
 #[test]
 fn a_listener_may_use_the_cache_while_a_long_value_is_loaded() {
     let slot: Arc<Mutex<Option<Arc<leafpress::Cache>>>> = Arc::default();
@@ -171,7 +172,7 @@ fn the_last_who_has_the_cache_may_be_its_own_thread() {
     let cache = small()
         .clock(clock.clone())
         .listener(move |_, _, _| {
-            // Nobody else asks for what is over.
+            // No other thread looks up the expired record.
             let last = inner.lock().unwrap().take();
             drop(last);
             let _ = done.send(());
@@ -189,7 +190,7 @@ fn the_last_who_has_the_cache_may_be_its_own_thread() {
 #[test]
 fn what_has_expired_is_told_as_that_whatever_takes_its_place() {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
-    let (cache, told) = told(small().clock(clock.clone()));
+    let (cache, notified) = notified(small().clock(clock.clone()));
     let brief = || InsertOptions::ttl(Duration::from_secs(5));
     let keys = ["insert", "swap", "update", "too large", "load", "remove", "take"];
     for key in keys {
@@ -208,27 +209,27 @@ fn what_has_expired_is_told_as_that_whatever_takes_its_place() {
     cache.get_or_insert_with("load", || "new").unwrap();
     assert!(!cache.remove("remove").unwrap());
     assert_eq!(cache.take("take").unwrap(), None);
-    let mut told = take(&told);
-    told.sort_unstable_by_key(|(key, ..)| keys.iter().position(|known| known == key));
+    let mut notified = take(&notified);
+    notified.sort_unstable_by_key(|(key, ..)| keys.iter().position(|known| known == key));
     let expired = keys.map(|key| (key.to_owned(), "old".to_owned(), RemovalCause::Expired));
-    assert_eq!(told, expired);
+    assert_eq!(notified, expired);
     assert_eq!(cache.stats().expired, keys.len() as u64);
 }
 
 #[test]
 fn what_a_value_that_is_not_kept_replaces_is_told_with_a_disk_too() {
     let store = Arc::new(MemoryStore::new(4096).unwrap());
-    let (cache, told) = told(small().disk(Disk::store(store, 16 << 20)));
+    let (cache, notified) = notified(small().disk(Disk::store(store, 16 << 20)));
     cache.insert("in memory", "1").unwrap();
     cache.insert("on disk", "2").unwrap();
     cache.spill().unwrap();
     cache.insert("in memory", "3").unwrap();
-    take(&told);
+    take(&notified);
     for key in ["in memory", "on disk", "nowhere"] {
         cache.insert(key, &vec![0; 1 << 20]).unwrap();
     }
     let replaced = |key: &str, value: &str| (key.to_owned(), value.to_owned(), RemovalCause::Replaced);
-    assert_eq!(take(&told), [replaced("in memory", "3"), replaced("on disk", "2")]);
+    assert_eq!(take(&notified), [replaced("in memory", "3"), replaced("on disk", "2")]);
 }
 
 #[test]
@@ -247,7 +248,7 @@ fn a_listener_that_panics_stops_nothing() {
         cache.insert_entry(&key(n), "new", entry).unwrap();
     }
     assert_eq!(calls.load(Ordering::SeqCst), 40);
-    // The cache's thread is told of panics as well, more than it would outlive of its own.
+    // The background thread calls panicking listeners as well, more often than it would survive panics of its own.
     clock.advance(Duration::from_secs(6));
     cache.settle().unwrap();
     let began = Instant::now();
@@ -265,8 +266,8 @@ fn calls_for_one_key_do_not_overlap() {
     let (entered_tx, entered_rx) = mpsc::channel();
     let (leave_tx, leave_rx) = mpsc::channel::<()>();
     let leave_rx = Mutex::new(leave_rx);
-    let (inside, told) = (AtomicU64::new(0), Told::default());
-    let notes = Arc::clone(&told);
+    let (inside, notified) = (AtomicU64::new(0), Notified::default());
+    let notes = Arc::clone(&notified);
     let listener = move |key: &[u8], value: &[u8], cause| {
         if key == b"key" {
             assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two calls at a time");
@@ -284,15 +285,15 @@ fn calls_for_one_key_do_not_overlap() {
     std::thread::scope(|scope| {
         scope.spawn(|| cache.insert("key", "1").unwrap());
         entered_rx.recv().unwrap();
-        // While the listener is in its first call: other keys are not held up, and neither are writers of this one.
+        // During the first call of the listener: other keys are not blocked, and neither are writers of this one.
         cache.insert("other", "1").unwrap();
-        assert_eq!(take(&told), [("other".into(), "0".into(), RemovalCause::Replaced)]);
+        assert_eq!(take(&notified), [("other".into(), "0".into(), RemovalCause::Replaced)]);
         cache.insert("key", "2").unwrap();
         cache.insert("key", "3").unwrap();
-        assert_eq!(take(&told), []);
+        assert_eq!(take(&notified), []);
         leave_tx.send(()).unwrap();
     });
-    let values: Vec<String> = take(&told).into_iter().map(|(_, value, _)| value).collect();
+    let values: Vec<String> = take(&notified).into_iter().map(|(_, value, _)| value).collect();
     assert_eq!(values, ["0", "1", "2"]);
     assert_eq!(cache.stats().listener_panics, 0);
 }

@@ -1,4 +1,4 @@
-//! One loader a key: others wait for it, and a write in between wins.
+//! Single-flight loading: other callers wait, and a write during the load wins.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -54,7 +54,7 @@ fn an_error_goes_to_all_who_wait_and_the_next_tries_again() {
             })
         });
         has_begun.recv().unwrap();
-        // Tasks rather than threads: once one is polled, it is known to wait.
+        // Tasks instead of threads: once one is polled, it is known to wait.
         let context = &mut Context::from_waker(Waker::noop());
         let mut waiting: Vec<_> = (0..7)
             .map(|_| Box::pin(cache.get_or_fetch("key", async { Err::<Vec<u8>, _>("a second load".to_owned()) })))
@@ -118,7 +118,7 @@ fn a_write_during_a_load_wins() {
     assert_eq!(
         loaded.unwrap(),
         b"old",
-        "who asked before the removal gets what there was"
+        "a caller from before the removal gets the loaded value"
     );
     assert_eq!(cache.get("removed").unwrap(), None);
     let loaded = cache.get_or_insert_with("inserted", || {
@@ -251,7 +251,7 @@ fn a_load_is_not_stored_after_what_was_on_disk_was_removed() {
         });
         assert_eq!(loaded.unwrap(), b"old");
         assert_eq!(cache.get("key").unwrap().as_deref(), after, "{name}");
-        // A load that nothing comes in between of is stored, though a tombstone is there.
+        // A load without a concurrent write is stored, although there is a tombstone.
         cache.remove("key").unwrap();
         assert_eq!(cache.get_or_insert_with("key", || "loaded").unwrap(), b"loaded");
         assert_eq!(cache.get("key").unwrap().unwrap(), b"loaded");
@@ -267,7 +267,7 @@ fn a_load_that_begins_while_an_insert_makes_room_does_not_replace_what_that_inse
     let loading_rx = Mutex::new(loading_rx);
     let inserter = thread::current().id();
     let armed = Arc::clone(&is_armed);
-    // The insert's own eviction: it has begun, and has not written yet.
+    // During the insert's own eviction: it has begun, and has not written yet.
     let listener = move |_: &[u8], _: &[u8], _: RemovalCause| {
         if thread::current().id() == inserter && armed.swap(false, Ordering::SeqCst) {
             gap_tx.send(()).unwrap();
@@ -285,7 +285,7 @@ fn a_load_that_begins_while_an_insert_makes_room_does_not_replace_what_that_inse
         })
     });
     let new = crate::noise(1, 300 << 10);
-    // Until it is the insert of this very key that makes room, and not another thread.
+    // Until the insert of this very key evicts, and not another thread.
     for n in 0.. {
         cache.insert(&crate::key(n), &crate::noise(n, 100_000)).unwrap();
         is_armed.store(true, Ordering::SeqCst);
@@ -307,7 +307,7 @@ fn a_load_that_begins_while_an_insert_makes_room_does_not_replace_what_that_inse
 #[test]
 fn a_wait_on_the_thread_that_the_load_needs_ends() {
     let (done_tx, done_rx) = mpsc::channel();
-    // Where a wait would never end, only this thread is lost.
+    // If the wait were endless, only this thread would be lost.
     thread::spawn(move || {
         let cache = small().build().unwrap();
         let context = &mut Context::from_waker(Waker::noop());
@@ -337,7 +337,7 @@ fn a_wait_on_the_thread_that_the_load_needs_ends() {
     assert_eq!(done, Ok(()), "waited for ever, or failed");
 }
 
-/// Counts how often it is woken, and how many hold it.
+/// Counts wake-ups and references.
 struct Counts(AtomicUsize);
 
 impl Wake for Counts {
@@ -392,7 +392,7 @@ fn other_tasks_run_between_reads_of_the_disk() {
     );
     assert_eq!(counts.0.load(Ordering::SeqCst), 1, "and asks to be polled again");
     assert!(matches!(task.poll(context), Poll::Ready(Ok(value)) if value == b"on disk"));
-    // What is in memory is not waited for.
+    // A read of a record in memory does not wait.
     let task = pin!(cache.get_or_fetch("key", std::future::pending::<Result<&str, String>>()));
     assert!(task.poll(context).is_ready());
 }
@@ -403,7 +403,7 @@ fn one_who_misses_after_a_removal_does_not_get_what_was_loaded_before_it() {
     cache
         .get_or_insert_with("key", || {
             cache.remove("key").unwrap();
-            // It has the key's new value, while the first load still goes on.
+            // It gets the key's new value, while the first load is still in progress.
             assert_eq!(cache.get_or_insert_with("key", || "new").unwrap(), b"new");
             "old"
         })
@@ -432,7 +432,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Is ready when polled for the second time, and asks for that at once.
+/// A future that is ready at the second poll, and wakes itself at the first.
 #[derive(Default)]
 struct Yields(bool);
 
@@ -480,9 +480,9 @@ fn a_task_that_is_dropped_leaves_the_load_to_another() {
     drop(first);
     match second.as_mut().poll(context) {
         Poll::Ready(value) => assert_eq!(value.unwrap(), b"second"),
-        Poll::Pending => panic!("nobody loads"),
+        Poll::Pending => panic!("no load is in progress"),
     }
-    // One who waits may go as well.
+    // A waiting task may be dropped as well.
     let mut first = Box::pin(cache.get_or_fetch("other", async {
         Yields::default().await;
         Err::<&str, _>("no".to_owned())
@@ -507,13 +507,13 @@ fn an_old_value_serves_while_a_new_one_is_loaded() {
         .unwrap();
     cache.insert("key", "old").unwrap();
     clock.advance(Duration::from_secs(20));
-    assert_eq!(cache.get("key").unwrap(), None, "its time is over");
+    assert_eq!(cache.get("key").unwrap(), None, "it has expired");
     cache.settle().unwrap();
     let loads = AtomicUsize::new(0);
     let load = |value: &'static str| {
         cache.get_or_insert_with("key", || {
             loads.fetch_add(1, Ordering::SeqCst);
-            // Nobody waits for this, or else this would last for ever.
+            // Nothing waits for this, or else the loop would not end.
             for _ in 0..10 {
                 let other = thread::scope(|scope| {
                     let asked = scope.spawn(|| cache.get_or_insert_with("key", || "not loaded").unwrap());
@@ -530,7 +530,7 @@ fn an_old_value_serves_while_a_new_one_is_loaded() {
     assert_eq!(load("new").unwrap(), b"new");
     assert_eq!((loads.load(Ordering::SeqCst), cache.stats().stale), (1, 11));
     assert_eq!(cache.get("key").unwrap().unwrap(), b"new");
-    // What failed to load may be had until it is too old for that.
+    // A value whose load failed may be returned until it is too old for that.
     clock.advance(Duration::from_secs(39));
     let failed = cache.try_get_or_insert_with("key", || Err::<Vec<u8>, _>("away"));
     assert!(failed.is_err());

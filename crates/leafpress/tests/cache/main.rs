@@ -1,4 +1,4 @@
-//! The cache, one behaviour a module.
+//! Tests of the cache, one module per behaviour.
 
 mod bounds;
 #[cfg(feature = "bytes")]
@@ -30,12 +30,12 @@ mod updates;
 use leafpress::Cache;
 use leafpress::cache::CacheBuilder;
 
-/// The least that there is.
+/// The minimum budget.
 fn small() -> CacheBuilder {
     Cache::builder().memory(4 << 20)
 }
 
-/// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): one to one, and without order.
+/// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): bijective, and without order.
 fn scattered(n: u64) -> u64 {
     let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -47,7 +47,7 @@ fn key(n: u64) -> String {
     format!("item:{:016x}", scattered(n))
 }
 
-/// Bytes that do not shrink, and say whose they are.
+/// Incompressible bytes that identify their key.
 fn noise(n: u64, len: usize) -> Vec<u8> {
     let words = (0..).map(|at| scattered(n * 1_000_003 + at).to_le_bytes());
     words.flatten().take(len).collect()

@@ -1,4 +1,4 @@
-//! The budget: what is held stays within it, whatever is put in and however it is changed.
+//! The budget bounds the memory held, whatever is inserted and however it is changed.
 
 use std::sync::Barrier;
 use std::thread;
@@ -8,7 +8,7 @@ use leafpress::codec::Codec;
 
 use crate::{key, noise, scattered};
 
-/// What may be seen past the budget for a moment: what threads have in hand. Half of what is promised for the process.
+/// Allowed excess at any moment, for threads' work in progress: half of the allowance of the process.
 fn bound(memory: u64) -> u64 {
     memory + memory / 20 + (4 << 20)
 }
@@ -40,7 +40,7 @@ fn it_is_kept_for_records_of_all_lengths() {
             stats.evicted > 10_000 && stats.peak_bytes <= bound(memory),
             "{codec}: {stats:?}"
         );
-        // It is made use of.
+        // The budget is used.
         assert!(stats.bytes_held > memory * 8 / 10, "{codec}: {stats:?}");
         cache.validate().unwrap();
     }
@@ -77,7 +77,7 @@ fn it_can_be_changed_at_any_time() {
     cache.validate().unwrap();
 }
 
-/// What threads retire, and the buffers that they write with, are parts of the budget, which must not be used up by their number.
+/// Memory retired by threads, and their write buffers, are part of the budget, which their number must not use up.
 #[test]
 fn it_is_kept_by_many_threads() {
     const THREADS: u64 = 64;
@@ -93,7 +93,7 @@ fn it_is_kept_by_many_threads() {
         for thread in 0..THREADS {
             let (cache, ready, done) = (&cache, &ready, &done);
             scope.spawn(move || {
-                // All there are, so that none has the number of one that has ended.
+                // All at once, so that none reuses the number of one that has exited.
                 ready.wait();
                 for n in 0..INSERTS {
                     cache
@@ -101,7 +101,7 @@ fn it_is_kept_by_many_threads() {
                         .unwrap();
                 }
                 done.wait();
-                // What each keeps for itself is held as long as it lives.
+                // Each thread holds its buffers as long as it lives.
                 done.wait();
             });
         }
@@ -109,7 +109,7 @@ fn it_is_kept_by_many_threads() {
         let (stats, held) = (cache.stats(), cache.bytes_held());
         done.wait();
         assert!(held.max(stats.peak_bytes) <= memory + memory / 4, "{held}: {stats:?}");
-        // Most is for records, of which few had to go or none.
+        // Most is for records, of which few or none had to be evicted.
         assert!(
             stats.tree.retired_bytes + stats.tree.thread_bytes < memory / 4,
             "{stats:?}"

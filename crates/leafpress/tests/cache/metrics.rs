@@ -1,4 +1,4 @@
-//! What is published through the facade `metrics`, and that docs/metrics.md says so.
+//! The metrics published through the facade `metrics`, and their documentation in docs/metrics.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -13,16 +13,16 @@ use metrics::{
 
 use crate::{key, noise, small};
 
-/// A metric's name, and what it is labelled with, as `name{cache="a"}`.
+/// A metric's name with its labels, as `name{cache="a"}`.
 type Values = BTreeMap<String, f64>;
 
 #[derive(Default)]
 struct Recorded {
-    /// By name: type, unit and whether it was said what it is.
+    /// By name: type and unit.
     described: BTreeMap<String, (&'static str, &'static str)>,
-    /// Names and keys of labels of what has a value.
+    /// Names and label keys of metrics with a value.
     labels: BTreeMap<String, BTreeSet<String>>,
-    /// Of histograms: how many values.
+    /// For histograms: the number of values.
     values: Values,
 }
 
@@ -44,7 +44,7 @@ fn with<R>(what: impl FnOnce(&mut Recorded) -> R) -> R {
     what(recorded().as_mut().unwrap())
 }
 
-/// What one cache has published under a name.
+/// Returns the value that one cache has published under a name.
 fn value(cache: &str, name: &str, label: &str) -> Option<f64> {
     let label = if label.is_empty() {
         String::new()
@@ -132,7 +132,7 @@ impl Recorder for Collector {
     }
 }
 
-/// A cache that has found keys in memory and on disk, and missed some, so often that some of the reads were timed.
+/// Returns a cache with hits in memory and on disk, and misses, enough that some of the reads were timed.
 fn used(name: &str) -> Cache {
     with(|_| ());
     let disk = Disk::store(Arc::new(MemoryStore::new(4096).unwrap()), 16 << 20);
@@ -161,7 +161,7 @@ fn documented() -> Vec<(String, String, String, BTreeSet<String>)> {
     rows.map(|row| {
         let cells: Vec<_> = row.split('|').map(|cell| cell.trim().replace('`', "")).collect();
         let labels = cells[4].split([',', ' ']).filter(|label| !label.is_empty());
-        // What values a label has stands behind it: `tier=memory/disk`.
+        // The values of a label follow it: `tier=memory/disk`.
         let labels = labels.map(|label| label.split('=').next().unwrap().to_owned());
         (cells[1].clone(), cells[2].clone(), cells[3].clone(), labels.collect())
     })
@@ -219,7 +219,7 @@ fn what_is_published_is_what_happened() {
     assert!(value("held_bytes", "") > 0.0 && value("compression_ratio", "") > 0.0);
     assert_eq!(value("disk_written_bytes_total", ""), disk.written_bytes as f64);
     assert!(disk.read_bytes() > 0 && value("disk_read_bytes_total", "") == disk.read_bytes() as f64);
-    // One in 256 reads is timed, and each of the device.
+    // One in 256 reads is timed, and every read of the device.
     for outcome in ["memory", "disk", "miss"] {
         let timed = value("get_duration_seconds", &format!("outcome={outcome}"));
         assert!((2.0..=6.0).contains(&timed), "{outcome}: {timed}");
@@ -237,7 +237,7 @@ fn the_caches_thread_publishes_by_itself() {
         assert!(began.elapsed() < Duration::from_secs(600), "nothing is published");
         std::thread::sleep(Duration::from_millis(50));
     }
-    // Without a disk tier there is nothing to say of it.
+    // Without a disk tier its metrics are not published.
     assert_eq!(value("by itself", "leafpress_cache_disk_records", ""), None);
     assert_eq!(value("by itself", "leafpress_cache_hits_total", "tier=disk"), None);
     drop(cache);

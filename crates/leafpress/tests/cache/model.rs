@@ -1,4 +1,5 @@
-//! A cache may forget, and never lies: every value that it returns is the one that was put in last, and its time is not over.
+//! Model test: a cache may evict records, but every value that it returns is the one inserted last, and has not
+//! expired.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use proptest::prelude::*;
 
 use crate::{noise, small};
 
-/// Keys that most operations are about.
+/// Keys of most operations.
 const KEYS: u16 = 200;
 const FLOOD_BYTES: usize = 500;
 
@@ -28,21 +29,21 @@ pub enum Op {
     Remove(u16),
     Swap(u16, u32),
     Take(u16),
-    /// Puts, in the place of an old value for as long as that had; removes what has a short one.
+    /// Replaces a value with the same remaining lifetime; removes one with a short lifetime.
     Update(u16, u32),
-    /// With the value that is there, or another.
+    /// With the current value, or another.
     CompareAndSwap(u16, u32, bool),
     Scan(u16, u16),
-    /// Puts all keys of a range, or removes them.
+    /// Inserts all keys of a range, or removes them.
     PutRange(u16, u16),
     RemoveRange(u16, u16),
-    /// Many others, so that room has to be made.
+    /// Inserts many others, so that records are evicted.
     Flood(u16),
     Pass(u16),
     Memory(u8),
     Clear,
     Settle,
-    /// All to the disk, if there is one.
+    /// Spills everything to the disk, if there is one.
     Spill,
 }
 
@@ -79,10 +80,10 @@ fn flood_name(n: u64) -> Vec<u8> {
     format!("flood {n}").into_bytes()
 }
 
-/// What may be found: the value, when it is over, and when it was last used.
+/// What may be found: the value, its expiry, and the time of its last use.
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<Duration>, Duration)>;
 
-/// How long a record lives unused, in the models that have such a time.
+/// The time to idle, in the models that have one.
 const TO_IDLE: Duration = Duration::from_secs(9);
 
 fn check(codec: Codec, ops: &[Op]) {
@@ -96,13 +97,13 @@ fn check_cache(builder: CacheBuilder, to_idle: Option<Duration>, ops: &[Op]) {
     checked.look(&cache);
 }
 
-/// What a cache was told, and so what it may answer: it, or the next that has what it left.
+/// The history of a cache, and so its allowed results; includes reopened caches.
 pub struct Checked {
     clock: Arc<ManualClock>,
     to_idle: Option<Duration>,
     model: Model,
     steps: u64,
-    /// Keys of floods have numbers, and one value; those up to `cleared` are gone.
+    /// Keys of floods are numbered, with one value; those up to `cleared` are removed.
     flooded: u64,
     cleared: u64,
 }
@@ -131,7 +132,7 @@ impl Checked {
         let (value, over, used) = there.unwrap_or_else(|| panic!("{} is not there", key.escape_ascii()));
         assert!(found == value, "{} has another value", key.escape_ascii());
         let now = self.clock.now();
-        assert!(over.is_none_or(|over| now < over), "{key:?} is over");
+        assert!(over.is_none_or(|over| now < over), "{key:?} has expired");
         assert!(
             self.to_idle.is_none_or(|to_idle| now < *used + to_idle),
             "{key:?} was not used"
@@ -262,7 +263,7 @@ impl Checked {
         if !is_same {
             expected = expected.is_none().then(|| b"other".to_vec());
         }
-        // What was there may have left since.
+        // The record may have been evicted since.
         if cache.compare_and_swap(&key, expected.as_deref(), Some(&value)).unwrap() {
             let over = expected.and_then(|expected| {
                 self.may_be(&key, &expected);
@@ -288,7 +289,7 @@ impl Checked {
         backwards.iter().for_each(|(key, value)| self.may_be(key, value));
     }
 
-    /// Looks for all that was ever put, and says how much of it is there.
+    /// Looks up every key ever inserted, and returns how many are present.
     pub fn look(&mut self, cache: &Cache) -> usize {
         let mut there = 0;
         for key in (0..KEYS).map(name) {

@@ -1,4 +1,4 @@
-//! A disk tier that is found again after a crash: a cache that was dropped leaves what one does that was killed.
+//! Crash recovery of the disk tier: a dropped cache leaves the same files as a killed one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,18 +33,18 @@ fn fill(cache: &Cache, keys: impl IntoIterator<Item = u64>, version: u64) {
     }
 }
 
-/// The version of each key's value, whose bytes have to be right.
+/// Returns the version of each key's value, and checks its bytes.
 fn versions(cache: &Cache, keys: std::ops::Range<u64>) -> Vec<Option<u64>> {
     let version = |n| {
         let found = cache.get(&key(n)).unwrap()?;
         let version = u64::from_le_bytes(found[..8].try_into().unwrap());
-        assert!(found == value(n, version), "{n}: bytes of nobody");
+        assert!(found == value(n, version), "{n}: not a written value");
         Some(version)
     };
     keys.map(version).collect()
 }
 
-/// How many keys have a value, which has to be of the version that `last` says.
+/// Returns how many keys have a value, which must have the version that `last` returns.
 fn found(cache: &Cache, keys: std::ops::Range<u64>, last: impl Fn(u64) -> Option<u64>) -> u64 {
     let versions = versions(cache, keys.clone());
     for (n, version) in keys.zip(&versions) {
@@ -111,7 +111,7 @@ fn what_is_written_after_a_crash_outlives_the_next_and_merges_leave_nothing_behi
         let cache = open(directory.path());
         let before = versions(&cache, 0..3000);
         for (n, version) in (0..3000).zip(&before) {
-            // Round by round another sixth is written.
+            // Each round writes another sixth.
             let newest = (1..round).filter(|written| written % 6 == n % 6).max();
             assert!(
                 version.is_none() || *version == newest.or(Some(0)),
@@ -126,7 +126,7 @@ fn what_is_written_after_a_crash_outlives_the_next_and_merges_leave_nothing_behi
         }
         fill(&cache, (0..3000).filter(|n| n % 6 == round % 6), round);
         cache.spill().unwrap();
-        // Others, so that there is something to merge.
+        // Other keys, so that there is something to merge.
         for other in 0..4 {
             fill(&cache, (10_000 * round + 500 * other..).take(500), 0);
             cache.spill().unwrap();
@@ -227,7 +227,7 @@ fn another_codec_or_size_or_a_tier_without_epochs_begins_empty() {
     }
 }
 
-/// With more or less memory there are more or fewer notes.
+/// With more or less memory the table of stale epochs is larger or smaller.
 #[test]
 fn another_memory_finds_it_again_too() {
     let directory = tempfile::tempdir().unwrap();
@@ -266,7 +266,7 @@ fn three_moments(directory: &Path) -> [Vec<Vec<u8>>; 3] {
     moments.try_into().unwrap()
 }
 
-/// What a key had last at a moment.
+/// The last version of a key at a moment.
 fn last_at(moment: u64, n: u64) -> u64 {
     let mut last = 0;
     for round in 0..=moment {
@@ -294,7 +294,7 @@ fn files_of_different_moments_are_right_or_empty() {
             .collect();
         write(directory.path(), &files);
         let cache = open(directory.path());
-        // The store and the notes say of which moment it is: a log says only which runs there are.
+        // The store and the table determine the moment: a log contains the list of runs only.
         let latest = of[0].max(of[1]) as u64;
         let there = found(&cache, 0..1500, |n| Some(last_at(latest, n)));
         empty += u64::from(there == 0);
@@ -303,7 +303,7 @@ fn files_of_different_moments_are_right_or_empty() {
     assert!(empty > 10, "{empty}");
 }
 
-/// Opens what is there, which may be damaged, and works with it.
+/// Opens files that may be damaged, and works with them.
 fn look(directory: &Path, moment: u64) -> u64 {
     let cache = open(directory);
     let there = found(&cache, 0..1500, |n| Some(last_at(moment, n)));
@@ -325,7 +325,7 @@ fn damaged_side_files_are_right_or_empty() {
         let file = &mut files[1 + round % 2];
         let len = file.len();
         match round / 2 % 6 {
-            // The header; then anywhere; then the end, where entries are that count.
+            // The header; then any position; then the end, where committed entries are.
             0 => file[rng.usize(..120)] ^= rng.u8(1..),
             1 => file[rng.usize(4096..len)] ^= rng.u8(1..),
             2 => file[len - 1 - rng.usize(..len.min(300))] ^= rng.u8(1..),
@@ -351,14 +351,14 @@ fn damaged_side_files_are_right_or_empty() {
         std::fs::remove_file(directory.path().join(FILES[missing])).unwrap();
         assert_eq!(look(directory.path(), 1), 0);
     }
-    // One that was closed needs its notes only for what was there before the last crash.
+    // A closed tier needs its table only for what was there before the last crash.
     write(directory.path(), &moments[2]);
     std::fs::remove_file(directory.path().join(FILES[1])).unwrap();
     std::fs::remove_file(directory.path().join(FILES[2])).unwrap();
     look(directory.path(), 2);
 }
 
-/// A log is of a length that is bounded, whatever is written, and what a new one says is what the old one said.
+/// The length of a log is bounded, whatever is written, and a rewritten log has the same contents.
 #[test]
 fn the_log_of_runs_does_not_grow_for_ever() {
     let directory = tempfile::tempdir().unwrap();
@@ -393,7 +393,7 @@ fn what_cannot_be_found_again_says_why() {
         ),
         "{error}"
     );
-    // No place for the side files: one of their names is a directory's.
+    // The side files cannot be created: one of their names is a directory's.
     let directory = tempfile::tempdir().unwrap();
     let path: PathBuf = directory.path().join("cache.runs.new");
     std::fs::create_dir(&path).unwrap();
@@ -406,18 +406,18 @@ fn what_cannot_be_found_again_says_why() {
     drop(open(directory.path()));
 }
 
-/// A log that cannot be written any more is given up, and the cache goes on; then nothing is found after a crash.
+/// A log that cannot be written any more is given up, and the cache continues; then nothing is recovered after a crash.
 #[test]
 fn a_log_that_cannot_be_written_costs_what_would_be_found_and_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
     let new = directory.path().join("cache.runs.new");
-    // A directory's name is no place for a new log.
+    // A directory's name prevents a new log.
     let block = || std::fs::create_dir(&new).unwrap();
     let cache = open(directory.path());
     fill(&cache, 0..3000, 1);
     cache.spill().unwrap();
     block();
-    // Until the log is to be written anew.
+    // Until the log has to be rewritten.
     for round in 2..400 {
         fill(&cache, 0..1000, round);
         cache.spill().unwrap();
@@ -437,13 +437,13 @@ fn a_log_that_cannot_be_written_costs_what_would_be_found_and_nothing_else() {
     std::fs::remove_dir(&new).unwrap();
     let cache = open(directory.path());
     assert_eq!(found(&cache, 0..3000, |_| None), 0);
-    // Closed, it is found all the same.
+    // Once closed, it is restored nevertheless.
     fill(&cache, 0..1000, 1);
     cache.close().unwrap();
     assert!(found(&open(directory.path()), 0..1000, |_| Some(1)) > 900);
 }
 
-/// Whatever somebody else put at the names that the side files get is not written through, and stays.
+/// Links and files of others under the names of the side files are not written through, and are kept.
 #[test]
 fn links_in_the_place_of_side_files_lead_nowhere() {
     let directory = tempfile::tempdir().unwrap();
@@ -473,7 +473,7 @@ fn links_in_the_place_of_side_files_lead_nowhere() {
     }
 }
 
-/// A pipe that nobody writes would be waited for.
+/// Opening a pipe without a writer would block.
 #[test]
 fn pipes_in_the_place_of_side_files_are_not_waited_for() {
     use std::ffi::CString;
@@ -502,7 +502,7 @@ fn pipes_in_the_place_of_side_files_are_not_waited_for() {
     }
 }
 
-/// Leaves without runs are left out, in memory and in the log at once.
+/// Leaves without runs are removed, in memory and in the log at once.
 #[test]
 fn what_has_keys_that_rise_for_ever_is_found_again() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Scans are in key order, from either end, and see values as they were put in; and many reads in one call.
+//! Scans are in key order, from either end, and return values as they were inserted; and several reads in one call.
 
 use std::sync::Arc;
 use std::time::Duration;

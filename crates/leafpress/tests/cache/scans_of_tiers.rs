@@ -1,4 +1,4 @@
-//! Scans of both tiers return what is in memory and on disk, each key once, in order, with its current value.
+//! Scans of both tiers return the records in memory and on disk, each key once, in order, with its current value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn on_disk() -> Cache {
     small().disk(Disk::store(store(), 64 << 20)).build().unwrap()
 }
 
-/// Puts records in, of which most leave memory.
+/// Inserts records, most of which are evicted from memory.
 fn fill(cache: &Cache, keys: std::ops::Range<u64>, len: usize) -> Model {
     let mut model = Model::new();
     for n in keys {
@@ -35,7 +35,7 @@ fn all(scan: CacheScan<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     scan.map(Result::unwrap).collect()
 }
 
-/// Scans of all kinds give what the model has.
+/// Asserts that scans of all kinds return the model's records.
 fn assert_scans(cache: &Cache, model: &Model) {
     let expected: Vec<_> = model.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     let seen = all(cache.scan(..));
@@ -55,7 +55,7 @@ fn assert_scans(cache: &Cache, model: &Model) {
 fn a_scan_sees_both_tiers_in_order_and_moves_nothing() {
     let cache = on_disk();
     let model = fill(&cache, 0..30_000, 400);
-    // Records are in all places: runs, batches on their way, and memory.
+    // Records are in all places: runs, waiting batches, and memory.
     let before = cache.stats();
     assert!(
         before.records < 20_000 && before.disk.as_ref().unwrap().runs > 1,
@@ -67,7 +67,7 @@ fn a_scan_sees_both_tiers_in_order_and_moves_nothing() {
     let after = cache.stats();
     assert_eq!((after.hits, after.misses), (before.hits, before.misses));
     assert_eq!((after.promoted, after.records), (before.promoted, before.records));
-    // Each block is read a few times, and not once a record.
+    // Each block is read a few times, not once per record.
     let disk = after.disk.unwrap();
     assert_eq!(disk.lookups, before.disk.unwrap().lookups);
 }
@@ -123,7 +123,7 @@ fn a_scan_passes_over_what_was_removed_replaced_or_has_expired() {
     }
     clock.advance(Duration::from_secs(20));
     assert_scans(&cache, &model);
-    // Tombstones and new values leave memory too.
+    // Tombstones and new values are evicted too.
     model.extend(fill(&cache, 100_000..120_000, 400));
     assert_scans(&cache, &model);
     cache.settle().unwrap();
@@ -191,11 +191,11 @@ fn what_changes_after_a_part_was_read_ahead_is_seen_as_it_is() {
     let keys: Vec<_> = model.keys().cloned().collect();
     let mut scan = cache.scan(..);
     assert!(scan.next().unwrap().unwrap().0 == keys[0]);
-    // Its part goes as far at least.
+    // Its part extends at least to here.
     cache.insert(&keys[1], "new").unwrap();
     cache.remove(&keys[2]).unwrap();
     cache.insert(&keys[3], "newer").unwrap();
-    // All of it leaves memory again.
+    // All of it is evicted again.
     fill(&cache, 100_000..130_000, 400);
     let next: Vec<_> = scan.take(2).map(Result::unwrap).collect();
     assert_eq!(next[0], (keys[1].clone(), b"new".to_vec()));
@@ -239,7 +239,7 @@ fn what_cannot_be_read_is_not_there_and_nothing_older_in_its_place() {
     assert!(disk.read_errors > 0 && disk.damaged > 0, "{disk:?}");
 }
 
-/// Is set when a test ends, also by a panic, so that the threads that wait for it end too.
+/// Sets a flag when a test ends, also by a panic, so that the threads that wait for it end too.
 struct SetAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {
@@ -259,7 +259,7 @@ fn keys_that_stay_are_seen_once_while_records_move_between_the_tiers() {
     }
     let scans = std::thread::scope(|scope| {
         let _at_end = SetAtEnd(&is_over);
-        // Replaces every fourth key, reads others back to memory, and has what comes between leave it.
+        // Replaces every fourth key, promotes others to memory, and evicts those in between.
         scope.spawn(|| {
             for turn in 1.. {
                 for n in (0..STAY).step_by(4) {
@@ -296,7 +296,7 @@ fn keys_that_stay_are_seen_once_while_records_move_between_the_tiers() {
             })
             .collect::<Vec<BTreeMap<Vec<u8>, ()>>>()
     });
-    // What was dropped, where the device was too slow, does not come back: those that are there now were all the time.
+    // Records dropped because of a slow device do not come back: those present now were present all the time.
     for n in 0..STAY {
         if cache.get(&key(n)).unwrap().is_some() {
             for (turn, seen) in scans.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Many threads at once: no value is one that was replaced before it was asked for, while records make room, expire and the budget changes.
+//! Many threads at once: no stale value is returned, while records are evicted, expire and the budget changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use leafpress::store::{FaultyStore, MemoryStore, Operation};
 use crate::{key, noise, small};
 
 const KEYS: u64 = 20_000;
-/// How many seconds threads are at work at least, 3 unless set.
+/// The environment variable with the minimum duration in seconds, 3 by default.
 const SECONDS: &str = "LEAFPRESS_TEST_SECONDS";
 
 fn value(n: u64, version: u64) -> Vec<u8> {
@@ -29,7 +29,7 @@ fn version(n: u64, found: &[u8]) -> u64 {
     version
 }
 
-/// Each key has one writer, so that what is older than the last version that its writer had finished is stale.
+/// Each key has one writer, so that a value older than the last version that its writer had finished is stale.
 fn no_stale_value(builder: CacheBuilder) {
     let cache = builder.build().unwrap();
     let written: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
@@ -44,7 +44,7 @@ fn no_stale_value(builder: CacheBuilder) {
                     let n = rng.u64(..KEYS / 2) * 2 + writer;
                     version += 1;
                     match rng.u8(..10) {
-                        // Nothing older may be found, and this itself is never there.
+                        // Nothing older may be found, and this version itself never exists.
                         0 => _ = cache.remove(&key(n)).unwrap(),
                         1 => {
                             let ttl = InsertOptions::ttl(Duration::from_secs(1));
@@ -74,7 +74,7 @@ fn no_stale_value(builder: CacheBuilder) {
         for round in 0_u64.. {
             thread::sleep(Duration::from_millis(50));
             cache.set_memory((4 + round % 3) << 20).unwrap();
-            // However slow the machine is.
+            // Independent of the speed of the machine.
             let is_enough = began.elapsed() > least && cache.stats().evicted > 0;
             if is_enough || began.elapsed() > least + Duration::from_secs(600) {
                 break;
@@ -122,7 +122,7 @@ fn what_is_loaded_is_never_older_than_what_was_removed_before() {
         }
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(2) {
-            // As those do who keep a cache beside a database.
+            // As in a look-aside cache next to a database.
             let now = backend.fetch_add(1, Ordering::SeqCst) + 1;
             cache.remove("key").unwrap();
             if let Some(found) = cache.get("key").unwrap() {
@@ -136,7 +136,7 @@ fn what_is_loaded_is_never_older_than_what_was_removed_before() {
     });
 }
 
-/// The ring is written around many times, and now and then nothing can be written.
+/// The ring wraps around many times, and occasionally nothing can be written.
 #[test]
 fn no_stale_value_with_a_disk() {
     let store = Arc::new(FaultyStore::new(MemoryStore::new(4096).unwrap()));

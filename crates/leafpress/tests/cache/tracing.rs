@@ -1,4 +1,4 @@
-//! What is traced, and that docs/metrics.md lists it.
+//! Spans and events for `tracing`, and their documentation in docs/metrics.md.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -77,7 +77,7 @@ impl Subscriber for Collector {
     fn exit(&self, _: &Id) {}
 }
 
-/// How often something was seen of what says `of`.
+/// Returns how often a span or event was seen whose fields contain `of`.
 fn count(name: &str, of: &str) -> usize {
     let seen = seen();
     seen.iter()
@@ -111,7 +111,7 @@ fn fill(cache: &Cache) {
     }
 }
 
-/// All that was ever seen is in the page's table, with its level.
+/// Checks that everything seen is in the page's table, with its level.
 fn check_the_page() {
     let page = include_str!("../../../../docs/metrics.md");
     let rows = page
@@ -175,11 +175,11 @@ fn a_device_that_fails_is_told_of() {
         assert_eq!(cache.get(&key(n)).unwrap(), None);
     }
     let errors = cache.stats().disk.unwrap().read_errors;
-    let told = count("disk read failed", "cache=reads fail;");
+    let logged = count("disk read failed", "cache=reads fail;");
     // The first, the second, the fourth and so on.
     assert!(
-        errors >= 64 && (7..=errors.ilog2() as usize + 1).contains(&told),
-        "{told} of {errors}"
+        errors >= 64 && (7..=errors.ilog2() as usize + 1).contains(&logged),
+        "{logged} of {errors}"
     );
 
     let store = Arc::new(FaultyStore::new(MemoryStore::new(4096).unwrap()));
@@ -193,7 +193,7 @@ fn a_device_that_fails_is_told_of() {
     check_the_page();
 }
 
-/// Panics while it is told to write batches.
+/// Panics on writes of batches if enabled.
 struct Panics(MemoryStore);
 
 impl PageStore for Panics {

@@ -1,4 +1,4 @@
-//! Keys and values of the program's own types.
+//! Keys and values of user-defined types.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -64,7 +64,7 @@ fn one_loads_for_all_and_errors_are_the_loaders() {
     );
 }
 
-/// What serde cannot write.
+/// A type that serde cannot serialize.
 #[derive(Debug, Deserialize)]
 struct Odd;
 
@@ -81,7 +81,7 @@ fn what_is_of_another_type_is_not_there() {
     let numbers: TypedCache<str, u8> = TypedCache::new(open());
     numbers.insert("key", &255).unwrap();
     numbers.into_cache().close().unwrap();
-    // A byte is no user.
+    // A byte does not decode as a user.
     let users: TypedCache<str, User> = TypedCache::new(open());
     assert_eq!(users.get("key").unwrap(), None);
     assert!(!users.cache().contains_key(&[3, b'k', b'e', b'y']).unwrap());

@@ -1,4 +1,4 @@
-//! Reading and writing in one step: what a cache still has is never updated from anything older.
+//! Atomic updates: a value that the cache still has is never updated from anything older.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,14 +26,14 @@ fn count(value: &[u8]) -> u64 {
     u64::from_le_bytes(value.try_into().unwrap())
 }
 
-/// Threads increment counters, while `beside` is at work. The sum that they reach.
-fn count_up(cache: &leafpress::Cache, steps: u64, beside: impl Fn() + Send + Sync) -> u64 {
+/// Threads increment counters, while `meanwhile` is at work. The sum that they reach.
+fn count_up(cache: &leafpress::Cache, steps: u64, meanwhile: impl Fn() + Send + Sync) -> u64 {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let (stop, beside) = (&stop, &beside);
+        let (stop, meanwhile) = (&stop, &meanwhile);
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                beside();
+                meanwhile();
             }
         });
         let threads: Vec<_> = (0..THREADS)
@@ -69,7 +69,7 @@ fn counters_that_go_to_disk_and_come_back_reach_their_sum() {
     let cache = on_disk(64 << 20).build().unwrap();
     let sum = count_up(&cache, 2000, || {
         cache.spill().unwrap();
-        // Some come back as they are.
+        // Some are promoted unchanged.
         (0..COUNTERS)
             .step_by(3)
             .for_each(|n| _ = cache.contains_key(&name(n)).unwrap());
@@ -84,7 +84,7 @@ fn counters_that_go_to_disk_and_come_back_reach_their_sum() {
     cache.validate().unwrap();
 }
 
-/// However much is forgotten: a value that was put is the old one of one update at most, or something that was updated was lost.
+/// Regardless of evictions: an inserted value is the old one of at most one update, or an updated value was lost.
 fn no_fork(cache: &leafpress::Cache) {
     let fresh = AtomicU64::new(1);
     let seen = Mutex::new(HashSet::new());
@@ -111,7 +111,7 @@ fn no_fork(cache: &leafpress::Cache) {
                     if let Some(old) = old {
                         assert!(seen.lock().unwrap().insert(count(&old)), "{old:?} was updated twice");
                     }
-                    // Others that need the room.
+                    // Other records that need the room.
                     cache.insert(&key(step * THREADS + id), &noise(step, 1500)).unwrap();
                 }
             });
@@ -161,7 +161,7 @@ fn what_is_over_is_not_there_and_an_update_keeps_the_time_that_it_has() {
         assert_eq!(cache.swap("swapped", "b").unwrap().unwrap(), b"a");
         again();
         clock.advance(Duration::from_secs(20));
-        // Its minute is over, in memory or on disk.
+        // Its minute has passed, in memory or on disk.
         assert_eq!(cache.get("kept").unwrap(), None);
         assert!(!cache.compare_and_swap("kept", Some(b"b"), Some(b"c")).unwrap());
         assert_eq!((append("kept"), append("kept").as_deref()), (None, Some("+")));
@@ -174,7 +174,7 @@ fn what_is_over_is_not_there_and_an_update_keeps_the_time_that_it_has() {
         assert_eq!(append("new").as_deref(), Some("+"));
         assert_eq!(cache.take("swapped").unwrap().unwrap(), b"b+");
         assert_eq!(cache.take("swapped").unwrap(), None);
-        // The default, from when they were new.
+        // The default, counted from their insertion.
         clock.advance(Duration::from_secs(56));
         assert_eq!(append("new"), None);
         assert_eq!(append("kept"), None);
@@ -210,15 +210,15 @@ fn an_update_that_leaves_a_record_is_a_use_of_it() {
 
 #[test]
 fn who_listens_is_told_of_each_old_value() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let notes = Arc::clone(&told);
+    let notified = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&notified);
     let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
     let cache = small()
         .clock(clock.clone())
         .listener(move |_, value, cause| notes.lock().unwrap().push((value.to_vec(), cause)))
         .build()
         .unwrap();
-    let take = || std::mem::take(&mut *told.lock().unwrap());
+    let take = || std::mem::take(&mut *notified.lock().unwrap());
     let put = |value: &'static str| cache.update_with("key", |_| CacheUpdate::Put(value)).unwrap();
     put("1");
     assert_eq!(take(), []);
@@ -238,7 +238,7 @@ fn who_listens_is_told_of_each_old_value() {
     let stats = cache.stats();
     assert_eq!((stats.expired, stats.removes, stats.hits, stats.misses), (1, 1, 0, 0));
     assert_eq!(stats.inserts, 5);
-    // A value that is not kept takes the old one's place all the same.
+    // A value that is not kept replaces the old one nevertheless.
     let long = vec![0; 1 << 20];
     cache.update_with("key", |_| CacheUpdate::Put(&long)).unwrap();
     assert_eq!(take(), [(b"6".to_vec(), RemovalCause::Replaced)]);

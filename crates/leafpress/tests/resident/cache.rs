@@ -1,5 +1,5 @@
-//! A cache's budget bounds what the process grows by, at every moment: while it fills, evicts, follows a hot set that moves, trains
-//! dictionaries, and is made smaller and larger.
+//! A cache's budget bounds the growth of the process at every moment: while it fills, evicts, follows a moving hot set,
+//! trains dictionaries, and is resized.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use crate::resident_bytes;
 use leafpress::Cache;
 use leafpress::cache::Disk;
 
-/// How long each load goes on.
+/// Duration of each load.
 const LOAD: Duration = Duration::from_secs(2);
 
 /// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014).
@@ -22,7 +22,7 @@ fn scattered(n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A record as they come: a document of 100 bytes to 2 KB, and one in a hundred much longer.
+/// A realistic record: a document of 100 bytes to 2 KB, and one in a hundred much longer.
 fn fill(value: &mut Vec<u8>, n: u64) {
     let mut state = scattered(n);
     let len = match state % 100 {
@@ -43,7 +43,7 @@ fn fill(value: &mut Vec<u8>, n: u64) {
     value.truncate(len);
 }
 
-/// Threads that read, and insert what they miss, until told to stop. Most reads are of a part of the keys that moves with `round`.
+/// Reads, and inserts on a miss, until stopped. Most reads are of a part of the keys that moves with `round`.
 fn use_it(cache: &Cache, stop: &AtomicBool, round: &AtomicU64, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut value = Vec::new();
@@ -68,8 +68,8 @@ fn check(codec: &str, megabytes: u64) {
     check_with(codec, megabytes, || None);
 }
 
-/// Once in some thirty runs on a busy machine a training was caught that takes more for a moment (108% of the bound). That it may; but not in
-/// each of two runs.
+/// About once in thirty runs on a busy machine a training was measured that transiently takes more (108% of the bound).
+/// That is allowed; but not in each of two runs.
 fn check_with(codec: &str, megabytes: u64, disk: impl Fn() -> Option<Disk>) {
     let first = worst_of(codec, megabytes, disk());
     let worst = if first > 1000 {
@@ -83,7 +83,7 @@ fn check_with(codec: &str, megabytes: u64, disk: impl Fn() -> Option<Disk>) {
     );
 }
 
-/// The most that the process grows by, in thousandths of the bound.
+/// Returns the maximum growth of the process, in thousandths of the bound.
 fn worst_of(codec: &str, megabytes: u64, disk: Option<Disk>) -> u64 {
     let before = resident_bytes();
     let budget = AtomicU64::new(megabytes << 20);
@@ -99,7 +99,7 @@ fn worst_of(codec: &str, megabytes: u64, disk: Option<Disk>) -> u64 {
             let (cache, stop, round) = (&cache, &stop, &round);
             scope.spawn(move || use_it(cache, stop, round, seed));
         }
-        // A hundred times a second.
+        // A hundred times per second.
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 let bound = budget.load(Ordering::SeqCst);
@@ -114,7 +114,7 @@ fn worst_of(codec: &str, megabytes: u64, disk: Option<Disk>) -> u64 {
         });
         let began = Instant::now();
         for part in [1, 2, 4, 1] {
-            // Smaller: what is held is within it when that returns. Larger: the bound is from now on.
+            // Smaller: the memory held is within the budget when that returns. Larger: the bound is valid from now on.
             let memory = (megabytes << 20) / part;
             if memory > cache.memory() {
                 budget.store(memory, Ordering::SeqCst);
@@ -166,8 +166,8 @@ fn a_disk_at_64_mib() {
     });
 }
 
-/// Inserts so many records by so many threads, which then read and remove some. Returns the most that the process grew by while they lived,
-/// and the records kept.
+/// Inserts records by several threads, which then read and remove some. Returns the maximum growth of the process
+/// during their lifetime, and the number of records kept.
 fn used_by(threads: u64, memory: u64, codec: &str, disk: Option<Disk>) -> (usize, u64) {
     const INSERTS: u64 = 120_000;
     let gates: [Barrier; 3] = std::array::from_fn(|_| Barrier::new(threads as usize + 1));
@@ -176,7 +176,7 @@ fn used_by(threads: u64, memory: u64, codec: &str, disk: Option<Disk>) -> (usize
         for thread in 0..threads {
             let (gates, cache) = (&gates, &cache);
             let work = move || {
-                // The threads' stacks are the program's.
+                // The threads' stacks belong to the program.
                 std::hint::black_box([1_u8; 128 << 10]);
                 gates[0].wait();
                 gates[1].wait();
@@ -232,10 +232,10 @@ fn check_threads(codec: &str, disk: impl Fn() -> Option<Disk>) {
     let (_, by_few) = used_by(2, memory, codec, first);
     for threads in [64, 256] {
         let bound = (memory + memory / 20 + (8 << 20)) as usize;
-        // With a disk it depends on the device, what waits to be written and takes the place of records.
+        // With a disk it depends on the device how much memory waiting batches take instead of records.
         let is_kept = |(grown, records): (usize, u64)| grown <= bound && (has_disk || records * 10 >= by_few * 9);
         let first = used_by(threads, memory, codec, disk());
-        // A training takes more for a moment: that it may, but not in each of two runs.
+        // A training transiently takes more: that is allowed, but not in each of two runs.
         assert!(
             is_kept(first) || is_kept(used_by(threads, memory, codec, disk())),
             "{codec}, {threads} threads: {first:?} of {bound}, {by_few} records kept by two threads"
@@ -281,7 +281,7 @@ fn threads_that_have_ended_leave_nothing() {
                 let start = |thread| {
                     let all = &all;
                     let work = move || {
-                        // The system keeps the stacks of some threads that have ended.
+                        // The system keeps the stacks of some exited threads.
                         std::hint::black_box([1_u8; 80 << 10]);
                         let mut value = Vec::new();
                         for n in 0..50 {
@@ -296,16 +296,17 @@ fn threads_that_have_ended_leave_nothing() {
                     let builder = thread::Builder::new().stack_size(128 << 10);
                     builder.spawn_scoped(scope, work).unwrap()
                 };
-                // The end of the scope alone does not wait until the system has the stacks back.
+                // The end of the scope alone does not wait until the system has freed the stacks.
                 let threads: Vec<_> = (0..THREADS).map(start).collect();
                 threads.into_iter().for_each(|thread| thread.join().unwrap());
             });
         };
-        // What such threads leave behind by themselves.
+        // Baseline: memory that such threads leave without a cache.
         run(None);
         let before = resident_bytes();
         run(Some(&cache));
-        // What the allocator keeps of reads that a thousand threads were in at once is given back when buffers of idle threads are freed.
+        // Memory that the allocator keeps after reads by a thousand concurrent threads is returned when buffers of idle
+        // threads are freed.
         let limit = memory + memory / 20 + (8 << 20);
         let (end, mut left) = (Instant::now() + Duration::from_secs(600), u64::MAX);
         while left > limit && Instant::now() < end {
@@ -322,7 +323,7 @@ fn threads_that_have_ended_leave_nothing() {
     });
 }
 
-/// How many threads the process has.
+/// Returns the number of threads of the process.
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }
@@ -340,7 +341,7 @@ fn many_caches_share_few_threads_and_take_little() {
             }
             cache
         };
-        // What is there once for all.
+        // Baseline: one-time allocations.
         let first = fill_one(0);
         let before = resident_bytes();
         let caches: Vec<_> = (0..CACHES).map(fill_one).collect();
@@ -354,7 +355,7 @@ fn many_caches_share_few_threads_and_take_little() {
         }
         drop(caches);
         drop(first);
-        // Their threads are joined by whoever drops the last.
+        // Their threads are joined by the thread that drops the last one.
         assert!(threads() <= 2, "{}", threads());
     });
 }
@@ -380,7 +381,7 @@ fn what_is_cleared_goes_back_to_the_system() {
                 }
                 cache.settle().unwrap();
             };
-            // What stays for the process's life.
+            // Allocations for the life of the process.
             load(&build(), 5000);
             let before = resident_bytes();
             let cache = build();

@@ -1,4 +1,4 @@
-//! What is held is what the process grows by: each test measures resident memory in a process of its own.
+//! Reported memory equals the growth of the process: each test measures resident memory in a process of its own.
 #![cfg(target_os = "linux")]
 
 #[path = "../support/alone.rs"]
@@ -10,15 +10,16 @@ mod tree;
 mod tree_under_writes;
 mod victim;
 
-/// What the process has of memory that is no file's: pages of its program come in as they are first run, and are not what is measured.
+/// Returns the anonymous resident memory of the process: pages of the program file are loaded at their first execution,
+/// and are not measured.
 fn resident_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
 }
 
-/// Runs the work in a process that does nothing else: `test` is the calling test's path in this program. With
-/// `LEAFPRESS_RESIDENT=skip` it says that it did not.
+/// Runs the work in a dedicated process: `test` is the calling test's path in this program. With
+/// `LEAFPRESS_RESIDENT=skip` it reports that it was skipped.
 fn alone(test: &str, work: impl FnOnce()) {
     const VARIABLE: &str = "LEAFPRESS_TEST_ALONE";
     if std::env::var_os("LEAFPRESS_RESIDENT").is_some_and(|whether| whether == "skip") {

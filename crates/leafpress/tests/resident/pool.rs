@@ -1,4 +1,4 @@
-//! The pool's budget is what the process really uses: resident memory grows by no more, whatever the pages, the shares and the changes.
+//! The pool's budget bounds the growth of resident memory, whatever the pages, the shares and the changes.
 
 use std::io;
 
@@ -7,14 +7,14 @@ use leafpress::store::{PageId, PageStore};
 use leafpress_pages::PagePool;
 use leafpress_pages::pool::RawShare;
 
-/// A quarter that does not shrink, and the rest that does.
+/// A quarter is incompressible, and the rest compressible.
 fn fill(id: PageId, bytes: &mut [u8]) {
     let quarter = bytes.len() / 4;
     fastrand::Rng::with_seed(id).fill(&mut bytes[..quarter]);
     bytes[quarter..].fill(id as u8);
 }
 
-/// Pages that are made as they are read, and so take no memory.
+/// Pages that are generated when read, and so take no memory.
 struct Made {
     page_bytes: fn(PageId) -> usize,
 }
@@ -56,10 +56,10 @@ fn resident_growth_stays_within_the_budget() {
 fn measured() {
     let lengths: [fn(PageId) -> usize; 3] = [|_| 4096, |id| 512 + (id as usize * 7919) % 12_000, |_| 600];
     for page_bytes in lengths {
-        // A first pool makes what stays for the process's life.
+        // A first pool makes the allocations for the life of the process.
         let run = |budget_bytes: usize| {
-            // What an earlier pool left with the allocator would be used again, and hide what this one takes.
-            // SAFETY: no pointer is handed over; glibc takes its own locks.
+            // Memory that an earlier pool left with the allocator would be reused, and hide the growth.
+            // SAFETY: no pointer is passed; glibc takes its own locks.
             unsafe { libc::malloc_trim(0) };
             let before = resident_bytes();
             let pool = PagePool::builder(Made { page_bytes })
@@ -83,7 +83,7 @@ fn measured() {
                 let grown = resident_bytes().saturating_sub(before);
                 let stats = pool.stats();
                 assert!(stats.bytes_held <= budget, "{stats:?}");
-                // Stacks and codecs' contexts are not the pool's.
+                // Stacks and codec contexts are not part of the pool.
                 let others = 3 << 19;
                 assert!(grown < budget + budget / 10 + others, "{grown} of {budget}: {stats:?}");
                 assert!(!full || grown * 100 > stats.bytes_held * 85, "{grown}: {stats:?}");

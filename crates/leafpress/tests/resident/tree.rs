@@ -1,4 +1,4 @@
-//! `bytes_held` is what the process really uses: it agrees with the growth of resident memory within a twentieth.
+//! `bytes_held` is accurate: it agrees with the growth of resident memory within a twentieth.
 
 use std::io::Write;
 use std::sync::Barrier;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::resident_bytes;
 use leafpress::{Tree, TreeBuilder, Upkeep};
 
-/// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): one to one, and without order.
+/// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): bijective, and without order.
 fn scattered(n: u64) -> u64 {
     let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,7 +18,7 @@ fn scattered(n: u64) -> u64 {
 
 const RECORDS: u64 = 1_000_000;
 
-/// A record's value: 128 bytes that have something in common with others'.
+/// A record's value: 128 bytes with parts in common with others.
 fn fill(value: &mut Vec<u8>, n: u64) {
     let key = scattered(n);
     value.clear();
@@ -36,7 +36,7 @@ fn builder(codec: &str) -> TreeBuilder {
     Tree::builder().codec(codec.parse().unwrap())
 }
 
-/// A tree of `records` records as they come in life: 128 bytes that have something in common.
+/// Loads a tree of `records` realistic records: 128 bytes with parts in common.
 fn load(codec: &str, records: u64) -> Tree {
     load_into(builder(codec), records)
 }
@@ -45,8 +45,8 @@ fn load_into(builder: TreeBuilder, records: u64) -> Tree {
     let tree = builder.build().unwrap();
     let mut value = Vec::new();
     for n in 0..records {
-        // Scattered at random, so that leaves are of all sizes. Evenly scattered keys would have all leaves grow in step, and at the
-        // wrong moment every allocator holds the room they have just outgrown.
+        // Random, so that leaves are of all sizes. With evenly distributed keys all leaves would grow in step, and at
+        // the wrong moment every allocator holds the room they have just outgrown.
         let key = scattered(n);
         fill(&mut value, n);
         tree.insert(&key.to_be_bytes(), &value).unwrap();
@@ -62,7 +62,8 @@ fn bytes_held_agrees_with_resident_growth() {
 
 fn measured() {
     for codec in ["none", "lz4", "zstd:1", "auto"] {
-        // A first tree makes what stays for the process's life: thread contexts, allocator tables, code pages.
+        // A first tree makes the allocations for the life of the process: thread contexts, allocator tables, code
+        // pages.
         drop(load(codec, 20_000));
         let before = resident_bytes();
         let tree = load(codec, RECORDS);
@@ -84,7 +85,7 @@ fn measured() {
     }
 }
 
-/// As with a million records, where what does not grow with the tree is little beside it.
+/// As with a million records, where the memory that does not grow with the tree is negligible.
 #[test]
 fn bytes_held_agrees_with_resident_growth_where_records_are_few() {
     crate::alone(
@@ -165,7 +166,8 @@ fn measured_with_waiting_threads(codec: &str) {
         for thread in 0..THREADS {
             let (trees, turn) = (&trees, &turn);
             scope.spawn(move || {
-                // The first tree makes what a thread keeps for the process: its stack, its allocator's arena, the codec's contexts.
+                // The first tree makes each thread's allocations for the process: its stack, its allocator's arena, the
+                // codec's contexts.
                 for tree in trees {
                     let mut value = Vec::new();
                     for n in (0..20_000).filter(|n| n % THREADS == thread) {
@@ -182,7 +184,7 @@ fn measured_with_waiting_threads(codec: &str) {
         for tree in &trees {
             turn.wait();
             let loaded = tree.stats();
-            // Idle threads give their buffers back in time.
+            // Idle threads return their buffers in time.
             let end = Instant::now() + Duration::from_secs(600);
             while tree.stats().thread_bytes >= loaded.thread_bytes / 2 && Instant::now() < end {
                 thread::sleep(Duration::from_millis(100));
@@ -194,9 +196,9 @@ fn measured_with_waiting_threads(codec: &str) {
         }
     });
     let (stats, thread_bytes_loaded, grown) = results.pop().unwrap();
-    // Training leaves half a megabyte in the program's allocator, which is much of so small a tree.
+    // Training leaves half a megabyte in the program's allocator, which is significant for a small tree.
     let is_trained = stats.dictionary_bytes > 0;
-    // Each thread has an arena of the C library's, which takes memory by pages.
+    // Each thread has an arena of the C library, which takes whole pages.
     let by_pages = (THREADS * 2 * 4096) as f64;
     let apart = (grown as f64 - stats.bytes_held as f64).abs();
     assert!(
@@ -227,7 +229,7 @@ fn hot_set_moves() {
         let until = Instant::now() + Duration::from_millis(1500);
         while Instant::now() < until {
             for _ in 0..1000 {
-                // Nine in ten are of a hundredth of the keys, which is another in each round.
+                // Nine in ten are of a hundredth of the keys, a different one in each round.
                 let n = if random.u32(0..10) > 0 {
                     round * KEYS / 6 + random.u64(0..KEYS / 100)
                 } else {
@@ -240,7 +242,7 @@ fn hot_set_moves() {
             let (grown, stats) = (resident_bytes().saturating_sub(before), tree.stats());
             let most = stats.bytes_held + stats.bytes_held / 10 + (8 << 20);
             assert!(grown as u64 <= most, "{grown}: {stats:?}");
-            // Warm leaves and the hot records, and what waits to be reclaimed.
+            // Warm leaves and the hot records, and memory awaiting reclamation.
             assert!(stats.bytes_held < settled * 3, "{settled}: {stats:?}");
         }
         let stats = tree.stats();

@@ -1,4 +1,4 @@
-//! While threads write without pause a tree holds little more than when it has settled, and resident memory says so too.
+//! Under continuous writes a tree holds little more than when it has settled, and resident memory agrees.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use leafpress::Tree;
 
 const VALUE_BYTES: usize = 128;
 
-/// How long threads write: by then every leaf was replaced, more than once.
+/// Duration of the writes: by then every leaf was replaced, more than once.
 const WRITES: Duration = Duration::from_secs(3);
 
-/// Different at every turn, and compressible as rows of a table are.
+/// Different at every turn, and compressible like rows of a table.
 fn fill(value: &mut Vec<u8>, key: u64, turn: u64) {
     value.clear();
     let state = ["active", "suspended", "closed"][(key ^ turn) as usize % 3];
@@ -27,7 +27,7 @@ fn fill(value: &mut Vec<u8>, key: u64, turn: u64) {
     value.resize(VALUE_BYTES, b' ');
 }
 
-/// Loads so many records, settles, and has two threads overwrite them. What is held meanwhile must stay below the bound.
+/// Loads records, settles, and has two threads overwrite them. The memory held meanwhile must stay below the bound.
 fn check(codec: &str, records: u64) {
     let before = resident_bytes();
     let tree = Tree::builder().codec(codec.parse().unwrap()).shards(8).build().unwrap();

@@ -1,4 +1,4 @@
-//! What the victim cache says it holds is what the system gave it.
+//! The memory that the victim cache reports is what the system gave it.
 
 use crate::resident_bytes;
 use leafpress_pages::victim::VictimCache;

@@ -1,14 +1,16 @@
-//! Our own encoder of LZ4 blocks, for single records with a dictionary.
+//! Encoder of LZ4 blocks for single short records with a dictionary.
 //!
-//! liblz4 spends most of a short record on its tables: 16 KiB for the record and 16 for the dictionary, which other work has
-//! put out of the first-level cache by the next put. Here the record has a table of 256 or 512 positions, and the dictionary
-//! one of 4,096 that hold the best of its positions ([`ShortTable`]). A position is looked up in the dictionary first, then in the
-//! record; every position is tried, and a match is taken where it is found and extended both ways.
+//! liblz4 spends most of its time for a short record on cache misses in its tables: 16 KiB for the record and 16 for
+//! the dictionary, which other work evicts from the first-level cache between calls. Here the record has a table of 256
+//! or 512 positions, and the dictionary one of 4,096 that hold the best of its positions ([`ShortTable`]). A position
+//! is looked up in the dictionary first, then in the record; every position is tried, and a match is taken greedily and
+//! extended both ways.
 //!
-//! The block is one whose tail was cut off (see [`lz4`](super)): the record ends with literals, to which the tail's twelve are counted.
-//! So a match may begin and end anywhere in the record, and yet the block obeys LZ4's rules for its end. Decoding is liblz4's.
+//! The tail of the block is cut off (see [`lz4`](super)): the record ends with literals, to which the tail's twelve are
+//! added. So a match may begin and end anywhere in the record, and the block still obeys LZ4's end-of-block rules.
+//! Blocks are decoded by liblz4.
 //!
-//! Candidates are judged by their bytes alone, so that any position in a table is as good as another: a table cannot be wrong.
+//! Candidates are verified by comparing their bytes, so that any position in a table is safe: a table cannot be wrong.
 
 mod table;
 
@@ -19,28 +21,28 @@ use self::table::hash;
 pub(crate) use self::table::{MAX_SHORT_BYTES, ShortTable};
 use crate::room::Room;
 
-/// Room that a block may take beyond its record's length, in bytes, while it is written.
+/// Maximum length of a block beyond its record's length while it is written, in bytes.
 pub(crate) const ROOM_BYTES: usize = 64;
 
-/// Bytes before the record that are read, when a match is extended backwards.
+/// Bytes read before the record when a match is extended backwards.
 const FRONT_BYTES: usize = WORD_BYTES;
-/// Bytes behind the record that are read, when matches and literals are taken in wide strides.
+/// Bytes read after the record when matches and literals are handled in wide strides.
 const SLACK_BYTES: usize = STRIDE_BYTES;
 const WORD_BYTES: usize = size_of::<u64>();
 /// Bytes compared at once.
 const STRIDE_BYTES: usize = 32;
-/// The shortest match. Five bytes are hashed, so shorter ones are not found.
+/// Minimum match length. Five bytes are hashed, so shorter ones are not found.
 const MIN_MATCH_BYTES: usize = 5;
-/// What the format takes from the length of a match.
+/// The bias that the format subtracts from the length of a match.
 const MATCH_BIAS: usize = 4;
-/// The length in a token that says that more bytes of length follow.
+/// The length value in a token after which more length bytes follow.
 const LONG: usize = 15;
-/// A length above this has more than one of these.
+/// A length above this has more than one additional length byte.
 const LONGER: usize = LONG + 255;
-/// The literals that the tail counts for.
+/// The literals that the tail provides.
 const TAIL_BYTES: usize = 12;
 
-/// A dictionary, as this encoder takes it.
+/// A dictionary with its table.
 #[derive(Clone, Copy)]
 pub(crate) struct History<'d> {
     bytes: &'d [u8],
@@ -48,21 +50,21 @@ pub(crate) struct History<'d> {
 }
 
 impl<'d> History<'d> {
-    /// `table` must be of `bytes`; if it is not, blocks are larger or there is no history.
+    /// Returns a history. `table` must be of `bytes`; otherwise blocks are larger or there is no history.
     pub(crate) fn new(bytes: &'d [u8], table: &'d ShortTable) -> Option<Self> {
         (bytes.len() >= table.least_bytes()).then_some(Self { bytes, table })
     }
 }
 
-/// Makes the block of `raw`, whose tail is cut off, the room's; or `raw` itself where the block would be no shorter. False when `raw` is
-/// longer than [`MAX_SHORT_BYTES`] or there is not [`ROOM_BYTES`] more room than `raw` has bytes.
+/// Compresses `raw` into the room, with the tail cut off, or copies it if the block would not be shorter. Returns false
+/// if `raw` is longer than [`MAX_SHORT_BYTES`] or the room is smaller than its length plus [`ROOM_BYTES`].
 #[inline]
 pub(crate) fn encode(raw: &[u8], history: History<'_>, room: &mut Room<'_>) -> bool {
     if raw.len() > MAX_SHORT_BYTES || room.capacity() < raw.len() + ROOM_BYTES {
         return false;
     }
     let out = room.as_mut_ptr();
-    // SAFETY: the lengths were just compared.
+    // SAFETY: `raw` has at most `MAX_SHORT_BYTES` and the room at least `ROOM_BYTES` more, as just checked.
     let written = unsafe {
         if raw.len() <= 256 {
             block::<256>(raw, history, out)
@@ -73,7 +75,7 @@ pub(crate) fn encode(raw: &[u8], history: History<'_>, room: &mut Room<'_>) -> b
     let Some(written) = written else {
         return room.put(raw);
     };
-    // SAFETY: so many bytes were written, from the room's start on.
+    // SAFETY: `written` bytes were written from the room's start on.
     unsafe { room.set_len(written) };
     true
 }
@@ -82,14 +84,15 @@ pub(crate) fn encode(raw: &[u8], history: History<'_>, room: &mut Room<'_>) -> b
 struct Padded(MaybeUninit<[u8; FRONT_BYTES + MAX_SHORT_BYTES + SLACK_BYTES]>);
 
 impl Padded {
-    /// Returns where the record is: from [`FRONT_BYTES`] before to [`SLACK_BYTES`] behind it all bytes are initialised.
+    /// Returns a pointer to the record: from [`FRONT_BYTES`] before it to [`SLACK_BYTES`] after it all bytes are
+    /// initialised.
     ///
     /// # Safety
-    /// `raw` has at most [`MAX_SHORT_BYTES`].
+    /// `raw` must have at most [`MAX_SHORT_BYTES`].
     #[inline(always)]
     unsafe fn fill(&mut self, raw: &[u8]) -> *const u8 {
         let start = self.0.as_mut_ptr().cast::<u8>();
-        // SAFETY: the buffer has room for a record of this length and what is around it.
+        // SAFETY: the buffer has room for a record of at most `MAX_SHORT_BYTES` and for the bytes around it.
         unsafe {
             start.cast::<u64>().write_unaligned(0);
             let record = start.add(FRONT_BYTES);
@@ -103,35 +106,36 @@ impl Padded {
     }
 }
 
-/// Bytes that stand elsewhere too.
+/// A match: bytes that occur earlier too.
 struct Match {
-    /// Bytes from the place where it was found on.
+    /// Length from the position where it was found.
     len: usize,
-    /// Bytes before that, eight at most.
+    /// Length before that position, at most eight bytes.
     before: usize,
-    /// How far back the same bytes are. The dictionary lies directly before the record.
+    /// Distance to the earlier occurrence. The dictionary precedes the record directly.
     offset: usize,
 }
 
-/// Writes the block of `raw` to `out` and returns its length, `None` when it would be no shorter than `raw`.
+/// Writes the block of `raw` to `out` and returns its length; `None` if it would not be shorter than `raw`.
 ///
 /// # Safety
-/// `raw` has at most [`MAX_SHORT_BYTES`]; `out` has [`ROOM_BYTES`] more writable bytes than `raw` has.
+/// `raw` must have at most [`MAX_SHORT_BYTES`]; `out` must have [`ROOM_BYTES`] more writable bytes than `raw` has.
 #[inline(never)]
 unsafe fn block<const SLOTS: usize>(raw: &[u8], history: History<'_>, out: *mut u8) -> Option<usize> {
     let mut padded = Padded(MaybeUninit::uninit());
     let mut slots = [0_u16; SLOTS];
-    // SAFETY: `raw` and the room have the lengths that are asked for above; then, below:
-    // - positions in the record are below its length, and 32 bytes behind it and eight before it can be read;
-    // - so can 32 bytes from, and eight before, every position of the dictionary that its table has, as `History` was given;
-    // - positions in `slots` are of the record, where they are not its start;
-    // - a match has at least five bytes, so that what was written is never longer than what it stands for: see `Output`.
+    // SAFETY: `raw` has at most `MAX_SHORT_BYTES` and `out` has `ROOM_BYTES` more writable bytes (the function's
+    // contract). Then:
+    // - positions in the record are below its length, and 32 bytes after it and eight before it can be read;
+    // - so can 32 bytes from, and eight before, every position of the dictionary in its table, by `History::new`;
+    // - positions in `slots` are of the record, or 0, its start;
+    // - a match has at least five bytes, so that the output is never longer than the input it encodes: see `Output`.
     unsafe {
         let record = padded.fill(raw);
         let history_end = history.bytes.as_ptr().add(history.bytes.len());
         let mut output = Output(out);
         let (mut anchor, mut at) = (0, 0);
-        // The record's first byte has nothing before it that is its own.
+        // The record's first byte has no byte of the record before it.
         let mut first = 1;
         let end = raw.len().saturating_sub(MIN_MATCH_BYTES - 1);
         'record: while at < end {
@@ -178,19 +182,21 @@ unsafe fn block<const SLOTS: usize>(raw: &[u8], history: History<'_>, out: *mut 
     }
 }
 
-/// Where the block goes on. Between sequences it is never longer than the part of the record that it stands for: a match has
-/// five bytes at least, its token and offset take three, and its lengths two more only where literals and match have 19.
+/// The write position. Between sequences the block is never longer than the part of the record that it encodes: a match
+/// has at least five bytes, its token and offset take three, and its lengths two more only if literals and match have
+/// 19.
 struct Output(*mut u8);
 
 impl Output {
     /// Writes literals and a match.
     ///
     /// # Safety
-    /// There is room for the literals and 36 more bytes, and 32 more bytes than `literals` can be read.
+    /// There must be room for the literals and 36 more bytes, and 32 bytes beyond `literals` must be readable.
     #[inline(always)]
     unsafe fn sequence(&mut self, from: *const u8, literals: usize, len: usize, offset: usize) {
         let len = len - MATCH_BIAS;
-        // SAFETY: there is room for token, literals, offset and lengths, and the wide stores behind them, as is asked for above.
+        // SAFETY: the literals and 36 more bytes fit: token, offset, lengths, and the wide stores after them; the loads
+        // stay within the 32 readable bytes beyond `literals`.
         unsafe {
             self.0.write((literals.min(LONG) << 4 | len.min(LONG)) as u8);
             self.0 = self.0.add(1);
@@ -202,10 +208,11 @@ impl Output {
         }
     }
 
-    /// Writes the last literals, to which the tail's are counted, or nothing when that would take `limit` bytes or more.
+    /// Writes the last literals, including those of the tail; returns without writing if that would take `limit` bytes
+    /// or more.
     ///
     /// # Safety
-    /// As [`Output::sequence`].
+    /// There must be room for the literals and 36 more bytes, and 32 bytes beyond `literals` must be readable.
     #[inline(always)]
     unsafe fn last(&mut self, from: *const u8, literals: usize, limit: usize) -> Option<()> {
         let with_tail = literals + TAIL_BYTES;
@@ -217,7 +224,8 @@ impl Output {
         if 1 + lengths + literals >= limit {
             return None;
         }
-        // SAFETY: there is room for token, length and literals, and the wide stores behind them, as is asked for above.
+        // SAFETY: the literals and 36 more bytes fit: token, length, and the wide stores after them; the loads stay
+        // within the 32 readable bytes beyond `literals`.
         unsafe {
             self.0.write((with_tail.min(LONG) << 4) as u8);
             self.0 = self.0.add(1);
@@ -227,32 +235,32 @@ impl Output {
         Some(())
     }
 
-    /// Writes what the token does not say of a length.
+    /// Writes the part of a length that exceeds the token.
     ///
     /// # Safety
-    /// There is room for what that takes, one byte at least.
+    /// There must be room for the length bytes, at least one.
     #[inline(always)]
     unsafe fn length(&mut self, length: usize) {
-        // SAFETY: the callers have counted these bytes.
+        // SAFETY: the callers have reserved room for the length bytes, and one byte in any case.
         unsafe {
             if length >= LONGER {
                 self.longer(length - LONG);
             } else {
-                // Written in any case, and skipped if it is part of the block, which is faster than a branch.
+                // Written unconditionally and skipped if it is part of the block, which is faster than a branch.
                 self.0.write(length.wrapping_sub(LONG) as u8);
                 self.0 = self.0.add(usize::from(length >= LONG));
             }
         }
     }
 
-    /// Writes what is left of a length that takes several bytes.
+    /// Writes the rest of a length that takes several bytes.
     ///
     /// # Safety
-    /// There is room for these.
+    /// There must be room for these bytes.
     #[cold]
     #[inline(never)]
     unsafe fn longer(&mut self, mut rest: usize) {
-        // SAFETY: the callers have counted a byte for each 255 of the length, and one.
+        // SAFETY: the callers have reserved a byte for each 255 of the length, and one more.
         unsafe {
             while rest >= 255 {
                 self.0.write(255);
@@ -267,10 +275,10 @@ impl Output {
     /// Copies literals.
     ///
     /// # Safety
-    /// There is room for them and 32 bytes more, and as many can be read.
+    /// There must be room for the literals and 32 more bytes, and as many must be readable.
     #[inline(always)]
     unsafe fn literals(&mut self, from: *const u8, literals: usize) {
-        // SAFETY: the callers have counted 32 bytes more than there are literals.
+        // SAFETY: the callers have reserved 32 bytes more than there are literals.
         unsafe {
             self.0.copy_from_nonoverlapping(from, STRIDE_BYTES);
             if literals > STRIDE_BYTES {
@@ -284,47 +292,47 @@ impl Output {
     }
 }
 
-/// Eight bytes, the first the lowest.
+/// Loads eight bytes, little-endian.
 ///
 /// # Safety
-/// They can be read.
+/// The eight bytes must be readable.
 #[inline(always)]
 unsafe fn load(from: *const u8) -> u64 {
-    // SAFETY: the caller vouches for eight readable bytes.
+    // SAFETY: the caller guarantees eight readable bytes.
     u64::from_le(unsafe { from.cast::<u64>().read_unaligned() })
 }
 
-/// Whether the five bytes that are hashed do not differ.
+/// Returns true if the five hashed bytes are equal.
 #[inline(always)]
 fn is_match(difference: u64) -> bool {
     difference << (64 - 8 * MIN_MATCH_BYTES) == 0
 }
 
-/// How many of the eight bytes before two places are equal.
+/// Returns how many of the eight bytes before two positions are equal.
 ///
 /// # Safety
-/// They can be read.
+/// The eight bytes before each must be readable.
 #[inline(always)]
 unsafe fn equal_bytes_before(one: *const u8, other: *const u8) -> usize {
-    // SAFETY: the caller vouches for eight readable bytes before each.
+    // SAFETY: the caller guarantees eight readable bytes before each position.
     let difference = unsafe { load(one.sub(WORD_BYTES)) ^ load(other.sub(WORD_BYTES)) };
     difference.leading_zeros() as usize / 8
 }
 
-/// How many bytes at two places are equal, `most` at most.
+/// Returns the number of equal bytes at two positions, at most `most`.
 ///
 /// # Safety
-/// There are [`STRIDE_BYTES`] readable bytes at each place, and `most`.
+/// [`STRIDE_BYTES`] and `most` bytes at each position must be readable.
 #[inline(always)]
 unsafe fn equal_bytes(one: *const u8, other: *const u8, most: usize) -> usize {
-    // SAFETY: a stride can be read at each place, and as many bytes as `most`.
+    // SAFETY: a stride and `most` bytes are readable at each position.
     let len = unsafe {
         match equal_in_stride(one, other) {
             STRIDE_BYTES => equal_past_stride(one, other, most),
             len => len,
         }
     };
-    // Seldom, so that what comes next need not wait for it.
+    // Rare, so it is kept out of the dependency chain of what follows.
     if len > most { clipped(most) } else { len }
 }
 
@@ -353,12 +361,12 @@ unsafe fn equal_past_stride(one: *const u8, other: *const u8, most: usize) -> us
     len
 }
 
-/// How many of 32 bytes at two places are equal.
+/// Returns the number of equal bytes among 32 at two positions.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn equal_in_stride(one: *const u8, other: *const u8) -> usize {
     use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8};
-    // SAFETY: the caller vouches for 32 readable bytes at each place; SSE2 is part of the architecture.
+    // SAFETY: the caller guarantees 32 readable bytes at each position; SSE2 is part of the architecture.
     let equal = |at: usize| unsafe {
         let (one, other) = (
             _mm_loadu_si128(one.add(at).cast()),
@@ -369,13 +377,13 @@ unsafe fn equal_in_stride(one: *const u8, other: *const u8) -> usize {
     (equal(0) | equal(16) << 16).trailing_ones() as usize
 }
 
-/// How many of 32 bytes at two places are equal.
+/// Returns the number of equal bytes among 32 at two positions.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 unsafe fn equal_in_stride(one: *const u8, other: *const u8) -> usize {
     let mut len = 0;
     while len < STRIDE_BYTES {
-        // SAFETY: the caller vouches for 32 readable bytes at each place.
+        // SAFETY: the caller guarantees 32 readable bytes at each position.
         let difference = unsafe { load(one.add(len)) ^ load(other.add(len)) };
         if difference != 0 {
             return len + difference.trailing_zeros() as usize / 8;

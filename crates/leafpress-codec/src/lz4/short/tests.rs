@@ -1,4 +1,4 @@
-//! The encoder alone, without liblz4, so that Miri can run it.
+//! Tests of the encoder alone, without liblz4, so that Miri can run them.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn decoded(block: &[u8], history: &[u8], raw_len: usize) -> Vec<u8> {
     let mut block = block.to_vec();
     block.extend([0; TAIL_BYTES]);
     let mut rest = block.iter().copied();
-    let mut next = || rest.next().map(usize::from).expect("the block goes on");
+    let mut next = || rest.next().map(usize::from).expect("a truncated block");
     loop {
         let token = next();
         let length = |nibble: usize, next: &mut dyn FnMut() -> usize| {
@@ -35,7 +35,7 @@ fn decoded(block: &[u8], history: &[u8], raw_len: usize) -> Vec<u8> {
     }
 }
 
-/// Bytes with repeats.
+/// Returns bytes with repetitions.
 fn sample(len: usize, seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut bytes = Vec::new();
@@ -53,7 +53,7 @@ fn sample(len: usize, seed: u64) -> Vec<u8> {
 
 #[test]
 fn blocks_hold_their_records() {
-    // Miri takes a minute for the whole of it.
+    // A full run takes a minute under Miri.
     let (histories, lens) = if cfg!(miri) {
         (vec![39, 40, 300], vec![0, 1, 12, 13, 29, 60, 100, 256, 257])
     } else {

@@ -1,4 +1,5 @@
-//! A miniature of the pool: its two spaces at one share of the budget, scaled down to the pages that are followed, without bytes.
+//! A miniature simulation of the pool: its two spaces at one share of the budget, scaled down to the sampled pages,
+//! without bytes.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -11,30 +12,30 @@ use crate::tuner::sampled_keys::SampledKeys;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, room_for};
 
-/// What a page takes in the pool's tables, in either space.
+/// Memory of a page in the pool's tables, in either space.
 const TABLE_BYTES: u64 = 56;
 /// Frames are multiples of this.
 const FRAME_BYTES: u64 = 64;
-/// What a compressed page takes besides its stored bytes: a header, and padding.
+/// Memory of a compressed page besides its stored bytes: a header, and padding.
 const BLOCK_BYTES: u64 = 12;
 
-/// What making a compressed page raw takes besides decoding it: a frame, and two locks.
+/// Cost of restoring a compressed page besides decoding it: a frame, and two locks.
 const RESTORE_NS: f64 = 300.0;
 
-/// In the log in place of a page: what was here is dead.
+/// Marks a dead block in the log.
 const DEAD: u32 = u32::MAX;
 
-/// Where a page is, in the upper two bits of its byte, and its popularity.
+/// The state of a page, in the upper two bits of its byte; the others are its popularity.
 const ABSENT: u8 = 0;
 const RAW: u8 = 1 << 6;
 const COMPRESSED: u8 = 2 << 6;
 const SPACE: u8 = 3 << 6;
 
-/// A byte for each followed page.
+/// One byte per sampled page.
 #[derive(Debug, Default)]
 struct States {
     pages: Vec<Cell<u8>>,
-    /// The page at hand, which is pinned.
+    /// The page being accessed, which is pinned.
     pinned: u32,
 }
 
@@ -69,7 +70,7 @@ struct Block {
     bytes: u32,
 }
 
-/// What happened to pages of a class, where the past counts for less and less.
+/// Events of pages of a class, exponentially aged.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     misses: f32,
@@ -78,7 +79,7 @@ struct Counts {
     restorations: f32,
 }
 
-/// How an access went.
+/// The outcome of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     RawHit,
@@ -90,7 +91,7 @@ pub(super) enum Access {
 pub(in crate::pool) struct Miniature {
     kind: PolicyKind,
     restore_after: u8,
-    /// The part of the budget that is for raw pages.
+    /// The fraction of the budget for raw pages.
     share: f64,
     policy: Box<dyn Policy>,
     wants_hits: bool,
@@ -99,24 +100,24 @@ pub(in crate::pool) struct Miniature {
     raw_bytes: u64,
     raw_limit: u64,
 
-    /// Compressed pages and dead blocks, the oldest first.
+    /// Compressed pages and dead blocks, oldest first.
     log: VecDeque<Block>,
-    /// Blocks that have left the log.
+    /// Number of blocks that have left the log.
     log_passed: u32,
     log_bytes: u64,
     log_limit: u64,
-    /// For each compressed page, the blocks that had been or were in the log before its own.
+    /// For each compressed page, the sequence number of its block in the log.
     places: Vec<u32>,
 
     counts: [Counts; CLASSES],
-    /// What an event counts for.
+    /// The weight of an event.
     pub(super) weight: f32,
-    /// Pages that left altogether so far.
+    /// Number of pages evicted from both spaces.
     evictions: u64,
 }
 
 impl Miniature {
-    /// A miniature without pages, with tables for `pages`.
+    /// Creates an empty miniature, with tables for `pages`.
     pub(super) fn new(kind: PolicyKind, restore_after: u8, share: f64, pages: usize) -> Result<Self, OutOfMemory> {
         let policy = kind.build()?;
         let mut miniature = Self {
@@ -146,7 +147,7 @@ impl Miniature {
 }
 
 impl miniatures::Miniature for Miniature {
-    /// Tables are for so many pages as were foreseen, and some of a batch's more.
+    /// Tables are sized for the expected number of pages and some of a batch.
     fn reserve(&mut self, pages: usize) -> Result<(), OutOfMemory> {
         let more = pages.saturating_sub(self.places.len());
         if more > 0 {
@@ -200,7 +201,7 @@ impl miniatures::Miniature for Miniature {
 }
 
 impl Miniature {
-    /// A get of a followed page.
+    /// Simulates a `get` of a sampled page.
     pub(super) fn access(&mut self, slot: u32, sampled: &mut SampledKeys) -> Access {
         let state = self.states.get(slot);
         let popularity = ((state & !SPACE) + 1).min(MAX_POPULARITY);
@@ -228,7 +229,7 @@ impl Miniature {
         Access::Miss
     }
 
-    /// The page is no more.
+    /// Simulates the removal of the page.
     pub(super) fn remove(&mut self, slot: u32, sampled: &mut SampledKeys) {
         match self.states.get(slot) & SPACE {
             RAW => {
@@ -242,7 +243,7 @@ impl Miniature {
         sampled.let_go(slot);
     }
 
-    /// The page turned out not to shrink: where it is compressed, it should not be.
+    /// Removes the page from the compressed space, after it turned out to be incompressible.
     pub(super) fn unpress(&mut self, slot: u32, sampled: &mut SampledKeys) {
         if self.states.get(slot) & SPACE == COMPRESSED {
             self.remove(slot, sampled);
@@ -269,11 +270,11 @@ impl Miniature {
         self.raw_bytes -= frame_bytes(sampled.raw_bytes(slot));
     }
 
-    /// A victim of the raw space is compressed, or leaves.
+    /// Compresses a victim of the raw space, or evicts it.
     fn press(&mut self, slot: u32, sampled: &mut SampledKeys) {
         if self.share < 1.0 {
             self.counts[sampled.class(slot)].compressions += self.weight;
-            // Without memory for its block, it leaves.
+            // Without memory for its block, it is evicted.
             if let Some(stored) = sampled.stored(slot)
                 && self.log.try_reserve(1).is_ok()
             {
@@ -291,14 +292,14 @@ impl Miniature {
         sampled.let_go(slot);
     }
 
-    /// The log has room for it.
+    /// Appends a block, for which the log has room.
     fn append(&mut self, slot: u32, bytes: u32) {
         self.places[slot as usize] = self.log_passed.wrapping_add(self.log.len() as u32);
         self.log.push_back(Block { slot, bytes });
         self.log_bytes += u64::from(bytes);
     }
 
-    /// A page's block in the log is dead. It takes room until its turn has come.
+    /// Marks a page's block in the log as dead. It takes memory until its segment's turn.
     fn kill(&mut self, slot: u32) {
         let index = self.places[slot as usize].wrapping_sub(self.log_passed);
         if let Some(block) = self.log.get_mut(index as usize) {
@@ -306,7 +307,7 @@ impl Miniature {
         }
     }
 
-    /// Looks at the oldest compressed pages until the others have room.
+    /// Visits the oldest compressed pages until the others fit.
     fn clean(&mut self, sampled: &mut SampledKeys) {
         while self.log_bytes > self.log_limit {
             let Some(Block { slot, bytes }) = self.log.pop_front() else {
@@ -330,7 +331,7 @@ impl Miniature {
 
 #[cfg(test)]
 impl Miniature {
-    /// Panics where counters and pages disagree; counts the pages held.
+    /// Panics if counters and pages disagree; counts the pages held.
     pub(super) fn validate(&self, sampled: &SampledKeys, holders: &mut [u8]) {
         let mut raw_bytes = 0;
         let mut compressed = 0;
@@ -356,12 +357,12 @@ impl Miniature {
     }
 }
 
-/// What a raw page takes.
+/// Memory of a raw page.
 fn frame_bytes(raw_bytes: u32) -> u64 {
     u64::from(raw_bytes).next_multiple_of(FRAME_BYTES) + TABLE_BYTES
 }
 
-/// The hashes of followed pages are all small; a policy wants the upper bits to differ.
+/// The hashes of sampled pages are all small; a policy needs distinct upper bits.
 fn scrambled(hash: u64) -> u64 {
     hash.rotate_left(32)
 }

@@ -1,5 +1,6 @@
-//! The fraction that adapts: how much of the budget raw pages get so that an access takes least. [`crate::tuner`] decides; here is what it
-//! decides by, the pool in small ([`miniature`]) and the events that it is run on ([`model`]).
+//! The adaptive share: the fraction of the budget for raw pages with the least cost per access. [`crate::tuner`]
+//! decides; this module provides the input, the miniature of the pool ([`miniature`]) and the events that drive it
+//! ([`model`]).
 
 mod miniature;
 mod model;
@@ -16,31 +17,33 @@ use crate::tuner::{Settings, Tuner};
 use leafpress_base::mem::OutOfMemory;
 use model::{Event, Model};
 
-/// The fraction to start with where none is given.
+/// The initial fraction unless one is given.
 pub(super) const DEFAULT_RAW_FRACTION: f64 = 0.5;
 
-/// The fewest raw pages that are left, where they are no large part of all: with fewer, threads that read pages wait for frames, which no
-/// model of hits and misses sees.
+/// Minimum number of raw pages, unless that is a large part of the memory: with fewer, threads that read pages wait for
+/// frames, which no model of hits and misses includes.
 const MIN_RAW_PAGES: usize = 48;
-/// The least part of the memory for pages that raw ones get where that is many pages, and the part that the fewest are at most.
+/// Minimum fraction of the memory for raw pages if that is many pages, and the maximum fraction that the minimum number
+/// may take.
 const MIN_PART: f64 = 1.0 / 64.0;
 const LARGE_PART: f64 = 1.0 / 4.0;
 
-/// The least part of the memory for pages that raw ones get.
+/// Returns the minimum fraction of the memory for raw pages.
 fn least_raw_fraction(budget_bytes: usize, typical_page_bytes: usize) -> f64 {
     let part = (MIN_RAW_PAGES * typical_page_bytes) as f64 / budget_bytes.max(1) as f64;
     part.clamp(MIN_PART, LARGE_PART)
 }
 
-/// Followed pages that there are before fewer are followed, rather than only now and then, when following takes too long.
+/// Number of sampled pages above which the sample is reduced when sampling takes too long; below, sampling is paused
+/// instead.
 const PAGES_TO_KEEP: usize = 1024;
 
-/// What adapts a pool's fraction.
+/// The tuner of a pool's fraction.
 pub(super) type Adaptive = Tuner<Model>;
 
 impl Tuner<Model> {
-    /// For a pool of `budget_bytes` and pages of about `typical_page_bytes`, which starts with `raw_fraction` of the budget for raw
-    /// pages, 0 to 1, though never less than [`least_raw_fraction`].
+    /// Creates the tuner of a pool of `budget_bytes` with pages of about `typical_page_bytes`, which starts with
+    /// `raw_fraction` of the budget for raw pages, 0 to 1, but at least [`least_raw_fraction`].
     pub(super) fn of_pool(
         policy: PolicyKind,
         restore_after: u8,
@@ -69,18 +72,19 @@ impl Tuner<Model> {
         Ok(Self::new(settings, costs))
     }
 
-    /// A followed page of this length was got, wherever it was. Returns whether [`Tuner::step`] should be called soon.
+    /// Records a `get` of a sampled page of this length, wherever it was found. Returns true if [`Tuner::step`] should
+    /// be called soon.
     pub(super) fn accessed(&self, hash: u64, raw_bytes: u32) -> bool {
         self.note(Event::Accessed { hash, raw_bytes });
         self.is_due()
     }
 
-    /// A followed page was removed from the pool and the store. Not for pages that leave to make room.
+    /// Records the removal of a sampled page from the pool and the store. Not for evictions.
     pub(super) fn removed(&self, hash: u64) {
         self.note(Event::Removed { hash });
     }
 
-    /// A followed page was compressed to `stored` bytes, or did not shrink enough to be kept compressed.
+    /// Records that a sampled page was compressed to `stored` bytes, or was incompressible.
     pub(super) fn sized(&self, hash: u64, stored: Option<u32>) {
         let stored = stored.unwrap_or(UNSHRINKABLE);
         self.note(Event::Sized { hash, stored });

@@ -1,8 +1,8 @@
-//! What the pool's miniatures are run on, and what for.
+//! The events that drive the pool's miniatures.
 //!
-//! The paper's correction for a sample that holds a very hot page by chance adds what the sample has too much or too little to the
-//! hits. Here costs are compared, not ratios; hits that all miniatures have are no part of them; and time is told by the accesses
-//! that were not a raw hit in the smallest raw space. So a hot page weighs nothing, and needs no correction.
+//! The paper's correction for a sample with a very hot page adds the sample's excess or deficit to the hits. Here costs
+//! are compared, not ratios; hits common to all miniatures cancel; and progress is measured in accesses that were not a
+//! raw hit in the smallest raw space. So a hot page has no weight, and needs no correction.
 
 use std::ops::{Deref, DerefMut};
 
@@ -15,37 +15,37 @@ use crate::tuner::miniatures::{Fullest, Miniatures, Shape};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{collected, room_for};
 
-/// The raw fractions that are followed, falling from 1; in place of the last the least that there may be.
+/// The simulated raw fractions, descending from 1; the last is replaced by the minimum.
 const FRACTIONS: [f64; 11] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0];
-/// The fractions where there is memory for few pages.
+/// The fractions if there is memory for few pages.
 const FEW_FRACTIONS: [f64; 6] = [1.0, 0.8, 0.6, 0.4, 0.2, 0.0];
 
-/// Fewer pages than this make all the fractions too noisy.
+/// With fewer pages than this all fractions are too noisy.
 const FEW_PAGES: usize = 512;
-/// More pages than this would tell nothing more.
+/// More pages than this would not improve the accuracy.
 const MAX_PAGES: usize = 4096;
-/// Events that are run through one miniature after another.
+/// Events that are run through one miniature at a time.
 const BATCH: usize = 256;
 
-/// Memory for the miniatures: a part of the budget, and this.
+/// Memory for the miniatures: this fraction (1/128) of the budget, plus a constant.
 const BUDGET_PART: usize = 128;
 const MIN_BYTES: usize = 32 << 10;
 
-/// What a page takes in the table of sampled keys.
+/// Memory of a page in the table of sampled keys.
 const SAMPLED_BYTES: usize = 64;
 
-/// What an access takes besides its costs, in nanoseconds.
+/// Cost of an access besides the simulated costs, in nanoseconds.
 const ACCESS_NS: f64 = 150.0;
 
-/// While one access in so many is a new one's and there is room, the caches are filling up.
+/// While one access in this many is for a new page and there is room, the caches are filling up.
 const FILLING: usize = 8;
 
-/// Something that happened to a followed page.
+/// An event of a sampled page.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::pool) enum Event {
     /// A get.
     Accessed { hash: u64, raw_bytes: u32 },
-    /// It was compressed to so many bytes, or [`UNSHRINKABLE`].
+    /// It was compressed to `stored` bytes, or is [`UNSHRINKABLE`].
     Sized { hash: u64, stored: u32 },
     /// It was removed from the pool and the store.
     Removed { hash: u64 },
@@ -55,11 +55,11 @@ pub(in crate::pool) enum Event {
 enum Op {
     Access(u32),
     Remove(u32),
-    /// The page is compressed nowhere: it does not shrink.
+    /// Remove the page from the compressed spaces: it is incompressible.
     Unpress(u32),
 }
 
-/// The miniatures, and what waits to be run on them.
+/// The miniatures, and the events waiting to be run on them.
 pub(in crate::pool) struct Model {
     base: Miniatures<Miniature>,
     ops: Vec<Op>,
@@ -80,7 +80,7 @@ impl DerefMut for Model {
 }
 
 impl Model {
-    /// Miniatures of a pool of `budget_bytes` with pages of about `typical_page_bytes`.
+    /// Creates the miniatures of a pool of `budget_bytes` with pages of about `typical_page_bytes`.
     pub(super) fn new(
         kind: PolicyKind,
         restore_after: u8,
@@ -114,11 +114,11 @@ impl Model {
         })
     }
 
-    /// Notes what an event asks of the miniatures.
+    /// Converts an event into operations of the miniatures.
     fn take_in(&mut self, event: Event, threshold: u64) {
         let (Event::Accessed { hash, .. } | Event::Sized { hash, .. } | Event::Removed { hash }) = event;
         if hash > threshold {
-            // It was told before the threshold fell.
+            // Recorded before the threshold was lowered.
             return;
         }
         let found = self.sampled.find(hash);
@@ -126,10 +126,10 @@ impl Model {
             Event::Accessed { raw_bytes, .. } => {
                 let same = found.filter(|&slot| self.sampled.raw_bytes(slot) == raw_bytes);
                 if same.is_none() {
-                    // A page of another length is another page.
+                    // A page of another length is a different page.
                     self.drop_page(found);
                 }
-                // Without memory it is not followed.
+                // Without memory it is not sampled.
                 if let Some(slot) = same.or_else(|| self.follow(hash, raw_bytes).ok()) {
                     self.ops.push(Op::Access(slot));
                 }
@@ -210,7 +210,7 @@ impl tuner::Model for Model {
 
     fn follow_less(&mut self, part: f64) {
         self.lower_threshold(part);
-        // Not a batch: nothing is seen by it.
+        // A removal, not a batch: it yields no observations.
         let base = &mut self.base;
         let (threshold, mut from) = (base.threshold(), 0);
         while let Some(slot) = base.sampled.next_above(threshold, from) {
@@ -230,12 +230,12 @@ impl tuner::Model for Model {
 
 #[cfg(test)]
 impl Model {
-    /// Gets that count so far.
+    /// Aged number of accesses.
     pub(super) fn followed_accesses(&self) -> f64 {
         self.accesses
     }
 
-    /// Panics where the parts contradict each other.
+    /// Panics if the parts contradict each other.
     pub(super) fn validate(&self) {
         let mut holders = vec![0; self.sampled.slots()];
         for mini in &self.minis {
@@ -245,7 +245,7 @@ impl Model {
     }
 }
 
-/// Bytes that a followed page takes in a miniature, with what doubling leaves unused.
+/// Memory of a sampled page in a miniature, including the unused half after a doubling, in bytes.
 fn page_bytes(kind: PolicyKind) -> usize {
     let links = 8;
     let log = 8;

@@ -1,7 +1,9 @@
-//! A miniature of the cache: its blocks at one share of the memory, scaled down to those that are followed, without bytes.
+//! A miniature simulation of the cache: its blocks at one share of the memory, scaled down to the sampled ones, without
+//! bytes.
 //!
-//! It does what the shards do: a new block is admitted against the worst of some, stays raw for now where there is a share for that, is
-//! compressed when it is the worst of some raw ones, and leaves when it is the worst of some others.
+//! It simulates the shards: a new block is admitted against the worst of a random sample, stays raw for now if there is
+//! a share for that, is compressed when it is the worst of a sample of raw ones, and is evicted when it is the worst of
+//! a sample of the others.
 
 use crate::tuner::costs::{CLASSES, Prices};
 use crate::tuner::miniatures;
@@ -10,25 +12,25 @@ use crate::victim::{LENT_WORTH, OnHit, is_worth_restoring};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::TryGrow;
 
-/// What a block takes besides its stored bytes: header, key, and what its size is rounded up by.
+/// Memory of a block besides its stored bytes: header, key, and rounding.
 const ENTRY_BYTES: u32 = 100;
-/// Blocks that a victim is chosen from.
+/// Size of the sample from which a victim is chosen.
 const SAMPLE: usize = 8;
-/// What keeping a block raw for now takes: it is copied once more.
+/// Cost of keeping a block raw for now: one more copy.
 const COPY_NS: f64 = 500.0;
-/// How many blocks leave for one at most.
+/// Maximum number of evictions for one insertion.
 const MAX_EVICTIONS: usize = 64;
 
-/// A followed block, as all miniatures see it.
+/// A sampled block, as shared by all miniatures.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Block {
-    /// The clock when it was last asked for or put in.
+    /// The clock at its last lookup or insertion.
     pub(super) touched: u32,
-    /// How often it was asked for lately.
+    /// Its recent access frequency.
     pub(super) asked: u8,
 }
 
-/// What all miniatures have in common.
+/// State shared by all miniatures.
 pub(super) struct World<'w> {
     pub(super) sampled: &'w mut SampledKeys,
     pub(super) blocks: &'w [Block],
@@ -41,7 +43,7 @@ enum State {
     Absent,
     /// Kept raw for now.
     Raw,
-    /// Compressed, or raw for good.
+    /// Compressed, or raw permanently.
     Settled,
 }
 
@@ -49,16 +51,16 @@ enum State {
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     state: State,
-    /// It is decoded when it is hit.
+    /// A hit on it has to decode.
     is_compressed: bool,
-    /// Its reader has it and will put it in again.
+    /// Its reader holds it and will insert it again.
     is_lent: bool,
-    /// In the list of its state.
+    /// Index in the list of its state.
     at: u32,
     bytes: u32,
 }
 
-/// What happened to blocks of a class, where the past counts for less and less.
+/// Events of blocks of a class, exponentially aged.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     misses: f32,
@@ -76,7 +78,7 @@ struct Space {
 
 /// A miniature.
 pub(in crate::victim) struct Miniature {
-    /// The part of the memory for raw blocks.
+    /// The fraction of the memory for raw blocks.
     share: f64,
     limit: u64,
     raw_limit: u64,
@@ -86,13 +88,13 @@ pub(in crate::victim) struct Miniature {
     crowded: bool,
     random: u64,
     counts: [Counts; CLASSES],
-    /// Misses of blocks whose length is not known.
+    /// Misses of blocks of unknown length.
     unknown_misses: f32,
     evictions: u64,
 }
 
 impl Miniature {
-    /// A miniature without blocks, with tables for so many.
+    /// Creates an empty miniature, with tables for `blocks`.
     pub(super) fn new(seed: u64, share: f64, blocks: usize) -> Result<Self, OutOfMemory> {
         let mut miniature = Self {
             share,
@@ -121,7 +123,7 @@ impl miniatures::Miniature for Miniature {
         let more = blocks.saturating_sub(self.places.len());
         if more > 0 {
             self.places.try_grow(more)?;
-            // Each may hold all of them.
+            // Each list may contain all of them.
             self.settled.slots.try_grow(blocks - self.settled.slots.len())?;
             if self.keeps_raw() {
                 self.raw.slots.try_grow(blocks - self.raw.slots.len())?;
@@ -170,12 +172,12 @@ impl miniatures::Miniature for Miniature {
 }
 
 impl Miniature {
-    /// A lookup of a block that no miniature holds.
+    /// Simulates a lookup of a block that no miniature holds.
     pub(super) fn miss(&mut self, weight: f32) {
         self.unknown_misses += weight;
     }
 
-    /// A lookup of a followed block. `is_here`: the cache itself had it.
+    /// Simulates a lookup of a sampled block. `is_here`: the cache itself had it.
     pub(super) fn look(&mut self, slot: u32, is_here: bool, on_hit: OnHit, weight: f32, world: &mut World<'_>) {
         let class = world.sampled.class(slot);
         let place = self.place(slot);
@@ -200,10 +202,10 @@ impl Miniature {
         }
     }
 
-    /// A block is to be put in.
+    /// Simulates the insertion of a block.
     pub(super) fn offer(&mut self, slot: u32, force: bool, weight: f32, world: &mut World<'_>) {
         if self.place(slot).state != State::Absent {
-            // It returns, or was read from here where the cache itself did not have it.
+            // It returns, or was read from this miniature while the cache itself did not have it.
             self.places[slot as usize].is_lent = false;
             return;
         }
@@ -226,7 +228,7 @@ impl Miniature {
         self.make_room(slot, weight, world);
     }
 
-    /// The block turned out not to shrink.
+    /// Handles a block that turned out to be incompressible.
     pub(super) fn is_unshrinkable(&mut self, slot: u32, world: &mut World<'_>) {
         if self.place(slot).is_compressed {
             self.leave(slot);
@@ -234,7 +236,7 @@ impl Miniature {
         }
     }
 
-    /// The block is no more.
+    /// Simulates the removal of the block.
     pub(super) fn remove(&mut self, slot: u32, world: &mut World<'_>) {
         if self.place(slot).state != State::Absent {
             self.leave(slot);
@@ -279,7 +281,7 @@ impl Miniature {
         }
     }
 
-    /// Puts a block that is nowhere where it is compressed, or raw for good.
+    /// Adds an absent block as compressed, or as raw permanently.
     fn settle(&mut self, slot: u32, weight: f32, world: &World<'_>) {
         let (raw_bytes, class) = (world.sampled.raw_bytes(slot), world.sampled.class(slot));
         if self.share >= 1.0 {
@@ -295,7 +297,7 @@ impl Miniature {
         }
     }
 
-    /// What a block is worth a byte.
+    /// Returns the worth of a block per byte.
     fn worth(&self, slot: u32, world: &World<'_>) -> f32 {
         let block = world.blocks.get(slot as usize).copied().unwrap_or_default();
         let blocks = self.raw.slots.len() + self.settled.slots.len();
@@ -305,7 +307,7 @@ impl Miniature {
         here * (f32::from(block.asked) + 0.5 - 0.4 * age.min(1.0)) / place.bytes.max(1) as f32
     }
 
-    /// The block of least worth among some of a state, but for `except`.
+    /// Returns the block of least worth in a sample of a state, other than `except`.
     fn victim(&mut self, state: State, except: Option<u32>, world: &World<'_>) -> Option<(u32, f32)> {
         let mut worst: Option<(u32, f32)> = None;
         for _ in 0..SAMPLE {
@@ -323,7 +325,7 @@ impl Miniature {
         worst
     }
 
-    /// Whether a block that would take so many bytes is worth more than what would have to leave for it.
+    /// Returns true if a block with this stored size is worth more than the victims for it.
     fn admits(&mut self, slot: u32, bytes: u32, world: &World<'_>) -> bool {
         if self.raw.bytes + self.settled.bytes < self.limit / 4 * 3 {
             self.crowded = false;
@@ -339,7 +341,7 @@ impl Miniature {
         victim.is_none_or(|(_, least)| worth > least)
     }
 
-    /// Whether a compressed block was asked for so often that it should be raw.
+    /// Returns true if a compressed block is accessed so often that it should be raw.
     fn is_for_raw(&mut self, slot: u32, world: &World<'_>) -> bool {
         let bytes = u64::from(world.sampled.raw_bytes(slot) + ENTRY_BYTES);
         if !self.keeps_raw() || bytes > self.raw_limit {
@@ -353,7 +355,7 @@ impl Miniature {
         raw.is_some_and(|(raw, _)| is_worth_restoring(asked(slot), asked(raw)))
     }
 
-    /// Compresses raw blocks and lets others leave until there is room. `newest` stays.
+    /// Compresses raw blocks and evicts others until there is room. `newest` stays.
     fn make_room(&mut self, newest: u32, weight: f32, world: &mut World<'_>) {
         for _ in 0..MAX_EVICTIONS {
             if self.raw.bytes <= self.raw_limit {
@@ -390,7 +392,7 @@ impl Miniature {
 
 #[cfg(test)]
 impl Miniature {
-    /// Panics where counters and blocks disagree; counts the blocks held.
+    /// Panics if counters and blocks disagree; counts the blocks held.
     pub(super) fn validate(&self, holders: &mut [u8]) {
         let mut held = 0;
         for (slot, holders) in holders.iter_mut().enumerate() {

@@ -1,6 +1,6 @@
-//! The fraction that adapts: how much of the memory keeps blocks raw that could be compressed, so that a lookup takes least.
-//! [`crate::tuner`] decides, as for the page pool; here is what it decides by, the cache in small ([`miniature`]) and the events that it is
-//! run on ([`model`]).
+//! The adaptive share: the fraction of the memory for compressible blocks that are kept raw with the least cost per
+//! lookup. [`crate::tuner`] decides, as for the page pool; this module provides the input, the miniature of the cache
+//! ([`miniature`]) and the events that drive it ([`model`]).
 
 mod miniature;
 mod model;
@@ -14,20 +14,22 @@ use crate::tuner::costs::{Costs, UNSHRINKABLE};
 use crate::tuner::{Settings, Tuner};
 use model::{Event, Model};
 
-/// The fraction to begin with: nothing is known of misses then, and all is known of the codec after some blocks.
+/// The initial fraction: the cost of misses is unknown then, while that of the codec is known after some blocks.
 const FIRST_FRACTION: f64 = 0.0;
-/// Events that may wait.
+/// Capacity of the event queue.
 const QUEUE: usize = 256;
-/// With a smaller budget nothing is followed, and the fraction stays: of so few blocks no sample would tell anything.
+/// With a smaller budget nothing is sampled, and the fraction stays: a sample of so few blocks would not be
+/// significant.
 const MIN_BUDGET_BYTES: usize = 3 << 20;
-/// Followed blocks that there are before fewer are followed, rather than only now and then, when following takes too long.
+/// Number of sampled blocks above which the sample is reduced when sampling takes too long; below, sampling is paused
+/// instead.
 const BLOCKS_TO_KEEP: usize = 1024;
 
-/// What adapts a cache's fraction.
+/// The tuner of a cache's fraction.
 pub(super) type Adaptive = Tuner<Model>;
 
 impl Tuner<Model> {
-    /// Follows nothing until there is a budget.
+    /// Creates a tuner that samples nothing until there is a budget.
     pub(super) fn of_victim_cache(costs: Arc<Costs>) -> Self {
         let settings = Settings {
             make: Box::new(Model::new),
@@ -36,15 +38,15 @@ impl Tuner<Model> {
             fraction: FIRST_FRACTION,
             events: QUEUE,
             keys_to_keep: BLOCKS_TO_KEEP,
-            // Insertions compress, and wait for it.
+            // Insertions compress synchronously.
             looks_at_load: false,
-            // It is counted with the cache that it is a part of.
+            // Accounted for by the cache of which it is a part.
             besides_bytes: 0,
         };
         Self::new(settings, costs)
     }
 
-    /// A followed block was looked up, and was here if it has a length. `asked`: how often it was asked for lately.
+    /// Records a lookup of a sampled block, which was a hit if it has a length. `asked` is its recent access frequency.
     pub(super) fn looked(&self, hash: u64, asked: u8, raw_bytes: Option<u32>, on_hit: OnHit) {
         self.note(Event::Looked {
             hash,
@@ -54,7 +56,7 @@ impl Tuner<Model> {
         });
     }
 
-    /// A followed block that could be compressed was to be put in.
+    /// Records the insertion of a sampled compressible block.
     pub(super) fn offered(&self, hash: u64, asked: u8, raw_bytes: u32, force: bool) {
         self.note(Event::Offered {
             hash,
@@ -64,21 +66,21 @@ impl Tuner<Model> {
         });
     }
 
-    /// A followed block was erased by name.
+    /// Records the removal of a sampled block.
     pub(super) fn erased(&self, hash: u64) {
         self.note(Event::Erased { hash });
     }
 
-    /// A followed block was compressed to `stored` bytes, or did not shrink enough to be kept compressed.
+    /// Records that a sampled block was compressed to `stored` bytes, or was incompressible.
     pub(super) fn sized(&self, hash: u64, stored: Option<u32>) {
         let stored = stored.unwrap_or(UNSHRINKABLE);
         self.note(Event::Sized { hash, stored });
     }
 
-    /// The cache has another budget for blocks. Returns the memory, in bytes, that deciding takes of it at most.
+    /// Changes the budget for blocks. Returns the maximum memory, in bytes, that the tuner takes of it.
     pub(super) fn resize_within(&self, budget_bytes: usize) -> usize {
         self.resize(budget_bytes);
-        // Tables grow by some blocks now and then.
+        // Tables occasionally grow by some blocks.
         self.bytes() + self.bytes() / 16
     }
 }

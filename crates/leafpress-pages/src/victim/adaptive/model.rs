@@ -1,7 +1,8 @@
-//! What the victim cache's miniatures are run on, and what for.
+//! The events that drive the victim cache's miniatures.
 //!
-//! The cache in front of this one is not in the miniatures. What it asks for and evicts is what it does with this cache as it is; where a
-//! miniature would have missed and this cache had the block, the miniature is offered it at once, since it would have come from elsewhere.
+//! The cache in front of this one is not simulated. Its lookups and insertions are those with this cache in its current
+//! state; if a miniature would have missed and this cache had the block, it is inserted into the miniature at once,
+//! since it would have been fetched from elsewhere.
 
 use std::ops::{Deref, DerefMut};
 
@@ -13,64 +14,65 @@ use crate::victim::OnHit;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, copied, room_for};
 
-/// The fractions that are followed, falling from 1.
+/// The simulated fractions, descending from 1.
 const FRACTIONS: [f64; 9] = [1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.04, 0.0];
 
-/// More blocks than this would tell nothing more.
+/// More blocks than this would not improve the accuracy.
 const MAX_BLOCKS: usize = 4096;
-/// Memory for the miniatures: one in so many bytes of the budget, and this, but no more of that than one in so many bytes of a small
-/// budget.
+/// Memory for the miniatures: this fraction (1/128) of the budget, plus a constant, which is limited to a fraction of a
+/// small budget.
 const BUDGET_PART: usize = 128;
 const BESIDES_BYTES: usize = 64 << 10;
 const BESIDES_PART: usize = 32;
-/// What a followed block takes: in a miniature, and in what they have in common, with what doubling leaves unused.
+/// Memory of a sampled block: in a miniature, and in the shared state, including the unused half after a doubling.
 const MINIATURE_BYTES: usize = 18;
 const SAMPLED_BYTES: usize = 96;
-/// Raw bytes of a block that the sample is chosen for, before any is seen.
+/// Raw size of a block that the sampling rate assumes before any is seen.
 const TYPICAL_BYTES: usize = 4096;
-/// The part of the memory that is neither slack nor holes.
+/// The fraction of the memory that is neither slack nor holes.
 const USED_PART: f64 = 0.95;
-/// A miniature with raw blocks costs this much more than it says: it does not see what it takes others to wait while blocks are
-/// swapped between raw and compressed. With 16 KiB blocks that shrink by half one promised some percent and cost a tenth.
+/// Penalty factor for a miniature with raw blocks: it does not include how long others wait while blocks are exchanged
+/// between raw and compressed. With 16 KiB blocks that compress by half, one promised some percent and cost a tenth.
 const RAW_DOUBT: f64 = 1.1;
-/// What a lookup takes besides its costs, in nanoseconds.
+/// Cost of a lookup besides the simulated costs, in nanoseconds.
 const LOOKUP_NS: f64 = 500.0;
-/// Counts of a block are halved after so many lookups for each block that the cache's tables count on, as its sketch does.
+/// Frequencies of blocks are halved after this many lookups per block that the cache's tables are sized for, as in its
+/// sketch.
 const SAMPLE_PER_ENTRY: f64 = 16.0;
 const BYTES_PER_ENTRY: f64 = 1536.0;
-/// While one access in so many is a new one's and there is room, the caches are filling up.
+/// While one access in this many is for a new block and there is room, the caches are filling up.
 const FILLING: usize = 16;
 
-/// Something that happened to a followed block.
+/// An event of a sampled block.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::victim) enum Event {
-    /// A lookup; `found` has the length where it found the block.
+    /// A lookup; `found` is the length if it was a hit.
     Looked {
         hash: u64,
         found: u32,
         asked: u8,
         on_hit: OnHit,
     },
-    /// It was to be put in.
+    /// An insertion.
     Offered {
         hash: u64,
         raw_bytes: u32,
         asked: u8,
         force: bool,
     },
-    /// It was compressed to so many bytes, or [`UNSHRINKABLE`].
+    /// It was compressed to `stored` bytes, or is [`UNSHRINKABLE`].
     Sized { hash: u64, stored: u32 },
-    /// It was erased.
+    /// It was removed.
     Erased { hash: u64 },
 }
 
-/// The miniatures, and what they have in common of each block.
+/// The miniatures, and their shared state of each block.
 pub(in crate::victim) struct Model {
     base: Miniatures<Miniature>,
     blocks: Vec<Block>,
-    /// Lookups of followed blocks.
+    /// Number of lookups of sampled blocks.
     clock: u32,
-    /// Lookups since the counts of blocks were halved.
+    /// Number of lookups since the frequencies were halved.
     counted: f64,
 }
 
@@ -89,7 +91,7 @@ impl DerefMut for Model {
 }
 
 impl Model {
-    /// Miniatures of a cache of so many bytes.
+    /// Creates the miniatures of a cache with this budget.
     pub(super) fn new(budget_bytes: usize) -> Result<Self, OutOfMemory> {
         let memory = budget_bytes / BUDGET_PART + BESIDES_BYTES.min(budget_bytes / BESIDES_PART);
         let blocks_of = |ratio: usize| budget_bytes / (TYPICAL_BYTES / ratio + 96) + 16;
@@ -100,7 +102,7 @@ impl Model {
             expected_keys: blocks_of(3),
             used_part: USED_PART,
             filling: FILLING,
-            // What the one gains that compresses all is seen only when it is full.
+            // The benefit of compressing everything is visible only when that miniature is full.
             asked_whether_full: Fullest::Last,
             access_ns: LOOKUP_NS,
         };
@@ -126,7 +128,7 @@ impl Model {
                 self.count_lookup();
                 let known = self.sampled.find(hash);
                 if known.is_none() && found == 0 {
-                    // All miss it alike.
+                    // A miss in all miniatures.
                     for mini in &mut self.minis {
                         mini.miss(weight);
                     }
@@ -152,7 +154,7 @@ impl Model {
                 let known = self.sampled.find(hash);
                 let same = known.filter(|&slot| self.sampled.raw_bytes(slot) == raw_bytes);
                 if same.is_none() {
-                    // A block of another length is another block.
+                    // A block of another length is a different block.
                     self.drop_block(known);
                 }
                 let Some(slot) = same.or_else(|| self.follow(hash, raw_bytes)) else {
@@ -174,7 +176,7 @@ impl Model {
         }
     }
 
-    /// Follows a block that is not followed; [`None`]: there is no memory for it.
+    /// Samples a block that is not sampled yet; [`None`] if there is no memory for it.
     fn follow(&mut self, hash: u64, raw_bytes: u32) -> Option<u32> {
         let slot = self.base.follow(hash, raw_bytes).ok()?;
         let blocks = slot as usize + 1;
@@ -213,7 +215,7 @@ impl Model {
         }
     }
 
-    /// Notes when a block was asked for or put in, and how often it was asked for.
+    /// Records the time of a lookup or insertion of a block, and its access frequency.
     fn mark(&mut self, slot: u32, asked: u8) {
         self.blocks[slot as usize] = Block {
             touched: self.clock,
@@ -241,7 +243,7 @@ impl tuner::Model for Model {
             | Event::Offered { hash, .. }
             | Event::Sized { hash, .. }
             | Event::Erased { hash }) = event;
-            // Else it was told before the threshold fell.
+            // Otherwise it was recorded before the threshold was lowered.
             if hash <= self.threshold() {
                 lookups += usize::from(matches!(event, Event::Looked { .. }));
                 self.take_in(event);
@@ -279,7 +281,7 @@ impl tuner::Model for Model {
 
 #[cfg(test)]
 impl Model {
-    /// Panics where the parts contradict each other.
+    /// Panics if the parts contradict each other.
     pub(super) fn validate(&self) {
         let mut holders = vec![0; self.sampled.slots()];
         for mini in &self.minis {

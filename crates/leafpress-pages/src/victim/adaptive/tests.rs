@@ -1,4 +1,4 @@
-//! What share a world calls for, with costs that are given and not measured.
+//! The chosen share for given workloads, with given instead of measured costs.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use crate::tuner::readiness::Readiness;
 
 const BLOCK_BYTES: u32 = 4096;
 
-/// What is asked for, and what everything costs, in nanoseconds.
+/// A workload, and costs in nanoseconds.
 struct World {
     blocks: u64,
-    /// The exponent that chooses among the blocks: 1 is uniform, more is steeper.
+    /// The exponent of the distribution of blocks: 1 is uniform, more is steeper.
     skew: f64,
     ratio: u32,
     miss_ns: f64,
@@ -40,7 +40,7 @@ impl World {
         }
     }
 
-    /// The share after so many lookups in a cache of so many bytes, which begins with `share`.
+    /// Returns the share after `lookups` in a cache with this budget, which begins with `share`.
     fn share(&self, budget_bytes: usize, share: f64, lookups: usize) -> f64 {
         let mut random = fastrand::Rng::with_seed(7);
         let (mut model, mut controller) = (Model::new(budget_bytes).unwrap(), Controller::new(share));
@@ -53,7 +53,7 @@ impl World {
             let count = asked.entry(hash).or_default();
             *count = count.saturating_add(1);
             if hash <= model.threshold() {
-                // As behind a cache that is next to nothing: each block that comes from elsewhere is put in here at once.
+                // As behind a front cache of negligible size: each fetched block is inserted here at once.
                 let events = [
                     Event::Looked {
                         hash,
@@ -92,7 +92,7 @@ fn a_fast_codec_before_a_slow_device_compresses_nearly_everything() {
 
 #[test]
 fn nothing_is_compressed_where_everything_fits() {
-    // They take half of it, and with more of a share nothing would be gained.
+    // They take half of it, and a larger share would gain nothing.
     let share = DISK.share(64 << 20, 0.0, 400_000);
     assert!(share > 0.5, "{share}");
 }
@@ -120,7 +120,7 @@ fn a_dear_codec_before_a_slow_device_keeps_the_hottest_raw() {
     assert!((0.03..0.9).contains(&share), "{share}");
 }
 
-/// What raw blocks cost beyond the miniature is more than little.
+/// The additional cost of raw blocks beyond the miniature is not negligible.
 #[test]
 fn little_is_not_worth_raw_blocks() {
     let world = World {

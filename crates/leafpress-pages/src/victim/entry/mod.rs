@@ -1,8 +1,9 @@
-//! An entry: a header, the key, and the block as it is stored.
+//! An entry: a header, the key, and the stored block.
 //!
-//! Whoever holds the shard's lock may find an entry in its table, pin it, and unlink it. A pinned entry is read without the lock: its bytes
-//! do not change, and it is freed by whoever gives the last pin back once it is unlinked. So there are three ways to have one: an [`BlockRef`]
-//! borrows the table or a pin, a [`Pin`] holds it, and an [`Owned`] is nobody else's.
+//! The holder of the shard's lock may find an entry in its table, pin it, and unlink it. A pinned entry is read without
+//! the lock: its bytes do not change, and once it is unlinked it is freed by the thread that removes the last pin. So
+//! there are three kinds of references: a [`BlockRef`] borrows the table or a pin, a [`Pin`] keeps the entry alive, and
+//! an [`Owned`] is exclusive.
 
 mod region;
 mod table;
@@ -21,9 +22,9 @@ use super::dictionaries::Version;
 pub(super) use region::{MAX_REGION_BYTES, MIN_REGION_BYTES, Region, Room, block_bytes};
 pub(super) use table::{Table, Unlinked};
 
-/// Marks an entry that is unlinked.
+/// Flag of an entry that is unlinked.
 const UNLINKED: u32 = 1 << 31;
-/// The place of an entry that is not listed.
+/// The list index of an entry that is not listed.
 const UNLISTED: u32 = u32::MAX;
 
 /// What precedes an entry's key and block.
@@ -32,56 +33,57 @@ pub(super) struct Header {
     /// The next entry of its bucket.
     next: AtomicPtr<Header>,
     pub(super) hash: u64,
-    /// What the block was pressed with.
+    /// The dictionary with which the block was compressed.
     pub(super) dictionary: Option<Arc<Version>>,
-    /// Pins, and [`UNLINKED`].
+    /// Number of pins, and [`UNLINKED`].
     state: AtomicU32,
     check: u32,
     pub(super) stored_bytes: u32,
     pub(super) raw_bytes: u32,
-    /// The shard's clock when it was last hit.
+    /// The shard's clock at its last hit.
     touched: AtomicU32,
-    /// The place in the shard's list of entries that are kept raw, or [`UNLISTED`].
+    /// The index in the shard's list of entries that are kept raw, or [`UNLISTED`].
     place: AtomicU32,
     pub(super) key_bytes: u16,
     pub(super) tag: u16,
     pub(super) family: u8,
-    /// Whether a reader has the block and will put it in again.
+    /// Whether a reader holds the block and will insert it again.
     lent: AtomicBool,
     /// Whether the block is compressed by the cache's codec.
     pub(super) pressed: bool,
 }
 
-/// Where an entry is. To read it takes an [`BlockRef`].
+/// The address of an entry. It is read through a [`BlockRef`] only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Link(NonNull<Header>);
 
-// SAFETY: a link is an address; what it leads to is read through an [`BlockRef`] only, and what changes there is atomic.
+// SAFETY: a link is an address; its target is read through a [`BlockRef`] only, and its mutable fields are atomic.
 unsafe impl Send for Link {}
 
-/// An entry that is neither written nor freed as long as this lives: its table is borrowed, or a pin.
+/// A reference to an entry that is neither written nor freed while this lives: it borrows the entry's table, or a pin.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockRef<'e> {
     link: Link,
     held: PhantomData<&'e Header>,
 }
 
-/// Which entry of a table.
+/// The identity of an entry of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct At {
     link: Link,
     pub(super) hash: u64,
 }
 
-/// Keeps an entry where it is, whether it stays in its table or not. One that is dropped, and not given back, keeps it for ever.
+/// Keeps an entry alive, whether it stays in its table or not. If it is dropped instead of being returned, the entry is
+/// leaked.
 #[derive(Debug)]
 pub(super) struct Pin(Link);
 
-/// An entry that is in no table and that nobody has a pin on. One that is dropped takes memory for ever.
+/// An entry that is in no table and has no pins. If it is dropped, its memory is leaked.
 #[derive(Debug)]
 pub(super) struct Owned(Link);
 
-/// What an entry is made of.
+/// The contents of an entry.
 pub(super) struct Parts<'p> {
     pub(super) key: &'p [u8],
     pub(super) hash: u64,
@@ -94,7 +96,7 @@ pub(super) struct Parts<'p> {
 }
 
 impl Parts<'_> {
-    /// Memory that the entry needs, in bytes.
+    /// Memory of the entry, in bytes.
     pub(super) fn bytes(&self) -> usize {
         entry_bytes(self.key.len(), self.stored.len())
     }
@@ -105,26 +107,26 @@ pub(super) fn entry_bytes(key_bytes: usize, stored_bytes: usize) -> usize {
     size_of::<Header>() + key_bytes + stored_bytes
 }
 
-/// A checksum that a block fails under another key, length or form.
+/// A checksum that detects another key, length or form of a block, too.
 fn check(stored: &[u8], hash: u64, raw_bytes: u32, pressed: bool) -> u32 {
     let sum = rapidhash_v3(stored) ^ hash.rotate_left(17) ^ (u64::from(raw_bytes) << 1 | u64::from(pressed));
     (sum ^ (sum >> 32)) as u32
 }
 
-/// Where entries are freed.
+/// The owner of entries, which frees them.
 pub(super) trait Home {
-    /// Frees an entry, whose last reader the caller was.
+    /// Frees an entry whose last reader was the caller.
     fn free(&self, entry: Owned);
 }
 
-/// A pin that is given back when this is dropped.
+/// A pin that is removed when this is dropped.
 pub(super) struct Pinned<'h, H: Home> {
     home: &'h H,
     pin: ManuallyDrop<Pin>,
 }
 
 impl Owned {
-    /// Writes an entry; [`None`] where the room was made for another.
+    /// Writes an entry; [`None`] if the room has another size.
     pub(super) fn write(room: Room, parts: Parts<'_>, touched: u32) -> Option<Self> {
         if room.bytes() != parts.bytes() || parts.key.len() > usize::from(u16::MAX) {
             debug_assert!(false, "room for an entry is made for that entry");
@@ -147,7 +149,8 @@ impl Owned {
             dictionary: parts.dictionary,
         };
         let start = room.into_start();
-        // SAFETY: the room was its owner's alone, is aligned for a header, and as long as all three together.
+        // SAFETY: the room is exclusively owned, is aligned for a header, and as long as header, key and block
+        // together.
         unsafe {
             start.cast::<Header>().write(header);
             let key = start.add(size_of::<Header>());
@@ -158,7 +161,7 @@ impl Owned {
         Some(Self(Link(start.cast())))
     }
 
-    /// For the table that takes the entry over.
+    /// Releases ownership to a table.
     fn into_link(self) -> Link {
         self.0
     }
@@ -167,9 +170,9 @@ impl Owned {
         self.0.0.cast()
     }
 
-    /// Lets go of what the block was pressed with, and makes room of the entry.
+    /// Drops the reference to the dictionary, and turns the entry into room.
     pub(super) fn into_room(self) -> Room {
-        // SAFETY: the entry is this owner's alone, was written into room of so many bytes, and is not looked at again.
+        // SAFETY: the entry is exclusively owned, was written into room of this many bytes, and is not accessed again.
         unsafe {
             let bytes = self.0.entry().bytes();
             std::ptr::drop_in_place(&raw mut (*self.0.0.as_ptr()).dictionary);
@@ -184,9 +187,10 @@ impl Pin {
         unsafe { self.0.entry() }
     }
 
-    /// Gives the pin back; the entry, where that was the last and it is unlinked.
+    /// Removes the pin; returns the entry if that was the last pin and it is unlinked.
     pub(super) fn unpin(self) -> Option<Owned> {
-        // Release: reads of the bytes come before the entry is freed. Acquire: the caller that frees it comes after all.
+        // Release: reads of the bytes happen before the entry is freed. Acquire: the caller that frees it does so after
+        // all reads.
         let before = self.entry().state.fetch_sub(1, Ordering::AcqRel);
         (before == UNLINKED + 1).then_some(Owned(self.0))
     }
@@ -212,7 +216,7 @@ impl<'h, H: Home> Pinned<'h, H> {
 
 impl<H: Home> Drop for Pinned<'_, H> {
     fn drop(&mut self) {
-        // SAFETY: it is taken here only.
+        // SAFETY: the pin is taken here only, and `drop` runs once.
         let pin = unsafe { ManuallyDrop::take(&mut self.pin) };
         if let Some(entry) = pin.unpin() {
             self.home.free(entry);
@@ -222,7 +226,8 @@ impl<H: Home> Drop for Pinned<'_, H> {
 
 impl Link {
     /// # Safety
-    /// The entry is neither freed nor flipped during `'e`: it is in a table that is borrowed so long, or there is a pin that stays.
+    /// The entry must be neither freed nor flipped during `'e`: it is in a table that is borrowed for that long, or is
+    /// pinned for that long.
     #[inline]
     unsafe fn entry<'e>(self) -> BlockRef<'e> {
         BlockRef {
@@ -231,12 +236,12 @@ impl Link {
         }
     }
 
-    /// Marks an entry as unlinked; the entry, where nobody has a pin. Otherwise the last reader gets it.
+    /// Marks an entry as unlinked; returns the entry if it has no pins. Otherwise its last reader gets it.
     ///
     /// # Safety
-    /// The caller has just taken it out of its table, and does not use the link again.
+    /// The caller must just have removed it from its table, and must not use the link again.
     unsafe fn unlinked(self) -> Option<Owned> {
-        // SAFETY: it is not freed before it is marked.
+        // SAFETY: an entry is not freed before it is marked.
         let header = unsafe { self.0.as_ref() };
         (header.state.fetch_or(UNLINKED, Ordering::AcqRel) == 0).then_some(Owned(self))
     }
@@ -244,10 +249,10 @@ impl Link {
     /// Flips a bit of the stored block.
     ///
     /// # Safety
-    /// Nobody but the caller has an [`BlockRef`] of it or a pin.
+    /// There must be no other [`BlockRef`] of it and no pin.
     #[cfg(feature = "testing")]
     unsafe fn flip(self, bit: usize) {
-        // SAFETY: as the caller promises; the address lies in the block.
+        // SAFETY: the caller guarantees exclusive access; the address is within the block.
         unsafe {
             let entry = self.entry();
             let (len, key_bytes) = (entry.stored_bytes as usize, usize::from(entry.key_bytes));
@@ -265,7 +270,7 @@ impl Deref for BlockRef<'_> {
 
     #[inline]
     fn deref(&self) -> &Header {
-        // SAFETY: the entry is not freed as long as this lives; what changes in a header is atomic.
+        // SAFETY: the entry is not freed while this lives; the mutable fields of a header are atomic.
         unsafe { self.link.0.as_ref() }
     }
 }
@@ -287,24 +292,24 @@ impl<'e> BlockRef<'e> {
         self.bytes_at(0, usize::from(self.key_bytes))
     }
 
-    /// The block as it is stored.
+    /// The stored block.
     #[inline]
     pub(super) fn stored(self) -> &'e [u8] {
         self.bytes_at(usize::from(self.key_bytes), self.stored_bytes as usize)
     }
 
-    /// What stands `from` bytes behind the header; key and block are there, as long as the header says.
+    /// Returns the bytes from the offset `from` after the header; key and block have the lengths in the header.
     #[inline]
     fn bytes_at(self, from: usize, len: usize) -> &'e [u8] {
         debug_assert!(from + len <= usize::from(self.key_bytes) + self.stored_bytes as usize);
-        // SAFETY: both callers stay within the key and the block, which do not change while the entry is held.
+        // SAFETY: both callers stay within the key and the block, which do not change while the entry is borrowed.
         unsafe {
             let start = self.address().add(size_of::<Header>() + from);
             std::slice::from_raw_parts(start.as_ptr(), len)
         }
     }
 
-    /// Whether the block is what was written.
+    /// Returns true if the checksum of the block is right.
     pub(super) fn is_sound(self) -> bool {
         check(self.stored(), self.hash, self.raw_bytes, self.pressed) == self.check
     }
@@ -314,7 +319,7 @@ impl<'e> BlockRef<'e> {
         entry_bytes(usize::from(self.key_bytes), self.stored_bytes as usize)
     }
 
-    /// Keeps the entry where it is.
+    /// Pins the entry.
     pub(super) fn pin(self) -> Pin {
         self.state.fetch_add(1, Ordering::Relaxed);
         Pin(self.link)
@@ -322,7 +327,7 @@ impl<'e> BlockRef<'e> {
 }
 
 impl Header {
-    /// The next entry of its bucket; for the holder of the shard's lock, as all orders here that are relaxed.
+    /// Returns the next entry of its bucket. The shard's lock must be held, as for all relaxed operations here.
     #[inline]
     fn next(&self) -> Option<Link> {
         NonNull::new(self.next.load(Ordering::Relaxed)).map(Link)
@@ -341,7 +346,7 @@ impl Header {
         self.touched.store(now, Ordering::Relaxed);
     }
 
-    /// The place in the list of entries that are kept raw.
+    /// The index in the list of entries that are kept raw.
     fn place(&self) -> Option<usize> {
         let place = self.place.load(Ordering::Relaxed);
         (place != UNLISTED).then_some(place as usize)

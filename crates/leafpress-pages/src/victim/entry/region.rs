@@ -1,7 +1,7 @@
-//! Memory for entries: mappings of their own, each with a TLSF heap in it, so that what is held is what is mapped.
+//! Memory of entries: mappings that each contain a TLSF heap, so that the memory held is the memory mapped.
 //!
-//! A block is rounded up to 32 bytes, and neighbours that are free join (Masmano, Ripoll, Crespo, Real, ECRTS 2004; the `rlsf`
-//! crate). An entry too long to share a region has a mapping of its own.
+//! A block is rounded up to 32 bytes, and adjacent free blocks are merged (Masmano, Ripoll, Crespo, Real, ECRTS 2004;
+//! the `rlsf` crate). An entry that is too long to share a region has a mapping of its own.
 
 use std::alloc::Layout;
 use std::mem::ManuallyDrop;
@@ -9,34 +9,34 @@ use std::ptr::NonNull;
 
 use leafpress_base::mem::mapping::{Mapping, page_bytes};
 
-/// Regions of up to 64 MiB; 32 sizes between powers of two.
+/// Regions of up to 64 MiB; 32 size classes between powers of two.
 type Blocks = rlsf::Tlsf<'static, u32, u32, 21, SIZES>;
 
-/// The largest region, in bytes.
+/// Maximum size of a region, in bytes.
 pub(crate) const MAX_REGION_BYTES: usize = 16 << 20;
-/// The smallest, in bytes.
+/// Minimum size of a region, in bytes.
 pub(crate) const MIN_REGION_BYTES: usize = 64 << 10;
-/// Entries begin at multiples of this.
+/// Alignment of entries.
 pub(crate) const ALIGNMENT: usize = 16;
-/// Bytes in front of a block in use, in rlsf.
+/// Size of rlsf's header of a block in use.
 const BLOCK_HEADER_BYTES: usize = rlsf::GRANULARITY / 2;
 
 /// A mapping that entries are allocated from.
 pub(crate) struct Region {
-    /// One heap, or none where the mapping is one entry. A box could not be had without a panic when there is no memory.
+    /// One heap, or none if the mapping is one entry. A vector, because allocating a box panics if there is no memory.
     blocks: Vec<Blocks>,
     mapping: ManuallyDrop<Mapping>,
-    /// Entries in it.
+    /// Number of entries.
     entries: usize,
     /// Bytes of blocks in use.
     used_bytes: usize,
-    /// Nothing is allocated from it any more; it goes when its last entry does.
+    /// Nothing is allocated from it any more; it is unmapped with its last entry.
     pub(crate) leaving: bool,
-    /// It stays though its last entry goes.
+    /// It is kept even without entries.
     pub(crate) staying: bool,
 }
 
-/// Room for an entry, its owner's alone, in a region that stays mapped as long as it has room given out.
+/// Exclusively owned room for an entry, in a region that stays mapped as long as any of its room is in use.
 #[derive(Debug)]
 pub(crate) struct Room {
     start: NonNull<u8>,
@@ -45,7 +45,7 @@ pub(crate) struct Room {
 
 impl Room {
     /// # Safety
-    /// The region gave this room out, with so many bytes, and it is nobody else's.
+    /// The region must have allocated this room of this many bytes, and it must be exclusively owned.
     pub(super) unsafe fn new(start: NonNull<u8>, bytes: usize) -> Self {
         Self { start, bytes }
     }
@@ -54,18 +54,18 @@ impl Room {
         self.bytes
     }
 
-    /// Where the room begins, a multiple of [`ALIGNMENT`].
+    /// Returns the start of the room, a multiple of [`ALIGNMENT`].
     pub(super) fn into_start(self) -> NonNull<u8> {
         self.start
     }
 }
 
-/// Sizes of free blocks between powers of two that the heap tells apart.
+/// Number of size classes of the heap between powers of two.
 const SIZES: usize = 32;
 
-/// Bytes that an entry of `bytes` takes in a region. They are rounded up to a size that the heap tells from the next smaller one: it
-/// looks for room only among blocks that are large enough whatever their size, and would not find a block again that an entry of the
-/// same length has left. Without this a third of the memory was never used (`tests/victim/fill.rs`).
+/// Returns the bytes of an entry of `bytes` in a region, rounded up to a size class of the heap: the heap searches only
+/// among blocks that are large enough whatever their size, and would not find a block again that an entry of the same
+/// length has left. Without this a third of the memory was never used (`tests/victim/fill.rs`).
 pub(crate) fn block_bytes(bytes: usize) -> usize {
     let block = bytes + BLOCK_HEADER_BYTES;
     let step = (1_usize << block.ilog2()) / SIZES;
@@ -73,19 +73,19 @@ pub(crate) fn block_bytes(bytes: usize) -> usize {
 }
 
 impl Region {
-    /// Memory of a region over `bytes`, its tables included.
+    /// Memory of a region over `bytes`, including its tables.
     pub(crate) fn held_bytes_for(bytes: usize) -> usize {
         bytes + size_of::<Blocks>() + size_of::<Self>()
     }
 
-    /// A region of `bytes`, a multiple of the page size; [`None`] when the system has no more.
+    /// Creates a region of `bytes`, a multiple of the page size; [`None`] if the system has no memory left.
     pub(crate) fn new(bytes: usize) -> Option<Self> {
         let mapping = Mapping::new(bytes)?;
         let mut blocks = Vec::new();
         blocks.try_reserve_exact(1).ok()?;
         blocks.push(Blocks::new());
         let whole = NonNull::slice_from_raw_parts(mapping.start(), mapping.byte_len());
-        // SAFETY: the mapping is ours, unused, and outlives the heap, which stands before it in the region.
+        // SAFETY: the mapping is owned and unused, and outlives the heap, which is declared before it in the region.
         unsafe { blocks[0].insert_free_block_ptr(whole) }?;
         Some(Self {
             blocks,
@@ -97,12 +97,12 @@ impl Region {
         })
     }
 
-    /// Bytes of a mapping for one entry of `bytes`.
+    /// Size of a mapping for one entry of `bytes`.
     pub(crate) fn single_bytes(bytes: usize) -> usize {
         bytes.next_multiple_of(page_bytes())
     }
 
-    /// A region of one entry.
+    /// Creates a region for one entry.
     pub(crate) fn single(bytes: usize) -> Option<Self> {
         Some(Self {
             blocks: Vec::new(),
@@ -123,7 +123,7 @@ impl Region {
         Self::held_bytes_for(self.mapping.byte_len())
     }
 
-    /// Entries in it.
+    /// Number of entries.
     pub(crate) fn entries(&self) -> usize {
         self.entries
     }
@@ -137,7 +137,7 @@ impl Region {
         self.mapping.contains(address)
     }
 
-    /// Room for an entry of `bytes`.
+    /// Allocates room for an entry of `bytes`.
     pub(crate) fn allocate(&mut self, bytes: usize) -> Option<Room> {
         if self.leaving {
             return None;
@@ -155,14 +155,15 @@ impl Region {
         Some(Room { start, bytes })
     }
 
-    /// Takes an entry's room back. What is not of this region stays where it is.
+    /// Frees an entry's room. Room that is not of this region is leaked.
     pub(crate) fn free(&mut self, room: Room) {
         if !self.contains(room.start) {
             debug_assert!(false, "room is given back where it came from");
             return;
         }
         if let Some(blocks) = self.blocks.first_mut() {
-            // SAFETY: the heap gave this room out, because it lies in its mapping, which no other had since; and it is its owner's alone.
+            // SAFETY: the heap allocated this room, because it is within its mapping, which was in use since; and the
+            // room is exclusively owned.
             unsafe { blocks.deallocate(room.start, ALIGNMENT) };
         }
         self.entries -= 1;
@@ -172,9 +173,9 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // Entries that are still in use keep their memory.
+        // Entries that are still in use keep their memory mapped.
         if self.entries == 0 {
-            // SAFETY: it is dropped here only, and the heap in it is not used again.
+            // SAFETY: the mapping is dropped here only, and the heap in it is not used again.
             unsafe { ManuallyDrop::drop(&mut self.mapping) };
         }
     }

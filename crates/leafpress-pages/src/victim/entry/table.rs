@@ -1,32 +1,32 @@
-//! The entries of a shard: all of them hang in buckets, by hash, and those that are kept raw though they could be compressed are listed as
-//! well, in no order.
+//! The entries of a shard: a hash table with chained buckets, and an unordered list of those that are kept raw though
+//! they are compressible.
 //!
-//! What is in the table is not freed: it is unlinked first, which takes the table for itself.
+//! An entry in the table is not freed: it has to be unlinked first, which requires exclusive access to the table.
 
 use super::{At, BlockRef, Link, Owned};
 
-/// A table of entries. One that is dropped leaves its entries where they are.
+/// A table of entries. If it is dropped, its entries are leaked.
 #[derive(Debug, Default)]
 pub(in crate::victim) struct Table {
     buckets: Vec<Option<Link>>,
-    /// Each of these knows its place. As long as it may become.
+    /// Each entry knows its index here. The capacity is the maximum length.
     listed: Vec<Link>,
     listed_bytes: usize,
 }
 
-/// An entry that was unlinked, for the books.
+/// An unlinked entry, for the accounting.
 #[derive(Debug)]
 pub(in crate::victim) struct Unlinked {
     pub(in crate::victim) raw_bytes: u32,
     pub(in crate::victim) stored_bytes: u32,
     pub(in crate::victim) pressed: bool,
-    /// The shard's clock when it was last hit.
+    /// The shard's clock at its last hit.
     pub(in crate::victim) touched: u32,
     /// The entry, unless it has readers: the last of them gets it.
     pub(in crate::victim) entry: Option<Owned>,
 }
 
-/// The entries of a bucket.
+/// Iterator over the entries of a bucket.
 #[derive(Debug)]
 pub(in crate::victim) struct Chain<'t> {
     next: Option<Link>,
@@ -38,7 +38,7 @@ impl<'t> Iterator for Chain<'t> {
 
     #[inline]
     fn next(&mut self) -> Option<BlockRef<'t>> {
-        // SAFETY: what hangs in a table that is borrowed for `'t` stays in it so long.
+        // SAFETY: the entries of a table that is borrowed for `'t` stay in it for that long.
         let entry = unsafe { self.next?.entry() };
         self.next = entry.next();
         Some(entry)
@@ -46,7 +46,7 @@ impl<'t> Iterator for Chain<'t> {
 }
 
 impl Table {
-    /// Memory of a table with so many buckets and places, in bytes.
+    /// Memory of a table with these numbers of buckets and list elements, in bytes.
     pub(in crate::victim) fn bytes_for(buckets: usize, places: usize) -> usize {
         buckets * size_of::<Option<Link>>() + places * size_of::<Link>()
     }
@@ -55,7 +55,7 @@ impl Table {
         self.buckets.len()
     }
 
-    /// Whether nothing can be put in.
+    /// Returns true if nothing can be inserted.
     pub(in crate::victim) fn is_closed(&self) -> bool {
         self.buckets.is_empty()
     }
@@ -65,7 +65,7 @@ impl Table {
         ((u128::from(hash) * self.buckets.len() as u128) >> 64) as usize
     }
 
-    /// The entries of a bucket; of one that is not there, none.
+    /// Returns the entries of a bucket; of one that does not exist, none.
     #[inline]
     pub(in crate::victim) fn chain(&self, bucket: usize) -> Chain<'_> {
         Chain {
@@ -80,10 +80,10 @@ impl Table {
             .find(|entry| entry.hash == hash && entry.key() == key)
     }
 
-    /// Hangs an entry in; nobody else is there with its key.
+    /// Inserts an entry; there must be no other one with its key.
     pub(in crate::victim) fn link(&mut self, entry: Owned) -> At {
         let link = entry.into_link();
-        // SAFETY: it is nobody else's, and goes into this table, or is left where it is for ever.
+        // SAFETY: the entry is exclusively owned, and is added to this table, or leaked.
         let entry: BlockRef<'static> = unsafe { link.entry() };
         let bucket = self.bucket(entry.hash);
         if let Some(first) = self.buckets.get_mut(bucket) {
@@ -92,7 +92,7 @@ impl Table {
         entry.at()
     }
 
-    /// Takes an entry out of its bucket and off the list; [`None`] where it is not in the table any more.
+    /// Removes an entry from its bucket and from the list; [`None`] if it is not in the table any more.
     pub(in crate::victim) fn unlink(&mut self, at: At) -> Option<Unlinked> {
         let bucket = self.bucket(at.hash);
         let mut before: Option<BlockRef<'_>> = None;
@@ -113,7 +113,7 @@ impl Table {
         if let Some(place) = place {
             self.unlist(place);
         }
-        // SAFETY: it was just taken out, and the link is not used again.
+        // SAFETY: the entry was just removed from the table, and the link is not used again.
         let entry = unsafe { link.unlinked() };
         Some(Unlinked {
             raw_bytes,
@@ -124,7 +124,8 @@ impl Table {
         })
     }
 
-    /// Makes buckets and places for all entries; whether there was memory. Entries that find no place are listed no more.
+    /// Rebuilds the table with these numbers of buckets and list elements; returns true on success. Entries for which
+    /// there is no element are not listed any more.
     pub(in crate::victim) fn remake(&mut self, buckets: usize, places: usize) -> bool {
         let (mut new, mut listed) = (Vec::new(), Vec::new());
         if new.try_reserve_exact(buckets).is_err() || listed.try_reserve_exact(places).is_err() || buckets == 0 {
@@ -139,7 +140,7 @@ impl Table {
         for first in std::mem::replace(&mut self.buckets, new) {
             let mut next = first;
             while let Some(link) = next {
-                // SAFETY: it hung in this table, and is hung into it again.
+                // SAFETY: the entry was in this table, and is added to it again.
                 let entry: BlockRef<'static> = unsafe { link.entry() };
                 next = entry.next();
                 let bucket = self.bucket(entry.hash);
@@ -149,35 +150,35 @@ impl Table {
         true
     }
 
-    /// Lets go of the memory of a table that has no entries.
+    /// Frees the memory of a table without entries.
     pub(in crate::victim) fn close(&mut self) {
         debug_assert!(self.listed.is_empty() && self.buckets.iter().all(Option::is_none));
         *self = Self::default();
     }
 
-    /// Entries that are listed.
+    /// Number of listed entries.
     pub(in crate::victim) fn listed(&self) -> usize {
         self.listed.len()
     }
 
-    /// Places of the list.
+    /// Capacity of the list.
     pub(in crate::victim) fn places(&self) -> usize {
         self.listed.capacity()
     }
 
-    /// Memory of the entries that are listed, in bytes.
+    /// Memory of the listed entries, in bytes.
     pub(in crate::victim) fn listed_bytes(&self) -> usize {
         self.listed_bytes
     }
 
-    /// The entry in a place of the list.
+    /// Returns the entry at an index of the list.
     pub(in crate::victim) fn listed_at(&self, place: usize) -> Option<BlockRef<'_>> {
         let link = *self.listed.get(place)?;
-        // SAFETY: what is listed hangs in the table, which is borrowed.
+        // SAFETY: listed entries are in the table, which is borrowed.
         Some(unsafe { link.entry() })
     }
 
-    /// Lists an entry that is not listed yet, where there is a place and it is in the table.
+    /// Lists an entry that is not listed yet, if there is capacity and it is in the table.
     pub(in crate::victim) fn list(&mut self, at: At) {
         let place = self.listed.len();
         if place == self.listed.capacity() {
@@ -193,7 +194,7 @@ impl Table {
         self.listed_bytes += bytes;
     }
 
-    /// Takes the entry in a place off the list.
+    /// Removes the entry at an index from the list.
     pub(in crate::victim) fn unlist(&mut self, place: usize) {
         let Some(entry) = self.listed_at(place) else { return };
         entry.clear_place();
@@ -205,20 +206,20 @@ impl Table {
         }
     }
 
-    /// Whether the list says of an entry what the entry says.
+    /// Returns true if the list and the entry's own index agree.
     pub(in crate::victim) fn is_in_order(&self, entry: BlockRef<'_>) -> bool {
         let Some(place) = entry.place() else { return true };
         self.listed.get(place) == Some(&entry.link) && !entry.pressed
     }
 
-    /// Flips a bit of a block that nobody reads; whether there is one under the key.
+    /// Flips a bit of a block that has no readers; returns true if there is one with the key.
     #[cfg(feature = "testing")]
     pub(in crate::victim) fn flip(&mut self, key: &[u8], hash: u64, bit: usize) -> bool {
         let Some(entry) = self.find(key, hash).filter(|entry| !entry.is_pinned()) else {
             return false;
         };
         let link = entry.link;
-        // SAFETY: nobody has a pin, nor, since the table is the caller's alone, an entry that borrows it.
+        // SAFETY: the entry has no pins, and since access to the table is exclusive, no borrowed reference.
         unsafe { link.flip(bit) };
         true
     }

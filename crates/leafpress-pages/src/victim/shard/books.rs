@@ -1,10 +1,10 @@
-//! Looking at a shard's entries: samples of them, faults for tests, and whether the books are right.
+//! Inspection of a shard's entries: samples, faults for tests, and validation of the accounting.
 
 use super::super::entry::{Pin, Region, Table};
 use super::Shard;
 
 impl Shard {
-    /// Some entries of a family, pinned, from a random place on, until their raw bytes are enough.
+    /// Pins entries of a family, from a random bucket on, until their raw bytes are enough.
     pub(in crate::victim) fn sample(&mut self, family: u8, mut raw_bytes: usize, out: &mut Vec<Pin>) {
         if self.table.is_closed() {
             return;
@@ -24,13 +24,13 @@ impl Shard {
         }
     }
 
-    /// Flips a bit of an entry that nobody reads; whether there is one.
+    /// Flips a bit of an entry without readers; returns true if there is one.
     #[cfg(feature = "testing")]
     pub(in crate::victim) fn flip(&mut self, key: &[u8], hash: u64, bit: usize) -> bool {
         self.table.flip(key, hash, bit)
     }
 
-    /// What is wrong with the books; empty when nothing is.
+    /// Returns the inconsistencies of the accounting; empty if there are none.
     pub(in crate::victim) fn faults(&self) -> String {
         let (mut entries, mut raw, mut stored, mut pressed, mut lost) = (0, 0, 0, 0, 0);
         let (mut listed, mut listed_bytes) = (0, 0);

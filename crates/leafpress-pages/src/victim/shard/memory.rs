@@ -6,19 +6,19 @@ use crate::victim::shard::Shard;
 use crate::victim::shard::raw::BYTES_PER_PLACE;
 use leafpress_base::mem::mapping::page_bytes;
 
-/// Memory that the tables count on for an entry, in bytes.
+/// Memory per entry for which the tables are sized, in bytes.
 const BYTES_PER_ENTRY: usize = 1536;
 /// Budget for each bucket, in bytes.
 const BUCKET_BYTES: usize = 1024;
-/// The tables of an empty shard are large enough for so much of its budget, in bytes.
+/// The tables of an empty shard are sized for this part of its budget, in bytes.
 const FIRST_TABLES_FOR_BYTES: usize = 512 << 10;
-/// With less a shard holds nothing.
+/// A shard with less memory holds nothing.
 const MIN_BYTES: usize = 2 * MIN_REGION_BYTES;
-/// Regions of a shard, about.
+/// Approximate number of regions of a shard.
 const REGIONS: usize = 8;
-/// An entry that takes more than this part of a region has a mapping of its own.
+/// An entry that exceeds this fraction (1/4) of a region has a mapping of its own.
 const LARGE_ONE_IN: usize = 4;
-/// Evictions for one insertion at most.
+/// Maximum number of evictions for one insertion.
 const MAX_EVICTIONS: usize = 256;
 
 impl Shard {
@@ -32,7 +32,7 @@ impl Shard {
         Table::bytes_for(budget_bytes / BUCKET_BYTES, places) + Sketch::bytes_for(entries)
     }
 
-    /// The length of regions that use a budget up, but for some pages.
+    /// Returns the size of regions that divides a budget with little remainder.
     fn region_bytes_for(&self, budget_bytes: usize) -> usize {
         let room = budget_bytes.saturating_sub(self.table_bytes_for(budget_bytes));
         let regions = room / (room / REGIONS).clamp(MIN_REGION_BYTES, MAX_REGION_BYTES);
@@ -40,8 +40,8 @@ impl Shard {
         (each / page_bytes() * page_bytes()).max(MIN_REGION_BYTES)
     }
 
-    /// Changes the budget. Whether all that has to leave has left: entries that are being read leave when that is done, and this is
-    /// to be called again until then.
+    /// Changes the budget. Returns true if all excess has been evicted: entries that are being read are evicted
+    /// afterwards, and this has to be called again until then.
     pub(crate) fn resize(&mut self, budget_bytes: usize) -> bool {
         self.budget_bytes = budget_bytes;
         self.raw.set_budget(budget_bytes);
@@ -53,7 +53,7 @@ impl Shard {
         }
         if self.table.is_closed() || self.tables_for_bytes > budget_bytes / 4 * 5 {
             let tables_for = self.tables_for_entries();
-            // For a moment there are both the old tables and the new ones.
+            // During a rebuild there are both the old tables and the new ones.
             let both = self.tables_bytes() + self.table_bytes_for(tables_for);
             self.shrink(budget_bytes.saturating_sub(both));
             if self.regions_bytes() + both > budget_bytes {
@@ -71,7 +71,7 @@ impl Shard {
         self.held_bytes - self.reserved_bytes
     }
 
-    /// Memory of the tables as they are, in bytes.
+    /// Current memory of the tables, in bytes.
     fn tables_bytes(&self) -> usize {
         self.table_bytes_for(self.tables_for_bytes)
     }
@@ -82,13 +82,13 @@ impl Shard {
         self.reserved_bytes = bytes;
     }
 
-    /// The budget for which tables have to be large enough to hold the entries that there are.
+    /// Returns the budget for which tables are large enough for the present entries.
     fn tables_for_entries(&self) -> usize {
         let needed = (self.entries * BYTES_PER_PLACE).next_power_of_two();
         needed.max(FIRST_TABLES_FOR_BYTES).min(self.budget_bytes)
     }
 
-    /// The tables are empty, and go.
+    /// Frees the tables, which are empty.
     fn drop_tables(&mut self) {
         self.reserve(0);
         self.table.close();
@@ -96,7 +96,7 @@ impl Shard {
         self.tables_for_bytes = 0;
     }
 
-    /// Hangs all entries into tables that are large enough for a budget. Without memory for them it stays with those it has.
+    /// Rebuilds the tables for a budget. If there is no memory, the old tables are kept.
     fn remake_tables(&mut self, tables_for: usize) {
         let Some(sketch) = Sketch::new(tables_for / BYTES_PER_ENTRY) else {
             return;
@@ -110,14 +110,15 @@ impl Shard {
         }
     }
 
-    /// Makes the tables larger once they have as many entries as they are made for, unless they are as large as the budget allows.
+    /// Grows the tables when they have the number of entries that they are sized for, unless they have the maximum size
+    /// for the budget.
     pub(super) fn grow_tables(&mut self) {
         if self.entries <= self.tables_for_bytes / BYTES_PER_PLACE || self.tables_for_bytes >= self.budget_bytes {
             return;
         }
         let tables_for = self.tables_for_bytes.saturating_mul(2).min(self.budget_bytes);
         let both = self.tables_bytes() + self.table_bytes_for(tables_for);
-        // The buckets stay fuller than they should be where the regions leave no room for both.
+        // If the regions leave no room for both tables, the buckets have a higher load.
         if self.regions_bytes() + both > self.budget_bytes || !self.sketch.grow(tables_for / BYTES_PER_ENTRY) {
             return;
         }
@@ -129,7 +130,7 @@ impl Shard {
         }
     }
 
-    /// Lets whole regions go until their memory fits, except where a reader has an entry.
+    /// Evicts whole regions until their memory fits, except entries with readers.
     fn shrink(&mut self, regions_bytes: usize) {
         loop {
             let staying = self.regions.iter().filter(|region| !region.leaving);
@@ -145,7 +146,7 @@ impl Shard {
         }
     }
 
-    /// Removes all entries of a region, and the region with the last of them that nobody reads.
+    /// Evicts all entries of a region, and unmaps it once the last of them has no reader.
     fn evict_region(&mut self, region: usize) {
         self.regions[region].staying = true;
         for bucket in 0..self.table.buckets() {
@@ -161,7 +162,7 @@ impl Shard {
         self.drop_if_left(region);
     }
 
-    /// Unmaps a region that is to go and has no entry any more, or that was the mapping of an entry that has gone.
+    /// Unmaps a region that is being evacuated and has no entry any more, or that was the mapping of one freed entry.
     fn drop_if_left(&mut self, at: usize) {
         let region = &self.regions[at];
         if region.entries() == 0 && !region.staying && (region.leaving || region.is_single()) {
@@ -172,7 +173,7 @@ impl Shard {
         }
     }
 
-    /// Gives an entry's memory back. Its last reader calls this as well.
+    /// Frees an entry's memory. Its last reader calls this as well.
     pub(crate) fn free(&mut self, entry: Owned) {
         let address = entry.address();
         let Some(at) = self.regions.iter().position(|region| region.contains(address)) else {
@@ -188,7 +189,7 @@ impl Shard {
         self.drop_if_left(at);
     }
 
-    /// Room for an entry of so many bytes; others leave for it.
+    /// Allocates room for an entry of `bytes`, evicting others.
     pub(crate) fn make_room(&mut self, bytes: usize) -> Option<Room> {
         if self.table.is_closed() {
             return None;
@@ -207,10 +208,10 @@ impl Shard {
         None
     }
 
-    /// A mapping for one entry. A region leaves where there is no other room.
+    /// Maps memory for one entry. If there is no other room, a region is evicted.
     fn make_single(&mut self, bytes: usize) -> Option<Room> {
         let held = Region::held_bytes_for(Region::single_bytes(bytes));
-        // One entry does not drive out more than half of the others.
+        // One entry does not evict more than half of the others.
         if held > self.budget_bytes / 2 {
             return None;
         }
@@ -239,7 +240,7 @@ impl Shard {
         Some(room)
     }
 
-    /// A new region, the last one with what is left of the budget.
+    /// Maps a new region; the last one takes the rest of the budget.
     fn grow(&mut self) -> Option<&mut Region> {
         let left = self
             .budget_bytes

@@ -1,9 +1,9 @@
-//! A part of the cache: a table of entries, their memory, and the choice of what leaves. Its owner holds a lock.
+//! A shard of the cache: a table of entries, their memory, and the choice of victims. Its owner holds a lock.
 //!
-//! Entries hang in buckets. The tables grow with the number of entries, up to a size that the budget determines. The budget always has
-//! room reserved for tables of that size, so that their growth never takes memory from entries.
-//! The victim is the worst of some entries drawn at random, by how often they were asked for lately against what they take
-//! (Blankstein, Sen, Freedman, "Hyperbolic Caching", USENIX ATC 2017).
+//! Entries are chained in buckets. The tables grow with the number of entries, up to a size that the budget determines.
+//! Memory for tables of that size is always reserved in the budget, so that their growth never takes memory from
+//! entries. The victim is the worst of a random sample of entries, by recent access frequency per byte (Blankstein,
+//! Sen, Freedman, "Hyperbolic Caching", USENIX ATC 2017).
 
 mod books;
 mod memory;
@@ -23,19 +23,19 @@ pub(super) struct Shard {
     region_bytes: usize,
     table: Table,
     regions: Vec<Region>,
-    /// Memory of the regions, and what is reserved for tables.
+    /// Memory of the regions, and the reservation for tables.
     held_bytes: usize,
-    /// What is reserved for tables, never less than they take.
+    /// Reservation for tables, at least their current size.
     reserved_bytes: usize,
     /// The budget for which the tables are large enough.
     tables_for_bytes: usize,
-    /// Bytes that regions have, and of these bytes that blocks take; entries with a mapping of their own aside.
+    /// Bytes of regions, and the part of them that blocks take; without entries that have a mapping of their own.
     shared_bytes: usize,
     shared_used_bytes: usize,
     sketch: Sketch,
     raw: RawSpace,
     clock: u32,
-    /// Something had to leave for room since there was last much of it.
+    /// Evictions were necessary since there was last much free room.
     crowded: bool,
     random: u64,
     pub(super) entries: usize,
@@ -45,26 +45,27 @@ pub(super) struct Shard {
     pub(super) counts: Counts,
 }
 
-/// What became of an insertion.
+/// The outcome of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placed {
     Inserted,
     NoRoom,
 }
 
-/// What a lookup found.
+/// The outcome of a lookup.
 #[derive(Debug)]
 pub(super) struct Looked {
     /// The entry's pin.
     pub(super) pin: Option<Pin>,
-    /// How often the key was asked for lately, now included.
+    /// The recent access frequency of the key, including this lookup.
     pub(super) asked: u8,
-    /// The entry is compressed, and asked for so often that it should be raw.
+    /// The entry is compressed, and accessed so often that it should be raw.
     pub(super) is_for_raw: bool,
 }
 
 impl Shard {
-    /// A shard without memory. `keeps_raw`: there may be a share for raw blocks that could be compressed, other than all.
+    /// Creates a shard without memory. `keeps_raw`: there may be a share for compressible blocks that are kept raw,
+    /// other than all.
     pub(super) fn new(seed: u64, keeps_raw: bool) -> Self {
         let mut shard = Self::default();
         shard.random = seed.wrapping_mul(2).wrapping_add(1);
@@ -72,7 +73,7 @@ impl Shard {
         shard
     }
 
-    /// Looks for the entry, and counts that it was asked for.
+    /// Looks up the entry, and counts the access.
     pub(super) fn get(&mut self, key: &[u8], hash: u64, on_hit: OnHit) -> Looked {
         self.clock = self.clock.wrapping_add(1);
         self.counts.lookups += 1;
@@ -88,7 +89,7 @@ impl Shard {
         entry.touch(self.clock);
         entry.set_lent(on_hit == OnHit::Promote);
         if on_hit != OnHit::Keep {
-            // It will be hit where this cache does not see it.
+            // Its hits will not be visible to this cache.
             self.sketch.add(hash);
             self.counts.taken += 1;
         }
@@ -105,18 +106,18 @@ impl Shard {
         }
     }
 
-    /// How often the key was asked for lately.
+    /// Returns the recent access frequency of the key.
     pub(super) fn asked(&self, hash: u64) -> u8 {
         self.sketch.get(hash)
     }
 
-    /// Removes the entry; whether there was one.
+    /// Removes the entry of a key; returns true if there was one.
     pub(super) fn remove_key(&mut self, key: &[u8], hash: u64) -> bool {
         let at = self.table.find(key, hash).map(BlockRef::at);
         at.is_some_and(|at| self.remove(at))
     }
 
-    /// Removes this very entry; whether it was still linked. Its memory goes with its last reader.
+    /// Removes this particular entry; returns true if it was still linked. Its memory is freed by its last reader.
     pub(super) fn remove(&mut self, at: At) -> bool {
         let Some(unlinked) = self.table.unlink(at) else {
             return false;
@@ -125,7 +126,7 @@ impl Shard {
         true
     }
 
-    /// Takes an entry that is unlinked out of the books, and frees it, or leaves that to its last reader.
+    /// Removes an unlinked entry from the accounting, and frees it, or leaves that to its last reader.
     fn release(&mut self, unlinked: Unlinked) {
         self.entries -= 1;
         self.raw_bytes -= u64::from(unlinked.raw_bytes);
@@ -136,20 +137,20 @@ impl Shard {
         }
     }
 
-    /// Gives a pin back under the lock.
+    /// Removes a pin under the lock.
     fn unpin(&mut self, pin: Pin) {
         if let Some(entry) = pin.unpin() {
             self.free(entry);
         }
     }
 
-    /// Whether there is too little memory for any block; counts a block that was to be put in.
+    /// Returns true if there is too little memory for any block; counts a rejected insertion.
     pub(super) fn is_closed(&mut self) -> bool {
         self.counts.no_room += u64::from(self.table.is_closed());
         self.table.is_closed()
     }
 
-    /// Whether a block that was lent is here and can be no other than this; it is as if it was put in now.
+    /// Returns true if a lent block is still present and can only be this one; it then counts as inserted now.
     pub(super) fn has_returned(&mut self, key: &[u8], hash: u64, raw_bytes: u32, tag: u16) -> bool {
         let Some(entry) = self.table.find(key, hash) else {
             return false;
@@ -163,13 +164,13 @@ impl Shard {
         is_same
     }
 
-    /// Removes the entry of a key that has a newer block, whether that one is put in or not.
+    /// Removes the entry of a key that has a newer block, whether that one is inserted or not.
     pub(super) fn drop_outdated(&mut self, key: &[u8], hash: u64) {
         self.counts.replaced += u64::from(self.remove_key(key, hash));
     }
 
-    /// Puts an entry in, in place of one with its key; others leave for it. `keeps_raw`: it could be compressed, and is kept raw as
-    /// long as there is room for it among those.
+    /// Inserts an entry, replacing one with its key and evicting others. `keeps_raw`: it is compressible, and is kept
+    /// raw as long as the share allows.
     pub(super) fn insert(&mut self, parts: Parts<'_>, keeps_raw: bool) -> Placed {
         self.drop_outdated(parts.key, parts.hash);
         if !self.put(parts, self.clock, keeps_raw) {
@@ -180,7 +181,8 @@ impl Shard {
         Placed::Inserted
     }
 
-    /// Puts another form of an entry in its place; whether the entry was still there. It is gone where there is no room for the other.
+    /// Replaces an entry by another form of it; returns true if the entry was still there. If there is no room for the
+    /// other form, the entry is removed.
     ///
     /// The caller has a pin on `entry`.
     pub(super) fn replace(&mut self, entry: At, parts: Parts<'_>, keeps_raw: bool) -> bool {
@@ -195,7 +197,7 @@ impl Shard {
         true
     }
 
-    /// Writes and links an entry that nobody else has the key of; whether there was room.
+    /// Writes and links an entry whose key has no other entry; returns true if there was room.
     fn put(&mut self, parts: Parts<'_>, touched: u32, keeps_raw: bool) -> bool {
         let bytes = parts.bytes();
         let Some(room) = self.make_room(bytes) else {
@@ -220,7 +222,7 @@ impl Shard {
 
 impl Drop for Shard {
     fn drop(&mut self) {
-        // Entries hold on to dictionaries, which live elsewhere.
+        // Entries hold references to dictionaries, which are stored elsewhere.
         for bucket in 0..self.table.buckets() {
             while let Some(at) = self.table.chain(bucket).next().map(BlockRef::at) {
                 self.remove(at);

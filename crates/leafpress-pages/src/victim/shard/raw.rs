@@ -1,27 +1,30 @@
-//! The entries of a shard that are kept raw to save the time of decoding and compressing: which they are, and which are too many.
+//! The compressible entries of a shard that are kept raw to save decoding and compressing: their list, and the choice
+//! of surplus ones.
 //!
-//! An entry that would not shrink, or is not to be compressed, is none of them: raw is the least that it takes. Nor are there any where
-//! all the budget is for raw blocks: then nothing is ever compressed, and what leaves is chosen as everywhere.
+//! Entries that are incompressible, or are not to be compressed, do not belong to them: raw is their smallest form. Nor
+//! are there any if all of the budget is for raw blocks: then nothing is ever compressed, and victims are chosen as
+//! usual.
 
 use super::super::entry::{At, BlockRef, Pin, entry_bytes};
 use super::Shard;
 use super::victims::SAMPLE;
 use crate::victim::is_worth_restoring;
 
-/// There is a place in the list for every so many bytes of budget.
+/// The list has one element per this many bytes of budget.
 pub(super) const BYTES_PER_PLACE: usize = 2048;
-/// Entries that are worth less than what would have to leave for them when compressed, and that leave at once: at most so many in a row.
+/// Maximum number of consecutive entries that are dropped at once because they would be worth less than their victims
+/// when compressed.
 const MAX_DROPPED: usize = 16;
 
-/// How much of the budget is for these entries.
+/// The fraction of the budget for these entries.
 #[derive(Default)]
 pub(super) struct RawSpace {
     /// There may be a share other than none and all.
     is_used: bool,
-    /// The part of the budget, 0 to 1, that these entries may take.
+    /// The fraction of the budget, 0 to 1, for these entries.
     share: f64,
     budget_bytes: usize,
-    /// [`usize::MAX`] where all the budget is for raw blocks.
+    /// [`usize::MAX`] if all of the budget is for raw blocks.
     limit_bytes: usize,
 }
 
@@ -33,7 +36,7 @@ impl RawSpace {
         }
     }
 
-    /// Places of the list of these entries, for a budget.
+    /// Capacity of the list of these entries, for a budget.
     pub(super) fn places_for(&self, budget_bytes: usize) -> usize {
         if self.is_used {
             budget_bytes / BYTES_PER_PLACE
@@ -56,50 +59,51 @@ impl RawSpace {
         };
     }
 
-    /// Whether raw entries that take so many bytes may stay when others can leave.
+    /// Returns true if raw entries of `held_bytes` may stay while others can be evicted.
     pub(super) fn is_within_limit(&self, held_bytes: usize) -> bool {
         self.limit_bytes != usize::MAX && held_bytes <= self.limit_bytes
     }
 }
 
-/// What is to become of a block that is let in.
+/// The form of an admitted block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::victim) enum Form {
     /// It is compressed.
     Compressed,
     /// It is kept raw, and may be compressed later.
     RawForNow,
-    /// It is kept raw: nothing is compressed, but for some now and then.
+    /// It is kept raw: nothing is compressed except occasional probes.
     Raw,
     /// It is not to be compressed.
     Never,
 }
 
 impl Shard {
-    /// Entries that are kept raw and could be compressed, and their memory in bytes.
+    /// Returns the number of compressible entries that are kept raw, and their memory in bytes.
     pub(in crate::victim) fn kept_raw(&self) -> (usize, usize) {
         (self.table.listed(), self.table.listed_bytes())
     }
 
-    /// Sets the part of the budget, 0 to 1, for blocks that are kept raw. What is too much leaves with the next insertions.
+    /// Sets the fraction of the budget, 0 to 1, for blocks that are kept raw. Any excess is removed by later
+    /// insertions.
     pub(in crate::victim) fn set_share(&mut self, share: f64) {
         self.raw.set_share(share);
     }
 
-    /// Whether there is a place for an entry of so many bytes that is kept raw.
+    /// Returns true if there is room for an entry of `bytes` that is kept raw.
     pub(super) fn has_raw_place_for(&self, bytes: usize) -> bool {
         let places = self.raw.places_for(self.raw.budget_bytes).min(self.table.places());
         bytes <= self.raw.limit_bytes && self.table.listed() < places
     }
 
-    /// Lists an entry as kept raw, where there is a place.
+    /// Lists an entry as kept raw, if there is capacity.
     pub(super) fn list_raw(&mut self, at: At, bytes: usize) {
         if self.has_raw_place_for(bytes) {
             self.table.list(at);
         }
     }
 
-    /// What is to become of a new block that could be compressed.
+    /// Returns the form of a new compressible block.
     pub(in crate::victim) fn form(&self, key_bytes: usize, raw_bytes: usize) -> Form {
         if self.raw.share >= 1.0 {
             Form::Raw
@@ -110,7 +114,7 @@ impl Shard {
         }
     }
 
-    /// The place of the raw entry of least worth among some that nobody reads.
+    /// Returns the index of the raw entry of least worth in a sample of those without readers.
     fn raw_victim(&mut self) -> Option<usize> {
         let mut worst: Option<(usize, f32)> = None;
         for _ in 0..SAMPLE.min(self.table.listed()) {
@@ -127,13 +131,13 @@ impl Shard {
         worst.map(|(place, _)| place)
     }
 
-    /// Whether there are more raw entries than their share allows.
+    /// Returns true if there are more raw entries than their share allows.
     pub(in crate::victim) fn has_surplus(&self) -> bool {
         self.table.listed_bytes() > self.raw.limit_bytes
     }
 
-    /// An entry that the raw space has too much and that is to be compressed, pinned and listed no more. Those leave that are not worth
-    /// it: `expected` says what a block of a family and length would take.
+    /// Returns a surplus raw entry to be compressed, pinned and unlisted. Those that are not worth it are dropped:
+    /// `expected` estimates the compressed length of a block of a family and length.
     pub(in crate::victim) fn surplus(&mut self, admission: bool, expected: impl Fn(u8, usize) -> usize) -> Option<Pin> {
         for _ in 0..MAX_DROPPED {
             if !self.has_surplus() {
@@ -145,7 +149,7 @@ impl Shard {
             let entry = pin.entry();
             let (at, key_bytes) = (entry.at(), usize::from(entry.key_bytes));
             let stored_bytes = expected(entry.family, entry.raw_bytes as usize);
-            // One that is lent would be compressed for nothing.
+            // Compressing a lent entry would be wasted.
             if !entry.is_lent() && (!admission || self.admits(at.hash, key_bytes, stored_bytes)) {
                 return Some(pin);
             }
@@ -155,8 +159,8 @@ impl Shard {
         None
     }
 
-    /// Whether a compressed entry was asked for so often that it should be raw: much more often than the raw one that would have to be
-    /// compressed in its place, because that costs more than decoding once.
+    /// Returns true if a compressed entry is accessed so often that it should be raw: much more often than the raw one
+    /// that would be compressed instead, because the exchange costs more than decoding once.
     pub(super) fn is_for_raw(&mut self, entry: BlockRef<'_>, asked: u8) -> bool {
         let bytes = entry_bytes(usize::from(entry.key_bytes), entry.raw_bytes as usize);
         if self.raw.share >= 1.0 || !self.has_raw_place_for(bytes) {

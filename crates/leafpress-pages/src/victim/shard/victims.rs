@@ -1,14 +1,14 @@
-//! What leaves, and what is let in.
+//! Eviction and admission.
 
 use super::super::entry::{At, BlockRef, entry_bytes};
 use super::Shard;
 use crate::victim::LENT_WORTH;
 
-/// Entries that a victim is chosen from.
+/// Size of the sample from which a victim is chosen.
 pub(super) const SAMPLE: usize = 8;
-/// Raw entries that are passed over before fewer candidates have to do.
+/// Maximum number of raw entries that are skipped before fewer candidates have to suffice.
 const MAX_SPARED: usize = 64;
-/// Free room that admits everything again is one in so many of the budget's bytes.
+/// Free room of this fraction (1/4) of the budget ends the admission filter.
 const ROOMY_ONE_IN: usize = 4;
 
 impl Shard {
@@ -20,7 +20,7 @@ impl Shard {
         self.random.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// What an entry is worth a byte: how often it was asked for lately, a little less the longer ago that was.
+    /// Returns the worth of an entry per byte: its recent access frequency, discounted by the time since its last hit.
     pub(super) fn worth(&self, entry: BlockRef<'_>) -> f32 {
         let age = self.clock.wrapping_sub(entry.touched()) as f32 / (4 * self.entries.max(64)) as f32;
         let asked = f32::from(self.sketch.get(entry.hash));
@@ -28,8 +28,8 @@ impl Shard {
         here * (asked + 0.5 - 0.4 * age.min(1.0)) / entry.bytes() as f32
     }
 
-    /// The entry that is worth least of some, with that. Raw ones are no candidates while there are no more of them than their share
-    /// allows, except where there is nothing else.
+    /// Returns the entry of least worth in a sample, with its worth. Raw ones within their share are not candidates
+    /// unless there are no others.
     pub(super) fn victim(&mut self) -> Option<(At, f32)> {
         if self.entries == 0 {
             return None;
@@ -61,7 +61,7 @@ impl Shard {
         worst.or(worst_spared)
     }
 
-    /// Whether a block that would take about so many bytes is worth more than what would have to leave for it.
+    /// Returns true if a block with about this stored length is worth more than its victims.
     pub(in crate::victim) fn admits(&mut self, hash: u64, key_bytes: usize, stored_bytes: usize) -> bool {
         let bytes = entry_bytes(key_bytes, stored_bytes);
         if self.table.is_closed() {

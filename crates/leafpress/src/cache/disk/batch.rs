@@ -1,4 +1,4 @@
-//! Records that have left memory and are not on disk yet. Readers find them here.
+//! A batch of records that have left memory and are not on disk yet. Readers look here before the disk.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -6,14 +6,14 @@ use std::hash::{BuildHasherDefault, Hasher};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, room_for};
 
-/// Of a key that is in the batch for the first time.
+/// Link of a record that has no older version.
 const NONE: u32 = u32::MAX;
-/// In front of each record: the place of an older one whose key has the same hash, the key's length, the record's length.
+/// Header of each record: link to an older record with the same hash, key length, record length.
 const HEADER_BYTES: usize = 12;
-/// What a table's cell holds beside its entry, about.
+/// Estimated size of a table's cell in addition to its entry.
 const CELL_BYTES: usize = size_of::<(u64, u32)>() + 2;
 
-/// Hashes are hashes already.
+/// Identity hasher: the keys are hashes already.
 #[derive(Default)]
 pub(super) struct Same(u64);
 
@@ -23,7 +23,7 @@ impl Hasher for Same {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        // Never asked for; still a hash.
+        // Not used by the table; a valid hash nevertheless.
         self.0 = rapidhash::v3::rapidhash_v3(bytes);
     }
 
@@ -32,16 +32,16 @@ impl Hasher for Same {
     }
 }
 
-/// Records in the order in which they came, and where the newest of each hash is.
+/// Records in the order of arrival, and an index of the newest record of each hash.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// Rises from one batch to the next. Records have it behind them where they are found again after a crash.
+    /// Increases from one batch to the next. With crash recovery, each record ends with it.
     pub epoch: u32,
     bytes: Vec<u8>,
     newest: HashMap<u64, u32, BuildHasherDefault<Same>>,
 }
 
-/// A record of a batch: its key's hash, and where it is.
+/// A record of a batch: its key's hash and its offset.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BatchSlot {
     pub hash: u64,
@@ -53,7 +53,7 @@ impl Batch {
         self.newest.is_empty()
     }
 
-    /// An empty one in the same memory, where that is about what a batch of `bytes` takes.
+    /// Returns an empty batch, reusing the allocation if it has about the size of a batch of `bytes`.
     pub(super) fn emptied(mut self, bytes: usize) -> Self {
         self.bytes.clear();
         self.newest.clear();
@@ -62,12 +62,12 @@ impl Batch {
         self
     }
 
-    /// Makes room for so many bytes at once: growing by and by would leave blocks of all sizes to the allocator.
+    /// Reserves `bytes` at once: incremental growth would leave blocks of all sizes to the allocator.
     pub(super) fn reserve(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
         self.bytes.try_room(bytes.saturating_sub(self.bytes.len()))
     }
 
-    /// Bytes of keys, records and what stands in front of them.
+    /// Bytes of keys, records and headers.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -76,7 +76,7 @@ impl Batch {
         self.bytes.capacity() + self.newest.capacity() * CELL_BYTES
     }
 
-    /// Takes in a record, in place of one that its key has, with `behind` behind it.
+    /// Adds a record, which replaces an older one of its key. `behind` is appended to it.
     pub(super) fn push(&mut self, hash: u64, key: &[u8], record: &[u8], behind: &[u8]) -> Result<(), OutOfMemory> {
         let record_bytes = record.len() + behind.len();
         let bytes = HEADER_BYTES + key.len() + record_bytes;
@@ -102,7 +102,7 @@ impl Batch {
         word.map_or(NONE, |word| u32::from_le_bytes(*word))
     }
 
-    /// The key and the record at a place, and where an older one is.
+    /// Returns the key and the record at an offset, and the link to an older one.
     fn at(&self, at: u32) -> (&[u8], &[u8], u32) {
         let at = at as usize;
         let key_bytes = self.word(at + 4) as usize;
@@ -121,7 +121,7 @@ impl Batch {
         self.at(entry.at).1
     }
 
-    /// The newest record of a key.
+    /// Returns the newest record of a key.
     pub(super) fn find(&self, hash: u64, key: &[u8]) -> Option<&[u8]> {
         let mut at = self.newest.get(&hash).copied().unwrap_or(NONE);
         while at != NONE {
@@ -134,7 +134,7 @@ impl Batch {
         None
     }
 
-    /// The newest record of each key, in the order of keys.
+    /// Returns the newest record of each key, in key order.
     pub(super) fn entries(&self) -> Result<Vec<BatchSlot>, OutOfMemory> {
         let mut entries = room_for(self.newest.len())?;
         for (&hash, &newest) in &self.newest {
@@ -145,7 +145,7 @@ impl Batch {
                 at = older;
             }
         }
-        // What came last is newest, and comes first of a key.
+        // Later records are newer, and are sorted first among those of a key.
         entries.sort_unstable_by(|one: &BatchSlot, other| {
             let order = self.key(*one).cmp(self.key(*other));
             order.then(other.at.cmp(&one.at))
@@ -154,7 +154,7 @@ impl Batch {
         Ok(entries)
     }
 
-    /// Puts entries in the order of a run: by their keys' hashes, and then by keys.
+    /// Sorts entries in the order of a run: by hash, then by key.
     pub(super) fn sort_for_run(&self, entries: &mut [BatchSlot]) {
         entries.sort_unstable_by(|one, other| {
             let order = one.hash.cmp(&other.hash);

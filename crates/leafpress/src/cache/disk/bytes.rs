@@ -1,8 +1,9 @@
-//! How lists, keys, runs and leaves are written and read again, in an image and in the log of runs.
+//! Encoding of lists, keys, runs and leaves in an image and in the log of runs.
 //!
 //! ```text
 //! leaf: key, runs u32, each: run
-//! run:  position u64, blocks u32, records u32, ranks, starts, chunks (lists of u32), buckets u32, counts (list of u64), remainders (bytes)
+//! run:  position u64, blocks u32, records u32, ranks, starts, chunks (lists of u32),
+//!       buckets u32, counts (list of u64), remainders (bytes)
 //! lists, keys and bytes: length u32, and as many
 //! ```
 //!
@@ -16,12 +17,12 @@ use super::run::{CHUNK_BLOCKS, Run};
 use super::state::SuperLeaf;
 use leafpress_base::mem::room::{TryGrow, room_for};
 
-/// What no tier has more of: runs of a super-leaf, blocks of a page, buckets of a filter.
+/// Upper bounds that no valid tier exceeds: runs per super-leaf, blocks per page, buckets per filter.
 pub(super) const MAX_RUNS: usize = 60;
 const MAX_PAGE_BLOCKS: u32 = 1 << 15;
 const MAX_BUCKETS: usize = 1 << 28;
 
-/// What takes bytes one behind the other.
+/// A sink of encoded bytes.
 pub(super) trait Put {
     fn put(&mut self, bytes: &[u8]) -> Result<(), Failure>;
 
@@ -66,14 +67,15 @@ impl Put for Vec<u8> {
     }
 }
 
-/// What gives them back. Bytes may be anybody's: what makes no sense is [`Failure::Damaged`], and no more memory is taken than was charged.
+/// A source of encoded bytes. The input is untrusted: invalid data is [`Failure::Damaged`], and no memory is allocated
+/// that was not charged first.
 pub(super) trait Take {
     fn read(&mut self, into: &mut [u8]) -> Result<(), Failure>;
 
-    /// Takes so much memory, unless there would be more than may be.
+    /// Accounts for an allocation; fails if the limit would be exceeded.
     fn charge(&mut self, bytes: usize) -> Result<(), Failure>;
 
-    /// Blocks of the store.
+    /// Number of blocks of the store.
     fn device_blocks(&self) -> u64;
 
     fn u32(&mut self) -> Result<u32, Failure> {
@@ -88,7 +90,7 @@ pub(super) trait Take {
         Ok(u64::from_le_bytes(word))
     }
 
-    /// The length of something, no more than what it may be.
+    /// Reads a length of at most `most`.
     fn len(&mut self, most: usize) -> Result<usize, Failure> {
         let len = self.u32()? as usize;
         if len > most { Err(Failure::Damaged) } else { Ok(len) }
@@ -119,7 +121,7 @@ pub(super) trait Take {
         let (pages, starts, chunks) = (self.list(most)?, self.list(most)?, self.list(most)?);
         let buckets = self.len(MAX_BUCKETS)?;
         let words = self.len((buckets + records as usize).div_ceil(64))?;
-        // The filter's places, which are not read, and what is.
+        // The filter's select index, which is not read but computed, and the words that are read.
         self.charge(buckets / 16 + words * size_of::<u64>())?;
         let mut counts = room_for(words)?;
         for _ in 0..words {
@@ -164,7 +166,7 @@ pub(super) trait Take {
     }
 }
 
-/// Whether runs are in the order in which a leaf has them, and all end before `head`.
+/// Returns true if runs are in the order of a leaf's, and all end before `head`.
 pub(super) fn are_in_order(runs: &[Arc<Run>], head: u64) -> bool {
     runs.is_sorted_by(|newer, older| newer.position > older.position)
         && runs
@@ -172,7 +174,7 @@ pub(super) fn are_in_order(runs: &[Arc<Run>], head: u64) -> bool {
             .all(|run| run.position.saturating_add(u64::from(run.blocks)) <= head)
 }
 
-/// Bytes that are taken from the front.
+/// A slice that is consumed from the front.
 pub(super) struct Bytes<'b>(pub &'b [u8]);
 
 impl<'b> Bytes<'b> {

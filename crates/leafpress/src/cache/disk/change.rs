@@ -1,4 +1,4 @@
-//! Changes of what is known of the runs: noted for after a crash, and then done.
+//! Changes of the list of runs: logged for crash recovery, then applied.
 
 use std::sync::Arc;
 
@@ -9,25 +9,25 @@ use leafpress_base::mem::OutOfMemory;
 
 /// A change of a leaf's runs.
 pub(super) enum Change<'c> {
-    /// A run, if there is one, takes the place of so many of the newest.
+    /// Replaces the given number of newest runs by `run`, if there is one.
     Replace {
         leaf: usize,
         newest: usize,
         with: Option<Arc<Run>>,
     },
-    /// Two leaves, what is before `key` and the rest, take the leaf's place, with a run each at most.
+    /// Splits the leaf at `key`. Each half gets at most one run.
     Split {
         leaf: usize,
         key: &'c [u8],
         low: Option<Arc<Run>>,
         high: Option<Arc<Run>>,
     },
-    /// Runs are forgotten, from one on to the oldest.
+    /// Drops the runs from one on to the oldest.
     ForgetFrom { leaf: usize, run: usize },
 }
 
 impl Change<'_> {
-    /// The leaf that is changed.
+    /// Index of the changed leaf.
     fn leaf(&self) -> usize {
         match self {
             Self::Replace { leaf, .. } | Self::Split { leaf, .. } | Self::ForgetFrom { leaf, .. } => *leaf,
@@ -45,7 +45,7 @@ impl Change<'_> {
         }
     }
 
-    /// Gives back what the new runs have: nobody will know of them.
+    /// Returns the chunks of the new runs, which are not listed anywhere.
     fn give_back(&self, state: &mut State) {
         let runs = match self {
             Self::Replace { with, .. } => [with, &None],
@@ -58,12 +58,13 @@ impl Change<'_> {
 }
 
 impl Tier {
-    /// Carries out a change, unless all was forgotten since: then there is nothing to change.
+    /// Applies a change, unless everything was forgotten since: then there is nothing to change.
     ///
-    /// What the log of runs has is at every moment no more than what memory knows. A write is noted for after a crash only where memory
-    /// knows of an older record, so that none may be found there of which it did not know.
+    /// Invariant: at every moment the runs in the log are a subset of those listed in memory. A write marks older
+    /// records as stale only if memory lists a run that may have one, so recovery must not find a run that memory did
+    /// not list.
     pub(super) fn change(&self, generation: u64, change: &Change<'_>) -> Result<(), OutOfMemory> {
-        // Nobody forgets all while this is held.
+        // No other thread can forget everything while this is held.
         let mut log = self.recovery.as_ref().map(|recovery| recovery.log());
         if let Some(log) = &mut log {
             let state = self.state.read();
@@ -85,13 +86,13 @@ impl Tier {
         change.apply(&mut state).inspect_err(|_| {
             change.give_back(&mut state);
             if let Some(log) = &mut log {
-                // It has what is not so.
+                // The log now records a change that was not applied.
                 log.give_up();
             }
         })
     }
 
-    /// Forgets all. What leaves memory meanwhile may be forgotten with it or not.
+    /// Forgets everything on disk. Records that leave memory meanwhile may or may not be forgotten with it.
     pub(super) fn forget_runs_and_batches(&self) -> (u64, u64) {
         let mut log = self.recovery.as_ref().map(|recovery| recovery.log());
         if let Some(log) = &mut log
@@ -105,10 +106,10 @@ impl Tier {
         forgotten
     }
 
-    /// Leaves out leaves without runs where they are most, and writes the log of runs anew where it is long. Only the writer does, so that
-    /// nothing changes meanwhile but by one who forgets all.
+    /// Removes leaves without runs if most leaves have none, and rewrites the log of runs if it is long. Only called by
+    /// the writer, so that nothing else changes the leaves meanwhile, except a thread that forgets everything.
     pub(super) fn tend_leaves(&self, head: u64, generation: u64) {
-        // Nobody forgets all while this is held.
+        // No other thread can forget everything while this is held.
         let mut log = self.recovery.as_ref().map(|recovery| recovery.log());
         let (leaves, are_fewer, epoch) = {
             let state = self.state.read();
@@ -122,11 +123,11 @@ impl Tier {
             } else {
                 Ok(state.leaves().to_vec())
             };
-            // Without memory it is done after another batch.
+            // Out of memory: retried after another batch.
             let Ok(leaves) = leaves else { return };
             (leaves, are_fewer, state.open.epoch)
         };
-        // The log knows leaves by their keys, and has to have the same ones.
+        // The log identifies leaves by their keys, and has to have the same ones.
         if let Some(log) = &mut log
             && log.is_kept()
             && let Err(failure) = log.rewrite(&leaves, head, epoch)

@@ -1,8 +1,8 @@
-//! What a tier counts.
+//! Counters of a tier.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Sums over all threads: what is counted here takes a read of a device, or a compaction.
+/// Shared by all threads: each increment accompanies a device read or a compaction, so contention is negligible.
 #[derive(Default)]
 pub(super) struct Counters {
     pub hits: AtomicU64,

@@ -1,4 +1,4 @@
-//! The blocks of a store.
+//! Block access to the store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,22 +10,22 @@ use leafpress_base::io::aligned::AlignedBuffer;
 use leafpress_base::mem::room::room_for;
 use leafpress_base::store::{PageRead, PageStore, PageWrite};
 
-/// Block 0 of the store says what is in the others.
+/// Block 0 of the store is the superblock.
 const FIRST_BLOCK: u64 = 1;
 
 pub(super) struct Device {
     store: Arc<dyn PageStore>,
-    /// Blocks there are, numbered from 0.
+    /// Number of blocks, numbered from 0.
     pub blocks: u64,
-    /// Transfers of the writer's: while this rises the device is at work for it.
+    /// Completed transfers of the writer: while the count increases the device makes progress.
     done: AtomicU64,
 }
 
-/// A record may hold one part in so many of the device.
+/// A record may take at most this fraction (1/64) of the device.
 pub(super) const MAX_RECORD_DIVISOR: u64 = 64;
 
 impl Device {
-    /// Most bytes that a page may have when it is decoded.
+    /// Maximum decoded size of a page, in bytes.
     pub(super) fn most_raw_bytes(&self) -> usize {
         let bytes = self.blocks * BLOCK_BYTES as u64 / MAX_RECORD_DIVISOR;
         let record = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -44,7 +44,7 @@ impl Device {
         self.store.describe()
     }
 
-    /// A buffer of so many blocks that the store takes without a copy.
+    /// Returns a buffer of `blocks` blocks that the store accepts without a copy.
     pub(super) fn buffer(&self, blocks: usize) -> Result<AlignedBuffer, Failure> {
         Ok(AlignedBuffer::new(
             blocks * BLOCK_BYTES,
@@ -52,7 +52,7 @@ impl Device {
         )?)
     }
 
-    /// Whether the store can be as long as it has to be.
+    /// Checks that the store can have the required length.
     pub(super) fn check_length(&self) -> Result<(), Failure> {
         Ok(self.store.check_write(self.blocks, BLOCK_BYTES)?)
     }
@@ -69,7 +69,7 @@ impl Device {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Reads blocks, each into as many bytes of its own.
+    /// Reads each block into its own part of `into`.
     pub(super) fn read(&self, blocks: impl Iterator<Item = u64>, into: &mut [u8]) -> Result<(), Failure> {
         let mut blocks = blocks.map(|block| {
             debug_assert!(block < self.blocks, "block {block} of {}", self.blocks);
@@ -110,17 +110,17 @@ impl Device {
         Ok(writes.into_iter().try_for_each(|write| write.result)?)
     }
 
-    /// Whether there is a block that says what is in the others.
+    /// Returns true if the store has a superblock.
     pub(super) fn has_first(&self) -> bool {
         self.store.page_bytes(0).is_ok_and(|bytes| bytes == BLOCK_BYTES)
     }
 
-    /// Reads the block that says what is in the others.
+    /// Reads the superblock.
     pub(super) fn read_first(&self, into: &mut [u8]) -> Result<(), Failure> {
         Ok(self.store.read(0, into)?)
     }
 
-    /// Writes it, and makes it and all that was written before last.
+    /// Writes the superblock, and makes it and all preceding writes durable.
     pub(super) fn write_first(&self, bytes: &[u8]) -> Result<(), Failure> {
         self.store.sync()?;
         self.store.write(0, bytes)?;

@@ -1,4 +1,4 @@
-//! Why something was not done on disk.
+//! Errors of disk operations.
 
 use std::io;
 
@@ -13,8 +13,8 @@ pub(super) enum Failure {
     Codec(CodecError),
     #[error("no memory for {bytes} bytes")]
     OutOfMemory { bytes: usize },
-    /// Bytes are not those that were written there: damaged, or written over.
-    #[error("a page is not what was written there")]
+    /// The bytes are not those that were written: damaged, or overwritten.
+    #[error("a page is damaged or overwritten")]
     Damaged,
 }
 

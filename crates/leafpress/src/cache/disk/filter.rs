@@ -1,34 +1,35 @@
-//! Where in a run a key may be: about ten bits a record.
+//! The filter of a run: the rank at which a key's record may be, in about ten bits per record.
 //!
-//! A run's records are in the order of their keys' hashes. `n` records have about `n` buckets, which the high bits of a hash choose. How many records
-//! a bucket has stands in unary (Elias, 1974), and eight more bits of each hash beside it. So what a lookup finds is not only whether a
-//! key may be there but the rank of its record, from which its page follows (a quotient filter: Bender et al., "Don't Thrash", PVLDB 2012).
-//! Of keys that are not there one in 256 seems to be.
+//! A run's records are in the order of their keys' hashes. `n` records have about `n` buckets, selected by the high
+//! bits of a hash. The number of records of each bucket is encoded in unary (Elias, 1974), and eight more bits of each
+//! hash, the remainder, are stored separately. A lookup therefore yields not only whether the key may be present but
+//! also the rank of its record, from which its page follows (a quotient filter: Bender et al., "Don't Thrash", PVLDB
+//! 2012). The false positive rate is 1/256.
 
 use std::ops::Range;
 
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, room_for};
 
-/// Buckets from one noted place to the next.
+/// Buckets per sampled position of the select index.
 const STRIDE: usize = 64;
 
 pub(super) struct Filter {
     buckets: usize,
-    /// For each bucket as many ones as it has records, and a zero.
+    /// In unary: for each bucket a one per record, then a zero.
     counts: Vec<u64>,
-    /// Where in `counts` each 64th bucket begins.
+    /// Select index: the position in `counts` of every 64th bucket.
     places: Vec<u32>,
     remainders: Vec<u8>,
 }
 
-/// The bucket of a hash among `buckets`, and eight bits more. Both together rise with the hash.
+/// Returns the bucket of a hash among `buckets`, and the eight-bit remainder. The pair is monotonic in the hash.
 fn place(hash: u64, buckets: usize) -> (usize, u8) {
     let scaled = u128::from(hash) * buckets as u128;
     ((scaled >> 64) as usize, (scaled as u64 >> 56) as u8)
 }
 
-/// The place of the `nth` one of a word that has more than `nth`.
+/// Returns the position of the `nth` one of a word that has more than `nth`.
 fn select(mut word: u64, nth: u32) -> u32 {
     for _ in 0..nth {
         word &= word - 1;
@@ -36,7 +37,7 @@ fn select(mut word: u64, nth: u32) -> u32 {
     word.trailing_zeros()
 }
 
-/// A filter that is being made, of hashes that come in order.
+/// Builder of a filter, from hashes in ascending order.
 pub(super) struct FilterBuilder {
     buckets: usize,
     counts: Vec<u64>,
@@ -44,7 +45,7 @@ pub(super) struct FilterBuilder {
 }
 
 impl FilterBuilder {
-    /// For about so many hashes.
+    /// Reserves memory for about `hashes` hashes.
     pub(super) fn new(hashes: usize) -> Result<Self, OutOfMemory> {
         Ok(Self {
             buckets: hashes.max(1),
@@ -53,7 +54,7 @@ impl FilterBuilder {
         })
     }
 
-    /// Hashes that there are.
+    /// Number of hashes.
     pub(super) fn len(&self) -> usize {
         self.remainders.len()
     }
@@ -87,14 +88,14 @@ impl Filter {
         let mut zeros = 0_usize;
         for (index, word) in counts.iter().enumerate() {
             let here = word.count_zeros() as usize;
-            // The bucket begins behind the zero that ends the one before it.
+            // The bucket begins after the zero that ends the previous one.
             while places.len() * STRIDE <= zeros + here && places.len() < strides {
                 let nth = places.len() * STRIDE - 1 - zeros;
                 places.push((index * 64) as u32 + select(!word, nth as u32) + 1);
             }
             zeros += here;
         }
-        // Behind the last record there are only zeros.
+        // Only zeros follow the last record.
         while places.len() < strides {
             let beyond = places.len() * STRIDE - zeros;
             places.push((counts.len() * 64 + beyond) as u32);
@@ -107,12 +108,12 @@ impl Filter {
         })
     }
 
-    /// Ranks of the records that a hash may be of: none, or hardly ever more than one.
+    /// Returns the ranks of the records that may have this hash: none, or rarely more than one.
     pub(super) fn find(&self, hash: u64) -> Range<usize> {
         let (bucket, remainder) = place(hash, self.buckets);
         let mut at = self.places.get(bucket / STRIDE).map_or(0, |at| *at as usize);
         let mut skips = (bucket % STRIDE) as u32;
-        // Past as many zeros as there are buckets in between.
+        // Skip as many zeros as there are buckets in between.
         while skips > 0 {
             let Some(word) = self.counts.get(at / 64) else {
                 return 0..0;
@@ -128,7 +129,7 @@ impl Filter {
         }
         let mut rank = at.saturating_sub(bucket);
         let is_one = |at: usize| self.counts.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1);
-        // Remainders of a bucket are in order.
+        // Remainders of a bucket are sorted.
         while is_one(at) && self.remainders.get(rank).is_some_and(|found| *found < remainder) {
             (at, rank) = (at + 1, rank + 1);
         }
@@ -143,12 +144,12 @@ impl Filter {
         self.counts.capacity() * 8 + self.places.capacity() * 4 + self.remainders.capacity()
     }
 
-    /// What an image keeps of it: buckets, counts, remainders.
+    /// Returns the parts stored in an image: buckets, counts, remainders.
     pub(super) fn parts(&self) -> (usize, &[u64], &[u8]) {
         (self.buckets, &self.counts, &self.remainders)
     }
 
-    /// From an image's parts; [`None`] where they are no filter's.
+    /// Rebuilds a filter from an image's parts; [`None`] if they are inconsistent.
     pub(super) fn of_parts(buckets: usize, counts: Vec<u64>, remainders: Vec<u8>) -> Result<Option<Self>, OutOfMemory> {
         let ones: usize = counts.iter().map(|word| word.count_ones() as usize).sum();
         let most_words = (buckets + remainders.len()).div_ceil(64);
@@ -235,7 +236,7 @@ mod tests {
                 .unwrap()
                 .is_none()
         );
-        // As many ones, but elsewhere: wrong answers, no panic.
+        // The same number of ones at other positions: wrong answers, but no panic.
         let mut moved = counts.to_vec();
         moved.rotate_left(5);
         let moved = Filter::of_parts(buckets, moved, remainders.to_vec()).unwrap().unwrap();

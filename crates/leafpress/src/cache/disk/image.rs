@@ -1,14 +1,15 @@
-//! What a tier that is closed leaves for the next: which runs there are, and which keys were in use.
+//! The image of a closed tier, for its next opening: the list of runs, and the keys in use.
 //!
-//! Block 0 names the first chunk of a chain:
+//! Block 0 has the first chunk of a chain:
 //!
 //! ```text
 //! chunk:   checksum u64   next chunk u32   payload length u32   payload
 //! payload: leaves u32, each: leaf;   keys in use u32, each: key
 //! ```
 //!
-//! Integers are little-endian; checksums are those of pages; leaves and keys are as `bytes` has them. It is there only while the tier is
-//! closed: whoever opens it takes block 0 away first, so that after a crash there is none, and nothing out of date.
+//! Integers are little-endian; checksums are those of pages; leaves and keys are encoded by `bytes`. The image is valid
+//! only while the tier is closed: opening the tier first overwrites block 0, so that after a crash there is no outdated
+//! image.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ const CHUNK_BYTES: usize = CHUNK_BLOCKS as usize * BLOCK_BYTES;
 const HEADER_BYTES: usize = 16;
 const LAST: u32 = u32::MAX;
 
-/// Writes a chain.
+/// Writer of a chain.
 struct Chain<'c> {
     device: &'c Device,
     tier: u64,
@@ -81,7 +82,7 @@ impl Chain<'_> {
     }
 }
 
-/// Chunks that an image of so much takes at most.
+/// Returns the maximum number of chunks of an image.
 pub(super) fn chunks_for(state: &State, keys_bytes: usize) -> usize {
     let of_run = |run: &Arc<Run>| run.held_bytes() + 64;
     let of_leaf = |leaf: &SuperLeaf| leaf.from.len() + 8 + leaf.runs.iter().map(of_run).sum::<usize>();
@@ -89,7 +90,7 @@ pub(super) fn chunks_for(state: &State, keys_bytes: usize) -> usize {
     bytes.div_ceil(CHUNK_BYTES - HEADER_BYTES) + 1
 }
 
-/// What a tier leaves.
+/// The contents of an image.
 pub(super) struct Left<'l> {
     pub tier: u64,
     pub head: u64,
@@ -99,7 +100,7 @@ pub(super) struct Left<'l> {
     pub epochs: Option<RecoveryStamp>,
 }
 
-/// Writes what is known, and then block 0. `chunks` are as many as are needed, in nobody's use.
+/// Writes the image and then block 0. `chunks` are as many as needed, and unused.
 pub(super) fn write(device: &Device, kind: Kind, left: &Left<'_>, chunks: &[u32]) -> Result<(), Failure> {
     let mut chunks = chunks.iter();
     let Some(&chunk) = chunks.next() else {
@@ -122,7 +123,7 @@ pub(super) fn write(device: &Device, kind: Kind, left: &Left<'_>, chunks: &[u32]
     chain.flush(true)?;
     let superblock = Superblock {
         tier: left.tier,
-        // What the chain's own checksums are of is not used again either.
+        // The positions of the chain's own checksums are not reused either.
         head: left.head + used * CHUNK_BLOCKS,
         chunk,
         position: left.head,
@@ -133,15 +134,15 @@ pub(super) fn write(device: &Device, kind: Kind, left: &Left<'_>, chunks: &[u32]
     device.write_first(block.bytes())
 }
 
-/// Reads a chain.
+/// Reader of a chain.
 struct ChainReader<'c> {
     device: &'c Device,
     tier: u64,
     position: u64,
     next: u32,
-    /// Chunks that may still come: a chain that bites its tail has an end.
+    /// Maximum number of chunks still to be read: bounds a cyclic chain.
     left: u64,
-    /// Bytes of memory that may still be taken for what is read.
+    /// Memory that may still be allocated for the contents, in bytes.
     room_bytes: usize,
     buffer: AlignedBuffer,
     at: usize,
@@ -202,11 +203,11 @@ impl Take for ChainReader<'_> {
     }
 }
 
-/// What a tier knew, and keys in use.
+/// The state of a tier, and the keys in use.
 pub(super) type Known = (State, Vec<Vec<u8>>);
 
-/// What a tier that was closed left: what it knew, and keys that were in use, those that were used most first; [`None`] where not all of it
-/// can be read or held in `room_bytes` of memory.
+/// Reads the image of a closed tier: its state, and the keys in use, the most used first; [`None`] if it cannot be read
+/// completely or does not fit in `room_bytes` of memory.
 pub(super) fn read(
     device: &Device,
     superblock: Superblock,

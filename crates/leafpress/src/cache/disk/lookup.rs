@@ -1,4 +1,4 @@
-//! Looking for a key: in what is on its way, and in pages.
+//! Lookup of a key: in the batches, then in pages.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use leafpress_base::mem::room::TryGrow;
 use leafpress_base::sync::per_core::PerCore;
 use leafpress_codec::Scratch;
 
-/// Times that a lookup is begun anew because what it was about to read was moved meanwhile.
+/// Maximum retries of a lookup whose run was moved before it could be read.
 const MAX_LOOKUPS: usize = 8;
-/// What pages are read with.
+/// Buffers to read pages with.
 struct ReadBuffers {
     block: AlignedBuffer,
     raw: Vec<u8>,
@@ -28,25 +28,26 @@ struct ReadBuffers {
 
 static BUFFERS: PerCore<Option<ReadBuffers>> = PerCore::new();
 
-/// Where a key's record is, as seen from a page.
+/// Position of a key's record relative to a page.
 enum Side {
     Found,
-    /// It would be in this page, and is not.
+    /// The key would be in this page, and is not.
     Absent,
     Before,
     Behind,
 }
 
-/// How a lookup ended that read pages.
+/// Outcome of a lookup that read pages.
 enum Read {
     Found,
     Absent,
-    /// This run's page was not what it should be.
+    /// A page of this run could not be read or is damaged.
     Failed(Arc<Run>, Failure),
 }
 
 impl Tier {
-    /// Copies the newest record of a key into `into`; whether there is one. What cannot be read is not there.
+    /// Copies the newest record of a key into `into`; returns true if there is one. An unreadable record counts as
+    /// absent.
     pub(in crate::cache) fn find(&self, hash: DiskHash, key: &[u8], into: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
         if self.has_failed() {
             return Ok(false);
@@ -70,7 +71,7 @@ impl Tier {
                 Read::Found => return Ok(true),
                 Read::Absent => return Ok(false),
                 Read::Failed(run, failure) => {
-                    // Where it was written over it has moved, or is gone.
+                    // The run was overwritten: it has moved, or is gone.
                     if !self.state.read().has_run(key, &run) {
                         continue;
                     }
@@ -78,7 +79,7 @@ impl Tier {
                     if let Failure::OutOfMemory { bytes } = failure {
                         return Err(OutOfMemory { bytes });
                     }
-                    // Older runs may have the key as well: their record is out of date.
+                    // Older runs may have the key as well, but their record is outdated.
                     return Ok(false);
                 }
             }
@@ -96,7 +97,7 @@ impl Tier {
         warn_event_by_count!(failures, cache = %self.observer.name, error = %failure, "disk read failed");
     }
 
-    /// A record as it left memory.
+    /// Returns a record without its epoch, as it left memory.
     pub(super) fn without_epoch<'r>(&self, record: &'r [u8]) -> &'r [u8] {
         match &self.recovery {
             Some(_) => split_epoch(record).map_or(record, |(record, _)| record),
@@ -124,7 +125,8 @@ impl Tier {
     ) -> Result<Read, OutOfMemory> {
         let mut outcome = Read::Absent;
         'candidates: for (run, pages) in candidates {
-            // A run's records are in order, so that where many keys have hashes that are alike few of their pages are read.
+            // A run's records are sorted, so that a binary search reads few pages even if many keys have similar
+            // hashes.
             let mut pages = pages.clone();
             while !pages.is_empty() {
                 let page = pages.start + (pages.len() - 1) / 2;
@@ -146,13 +148,13 @@ impl Tier {
         Ok(outcome)
     }
 
-    /// Whether a record that was there before a crash may be out of date.
+    /// Returns true if a record from before a crash may be stale.
     pub(super) fn refuses(&self, run: &Run, hash: u64, record: &[u8]) -> bool {
         let recovery = self.recovery.as_ref();
         recovery.is_some_and(|recovery| recovery.refuses(run, hash, record))
     }
 
-    /// Looks for a key in a page.
+    /// Looks up a key in a page.
     fn read_page(
         &self,
         run: &Run,
@@ -188,7 +190,7 @@ impl Tier {
         page::read(bytes, place, &*self.engine, self.device.most_raw_bytes(), raw, scratch)?;
         let found = Records(raw).find(|(found, _)| *found == key);
         let side = match found {
-            // Older ones are refused too: they have earlier epochs.
+            // Older records are refused too: they have earlier epochs.
             Some((_, record)) if self.refuses(run, hash, record) => Side::Absent,
             Some((_, record)) => {
                 into.clear();
@@ -198,14 +200,14 @@ impl Tier {
             None => self.side_of(raw, hash, key),
         };
         if raw.capacity() > 2 * MAX_RAW_BYTES {
-            // A long value's page is not kept.
+            // The buffer of a long value is not kept.
             *raw = Vec::new();
             *scratch = Scratch::default();
         }
         Ok(side)
     }
 
-    /// On which side of a page's records a key is that is none of them.
+    /// Returns the side of a page's records on which an absent key would be.
     fn side_of(&self, raw: &[u8], hash: u64, key: &[u8]) -> Side {
         let place = |of: &[u8]| self.hasher.hash(of).cmp(&hash).then_with(|| of.cmp(key));
         let (first, last) = (Records(raw).next(), Records(raw).last());

@@ -1,4 +1,4 @@
-//! Several runs and a batch, newest first, made one.
+//! K-way merge of runs and a batch, newest first.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use super::run::Run;
 use leafpress_base::io::aligned::AlignedBuffer;
 use leafpress_codec::{Engine, Scratch};
 
-/// Blocks of a run that are read at once.
+/// Blocks of a run read at once.
 pub(super) const READ_BLOCKS: usize = 8;
-/// Times that a read is tried.
+/// Attempts of a read.
 const MAX_READS: u32 = 3;
 
-/// What a run is read with.
+/// Buffers to read a run with.
 pub(super) struct ReadBuffers {
     buffer: AlignedBuffer,
     raw: Vec<u8>,
@@ -32,7 +32,7 @@ impl ReadBuffers {
         })
     }
 
-    /// Lets go of what long values needed.
+    /// Frees the memory that long values needed.
     pub(super) fn trim(&mut self) {
         if self.raw.capacity() > 2 * MAX_RAW_BYTES {
             self.raw = Vec::new();
@@ -51,16 +51,16 @@ pub(super) struct RunReader<'r> {
     /// The page to decode next.
     page: usize,
     buffers: &'r mut ReadBuffers,
-    /// Blocks of the run that the buffer has.
+    /// The run's blocks that are in the buffer.
     has: std::ops::Range<usize>,
-    /// Where in the raw bytes the record is, and where it ends.
+    /// The bounds of the current record in the raw bytes.
     at: usize,
     end: usize,
     hash: u64,
 }
 
 impl<'r> RunReader<'r> {
-    /// Returns a reader that stands before the first record: [`RunReader::advance`] reads that.
+    /// Returns a reader positioned before the first record: [`RunReader::advance`] reads that.
     pub(super) fn new(
         device: &'r Device,
         engine: &'r dyn Engine,
@@ -94,7 +94,7 @@ impl<'r> RunReader<'r> {
         Records(self.buffers.raw.get(self.at..)?).next()
     }
 
-    /// Goes on to the next record. After a page that could not be read it goes on behind that page.
+    /// Advances to the next record. After an unreadable page it continues with the page that follows.
     pub(super) fn advance(&mut self) -> Result<(), Failure> {
         self.at = self.end;
         while self.at >= self.buffers.raw.len() {
@@ -150,8 +150,8 @@ impl<'r> RunReader<'r> {
     }
 }
 
-/// Reads blocks of a run; one by one, and more than once, where the device says that it cannot. A merge without the run would have to forget
-/// all that is older.
+/// Reads blocks of a run; on an error, one by one and repeatedly. A merge without the run would have to forget
+/// everything older.
 fn read_again(device: &Device, run: &Run, first: u64, into: &mut [u8]) -> Result<(), Failure> {
     device.note_transfer();
     if device.read(run.blocks_from(first), into).is_ok() {
@@ -164,14 +164,14 @@ fn read_again(device: &Device, run: &Run, first: u64, into: &mut [u8]) -> Result
     Ok(())
 }
 
-/// Something that has records in the order of hashes and then of keys.
+/// A source of records sorted by hash and then by key.
 pub(super) enum Source<'s> {
     Batch(&'s Batch, &'s [BatchSlot]),
     Run(Box<RunReader<'s>>),
 }
 
 impl Source<'_> {
-    /// The record that is next: its key's hash, its key, and itself.
+    /// Returns the next record: its key's hash, its key, and the record.
     fn peek(&self) -> Option<(u64, &[u8], &[u8])> {
         match self {
             Self::Batch(batch, entries) => {
@@ -196,19 +196,20 @@ impl Source<'_> {
     }
 }
 
-/// A source that could not be read, by its place.
+/// The index of a source that could not be read.
 pub(super) struct Unreadable {
     pub source: usize,
     pub failure: Failure,
 }
 
-/// How a merge failed.
+/// The cause of a failed merge.
 pub(super) enum MergeFailure {
     Read(Unreadable),
     Write(Failure),
 }
 
-/// Calls `take` with the newest record of each key, in order: the source it is from, hash, key, record. The newest source comes first.
+/// Calls `take` with the newest record of each key, in order: index of its source, hash, key, record. Sources are
+/// ordered newest first.
 pub(super) fn merge(
     sources: &mut [Source<'_>],
     mut take: impl FnMut(usize, u64, &[u8], &[u8]) -> Result<(), Failure>,
@@ -226,7 +227,7 @@ pub(super) fn merge(
             return Ok(());
         };
         take(from, hash, key, record).map_err(MergeFailure::Write)?;
-        // Older ones of the key are passed over.
+        // Older records of the key are skipped.
         let mut passes = 0_u64;
         for (index, source) in sources.iter().enumerate().skip(from) {
             if source.peek().is_some_and(|next| (next.0, next.1) == (hash, key)) {

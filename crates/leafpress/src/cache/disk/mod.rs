@@ -1,21 +1,26 @@
-//! The disk tier of a cache: what leaves memory, compressed and packed, on an ordinary SSD.
+//! The disk tier of a cache: records evicted from memory, compressed and packed, on an ordinary SSD.
 //!
-//! Leaves of the tree give their records up one leaf after another, in key order. They gather in a *batch*, in memory, where readers find them.
-//! A full batch is cut at the borders of *super-leaves*, ranges of keys that are many times as wide as a leaf. What falls into one is a *run*:
-//! records in the order of their keys' hashes, compressed together in pages of 4 KiB. Runs of about one size are merged, so that a super-leaf
-//! has some ten. Memory keeps ten bits a record of each run, from which follows in which page a key may be: a hit takes one read of 4 KiB.
+//! Evicted records arrive leaf by leaf, in key order. They gather in a *batch* in memory, where readers find them. A
+//! full batch is partitioned by *super-leaves*, ranges of keys many times as wide as a leaf. Its part of a super-leaf
+//! becomes a *run*: records sorted by their keys' hashes, compressed together in pages of 4 KiB. Runs of about the same
+//! size are merged (size-tiered compaction), so that a super-leaf has about ten. Memory keeps a filter of ten bits per
+//! record for each run, which yields the page in which a key may be: a hit takes one read of 4 KiB.
 //!
-//! What is oldest makes room; before that, merges leave some of it out. The order in a super-leaf is that of writing, so that nothing older
-//! than what was dropped is left. What memory knows of the disk is bounded in the same way, by half of the cache's memory.
+//! The oldest runs are dropped to make room; before that, merges leave some of their records out. The order within a
+//! super-leaf is that of writing, so that nothing older than what was dropped remains. The memory for the index of the
+//! disk is bounded in the same way, by half of the cache's memory.
 //!
-//! **Right or nothing.** A record is published here before it leaves the tree, under the latch of its leaf, and a key that is in neither has
-//! no record. What was found here returns to the tree only while no record of its key has left since. Where something newer may have been
-//! lost, by an error of the device or because too much waits to be written, all that is older is forgotten, or a tombstone stays in the
-//! tree. A page has a checksum that knows the page's position, the number of blocks written before it: no two pages have the same.
+//! **A lookup returns the newest record or none.** A record is published in the tier before it leaves the tree, under
+//! the latch of its leaf, and a key that is in neither has no record. A record found in the tier returns to the tree
+//! only while no record of its key has left the tree since. If a newer record may have been lost, by a device error or
+//! because too many batches wait to be written, everything older is forgotten, or a tombstone stays in the tree. The
+//! checksum of a page includes the page's position, the number of blocks written before it, which is unique to the
+//! page.
 //!
-//! `filter`, `page`, `run`, `merge`, `superblock`, `image`, `key_hash` and `bytes` are the format; `batch` and `state` what memory knows; `lookup`, `walk`, `spill` and
-//! `tier` what readers and the hand do, `writer` what the tier's own thread does, by `change`; `device` turns positions into blocks of a store;
-//! `recovery` finds it all again after a crash.
+//! `filter`, `page`, `run`, `merge`, `superblock`, `image`, `key_hash` and `bytes` are the format; `batch` and `state`
+//! the state in memory; `lookup`, `walk`, `spill` and `tier` the operations of readers and of eviction; `writer` the
+//! writer thread, which applies a `change`; `device` maps positions to blocks of a store; `recovery` restores the tier
+//! after a crash.
 
 mod batch;
 mod bytes;
@@ -64,7 +69,7 @@ use self::failure::Failure;
 use self::page::BLOCK_BYTES;
 use self::writer::WriterThread;
 
-/// The smallest disk tier, in bytes.
+/// The minimum size of a disk tier, in bytes.
 pub const MIN_DISK_BYTES: u64 = 4 << 20;
 
 enum Where {
@@ -72,7 +77,8 @@ enum Where {
     Store(Arc<dyn PageStore>),
 }
 
-/// Where a cache keeps what leaves memory: see [`CacheBuilder::disk`](super::CacheBuilder::disk).
+/// A disk tier: where a cache keeps the records evicted from memory. See
+/// [`CacheBuilder::disk`](super::CacheBuilder::disk).
 pub struct Disk {
     place: Where,
     bytes: u64,
@@ -100,21 +106,23 @@ impl fmt::Debug for Disk {
 }
 
 impl Disk {
-    /// A file, created where there is none, or a block device: its first `bytes`, at least [`MIN_DISK_BYTES`].
+    /// Returns a disk tier in a file, created if it does not exist, or on a block device. It uses the first `bytes`, at
+    /// least [`MIN_DISK_BYTES`].
     ///
-    /// A file that is not empty has to be one that a cache of Leafpress wrote, and so has a device: others are refused with
-    /// [`CacheError::NotACache`] and are left as they are, unless [`Disk::overwrite`] is set. What an earlier cache left in it is there again if
-    /// that was ended by [`Cache::close`](super::Cache::close) and had a tier of as many bytes and of the same codec. One cache may use a file at
-    /// a time: another is refused. It is read and written past the system's page cache where that can be.
+    /// A file or device that is not empty must have been written by a Leafpress cache: others are refused with
+    /// [`CacheError::NotACache`] and left unchanged, unless [`Disk::overwrite`] is set. The contents that an earlier
+    /// cache left are restored if it was ended by [`Cache::close`](super::Cache::close) and had a tier of the same size
+    /// and codec. The file is locked: only one cache may use it at a time. It is read and written with direct I/O where
+    /// possible.
     ///
-    /// The file is created so that only the process's user may read it (mode 0600): it has the cache's keys and values in plain form or
-    /// compressed, and those that were replaced or removed until something else is written in their place. A file that exists keeps its
-    /// permissions.
+    /// The file is created with mode 0600, because it has the cache's keys and values in plain form or compressed, and
+    /// replaced or removed ones until they are overwritten. A file that exists keeps its permissions.
     pub fn file(path: impl Into<PathBuf>, bytes: u64) -> Self {
         Self::at(Where::File(path.into()), bytes)
     }
 
-    /// A store of the caller's own, of pages of 4 KiB: so many bytes of it. One that is not empty is refused as a file is: see [`Disk::file`].
+    /// Returns a disk tier in a store of the caller's own with pages of 4 KiB, of which it uses the first `bytes`. A
+    /// store that is not empty is refused as a file is: see [`Disk::file`].
     pub fn store(store: Arc<dyn PageStore>, bytes: u64) -> Self {
         Self::at(Where::Store(store), bytes)
     }
@@ -137,44 +145,50 @@ impl Disk {
         }
     }
 
-    /// Whether a file, device or store that is not empty and that no cache of Leafpress wrote is written over, so that what it holds is lost.
-    /// Default: no, it is refused with [`CacheError::NotACache`]. What a cache left is taken over either way.
+    /// Sets whether a file, device or store that is not empty and was not written by a Leafpress cache is overwritten,
+    /// so that its contents are lost. Off by default: it is refused with [`CacheError::NotACache`]. The contents of an
+    /// earlier cache are restored either way.
     #[must_use]
     pub fn overwrite(mut self, overwrites: bool) -> Self {
         self.overwrites = overwrites;
         self
     }
 
-    /// The codec of its pages. Default `zstd:3`, where Zstandard is compiled in.
+    /// Sets the codec of the pages. Default `zstd:3` if Zstandard is compiled in.
     #[must_use]
     pub fn codec(mut self, codec: Codec) -> Self {
         self.codec = codec;
         self
     }
 
-    /// Bytes a second that may be written, on average since the tier was opened: what spares the device. Over it, what leaves memory is
-    /// dropped. Default: as many as there are.
+    /// Sets the maximum write rate in bytes per second, averaged since the tier was opened, to limit the wear of the
+    /// device. Records evicted beyond it are dropped. Default: unlimited.
     #[must_use]
     pub fn write_limit(mut self, bytes_per_second: u64) -> Self {
         self.write_limit = Some(bytes_per_second);
         self
     }
 
-    /// Whether what is on disk is found again after the process was killed, or ended without [`Cache::close`](super::Cache::close). Default: no,
-    /// then the cache begins empty.
+    /// Sets whether the disk tier is recovered after the process was killed, or ended without
+    /// [`Cache::close`](super::Cache::close). Off by default: the cache then begins empty.
     ///
-    /// What is found is never older than a write that had returned, and nothing that was removed comes back; some records are lost: those that
-    /// were in memory only, and those whose key shares a slot of a table with one that was written since. After the machine went down the
-    /// cache begins empty. That is told by the boot, so it holds for virtual machines too.
+    /// A recovered record is never older than a write that had returned, and removed keys do not come back. Some
+    /// records are lost: those that were only in memory, and those whose key shares a slot of a hash table with one
+    /// that was written since. After a crash or reboot of the machine the cache begins empty. That is detected by the
+    /// kernel's boot id, so it holds for virtual machines too.
     ///
-    /// Two files stand beside the cache's, `.notes` and `.runs`, which only the process's user may read (mode 0600), of a 64th of the memory and a few hundredths of the disk. They belong to
-    /// it: who copies or restores one of the three has to do so with all, while no cache is open. Whoever makes `.notes` shorter meanwhile ends
-    /// the process, and so may a full disk where the file system copies what is written over (btrfs).
-    /// Notes take a 64th of the memory (twice that after a crash), records 4 bytes more, and a write a lookup in the filters.
-    /// A cache that was closed without this is not taken over by one with it, nor the other way round. After twelve million batches, of 64 KiB to
-    /// 4 MiB by the memory's size, the next opening begins empty once.
+    /// Recovery keeps two files next to the cache's, `.notes` (the table of stale epochs) and `.runs` (the log of
+    /// runs), both created with mode 0600. They take 1/64 of the memory and a few hundredths of the disk. The three
+    /// files belong together: copy or restore all of them, while no cache is open. Truncating `.notes` while it is
+    /// mapped ends the process with SIGBUS, and so may a full disk on a copy-on-write file system (btrfs).
     ///
-    /// Only for [`Disk::file`] on Linux, of a file: [`CacheBuilder::build`](super::CacheBuilder::build) refuses the others.
+    /// The table takes 1/64 of the memory (twice that after a crash), each record 4 bytes more, and each write a lookup
+    /// in the filters. A cache that was closed without this option is not restored by one with it, nor the other way
+    /// round. After twelve million batches, of 64 KiB to 4 MiB depending on the memory, the next opening begins empty
+    /// once.
+    ///
+    /// Supported for [`Disk::file`] with a regular file on Linux only:
+    /// [`CacheBuilder::build`](super::CacheBuilder::build) refuses others.
     ///
     /// ```
     /// use leafpress::Cache;
@@ -193,7 +207,7 @@ impl Disk {
         self
     }
 
-    /// Where the side files are to be, where there are any.
+    /// Returns the path of the side files, if there are any.
     fn recovers_by(&self) -> Result<Option<PathBuf>, CacheError> {
         let refused = |reason: &str| CacheError::Option {
             option: "recover_after_crash",
@@ -201,21 +215,23 @@ impl Disk {
         };
         match &self.place {
             _ if !self.recovers => Ok(None),
-            _ if cfg!(any(not(target_os = "linux"), miri, shuttle)) => Err(refused("only Linux has what it needs")),
+            _ if cfg!(any(not(target_os = "linux"), miri, shuttle)) => {
+                Err(refused("crash recovery is supported on Linux only"))
+            }
             Where::Store(_) => Err(refused(
-                "only a disk tier in a file can be found again, no store of the caller's",
+                "crash recovery needs a disk tier in a file; this is a store of the caller's",
             )),
             Where::File(path) if path.metadata().is_ok_and(|about| !about.is_file()) => Err(refused(
-                "only a disk tier in a file can be found again: a device has no directory for the files beside it",
+                "crash recovery needs a disk tier in a file; a device has no directory for the side files",
             )),
-            // The log is written anew now and then, wherever the process stands by then.
+            // The log is rewritten from time to time, whatever the working directory is by then.
             Where::File(path) => std::path::absolute(path).map(Some).map_err(|error| CacheError::Disk {
                 reason: error.to_string(),
             }),
         }
     }
 
-    /// The tier, and the keys that were in use when it was closed.
+    /// Opens the tier; returns it and the keys that were in use when it was closed.
     pub(super) fn open(
         self,
         memory_bytes: u64,
@@ -226,7 +242,7 @@ impl Disk {
             return Err(CacheError::Option {
                 option: "disk",
                 reason: format!(
-                    "{} bytes are fewer than a disk tier needs ({MIN_DISK_BYTES})",
+                    "{} bytes are below the minimum of a disk tier ({MIN_DISK_BYTES})",
                     self.bytes
                 ),
             });
@@ -267,7 +283,7 @@ fn open_store(store: Arc<dyn PageStore>, blocks: u64, overwrites: bool) -> Resul
         return Err(CacheError::Option {
             option: "disk",
             reason: format!(
-                "a store of pages of {} bytes: they have to be of 4096",
+                "the store has pages of {} bytes; 4096 are required",
                 store.max_page_bytes()
             ),
         });
@@ -281,7 +297,8 @@ fn open_store(store: Arc<dyn PageStore>, blocks: u64, overwrites: bool) -> Resul
     })
 }
 
-/// Opens a cache's file, or creates it. Nothing in it changes before it is locked and known to be a cache's, or to be written over.
+/// Opens or creates a cache's file. Nothing in it changes before it is locked and known to be a cache's or allowed to
+/// be overwritten.
 fn open_file(path: &Path, overwrites: bool) -> Result<FileStore, CacheError> {
     let options = FileStore::options().exclusive(true).private(true);
     let mut is_foreign = false;
@@ -307,20 +324,21 @@ fn open_file(path: &Path, overwrites: bool) -> Result<FileStore, CacheError> {
     })
 }
 
-/// Whether a file is empty, or a cache's.
+/// Returns true if a file is empty or a cache's.
 fn may_take_file(file: &File) -> io::Result<bool> {
     let mut start = [0; superblock::MAGIC_END];
     match file.read_exact_at(&mut start, 0) {
         Ok(()) => Ok(superblock::is_ours(&start)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            // A device without a medium has no bytes either, and cannot be written.
+            // A device without a medium has length 0 too, and cannot be written.
             Ok(file.metadata()?.len() == 0)
         }
         Err(error) => Err(error),
     }
 }
 
-/// A file may end within a block, after a crash or by another's hand: the store would write no block behind it.
+/// A crash or another program may leave a partial block at the end of the file: the store would write no block behind
+/// it.
 fn cut_to_blocks(file: &File) -> io::Result<()> {
     let about = file.metadata()?;
     let part = about.len() % BLOCK_BYTES as u64;
@@ -330,7 +348,7 @@ fn cut_to_blocks(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// The thread that writes, stopped when this is dropped.
+/// Handle of the writer thread, which stops when this is dropped.
 pub(super) struct WriterHandle {
     tier: Arc<Tier>,
     workers: Workers,
@@ -339,7 +357,7 @@ pub(super) struct WriterHandle {
 impl WriterHandle {
     pub(super) fn start(tier: &Arc<Tier>, health: &Arc<Health>) -> io::Result<Self> {
         let mut workers = Workers::default();
-        // Model checkers have no time to wait for: who evicts writes.
+        // Model checkers do not simulate time: the evicting thread writes.
         if !cfg!(any(shuttle, miri)) {
             let thread = WriterThread {
                 tier: Arc::clone(tier),
@@ -361,7 +379,7 @@ impl Drop for WriterHandle {
     }
 }
 
-/// Whether checksums are all 0 from now on, in all caches.
+/// Sets whether checksums are 0 from now on, in all caches.
 #[cfg(feature = "fuzz")]
 pub fn ignore_checksums(ignores: bool) {
     page::IGNORES_CHECKSUMS.store(ignores, std::sync::atomic::Ordering::Relaxed);

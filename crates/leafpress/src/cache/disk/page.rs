@@ -1,35 +1,36 @@
-//! A page: some records of a run, compressed together, in one block of 4 KiB; a record too long for that has as many blocks as it needs.
+//! A page: records of a run, compressed together, in one block of 4 KiB. A record too long for that takes as many
+//! blocks as it needs.
 //!
 //! ```text
-//! checksum u64   raw length u32   payload length u32   payload: compressed, or the raw bytes where the lengths are equal
+//! checksum u64   raw length u32   payload length u32   payload: compressed, or raw if the lengths are equal
 //! raw bytes, for each record: key length, record length (LEB128), key, record
 //! ```
 //!
-//! Integers are little-endian. The checksum is of all that follows, to the end of the last block, and of the page's position: that never comes
-//! again, so a page that was written over is known from the one that is looked for.
+//! Integers are little-endian. The checksum covers everything that follows, to the end of the last block, and the
+//! page's position. Positions are never reused, so an overwritten page is detected.
 
 use leafpress_codec::{Engine, Scratch};
 
 use super::failure::Failure;
 
-/// Bytes of a block, which is what is read and written at once.
+/// Size of a block, the unit of reads and writes, in bytes.
 pub(super) const BLOCK_BYTES: usize = 4096;
 pub(super) const HEADER_BYTES: usize = 16;
-/// What one block holds of payload.
+/// Payload capacity of one block, in bytes.
 pub(super) const ROOM_BYTES: usize = BLOCK_BYTES - HEADER_BYTES;
-/// Most raw bytes of a page of several records: reading one decodes all of them.
+/// Maximum raw bytes of a page with several records: reading one decodes all of them.
 pub(super) const MAX_RAW_BYTES: usize = 32 << 10;
 
-/// What a page's checksum is of beside its bytes.
+/// Inputs of a page's checksum in addition to its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
-    /// The tier's own number: another's pages are not taken for ours.
+    /// The tier's own number: pages of another tier are not accepted.
     pub tier: u64,
-    /// Blocks written before this one since the tier was made.
+    /// Blocks written before this one since the tier was created.
     pub position: u64,
 }
 
-/// Set by a fuzz target: checksums are all 0, so that what is behind them is reached.
+/// Set by a fuzz target: checksums are 0, so that the code behind their verification is reached.
 #[cfg(feature = "fuzz")]
 pub(super) static IGNORES_CHECKSUMS: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
@@ -44,7 +45,7 @@ impl Place {
     }
 }
 
-/// Blocks that a page with so much payload takes.
+/// Returns the number of blocks of a page with this payload.
 pub(super) fn blocks_for(payload_bytes: usize) -> usize {
     (HEADER_BYTES + payload_bytes).div_ceil(BLOCK_BYTES)
 }
@@ -65,7 +66,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<usize> {
     Some(u32::from_le_bytes(*four) as usize)
 }
 
-/// The raw bytes of a page that was read from `place`, decoded into `raw`: no more than `most_raw_bytes`.
+/// Decodes a page that was read from `place` into `raw`, at most `most_raw_bytes`.
 pub(super) fn read(
     blocks: &[u8],
     place: Place,
@@ -98,7 +99,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Appends a record to a page's raw bytes, in which there is room for [`framed_bytes`].
+/// Appends a record to a page's raw bytes, which must have room for [`framed_bytes`].
 pub(super) fn push(key: &[u8], record: &[u8], raw: &mut Vec<u8>) -> Result<(), Failure> {
     let bytes = framed_bytes(key, record);
     raw.try_reserve(bytes).map_err(|_| Failure::OutOfMemory { bytes })?;
@@ -114,7 +115,7 @@ pub(super) fn push(key: &[u8], record: &[u8], raw: &mut Vec<u8>) -> Result<(), F
     Ok(())
 }
 
-/// What a record takes of a page's raw bytes, at most.
+/// Returns the maximum size of a record in a page's raw bytes.
 pub(super) fn framed_bytes(key: &[u8], record: &[u8]) -> usize {
     10 + key.len() + record.len()
 }
@@ -132,7 +133,7 @@ fn take_len(bytes: &mut &[u8]) -> Option<usize> {
     None
 }
 
-/// The records of a page's raw bytes: key and record. It ends where the bytes do, or make no sense.
+/// Iterator over the records of a page's raw bytes: key and record. It ends with the bytes, or at invalid data.
 pub(super) struct Records<'r>(pub &'r [u8]);
 
 impl<'r> Iterator for Records<'r> {

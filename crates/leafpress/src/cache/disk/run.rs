@@ -1,4 +1,4 @@
-//! A run: records in the order of their keys' hashes, in pages one behind the other.
+//! A run: records in the order of their keys' hashes, in consecutive pages.
 
 use std::cell::Cell;
 use std::io;
@@ -15,39 +15,39 @@ use leafpress_base::io::aligned::AlignedBuffer;
 use leafpress_base::mem::room::TryGrow;
 use leafpress_codec::Engine;
 
-/// Blocks that are taken and given back together, which lie one behind the other.
+/// Size of a chunk, the unit of allocation: contiguous blocks of the store.
 pub(super) const CHUNK_BLOCKS: u64 = 8;
-/// Blocks that are written at once.
+/// Blocks written at once.
 const BUFFER_BLOCKS: usize = 64;
-/// A page is good enough when so much of its room is used, in percent.
+/// A page is accepted once this percentage of its capacity is used.
 const FULL_PCT: usize = 94;
-/// Times that a page's records are chosen anew because they did not fill it.
+/// Maximum retries with other numbers of records to fill a page.
 const MAX_TRIES: usize = 2;
 
-/// What memory keeps of a run.
+/// The index entry of a run, in memory.
 pub(super) struct Run {
-    /// Blocks that the tier had written before it: what is written later has more, and none as many.
+    /// Blocks that the tier had written before it: unique, and larger for later runs.
     pub position: u64,
     pub blocks: u32,
     pub records: u32,
     pub filter: Filter,
     /// The rank of each page's first record.
     pub pages: Vec<u32>,
-    /// Each page's first block, counted from the run's; empty where each page is one block.
+    /// Each page's first block, relative to the run's; empty if each page is one block.
     pub starts: Vec<u32>,
-    /// Where its blocks are, so many in each.
+    /// The run's chunks, of [`CHUNK_BLOCKS`] each.
     pub chunks: Vec<u32>,
 }
 
-/// The block of the store that a run's block is.
+/// Returns the block of the store for a block of a run.
 fn block_at(chunks: &[u32], block: u64) -> u64 {
-    // A run that is damaged in memory reads what is not its own, which a checksum tells.
+    // A damaged run would read a block that is not its own, which the checksum detects.
     let chunk = chunks.get((block / CHUNK_BLOCKS) as usize).copied().unwrap_or_default();
     u64::from(chunk) * CHUNK_BLOCKS + block % CHUNK_BLOCKS
 }
 
 impl Run {
-    /// Pages that a hash's record may be in.
+    /// Returns the pages in which a hash's record may be.
     pub(super) fn find(&self, hash: u64) -> Range<usize> {
         let ranks = self.filter.find(hash);
         if ranks.is_empty() {
@@ -57,7 +57,7 @@ impl Run {
         page_of(ranks.start)..page_of(ranks.end - 1) + 1
     }
 
-    /// A page's first block, counted from the run's, and how many it has.
+    /// Returns a page's first block, relative to the run's, and its number of blocks.
     pub(super) fn page(&self, index: usize) -> (u64, usize) {
         if self.starts.is_empty() {
             return (index as u64, 1);
@@ -67,7 +67,7 @@ impl Run {
         (u64::from(start), end.saturating_sub(start) as usize)
     }
 
-    /// Blocks of the store.
+    /// Returns the blocks of the store.
     pub(super) fn blocks_from(&self, block: u64) -> impl Iterator<Item = u64> {
         (block..).map(|block| block_at(&self.chunks, block))
     }
@@ -78,12 +78,12 @@ impl Run {
     }
 }
 
-/// Chunks that are a run's, once it is finished; else they are given back.
+/// Chunks that become a run's once it is finished; otherwise they are freed on drop.
 pub(super) struct Chunks<'c> {
     state: &'c RwLock<State>,
     generation: u64,
     taken: Vec<u32>,
-    /// Whether they are of no use: the store has no room for them.
+    /// Whether the chunks are unusable: the store has no room for them.
     are_lost: Cell<bool>,
 }
 
@@ -97,12 +97,12 @@ impl<'c> Chunks<'c> {
         }
     }
 
-    /// Sees that there are so many blocks.
+    /// Allocates chunks up to this number of blocks.
     fn reach(&mut self, blocks: u64) -> Result<(), Failure> {
         while (self.taken.len() as u64) * CHUNK_BLOCKS < blocks {
             self.taken.try_grow(1)?;
             let mut state = self.state.write();
-            // Who forgets all has all chunks: what would be taken now is another's.
+            // After `forget`, every chunk belongs to the new generation.
             let chunk = (state.generation == self.generation).then(|| state.take_chunk());
             drop(state);
             let chunk = chunk
@@ -117,20 +117,20 @@ impl<'c> Chunks<'c> {
 impl Drop for Chunks<'_> {
     fn drop(&mut self) {
         let mut state = self.state.write();
-        // Who forgets all has all of them.
+        // After `forget`, every chunk belongs to the new generation.
         if state.generation == self.generation && !self.are_lost.get() {
             state.give_chunks(&self.taken);
         }
     }
 }
 
-/// What runs are written with, one after another.
+/// Buffers for writing runs, reused from one to the next.
 #[derive(Default)]
 pub(super) struct WriteBuffers {
     buffer: Option<AlignedBuffer>,
-    /// Raw bytes of records that are in no page yet.
+    /// Raw bytes of records that are not in a page yet.
     raw: Vec<u8>,
-    /// Where each of these ends.
+    /// The end of each of these records.
     ends: Vec<usize>,
     payload: Vec<u8>,
 }
@@ -145,7 +145,7 @@ impl WriteBuffers {
         Ok(self)
     }
 
-    /// What is to be written, or filled.
+    /// The blocks to be filled or written.
     fn blocks(&mut self) -> &mut [u8] {
         self.buffer.as_mut().map_or(&mut [], AlignedBuffer::bytes_mut)
     }
@@ -156,7 +156,7 @@ impl WriteBuffers {
         blocks + self.raw.capacity() + ends + self.payload.capacity()
     }
 
-    /// Lets go of what long values needed.
+    /// Frees the memory that long values needed.
     pub(super) fn trim(&mut self) {
         self.raw.clear();
         self.raw.shrink_to(2 * MAX_RAW_BYTES);
@@ -165,17 +165,17 @@ impl WriteBuffers {
     }
 }
 
-/// Writes a run.
+/// Writer of a run.
 pub(super) struct RunWriter<'w> {
     device: &'w Device,
     engine: &'w dyn Engine,
     tier: u64,
     position: u64,
     chunks: Chunks<'w>,
-    /// Blocks that are written.
+    /// Blocks written.
     written: u64,
     buffers: &'w mut WriteBuffers,
-    /// Blocks of the buffer that are filled.
+    /// Filled blocks of the buffer.
     filled: usize,
     filter: FilterBuilder,
     pages: Vec<u32>,
@@ -212,14 +212,14 @@ impl<'w> RunWriter<'w> {
         })
     }
 
-    /// What it holds, buffers included.
+    /// Memory held, buffers included.
     pub(super) fn held_bytes(&self) -> usize {
         self.filter.held_bytes() + self.buffers.held_bytes()
     }
 
-    /// Adds a record; hashes come in order.
+    /// Adds a record; hashes are in ascending order.
     pub(super) fn push(&mut self, hash: u64, key: &[u8], record: &[u8]) -> Result<(), Failure> {
-        // One that needs blocks of its own is not to be compressed again and again with others.
+        // A record that needs blocks of its own is not compressed repeatedly with others.
         if page::framed_bytes(key, record) > MAX_RAW_BYTES {
             self.close_pages()?;
         }
@@ -234,7 +234,7 @@ impl<'w> RunWriter<'w> {
         Ok(())
     }
 
-    /// Puts what is in no page into pages.
+    /// Puts the remaining records into pages.
     fn close_pages(&mut self) -> Result<(), Failure> {
         while !self.buffers.ends.is_empty() {
             self.try_page(true)?;
@@ -242,7 +242,7 @@ impl<'w> RunWriter<'w> {
         Ok(())
     }
 
-    /// Compresses the first `raw_bytes`; the payload is those bytes where that saves nothing.
+    /// Compresses the first `raw_bytes`; stores them uncompressed if that saves nothing.
     fn compress(&mut self, raw_bytes: usize) -> Result<(), Failure> {
         let WriteBuffers { payload, raw, .. } = &mut *self.buffers;
         let engine = self.engine;
@@ -256,7 +256,7 @@ impl<'w> RunWriter<'w> {
         Ok(())
     }
 
-    /// Makes a page of the first records, as many as fit into a block; false where more records are to come first.
+    /// Makes a page of as many records as fit into a block; returns false if more records are needed first.
     fn try_page(&mut self, is_last: bool) -> Result<bool, Failure> {
         let mut count = self.buffers.ends.len();
         loop {
@@ -267,7 +267,7 @@ impl<'w> RunWriter<'w> {
                 let is_full = payload * 100 >= ROOM_BYTES * FULL_PCT || raw_bytes >= MAX_RAW_BYTES;
                 let has_all = count == self.buffers.ends.len();
                 if has_all && !is_last && !is_full && self.tries < MAX_TRIES {
-                    // More would fit: it is tried again when about as much has come.
+                    // More would fit: try again when about the missing amount has arrived.
                     self.tries += 1;
                     self.wanted = (raw_bytes * ROOM_BYTES / payload.max(1) * 97 / 100).max(raw_bytes + 1);
                     return Ok(false);
@@ -279,7 +279,7 @@ impl<'w> RunWriter<'w> {
                 self.emit(count, raw_bytes)?;
                 return Ok(true);
             }
-            // So many would fit if all were alike.
+            // Estimate of the raw bytes that fit, assuming uniform compressibility.
             let fitting = raw_bytes * ROOM_BYTES / payload * 97 / 100;
             count = self.buffers.ends[..count - 1]
                 .partition_point(|end| *end <= fitting)
@@ -287,7 +287,7 @@ impl<'w> RunWriter<'w> {
         }
     }
 
-    /// Writes the page that the payload is of.
+    /// Writes the page of the current payload.
     fn emit(&mut self, count: usize, raw_bytes: usize) -> Result<(), Failure> {
         self.tries = 0;
         let blocks = page::blocks_for(self.buffers.payload.len());
@@ -322,7 +322,7 @@ impl<'w> RunWriter<'w> {
         Ok(())
     }
 
-    /// Writes what comes behind what is written.
+    /// Writes bytes after those already written.
     fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
         let blocks = (self.written..).map(|block| block_at(&self.chunks.taken, block));
         self.device.write(blocks, bytes).inspect_err(|failure| {
@@ -353,7 +353,7 @@ impl<'w> RunWriter<'w> {
         Ok(())
     }
 
-    /// The run, if there was a record. All of it is written.
+    /// Finishes the run; [`None`] if there was no record. All of it is written.
     pub(super) fn finish(mut self) -> Result<Option<Run>, Failure> {
         self.close_pages()?;
         self.flush()?;

@@ -9,27 +9,28 @@ use super::state::State;
 use super::tier::{MAX_SEALED, Tier};
 use crate::cache::record;
 
-/// What becomes of a record that is to leave memory.
+/// The result for a record that is to leave memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cache) enum SpillOutcome {
-    /// It is here from now on.
+    /// The record is in the tier from now on.
     Moved,
-    /// It goes, and no record of its key is here.
+    /// The record is removed, and the tier has no record of its key.
     Forgotten,
-    /// It stays in memory until what waits is written.
+    /// The record stays in memory until waiting batches are written.
     Stays,
-    /// A tombstone takes its place, since an older record of the key may be here.
+    /// A tombstone replaces the record in memory, since the tier may have an older record of the key.
     Tombstone,
 }
 
-/// Takes records that leave memory, while the tier's state is locked: see [`Tier::begin_spill`].
+/// Admits records that leave memory, while the tier's state is locked: see [`Tier::begin_spill`].
 pub(in crate::cache) struct SpillGuard<'t> {
     tier: &'t Tier,
     state: RwLockWriteGuard<'t, State>,
 }
 
 impl Tier {
-    /// Whoever holds the latch of a leaf lets its records out by this, before they leave the tree.
+    /// Begins the spill of a leaf's records. The caller holds the leaf's latch and calls this before the records leave
+    /// the tree.
     pub(in crate::cache) fn begin_spill(&self) -> SpillGuard<'_> {
         SpillGuard {
             tier: self,
@@ -39,7 +40,8 @@ impl Tier {
 }
 
 impl SpillGuard<'_> {
-    /// Decides what becomes of a record that is to leave memory, and takes it in if it is to be here. Without `stored` it cannot be read.
+    /// Decides about a record that is to leave memory, and adds it to a batch if it is admitted. `stored` is [`None`]
+    /// if the record cannot be read.
     pub(in crate::cache) fn spill(&mut self, key: &[u8], stored: Option<&[u8]>) -> SpillOutcome {
         let counters = &self.tier.counters;
         let hash = self.tier.hash(key);
@@ -76,17 +78,17 @@ impl SpillGuard<'_> {
         SpillOutcome::Forgotten
     }
 
-    /// Whether a record is kept on disk at all.
+    /// Returns true if records like this are kept on disk.
     fn is_admitted(&self, key: &[u8], stored: &[u8]) -> bool {
         let bytes = (key.len() + stored.len()) as u64;
         let is_short = bytes <= self.tier.most_record_bytes.load(Ordering::Relaxed);
         is_short && !self.tier.has_failed() && !self.tier.is_over_limit()
     }
 
-    /// Takes a record into the open batch, or into another where that is full; false where too many wait.
+    /// Adds a record to the open batch, or to a new one if that is full; returns false if too many batches wait.
     fn takes(&mut self, hash: u64, key: &[u8], record: &[u8]) -> bool {
         let state = &mut *self.state;
-        // As `Tier::is_full` has it: who evicts waits only for what would not be taken in.
+        // The condition of `Tier::is_full`: an evicting thread waits only if the record would not be admitted.
         let full = self.tier.batch_bytes.load(Ordering::Relaxed);
         if state.open.bytes() >= full && (state.sealed.len() >= MAX_SEALED || state.seal().is_err()) {
             return false;

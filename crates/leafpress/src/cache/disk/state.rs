@@ -1,4 +1,4 @@
-//! What memory knows of the disk: which runs there are, and the records on their way to it.
+//! The state of the tier in memory: the list of runs, and the batches of records on their way to disk.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,51 +11,51 @@ use super::run::Run;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, room_for};
 
-/// A range of keys, from one on to the next leaf's.
+/// A super-leaf: a range of keys, up to the next leaf's first key.
 #[derive(Clone)]
 pub(super) struct SuperLeaf {
     pub from: Arc<[u8]>,
-    /// The newest first. Their positions fall: what is older was written earlier.
+    /// Newest first, by descending position: older runs were written earlier.
     pub runs: Vec<Arc<Run>>,
 }
 
-/// So few leaves are no matter.
+/// Up to this number of leaves, empty ones are not removed.
 const LITTLE_LEAVES: usize = 16;
 
-/// Runs in which a key may be, the newest first, with the pages it may be in.
+/// Runs in which a key may be, newest first, with the pages it may be in.
 pub(super) type Candidates = Vec<(Arc<Run>, Range<usize>)>;
 
 pub(super) struct State {
-    /// Takes in what leaves memory.
+    /// The batch that admits records.
     pub open: Batch,
-    /// One that was written, whose memory the next takes.
+    /// A written batch kept for its allocation.
     pub spare: Option<Batch>,
-    /// Full ones, which wait to be written; the oldest first.
+    /// Full batches that wait to be written, oldest first.
     pub sealed: VecDeque<Arc<Batch>>,
-    /// In key order; the first is from the empty key on.
+    /// In key order; the first begins with the empty key.
     leaves: Vec<SuperLeaf>,
-    /// Where the oldest run of each leaf begins, and the key that the leaf is from. Entries whose run is gone stay until they come to the top,
-    /// or are too many.
+    /// Heap of the oldest run's position of each leaf, with the leaf's first key. Entries of dropped runs are deleted
+    /// lazily: when they reach the top, or when there are too many.
     oldest: BinaryHeap<Reverse<(u64, Arc<[u8]>)>>,
-    /// There was no memory for one of them.
+    /// Set if the heap lacks an entry for want of memory.
     lacks_oldest: bool,
     /// Bytes of the leaves' keys and lists.
     leaves_bytes: usize,
     /// Leaves without a run.
     empty_leaves: usize,
-    /// Rises when all is forgotten.
+    /// Incremented when everything is forgotten.
     pub generation: u64,
-    /// Chunks that were in use and are not, the last one given back last.
+    /// Free chunks that were in use before, the most recently freed last.
     free: Vec<u32>,
     /// Chunks from this one on were never in use.
     unused: u32,
-    /// Chunks there are.
+    /// Total number of chunks.
     pub most_chunks: u32,
     runs_bytes: usize,
     pub runs: u64,
     pub blocks: u64,
     pub records: u64,
-    /// Leaves that were looked at one by one, for tests: the work that may not grow with the store.
+    /// Number of leaves examined individually, for tests: this work must not grow with the store.
     #[cfg(test)]
     pub visits: u64,
 }
@@ -92,12 +92,12 @@ impl State {
         }
     }
 
-    /// In key order; the first is from the empty key on.
+    /// The leaves in key order; the first begins with the empty key.
     pub(super) fn leaves(&self) -> &[SuperLeaf] {
         &self.leaves
     }
 
-    /// Forgets all.
+    /// Forgets everything.
     pub(super) fn forget(&mut self) {
         let (generation, epoch) = (self.generation + 1, self.next_epoch());
         *self = Self {
@@ -111,7 +111,7 @@ impl State {
         (self.open.epoch + 1).min(MAX_EPOCH)
     }
 
-    /// Lets the open batch wait to be written, and opens another.
+    /// Seals the open batch, which then waits to be written, and opens another.
     pub(super) fn seal(&mut self) -> Result<(), OutOfMemory> {
         self.sealed.try_reserve(1).map_err(|_| OutOfMemory {
             bytes: size_of::<Arc<Batch>>(),
@@ -123,12 +123,12 @@ impl State {
         Ok(())
     }
 
-    /// The leaf that a key is in.
+    /// Returns the leaf of a key.
     pub(super) fn leaf_of(&self, key: &[u8]) -> usize {
         self.leaves.partition_point(|leaf| *leaf.from <= *key).max(1) - 1
     }
 
-    /// The newest record of a key that is on its way to disk.
+    /// Returns the newest record of a key in the batches.
     pub(super) fn on_its_way(&self, hash: u64, key: &[u8]) -> Option<&[u8]> {
         let batches = [&self.open]
             .into_iter()
@@ -138,7 +138,7 @@ impl State {
             .find_map(|batch| batch.find(hash, key))
     }
 
-    /// Whether a record of the key may be here. If not there is none.
+    /// Returns true if the tier may have a record of the key; false is definite.
     pub(super) fn may_have(&self, hash: u64, key: &[u8]) -> bool {
         self.on_its_way(hash, key).is_some() || self.is_in_runs(hash, key)
     }
@@ -159,13 +159,13 @@ impl State {
         Ok(candidates)
     }
 
-    /// Whether a run is still one of a key's leaf.
+    /// Returns true if a run still belongs to a key's leaf.
     pub(super) fn has_run(&self, key: &[u8], run: &Arc<Run>) -> bool {
         let runs = &self.leaves[self.leaf_of(key)].runs;
         runs.iter().any(|other| Arc::ptr_eq(other, run))
     }
 
-    /// Takes over what another knew; false where that cannot be.
+    /// Restores the list of runs of an earlier tier; returns false if it is inconsistent.
     pub(super) fn restore(&mut self, leaves: Vec<SuperLeaf>) -> Result<bool, OutOfMemory> {
         let in_order = |leaf: &SuperLeaf, next: &SuperLeaf| leaf.from < next.from;
         if leaves.first().is_none_or(|leaf| !leaf.from.is_empty()) || !leaves.is_sorted_by(in_order) {
@@ -195,12 +195,14 @@ impl State {
         self.list_oldest();
     }
 
-    /// Whether most leaves have no run: where keys rise with time, those of long ago are dropped, and no leaf gets smaller.
+    /// Returns true if most leaves have no run: with keys that increase over time the oldest leaves are dropped, and no
+    /// leaf shrinks.
     pub(super) fn has_many_empty_leaves(&self) -> bool {
         self.empty_leaves > self.leaves.len() / 2 + LITTLE_LEAVES
     }
 
-    /// The leaves that have runs. What has none belongs to the one before it, the first of all to the one behind it.
+    /// Returns the leaves that have runs. The range of an empty leaf is added to the leaf before it, or for the first
+    /// to the one after it.
     pub(super) fn leaves_with_runs(&self) -> Result<Vec<SuperLeaf>, OutOfMemory> {
         let mut leaves = room_for(self.leaves.len() - self.empty_leaves + 1)?;
         for leaf in self.leaves.iter().filter(|leaf| !leaf.runs.is_empty()) {
@@ -222,12 +224,12 @@ impl State {
         Ok(leaves)
     }
 
-    /// Puts what [`State::leaves_with_runs`] returned in the place of all leaves, none of which has changed since.
+    /// Replaces all leaves by the result of [`State::leaves_with_runs`]. No leaf may have changed since.
     pub(super) fn drop_empty_leaves(&mut self, with_runs: Vec<SuperLeaf>) {
         self.set_leaves(with_runs);
     }
 
-    /// Carries out a change of a leaf's runs, and keeps what is known of all leaves.
+    /// Changes a leaf's runs, and updates the totals.
     fn change_leaf<R>(&mut self, leaf: usize, change: impl FnOnce(&mut Vec<Arc<Run>>) -> R) -> R {
         let SuperLeaf { runs, .. } = &self.leaves[leaf];
         let (bytes, is_empty, oldest) = (
@@ -257,7 +259,7 @@ impl State {
         }
     }
 
-    /// Lists the oldest run of each leaf anew.
+    /// Rebuilds the heap of oldest runs.
     fn list_oldest(&mut self) {
         #[cfg(test)]
         {
@@ -271,7 +273,7 @@ impl State {
         }
     }
 
-    /// Chunks that could be taken.
+    /// Number of chunks that can be allocated.
     pub(super) fn free_chunks(&self) -> u64 {
         self.free.len() as u64 + u64::from(self.most_chunks.saturating_sub(self.unused))
     }
@@ -285,12 +287,12 @@ impl State {
         })
     }
 
-    /// Gives back what was taken. Without memory for the list they are lost until all is forgotten.
+    /// Frees chunks. If the list cannot grow for want of memory they are lost until everything is forgotten.
     pub(super) fn give_chunks(&mut self, chunks: &[u32]) {
         let _ = self.free.try_append(chunks);
     }
 
-    /// The store takes no more than it has: chunks that were never in use never will be.
+    /// Handles a full store: chunks that were never in use never will be.
     pub(super) fn shrink(&mut self) {
         self.most_chunks = self.unused;
     }
@@ -311,7 +313,7 @@ impl State {
         };
     }
 
-    /// Puts a run in place of some of a leaf's.
+    /// Replaces some of a leaf's runs by one.
     pub(super) fn replace(
         &mut self,
         leaf: usize,
@@ -327,7 +329,7 @@ impl State {
         Ok(())
     }
 
-    /// Makes two of a leaf: what is before `key`, and the rest.
+    /// Splits a leaf at `key`.
     pub(super) fn split(
         &mut self,
         leaf: usize,
@@ -361,13 +363,13 @@ impl State {
         Ok(())
     }
 
-    /// Forgets a leaf's runs from one on to the oldest.
+    /// Drops a leaf's runs from one on to the oldest.
     pub(super) fn forget_from(&mut self, leaf: usize, run: usize) {
         let gone = self.change_leaf(leaf, |runs| runs.split_off(run.min(runs.len())));
         gone.iter().for_each(|run| self.count(run, true));
     }
 
-    /// Where the oldest run begins, and whose it is.
+    /// Returns the position of the oldest run, and its leaf.
     pub(super) fn oldest(&mut self) -> Option<(u64, usize)> {
         if self.lacks_oldest {
             self.list_oldest();
@@ -396,14 +398,14 @@ impl State {
         None
     }
 
-    /// Bytes of memory for what is on disk.
+    /// Memory of the index of the disk, in bytes.
     pub(super) fn index_bytes(&self) -> usize {
         let free = self.free.capacity() * size_of::<u32>();
         let oldest = self.oldest.capacity() * size_of::<Reverse<(u64, Arc<[u8]>)>>();
         free + oldest + self.runs_bytes + self.leaves.capacity() * size_of::<SuperLeaf>() + self.leaves_bytes
     }
 
-    /// Bytes of records on their way.
+    /// Bytes of the batches.
     pub(super) fn batches_bytes(&self) -> usize {
         let sealed = self.sealed.iter().map(|batch| batch.held_bytes());
         let spare = self.spare.as_ref().map_or(0, Batch::held_bytes);

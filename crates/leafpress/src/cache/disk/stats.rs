@@ -1,87 +1,87 @@
-//! What a tier holds and what it did.
+//! Statistics of the disk tier.
 
 use super::counters::get;
 use super::page::BLOCK_BYTES;
 use super::tier::Tier;
 
-/// A snapshot of a disk tier, part of [`CacheStats`](crate::cache::CacheStats).
+/// A snapshot of the statistics of a disk tier, part of [`CacheStats`](crate::cache::CacheStats).
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct DiskStats {
-    /// What it is and how it is read, in a line for people.
+    /// A one-line description of the store and of its I/O method.
     pub place: String,
-    /// What it may use of the store, in bytes.
+    /// The size of the tier in the store, in bytes.
     pub capacity_bytes: u64,
-    /// What is in use of that: records of a key that has a newer one are counted until a merge.
+    /// Bytes in use: replaced records are included until they are merged.
     pub used_bytes: u64,
-    /// Records in use: as above.
+    /// Records in use: replaced records are included until they are merged.
     pub records: u64,
-    /// Runs, and the ranges of keys that they are of.
+    /// Runs on disk.
     pub runs: u64,
-    /// See `runs`.
+    /// Super-leaves, the ranges of keys to which runs belong.
     pub super_leaves: u64,
-    /// Memory for what is on disk, in bytes.
+    /// Memory of the index of the disk, in bytes.
     pub index_bytes: u64,
-    /// Memory of records that wait to be written, in bytes.
+    /// Memory of the batches that wait to be written, in bytes.
     pub waiting_bytes: u64,
-    /// Full batches of such records, two at most.
+    /// Full batches that wait to be written, at most two.
     pub waiting_batches: u64,
-    /// Whether nothing is taken in just now because nothing was written for too long.
+    /// Whether evicted records are currently dropped because the device has completed no transfer for too long.
     pub is_stalled: bool,
-    /// Times that a key was looked for here, since it was not in memory: by reads, removals, loads, and while the cache becomes warm.
+    /// Lookups in the tier for keys that were not in memory: by reads, removals, loads, and during warming.
     pub lookups: u64,
-    /// Of these, those that were found here, or on their way here.
+    /// Lookups that found their key on disk or in a batch.
     pub hits: u64,
-    /// Blocks of 4 KiB that lookups have read.
+    /// Blocks of 4 KiB read by lookups.
     pub blocks_read: u64,
-    /// Reads of the device that failed. What was to be read counts as missed.
+    /// Failed reads of the device. They count as misses.
     pub read_errors: u64,
-    /// Pages that were not what had been written there.
+    /// Pages whose contents were not what had been written.
     pub damaged: u64,
-    /// Records that left memory for the disk, and their bytes: key and value.
+    /// Records spilled from memory.
     pub admitted: u64,
-    /// See `admitted`.
+    /// Bytes of the keys and values of spilled records.
     pub admitted_bytes: u64,
-    /// Records that left memory and were here already.
+    /// Records evicted from memory that were on disk already.
     pub clean: u64,
-    /// Records that left memory and were not taken in: longer than a 64th of the disk or a 32nd of the memory, too much
-    /// waited to be written, too much was written, or the tier was given up.
+    /// Records evicted from memory and not admitted: longer than 1/64 of the disk or 1/32 of the memory, too many
+    /// batches waiting to be written, the write limit exceeded, or the tier given up.
     pub dropped: u64,
-    /// Tombstones that took the place of dropped records in memory.
+    /// Tombstones that replaced dropped records in memory.
     pub tombstones: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Runs that could not be written. What is older is forgotten with what was to be written.
+    /// Runs that could not be written. Everything older in their key range is forgotten with them.
     pub write_errors: u64,
-    /// What the last of them said; empty where there was none.
+    /// The message of the last write error; empty if there was none.
     pub last_error: String,
     /// Merges of runs.
     pub merges: u64,
-    /// Runs that made room, or were forgotten after an error or by [`Cache::clear`](crate::Cache::clear); and their records.
+    /// Runs dropped to make room, after an error, or by [`Cache::clear`](crate::Cache::clear).
     pub runs_dropped: u64,
-    /// See `runs_dropped`.
+    /// Records of the dropped runs.
     pub records_dropped: u64,
     /// Records that merges left out because the store was nearly full.
     pub left_out: u64,
-    /// Records of runs that were found again at opening, after the process before was killed: see
-    /// [`Disk::recover_after_crash`](super::Disk::recover_after_crash). Those are counted that reads refuse since.
+    /// Records of runs recovered at opening, after the previous process was killed: see
+    /// [`Disk::recover_after_crash`](super::Disk::recover_after_crash). It includes records that reads refuse as stale.
     pub recovered_records: u64,
-    /// Whether what is on disk would be found again if the process were killed now.
+    /// Whether the disk tier would be recovered if the process were killed now.
     pub is_recoverable: bool,
-    /// Times that the log could not be written by which it would be: it is given up then, and the cache goes on.
+    /// Failed writes of the log of runs. The log is then given up, and the cache continues.
     pub log_errors: u64,
-    /// Whether it was given up because writes failed again and again. The cache goes on in memory.
+    /// Whether the tier was given up after repeated write errors. The cache continues in memory.
     pub has_failed: bool,
 }
 
 impl DiskStats {
-    /// Bytes that lookups have read.
+    /// Returns the bytes read by lookups.
     #[must_use]
     pub fn read_bytes(&self) -> u64 {
         self.blocks_read * BLOCK_BYTES as u64
     }
 
-    /// Bytes written for each byte that was admitted; 0 where none was.
+    /// Returns the bytes written per admitted byte; 0 if none was admitted.
     #[must_use]
     pub fn write_amplification(&self) -> f64 {
         if self.admitted_bytes == 0 {
@@ -96,7 +96,7 @@ impl Tier {
     pub(in crate::cache) fn stats(&self) -> DiskStats {
         let block = BLOCK_BYTES as u64;
         let counters = &self.counters;
-        // Before what memory knows is locked, as everywhere.
+        // Lock order: the log before the tier's state.
         let is_recoverable = self.recovery.as_ref().is_some_and(|recovery| recovery.log().is_kept());
         let state = self.state.read();
         DiskStats {

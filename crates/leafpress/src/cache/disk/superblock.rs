@@ -1,16 +1,16 @@
-//! The superblock, block 0 of the store: what the others are.
+//! The superblock, block 0 of the store: identifies its contents.
 //!
 //! ```text
 //! checksum u64   "leafpress cache\0"   version u32   state u32   codec (hash of its name) u64   tier u64   blocks u64
-//! closed (state 1): head u64   chunk u32   position u64   (of a tier with epochs: session u64   judged before u64   epoch u32)
+//! closed (state 1): head u64   chunk u32   position u64   (with epochs: session u64   judged before u64   epoch u32)
 //! open (state 2):   session u64
 //! ```
 //!
-//! A closed tier says where its image is. An open one says by which side files it is found again after a crash: those of a session, or of none
-//! where it is not to be found again.
+//! The superblock of a closed tier has the position of its image. That of an open tier has the session of the side
+//! files for crash recovery, or none if recovery is off.
 //!
-//! A file without the magic is not ours, and is left alone. So the superblock is written before anything else is, and each one has the magic at
-//! the same place: a write of which a crash of the machine leaves only a part has it too.
+//! A file without the magic is not a cache's, and is left unchanged. So the superblock is written before anything else,
+//! and every version has the magic at the same offset: a torn write has it too.
 
 use super::bytes::Bytes;
 use super::device::Device;
@@ -20,29 +20,29 @@ use crate::tree::hash::hash;
 use leafpress_codec::Codec;
 
 const MAGIC: &[u8; 16] = b"leafpress cache\0";
-/// Where the magic is.
+/// Byte range of the magic.
 const MAGIC_AT: std::ops::Range<usize> = 8..24;
-/// Bytes from which [`is_ours`] tells whose a store is.
+/// Number of leading bytes that [`is_ours`] needs.
 pub(super) const MAGIC_END: usize = MAGIC_AT.end;
-/// Of what is in the store: pages, runs, the image.
+/// On-disk format version of pages, runs and the image.
 const VERSION: u32 = 2;
 const CLOSED: u32 = 1;
 const OPEN: u32 = 2;
-/// The session of a tier that is not to be found again after a crash.
+/// The session of a tier without crash recovery.
 const NO_SESSION: u64 = 0;
-/// No head is past this.
+/// Upper bound of the head.
 pub(super) const MAX_HEAD: u64 = 1 << 62;
 
-/// Block 0 has no position: its checksum is of this.
+/// Block 0 has no position: this is used in its checksum.
 const FIRST: Place = Place {
     tier: 0x6c65_6166,
     position: 0,
 };
 
-/// What a store's tier has to be for another to go on with it.
+/// The properties of a tier that must match for it to be continued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kind {
-    /// What pages can be read by: a codec's name without a level, and whether records have epochs.
+    /// What decoding depends on: the codec's name without a level, and whether records have epochs.
     pub codec: u64,
     pub blocks: u64,
     pub has_epochs: bool,
@@ -64,29 +64,29 @@ impl Kind {
     }
 }
 
-/// What block 0 says of a tier with epochs that was closed.
+/// Superblock fields of a closed tier with epochs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecoveryStamp {
-    /// That of the side files beside it.
+    /// The session of its side files.
     pub session: u64,
-    /// Runs before this position have records that the notes refuse.
+    /// Runs before this position have records that the table of stale epochs refuses.
     pub judged_before: u64,
-    /// No record has a later one.
+    /// Upper bound of the records' epochs.
     pub epoch: u32,
 }
 
-/// What block 0 says of a tier that was closed.
+/// Superblock fields of a closed tier.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Superblock {
     pub tier: u64,
     pub head: u64,
-    /// The first chunk of the image's chain, and the position that its checksum is of.
+    /// The first chunk of the image's chain, and the position in its checksum.
     pub chunk: u32,
     pub position: u64,
     pub epochs: Option<RecoveryStamp>,
 }
 
-/// What block 0 says.
+/// Decoded contents of block 0.
 pub(super) enum SuperblockState {
     Nothing,
     Closed(Superblock),
@@ -111,7 +111,7 @@ fn begin(state: u32, words: &[u64]) -> Vec<u8> {
     rest
 }
 
-/// Whether a cache wrote a store that begins with these bytes, of whatever kind and version.
+/// Returns true if a store that begins with these bytes was written by a cache, of any kind and version.
 pub(super) fn is_ours(block: &[u8]) -> bool {
     block.get(MAGIC_AT) == Some(MAGIC)
 }
@@ -174,7 +174,7 @@ fn parse(block: &[u8], kind: Kind) -> Option<SuperblockState> {
     (state == OPEN && session != NO_SESSION && kind.has_epochs).then_some(SuperblockState::Open { tier, session })
 }
 
-/// What block 0 says of a tier of this kind: nothing where it is another's.
+/// Reads block 0 for a tier of this kind; a tier of another kind counts as empty.
 pub(super) fn read(device: &Device, kind: Kind) -> Result<SuperblockState, Failure> {
     if device.is_empty() {
         return Ok(SuperblockState::Nothing);
@@ -187,7 +187,7 @@ pub(super) fn read(device: &Device, kind: Kind) -> Result<SuperblockState, Failu
     Ok(said.unwrap_or(SuperblockState::Nothing))
 }
 
-/// Whether a store is empty, or a cache's.
+/// Returns true if a store is empty or a cache's.
 pub(super) fn may_take(device: &Device) -> Result<bool, Failure> {
     if device.is_empty() {
         return Ok(true);
@@ -200,7 +200,8 @@ pub(super) fn may_take(device: &Device) -> Result<bool, Failure> {
     Ok(is_ours(block.bytes()))
 }
 
-/// Says that the tier is open, and by which side files it is found again; without any, what it said before is not there for the next.
+/// Marks the tier as open, with the session of its side files. Without a session, the previous contents become invalid
+/// for the next opening.
 pub(super) fn say_open(device: &Device, kind: Kind, tier: u64, session: Option<u64>) -> Result<(), Failure> {
     let mut block = device.buffer(1)?;
     let session = session.unwrap_or(NO_SESSION);

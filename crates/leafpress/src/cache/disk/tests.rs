@@ -1,4 +1,4 @@
-//! What the tier's work depends on: not on how large it is, nor on who chose the keys.
+//! The tier's work per operation depends neither on its size nor on the choice of keys.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,7 +35,7 @@ fn tier(blocks: u64) -> Tier {
     tier
 }
 
-/// Lets a record out of memory, and writes what is full.
+/// Spills a record and writes full batches.
 fn put(tier: &Tier, key: &[u8], value: &[u8]) {
     let mut stored = Vec::new();
     record::write(value, None, None, &mut stored).unwrap();
@@ -43,14 +43,14 @@ fn put(tier: &Tier, key: &[u8], value: &[u8]) {
     tier.write_full();
 }
 
-/// Leaves with a run of one chunk each, the oldest first, in a store that has room for little more.
+/// Leaves with a run of one chunk each, oldest first, in a store with room for little more.
 fn full_tier(leaves: u32) -> Tier {
     let tier = tier((u64::from(leaves) + 40) * CHUNK_BLOCKS);
     let leaf = |number: u32| {
         let mut filter = FilterBuilder::new(1).unwrap();
         filter.push(7).unwrap();
         let run = Run {
-            // In an order of their own.
+            // A pseudo-random order.
             position: u64::from(number.wrapping_mul(0x9E37_79B1) % leaves) * CHUNK_BLOCKS,
             blocks: CHUNK_BLOCKS as u32,
             records: 1,
@@ -75,7 +75,8 @@ fn full_tier(leaves: u32) -> Tier {
     tier
 }
 
-/// Leaves that are looked at while twenty batches are written, each into some ten leaves, and what is oldest makes room.
+/// Number of leaves examined while twenty batches are written, each into about ten leaves, and the oldest runs are
+/// dropped.
 fn visits(leaves: u32) -> u64 {
     let tier = full_tier(leaves);
     let before = tier.state.read().visits;
@@ -91,7 +92,7 @@ fn visits(leaves: u32) -> u64 {
         tier.write_all();
     }
     let dropped = get(&tier.counters.runs_dropped) - dropped;
-    assert!((100..1000).contains(&dropped), "{dropped} runs made room");
+    assert!((100..1000).contains(&dropped), "{dropped} runs were dropped");
     tier.state.read().visits - before
 }
 
@@ -100,11 +101,11 @@ fn a_batch_costs_no_more_where_the_store_is_large() {
     let (small, large) = (visits(1 << 10), visits(1 << 16));
     assert!(
         small > 0 && large <= small + small / 4,
-        "{large} leaves were looked at, and {small} in a small one"
+        "{large} leaves were examined, and {small} in a small tier"
     );
 }
 
-/// What is oldest is found whatever changes, as it is by looking at all leaves.
+/// After any changes the heap yields the oldest run, the same as an examination of all leaves.
 #[test]
 fn the_oldest_run_is_the_oldest() {
     let mut state = State::new(100_000);
@@ -163,7 +164,7 @@ fn the_oldest_run_is_the_oldest() {
     }
 }
 
-/// With the hash that everybody knows these keys have one hash.
+/// With the known hasher these keys collide.
 fn colliding(n: u64) -> Vec<u8> {
     [&0x8bb8_4b93_962e_acc9_u64.to_le_bytes()[..], &n.to_be_bytes()].concat()
 }
@@ -195,7 +196,7 @@ fn keys_of_one_hash_are_found_by_few_reads() {
         );
     }
     let (lookups, reads) = (get(&tier.counters.lookups), get(&tier.counters.blocks_read));
-    // A run takes the logarithm of its pages, and there are some ten runs.
+    // A lookup takes the logarithm of a run's pages, for each of about ten runs.
     assert!(reads < lookups * 60, "{reads} pages were read in {lookups} lookups");
 }
 

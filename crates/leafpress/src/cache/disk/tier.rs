@@ -1,4 +1,4 @@
-//! The tier: what readers and those who evict do with it.
+//! The tier: operations of readers and evicting threads.
 
 use std::io;
 use std::path::Path;
@@ -27,21 +27,21 @@ use leafpress_base::mem::room::{TryGrow, room_for};
 use leafpress_base::sync::{Condvar, Mutex};
 use leafpress_codec::Engine;
 
-/// Counters of what left memory, by hash: a few keys share one.
+/// Counters of departures from memory, by hash: a few keys share one.
 pub(super) const VERSIONS: usize = 1024;
-/// What is on disk may take one part in so many of the cache's memory to be known.
+/// The index of the disk may take this fraction (1/2) of the cache's memory.
 const INDEX_DIVISOR: u64 = 2;
-/// Full batches that wait to be written.
+/// Maximum number of full batches that wait to be written.
 pub(super) const MAX_SEALED: usize = 2;
-/// How long who evicts waits for a device that brings nothing to an end. Then, and until it does, records are dropped in place of being
-/// admitted.
+/// How long an evicting thread waits while the device completes no transfer. From then on, until it does, records are
+/// dropped instead of being admitted.
 const MAX_WAIT: Duration = Duration::from_millis(500);
-/// How long who evicts waits where nothing can be dropped, before all that is on disk is forgotten.
+/// How long an evicting thread waits if nothing can be dropped, before everything on disk is forgotten.
 const MAX_STALL: Duration = Duration::from_secs(5);
-/// From one look at the device to the next.
+/// Polling interval while waiting for the device.
 const SHORT_WAIT: Duration = Duration::from_millis(50);
 
-/// What the writer's thread is told.
+/// Orders for the writer thread.
 #[derive(Default)]
 pub(super) struct Orders {
     pub is_stopped: bool,
@@ -52,48 +52,48 @@ pub(super) struct Orders {
 pub(in crate::cache) struct Tier {
     pub(super) device: Device,
     pub(super) engine: Arc<dyn Engine>,
-    /// Its own number, in every page's checksum.
+    /// The tier's own number, part of every page's checksum.
     pub(super) id: u64,
     pub(super) hasher: KeyHasher,
     pub(super) state: RwLock<State>,
     kind: Kind,
-    /// What is needed to be found again after a crash, where that is wanted.
+    /// State of crash recovery, if it is on.
     pub(super) recovery: Option<Recovery>,
-    /// Records of runs that were found again after a crash.
+    /// Records of runs recovered after a crash.
     pub(super) recovered: u64,
     versions: Vec<AtomicU64>,
     pub(super) writer: Mutex<Writer>,
     pub(super) orders: Mutex<Orders>,
-    /// There is work, or the thread is to end.
+    /// Signals the writer: there is work, or the thread is to end.
     pub(super) ordered: Condvar,
-    /// A batch was written.
+    /// Signals waiting threads: a batch was written.
     pub(super) written: Condvar,
     pub(super) counters: Counters,
-    /// What the last write said that failed.
+    /// Message of the last failed write.
     pub(super) last_error: leafpress_base::sync::plain::Mutex<String>,
-    /// It takes and has nothing any more.
+    /// The tier was given up: it has nothing and admits nothing.
     pub(super) has_failed: AtomicBool,
-    /// Nothing was written for too long.
+    /// The device has completed no transfer for too long.
     is_stalled: AtomicBool,
-    /// Bytes of a batch when it is full.
+    /// Size at which a batch is full, in bytes.
     pub(super) batch_bytes: AtomicUsize,
-    /// Bytes of memory that what is on disk may take.
+    /// Maximum memory of the index, in bytes.
     pub(super) most_index_bytes: AtomicUsize,
-    /// Bytes of the longest record that is taken in.
+    /// Maximum length of an admitted record, in bytes.
     pub(super) most_record_bytes: AtomicU64,
-    /// Blocks of a super-leaf that is to be split.
+    /// Number of blocks at which a super-leaf is split.
     pub(super) leaf_blocks: AtomicU64,
-    /// Bytes a second that may be written.
+    /// Write limit, in bytes per second.
     write_limit: Option<u64>,
     opened: Instant,
-    /// What the writer uses just now.
+    /// Memory that the writer is using.
     pub(super) writing_bytes: AtomicUsize,
     pub(super) observer: Arc<Observer>,
 }
 
 impl Tier {
-    /// A tier on a device, with what one left there that was closed, or, by files beside that at `recovers_by`, one that was killed; and the
-    /// keys that were in use when it was closed.
+    /// Opens a tier on a device, with the contents of a closed tier there or, with side files at `recovers_by`, of a
+    /// killed one. Also returns the keys that were in use when it was closed.
     pub(super) fn open(
         device: Device,
         engine: Arc<dyn Engine>,
@@ -149,23 +149,23 @@ impl Tier {
             observer: Arc::clone(observer),
         };
         tier.fit(memory_bytes);
-        // It may have had more memory before.
+        // The index may have been built with a larger memory.
         let generation = tier.state.read().generation;
         tier.make_space(0, generation);
         Ok((tier, keys))
     }
 
-    /// Leaves what is known, and `keys`, for the next who opens the tier, after which this one has and takes nothing.
+    /// Writes the image, including `keys`, for the next opening. From then on this tier has and admits nothing.
     pub(in crate::cache) fn close(&self, keys: &[Vec<u8>]) -> Result<(), CacheError> {
         self.write_all();
         let writer = self.writer.lock();
         let closed = self.write_image(&writer, keys).map_err(|failure| match failure {
             Failure::OutOfMemory { bytes } => CacheError::OutOfMemory { bytes },
             other => CacheError::Disk {
-                reason: format!("what is on it cannot be kept for the next: {other}"),
+                reason: format!("its contents cannot be kept for the next opening: {other}"),
             },
         });
-        // What the side files say stays: the next opening needs it.
+        // The side files are kept as they were: the next opening needs them.
         self.has_failed.store(true, Ordering::Relaxed);
         self.state.write().forget();
         self.note_forgotten();
@@ -175,16 +175,14 @@ impl Tier {
     fn write_image(&self, writer: &Writer, keys: &[Vec<u8>]) -> Result<(), Failure> {
         if self.has_failed() {
             return Err(Failure::Io(io::Error::other(
-                "it was given up after writes that failed",
+                "it was given up after repeated write errors",
             )));
         }
         let keys_bytes = keys.iter().map(|key| key.len() + 4).sum();
         let (needed, generation) = {
             let state = self.state.read();
             if !state.open.is_empty() || !state.sealed.is_empty() {
-                return Err(Failure::Io(io::Error::other(
-                    "not all that left memory could be written",
-                )));
+                return Err(Failure::Io(io::Error::other("some batches could not be written")));
             }
             (image::chunks_for(&state, keys_bytes), state.generation)
         };
@@ -215,23 +213,23 @@ impl Tier {
         image::write(&self.device, self.kind, &left, &chunks)
     }
 
-    /// Takes its measures from the cache's memory.
+    /// Derives the limits from the cache's memory.
     pub(in crate::cache) fn fit(&self, memory_bytes: u64) {
         let disk_bytes = self.device.blocks * BLOCK_BYTES as u64;
         let bytes = (memory_bytes / 64).min(disk_bytes / 64).clamp(64 << 10, 4 << 20);
         self.batch_bytes.store(bytes as usize, Ordering::Relaxed);
         let most_index_bytes = usize::try_from(memory_bytes / INDEX_DIVISOR).unwrap_or(usize::MAX);
         self.most_index_bytes.store(most_index_bytes, Ordering::Relaxed);
-        // Merging one takes its length several times.
+        // Merging a record takes its length several times.
         let most_record_bytes = (disk_bytes / MAX_RECORD_DIVISOR).min(memory_bytes / 32);
         self.most_record_bytes.store(most_record_bytes, Ordering::Relaxed);
-        // A batch of the hand's should find enough for some pages in each leaf that it falls into.
+        // A batch should have enough records for several pages in each super-leaf that it touches.
         let leaves = (memory_bytes / (512 << 10)).clamp(16, 1 << 16);
         let blocks = (self.device.blocks / leaves).clamp(64, 1024);
         self.leaf_blocks.store(blocks, Ordering::Relaxed);
     }
 
-    /// A key's hash, by which the tier is asked for it.
+    /// Returns the hash by which the tier identifies a key.
     #[inline]
     pub(in crate::cache) fn hash(&self, key: &[u8]) -> DiskHash {
         DiskHash(self.hasher.hash(key))
@@ -249,13 +247,13 @@ impl Tier {
         &self.versions
     }
 
-    /// Rises when a record of the key leaves memory. What was found here goes back to memory only where that has not happened since it was
-    /// looked for: it may be out of date.
+    /// Returns a version that increases when a record of the key leaves memory. A record found in the tier is promoted
+    /// only if the version has not changed since before the lookup: otherwise it may be outdated.
     pub(in crate::cache) fn version(&self, hash: DiskHash) -> u64 {
         self.version_of(hash).load(Ordering::SeqCst)
     }
 
-    /// A record of the key is about to leave memory.
+    /// Increments the version: a record of the key is about to leave memory.
     pub(in crate::cache) fn note_leaving(&self, hash: DiskHash) {
         self.version_of(hash).fetch_add(1, Ordering::SeqCst);
     }
@@ -264,12 +262,13 @@ impl Tier {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Whether a record of the key may be here. If not there is none.
+    /// Returns true if the tier may have a record of the key; false is definite.
     pub(in crate::cache) fn may_have(&self, hash: DiskHash, key: &[u8]) -> bool {
         self.state.read().may_have(hash.0, key)
     }
 
-    /// The key's record was changed in memory, or removed: what is older is not to be found after a crash.
+    /// Marks older records as stale after the key's record was changed in memory or removed, so that they are not
+    /// recovered after a crash.
     #[inline]
     pub(in crate::cache) fn note_change(&self, key: &[u8]) {
         if let Some(recovery) = &self.recovery {
@@ -280,29 +279,30 @@ impl Tier {
     fn note_change_in(&self, recovery: &Recovery, key: &[u8]) {
         let hash = self.hasher.hash(key);
         let state = self.state.read();
-        // What left before the change was there when it was made, and its epoch is no later than this.
+        // A record that left memory before the change was in the tier when the change was made, and its epoch is at
+        // most this one.
         if state.may_have(hash, key) {
             recovery.note(hash, state.open.epoch);
         }
     }
 
-    /// The log of runs could not be written.
+    /// Handles a failed write of the log of runs.
     pub(super) fn note_log_failure(&self, failure: &Failure) {
         add(&self.counters.log_errors, 1);
-        *self.last_error.lock() = format!("the log of runs: {failure}; nothing is found again after a crash");
+        *self.last_error.lock() = format!("the log of runs: {failure}; crash recovery is off");
         warn_event!(cache = %self.observer.name, error = %failure, "log of runs given up");
     }
 
-    /// Whether more was written than may be.
+    /// Returns true if the write limit is exceeded.
     pub(super) fn is_over_limit(&self) -> bool {
         self.write_limit.is_some_and(|limit| {
-            // A second's worth at first.
+            // The limit allows a burst of one second.
             let allowed = (self.opened.elapsed().as_secs_f64() + 1.0) * limit as f64;
             get(&self.counters.written_blocks) as f64 * BLOCK_BYTES as f64 > allowed
         })
     }
 
-    /// Whether who evicts should wait, since nothing more would be taken in.
+    /// Returns true if evicting threads should wait (backpressure), since no record would be admitted.
     pub(in crate::cache) fn is_full(&self) -> bool {
         let state = self.state.read();
         let is_full =
@@ -310,13 +310,13 @@ impl Tier {
         is_full && !self.is_stalled() && !self.has_failed()
     }
 
-    /// Whether nothing is taken in because nothing was written for too long.
+    /// Returns true if records are dropped because the device has completed no transfer for too long.
     pub(in crate::cache) fn is_stalled(&self) -> bool {
         self.is_stalled.load(Ordering::Relaxed)
     }
 
-    /// Has what is full written, and waits for that where no more would be taken in, as long as the device is at work for it. The caller
-    /// holds no latch.
+    /// Has full batches written, and waits while no record would be admitted, as long as the device makes progress. The
+    /// caller holds no latch.
     pub(in crate::cache) fn make_room(&self) {
         if self.state.read().sealed.is_empty() || self.has_failed() {
             return;
@@ -345,7 +345,7 @@ impl Tier {
         }
     }
 
-    /// Waits for a stalled device; false once it has been waited for long enough.
+    /// Waits for a stalled device; returns false once the maximum time has passed.
     pub(in crate::cache) fn wait_stalled(&self, since: Instant) -> bool {
         let mut orders = self.orders.lock();
         if self.is_stalled() && !orders.is_stopped {
@@ -354,12 +354,12 @@ impl Tier {
         since.elapsed() < MAX_STALL
     }
 
-    /// Writes what is full. The caller holds no latch.
+    /// Writes full batches. The caller holds no latch.
     pub(in crate::cache) fn write_full(&self) {
         while self.write_next() {}
     }
 
-    /// Writes all that is on its way. The caller holds no latch.
+    /// Writes all batches. The caller holds no latch.
     pub(in crate::cache) fn write_all(&self) {
         {
             let mut state = self.state.write();
@@ -370,7 +370,7 @@ impl Tier {
         while self.write_next() {}
     }
 
-    /// Forgets all: see [`Self::forget_runs_and_batches`].
+    /// Forgets everything: see [`Self::forget_runs_and_batches`].
     pub(in crate::cache) fn forget(&self) {
         let (runs, records) = self.forget_runs_and_batches();
         add(&self.counters.runs_dropped, runs);
@@ -385,26 +385,26 @@ impl Tier {
         }
     }
 
-    /// Has the writer's thread end.
+    /// Stops the writer thread.
     pub(super) fn stop(&self) {
         self.orders.lock().is_stopped = true;
         self.ordered.notify_all();
         self.written.notify_all();
     }
 
-    /// Counts a lookup that came to something.
+    /// Counts a lookup that found its key.
     pub(in crate::cache) fn note_hit(&self) {
         add(&self.counters.hits, 1);
     }
 
-    /// Goes on without, and says why.
+    /// Gives the tier up, and logs the reason.
     #[cfg_attr(not(feature = "tracing"), allow(unused_variables))]
     pub(super) fn give_up(&self, reason: &'static str) {
         self.fail();
         warn_event!(cache = %self.observer.name, reason, "disk given up");
     }
 
-    /// Goes on without: what was on its way is forgotten as well.
+    /// Gives the tier up; the batches are forgotten as well.
     pub(super) fn fail(&self) {
         self.has_failed.store(true, Ordering::Relaxed);
         self.forget();
@@ -418,7 +418,7 @@ impl Tier {
             as u64
     }
 
-    /// A batch was written, or dropped.
+    /// Called after a batch was written or dropped.
     pub(super) fn note_written(&self, batch: Arc<Batch>) {
         let mut state = self.state.write();
         if state.sealed.front().is_some_and(|front| Arc::ptr_eq(front, &batch)) {

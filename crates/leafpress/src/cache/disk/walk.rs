@@ -1,12 +1,13 @@
-//! Reading the tier from end to end: the records of a range of keys, one part of it after another.
+//! Ordered walk of the tier: the records of a range of keys, part by part.
 //!
-//! A part is no more than one super-leaf's keys. Its runs are read from beginning to end, which takes one pass over consecutive blocks in place
-//! of a read for each key, and what was found is sorted by key. The writer's lock is held meanwhile: nobody else writes to the store or merges
-//! runs, so that the runs that were listed first can all be read.
+//! A part covers at most one super-leaf. Its runs are read sequentially instead of by one read per key, and the records
+//! found are sorted by key. The writer's lock is held meanwhile, so no other thread writes to the store or merges runs,
+//! and all listed runs stay readable.
 //!
-//! The order of steps is what makes a walk complete. A key that is there is in memory, on its way to disk, or in a run. Runs are listed first,
-//! then memory is asked for its keys, then come the batches: a record that moves from disk to memory stays in the run that was listed, and one
-//! that moves from memory to disk is in memory when that is asked, or in a batch by the time that these are.
+//! The order of steps makes a walk complete. A present key is in memory, in a batch, or in a run. Runs are listed
+//! first, then the keys in memory, then the batches: a record that moves from disk to memory stays in the listed run,
+//! and one that moves from memory to disk is either still in memory when that is read, or already in a batch when those
+//! are read.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -23,22 +24,22 @@ use crate::tree::{Bounds, copied_bound, not_above, not_below};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, copied, room_for};
 
-/// Rank of what was found in memory: what is on disk says more.
+/// Rank of a key found in memory: a copy on disk takes precedence, since it has a value.
 const IN_MEMORY: u32 = u32::MAX;
 /// Approximate overhead of a record in a part, in bytes.
 const FOUND_BYTES: usize = size_of::<Found>() + 32;
 
-/// From which end of its range a walk goes, and what it wants of each record.
+/// Direction and requirements of a walk.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cache) struct Course {
     pub is_backwards: bool,
-    /// Keys without values.
+    /// Whether only keys are needed.
     pub keys_only: bool,
-    /// Bytes that a part may hold.
+    /// Maximum size of a part, in bytes.
     pub most_bytes: usize,
 }
 
-/// A key, and the newest record of it that the tier had, if that could be read. Without its value where that is not wanted.
+/// A key, and its newest record in the tier, if that could be read. The value is omitted if it is not needed.
 pub(in crate::cache) struct Found {
     pub key: Vec<u8>,
     pub stored: Option<Vec<u8>>,
@@ -46,10 +47,10 @@ pub(in crate::cache) struct Found {
     rank: u32,
 }
 
-/// The keys of a part, as they come.
+/// The keys of a part, in order of arrival.
 pub(in crate::cache) struct Part {
     course: Course,
-    /// Where it ends. It becomes shorter when it would hold too much.
+    /// The range of the part. It is shortened if the part would exceed its size.
     bounds: Bounds,
     found: Vec<Found>,
     bytes: usize,
@@ -74,7 +75,7 @@ impl Part {
         self.push(IN_MEMORY, key, None)
     }
 
-    /// Whether the part goes up to here only, so that what comes behind belongs to the next.
+    /// Returns true if the key is behind the end of the part, and belongs to a later one.
     pub(in crate::cache) fn excludes(&self, key: &[u8]) -> bool {
         !not_below(&self.bounds.0, key) || !not_above(&self.bounds.1, key)
     }
@@ -104,7 +105,7 @@ impl Part {
         Ok(())
     }
 
-    /// In the order of the walk, each key once, with its newest record.
+    /// Sorts in the order of the walk and keeps each key once, with its newest record.
     fn sort(&mut self) {
         let is_backwards = self.course.is_backwards;
         self.found.sort_unstable_by(|one, other| {
@@ -115,7 +116,7 @@ impl Part {
         self.found.dedup_by(|older, newer| older.key == newer.key);
     }
 
-    /// Keeps the keys that come first, about half of the bytes that may be held: the next part begins behind them.
+    /// Keeps the first keys, about half of the maximum size: the next part begins after them.
     fn shorten(&mut self) -> Result<(), OutOfMemory> {
         self.sort();
         let most = self.course.most_bytes / 2;
@@ -149,18 +150,18 @@ pub(in crate::cache) struct Walked {
     pub found: Vec<Found>,
     /// The tier's versions before the part was read: see [`Tier::version`].
     versions: Vec<u64>,
-    /// What comes behind it; [`None`] where that is nothing.
+    /// The range after the part; [`None`] at the end.
     pub rest: Option<Bounds>,
 }
 
 impl Walked {
-    /// Whether no record of a key has left memory since the part was read.
+    /// Returns true if no record of a key has left memory since the part was read.
     pub(in crate::cache) fn is_newest(&self, disk: &Tier, hash: DiskHash) -> bool {
         self.versions.get(Tier::version_index(hash)) == Some(&disk.version(hash))
     }
 }
 
-/// As [`Tier::walk`] where there is no disk tier.
+/// Reads a part in a cache without a disk tier.
 pub(in crate::cache) fn walk_memory<E: From<OutOfMemory>>(
     course: Course,
     (low, high): &Bounds,
@@ -189,8 +190,8 @@ struct Listed {
 }
 
 impl Tier {
-    /// The keys of the first part of a range that is not empty, or of its last part where the walk is backwards. `in_memory` adds those in
-    /// memory to the part. The caller holds no latch.
+    /// Reads the first part of a non-empty range, or its last part if the walk is backwards. `in_memory` adds the keys
+    /// in memory to the part. The caller holds no latch.
     pub(in crate::cache) fn walk<E: From<OutOfMemory>>(
         &self,
         course: Course,
@@ -216,7 +217,7 @@ impl Tier {
         })
     }
 
-    /// The leaf that a walk is at.
+    /// Lists the leaf at the walk's position.
     fn list(&self, course: Course, low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>) -> Result<Listed, OutOfMemory> {
         let state = self.state.read();
         let leaves = state.leaves();
@@ -225,7 +226,7 @@ impl Tier {
             (false, Bound::Included(key) | Bound::Excluded(key), _) => state.leaf_of(key),
             (true, _, Bound::Unbounded) => leaves.len() - 1,
             (true, _, Bound::Included(key)) => state.leaf_of(key),
-            // A leaf that begins with the key has none before it.
+            // A leaf that begins with the key has no key before it.
             (true, _, Bound::Excluded(key)) => leaves.partition_point(|leaf| *leaf.from < **key).max(1) - 1,
         };
         let mut runs = room_for(leaves[at].runs.len())?;
@@ -248,8 +249,8 @@ impl Tier {
         Ok(())
     }
 
-    /// Adds the records of runs. Where some cannot be read, what others have of their keys may be out of date: those are to be looked up one by
-    /// one.
+    /// Adds the records of runs. If some cannot be read, the others' records of their keys may be outdated: those keys
+    /// are looked up individually.
     fn add_runs(&self, runs: &[Arc<Run>], part: &mut Part) -> Result<(), OutOfMemory> {
         if runs.is_empty() {
             return Ok(());
@@ -296,7 +297,7 @@ impl Tier {
 }
 
 impl Listed {
-    /// What of a range is in the leaf.
+    /// Returns the intersection of a range with the leaf.
     fn within(&self, low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>) -> Result<Bounds, OutOfMemory> {
         let low = match low {
             Bound::Included(key) | Bound::Excluded(key) if **key >= *self.from => copied_bound(low)?,
@@ -310,7 +311,7 @@ impl Listed {
         Ok((low, high))
     }
 
-    /// What of a range comes behind a part of it.
+    /// Returns the remainder of a range after a part of it.
     fn behind(
         &self,
         course: Course,

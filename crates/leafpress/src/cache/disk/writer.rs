@@ -1,4 +1,4 @@
-//! WriterHandle what has left memory: batches, merges, and what is oldest makes room.
+//! The writer: writes batches, merges runs, and drops the oldest runs to make room.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -20,30 +20,30 @@ use leafpress_base::mem::trim;
 use leafpress_base::sync::worker::{Health, Worker};
 use leafpress_codec::Scratch;
 
-/// Runs of about one size in a leaf, before they are made one.
+/// Number of runs of about the same size in a leaf at which they are merged.
 const SAME_SIZE: usize = 6;
-/// A run is about as large as another that is no more than so many times larger.
+/// Runs are of about the same size if their ratio is at most this.
 const SIZE_STEP: u64 = 6;
-/// Runs of a leaf at most.
+/// Maximum number of runs of a leaf.
 const MAX_RUNS: usize = 24;
-/// From so much of the store on that is in use, merges leave records out.
+/// Fraction of the store in use from which on merges leave records out.
 const FULL: f64 = 0.8;
-/// Writes that fail one after another before the tier is given up.
+/// Consecutive write failures after which the tier is given up.
 const MAX_WRITE_FAILURES: u32 = 8;
-/// What a run's reader holds, about.
+/// Estimated memory of a run's reader.
 const READER_BYTES: usize = 96 << 10;
-/// Buffers to read with that are kept.
+/// Maximum number of read buffers kept between merges.
 const MAX_KEPT_READERS: usize = 12;
 
-/// What only the writer knows.
+/// State that only the writer uses.
 pub(super) struct Writer {
-    /// The position that is written next.
+    /// The next position to be written.
     pub head: u64,
     failures_in_a_row: u32,
-    /// Blocks written for each raw block, lately.
+    /// Moving average of blocks written per raw block.
     ratio: Option<f64>,
     write_buffers: WriteBuffers,
-    /// As many as runs were merged at once.
+    /// One per run of the largest merge so far.
     read_buffers: Vec<ReadBuffers>,
     clock: Arc<dyn Clock>,
 }
@@ -61,10 +61,10 @@ impl Writer {
     }
 }
 
-/// A batch's records, and for each leaf that some fall into which these are.
+/// A batch's records, and the range of them for each leaf they fall into.
 type Groups = (Vec<BatchSlot>, Vec<(usize, Range<usize>)>);
 
-/// Records of a batch that fall into one leaf.
+/// The records of a batch that fall into one leaf.
 struct Group<'g> {
     batch: &'g Batch,
     entries: &'g [BatchSlot],
@@ -74,13 +74,13 @@ impl Group<'_> {
     fn raw_blocks(&self) -> u64 {
         let framed = |entry: &BatchSlot| page::framed_bytes(self.batch.key(*entry), self.batch.record(*entry));
         let bytes: usize = self.entries.iter().map(framed).sum();
-        // A record of some blocks fills its last one only in part.
+        // The last block of a multi-block record is partially used.
         let blocks = bytes / BLOCK_BYTES;
         (blocks + blocks.min(self.entries.len() / 2) + 2) as u64
     }
 }
 
-/// Which keys are to go into a run.
+/// The keys that go into a run.
 #[derive(Clone, Copy)]
 enum Part<'k> {
     All,
@@ -98,7 +98,8 @@ impl Part<'_> {
     }
 }
 
-/// How many of a leaf's runs, from the newest on, are merged with so many new blocks: all that are about as large, once there are several.
+/// Returns the number of a leaf's newest runs to merge with `new_blocks` blocks: all runs of about the same size, once
+/// there are several.
 fn runs_to_merge(new_blocks: u64, runs: &[Arc<Run>]) -> usize {
     let (mut count, mut blocks) = (0, new_blocks.max(1));
     loop {
@@ -120,7 +121,7 @@ fn runs_to_merge(new_blocks: u64, runs: &[Arc<Run>]) -> usize {
 }
 
 impl Tier {
-    /// Writes the batch that has waited longest; false where there is none.
+    /// Writes the oldest waiting batch; returns false if there is none.
     pub(super) fn write_next(&self) -> bool {
         let mut writer = self.writer.lock();
         let (batch, generation) = {
@@ -134,12 +135,13 @@ impl Tier {
         self.writing_bytes.store(kept, Ordering::Relaxed);
         self.tend_leaves(writer.head, generation);
         self.note_written(batch);
-        // Filters of runs that were merged: of all sizes, and some megabytes.
+        // Freed filters of merged runs are of all sizes, and total some megabytes.
         trim::return_freed();
         true
     }
 
-    /// Frees what the writer keeps from one batch to the next, unless it is at work. The caller holds no lock of the disk's.
+    /// Frees the buffers that the writer keeps between batches, unless it is at work. The caller holds no lock of the
+    /// tier's.
     pub(in crate::cache) fn free_buffers(&self) {
         if let Some(mut writer) = self.writer.try_lock() {
             writer.write_buffers = WriteBuffers::default();
@@ -151,11 +153,11 @@ impl Tier {
     fn write_batch(&self, writer: &mut Writer, batch: &Batch, generation: u64) {
         let groups = self.groups(batch);
         let Ok((entries, groups)) = groups else {
-            // Without what it had of newer records the rest is out of date.
-            self.give_up("no memory to write what left the cache");
+            // Without the batch's newer records everything else may be outdated.
+            self.give_up("no memory to write a batch");
             return;
         };
-        // From the last leaf on, so that a split moves none that is still to come.
+        // From the last leaf to the first, so that a split does not shift the indices of those still to come.
         for (leaf, range) in groups.into_iter().rev() {
             let entries = &entries[range];
             let is_over = self.state.read().generation != generation || self.has_failed();
@@ -166,13 +168,13 @@ impl Tier {
         }
     }
 
-    /// The records of a batch in the order in which they are written, and which of them fall into which leaf. Of the leaves, only those are
-    /// looked at: there may be very many.
+    /// Returns the records of a batch in the order in which they are written, grouped by leaf. Only the affected leaves
+    /// are examined: there may be very many.
     fn groups(&self, batch: &Batch) -> Result<Groups, OutOfMemory> {
         let mut entries = batch.entries()?;
         let (mut groups, mut start) = (Vec::new(), 0);
         while let Some(first) = entries.get(start) {
-            // Only the writer changes the leaves, but for one who forgets all.
+            // Only the writer changes the leaves, except for a thread that forgets everything.
             let (leaf, next) = {
                 let state = self.state.read();
                 let leaf = state.leaf_of(batch.key(*first));
@@ -193,7 +195,7 @@ impl Tier {
         state.leaves().get(leaf).map_or(Vec::new(), |leaf| leaf.runs.clone())
     }
 
-    /// Writes a group into its leaf, with as many runs as are to be merged.
+    /// Writes a group into its leaf, merging the runs that are due.
     fn update(&self, writer: &mut Writer, leaf: usize, group: &Group<'_>, generation: u64) {
         let raw_blocks = group.raw_blocks();
         let new_blocks = (raw_blocks as f64 * writer.ratio.unwrap_or(0.5)).ceil() as u64;
@@ -205,7 +207,8 @@ impl Tier {
             }
             let runs = self.runs_of(leaf);
             let count = if most_blocks(raw_blocks + blocks_of(&runs)) > self.device.blocks * 3 / 8 {
-                // All, so that it is split while there is still room for that: at half of the device there is none.
+                // All runs, so that the leaf is split while there is room for that: at half of the device there is
+                // none.
                 runs.len()
             } else {
                 runs_to_merge(new_blocks, &runs)
@@ -240,7 +243,7 @@ impl Tier {
                 Err(MergeFailure::Read(unreadable)) => {
                     self.count_read_failure(&unreadable.failure);
                     let run = unreadable.source.saturating_sub(1);
-                    // What is older than what was lost may be out of date.
+                    // Everything older than the lost records may be outdated.
                     self.forget_runs(leaf, run, generation);
                 }
                 Err(MergeFailure::Write(_)) if self.state.read().generation != generation => return,
@@ -248,11 +251,11 @@ impl Tier {
                     add(&self.counters.write_errors, 1);
                     *self.last_error.lock() = failure.to_string();
                     warn_event!(cache = %self.observer.name, error = %failure, "disk write failed");
-                    // What was to be written is lost, so that all that is older may be out of date.
+                    // The group is lost, so that everything older may be outdated.
                     self.forget_runs(leaf, 0, generation);
                     writer.failures_in_a_row += 1;
                     if writer.failures_in_a_row >= MAX_WRITE_FAILURES {
-                        self.give_up("writes failed again and again");
+                        self.give_up("repeated write errors");
                     }
                     return;
                 }
@@ -266,14 +269,14 @@ impl Tier {
         if gone.is_empty() {
             return;
         }
-        // It takes no memory, so that it is done.
+        // This change needs no memory, so it cannot fail.
         let _ = self.change(generation, &Change::ForgetFrom { leaf, run });
         add(&self.counters.runs_dropped, gone.len() as u64);
         let records = gone.iter().map(|run| u64::from(run.records)).sum();
         add(&self.counters.records_dropped, records);
     }
 
-    /// A key with about as much before it as behind, by the keys of one page and of the group.
+    /// Returns a key near the median, estimated from the keys of one page and of the group.
     fn middle_of(&self, runs: &[Arc<Run>], group: &Group<'_>) -> Option<Vec<u8>> {
         let largest = runs.iter().max_by_key(|run| run.blocks);
         let mut raw = Vec::new();
@@ -299,11 +302,11 @@ impl Tier {
         keys.extend(group.entries.iter().take(64).map(|entry| group.batch.key(*entry)));
         keys.sort_unstable();
         let middle = *keys.get(keys.len() / 2)?;
-        // Something has to be before it.
+        // At least one key has to be before it.
         (middle > *keys.first()?).then(|| middle.to_vec())
     }
 
-    /// Sees that so many blocks can be written, and that memory for what is on disk stays within its part: what is oldest makes room.
+    /// Makes room for `blocks` and keeps the index within its limit by dropping the oldest runs.
     pub(super) fn make_space(&self, blocks: u64, generation: u64) {
         let has_space = |state: &State| {
             let is_free = state.free_chunks() * CHUNK_BLOCKS >= blocks;
@@ -317,7 +320,8 @@ impl Tier {
         }
     }
 
-    /// What part of a leaf's oldest run is kept when all of its runs are merged: less and less, the fuller the store is.
+    /// Returns the fraction of a leaf's oldest run that is kept when all of its runs are merged: it decreases as the
+    /// store fills.
     fn part_kept(&self) -> f64 {
         let state = self.state.read();
         let used = 1.0 - state.free_chunks() as f64 / f64::from(state.most_chunks.max(1));
@@ -325,12 +329,12 @@ impl Tier {
     }
 }
 
-/// The most that so many blocks can become when they are cut anew.
+/// Returns the maximum number of blocks after rewriting this number of blocks.
 fn most_blocks(blocks: u64) -> u64 {
     blocks + blocks / 4 + 4 * CHUNK_BLOCKS
 }
 
-/// One merge.
+/// A merge in progress.
 struct Work<'w> {
     tier: &'w Tier,
     writer: &'w mut Writer,
@@ -342,10 +346,10 @@ struct Work<'w> {
 }
 
 impl Work<'_> {
-    /// Writes the records of a part into a run, which nobody knows of yet.
+    /// Writes the records of a part into a run that is not listed yet.
     fn write_part(&mut self, part: Part<'_>) -> Result<Option<Arc<Run>>, MergeFailure> {
         let head = self.writer.head;
-        // Positions that were used once are not used again, also where the store panics.
+        // Positions are not reused, even if the store panics.
         self.writer.head += self.tier.device.blocks;
         let run = self.try_part(part, head);
         if let Ok(run) = &run {
@@ -397,19 +401,19 @@ impl Work<'_> {
         tier.writing_bytes.store(using, Ordering::Relaxed);
         let is_over = |record: &[u8]| record::is_expired(record::read(record).1, || now);
         let kept = if self.is_whole { tier.part_kept() } else { 1.0 };
-        // By the key's hash and where the run begins: each merge leaves out others.
+        // Depends on the key's hash and the run's position, so that each merge leaves out other records.
         let chance = head.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let is_left_out =
             |hash: u64| ((hash ^ chance).wrapping_mul(0x2545_F491_4F6C_DD1D) >> 40) as f64 >= kept * (1 << 24) as f64;
         let (oldest, mut left_out) = (self.runs.len(), 0);
         merge(&mut sources, |from, hash, key, record| {
-            // Where nothing is older there is nothing to hide.
+            // Without older records there is nothing to hide.
             let is_left_out = self.is_whole && from == oldest && oldest > 0 && is_left_out(hash);
             left_out += u64::from(is_left_out);
             let goes = is_left_out || self.is_whole && is_over(record);
             let is_refused = from > 0 && tier.refuses(&self.runs[from - 1], hash, record);
             if goes || is_refused || !part.has(key) {
-                // Of what is older of a key that is refused, all is.
+                // If a record of a key is refused, all older ones are too.
                 return Ok(());
             }
             out.push(hash, key, record)
@@ -453,7 +457,7 @@ impl Work<'_> {
     }
 }
 
-/// A run that was written and is in no leaf yet: its chunks are given back unless it gets into one.
+/// A run that was written and is in no leaf yet: its chunks are freed unless it is added to one.
 struct Unlisted<'w> {
     tier: &'w Tier,
     generation: u64,
@@ -477,7 +481,7 @@ impl Drop for Unlisted<'_> {
     }
 }
 
-/// The thread that writes.
+/// The writer thread.
 pub(super) struct WriterThread {
     pub tier: Arc<Tier>,
     pub health: Arc<Health>,
@@ -504,7 +508,7 @@ impl Worker for WriterThread {
     }
 
     fn give_up(&mut self) {
-        // Nobody would write what waits.
+        // Nothing would write the waiting batches.
         self.tier.give_up("its thread has ended");
     }
 }

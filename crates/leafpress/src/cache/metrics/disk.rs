@@ -1,4 +1,4 @@
-//! What is published of a cache that has a disk tier.
+//! Metrics of a cache with a disk tier.
 
 use metrics::Unit;
 
@@ -11,17 +11,13 @@ impl To<'_> {
         let bytes = |name, help, value| self.counter(name, Unit::Bytes, help, value);
         counter(
             "leafpress_cache_promotions_total",
-            "Records that came back to memory from the disk",
+            "Records promoted from disk to memory",
             promoted,
         );
-        counter(
-            "leafpress_cache_disk_lookups_total",
-            "Times that a key was looked for on disk",
-            disk.lookups,
-        );
+        counter("leafpress_cache_disk_lookups_total", "Lookups on disk", disk.lookups);
         counter(
             "leafpress_cache_disk_admissions_total",
-            "Records that left memory for the disk",
+            "Records spilled from memory to disk",
             disk.admitted,
         );
         bytes(
@@ -31,17 +27,17 @@ impl To<'_> {
         );
         counter(
             "leafpress_cache_disk_clean_total",
-            "Records that left memory and were on disk already",
+            "Evicted records that were on disk already",
             disk.clean,
         );
         counter(
             "leafpress_cache_disk_drops_total",
-            "Records that left memory and were not taken in by the disk",
+            "Evicted records that were not admitted to disk",
             disk.dropped,
         );
         counter(
             "leafpress_cache_disk_tombstones_total",
-            "Tombstones that took the place of dropped records in memory",
+            "Tombstones that replaced dropped records in memory",
             disk.tombstones,
         );
         bytes(
@@ -51,13 +47,13 @@ impl To<'_> {
         );
         bytes(
             "leafpress_cache_disk_read_bytes_total",
-            "Bytes read for lookups",
+            "Bytes read by lookups",
             disk.read_bytes(),
         );
         counter("leafpress_cache_disk_merges_total", "Merges of runs", disk.merges);
         counter(
             "leafpress_cache_disk_dropped_runs_total",
-            "Runs that made room, or were forgotten after an error or by clearing",
+            "Runs dropped to make room, after an error, or by clearing",
             disk.runs_dropped,
         );
         counter(
@@ -74,7 +70,7 @@ impl To<'_> {
         self.counters(
             "leafpress_cache_disk_errors_total",
             Unit::Count,
-            "Reads and writes of the device that failed, and writes of the log for after a crash",
+            "Failed device reads, device writes, and writes of the log of runs",
             &[
                 (operation("read"), disk.read_errors),
                 (operation("write"), disk.write_errors),
@@ -89,53 +85,53 @@ impl To<'_> {
         let bytes = |name, help, value: u64| self.gauge(name, Unit::Bytes, help, value as f64);
         bytes(
             "leafpress_cache_disk_capacity_bytes",
-            "What the tier may use of the store",
+            "Size of the disk tier",
             disk.capacity_bytes,
         );
         bytes(
             "leafpress_cache_disk_used_bytes",
-            "What is in use of that",
+            "Bytes in use on disk",
             disk.used_bytes,
         );
         bytes(
             "leafpress_cache_disk_index_bytes",
-            "Memory for what is on disk",
+            "Memory of the index of the disk",
             disk.index_bytes,
         );
         count(
             "leafpress_cache_disk_records",
-            "Records on disk, superseded ones until they are merged",
+            "Records on disk, including replaced ones until they are merged",
             disk.records,
         );
         count("leafpress_cache_disk_runs", "Runs on disk", disk.runs);
         count(
             "leafpress_cache_disk_super_leaves",
-            "Ranges of keys that they are of",
+            "Super-leaves, the key ranges of runs",
             disk.super_leaves,
         );
         bytes(
             "leafpress_cache_disk_waiting_bytes",
-            "Memory of records that wait to be written",
+            "Memory of batches waiting to be written",
             disk.waiting_bytes,
         );
         count(
             "leafpress_cache_disk_waiting_batches",
-            "Full batches that wait to be written, two at most",
+            "Full batches waiting to be written, at most two",
             disk.waiting_batches,
         );
         count(
             "leafpress_cache_disk_stalled",
-            "1 while nothing is taken in because nothing was written for too long",
+            "1 while evicted records are dropped because the device is stalled",
             disk.is_stalled.into(),
         );
         count(
             "leafpress_cache_disk_recoverable",
-            "1 while what is on disk would be found again after a crash",
+            "1 while the disk tier would be recovered after a crash",
             disk.is_recoverable.into(),
         );
         count(
             "leafpress_cache_disk_failed",
-            "1 once the tier was given up because writes failed again and again",
+            "1 once the tier was given up after repeated write errors",
             disk.has_failed.into(),
         );
     }

@@ -1,4 +1,4 @@
-//! What is published of every cache.
+//! Metrics of every cache.
 
 use metrics::Unit;
 
@@ -25,7 +25,7 @@ impl To<'_> {
         self.counters(
             "leafpress_cache_hits_total",
             Unit::Count,
-            "Reads that found their key, by where",
+            "Reads that found their key, by tier",
             hits,
         );
         self.counter(
@@ -37,7 +37,7 @@ impl To<'_> {
         self.counter(
             "leafpress_cache_stale_total",
             Unit::Count,
-            "Misses that got a value whose time was over, because another was loading it",
+            "Misses answered with an expired value while it was being loaded",
             stats.stale,
         );
         self.counter(
@@ -49,7 +49,7 @@ impl To<'_> {
         self.counter(
             "leafpress_cache_inserted_bytes_total",
             Unit::Bytes,
-            "Bytes of keys and values that were inserted",
+            "Bytes of inserted keys and values",
             stats.inserted_bytes,
         );
         self.counter(
@@ -61,7 +61,7 @@ impl To<'_> {
         self.counters(
             "leafpress_cache_evictions_total",
             Unit::Count,
-            "Records that left memory, or were not kept, by why",
+            "Records that left memory or were not kept, by cause",
             &[
                 (cause("capacity"), stats.evicted),
                 (cause("expired"), stats.expired),
@@ -71,19 +71,19 @@ impl To<'_> {
         self.counter(
             "leafpress_cache_eviction_errors_total",
             Unit::Count,
-            "Leaves that nothing could be taken out of",
+            "Leaves from which nothing could be evicted",
             stats.eviction_errors,
         );
         self.counters(
             "leafpress_cache_damaged_total",
             Unit::Count,
-            "Records and pages that were not what had been written, by where: they count as missed",
+            "Damaged records and pages, by tier; they count as misses",
             &damaged,
         );
         self.counter(
             "leafpress_cache_background_panics_total",
             Unit::Count,
-            "Times that background work panicked",
+            "Panics of background work",
             stats.background_panics,
         );
     }
@@ -93,25 +93,25 @@ impl To<'_> {
         gauge(
             "leafpress_cache_memory_bytes",
             Unit::Bytes,
-            "What the cache may hold in memory",
+            "Memory budget",
             stats.memory_bytes,
         );
         gauge(
             "leafpress_cache_held_bytes",
             Unit::Bytes,
-            "All that it holds in memory",
+            "Memory held, all included",
             stats.bytes_held,
         );
         gauge(
             "leafpress_cache_peak_bytes",
             Unit::Bytes,
-            "The most that it was seen to hold",
+            "Highest measured memory held",
             stats.peak_bytes,
         );
         gauge(
             "leafpress_cache_eviction_bytes",
             Unit::Bytes,
-            "Of what it holds, what the eviction works with",
+            "Memory of the eviction policy",
             stats.eviction_bytes,
         );
         gauge(
@@ -123,19 +123,19 @@ impl To<'_> {
         gauge(
             "leafpress_cache_user_bytes",
             Unit::Bytes,
-            "Bytes of their keys and values",
+            "Bytes of keys and values in memory",
             stats.user_bytes,
         );
         self.gauge(
             "leafpress_cache_compression_ratio",
             Unit::Count,
-            "Bytes of keys and values for each byte held, all included",
+            "Bytes of keys and values per byte held",
             stats.user_bytes as f64 / stats.bytes_held.max(1) as f64,
         );
         gauge(
             "leafpress_cache_background_threads_ended",
             Unit::Count,
-            "Background threads that have ended because all they did panicked",
+            "Background threads that ended after repeated panics",
             stats.background_threads_ended,
         );
     }

@@ -1,7 +1,8 @@
-//! What a cache publishes through the `metrics` facade: docs/metrics.md has the table.
+//! Metrics published through the `metrics` facade: docs/metrics.md has the table.
 //!
-//! Counts are kept by the cache, by thread, and published as they stand: no operation pays for them. Only some reads are timed on their way.
-//! Recorders are asked for at each publishing, since a program may install its own after it has built its cache.
+//! The cache keeps per-thread counters anyway and publishes their values, so no operation pays for it. Only a sample of
+//! the reads is timed. Recorders are looked up at each publishing, since a program may install its own after it has
+//! built its cache.
 
 mod disk;
 mod memory;
@@ -15,11 +16,11 @@ use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit
 use super::inner::CacheInner;
 use super::observer::Outcome;
 
-/// Of a thread's reads one in so many is timed.
+/// One in this number of a thread's reads is timed.
 pub(super) const SAMPLED: u32 = 256;
-/// How often the cache's upkeep publishes...
+/// Interval at which upkeep publishes...
 const EVERY: Duration = Duration::from_secs(1);
-/// ...but it rests so many times as long as that takes, which grows with the memory.
+/// ...with a minimum pause of this multiple of the last publishing's duration, which grows with the memory.
 const REST: u32 = 50;
 
 const METADATA: Metadata<'static> = Metadata::new("leafpress", Level::INFO, Some(module_path!()));
@@ -28,15 +29,15 @@ const GET_SECONDS: &str = "leafpress_cache_get_duration_seconds";
 const DISK_READ_SECONDS: &str = "leafpress_cache_disk_read_duration_seconds";
 
 thread_local! {
-    /// The thread's reads, of all caches.
+    /// Number of the thread's reads, over all caches.
     static READS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// When something began that is timed.
+/// Start time of a timed operation.
 pub(super) struct Moment(Option<Instant>);
 
 impl Moment {
-    /// Now, for one in some of the thread's calls.
+    /// Returns the current time for a sample of the thread's calls.
     #[inline]
     pub(super) fn sampled() -> Self {
         let reads = READS.get().wrapping_add(1);
@@ -61,7 +62,7 @@ impl Moment {
     }
 }
 
-/// The names of what is timed, made once.
+/// Handles of the histograms, made once.
 pub(super) struct Timings {
     memory: Key,
     disk: Key,
@@ -107,7 +108,7 @@ fn key(cache: &Arc<str>, name: &'static str, label: Option<(&'static str, &'stat
     Key::from_parts(name, labels)
 }
 
-/// When the cache's upkeep publishes next.
+/// Time of the next publishing by upkeep.
 pub(super) struct Schedule(Instant);
 
 impl Default for Schedule {
@@ -117,7 +118,7 @@ impl Default for Schedule {
 }
 
 impl Schedule {
-    /// Publishes if it is time to.
+    /// Publishes if it is due.
     pub(super) fn keep(&mut self, core: &CacheInner) {
         let began = Instant::now();
         if began >= self.0 {
@@ -129,7 +130,7 @@ impl Schedule {
 }
 
 impl CacheInner {
-    /// Publishes all but the times of reads, which are published as they are taken.
+    /// Publishes everything except the durations of reads, which are published when they are measured.
     pub(super) fn publish(&self) {
         let stats = self.stats();
         metrics::with_recorder(|recorder| {
@@ -150,16 +151,16 @@ fn describe_timings(recorder: &dyn Recorder) {
     let timings = [
         (
             GET_SECONDS,
-            "Time of a read, one in 256 of each thread's, by what came of it",
+            "Duration of a read, one in 256 of each thread's, by outcome",
         ),
-        (DISK_READ_SECONDS, "Time of a read of the device for a lookup"),
+        (DISK_READ_SECONDS, "Duration of a device read of a lookup"),
     ];
     for (name, help) in timings {
         recorder.describe_histogram(KeyName::from_const_str(name), Some(Unit::Seconds), help.into());
     }
 }
 
-/// Who records, and of which cache.
+/// Recorder and labels of the published cache.
 struct To<'t> {
     recorder: &'t dyn Recorder,
     cache: &'t Arc<str>,
@@ -172,7 +173,7 @@ impl To<'_> {
         self.counters(name, unit, help, &[(None, value)]);
     }
 
-    /// A counter that has a label more.
+    /// Publishes counters with an additional label.
     fn counters(&self, name: &'static str, unit: Unit, help: &'static str, values: &[(Option<LabelOf>, u64)]) {
         self.recorder
             .describe_counter(KeyName::from_const_str(name), Some(unit), help.into());

@@ -1,4 +1,4 @@
-//! The pool in full size, exactly, without bytes: what the miniatures are compared with.
+//! An exact simulation of the pool in full size, without bytes: the reference for the miniatures.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -11,17 +11,17 @@ use crate::pool::PolicyKind;
 pub(super) const TABLE_BYTES: usize = 56;
 pub(super) const PAGE_BYTES: usize = 4096;
 
-/// What pages and machine are like.
+/// Properties of pages and machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct World {
     pub(super) pages: u32,
     pub(super) budget_bytes: usize,
-    /// 1: nothing shrinks.
+    /// 1: incompressible.
     pub(super) ratio: f64,
     pub(super) read_ns: u64,
     pub(super) compress_ns: u64,
     pub(super) decompress_ns: u64,
-    /// The part of the pages that is hot, and the part of the accesses that go there; 0 and 0: uniform.
+    /// The fraction of the pages that is hot, and the fraction of the accesses to them; 0 and 0 for uniform.
     pub(super) hot: (f64, f64),
     pub(super) policy: PolicyKind,
 }
@@ -48,7 +48,7 @@ impl Pages for Table {
     }
 }
 
-/// What happened.
+/// Counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) accesses: u64,
@@ -58,7 +58,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Nanoseconds of an access.
+    /// Nanoseconds per access.
     pub(super) fn cost(&self, world: &World) -> f64 {
         let work = self.misses * world.read_ns
             + self.compressed_hits * world.decompress_ns
@@ -85,18 +85,18 @@ pub(super) struct FullSize {
     table: Table,
     policy: Box<dyn Policy>,
     raw_bytes: usize,
-    /// Page, bytes, and whether it is live: a page that was restored and compressed again has two blocks.
+    /// Page, bytes, and whether the block is live: a page that was restored and compressed again has two blocks.
     log: VecDeque<(u32, usize, bool)>,
     log_passed: usize,
     log_bytes: usize,
     places: Vec<usize>,
     victims: u64,
     random: fastrand::Rng,
-    /// Added to page numbers when drawing: another hot set.
+    /// Added to the drawn page numbers, to select another hot set.
     shift: u32,
 }
 
-/// A hash as good as the pool's: SplitMix64's last steps.
+/// A hash of the pool's quality: SplitMix64's finalizer.
 pub(super) fn hash(page: u32) -> u64 {
     let mut hash = u64::from(page).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -131,18 +131,18 @@ impl FullSize {
         let mut pool = Self::fixed(world, start);
         let costs = Arc::clone(&pool.costs);
         let adaptive = Adaptive::of_pool(world.policy, 8, world.budget_bytes, PAGE_BYTES, start, costs).unwrap();
-        // What processor time there is must not decide what a test sees.
+        // The available processor time must not affect a test's result.
         adaptive.inner.lock().cpu_budget = None;
         pool.adaptive = Some(adaptive);
         pool
     }
 
-    /// Makes other pages hot.
+    /// Changes the hot set.
     pub(super) fn switch_hot_set(&mut self) {
         self.shift += self.world.pages / 2;
     }
 
-    /// Runs accesses; returns the nanoseconds of one.
+    /// Runs accesses; returns the nanoseconds per access.
     pub(super) fn run(&mut self, accesses: usize) -> f64 {
         let before = self.tally;
         for n in 0..accesses {
@@ -172,7 +172,7 @@ impl FullSize {
         }
     }
 
-    /// Now and then a call takes much longer than it should.
+    /// A few calls take much longer than they should.
     fn noisy(&mut self, ns: u64) -> u64 {
         let ns = ns * self.random.u64(80..120) / 100;
         if self.random.u32(0..500) == 0 {
@@ -227,7 +227,7 @@ impl FullSize {
         if self.raw_bytes <= limit {
             return;
         }
-        // Victims come in batches.
+        // Victims are chosen in batches.
         let batch = (limit / 50).min(self.raw_bytes);
         while self.raw_bytes > limit - batch.min(limit) {
             let Some(victim) = self.policy.victim(&self.table, &hash) else {
@@ -239,9 +239,9 @@ impl FullSize {
         self.clean();
     }
 
-    /// What the page takes compressed.
+    /// The compressed length of the page.
     pub(super) fn stored(&self, page: u32) -> Option<u32> {
-        // Which pages are followed tells nothing of their size.
+        // Whether a page is sampled is independent of its size.
         let spread = 0.8 + 0.4 * (hash(!page) >> 40) as f64 / f64::from(1 << 24);
         let bytes = PAGE_BYTES as f64 / self.world.ratio * spread;
         (bytes < PAGE_BYTES as f64 * 0.875).then_some(bytes as u32)
@@ -285,7 +285,7 @@ impl FullSize {
         if self.log_bytes <= limit {
             return;
         }
-        // Segments are reclaimed whole.
+        // Segments are reclaimed as a whole.
         let segment = self.world.budget_bytes / 64;
         while self.log_bytes > limit.saturating_sub(segment) {
             let Some((page, bytes, live)) = self.log.pop_front() else {

@@ -1,4 +1,4 @@
-//! What it takes: memory, processor time, room in the queue.
+//! Limits: memory, processor time, room in the queue.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

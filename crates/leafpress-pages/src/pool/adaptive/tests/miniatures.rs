@@ -1,9 +1,9 @@
-//! The miniatures by themselves.
+//! The miniatures alone.
 
 use super::*;
 use crate::tuner::costs::{CLASSES, Prices, SIZES};
 
-/// Costs nothing but misses.
+/// Only misses have a cost.
 const MISSES: Prices = Prices {
     read: [1e9; CLASSES],
     compress: [0.0; CLASSES],
@@ -17,7 +17,7 @@ fn have_the_misses_of_the_pool_in_full_size() {
             let world = World { policy, hot, ..WORLD };
             let mut pool = FullSize::fixed(world, 0.5);
             let mut model = Model::new(policy, 8, world.budget_bytes, PAGE_BYTES).unwrap();
-            // Sizes are told as the pool would.
+            // Sizes are set as by the pool.
             model.set_sizes([(65_536.0 / world.ratio) as u32; SIZES]);
             for page in 0..world.pages {
                 if let (true, Some(stored)) = (hash(page) <= model.threshold(), pool.stored(page)) {
@@ -109,7 +109,7 @@ fn follow_a_part_of_the_pages_and_fewer_when_they_are_too_many() {
     let mut model = Model::new(PolicyKind::Clock, 8, 64 << 20, 4096).unwrap();
     let before = model.threshold();
     assert!(before < u64::MAX / 4, "{before:x}");
-    // Pages shrink so much that the model has more of them than was foreseen.
+    // Pages compress so well that the model has more of them than expected.
     for page in 0..400_000 {
         let (hash, followed) = (hash(page), hash(page) <= model.threshold());
         if followed {

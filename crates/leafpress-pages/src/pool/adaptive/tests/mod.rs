@@ -1,4 +1,4 @@
-//! What the whole does.
+//! Tests of the adaptive share as a whole.
 
 mod full_size;
 mod limits;

@@ -1,9 +1,10 @@
-//! The share chosen, against that which is best for a pool simulated in full size.
+//! The chosen share, compared with the best one for a pool simulated in full size.
 
 use super::full_size::Tally;
 use super::*;
 
-/// Steady accesses of pools with a fixed share: at each tenth, and at the least share that an adaptive pool keeps instead of none.
+/// Steady-state accesses of pools with fixed shares: each tenth, and instead of none the minimum share of an adaptive
+/// pool.
 fn fixed(world: World) -> Vec<Tally> {
     let least = least_raw_fraction(world.budget_bytes, PAGE_BYTES);
     let shares = (0..=10).map(|tenth| (f64::from(tenth) / 10.0).max(least));
@@ -17,7 +18,7 @@ fn fixed(world: World) -> Vec<Tally> {
     tallies.collect()
 }
 
-/// The least cost of an access.
+/// The least cost per access.
 fn best(tallies: &[Tally], world: &World) -> f64 {
     tallies
         .iter()
@@ -25,7 +26,7 @@ fn best(tallies: &[Tally], world: &World) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// Read, compress and decode, in nanoseconds, and starts.
+/// Read, compress and decode, in nanoseconds, and initial fractions.
 const MACHINES: [(u64, u64, u64, &[f64]); 4] = [
     (20_000, 5_000, 1_000, &[0.0, 1.0]),
     (20_000, 30_000, 6_000, &[0.5]),
@@ -106,7 +107,7 @@ fn another_hot_set_is_followed_under_every_policy() {
         let mut pool = FullSize::adaptive(world, 0.5);
         pool.run(60_000);
         pool.switch_hot_set();
-        // At these costs, accesses of a second or so.
+        // At these costs, accesses of about a second.
         pool.run(40_000);
         let cost = pool.run(15_000);
         assert!(
@@ -164,7 +165,7 @@ fn compresses_again_when_it_pays_again() {
     let mut pool = FullSize::adaptive(fast, 0.5);
     pool.run(60_000);
     assert_eq!(pool.share, 1.0);
-    // From now on the store is slow.
+    // From here on the store is slow.
     pool.world = WORLD;
     pool.run(80_000);
     let (cost, best) = (pool.run(15_000), best(&fixed(WORLD), &WORLD));
@@ -198,7 +199,7 @@ fn a_followed_page_with_half_of_all_accesses_changes_nothing() {
 
 #[test]
 fn a_small_pool_finds_its_share() {
-    // Tyche's: 140 pages of 8 KB, memory for 87.
+    // Tyche's experiment: 140 pages of 8 KB, memory for 87.
     let world = World {
         pages: 270,
         budget_bytes: 700_000,

@@ -1,19 +1,25 @@
-//! Finding what is on disk again after the process was killed.
+//! Crash recovery: restores the disk tier after the process was killed.
 //!
-//! Two files stand beside the tier's: `run_log` says which runs there are, `stale_epochs` which of their records are out of date. `side_file_header` is what both
-//! begin with. Three rules see that no record is found that a write or a removal had replaced:
+//! Two files are kept next to the tier's: `run_log` is the log of runs, and `stale_epochs` a table of the epochs up to
+//! which their records are stale. `side_file_header` is the header of both. Three rules ensure that no record is
+//! recovered that a write or a removal had replaced:
 //!
-//! 1. **Epochs.** A record that leaves memory has the epoch of the batch that takes it, 4 bytes behind its own. Epochs rise with each batch.
-//! 2. **Notes.** Who writes or removes a key of which a record may be on disk, or on its way there, notes in the key's slot the epoch of that
-//!    moment, after the tree was changed and before he says that it is done. What left memory before has that epoch at most.
-//! 3. **Judging.** After a crash a record counts exactly if its epoch is later than its slot's. That is asked whenever one is found in a run from
-//!    before: `StaleFilter` keeps the table as it was then. The table goes on as it is, so that what is refused once is refused for good.
+//! 1. **Epochs.** A record that leaves memory carries the epoch of its batch, in 4 bytes at its end. Epochs increase
+//!    with each batch.
+//! 2. **Marking.** A thread that writes or removes a key of which a record may be on disk or in a batch stores the
+//!    current epoch in the key's slot of the table, after the tree was changed and before the operation returns. Every
+//!    record that left memory before has at most that epoch.
+//! 3. **Filtering.** After a crash a record is valid exactly if its epoch is later than its slot's. This is checked
+//!    whenever a record is found in a run from before the crash: `StaleFilter` keeps the table of that time. The live
+//!    table starts from the same contents, so that what is refused once is refused for good.
 //!
-//! A write of a key that memory knows nothing of on disk is not noted: that it fills a cache loses nothing. So the log may not have a run that
-//! memory does not know: a change of runs counts there before it is done, see `change`.
+//! A write of a key of which memory lists nothing on disk is not marked, so that filling a cache invalidates nothing.
+//! The log must therefore not have a run that memory does not list: a change of runs is logged before it is applied,
+//! see `change`.
 //!
-//! What a killed process wrote is in the system's page cache, which a machine that goes down loses. So notes have the id of the boot that they
-//! were written in. A tier that was closed has an image, and needs its notes only for runs that are judged; they are made to last before.
+//! The writes of a killed process are in the system's page cache, which is lost if the machine goes down. So the table
+//! has the id of the boot in which it was written. A closed tier has an image, and needs its table only for runs that
+//! are still filtered; the table is synced before.
 
 mod opening;
 mod replay;
@@ -33,10 +39,10 @@ use self::stale_epochs::StaleEpochTable;
 pub(super) use self::stale_epochs::{MAX_EPOCH, StaleFilter};
 use super::run::Run;
 
-/// Bytes of an epoch behind a record.
+/// Size of the epoch at the end of a record.
 const EPOCH_BYTES: usize = size_of::<u32>();
 
-/// What a tier has that is found again after a crash.
+/// State of a tier with crash recovery.
 pub(super) struct Recovery {
     notes: Arc<StaleEpochTable>,
     log: Mutex<RunLog>,
@@ -45,17 +51,17 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// The log of runs. It is locked before what memory knows is.
+    /// Locks the log of runs. Lock order: the log before the tier's state.
     pub(super) fn log(&self) -> MutexGuard<'_, RunLog> {
         self.log.lock()
     }
 
-    /// Notes that what left memory of a key up to an epoch is out of date.
+    /// Marks records of a key up to an epoch as stale.
     pub(super) fn note(&self, hash: u64, epoch: u32) {
         self.notes.mark_stale_up_to(hash, epoch);
     }
 
-    /// Whether a record of a run, as it is on disk, may be out of date.
+    /// Returns true if a record of a run, as stored on disk, may be stale.
     pub(super) fn refuses(&self, run: &Run, hash: u64, record: &[u8]) -> bool {
         let stale_filter = self
             .stale_filter
@@ -69,12 +75,12 @@ impl Recovery {
         self.session
     }
 
-    /// Runs before this position are judged; 0 where none is.
+    /// Returns the position before which runs are filtered; 0 if none is.
     pub(super) fn judged_before(&self) -> u64 {
         self.stale_filter.as_ref().map_or(0, |stale_filter| stale_filter.before)
     }
 
-    /// Makes the notes last, for what is judged by them after the tier was closed.
+    /// Syncs the table of stale epochs, which filters runs after the tier was closed.
     pub(super) fn sync_notes(&self) -> std::io::Result<()> {
         self.notes.sync()
     }
@@ -84,20 +90,20 @@ impl Recovery {
     }
 }
 
-/// A record without its epoch, and that.
+/// Splits a record into its bytes and its epoch.
 pub(super) fn split_epoch(record: &[u8]) -> Option<(&[u8], u32)> {
     let (record, epoch) = record.split_last_chunk::<EPOCH_BYTES>()?;
     Some((record, u32::from_le_bytes(*epoch)))
 }
 
-/// A path with something behind its name.
+/// Appends a suffix to the file name of a path.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Which boot of the machine this is.
+/// Returns an id of the machine's current boot.
 fn boot_id() -> std::io::Result<u64> {
     let id = std::fs::read("/proc/sys/kernel/random/boot_id")?;
     Ok(crate::tree::hash::hash(&id))

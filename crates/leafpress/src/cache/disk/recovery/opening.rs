@@ -1,4 +1,4 @@
-//! How a tier begins: with what one left that was closed, or that was killed, or with nothing.
+//! Opening of a tier: from the image of a closed one, from the side files of a killed one, or empty.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -17,45 +17,46 @@ use crate::cache::disk::superblock::{self, Kind, RecoveryStamp, Superblock, Supe
 use leafpress_base::io::at_path::at_path;
 use leafpress_base::sync::plain::Mutex;
 
-/// After a crash positions go on so far behind the last that is known, at least: the killed process may have used some since.
+/// Minimum gap of positions after a crash: the killed process may have used some behind the last one known.
 const POSITIONS_LEFT_OUT: u64 = 1 << 40;
-/// A tier that has come to this epoch is not gone on with: its records would all have the last epoch soon, and none would count after a crash.
+/// A tier that has reached this epoch is not continued: its records would soon all have the last epoch, and none would
+/// be valid after a crash.
 const LATE_EPOCH: u32 = MAX_EPOCH / 4 * 3;
 
-/// A tier that is about to begin.
+/// Parameters of an opening.
 pub(in crate::cache::disk) struct Opening<'o> {
     pub device: &'o Device,
     pub kind: Kind,
     pub most_chunks: u32,
-    /// The cache's memory: nothing else is in it yet.
+    /// The cache's memory, which is still empty.
     pub memory_bytes: u64,
 }
 
-/// How it begins.
+/// A tier's initial state.
 pub(in crate::cache::disk) struct Opened {
     pub id: u64,
     pub head: u64,
     pub state: State,
-    /// Keys that were in use, those that were used most first.
+    /// Keys that were in use, the most used first.
     pub keys: Vec<Vec<u8>>,
     pub recovery: Option<Recovery>,
-    /// Records of runs that were found again after a crash.
+    /// Records of runs recovered after a crash.
     pub recovered: u64,
 }
 
-/// What was found, and what goes on from there.
+/// The recovered contents, and the numbers to continue from.
 struct Found {
     opened: Opened,
     session: u64,
     table: Vec<u32>,
-    /// No record has a later one.
+    /// Upper bound of the records' epochs.
     epoch: u32,
     judged_before: u64,
-    /// The low bits of the number up to which entries of the log count.
+    /// Low bits of the number of committed log entries.
     entries: u32,
 }
 
-/// No other tier's, or opening's.
+/// Returns a number that is unique among tiers and openings.
 fn new_id() -> u64 {
     RandomState::new().hash_one(std::time::SystemTime::now()).max(1)
 }
@@ -80,7 +81,7 @@ impl Opening<'_> {
         let read = image::read(self.device, superblock, self.most_chunks, self.room_bytes())?;
         Ok(read.map(|(state, keys)| Opened {
             id: superblock.tier,
-            // Should two open it at once, their positions differ all the same.
+            // If two processes open the tier at once, their positions differ nevertheless.
             head: superblock.head + (new_id() >> 24),
             state,
             keys,
@@ -89,21 +90,21 @@ impl Opening<'_> {
         }))
     }
 
-    /// Begins a tier that is empty after a crash.
+    /// Opens a tier without crash recovery.
     pub(in crate::cache::disk) fn open(&self) -> Result<Opened, Failure> {
         let opened = match superblock::read(self.device, self.kind)? {
             SuperblockState::Closed(superblock) => self.image(superblock),
             SuperblockState::Open { .. } | SuperblockState::Nothing => Ok(None),
         };
-        // Until this is written, what the last tier left is there. From then on it would be out of date.
+        // Until this is written, the last tier's contents are valid. From then on they would be outdated.
         let opened = opened?.unwrap_or_else(|| self.nothing());
         superblock::say_open(self.device, self.kind, opened.id, None)?;
         Ok(opened)
     }
 
-    /// Begins a tier that is found again after a crash, by files beside that at `path`.
+    /// Opens a tier with crash recovery, by side files next to `path`.
     pub(in crate::cache::disk) fn open_beside(&self, path: &Path) -> Result<Opened, Failure> {
-        let boot = boot_id().map_err(|error| at_path(path, "tell which boot of the machine this is", error))?;
+        let boot = boot_id().map_err(|error| at_path(path, "read the boot id", error))?;
         self.open_in(boot, path)
     }
 
@@ -132,7 +133,7 @@ impl Opening<'_> {
         stale_epochs::slots_for(self.memory_bytes)
     }
 
-    /// What a tier left that was closed.
+    /// Restores a closed tier.
     fn closed(&self, superblock: Superblock, notes: &Path) -> Result<Option<Found>, Failure> {
         let Some(RecoveryStamp {
             session,
@@ -149,7 +150,7 @@ impl Opening<'_> {
         let table = match table {
             Some(table) => table.into_values(),
             None => {
-                // Without the notes nobody knows which of their records count.
+                // Without the table the validity of their records is unknown.
                 forget_before(&mut opened.state, judged_before);
                 judged_before = 0;
                 stale_epochs::fresh(self.slots())?
@@ -165,7 +166,7 @@ impl Opening<'_> {
         }))
     }
 
-    /// What a tier left that was killed.
+    /// Recovers the tier of a killed process.
     fn killed(&self, tier: u64, session: u64, boot: u64, notes: &Path, runs: &Path) -> Result<Option<Found>, Failure> {
         let table = Table::read(notes, self.kind, tier, session, self.slots())?;
         let Some(table) = table.filter(|table| table.header.own[0] == boot) else {
@@ -201,7 +202,7 @@ impl Opening<'_> {
         }))
     }
 
-    /// Writes the side files anew, and block 0 last: until then what was there counts.
+    /// Rewrites the side files, and block 0 last: until then the previous contents are valid.
     fn begin(&self, found: Found, boot: u64, notes_at: &Path, runs_at: &Path) -> Result<Opened, Failure> {
         let Found {
             mut opened,
@@ -222,7 +223,7 @@ impl Opening<'_> {
         };
         let new = beside(notes_at, ".new");
         let notes = Arc::new(StaleEpochTable::create(&new, header, &table, entries)?);
-        // The log first: the notes of before go with the new log, not the other way round.
+        // The log first: the old table is valid with the new log, but not the other way round.
         let log = RunLog::create(
             runs_at.to_owned(),
             Arc::clone(&notes),
@@ -232,7 +233,8 @@ impl Opening<'_> {
             epoch,
             entries.into(),
         )?;
-        std::fs::rename(&new, notes_at).map_err(|error| at_path(notes_at, "put notes there", error))?;
+        std::fs::rename(&new, notes_at)
+            .map_err(|error| at_path(notes_at, "replace the table of stale epochs", error))?;
         superblock::say_open(self.device, self.kind, opened.id, Some(header.session))?;
         let has_judged = |run: &Arc<_>| is_before(run, judged_before);
         let is_judged = opened
@@ -254,7 +256,7 @@ fn is_before(run: &Arc<crate::cache::disk::run::Run>, position: u64) -> bool {
     run.position < position
 }
 
-/// Forgets runs before a position. They are the oldest of each leaf.
+/// Drops runs before a position. They are the oldest of each leaf.
 fn forget_before(state: &mut State, position: u64) {
     for leaf in 0..state.leaves().len() {
         let runs = &state.leaves()[leaf].runs;
@@ -288,7 +290,7 @@ mod tests {
         let second = id(2);
         assert_ne!(second, first);
         assert_eq!(id(2), second);
-        // Epochs do not come to an end for good.
+        // Epochs are not exhausted for good.
         let note = |epoch| opening.open_in(2, &path).unwrap().recovery.unwrap().note(77, epoch);
         note(LATE_EPOCH - 2);
         assert_eq!(id(2), second);

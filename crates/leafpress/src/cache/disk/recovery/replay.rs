@@ -1,6 +1,6 @@
-//! What a log of runs says that there is.
+//! Replay of the log of runs.
 //!
-//! Whatever a log says, the time that it takes follows from its length, and the memory from what it may take.
+//! For any log, even a damaged one, the time is bounded by its length, and the memory by the given limit.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,16 +21,16 @@ use crate::tree::MAX_KEY_BYTES;
 use leafpress_base::io::open;
 use leafpress_base::mem::room::{TryGrow, room_for};
 
-/// What there was when the log ended.
+/// The list of runs at the end of the log.
 pub(super) struct Replayed {
     pub leaves: Vec<SuperLeaf>,
-    /// No run ends behind this.
+    /// Upper bound of the runs' ends.
     pub head: u64,
-    /// No record has a later one.
+    /// Upper bound of the records' epochs.
     pub epoch: u32,
 }
 
-/// An entry's payload, which was checked.
+/// The payload of an entry, whose checksum was verified.
 struct Payload<'p> {
     bytes: &'p [u8],
     device_blocks: u64,
@@ -59,7 +59,7 @@ struct Replay {
     file: BufReader<File>,
     header: SideFileHeader,
     payload: Vec<u8>,
-    /// Bytes of memory that all runs may take.
+    /// Memory that all runs may take, in bytes.
     room_bytes: usize,
     held_bytes: usize,
     leaves: Leaves,
@@ -67,13 +67,13 @@ struct Replay {
     epoch: u32,
 }
 
-/// The runs of each leaf, by the key that it is from.
+/// The runs of each leaf, by the leaf's first key.
 type Leaves = BTreeMap<Arc<[u8]>, Vec<Arc<Run>>>;
-/// What a leaf takes beside its key and runs, here and in the list that is made of it.
+/// Memory of a leaf in addition to its key and runs, here and in the resulting list.
 const LEAF_BYTES: usize = 2 * size_of::<SuperLeaf>();
 
-/// What a log of this tier and session says whose entries count up to the number with the low bits `committed`; [`None`] where it is another's or damaged, or says more
-/// than can be held in `room_bytes` of memory.
+/// Replays the log of this tier and session up to the entry whose number has the low bits `committed`; [`None`] if it
+/// belongs to another tier or session, is damaged, or needs more than `room_bytes` of memory.
 pub(super) fn replay(
     path: &Path,
     kind: Kind,
@@ -118,7 +118,7 @@ fn try_replay(
         leaf.runs.iter().try_for_each(|run| replay.count(run))?;
         replay.add(leaf)?;
     }
-    // One that is of another moment than the notes ends too early.
+    // A log older or newer than the table ends too early.
     let entries = low_bits(u64::from(committed).wrapping_sub(first));
     let end = first.checked_add(entries.into()).ok_or(Failure::Damaged)?;
     for number in first..end {
@@ -141,7 +141,7 @@ fn try_replay(
 }
 
 impl Replay {
-    /// Reads the next entry's payload.
+    /// Reads the payload of the next entry.
     fn next(&mut self, number: u64) -> Result<(), Failure> {
         let mut header = [0; ENTRY_HEADER_BYTES];
         self.file.read_exact(&mut header)?;
@@ -153,7 +153,7 @@ impl Replay {
         if len > self.room_bytes {
             return Err(Failure::Damaged);
         }
-        // As much as there is, and not what a length says that is damaged.
+        // Read what is present, instead of allocating for a length that may be damaged.
         self.payload.clear();
         let mut part = [0; 4096];
         while self.payload.len() < len {
@@ -182,7 +182,7 @@ impl Replay {
         self.hold(run.held_bytes())
     }
 
-    /// Adds a leaf, which is not there yet.
+    /// Adds a leaf that is not present yet.
     fn add(&mut self, leaf: SuperLeaf) -> Result<(), Failure> {
         self.hold(LEAF_BYTES + leaf.from.len())?;
         match self.leaves.insert(leaf.from, leaf.runs) {
@@ -203,7 +203,7 @@ impl Replay {
         runs.into_iter().for_each(|run| self.held_bytes -= run.held_bytes());
     }
 
-    /// Does what the entry says.
+    /// Applies an entry.
     fn change(&mut self) -> Result<(), Failure> {
         let mut payload = self.payload();
         let kind = payload.u32()?;
@@ -257,7 +257,7 @@ impl Replay {
     }
 
     fn split(&mut self, from: &[u8], key: &[u8], low: Option<Arc<Run>>, high: Option<Arc<Run>>) -> Result<(), Failure> {
-        // The key is one of the leaf's.
+        // The key must belong to the leaf.
         let mut before = self.leaves.range::<[u8], _>((Bound::Unbounded, Bound::Included(key)));
         if before.next_back().is_none_or(|(last, _)| **last != *from) {
             return Err(Failure::Damaged);
@@ -318,7 +318,7 @@ mod tests {
         }))
     }
 
-    /// What a log of so many changes says to who has so much memory.
+    /// Replays a log of `changes` entries with a memory limit.
     fn replayed<'c>(changes: u32, change: impl Fn(u32) -> Change<'c>, room_bytes: usize) -> Option<Replayed> {
         let directory = tempfile::tempdir().unwrap();
         let at = |name| directory.path().join(name);
@@ -332,7 +332,7 @@ mod tests {
         replay(&at("runs"), KIND, HEADER.tier, HEADER.session, changes, room_bytes).unwrap()
     }
 
-    /// The notes have room for some bits of a number only.
+    /// The table stores only some low bits of the number.
     #[test]
     fn entries_are_numbered_on_when_the_notes_begin_again_at_0() {
         let add = |number| Change::Replace {
@@ -362,7 +362,7 @@ mod tests {
                 log.append(&add(number), &[], 1).unwrap();
                 assert_eq!(there().leaves[0].runs.len() as u32, number + 1);
             }
-            // What was killed between a new log and its first entry finds all of it.
+            // A process killed between the new log and its first entry recovers all of it.
             log.rewrite(&there().leaves, there().head, 1).unwrap();
             assert_eq!(there().leaves[0].runs.len(), 12);
             for number in 12..24 {
@@ -386,7 +386,7 @@ mod tests {
         assert!(replayed(most + 1, add, 4 << 20).is_none());
     }
 
-    /// Keys that fall: each splits the first leaf anew.
+    /// Descending keys: each splits the first leaf again.
     fn falling(number: u32) -> Vec<u8> {
         let mut key = (u32::MAX - number).to_be_bytes().to_vec();
         key.resize(1000, 9);
@@ -406,7 +406,7 @@ mod tests {
         assert!(replayed(110, split, 100 << 10).is_none());
     }
 
-    /// A key that has a leaf, or is of another, cannot split one.
+    /// A key that is a leaf's first key, or belongs to another leaf, cannot split a leaf.
     #[test]
     fn what_no_tier_does_is_refused() {
         let split = |key: &'static [u8]| Change::Split {

@@ -1,4 +1,4 @@
-//! The log of runs: which there are, as memory knows it, for who opens the tier after a crash.
+//! The log of runs: a write-ahead log of changes of the list of runs, for crash recovery.
 //!
 //! ```text
 //! header   leaves, each an entry: leaf   entries
@@ -6,9 +6,10 @@
 //! payload: kind u32   epoch u32   the key that the leaf is from   what the change needs: counts, key, runs
 //! ```
 //!
-//! Entries are numbered over all logs of a tier, and the notes have the number up to which they count, as many of its low bits as they have room
-//! for. So what a process that was killed left half written does not count, and a log that was written anew takes the place of the old one at
-//! once: the number is right for both. A log has fewer entries than those bits can tell apart. An entry counts before the change is done.
+//! Entries are numbered across all logs of a tier, and the table of stale epochs has the number of committed entries,
+//! as many low bits as fit in a word. So an entry that a killed process wrote partially is not committed, and a
+//! rewritten log replaces the old one atomically: the number is right for both. A log has fewer entries than those bits
+//! can distinguish. An entry is committed before the change is applied.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -28,19 +29,19 @@ use leafpress_base::io::open;
 
 pub(super) const MAGIC: &[u8; 16] = b"leafpress runs\0\0";
 pub(super) const ENTRY_HEADER_BYTES: usize = 12;
-/// Entries of the leaves that a log begins with are numbered from here on.
+/// First number of the entries for the leaves with which a log begins.
 pub(super) const OF_LEAVES: u64 = 1 << 32;
 pub(super) const REPLACE: u32 = 1;
 pub(super) const SPLIT: u32 = 2;
 pub(super) const FORGET_FROM: u32 = 3;
 pub(super) const CLEAR: u32 = 4;
-/// A log is written anew when it is so many times as long as what there is, and longer than a little.
+/// A log is rewritten when it is this many times as long as its live contents, and longer than a minimum.
 const COMPACTION_FACTOR: u64 = 3;
 const LITTLE_BYTES: u64 = 256 << 10;
-/// Entries of one log, at most.
+/// Maximum number of entries of one log.
 const MAX_ENTRIES: u64 = MAX_EPOCH as u64;
 
-/// The place that an entry's checksum knows.
+/// Returns the position that is part of an entry's checksum.
 pub(super) fn place(header: &SideFileHeader, number: u64) -> Place {
     Place {
         tier: header.tier ^ header.session.rotate_left(17),
@@ -52,15 +53,15 @@ pub(in crate::cache::disk) struct RunLog {
     path: PathBuf,
     notes: Arc<StaleEpochTable>,
     header: SideFileHeader,
-    /// Where entries go; [`None`] once one could not be written.
+    /// The file for new entries; [`None`] once one could not be written.
     file: Option<File>,
-    /// The number of the log's first entry behind its leaves, and that of the next.
+    /// The number of the log's first entry after its leaves, and that of the next entry.
     first: u64,
     next: u64,
     bytes: u64,
 }
 
-/// Puts an entry's header in front of its payload, for which there is room.
+/// Writes the header of an entry in front of its payload, which has room for it.
 fn seal(place: Place, entry: &mut [u8]) {
     let (header, payload) = entry.split_at_mut(ENTRY_HEADER_BYTES);
     header[..4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
@@ -102,7 +103,7 @@ fn begin(kind: u32) -> Vec<u8> {
 }
 
 impl RunLog {
-    /// Writes a log that begins with these leaves, in the place of one that is at `path`.
+    /// Creates a log that begins with these leaves, and replaces the one at `path`.
     pub(super) fn create(
         path: PathBuf,
         notes: Arc<StaleEpochTable>,
@@ -118,10 +119,10 @@ impl RunLog {
         };
         let new = super::beside(&path, ".new");
         let (file, bytes) = write_leaves(&new, &header, leaves).map_err(|failure| match failure {
-            Failure::Io(error) => at_path(&new, "write a log for after a crash", error).into(),
+            Failure::Io(error) => at_path(&new, "write the log of runs", error).into(),
             other => other,
         })?;
-        std::fs::rename(&new, &path).map_err(|error| at_path(&path, "put a log there", error))?;
+        std::fs::rename(&new, &path).map_err(|error| at_path(&path, "replace the log of runs", error))?;
         Ok(Self {
             path,
             notes,
@@ -133,7 +134,8 @@ impl RunLog {
         })
     }
 
-    /// Has a change of the leaf that is from a key on count from now on. Where that fails, nothing is found again after a crash.
+    /// Appends and commits a change of the leaf with the given first key. If that fails, nothing is recovered after a
+    /// crash.
     pub(in crate::cache::disk) fn append(
         &mut self,
         change: &Change<'_>,
@@ -146,7 +148,7 @@ impl RunLog {
         self.append_entry(entry_of(change, from, epoch))
     }
 
-    /// The same for all that there is.
+    /// Appends and commits the removal of everything.
     pub(in crate::cache::disk) fn append_clear(&mut self) -> Result<(), Failure> {
         self.append_entry(Ok(begin(CLEAR)))
     }
@@ -176,7 +178,7 @@ impl RunLog {
         }
     }
 
-    /// Nothing is found again after a crash from now on.
+    /// Disables recovery from now on.
     pub(in crate::cache::disk) fn give_up(&mut self) {
         self.notes.invalidate();
         self.file = None;
@@ -190,14 +192,14 @@ impl RunLog {
         self.next - self.first
     }
 
-    /// Whether it is to be written anew: most of it is of runs that are gone, where those that are there take so many bytes, or it has half of
-    /// the entries that it may have.
+    /// Returns true if the log has to be rewritten: most of it is about dropped runs, given that the live ones take
+    /// `index_bytes`, or it has half of its maximum number of entries.
     pub(in crate::cache::disk) fn is_long(&self, index_bytes: u64) -> bool {
         let is_long = self.bytes > LITTLE_BYTES + index_bytes * COMPACTION_FACTOR;
         self.is_kept() && (is_long || self.entries() >= MAX_ENTRIES / 2)
     }
 
-    /// Writes it anew, with these leaves alone, which are those that it has.
+    /// Rewrites the log with these leaves only, which are the current ones.
     pub(in crate::cache::disk) fn rewrite(
         &mut self,
         leaves: &[SuperLeaf],
@@ -239,7 +241,7 @@ mod tests {
     use super::*;
     use crate::cache::disk::superblock::Kind;
 
-    /// One that has too many to be told apart would be taken for one that has few.
+    /// A log with more entries than can be distinguished would be mistaken for one with few.
     #[test]
     fn a_log_is_written_anew_long_before_its_entries_are_too_many() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,32 +1,34 @@
-//! What the side files say of themselves: which tier's they are, and which opening's.
+//! Header of the side files: their tier and session.
 
 use crate::cache::disk::bytes::Bytes;
 use crate::cache::disk::page::Place;
 use crate::cache::disk::superblock::Kind;
 
-/// Bytes of a side file's header.
+/// Size of a side file's header, in bytes.
 pub(super) const HEADER_BYTES: usize = 4096;
 const VERSION: u32 = 2;
-/// Words of a side file's own in its header.
+/// Words in the header that each file uses for itself.
 const OWN: usize = 4;
 
 /// The header of a side file.
 ///
 /// ```text
-/// checksum u64   magic [u8; 16]   version u32   codec u64   blocks u64   tier u64   session u64   previous u64   own [u64; 4]   zeros
+/// checksum u64   magic [u8; 16]   version u32   codec u64   blocks u64   tier u64   session u64   previous u64
+/// own [u64; 4]   zeros
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SideFileHeader {
     pub kind: Kind,
     pub tier: u64,
-    /// The opening of the tier that it is of, and the one before: block 0 names the one or, where the next did not come so far, the other.
+    /// The session, an opening of the tier, and the previous one: block 0 has either the one or, if the next opening
+    /// did not complete, the other.
     pub session: u64,
     pub previous: u64,
-    /// What each file has of its own.
+    /// Words that each file uses for itself.
     pub own: [u64; OWN],
 }
 
-/// Headers have no position: their checksum is of this.
+/// Headers have no position: this is used in their checksums.
 const HEADER: Place = Place {
     tier: 0x7369_6465,
     position: 0,
@@ -50,7 +52,7 @@ impl SideFileHeader {
         header
     }
 
-    /// A header's, if it is one of this tier and of this session.
+    /// Reads a header; [`None`] if it is not of this tier and session.
     pub(super) fn read(header: &[u8], magic: &[u8; 16], kind: Kind, tier: u64, session: u64) -> Option<Self> {
         let mut bytes = Bytes(header);
         let checksum = bytes.u64()?;

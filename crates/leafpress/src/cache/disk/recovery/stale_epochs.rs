@@ -1,14 +1,14 @@
-//! Notes of what is out of date on disk: by keys' hashes, up to which epoch.
+//! The table of stale epochs: for each slot of key hashes, the epoch up to which records on disk are stale.
 //!
-//! A table of words in a file that is mapped, so that a note is one store and outlasts the process. Keys whose hashes share a slot are out of
-//! date together: that loses records, and finds none that is wrong.
+//! The table is an array of words in a mapped file, so that a mark is one store and outlasts the process. Keys whose
+//! hashes share a slot become stale together: that loses records, and never returns a stale one.
 //!
 //! ```text
 //! header   committed (word)   slots (words)
 //! word: check u8 (low)   value u24
 //! ```
 //!
-//! Each word has a check of its own, which knows its place: no byte can change unseen.
+//! Each word has a check of its own that includes its index, so that the change of any byte is detected.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -26,25 +26,25 @@ use leafpress_base::mem::room::room_for;
 use leafpress_base::mem::shared_mapping::SharedMapping;
 
 const MAGIC: &[u8; 16] = b"leafpress notes\0";
-/// What a word can hold. Epochs are no larger. An epoch that would be stays here: then records are lost, and none is wrong.
+/// Maximum epoch that a word can hold. Larger epochs saturate: then records are lost, and none is stale.
 pub(in crate::cache::disk) const MAX_EPOCH: u32 = (1 << 24) - 1;
-/// Words before the slots: the header's, and up to which number entries of the log count.
+/// Words before the slots: the header, and the number of committed log entries.
 const FIRST_SLOT: usize = HEADER_BYTES / WORD_BYTES + 1;
 const COMMITTED: usize = FIRST_SLOT - 1;
 const WORD_BYTES: usize = size_of::<u32>();
-/// The table takes one part in so many of the cache's memory...
+/// The table takes this fraction (1/64) of the cache's memory...
 const TABLE_DIVISOR: u64 = 64;
-/// ...but no fewer slots than this, and no more.
+/// ...within these bounds on the number of slots.
 const MIN_SLOTS: u64 = 1 << 15;
 const MAX_SLOTS: u64 = 1 << 24;
 const READ_WORDS: usize = 16 << 10;
 
-/// What the notes keep of an entry's number.
+/// Returns the bits of an entry's number that the table stores.
 pub(super) fn low_bits(number: u64) -> u32 {
     (number & u64::from(MAX_EPOCH)) as u32
 }
 
-/// The check of a word: no two values that differ in one byte have the same (CRC-8).
+/// Returns the check of a word: no two values that differ in one byte have the same (CRC-8).
 fn check(index: usize, value: u32) -> u8 {
     #[cfg(feature = "fuzz")]
     if page::IGNORES_CHECKSUMS.load(Ordering::Relaxed) {
@@ -69,31 +69,31 @@ fn decode(index: usize, word: u32) -> Option<u32> {
     (word as u8 == check(index, value)).then_some(value)
 }
 
-/// A word whose check is wrong.
+/// Returns a word with a wrong check.
 fn invalid(index: usize) -> u32 {
     encode(index, 0) ^ 1
 }
 
 fn slot_of(hash: u64, slots: usize) -> usize {
-    // Filters and the cache's own tables take other bits.
+    // Filters and the cache's own tables use other bits.
     (hash ^ hash >> 29) as usize & (slots - 1)
 }
 
-/// Slots for a cache of so much memory: a power of two.
+/// Returns the number of slots, a power of two, for a cache with this memory.
 pub(super) fn slots_for(memory_bytes: u64) -> usize {
     let slots = memory_bytes / TABLE_DIVISOR / WORD_BYTES as u64;
     let slots = slots.clamp(MIN_SLOTS, MAX_SLOTS);
     1 << slots.ilog2()
 }
 
-/// The table of a cache that works.
+/// The live table of a cache.
 pub(super) struct StaleEpochTable {
     file: File,
     mapping: SharedMapping,
 }
 
 impl StaleEpochTable {
-    /// Writes a table into a new file, whole, so that it has its blocks, and maps it.
+    /// Writes a table into a new file completely, so that its blocks are allocated, and maps it.
     pub(super) fn create(path: &Path, header: SideFileHeader, table: &[u32], committed: u32) -> io::Result<Self> {
         let create = || {
             let mut file = open::recreate_private(path)?;
@@ -111,10 +111,10 @@ impl StaleEpochTable {
             let mapping = SharedMapping::new(&file)?;
             Ok(Self { file, mapping })
         };
-        create().map_err(|error| at_path(path, "write notes for after a crash", error))
+        create().map_err(|error| at_path(path, "write the table of stale epochs", error))
     }
 
-    /// Makes them last as a tier does that is closed: whatever becomes of the machine.
+    /// Syncs the table when the tier is closed, so that it survives a crash of the machine.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
@@ -127,7 +127,7 @@ impl StaleEpochTable {
         size_of_val(self.mapping.words())
     }
 
-    /// Notes that records of a hash are out of date that have this epoch or an earlier one.
+    /// Marks records of a hash with this or an earlier epoch as stale.
     pub(super) fn mark_stale_up_to(&self, hash: u64, epoch: u32) {
         let slots = self.slots();
         let slot = slot_of(hash, slots.len());
@@ -135,37 +135,37 @@ impl StaleEpochTable {
         let raised = encode(index, epoch.min(MAX_EPOCH));
         let Some(slot) = slots.get(slot) else { return };
         let raise = |word| (decode(index, word)? < epoch.min(MAX_EPOCH)).then_some(raised);
-        // One that is damaged stays so: then nothing is found again.
+        // A damaged word stays damaged: then nothing is recovered.
         let _ = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise);
     }
 
-    /// The log's entries before this number count.
+    /// Commits the log's entries before this number.
     pub(super) fn commit(&self, number: u64) {
         self.store_committed(encode(COMMITTED, low_bits(number)));
     }
 
-    /// Nothing is to be found again after a crash.
+    /// Disables recovery after a crash.
     pub(super) fn invalidate(&self) {
         self.store_committed(invalid(COMMITTED));
     }
 
     fn store_committed(&self, word: u32) {
         if let Some(committed) = self.mapping.words().get(COMMITTED) {
-            // Whoever sees what follows has seen this.
+            // A process that observes a later store has observed this one.
             committed.store(word, Ordering::SeqCst);
         }
     }
 }
 
-/// A table as another left it.
+/// A table read from a file.
 pub(super) struct Table {
     pub header: SideFileHeader,
-    /// The low bits of the number up to which the log's entries count; [`None`] where none does.
+    /// Low bits of the number of committed log entries; [`None`] if none is.
     pub committed: Option<u32>,
     values: Vec<u32>,
 }
 
-/// The table of a new tier.
+/// Returns the table of a new tier.
 pub(super) fn fresh(slots: usize) -> Result<Vec<u32>, OutOfMemory> {
     let mut values = room_for(slots)?;
     values.resize(slots, 0);
@@ -173,7 +173,7 @@ pub(super) fn fresh(slots: usize) -> Result<Vec<u32>, OutOfMemory> {
 }
 
 impl Table {
-    /// What is in a file, as a table of so many slots; [`None`] where it is not this tier's, of this session, or damaged.
+    /// Reads a file as a table of `slots` slots; [`None`] if it is not of this tier and session, or damaged.
     pub(super) fn read(
         path: &Path,
         kind: Kind,
@@ -217,8 +217,7 @@ impl Table {
     }
 }
 
-/// Reads so many slots into a table of more or fewer. Slots that become one have the highest of their values; one that becomes several gives
-/// each its own.
+/// Reads slots into a table of another size: merged slots take the maximum, split slots copy their value.
 fn read_slots(file: &mut File, its_slots: usize, values: &mut [u32]) -> Option<()> {
     let slots = values.len();
     let mut bytes = vec![0; READ_WORDS.min(its_slots) * WORD_BYTES];
@@ -236,9 +235,9 @@ fn read_slots(file: &mut File, its_slots: usize, values: &mut [u32]) -> Option<(
     Some(())
 }
 
-/// Judges records of runs that were written before a crash, by the notes as they were then.
+/// Filters records of runs written before a crash, by the table as it was then.
 pub(in crate::cache::disk) struct StaleFilter {
-    /// Runs before this position are judged.
+    /// Runs before this position are filtered.
     pub before: u64,
     values: Vec<u32>,
 }
@@ -248,7 +247,7 @@ impl StaleFilter {
         Self { before, values }
     }
 
-    /// Whether a record may be out of date.
+    /// Returns true if a record may be stale.
     pub(in crate::cache::disk) fn refuses(&self, hash: u64, epoch: u32) -> bool {
         let slot = slot_of(hash, self.values.len());
         self.values.get(slot).is_none_or(|value| epoch <= *value)
@@ -259,7 +258,7 @@ impl StaleFilter {
     }
 }
 
-/// The latest epoch of a table.
+/// Returns the latest epoch in a table.
 pub(super) fn latest(values: &[u32]) -> u32 {
     values.iter().copied().max().unwrap_or_default()
 }

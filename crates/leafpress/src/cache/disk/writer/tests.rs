@@ -1,4 +1,4 @@
-//! A store of the caller's that panics.
+//! A store of the caller's own that panics.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,10 +57,10 @@ fn positions_that_a_panic_has_used_are_not_used_again() {
     let tier = Arc::clone(cache.core.disk.as_ref().unwrap());
     let before = tier.writer.lock().head;
     cache.insert("key", &[1; 100]).unwrap();
-    // It is written by this thread, or by the disk's.
+    // Written by this thread or by the writer thread.
     let _ = catch_unwind(AssertUnwindSafe(|| cache.core.spill(&tier)));
     let panics = loop {
-        // A write is over, by its panic, when its lock is free.
+        // A write that panics has ended when its lock is free.
         let writer = tier.writer.lock();
         match store.panics.load(Ordering::SeqCst) {
             0 => drop(writer),
@@ -70,6 +70,6 @@ fn positions_that_a_panic_has_used_are_not_used_again() {
     };
     assert!(
         panics,
-        "the next run begins where one of which pages were written began"
+        "a run reuses the position of one whose pages were partially written"
     );
 }
