@@ -25,7 +25,13 @@
 //!   device reads all of them.
 
 #![cfg_attr(
-    not(all(feature = "deflate", feature = "lz4", feature = "qpl", feature = "zstd")),
+    not(all(
+        feature = "deflate",
+        feature = "lz4",
+        feature = "qpl",
+        feature = "zlib",
+        feature = "zstd"
+    )),
     allow(dead_code, reason = "what only an engine uses that is left out of the build")
 )]
 #![warn(missing_docs)]
@@ -59,7 +65,7 @@ mod saving;
 mod scratch;
 pub mod sealed;
 mod train;
-#[cfg(feature = "deflate")]
+#[cfg(feature = "zlib")]
 mod zlib;
 #[cfg(feature = "zstd")]
 mod zstd;

@@ -56,7 +56,7 @@ fn library(codec: Codec) -> Option<String> {
         Codec::Zstd { .. } => Some(super::zstd::library()),
         #[cfg(feature = "deflate")]
         Codec::Deflate { .. } => Some(super::deflate::LIBRARY.to_owned()),
-        #[cfg(feature = "deflate")]
+        #[cfg(feature = "zlib")]
         Codec::Zlib { .. } | Codec::Zlib32K { .. } => super::zlib::library(),
         #[cfg(feature = "qpl")]
         Codec::Qpl { .. } => super::qpl::library(),

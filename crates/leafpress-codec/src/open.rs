@@ -11,7 +11,7 @@ use super::lz4::{Lz4, Method};
 use super::none::None;
 #[cfg(feature = "qpl")]
 use super::qpl::QplEngine;
-#[cfg(feature = "deflate")]
+#[cfg(feature = "zlib")]
 use super::zlib::ZlibEngine;
 #[cfg(feature = "zstd")]
 use super::zstd::Zstd;
@@ -34,7 +34,7 @@ impl Codec {
 
     /// Returns the codec's engine, or why there is none.
     #[cfg_attr(
-        not(any(feature = "deflate", feature = "lz4", feature = "qpl")),
+        not(any(feature = "lz4", feature = "qpl", feature = "zlib")),
         allow(unused_variables)
     )]
     fn engine(&self, options: &EngineOptions) -> Result<Arc<dyn Engine>, String> {
@@ -50,7 +50,7 @@ impl Codec {
             Codec::Zstd { level } => Arc::new(Zstd::new(level)),
             #[cfg(feature = "deflate")]
             Codec::Deflate { level } => Arc::new(Deflate::new(level)),
-            #[cfg(feature = "deflate")]
+            #[cfg(feature = "zlib")]
             Codec::Zlib { .. } | Codec::Zlib32K { .. } => Arc::new(ZlibEngine::new(*self, options.stream_cache)?),
             #[cfg(feature = "qpl")]
             Codec::Qpl { path, mode } => Arc::new(QplEngine::new(path, mode, options.job_cache)?),
@@ -62,7 +62,9 @@ impl Codec {
             #[cfg(not(feature = "zstd"))]
             Codec::Zstd { .. } => return Err(left_out("zstd")),
             #[cfg(not(feature = "deflate"))]
-            Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Zlib32K { .. } => return Err(left_out("deflate")),
+            Codec::Deflate { .. } => return Err(left_out("deflate")),
+            #[cfg(not(feature = "zlib"))]
+            Codec::Zlib { .. } | Codec::Zlib32K { .. } => return Err(left_out("zlib")),
             #[cfg(not(feature = "qpl"))]
             Codec::Qpl { .. } => return Err(left_out("qpl")),
         })
@@ -88,8 +90,8 @@ mod tests {
             ("lz4:hc=9", "lz4", cfg!(feature = "lz4")),
             ("zstd:1", "zstd", cfg!(feature = "zstd")),
             ("deflate:1", "deflate", cfg!(feature = "deflate")),
-            ("zlib:1", "deflate", cfg!(feature = "deflate")),
-            ("zlib:32k=6", "deflate", cfg!(feature = "deflate")),
+            ("zlib:1", "zlib", cfg!(feature = "zlib")),
+            ("zlib:32k=6", "zlib", cfg!(feature = "zlib")),
             ("qpl:auto:fixed", "qpl", cfg!(feature = "qpl")),
         ] {
             let codec: Codec = name.parse().unwrap();

@@ -44,7 +44,7 @@ pub(super) fn failed(codec: &'static str, reason: impl Into<String>) -> CodecErr
     }
 }
 
-#[cfg(any(feature = "deflate", feature = "qpl"))]
+#[cfg(any(feature = "qpl", feature = "zlib"))]
 /// The reason why a library could not be loaded, in the loader's words, which include the file's name.
 pub(super) fn loader_reason(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)

@@ -154,7 +154,7 @@ pub struct BenchArgs {
     /// Skip the load: the pool already has the records
     #[arg(long = "skip_load", alias = "skip-load", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
     skip_load: Option<bool>,
-    /// RawShare of operations whose latency is measured, 0 to 1
+    /// Share of operations whose latency is measured, 0 to 1
     #[arg(
         long = "latency_sampling",
         alias = "latency-sampling",
@@ -232,7 +232,7 @@ pub struct BenchArgs {
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Ours", value_parser = whole::<usize>(1, MAX_REPEAT as u64), allow_negative_numbers = true)]
     repeat: usize,
     /// Options of the Leafpress tree: leaf_bytes=, frame_bytes=, landing_bytes=, shards=, background_threads=,
-    /// watermark_pct=, dictionary=0|1
+    /// landing_compaction_pct=, dictionary=0|1
     #[arg(
         long,
         value_name = "KEY=VALUE,...",

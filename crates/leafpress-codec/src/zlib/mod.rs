@@ -8,7 +8,6 @@ use std::ffi::c_uint;
 
 use self::ffi::{Direction, Stream, Zlib};
 use super::counters::Counters;
-use super::deflate::WINDOW_BITS;
 use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, StreamCache, output};
 use leafpress_base::mem::room::TryGrow;
@@ -18,6 +17,8 @@ const NAME: &str = "zlib";
 
 /// The format's largest history window, in bits: zlib's default.
 const MAX_WINDOW_BITS: u8 = 15;
+/// A window of 4 KiB, which an IAA device can decompress.
+const WINDOW_BITS: u8 = 12;
 
 /// Returns the library and its version, if it is loaded.
 pub(super) fn library() -> Option<String> {

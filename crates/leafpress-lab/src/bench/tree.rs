@@ -21,7 +21,7 @@ enum Key {
     LandingBytes,
     Shards,
     BackgroundThreads,
-    WatermarkPct,
+    LandingCompactionPct,
     Dictionary,
 }
 
@@ -31,7 +31,7 @@ const KEYS: [(&str, Key); 7] = [
     ("landing_bytes", Key::LandingBytes),
     ("shards", Key::Shards),
     ("background_threads", Key::BackgroundThreads),
-    ("watermark_pct", Key::WatermarkPct),
+    ("landing_compaction_pct", Key::LandingCompactionPct),
     ("dictionary", Key::Dictionary),
 ];
 
@@ -46,7 +46,7 @@ impl TreeOptions {
                 Key::Shards => builder.shards(value),
                 Key::BackgroundThreads => builder.background_threads(value),
                 // A value that does not fit the type is out of the builder's bounds too.
-                Key::WatermarkPct => builder.landing_compaction_pct(u8::try_from(value).unwrap_or(u8::MAX)),
+                Key::LandingCompactionPct => builder.landing_compaction_pct(u8::try_from(value).unwrap_or(u8::MAX)),
                 Key::Dictionary if value == 0 => builder.dictionary(DictionaryChoice::Off),
                 Key::Dictionary => builder.dictionary(DictionaryChoice::Auto),
             };
@@ -152,7 +152,7 @@ mod tests {
             ("leaf_bytes=8X", "500M"),
             ("shards", "shards"),
             ("shards=0", "shards"),
-            ("watermark_pct=300", "watermark"),
+            ("landing_compaction_pct=300", "landing_compaction_pct"),
             ("background_threads=65", "background_threads"),
         ] {
             let message = text.parse::<TreeOptions>().unwrap_err().to_string();

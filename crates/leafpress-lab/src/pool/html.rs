@@ -211,7 +211,7 @@ fn through_time(sweep: &Sweep, styles: &Styles) -> Result<Markup, LabError> {
     let mut charts = Vec::new();
     let mut add = |title: &str, svg: Option<String>| charts.extend(svg.map(|svg| figure(title, &svg)));
     add(
-        "RawShare for compressed pages over time",
+        "Share for compressed pages over time",
         over("% of the memory", &|sample| Some(100.0 - sample.held.raw_percent))?,
     );
     add(

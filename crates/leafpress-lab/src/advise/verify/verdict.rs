@@ -144,7 +144,7 @@ mod tests {
             said(100.0, 98.0)
         );
         assert!(
-            said(100.0, 120.0).contains("20.0% more. That does NOT confirm"),
+            said(100.0, 120.0).contains("20.0% more. This does NOT confirm"),
             "{}",
             said(100.0, 120.0)
         );
@@ -159,7 +159,7 @@ mod tests {
             ("zstd:1", 60, 61.0, 60.0),
         ];
         let said = sentences(&verification(&both)).join("\n");
-        assert!(said.contains("zstd:1 is the fastest; lz4 takes 10.0% more."), "{said}");
+        assert!(said.contains("Fastest: zstd:1; lz4 takes 10.0% longer."), "{said}");
         let said = sentences(&verification(&both[1..2])).join("\n");
         assert!(said.contains("No gain was measured"), "{said}");
         assert!(sentences(&verification(&[])).is_empty());

@@ -94,7 +94,11 @@ fn what_a_program_brings_is_one_of_the_engines() {
     options.disk = Some(disk.clone());
     options.validate().unwrap();
     std::fs::create_dir(disk.directory()).unwrap();
-    assert!(refused(&options).contains("cache.d is there"), "{}", refused(&options));
+    assert!(
+        refused(&options).contains("cache.d exists already"),
+        "{}",
+        refused(&options)
+    );
 }
 
 #[test]

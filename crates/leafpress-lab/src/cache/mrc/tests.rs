@@ -266,7 +266,7 @@ fn curves_alone_have_no_table_of_caches() {
     alone.lines.clear();
     let text = report(&alone);
     assert!(
-        !text.contains("Mops/s") && !text.contains("threads") && text.contains("S3-FIFO: 64M answer"),
+        !text.contains("Mops/s") && !text.contains("threads") && text.contains("S3-FIFO at 64M: 43.0% hits compressed"),
         "{text}"
     );
     let page = html::page(&alone, "leafpress cache --mrc").unwrap();

@@ -89,7 +89,7 @@ impl Cell {
         (self.baseline_bytes > 0).then(|| change(self.loaded_bytes as f64 / self.baseline_bytes as f64))
     }
 
-    /// RawShare of CPU saved at the baseline's throughput, in percent; below 0 more is needed.
+    /// Share of CPU saved at the baseline's throughput, in percent; below 0 more is needed.
     pub fn cpu_saved_pct(&self) -> Option<f64> {
         self.ladder.as_ref()?.cpu_saved().map(|saved| saved * 100.0)
     }

@@ -231,8 +231,14 @@ fn what_is_wrong_with_a_file_is_one_line_that_names_it() {
             &["keySizeRangeProbability", "3 weights"],
         ),
         (vec![("valSizeRange", json!([]))], &["valSizeRangeProbability", "empty"]),
-        (vec![("valSizeRange", json!([10, 1e12]))], &["valSizeRange", "place 1"]),
-        (vec![("valSizeRange", json!([10, null]))], &["valSizeRange", "place 1"]),
+        (
+            vec![("valSizeRange", json!([10, 1e12]))],
+            &["valSizeRange", "at index 1"],
+        ),
+        (
+            vec![("valSizeRange", json!([10, null]))],
+            &["valSizeRange", "at index 1"],
+        ),
         (
             vec![("valSizeRangeProbability", json!([0]))],
             &["valSizeRangeProbability", "sum"],
