@@ -8,6 +8,8 @@ mod crash;
 mod crash_model;
 mod damage;
 mod disk;
+mod disk_faults;
+mod disk_files;
 mod eviction;
 mod expiry;
 mod in_memory;
