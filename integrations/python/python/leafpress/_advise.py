@@ -35,7 +35,7 @@ class Advice:
     reasons: list[str]
     """Why."""
     cautions: list[str]
-    """What must be known before it is believed."""
+    """Caveats of the advice."""
     codec: str
     """What to compress with; "none" where it does not pay."""
     block_bytes: int
@@ -43,7 +43,8 @@ class Advice:
     share: float
     """The part of the memory for compressed pages, 0 to 1."""
     gain: float
-    """The part of the time of a page that the best codec saves beside not compressing, whether or not it pays; below 0 it loses."""
+    """The part of the time per page that the best codec saves compared with no compression, whether or not it pays;
+    below 0 it loses."""
     hit_ratio: float
     """The part of accesses that need no read of the device, with what is recommended."""
     raw_hit_ratio: float
@@ -108,7 +109,7 @@ class Advice:
             f'<div style="border-left:4px solid {colour};padding-left:0.8em;max-width:60em">'
             f'<p style="font-weight:bold">{html.escape(self.sentence)}</p>{table}'
             f"<details><summary>Why</summary><ul>{reasons}</ul></details>"
-            f"<details><summary>Before you believe it</summary><ul>{cautions}</ul></details></div>"
+            f"<details><summary>Caveats</summary><ul>{cautions}</ul></details></div>"
         )
 
 
@@ -134,27 +135,25 @@ def advise(
     quick: bool = False,
     progress: Optional[Callable[[float, str], object]] = None,
 ) -> Advice:
-    """Measure codecs on a sample of the data, put that and the cost of a miss into a model, and recommend: a codec and a share of the memory, or
-    not to compress.
+    """Measure codecs on a sample of the data, put that and the cost of a miss into a model, and recommend: a codec and
+    a share of the memory, or not to compress.
 
     sample is what the data is like: files and directories (archives are opened), or bytes, or an iterable of bytes.
 
-    memory is what the cache may have, by default an eighth of the data; data, what there is or will be, by default the sample. What a miss
-    costs is device_us, the microseconds of a read; or device, a directory on the device, in which a file is made, read and removed; or
-    fio_json, a result of fio.
+    memory is what the cache may have, by default an eighth of the data; data, what there is or will be, by default the
+    sample. What a miss costs is device_us, the microseconds of a read; or device, a directory on the device, in which a
+    file is made, read and removed; or fio_json, a result of fio.
 
-    access says how pieces of access_bytes (8 KiB) are asked for: "uniform", "20,80" (a fifth gets four fifths), "zipfian:0.99" and others, or
-    "trace:FILE" with a page number a line.
-    block_bytes are the lengths to choose from. workers ask at a time. quick measures less. progress(share, what) is told how far it is.
+    access says how pieces of access_bytes (8 KiB) are requested: "uniform", "20,80" (a fifth gets four fifths),
+    "zipfian:0.99" and others, or "trace:FILE" with one page number per line. block_bytes are the lengths to choose
+    from. workers is the number of concurrent readers. quick measures less. progress(share, what) is called with the
+    progress.
 
     It takes half a minute or so, lets other threads run, and ends within a second of Ctrl-C.
 
-    >>> advice = advise(b"the same words " * 100_000, device_us=100, memory="64KiB", data="1MB", codecs=["lz4"], quick=True)
-    >>> advice.pays, advice.codec, 0 < advice.share <= 1
-    (True, 'lz4', True)
-    >>> advice.candidates[0]["codec"]
-    'lz4'
-    """
+    >>> advice = advise(b"the same words " * 100_000, device_us=100, memory="64KiB", data="1MB", codecs=["lz4"],
+    quick=True) >>> advice.pays, advice.codec, 0 < advice.share <= 1 (True, 'lz4', True) >>>
+    advice.candidates[0]["codec"] 'lz4' """
     if not hasattr(_leafpress, "_advise"):
         raise CodecUnavailable("this build of leafpress has no advisor: it was built without its feature `advise`")
     if isinstance(codecs, str):

@@ -63,7 +63,8 @@ class DiskStats(NamedTuple):
     left_out: int
     """Records that merges left out because the room was nearly used."""
     recovered_records: int
-    """Records of pieces that were found again after a kill, those included that reads refuse since they may be out of date."""
+    """Records of pieces that were found again after a kill, those included that reads refuse since they may be out of
+    date."""
     is_recoverable: bool
     """Whether what is on disk would be found again if the process were killed now."""
     log_errors: int

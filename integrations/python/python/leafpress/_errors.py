@@ -34,7 +34,8 @@ class CodecFailed(Error):
 
 
 class DiskError(Error, OSError):
-    """The file or device of a cache's disk tier cannot be used: `filename` is which, `errno` what the system said, if it was the system."""
+    """The file or device of a cache's disk tier cannot be used: `filename` is which, `errno` what the system said, if
+    it was the system."""
 
     def __str__(self) -> str:
         return self.strerror or super().__str__()
@@ -53,4 +54,5 @@ class ForkedProcess(Error, RuntimeError):
 
 
 class LoadCycle(Error, RuntimeError):
-    """A loader asked for what cannot be there before it ends: its own key, or that of a loader that waits for it."""
+    """A loader requested what cannot be available before it ends: its own key, or that of a loader that waits for
+    it."""

@@ -112,5 +112,5 @@ class TreeStats(NamedTuple):
 
     @property
     def held_per_user_byte(self) -> float:
-        """Bytes held for each byte of keys and values: 1 is no gain, less is better; 0 for an empty tree."""
+        """Bytes held for each byte of keys and values: at 1 nothing is saved, less is better; 0 for an empty tree."""
         return self.bytes_held / self.user_bytes if self.user_bytes else 0.0

@@ -5,8 +5,8 @@
 >>> len(block) < 60, codec.decompress(block) == b"the same words, " * 100
 (True, True)
 
-A block has a header of 14 to 22 bytes with the codec, the dictionary's id, the length and a checksum, so that nothing else need be kept to
-read it but the dictionary. Other languages' Leafpress read and write the same blocks.
+A block has a header of 14 to 22 bytes with the codec, the dictionary's id, the length and a checksum, so that nothing
+else need be kept to read it but the dictionary. Other languages' Leafpress read and write the same blocks.
 
 >>> records = [b'{"id": %d, "name": "user %d", "active": true}' % (n, n * 7) for n in range(1000)]
 >>> dictionary = codec.train(records, size=2048)
@@ -38,7 +38,7 @@ class Label(NamedTuple):
     """What a block says of itself."""
 
     family: str
-    """The codec without its settings: "zstd", "lz4", "deflate", or "none" for what is stored as it is."""
+    """The codec without its settings: "zstd", "lz4", "deflate", or "none" for data that is stored uncompressed."""
     dictionary_id: Optional[int]
     """The id of the dictionary that it takes."""
     raw_bytes: int
