@@ -11,14 +11,14 @@ use crate::BenchError;
 /// What is behind a block cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Secondary {
-    /// RocksDB's `CompressedSecondaryCache` of so many bytes, with its own default codec, LZ4.
+    /// RocksDB's `CompressedSecondaryCache` with this capacity in bytes, with its own default codec, LZ4.
     Compressed(u64),
-    /// Ours of so many bytes, with options in order.
+    /// Leafpress's secondary cache with this capacity in bytes and options in order.
     Leafpress(u64, Vec<(String, String)>),
 }
 
 impl Secondary {
-    /// Its capacity in bytes.
+    /// Returns its capacity in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Compressed(bytes) | Self::Leafpress(bytes, _) => *bytes,
@@ -39,7 +39,8 @@ impl Secondary {
     }
 }
 
-/// The cache of an instance: `none`, `SIZE`, `SIZE+compressed-secondary:SIZE` or `SIZE+leafpress-secondary:SIZE[,option=value..]`.
+/// The cache of an instance: `none`, `SIZE`, `SIZE+compressed-secondary:SIZE` or
+/// `SIZE+leafpress-secondary:SIZE[,option=value..]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Cache {

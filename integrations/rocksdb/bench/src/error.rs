@@ -39,7 +39,7 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    /// An option out of its bounds.
+    /// Returns an option out of its bounds.
     pub fn option(option: &'static str, reason: impl Into<String>) -> Self {
         Self::Option {
             option,
@@ -47,7 +47,7 @@ impl BenchError {
         }
     }
 
-    /// A database that cannot be used.
+    /// Returns a database that cannot be used.
     pub fn database(path: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
         Self::Database {
             path: path.into(),
@@ -55,7 +55,7 @@ impl BenchError {
         }
     }
 
-    /// Whether the user stopped it.
+    /// Returns whether the user stopped it.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Lab(LabError::Cancelled))
     }

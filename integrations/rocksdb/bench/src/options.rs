@@ -25,7 +25,7 @@ pub const MAX_VALUE_BYTES: usize = 64 << 20;
 /// Longest block in bytes.
 pub const MAX_BLOCK_BYTES: u64 = 64 << 20;
 
-/// The databases of a run: what they hold, and how RocksDB is told to keep it.
+/// The databases of a run: their contents, and RocksDB's settings for them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
     /// Databases.
@@ -122,7 +122,7 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// The block cache of an instance, with the one behind it.
+    /// Returns the block cache of an instance, with the one behind it.
     pub(crate) fn block_cache(&self) -> BlockCacheOptions {
         BlockCacheOptions {
             capacity_bytes: usize::try_from(self.cache.bytes).unwrap_or(usize::MAX),
@@ -143,7 +143,7 @@ pub struct Work {
     pub threads: usize,
     /// Length of the measured work in seconds; 0 measures `reads` operations of each thread.
     pub seconds: f64,
-    /// The same work before that, in seconds, where there is a length.
+    /// The same work before that, in seconds, if there is a length.
     pub warmup_seconds: f64,
     /// Operations of each thread without a length; `None` is the number of keys.
     pub reads: Option<u64>,
@@ -188,7 +188,7 @@ pub struct Run {
     pub tuning: Tuning,
     /// What is done.
     pub work: Work,
-    /// Do it to a copy by hard links, which is removed afterwards, so that the databases stay as they are.
+    /// Run on a copy by hard links, which is removed afterwards, so that the databases stay unchanged.
     pub on_copy: bool,
 }
 

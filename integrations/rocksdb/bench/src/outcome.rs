@@ -42,7 +42,8 @@ pub struct Outcome {
     pub keys: u64,
     /// Most resident memory of the process, in KiB.
     pub peak_resident_kib: Option<u64>,
-    /// Reads whose answer was wrong: a key missing that must be there, a value of another length, and with `verify` another value.
+    /// Reads whose answer was wrong: a key missing that must be there, a value of another length, and with `verify`
+    /// another value.
     pub mismatches: u64,
     /// The first of them, in words.
     pub mismatch_examples: Vec<String>,
@@ -83,7 +84,7 @@ impl Outcome {
         self.latency().map(|latency| latency.p99_ns as f64 / 1e3)
     }
 
-    /// The latency that is told first: of reads, else of scans, else of writes.
+    /// Returns the latency that is reported first: of reads, else of scans, else of writes.
     pub fn latency(&self) -> Option<&Latency> {
         self.read_latency
             .as_ref()

@@ -19,7 +19,7 @@ use crate::{BenchError, Workload};
 
 /// Operations between two looks at whether the user has cancelled.
 const LOOK_EVERY: u64 = 256;
-/// Wrong answers that are told.
+/// Maximum number of wrong answers that are reported.
 const EXAMPLES: usize = 5;
 
 /// Stages of a run.
@@ -119,7 +119,8 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Works until the run is over, or this thread has done its part. `limit` is the operations of this thread; `None` has no end.
+    /// Works until the run is over, or this thread has done its part. `limit` is the operations of this thread; `None`
+    /// has no end.
     pub(crate) fn work(mut self, limit: Option<u64>) -> Tally {
         if let Err(error) = self.until_over(limit) {
             self.shared.fail(error);
@@ -170,7 +171,7 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Whether the run goes on. The measured time begins for this thread when it first hears of it.
+    /// Returns whether the run goes on. The measured time begins for this thread when it first hears of it.
     #[inline]
     fn goes_on(&mut self, turn: u64) -> Result<bool, BenchError> {
         match self.shared.stage.load(Ordering::Relaxed) {
@@ -230,7 +231,7 @@ impl<'r> Worker<'r> {
         match value {
             None if self.shared.complete && number < shape.num => Some(format!("key {number} is missing")),
             Some(value) if value.len() != shape.value_bytes => Some(format!(
-                "key {number} has {} bytes in place of {}",
+                "key {number} has {} bytes instead of {}",
                 value.len(),
                 shape.value_bytes
             )),

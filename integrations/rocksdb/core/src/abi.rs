@@ -1,5 +1,5 @@
-//! What crosses between the library and the C++ shim (`shim/abi.h`): bytes that are lent, text that is given away, how a call
-//! went. No panic leaves a function that the shim calls.
+//! What crosses between the library and the C++ shim (`shim/abi.h`): bytes that are lent, text that is given away, how
+//! a call went. No panic leaves a function that the shim calls.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,5 +1,5 @@
-//! Caches beside each other at the same total memory: a block cache alone, with RocksDB's `CompressedSecondaryCache` behind it, and with
-//! ours.
+//! Compares caches at the same total memory: a block cache alone, with RocksDB's `CompressedSecondaryCache` behind it,
+//! and with ours.
 
 mod html;
 mod text;
@@ -61,7 +61,8 @@ pub struct Comparison {
     pub cancelled: bool,
 }
 
-/// Loads the databases in `directory`, measures the caches by turns, and removes the databases. A cancelled comparison keeps what it has.
+/// Loads the databases in `directory`, measures the caches by turns, and removes the databases. A cancelled comparison
+/// keeps what it has.
 ///
 /// # Errors
 /// What is wrong with the plan, or fails.

@@ -47,7 +47,7 @@ pub fn shape(
     })
 }
 
-/// With data of 64M in all instances, unless something else was asked for.
+/// Sets the data to 64M over all instances, unless a size was requested.
 pub fn less_data(mut shape: Shape, args: &DataArgs) -> Shape {
     if args.num.is_none() && args.data_bytes.is_none() {
         shape.num = (64 << 20) / ((shape.key_bytes + shape.value_bytes) * shape.instances) as u64;
@@ -98,7 +98,7 @@ pub fn rounds(args: &RoundsArgs, rounds: usize, seconds: f64, warmup: f64) -> Re
     Ok((rounds, seconds, args.warmup_seconds.unwrap_or(warmup)))
 }
 
-/// A run of one benchmark.
+/// Returns a run of one benchmark.
 pub fn a_run(workload: Workload, directory: &Path, shape: &Shape, tuning: &Tuning, work: &Work) -> Run {
     Run {
         workload,

@@ -44,7 +44,7 @@ impl Stage {
         })
     }
 
-    /// The parts that a study borrows at once.
+    /// Returns the parts that a study borrows at once.
     pub fn parts(
         &mut self,
     ) -> (
@@ -81,7 +81,7 @@ impl Stage {
         )
     }
 
-    /// Whether the user has stopped it.
+    /// Returns whether the user has stopped it.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.load(std::sync::atomic::Ordering::Relaxed)
     }

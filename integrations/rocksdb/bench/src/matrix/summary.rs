@@ -87,7 +87,7 @@ fn in_words(range: Option<(f64, f64)>) -> String {
     }
 }
 
-/// The summary rows.
+/// Returns the summary rows.
 pub(super) fn grid(matrix: &Matrix) -> Grid {
     let mut grid = Grid::new(
         2,

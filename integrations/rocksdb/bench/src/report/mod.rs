@@ -27,7 +27,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A run and what it measured.
+    /// Returns a run and what it measured.
     pub fn new(run: &Run, outcome: Outcome) -> Self {
         Self {
             run: run.clone(),
@@ -51,7 +51,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report without a row, of this machine.
+    /// Returns a report without a row, of this machine.
     pub fn new() -> Self {
         Self {
             host: resources::host(),

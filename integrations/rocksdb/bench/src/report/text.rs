@@ -10,8 +10,8 @@ use super::grid::{Grid, figure};
 use super::{Report, Row};
 use crate::Shape;
 
-/// Tickers that are told on a terminal; the files have all of them.
-const TOLD: [&str; 12] = [
+/// Tickers that are reported on a terminal; the files have all of them.
+const REPORTED: [&str; 12] = [
     "rocksdb.block.cache.data.hit",
     "rocksdb.block.cache.data.miss",
     "rocksdb.secondary.cache.data.hits",
@@ -45,7 +45,7 @@ pub(crate) fn shape(shape: &Shape) -> String {
     )
 }
 
-/// A benchmark's result in a line.
+/// Returns a benchmark's result in a line.
 pub fn line(row: &Row) -> String {
     let outcome = &row.outcome;
     let p99 = outcome
@@ -65,7 +65,7 @@ pub fn line(row: &Row) -> String {
     )
 }
 
-/// The table of benchmarks.
+/// Returns the table of benchmarks.
 pub(super) fn grid(report: &Report) -> Grid {
     let mut grid = Grid::new(
         2,
@@ -161,7 +161,7 @@ pub(super) fn troubles(report: &Report) -> Vec<String> {
     lines
 }
 
-/// All of a report.
+/// Returns all of a report.
 pub fn text(report: &Report) -> String {
     let mut text = head(report).join("\n") + "\n";
     text += &grid(report).text();
@@ -172,7 +172,7 @@ pub fn text(report: &Report) -> String {
             .outcome
             .tickers
             .iter()
-            .filter(|(name, _)| TOLD.contains(&name.as_str()))
+            .filter(|(name, _)| REPORTED.contains(&name.as_str()))
             .map(|(name, count)| format!("{} {}", name.trim_start_matches("rocksdb."), thousands(*count)))
             .collect();
         if !tickers.is_empty() {

@@ -30,8 +30,8 @@ pub struct Study {
     pub cancelled: bool,
 }
 
-/// Loads the databases in `directory`, measures, and removes them. A compression that fails is left out; a cancelled study keeps what it
-/// has.
+/// Loads the databases in `directory`, measures, and removes them. A compression that fails is left out; a cancelled
+/// study keeps what it has.
 ///
 /// # Errors
 /// What is wrong with the plan, or fails for the baseline.
@@ -145,7 +145,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// A run that may fail without ending the study, unless it is the baseline's.
+    /// Runs a benchmark, whose failure does not end the study unless it is the baseline's.
     fn attempt(&mut self, run: &Run, number: usize) -> Result<Option<Outcome>, BenchError> {
         if self.left_out.contains(&number) {
             return Ok(None);
@@ -172,7 +172,8 @@ impl Conductor<'_> {
         }
     }
 
-    /// The baseline with all its threads and a compression with `threads`, one directly after the other, in turns first and second.
+    /// Measures the baseline with all its threads and a compression with `threads`, in direct succession, in
+    /// alternating order.
     fn pair(
         &mut self,
         access: Access,

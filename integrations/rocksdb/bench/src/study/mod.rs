@@ -1,8 +1,8 @@
-//! Compressions beside each other on the same data: loaded once each, then measured in pairs with what they are compared with.
+//! Compares compressions on the same data: each is loaded once, then measured in pairs with its baseline.
 //!
-//! A machine's speed wanders. So each round runs the baseline and another compression directly one after the other, in turns first and
-//! second, and a change is the median over the rounds of the ratio within a pair. Reads come first, on the databases as loaded; writes go to
-//! a copy by hard links, so that each round starts from the same files.
+//! A machine's speed wanders. So each round runs the baseline and another compression directly one after the other, in
+//! turns first and second, and a change is the median over the rounds of the ratio within a pair. Reads come first, on
+//! the databases as loaded; writes go to a copy by hard links, so that each round starts from the same files.
 
 mod ladder;
 mod measure;
@@ -34,7 +34,7 @@ impl Access {
     /// Both.
     pub const ALL: [Self; 2] = [Self::ReadOnly, Self::Mixed];
 
-    /// The benchmark.
+    /// Returns the benchmark.
     pub fn workload(self) -> Workload {
         match self {
             Self::ReadOnly => Workload::ReadRandom,
@@ -81,7 +81,7 @@ impl Plan {
         self.threads[access as usize]
     }
 
-    /// All compressions, the baseline first.
+    /// Returns all compressions, the baseline first.
     pub fn all(&self) -> impl Iterator<Item = &Compression> {
         std::iter::once(&self.baseline).chain(&self.compressions)
     }
@@ -101,7 +101,7 @@ impl Plan {
     }
 }
 
-/// What a study tells while it goes on.
+/// The progress events of a study.
 pub enum Event<'e> {
     /// A run starts.
     Started(&'e Run),

@@ -1,4 +1,5 @@
-//! What stands in an SST file: block types and the size prefix. It may be added to and never changes: `docs/formats.md`.
+//! What stands in an SST file: block types and the size prefix. It may be added to and never changes:
+//! `docs/formats.md`.
 
 use leafpress::codec::Codec;
 
@@ -32,12 +33,12 @@ impl BlockType {
         }
     }
 
-    /// The type of a number that a file holds.
+    /// Returns the type of a number that a file holds.
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         BLOCK_TYPES.into_iter().find(|known| *known as u8 == number)
     }
 
-    /// The name in messages and in table properties.
+    /// Returns the name in messages and in table properties.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Lz4 => "lz4",
@@ -46,7 +47,8 @@ impl BlockType {
         }
     }
 
-    /// The most raw bytes that a block of so many bytes can hold: a damaged size must not make RocksDB allocate more.
+    /// Returns the most raw bytes that a block of `block_bytes` can hold: a damaged size must not make RocksDB allocate
+    /// more.
     pub(crate) fn most_raw_bytes(self, block_bytes: usize) -> u64 {
         let block = block_bytes as u64;
         let most = match self {
@@ -67,7 +69,8 @@ pub(crate) const MAX_RAW_BYTES: u64 = i32::MAX as u64;
 /// The longest size prefix, in bytes.
 pub(crate) const MAX_PREFIX_BYTES: usize = 5;
 
-/// Writes the size prefix, a little-endian base 128 number, and returns its length. `out` has [`MAX_PREFIX_BYTES`] or more.
+/// Writes the size prefix, a little-endian base 128 number, and returns its length. `out` has [`MAX_PREFIX_BYTES`] or
+/// more.
 pub(crate) fn write_prefix(raw_bytes: u32, out: &mut [u8]) -> usize {
     let mut rest = raw_bytes;
     let mut at = 0;

@@ -51,13 +51,13 @@ pub struct BlockCacheOptions {
     pub primary: PrimaryCache,
     /// 2 to this power shards; [`None`] for RocksDB's choice.
     pub shard_bits: Option<u32>,
-    /// What is behind it: what `SecondaryCache::CreateFromString` takes, such as `leafpress_secondary_cache://capacity=64MiB` or
-    /// `compressed_secondary_cache://capacity=64M`.
+    /// What is behind it: what `SecondaryCache::CreateFromString` takes, such as
+    /// `leafpress_secondary_cache://capacity=64MiB` or `compressed_secondary_cache://capacity=64M`.
     pub secondary: Option<String>,
 }
 
 impl BlockCacheOptions {
-    /// A `HyperClockCache` of so many bytes.
+    /// Returns the options of a `HyperClockCache` with this capacity.
     pub fn new(capacity_bytes: usize) -> Self {
         Self {
             capacity_bytes,
@@ -112,7 +112,7 @@ pub struct BlockCache(NonNull<Raw>);
 
 // SAFETY: it is a shared pointer to a cache, which any thread may use and drop.
 unsafe impl Send for BlockCache {}
-// SAFETY: as above.
+// SAFETY: it is a shared pointer to a cache, which any thread may use and drop.
 unsafe impl Sync for BlockCache {}
 
 impl fmt::Debug for BlockCache {
@@ -150,7 +150,8 @@ impl BlockCache {
         format!("leafpress_block_cache://{number}")
     }
 
-    /// A `block_based_table_factory` with this cache and further options of the table, such as `block_size=4096;cache_index_and_filter_blocks=true`.
+    /// Returns a `block_based_table_factory` with this cache and further options of the table, such as
+    /// `block_size=4096;cache_index_and_filter_blocks=true`.
     pub fn table_options(&self, further: &str) -> String {
         format!("block_based_table_factory={{block_cache={};{further}}}", self.uri())
     }

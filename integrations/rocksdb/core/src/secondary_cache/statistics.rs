@@ -32,12 +32,12 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Whether a block leaves when RocksDB takes it for good.
+    /// Returns whether a block leaves when RocksDB takes it for good.
     pub(super) fn is_exclusive(&self) -> bool {
         self.options.exclusive
     }
 
-    /// The options as they are now.
+    /// Returns the current options.
     pub(super) fn options(&self) -> SecondaryCacheOptions {
         SecondaryCacheOptions {
             capacity_bytes: self.cache.memory(),
@@ -45,7 +45,7 @@ impl Instance {
         }
     }
 
-    /// A line `name COUNT : n` for each ticker.
+    /// Returns a line `name COUNT : n` for each ticker.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for (name, n) in tickers(&self.cache.stats()) {
