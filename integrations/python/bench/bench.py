@@ -6,7 +6,8 @@
 
 Each store is measured in a process of its own. Memory is what the process grows by as it takes all records, which are
 read from a file as they are taken; then everything is done again with records and keys in memory. Order is random but
-for the first load. """
+for the first load.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ Prints a table in Markdown.
 
 Each cache is measured in a process of its own and has room for all records: what is compared is what a hit costs, and
 what a record holds. Memory is what the process grows by as the cache is filled from a file. Keys are str, values bytes.
-Order is random. """
+Order is random.
+"""
 
 from __future__ import annotations
 

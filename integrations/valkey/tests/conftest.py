@@ -3,7 +3,8 @@ are missing.
 
 LEAFPRESS_CONTROL=1 runs the native commands instead of ours, which shows that a test expects nothing that the native
 type does not do. VALKEY_SECONDS bounds the run: what has not begun by then is left out, and the summary says how much
-that was. """
+that was.
+"""
 import os
 import sys
 import time

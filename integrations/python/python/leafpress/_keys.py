@@ -3,7 +3,8 @@ calls have two.
 
 Each value is a tag, the length of what follows, a colon, and what follows. No text is a prefix of another one, so the
 texts of several values in a row can be distinguished whatever they contain. Only exact types are accepted: an instance
-of a subclass may differ in what the base does not show. """
+of a subclass may differ in what the base does not show.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,8 @@ class Memoized(Generic[P, R]):
     """A function whose results come from a cache: what Cache.memoize returns.
 
     It is called as the function is, and has its name and documentation. `__wrapped__` is the function itself. It is
-    pickled as a function is: by its module and name. """
+    pickled as a function is: by its module and name.
+    """
 
     __wrapped__: Callable[P, R]
 
