@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
 
-/// What is behind a block cache.
+/// The secondary cache behind a block cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Secondary {
     /// RocksDB's `CompressedSecondaryCache` with this capacity in bytes, with its own default codec, LZ4.
@@ -25,7 +25,7 @@ impl Secondary {
         }
     }
 
-    /// What `SecondaryCache::CreateFromString` takes.
+    /// Returns the options string for `SecondaryCache::CreateFromString`.
     pub fn uri(&self) -> String {
         match self {
             Self::Compressed(bytes) => {
@@ -46,7 +46,7 @@ impl Secondary {
 pub struct Cache {
     /// Bytes of the block cache; 0 is none.
     pub bytes: u64,
-    /// What is behind it.
+    /// The secondary cache behind it.
     pub secondary: Option<Secondary>,
 }
 

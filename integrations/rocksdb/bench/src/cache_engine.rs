@@ -15,7 +15,7 @@ use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
 use rocksdb::statistics::{StatsLevel, Ticker};
 use rocksdb::{DB, Options, ReadOptions, WriteOptions};
 
-/// What is behind the block cache.
+/// The secondary cache behind the block cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Behind {
     Nothing,
@@ -33,7 +33,7 @@ const fn engine(
     AddedEngine { name, is_default, make }
 }
 
-/// What `leafpress-rocksdb cache` adds to the caches of the laboratory.
+/// The engine that `leafpress-rocksdb cache` adds to the caches of the lab.
 pub static ENGINES: [AddedEngine; 4] = [
     engine("rocksdb", true, |settings| {
         RocksDb::make(settings, Behind::Compressed("kZSTD"))
@@ -54,14 +54,14 @@ const MERGED_FILES: u64 = 8;
 /// Bounds of a memtable's bytes.
 const MEMTABLE_BYTES: (u64, u64) = (64 << 10, 64 << 20);
 
-/// How the memory and the disk are shared out, in bytes.
+/// The division of the memory and the disk, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sizes {
-    /// Of each of two.
+    /// Bytes of each of two memtables.
     memtable: u64,
     block_cache: u64,
     secondary_cache: u64,
-    /// Of all files, before the oldest is dropped.
+    /// Bytes of all files, before the oldest is dropped.
     files: u64,
     /// The bytes that a merge writes, in addition to the files that it reads.
     merge: u64,
@@ -124,7 +124,7 @@ impl Sizes {
 }
 
 thread_local! {
-    /// What RocksDB counts in this thread.
+    /// RocksDB's counters of this thread.
     static COUNTS: PerfContext = {
         set_perf_stats(PerfStatsLevel::EnableCount);
         PerfContext::default()
@@ -139,7 +139,7 @@ fn blocks_read() -> u64 {
 /// The database.
 struct RocksDb {
     database: DB,
-    /// It has the statistics.
+    /// It holds the statistics.
     options: Options,
     read_options: ReadOptions,
     write_options: WriteOptions,

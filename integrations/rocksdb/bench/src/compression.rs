@@ -1,4 +1,4 @@
-//! How a database's blocks are compressed: RocksDB's own codecs, or ours through its `compression_manager`.
+//! The compression of a database's blocks: RocksDB's own codecs, or Leafpress's by its `compression_manager`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ const TRAINING_BYTES_PER_DICTIONARY_BYTE: u64 = 100;
 /// Largest dictionary in bytes.
 pub const MAX_DICTIONARY_BYTES: u64 = 1 << 20;
 
-/// What compresses.
+/// The codec.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// Nothing.
@@ -49,9 +49,9 @@ pub enum Engines {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Compression {
-    /// What compresses.
+    /// The codec.
     pub engine: Engine,
-    /// Most bytes of a file's dictionary; 0 is without.
+    /// Maximum bytes of a file's dictionary; 0 for none.
     pub dictionary_bytes: u64,
 }
 

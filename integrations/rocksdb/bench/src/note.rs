@@ -11,13 +11,14 @@ use serde::{Deserialize, Serialize};
 use crate::BenchError;
 use crate::options::{Run, Shape};
 
-/// What a directory of databases is known by: written when they are filled, read when they are used again.
+/// The name of the file that describes a directory of databases: written when they are filled, read when they are used
+/// again.
 const NOTE: &str = "leafpress-rocksdb.json";
 
-/// What databases hold.
+/// The content of the databases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Note {
-    /// What they were filled with.
+    /// The compression that they were filled with.
     pub shape: Shape,
     /// Whether every key is there.
     pub complete: bool,

@@ -1,4 +1,4 @@
-//! What is asked of RocksDB, in the words of its options strings.
+//! The settings of a run, in the syntax of RocksDB's options strings.
 
 use crate::options::{Shape, Tuning};
 

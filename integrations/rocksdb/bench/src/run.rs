@@ -1,4 +1,4 @@
-//! One benchmark: databases, threads in step, a measured time, and what it cost.
+//! One benchmark: databases, threads in step, a measured time, and its cost.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::values::Values;
 use crate::worker::{Instance, MEASURING, OVER, Shared, Tally, WARMING, Worker};
 use crate::{BenchError, Outcome, Workload};
 
-/// How often the conductor looks around.
+/// The interval at which the conductor checks the run.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Runs a benchmark in this process.

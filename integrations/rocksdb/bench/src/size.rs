@@ -1,4 +1,4 @@
-//! How much data and how many threads suit this machine.
+//! The amount of data and the number of threads for this machine.
 
 use std::path::Path;
 

@@ -24,7 +24,7 @@ const GENERATED_BELOW: u64 = 127;
 /// Different values that updates give a key, besides the one it is loaded with.
 pub(crate) const UPDATES: u64 = 3;
 
-/// How the data becomes values.
+/// The way in which the data becomes values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceType {
@@ -65,10 +65,10 @@ impl FromStr for SourceType {
     }
 }
 
-/// Where the values of a database come from.
+/// The source of the values of a database.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ValueSource {
-    /// How.
+    /// The way in which values are made.
     pub kind: SourceType,
     /// A file, directory, archive or bundled sample; not used by `pure_random`.
     pub data: Source,

@@ -27,7 +27,7 @@ pub(crate) const WARMING: u8 = 0;
 pub(crate) const MEASURING: u8 = 1;
 pub(crate) const OVER: u8 = 2;
 
-/// What all threads of a run share.
+/// The state that all threads of a run share.
 pub(crate) struct Shared<'r> {
     pub(crate) run: &'r Run,
     pub(crate) values: &'r Values,
@@ -37,7 +37,7 @@ pub(crate) struct Shared<'r> {
     pub(crate) complete: bool,
     /// Operations done, for the progress of a run that has no length.
     pub(crate) done: AtomicU64,
-    /// What stopped a thread; the first.
+    /// The first error that stopped a thread.
     pub(crate) failure: Mutex<Option<BenchError>>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Instance<'r> {
     pub(crate) next_insert: AtomicU64,
 }
 
-/// What a thread did in the measured time.
+/// The counts of a thread in the measured time.
 pub(crate) struct Tally {
     pub(crate) operations: u64,
     pub(crate) reads: u64,
@@ -73,7 +73,7 @@ pub(crate) struct Tally {
     pub(crate) histograms: Option<Histograms>,
 }
 
-/// One thread.
+/// A worker thread.
 pub(crate) struct Worker<'r> {
     shared: &'r Shared<'r>,
     instance: &'r Instance<'r>,
@@ -225,7 +225,7 @@ impl<'r> Worker<'r> {
         Ok(())
     }
 
-    /// What is wrong with an answer.
+    /// Returns the fault of an answer, if there is one.
     fn judge(&self, number: u64, value: Option<&[u8]>) -> Option<String> {
         let shape = &self.shared.run.shape;
         match value {

@@ -1,4 +1,4 @@
-//! What is done to a database: db_bench's benchmarks of the same names, and YCSB's core workloads.
+//! Workloads: db_bench's benchmarks of the same names, and YCSB's core workloads.
 
 use std::fmt;
 use std::str::FromStr;
@@ -42,7 +42,7 @@ pub enum Workload {
     Compact,
 }
 
-/// What comes next.
+/// The next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// A point read.

@@ -104,7 +104,7 @@ pub extern "C" fn leafpress_rocksdb_register() -> c_int {
     c_int::from(!error().is_empty())
 }
 
-/// Why [`leafpress_rocksdb_register`] failed; empty if it did not. It stays valid.
+/// Returns the reason why [`leafpress_rocksdb_register`] failed; empty if it did not. It stays valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn leafpress_rocksdb_error() -> *const c_char {
     error().as_ptr()

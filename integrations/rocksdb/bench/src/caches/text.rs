@@ -114,7 +114,7 @@ pub(super) fn grid(comparison: &Comparison) -> Grid {
     grid
 }
 
-/// What ran, in lines.
+/// Returns the description of the runs, in lines.
 pub(super) fn head(comparison: &Comparison) -> Vec<String> {
     let plan = &comparison.plan;
     let reads = match plan.tuning.use_direct_reads {
@@ -147,7 +147,7 @@ pub(super) fn head(comparison: &Comparison) -> Vec<String> {
     ]
 }
 
-/// What the columns are, under the table.
+/// The description of the columns, under the table.
 pub(super) const CAPTION: &str = "\
 Medians over the rounds; caches take turns within a round, and a ratio is the median of the ratios within rounds.
 Hits: data blocks that either cache had; secondary hits: those of them that only the one behind had.

@@ -1,4 +1,4 @@
-//! From options that several subcommands have to what the library takes.
+//! Converts options that several subcommands share to the library's types.
 
 use std::path::Path;
 
@@ -55,7 +55,7 @@ pub fn less_data(mut shape: Shape, args: &DataArgs) -> Shape {
     shape
 }
 
-/// How RocksDB is run, with this cache.
+/// Returns RocksDB's settings, with this cache.
 pub fn tuning(args: &TuningArgs, cache: Cache) -> Tuning {
     Tuning {
         cache,
@@ -76,7 +76,7 @@ pub fn tuning(args: &TuningArgs, cache: Cache) -> Tuning {
     }
 }
 
-/// What others are compared with, which `--baseline` names.
+/// Returns the baseline, which `--baseline` names.
 pub fn baseline(name: &str) -> Result<Compression, BenchError> {
     name.parse().map_err(|error| match error {
         BenchError::Option { reason, .. } => BenchError::option("baseline", reason),
@@ -91,7 +91,7 @@ pub fn rounds(args: &RoundsArgs, rounds: usize, seconds: f64, warmup: f64) -> Re
         return Err(BenchError::option("rounds", format!("{rounds} is not 1 to 1000")));
     }
     let seconds = args.seconds.unwrap_or(seconds);
-    // What is no number is not over 0 either.
+    // A text that is not a number is not above 0 either.
     if seconds.is_nan() || seconds <= 0.0 {
         return Err(BenchError::option("seconds", format!("{seconds} is not over 0")));
     }

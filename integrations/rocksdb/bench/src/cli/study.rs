@@ -1,4 +1,4 @@
-//! What `matrix`, `frontier` and `caches` have in common.
+//! The common part of `matrix`, `frontier` and `caches`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -87,7 +87,7 @@ impl Stage {
     }
 }
 
-/// What a command found, to be written and judged.
+/// The results of a command, to be written and judged.
 pub struct Findings<'f, R> {
     pub text: String,
     pub tables: Vec<(&'static str, String)>,

@@ -42,7 +42,7 @@ const CODECS: [&str; 17] = [
     "qpl:hardware:dynamic",
 ];
 
-/// What a frontier measured.
+/// The results of a frontier.
 #[derive(Debug, Clone, Serialize)]
 pub struct Frontier {
     /// The machine.
@@ -130,13 +130,13 @@ fn grid(study: &Study, access: Access) -> Grid {
     grid
 }
 
-/// What the columns are, under the tables.
+/// The description of the columns, under the tables.
 const CAPTION: &str = "\
 ◆ nothing else has as much throughput at as little data: the Pareto line.
 %: change against the baseline, the median over pairs of runs made directly one after the other; data as loaded.
 ";
 
-/// What ran, in lines.
+/// Returns the description of the runs, in lines.
 fn head(frontier: &Frontier) -> Vec<String> {
     let plan = &frontier.study.plan;
     vec![

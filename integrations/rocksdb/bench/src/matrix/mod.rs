@@ -17,14 +17,14 @@ pub const BLOCK_BYTES: [u64; 2] = [4 << 10, 16 << 10];
 /// The set's value lengths in bytes.
 pub const VALUE_BYTES: [usize; 2] = [32, 256];
 
-/// What a matrix measured.
+/// The results of a matrix.
 #[derive(Debug, Clone, Serialize)]
 pub struct Matrix {
     /// The machine.
     pub host: String,
     /// A study for each length of blocks and values.
     pub studies: Vec<Study>,
-    /// What saved cores are worth.
+    /// The value of saved cores.
     pub prices: Prices,
     /// The user stopped it.
     pub cancelled: bool,

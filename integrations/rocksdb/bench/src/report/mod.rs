@@ -1,4 +1,4 @@
-//! What benchmarks leave for people and programs: a table, `summary.tsv`, `results.json`, `report.html`.
+//! The output of benchmarks for people and programs: a table, `summary.tsv`, `results.json`, `report.html`.
 
 mod files;
 pub mod grid;
@@ -18,11 +18,11 @@ use crate::{Outcome, Run};
 /// A benchmark that ran.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// What ran.
+    /// The run.
     pub run: Run,
     /// RocksDB's options, as they were given to it.
     pub options: String,
-    /// What it measured.
+    /// Its results.
     pub outcome: Outcome,
 }
 
@@ -42,11 +42,11 @@ impl Row {
 pub struct Report {
     /// The machine.
     pub host: String,
-    /// What ran, in order.
+    /// The runs, in order.
     pub rows: Vec<Row>,
     /// The user stopped it.
     pub cancelled: bool,
-    /// Why the rest did not run.
+    /// The reason why the rest did not run.
     pub failure: Option<String>,
 }
 

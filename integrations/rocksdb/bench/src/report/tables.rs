@@ -3,7 +3,7 @@
 use super::Row;
 use leafpress_lab::core::latency::Latency;
 
-/// What stands for a figure that there is none of.
+/// The text for a missing figure.
 pub(crate) const NOT_APPLICABLE: &str = "NA";
 
 type Column = (&'static str, fn(&Row) -> String);

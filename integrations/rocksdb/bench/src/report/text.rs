@@ -26,7 +26,7 @@ const REPORTED: [&str; 12] = [
     "rocksdb.stall.micros",
 ];
 
-/// What the databases hold, in a line.
+/// Returns the content of the databases, in a line.
 pub(crate) fn shape(shape: &Shape) -> String {
     let instances = match shape.instances {
         1 => "1 instance".to_owned(),
@@ -120,7 +120,7 @@ pub(super) fn grid(report: &Report) -> Grid {
     grid
 }
 
-/// What ran, in lines.
+/// Returns the description of the runs, in lines.
 pub(super) fn head(report: &Report) -> Vec<String> {
     let mut lines = vec![report.host.clone()];
     if let Some(row) = report.rows.first() {
@@ -140,7 +140,7 @@ pub(super) fn head(report: &Report) -> Vec<String> {
     lines
 }
 
-/// What is to be doubted, in lines.
+/// Returns the caveats, in lines.
 pub(super) fn troubles(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &report.rows {

@@ -1,4 +1,5 @@
-//! How many threads, and how much CPU, a compression needs for the baseline's throughput: the white paper's figure 6.
+//! The number of threads, and the CPU time, that a compression needs for the baseline's throughput: the white paper's
+//! figure 6.
 
 use serde::Serialize;
 
@@ -16,7 +17,7 @@ pub struct Rung {
 /// Threads raised until the throughput is the baseline's, or there are no more.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Ladder {
-    /// By ascending threads.
+    /// The steps, by ascending threads.
     pub rungs: Vec<Rung>,
 }
 

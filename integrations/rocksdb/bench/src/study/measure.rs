@@ -15,10 +15,10 @@ use crate::{BenchError, Compression, Outcome, Run, Workload};
 /// Puts of a batch while loading.
 const LOAD_BATCH: u64 = 100;
 
-/// What a study measured.
+/// The results of a study.
 #[derive(Debug, Clone, Serialize)]
 pub struct Study {
-    /// What it did.
+    /// The study's plan.
     pub plan: Plan,
     /// Compressions by access, the baseline not among them.
     pub cells: Vec<Cell>,
@@ -34,7 +34,7 @@ pub struct Study {
 /// study keeps what it has.
 ///
 /// # Errors
-/// What is wrong with the plan, or fails for the baseline.
+/// The errors of the plan, or of the baseline.
 pub fn measure(
     plan: &Plan,
     directory: &Path,

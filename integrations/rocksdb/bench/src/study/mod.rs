@@ -20,7 +20,7 @@ pub use view::{hues, shape_name};
 
 use crate::{BenchError, Compression, Outcome, Run, Shape, Tuning, Work, Workload};
 
-/// What is done to the databases: the white paper's two access patterns.
+/// The work on the databases: the white paper's two access patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
@@ -52,18 +52,18 @@ impl fmt::Display for Access {
     }
 }
 
-/// What a study does.
+/// The plan of a study.
 #[derive(Debug, Clone, Serialize)]
 pub struct Plan {
     /// The databases, but for their compression.
     pub shape: Shape,
-    /// How RocksDB is run.
+    /// RocksDB's settings.
     pub tuning: Tuning,
-    /// What is done, but for threads.
+    /// The work, except for the number of threads.
     pub work: Work,
     /// Threads of each instance, by access.
     pub threads: [usize; 2],
-    /// What the others are compared with.
+    /// The baseline.
     pub baseline: Compression,
     /// The others.
     pub compressions: Vec<Compression>,
@@ -105,10 +105,10 @@ impl Plan {
 pub enum Event<'e> {
     /// A run starts.
     Started(&'e Run),
-    /// How much of a phase of it is done, 0 to 1.
+    /// The share of a phase that is done, 0 to 1.
     Progress(leafpress_lab::Phase, f64),
-    /// It ended.
+    /// The run ended.
     Finished(&'e Run, &'e Outcome),
-    /// It failed; the study goes on without its compression.
+    /// The run failed; the study continues without its compression.
     Failed(&'e Run, &'e BenchError),
 }

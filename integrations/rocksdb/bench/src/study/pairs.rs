@@ -9,9 +9,9 @@ use crate::{Compression, Outcome};
 /// The baseline and a compression, directly one after the other.
 #[derive(Debug, Clone, Serialize)]
 pub struct Pair {
-    /// What the baseline measured.
+    /// The baseline's results.
     pub baseline: Outcome,
-    /// What the compression measured.
+    /// The compression's results.
     pub other: Outcome,
 }
 
@@ -63,7 +63,7 @@ impl Cell {
         self.ratio(|outcome| Some(outcome.throughput())).map(change)
     }
 
-    /// Least and most change of throughput over the pairs, in percent.
+    /// Returns the range of the change of throughput over the pairs, in percent.
     pub fn throughput_range_pct(&self) -> Option<(f64, f64)> {
         let ratios = || {
             self.pairs

@@ -190,7 +190,7 @@ impl Study {
         self.runs.iter().map(|row| row.outcome.mismatches).sum()
     }
 
-    /// What is to be doubted, in lines.
+    /// Returns the caveats, in lines.
     pub fn troubles(&self) -> Vec<String> {
         let name = shape_name(&self.plan.shape);
         let failed = self

@@ -11,7 +11,7 @@ use super::statistics::{Ticker, count};
 use super::wire::{BlockType, MAX_PREFIX_BYTES, MAX_RAW_BYTES, write_prefix};
 use super::{dictionary, engines};
 
-/// What became of a block.
+/// The result for a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It was compressed to this many bytes, prefix included.
@@ -24,7 +24,7 @@ pub(crate) enum Outcome {
     Mismatched,
 }
 
-/// One file's way to compress: a codec, perhaps with a dictionary.
+/// The compression of one file: a codec, perhaps with a dictionary.
 pub(crate) struct Compressor {
     codec: Codec,
     block_type: BlockType,
@@ -43,7 +43,7 @@ pub(crate) struct Compressor {
     /// only where it exchanged samples for it; one that was named before the first block would be missing there, and
     /// the flush would fail.
     verified_by_rocksdb: bool,
-    /// What becomes of the file's blocks, where they are written with a dictionary that others may use.
+    /// The sizes of the file's blocks, if they are written with a dictionary that others may use.
     tally: Option<Arc<Tally>>,
 }
 
@@ -111,7 +111,7 @@ impl Compressor {
         }
     }
 
-    /// The same again, for the same file.
+    /// Returns another compressor for the same file.
     pub(crate) fn copied(&self) -> Self {
         Self {
             codec: self.codec,

@@ -9,7 +9,7 @@ use super::engines;
 use super::statistics::{Ticker, count};
 use super::wire::{BLOCK_TYPES, BlockType, read_prefix};
 
-/// Why a block could not be read.
+/// The reason why a block could not be read.
 #[derive(Debug, Error)]
 pub(crate) enum ReadError {
     /// The block is damaged.

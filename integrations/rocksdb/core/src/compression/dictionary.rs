@@ -32,7 +32,7 @@ pub(crate) fn train(engine: &dyn Engine, samples: &[&[u8]], max_bytes: usize) ->
     (with + without / MIN_SAVED < without).then_some(dictionary)
 }
 
-/// How long a block is stored: raw unless it shrinks by an eighth, as RocksDB wants it by default.
+/// Returns the stored length of a block: raw unless it shrinks by an eighth, as is RocksDB's default.
 fn stored_bytes(
     engine: &dyn Engine,
     sample: &[u8],

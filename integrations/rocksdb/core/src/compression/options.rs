@@ -33,7 +33,7 @@ const ROCKSDB_DEFAULT_LEVEL: i32 = 32_767;
 /// The largest `level`.
 const MAX_LEVEL: i32 = 12;
 
-/// How databases are compressed: what the options string says.
+/// The compression of databases, as in the options string.
 ///
 /// It is written as RocksDB's options strings want it, so that a program need not put it together by hand:
 ///
@@ -50,7 +50,7 @@ pub struct CompressionOptions {
     execution_path: Option<QplPath>,
     compression_mode: Option<QplMode>,
     level: Option<i32>,
-    /// From which LSM level on a codec is used; ascending.
+    /// The LSM levels from which on a codec is used; ascending.
     level_codec: Vec<(i32, Codec)>,
     verify: Option<bool>,
     parallel_threads: Option<u32>,
@@ -60,7 +60,7 @@ pub struct CompressionOptions {
     honor_no_compression: Option<bool>,
 }
 
-/// What `codec=` says.
+/// The value of `codec=`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NamedCodec {
     /// A codec with its settings.

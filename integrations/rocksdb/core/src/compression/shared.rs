@@ -84,7 +84,7 @@ impl Line {
     }
 }
 
-/// How well one file shrinks, reported to its line when the last compressor of the file is gone.
+/// The compression ratio of one file, reported to its line when the last compressor of the file is dropped.
 #[derive(Debug)]
 pub(crate) struct Tally {
     line: Arc<Line>,
@@ -146,7 +146,7 @@ mod tests {
         for stored in [410, 390, 400, 410] {
             assert!(write(&line, stored).bytes() == first.bytes());
         }
-        // One that was written before another was trained says nothing of that one.
+        // A file that was written before another dictionary was trained says nothing of that one.
         let late = Tally::new(Arc::clone(&line), first.clone());
         late.add(1 << 20, 1 << 20);
         assert!(write(&line, 430).bytes() == first.bytes());

@@ -1,4 +1,4 @@
-//! What compression did in this process, as text like RocksDB's `Statistics::ToString`.
+//! Compression statistics of this process, as text like RocksDB's `Statistics::ToString`.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -7,7 +7,7 @@ use super::engines;
 
 macro_rules! tickers {
     ($($ticker:ident => $name:literal,)*) => {
-        /// What is counted.
+        /// The counters.
         #[derive(Debug, Clone, Copy)]
         pub(crate) enum Ticker {
             $($ticker,)*

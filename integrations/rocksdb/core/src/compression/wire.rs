@@ -3,7 +3,7 @@
 
 use leafpress::codec::Codec;
 
-/// How a block's bytes are to be read, as RocksDB's `CompressionType` says it.
+/// The format of a block's bytes, as in RocksDB's `CompressionType`.
 ///
 /// The numbers differ from each other in two bits and from RocksDB's own types in two or more, so that one flipped bit
 /// turns no type into another.
@@ -22,7 +22,8 @@ pub(crate) enum BlockType {
 pub(crate) const BLOCK_TYPES: [BlockType; 3] = [BlockType::Lz4, BlockType::Zstd, BlockType::Deflate];
 
 impl BlockType {
-    /// What a codec writes; `None` for `none`, and for one that has no type here: then nothing is compressed.
+    /// Returns the type of a codec's blocks; `None` for `none`, and for a codec without a type here: then nothing is
+    /// compressed.
     pub(crate) fn of(codec: Codec) -> Option<Self> {
         match codec {
             Codec::None => None,

@@ -1,4 +1,4 @@
-//! What the shim calls (`shim/secondary_cache_abi.h`). No panic leaves it.
+//! The functions that the shim calls (`shim/secondary_cache_abi.h`). No panic leaves them.
 
 use std::ffi::c_void;
 use std::sync::Arc;

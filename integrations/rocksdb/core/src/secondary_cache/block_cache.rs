@@ -47,7 +47,7 @@ pub enum PrimaryCache {
 pub struct BlockCacheOptions {
     /// Capacity of the block cache in bytes, without the secondary cache's.
     pub capacity_bytes: usize,
-    /// Which cache it is.
+    /// The type of the cache.
     pub primary: PrimaryCache,
     /// 2 to this power shards; [`None`] for RocksDB's choice.
     pub shard_bits: Option<u32>,
@@ -143,7 +143,7 @@ impl BlockCache {
         NonNull::new(made).map(Self).ok_or(BlockCacheError(error))
     }
 
-    /// What RocksDB's options strings name this cache by, while it lives: `block_cache=URI`, without braces.
+    /// Returns the name of this cache in RocksDB's options strings, while it lives: `block_cache=URI`, without braces.
     pub fn uri(&self) -> String {
         // SAFETY: the cache is one.
         let number = unsafe { leafpress_shim_block_cache_number(self.0.as_ptr()) };
@@ -156,13 +156,13 @@ impl BlockCache {
         format!("block_based_table_factory={{block_cache={};{further}}}", self.uri())
     }
 
-    /// What the block cache holds, in bytes, without the secondary cache.
+    /// Returns the bytes that the block cache holds, without the secondary cache.
     pub fn usage_bytes(&self) -> usize {
         // SAFETY: the cache is one.
         unsafe { leafpress_shim_block_cache_usage(self.0.as_ptr()) }
     }
 
-    /// What the block cache may hold, in bytes, without the secondary cache.
+    /// Returns the capacity of the block cache in bytes, without the secondary cache.
     pub fn capacity_bytes(&self) -> usize {
         // SAFETY: the cache is one.
         unsafe { leafpress_shim_block_cache_capacity(self.0.as_ptr()) }

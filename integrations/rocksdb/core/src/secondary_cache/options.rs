@@ -31,9 +31,9 @@ pub enum SecondaryCacheOptionError {
     Value {
         /// The option.
         name: &'static str,
-        /// What it was set to.
+        /// The value.
         value: String,
-        /// What it takes.
+        /// The allowed values.
         reason: String,
     },
     /// The capacity was not given.
