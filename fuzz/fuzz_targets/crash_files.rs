@@ -1,5 +1,5 @@
-//! What a killed cache left on disk and beside it, damaged, mixed or made up: the next one has what is right or nothing, and neither fails nor
-//! holds more than it may.
+//! Fuzzes the files that a killed cache left, damaged, mixed or made up: the next cache finds correct records or none,
+//! and neither fails nor exceeds its memory.
 #![no_main]
 
 use leafpress_fuzz::{crash_case, peak};

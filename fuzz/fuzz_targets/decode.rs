@@ -1,4 +1,4 @@
-//! Any bytes, decoded by any codec with or without a dictionary, are an error or as many bytes as were asked for; and any
+//! Any bytes, decoded by any codec with or without a dictionary, are an error or the requested number of bytes; and any
 //! bytes that a codec compresses it gives back.
 #![no_main]
 

@@ -1,7 +1,8 @@
-//! What a killed cache left, its file and the two beside it, each cut, spoiled or from another moment, and opened by the next.
+//! The files of a killed cache, its data file and two more, each truncated, damaged or from another moment, and opened
+//! by the next.
 //!
-//! With the checksums that they have, the next finds of each key what was there last, or nothing. With checksums out of the way it may find
-//! anything, but it neither fails nor holds more than it may.
+//! With the checksums that they have, the next finds of each key what was there last, or nothing. With checksums out of
+//! the way it may find anything, but it neither fails nor holds more than it may.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -20,7 +21,8 @@ const RUNS: usize = 2;
 /// After the third the cache was closed, after the others killed.
 const MOMENTS: usize = 4;
 const CLOSED: usize = 2;
-/// What the program itself holds while a cache opens, beside twice the cache's memory: threads, buffers of files.
+/// Memory of the program itself while a cache opens, in addition to twice the cache's memory: threads, buffers of
+/// files.
 const OPENING_BYTES: usize = 2 << 20;
 
 /// The version that each key had last.
@@ -39,7 +41,7 @@ fn open(directory: &Path, codec: Codec) -> Cache {
         // What says whose the file is may be what is damaged.
         .overwrite(true);
     let builder = Cache::builder().memory(MEMORY_BYTES).codec(Codec::None).disk(disk);
-    builder.build().expect("damage is no reason not to open")
+    builder.build().expect("damage does not prevent opening")
 }
 
 /// Where files are gone soon, if there is such a place.
@@ -96,7 +98,7 @@ fn moments_of(ignores: bool, is_packed: bool) -> (&'static [Moment], Codec) {
     (MADE[index].get_or_init(|| moments(ignores, codec)), codec)
 }
 
-/// A place in a file: where something begins, or anywhere.
+/// Returns a place in a file: where something begins, or anywhere.
 fn place(u: &mut Unstructured<'_>, file: usize, bytes: &[u8]) -> Result<usize> {
     let most = bytes.len().saturating_sub(1);
     let starts = match file {
@@ -113,7 +115,7 @@ fn place(u: &mut Unstructured<'_>, file: usize, bytes: &[u8]) -> Result<usize> {
     Ok(at.min(most))
 }
 
-/// A number as they are: small, large, or near one that is there.
+/// Returns a typical number: small, large, or near an existing one.
 fn number(u: &mut Unstructured<'_>, there: u32) -> Result<u32> {
     Ok(match u.int_in_range(0..=3)? {
         0 => u.int_in_range(0..=70)?,
@@ -123,7 +125,7 @@ fn number(u: &mut Unstructured<'_>, there: u32) -> Result<u32> {
     })
 }
 
-/// One damage that a checksum tells.
+/// Applies one damage that a checksum detects.
 fn spoil(u: &mut Unstructured<'_>, file: usize, bytes: &mut Vec<u8>) -> Result<()> {
     if bytes.is_empty() {
         return Ok(());
@@ -214,7 +216,7 @@ impl Left {
         }
     }
 
-    /// The moment that the first bytes of a file are of, as many as a header has.
+    /// Returns the moment that the first bytes of a file are of, as many as a header has.
     fn moment_of(&self, file: usize, moments: &[Moment]) -> Option<usize> {
         let bytes = self.files[file].get(..HEADER_BYTES).filter(|_| !self.missing[file])?;
         moments
@@ -222,7 +224,7 @@ impl Left {
             .position(|moment| moment.files[file].get(..HEADER_BYTES) == Some(bytes))
     }
 
-    /// The earliest moment whose values may be found; [`None`] where nothing may be.
+    /// The earliest moment whose values may be found; [`None`] if nothing may be.
     fn earliest(&self, moments: &[Moment]) -> Option<usize> {
         match self.moment_of(0, moments)? {
             // What was closed needs the notes only for what they refuse.

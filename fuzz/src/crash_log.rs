@@ -115,7 +115,7 @@ fn number(u: &mut Unstructured<'_>) -> Result<u32> {
     }
 }
 
-/// A run of pages of a block each, or of one of all blocks.
+/// Returns a run of pages of a block each, or of one of all blocks.
 fn run(position: u64, blocks: u32, records: u32, chunk: u32) -> Vec<u8> {
     let list = |values: Vec<u32>| {
         let len = [values.len() as u32];

@@ -1,7 +1,7 @@
 //! What a closed cache left on disk, damaged, and opened by the next.
 //!
-//! As it is, the next finds what was there last, or nothing. With checksums out of the way it may find anything, for bytes that are wrong and
-//! have the right checksum are those of whoever wrote them; but it neither fails nor holds more than it may.
+//! With checksums, the next cache finds the last records, or nothing. Without them it may find anything, since wrong
+//! bytes that have the right checksum are valid; but it neither fails nor exceeds its memory.
 
 use std::sync::{Arc, OnceLock};
 
@@ -41,7 +41,7 @@ fn open(store: Arc<MemoryStore>, codec: Codec) -> Cache {
     builder
         .disk(disk(store, codec))
         .build()
-        .expect("damage is no reason not to open")
+        .expect("damage does not prevent opening")
 }
 
 /// The blocks of a closed cache, those that were written.

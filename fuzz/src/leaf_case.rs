@@ -117,7 +117,7 @@ fn value(u: &mut Unstructured<'_>) -> Result<Value> {
     Ok(Value { len, fill, seed })
 }
 
-/// Often a prefix of another, or beside one.
+/// Returns a key that is often a prefix of another, or next to one.
 fn free_key(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let len = u.int_in_range(0..=12)?;
     let byte = |u: &mut Unstructured<'_>| match u.int_in_range(0..=4)? {

@@ -38,7 +38,7 @@ use values::{Fill, Value};
 /// Operations in one input; more would only make it slow.
 const MAX_OPS: usize = 120;
 
-/// A configuration of compiled-in codecs without background threads, so that an input always does the same.
+/// Returns a configuration of compiled-in codecs without background threads, so that an input always does the same.
 pub fn config(u: &mut Unstructured<'_>) -> Result<(Codec, KeyShape, Config)> {
     let codecs = [
         Codec::None,

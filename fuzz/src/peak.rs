@@ -43,7 +43,8 @@ unsafe impl GlobalAlloc for Counted {
     }
 }
 
-/// What a step gives, and the most bytes that were held meanwhile beside those of before; 0 where the program does not have [`Counted`].
+/// Returns the step's result, and the peak of the bytes held meanwhile above those held before; 0 if the program does
+/// not use [`Counted`].
 pub fn of<T>(step: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);

@@ -1,7 +1,8 @@
 //! One operation, over and over, for counting its instructions: `make instructions` runs it under callgrind.
 //!
-//! A count does not depend on the machine's load or clock, so that a change of a few per cent is seen at once. It says nothing
-//! about cache misses. On its own, as in a plain `cargo bench`, it runs every operation once over to see that it works.
+//! A count does not depend on the machine's load or clock, so that a change of a few per cent is seen at once. It says
+//! nothing about cache misses. On its own, as in a plain `cargo bench`, it runs every operation once over to see that
+//! it works.
 
 use std::hint::black_box;
 
@@ -35,7 +36,7 @@ const OPERATION_NAMES: [&str; 12] = [
     "victim_put",
 ];
 
-/// What callgrind collects: it is told this function's name.
+/// What callgrind collects: it is configured with this function's name.
 #[inline(never)]
 fn counted(loaded: &mut Loaded, operation: &str, value: &mut Vec<u8>) {
     for _ in 0..OPERATIONS {
@@ -64,21 +65,21 @@ fn counted(loaded: &mut Loaded, operation: &str, value: &mut Vec<u8>) {
     }
 }
 
-/// A page, a third of it noise.
+/// Returns a page, a third of it noise.
 fn page(id: u64) -> Vec<u8> {
     let mut bytes = vec![id as u8; PAGE_BYTES];
     fastrand::Rng::with_seed(id).fill(&mut bytes[..PAGE_BYTES / 3]);
     bytes
 }
 
-/// The share of a pool or a cache: nothing is kept raw that can be compressed.
+/// Returns the share of a pool or a cache: nothing is kept raw that can be compressed.
 fn share(codec: Codec) -> RawShare {
     RawShare::Fixed {
         raw_percent: if codec == Codec::None { 100 } else { 0 },
     }
 }
 
-/// A pool in which all pages are.
+/// Returns a pool in which all pages are.
 fn pool(codec: Codec) -> PagePool {
     let pool = PagePool::builder(MemoryStore::from_pages((0..PAGES).map(page)).expect("pages"))
         .memory(PAGES as usize * (PAGE_BYTES + 512) + (1 << 20))
@@ -94,7 +95,7 @@ fn pool(codec: Codec) -> PagePool {
     pool
 }
 
-/// A victim cache in which all pages are.
+/// Returns a victim cache in which all pages are.
 fn victim_cache(codec: Codec) -> VictimCache {
     let cache = VictimCache::builder(16 << 20)
         .codec(codec)
@@ -108,7 +109,7 @@ fn victim_cache(codec: Codec) -> VictimCache {
     cache
 }
 
-/// The same for pages; a put has as much to do as if the page were new.
+/// Measures the page pool; a put does as much work as for a new page.
 #[inline(never)]
 fn counted_pages(pool: &PagePool, cache: &VictimCache, operation: &str, pages: &[Vec<u8>]) {
     let mut random = fastrand::Rng::with_seed(1);

@@ -1,11 +1,11 @@
-//! Loading records in key order: `from_sorted`, beside inserting one by one, the codec alone, a `BTreeMap` under a
+//! Measures loading records in key order: `from_sorted` vs inserting one by one, the codec alone, a `BTreeMap` under a
 //! lock, and memcpy.
 //!
-//! `cargo bench -p leafpress-bench --bench load`, or `... -- MEGABYTES ROUNDS` (64 and 3); with `512 lz4 loads` behind that,
-//! `from_sorted` alone with that length of values and codec, for a profiler. Keys are 25 bytes of text, values are cut
-//! from the bundled package index. The codec alone compresses the same frames with the same dictionary, which are taken
-//! from a load before. Times are processor time of the thread that loads, medians of the rounds; what other threads of
-//! the tree took beside it, mostly training the dictionary, stands in a column of its own.
+//! `cargo bench -p leafpress-bench --bench load`, or `... -- MEGABYTES ROUNDS` (64 and 3); with `512 lz4 loads` behind
+//! that, `from_sorted` alone with that length of values and codec, for a profiler. Keys are 25 bytes of text, values
+//! are cut from the bundled package index. The codec alone compresses the same frames with the same dictionary, which
+//! are taken from a load before. Times are processor time of the thread that loads, medians of the rounds; what other
+//! threads of the tree took in addition, mostly for training the dictionary, is in a column of its own.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

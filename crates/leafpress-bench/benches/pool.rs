@@ -1,4 +1,5 @@
-//! Hits of the page pool: raw pages on one thread and on two at once, by the pages there are, and compressed pages by codec.
+//! Hits of the page pool: raw pages on one thread and on two at once, by the pages there are, and compressed pages by
+//! codec.
 //!
 //! `cargo bench -p leafpress-bench --bench pool`
 
@@ -13,7 +14,7 @@ use leafpress_pages::pool::RawShare;
 const PAGE_BYTES: usize = 4096;
 const PAGES: [u64; 3] = [1_000, 10_000, 100_000];
 
-/// A pool in which all pages are, raw or compressed as the share says, a third of them noise.
+/// Returns a pool in which all pages are, raw or compressed as the share says, a third of them noise.
 fn pool(pages: u64, codec: &str, raw_percent: u8) -> PagePool {
     let page = |id: u64| {
         let mut bytes = vec![id as u8; PAGE_BYTES];

@@ -1,11 +1,12 @@
-//! What a tree of real records holds, and what loads, overwrites and reads of it cost, by length of frames, of leaves and of the
-//! dictionary; beside a `BTreeMap` under a lock.
+//! What a tree of real records holds, and what loads, overwrites and reads of it cost, by length of frames, of leaves
+//! and of the dictionary; compared with a `BTreeMap` under a lock.
 //!
 //! `cargo bench -p leafpress-bench --bench records -- FILE KEY CODEC [FRAME LEAF DICTIONARY]...`
 //!
-//! `FILE` has stanzas (paragraphs of `Field: value` lines, `KEY` a field) or, when it ends in `.jsonl`, a JSON object a line (`KEY` one of
-//! its members); without arguments it is the bundled package index. Lengths are in bytes; `auto` is the tree's choice, and what is asked
-//! for without any. Loads and overwrites are in random order. Time is the thread's own.
+//! `FILE` has stanzas (paragraphs of `Field: value` lines, `KEY` a field) or, when it ends in `.jsonl`, a JSON object a
+//! line (`KEY` one of its members); without arguments it is the bundled package index. Lengths are in bytes; `auto` is
+//! the tree's choice, and what is requested without any. Loads and overwrites are in random order. Time is the thread's
+//! own.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -71,7 +72,7 @@ fn records<'t>(text: &'t str, key: &str, json: bool) -> BTreeMap<&'t str, &'t st
         .collect()
 }
 
-/// The records in random order.
+/// Returns the records in random order.
 fn shuffled<'t>(records: &BTreeMap<&'t str, &'t str>) -> Vec<(&'t str, &'t str)> {
     let mut order: Vec<_> = records.iter().map(|(key, value)| (*key, *value)).collect();
     let mut random = fastrand::Rng::with_seed(1);
@@ -178,7 +179,7 @@ fn measure(tree: &Tree, order: &[(&str, &str)], lengths: &str) -> Result<(), Box
     Ok(())
 }
 
-/// The largest parts of what is held, in parts of the user bytes.
+/// Returns the largest parts of what is held, in parts of the user bytes.
 fn parts(stats: &leafpress::TreeStats) -> String {
     let share = |bytes: u64| bytes as f64 / stats.user_bytes as f64;
     format!(
@@ -189,10 +190,10 @@ fn parts(stats: &leafpress::TreeStats) -> String {
     )
 }
 
-/// This thread's processor time.
+/// Returns this thread's processor time.
 fn thread_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the time is written where there is room for it.
+    // SAFETY: the time is written if there is room for it.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,9 +1,10 @@
-//! How a tree follows what is read: reads by a Zipf law (or uniform) over a dump's stanzas, a line a second, and other hot records at half time.
+//! How a tree follows what is read: reads by a Zipf law (or uniform) over a dump's stanzas, a line a second, and other
+//! hot records at half time.
 //!
 //! `cargo bench -p leafpress-bench --bench temperature -- FILE KEY CODEC SECONDS [THETA]`
 //!
-//! `FILE` has paragraphs of `Field: value` lines, `KEY` is one of the fields; without arguments it is the bundled package index. `THETA` is 0.99, or 0
-//! for uniform reads. Which records are hot is random: they lie scattered.
+//! `FILE` has paragraphs of `Field: value` lines, `KEY` is one of the fields; without arguments it is the bundled
+//! package index. `THETA` is 0.99, or 0 for uniform reads. Which records are hot is random: they lie scattered.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -62,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let after = tree.stats();
         let hits = (after.get_hot_hits - before.get_hot_hits) as f64 / reads as f64;
         println!(
-            "{second:3} s: {ns:5} ns a read, {:4.1}% by {} hot records; {}",
+            "{second:3} s: {ns:5} ns per read, {:4.1}% by {} hot records; {}",
             hits * 100.0,
             after.hot_records,
             held(&after)
@@ -101,7 +102,7 @@ impl Zipf {
         Self(sums.collect())
     }
 
-    /// The rank at a number from 0 to 1.
+    /// Returns the rank at a number from 0 to 1.
     fn rank(&self, at: f64) -> usize {
         let total = self.0.last().copied().unwrap_or_default();
         self.0.partition_point(|sum| *sum < at * total).min(self.0.len() - 1)

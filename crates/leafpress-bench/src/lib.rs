@@ -24,7 +24,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// A tree with this codec and so many keys, settled.
+    /// Returns a settled tree with this codec and this many keys.
     pub fn new(codec: Codec, keys: u64) -> Self {
         let tree = Tree::builder()
             .codec(codec)
@@ -50,7 +50,7 @@ impl Loaded {
         loaded
     }
 
-    /// A number below `keys`, by SplitMix64: the same sequence in every run.
+    /// Returns a number below `keys`, by SplitMix64: the same sequence in every run.
     pub fn random(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.state;
@@ -85,7 +85,7 @@ impl Loaded {
         compressed.expect("compress");
     }
 
-    /// The value of key number `n`.
+    /// Returns the value of key number `n`.
     pub fn value(&self, n: u64) -> &[u8] {
         let cuts = self.values.len() / VALUE_BYTES;
         let start = n as usize % cuts * VALUE_BYTES;
@@ -98,7 +98,7 @@ pub fn key(n: u64) -> [u8; 8] {
     n.to_be_bytes()
 }
 
-/// The bundled package index, unpacked.
+/// Returns the bundled package index, unpacked.
 pub fn sample() -> Vec<u8> {
     let packed = include_bytes!("../../../data/packages.txt.gz");
     // A gzip member ends with its raw length.

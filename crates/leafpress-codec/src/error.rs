@@ -52,7 +52,7 @@ pub enum CodecError {
         limit_bytes: usize,
     },
     /// Memory could not be allocated.
-    #[error("out of memory: {bytes} bytes were asked for")]
+    #[error("out of memory: {bytes} bytes were requested")]
     OutOfMemory {
         /// The size of the failed allocation, in bytes.
         bytes: usize,

@@ -33,6 +33,6 @@ fn main() -> Result<(), CacheError> {
         best_ns = best_ns.min(began.elapsed().as_nanos() as f64 / RECORDS as f64);
     }
     let metrics = if cfg!(feature = "metrics") { "with" } else { "without" };
-    println!("{best_ns:.1} ns a hit, {metrics} the feature `metrics`");
+    println!("{best_ns:.1} ns per hit, {metrics} the feature `metrics`");
     Ok(())
 }

@@ -16,7 +16,7 @@ pub struct NoSuchObject;
 /// Objects of which each takes some time to load, as from another service.
 pub struct Backend {
     latency: Duration,
-    /// What was changed: [`None`] where it was removed.
+    /// What was changed: [`None`] if it was removed.
     changed: Mutex<BTreeMap<String, Option<Vec<u8>>>>,
     loads: AtomicU64,
 }

@@ -51,8 +51,8 @@ impl Options {
     }
 }
 
-/// A number of bytes as the `leafpress` command takes it, fractions apart: K, M, G and T are powers of 1024, with B behind them of
-/// 1000.
+/// Returns a number of bytes as the `leafpress` command takes it, fractions apart: K, M, G and T are powers of 1024,
+/// with B behind them of 1000.
 fn size(name: &str, value: &str) -> Result<u64, String> {
     let end = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
     let (digits, unit) = value.split_at(end);

@@ -32,7 +32,7 @@ pub enum ServeError {
     InUse,
 }
 
-/// The process's recorder, which all services in it share.
+/// Returns the process's recorder, which all services in it share.
 fn recorder() -> Result<PrometheusHandle, ServeError> {
     static INSTALLED: OnceLock<Result<PrometheusHandle, String>> = OnceLock::new();
     let installed = INSTALLED.get_or_init(|| {
@@ -54,7 +54,8 @@ fn open(options: &Options) -> Result<Cache, CacheError> {
     .build()
 }
 
-/// Serves until `stop` is there, then closes the cache, so that the next who opens its file has what this one had.
+/// Serves until `stop` is there, then closes the cache, so that the next process that opens its file has the same
+/// records.
 pub fn serve(
     options: &Options,
     listener: TcpListener,
@@ -69,7 +70,7 @@ pub fn serve(
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     listener.set_nonblocking(true)?;
     let served = runtime.block_on(serve_until(service, listener, stop));
-    // Whoever still holds the cache lets go of it.
+    // Remaining holders of the cache release it.
     runtime.shutdown_timeout(MAX_SHUTDOWN);
     Arc::into_inner(cache).ok_or(ServeError::InUse)?.close()?;
     Ok(served?)

@@ -51,14 +51,14 @@ impl From<CacheError> for Refused {
 impl From<LoadError<NoSuchObject>> for Refused {
     fn from(error: LoadError<NoSuchObject>) -> Self {
         match error {
-            // Not kept: the next who asks has the backend asked again.
+            // Not kept: the next request queries the backend again.
             LoadError::Load(none) => Self(StatusCode::NOT_FOUND, none.to_string()),
             LoadError::Cache(error) => error.into(),
         }
     }
 }
 
-/// A key that the cache takes.
+/// Returns a key that the cache takes.
 fn checked(key: String) -> Result<String, Refused> {
     if key.len() <= MAX_KEY_BYTES {
         return Ok(key);
@@ -69,16 +69,16 @@ fn checked(key: String) -> Result<String, Refused> {
 
 /// However many ask for a key that is not there, the backend is asked once.
 ///
-/// A hit in memory waits for nothing. One on disk keeps this thread of the runtime for a read of 4 KiB, about a tenth of a millisecond: less
-/// than handing it to another thread would be worth.
+/// A hit in memory waits for nothing. One on disk keeps this thread of the runtime for a read of 4 KiB, about a tenth
+/// of a millisecond: less than handing it to another thread would be worth.
 async fn read(State(service): State<Service>, Path(key): Path<String>) -> Result<Bytes, Refused> {
     let key = checked(key)?;
     let load = service.backend.load(&key);
     Ok(service.cache.get_or_fetch_bytes(&key, load).await?)
 }
 
-/// The backend first, and then out of the cache: of two who write at once the cache could keep the one and the backend the other. What is
-/// being loaded meanwhile is not kept either.
+/// Writes to the backend first, then removes the key from the cache: with two concurrent writers the cache could
+/// otherwise keep one value and the backend the other. A load in progress is not kept either.
 async fn write(State(service): State<Service>, Path(key): Path<String>, value: Bytes) -> Result<StatusCode, Refused> {
     let key = checked(key)?;
     service.backend.store(&key, Some(value.to_vec())).await;

@@ -26,7 +26,7 @@ impl Running {
         Self { address, stop, thread }
     }
 
-    /// The status and the body of an answer.
+    /// Returns the status and the body of an answer.
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect_timeout(&self.address, MOST).unwrap();
         stream.set_read_timeout(Some(MOST)).unwrap();
@@ -48,14 +48,14 @@ impl Running {
         body
     }
 
-    /// A number of the page of statistics.
+    /// Returns a number of the page of statistics.
     fn stat(&self, name: &str) -> f64 {
         let page = self.get("/stats");
         let (_, rest) = page.split_once(&format!("\"{name}\":")).unwrap();
         rest.split([',', '}']).next().unwrap().parse().unwrap()
     }
 
-    /// A number of the page of metrics.
+    /// Returns a number of the page of metrics.
     fn metric(&self, series: &str) -> f64 {
         let page = self.get("/metrics");
         let line = page.lines().find(|line| line.starts_with(series));

@@ -1,4 +1,4 @@
-/* What a call through the C interface takes: reads of a tree, beside boundary.rs, which does the same without it. */
+/* Measures the cost of a call through the C interface, by reads of a tree; boundary.rs does the same in Rust. */
 #include <leafpress.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int ascending(const void *one, const void *other) {
     return (difference > 0) - (difference < 0);
 }
 
-/* The median of the rounds, in ns a read. */
+/* The median of the rounds, in ns per read. */
 static double measure(lp_tree *tree, int kind) {
     double rounds[ROUNDS];
     char key[32], value[256];

@@ -9,7 +9,7 @@ const RECORDS: u32 = 200_000;
 const READS: u32 = 2_000_000;
 const ROUNDS: usize = 7;
 
-/// The median of the rounds, in ns a read.
+/// Returns the median of the rounds, in ns per read.
 fn measure(mut read: impl FnMut(&[u8])) -> f64 {
     let mut rounds: Vec<f64> = (0..ROUNDS)
         .map(|_| {

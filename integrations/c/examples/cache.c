@@ -57,7 +57,7 @@ static int print(void *context, const void *value, size_t value_len) {
     return 0;
 }
 
-/* Asks for many articles; how often the database was asked for them. */
+/* Gets many articles; returns how many of them were read from the database. */
 static long ask_for_all(lp_cache *cache) {
     char key[32];
     long asked = 0;

@@ -49,7 +49,7 @@ int main(void) {
     must(lp_seal(codec, dictionary, raw, raw_len, sealed, sizeof sealed, &len));
     printf("; with the dictionary %zu\n", len);
 
-    /* Whoever reads it needs no codec, but the dictionary, which the block names by its id. */
+    /* A reader needs no codec, only the dictionary, which the block names by its id. */
     const lp_dictionary *known[] = {dictionary};
     size_t back_len;
     must(lp_unseal(sealed, len, known, 1, back, sizeof back, &back_len));
@@ -60,7 +60,7 @@ int main(void) {
     if (lp_unseal(sealed, len, known, 1, back, sizeof back, &back_len) == LP_CORRUPT)
         printf("damaged: %s\n", lp_last_error());
 
-    /* A block without header, for those who keep lengths themselves. */
+    /* A block without header, for programs that store the lengths themselves. */
     must(lp_compress(codec, dictionary, raw, raw_len, sealed, sizeof sealed, &len));
     must(lp_decompress(codec, dictionary, sealed, len, back, raw_len));
     printf("a bare block is %zu bytes\n", len);

@@ -16,7 +16,7 @@ static void must(lp_status status) {
     exit(1);
 }
 
-/* A lp_record_fn: prints a record. The bytes are no strings: they have a length, and no zero at the end. */
+/* A lp_record_fn that prints a record. The bytes have a length and no zero byte at the end. */
 static int print(void *context, const void *key, size_t key_len, const void *value, size_t value_len) {
     (void)context;
     printf("  %.*s = %.*s\n", (int)key_len, (const char *)key, (int)value_len, (const char *)value);

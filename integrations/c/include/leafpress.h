@@ -30,10 +30,9 @@ extern "C" {
 /*
  * Conventions, which hold for all functions unless they say otherwise:
  *
- * Statuses. A function that can fail returns an lp_status, LP_OK if it did what
- * it was asked for. lp_last_error() says in words what went wrong in the
- * thread's last call that returned another. No argument makes a function crash
- * that is a valid pointer of its type, or NULL.
+ * Statuses. A function that can fail returns an lp_status, LP_OK if it
+ * succeeded. lp_last_error() describes the thread's last call that failed. No
+ * argument makes a function crash that is a valid pointer of its type, or NULL.
  *
  * Pointers. A handle is NULL or was handed out by the library and not freed
  * since. A pointer and a length are bytes that the function reads during the
@@ -48,7 +47,7 @@ extern "C" {
  * else has to be freed.
  *
  * Callbacks are called by the thread that called the function, before it
- * returns, and are given the context as it is. They may call the library, but
+ * returns, and are given the context unchanged. They may call the library, but
  * not free what the function works with. They must not leave by longjmp() or a
  * C++ exception.
  *
@@ -56,8 +55,8 @@ extern "C" {
  * codec or dictionary at the same time, but for those that free it, which come
  * last. Options and cursors are for one thread at a time.
  *
- * Fork. In the child of a fork() what was made before it is not to be used:
- * functions return LP_FORKED, and those that free leave it as it is. The child
+ * Fork. In the child of a fork(), objects made before it must not be used:
+ * functions return LP_FORKED, and functions that free have no effect. The child
  * may make its own.
  */
 
@@ -66,49 +65,49 @@ extern "C" {
  * ========================================================================== */
 
 /**
- * How a tree or a cache is to be opened: options by name. Opening takes a copy;
- * one object may open many. No two threads may use one at the same time.
+ * The options of a tree or a cache, by name. Opening copies them; one object
+ * may open many. Only one thread at a time may use it.
  */
 typedef struct lp_options lp_options;
 
 /**
  * An ordered map from byte strings to byte strings whose records are kept
- * compressed. It keeps what is inserted: it has no bound of memory.
+ * compressed. It keeps every record that is inserted: it has no memory bound.
  *
- * Any number of threads may use one at the same time, by all functions but
- * lp_tree_free(). Reads wait for no lock. What is done to one record is atomic.
+ * Any number of threads may use a tree at the same time, with all functions
+ * except lp_tree_free(). Reads do not wait for locks. Operations on one record
+ * are atomic.
  */
 typedef struct lp_tree lp_tree;
 
 /**
- * A place in a tree, which goes from record to record in the order of the keys,
- * either way.
+ * A position in a tree, which moves from record to record in the order of the
+ * keys, in both directions.
  *
  * Other threads may write meanwhile: see lp_tree_scan(). A cursor has a copy of
- * the record that it is at, and reads some records ahead as they were then.
- * Each thread needs its own.
+ * its current record, and reads some records ahead, as they were at that
+ * moment. Each thread needs its own cursor.
  */
 typedef struct lp_tree_cursor lp_tree_cursor;
 
 /**
- * A map from byte strings to byte strings that holds no more memory than it is
- * given: what is used least makes room, and records may expire. It may forget
- * any record at any time; it never returns a value that was replaced, removed
- * or has expired.
+ * A map from byte strings to byte strings with a memory bound: the least used
+ * records are evicted, and records may expire. It may evict any record at any
+ * time; it never returns a value that was replaced, removed or has expired.
  *
- * Any number of threads may use one at the same time, by all functions but
- * lp_cache_close() and lp_cache_free(). A read that finds its key in memory
- * waits for no lock.
+ * Any number of threads may use a cache at the same time, with all functions
+ * except lp_cache_close() and lp_cache_free(). A read that finds its key in
+ * memory does not wait for a lock, unless time_to_idle_ms is set.
  */
 typedef struct lp_cache lp_cache;
 
-/** A load under way: what a loader puts its value into. */
+/** A load in progress, which receives the loader's value. */
 typedef struct lp_load lp_load;
 
 /**
  * What many records have in common, for lz4 and zstd: small records compress
- * much better with one. Never changed once it is made; any number of threads
- * may use one at the same time. What uses it keeps it: it may be freed at any
+ * much better with one. A dictionary never changes; any number of threads may
+ * use it at the same time. Its users hold a reference: it may be freed at any
  * time.
  */
 typedef struct lp_dictionary lp_dictionary;
@@ -118,8 +117,8 @@ typedef struct lp_dictionary lp_dictionary;
  * zstd:-131072..22 (not 0), deflate:1..12, zlib:1..9,
  * qpl:software|hardware|auto:fixed|dynamic.
  *
- * Any number of threads may use one at the same time, by all functions but
- * lp_codec_free().
+ * Any number of threads may use a codec at the same time, with all functions
+ * except lp_codec_free().
  */
 typedef struct lp_codec lp_codec;
 
@@ -130,35 +129,35 @@ typedef struct lp_codec lp_codec;
  * ========================================================================== */
 
 /**
- * What came of a call. Every function that can fail returns one. Later versions
- * may add some: take what you do not know as a failure.
+ * The result of a call. Every function that can fail returns one. Later
+ * versions may add some: treat an unknown status as a failure.
  */
 typedef enum lp_status {
-  /** It was done. */
+  /** The call succeeded. */
   LP_OK = 0,
-  /** There is no such record, or none further on. No failure. */
+  /** There is no such record, or no further one. Not a failure. */
   LP_NOT_FOUND = 1,
-  /** The key is there already, and was to be absent. No failure. */
+  /** The key exists, and was expected to be absent. Not a failure. */
   LP_EXISTS = 2,
-  /** The record has another value than was expected. No failure. */
+  /** The record has another value than expected. Not a failure. */
   LP_MISMATCH = 3,
-  /** A callback returned other than 0, so that the rest was left. No failure. */
+  /** A callback returned other than 0, which stopped the call. Not a failure. */
   LP_STOPPED = 4,
-  /** The buffer is too small; the length that is needed was written. */
+  /** The buffer is too small; the needed length was written. */
   LP_BUFFER_TOO_SMALL = 5,
   /**
-   * An argument or option is not allowed: a NULL, a name that is unknown, a
-   * number out of its bounds.
+   * An argument or option is not allowed: a NULL, an unknown name, a number out
+   * of bounds.
    */
   LP_INVALID_ARGUMENT = 6,
-  /** The key, the value or the raw bytes are longer than they may be. */
+  /** The key, the value or the raw bytes are too long. */
   LP_TOO_LONG = 7,
   /**
-   * Compressed bytes are damaged, or not what they are taken for; or a tree or
-   * cache was found broken.
+   * Compressed bytes are damaged or of another format; or a tree or cache is
+   * inconsistent.
    */
   LP_CORRUPT = 8,
-  /** A sealed block needs a dictionary that was not given. */
+  /** A sealed block needs a dictionary that was not passed. */
   LP_UNKNOWN_DICTIONARY = 9,
   /** The codec cannot run here; the message says what is missing. */
   LP_UNAVAILABLE = 10,
@@ -173,36 +172,36 @@ typedef enum lp_status {
   /** The handle was made before this process was forked. */
   LP_FORKED = 15,
   /**
-   * A codec failed by itself: a dictionary that it refuses, too few samples to
-   * train one.
+   * A codec failed: for example, it refuses a dictionary, or there are too few
+   * samples to train one.
    */
   LP_FAILED = 16,
   /**
-   * A bug in the library was met and contained. Please report it with the
+   * A bug in the library was detected and contained. Please report it with the
    * message.
    */
   LP_PANIC = 17,
 } lp_status;
 
 /**
- * The status's name, "LP_OK" and so on; "unknown status" for a number that is
- * none. The string is there for ever.
+ * Returns the status's name, for example "LP_OK"; "unknown status" for other
+ * numbers. The string is valid for ever.
  *
  * Any thread may call it at any time.
  */
 LP_API const char *lp_status_name(int status);
 
 /**
- * What went wrong in the last call of this thread that returned other than
- * LP_OK, in a line for people: what it was, and mostly what to do. "" where
- * there was none. The string is there until the thread calls the library again.
+ * Returns a one-line description of this thread's last call that returned other
+ * than LP_OK: the cause, and usually the remedy; "" if there was none. The
+ * string is valid until the thread calls the library again.
  */
 LP_API const char *lp_last_error(void);
 
 /**
- * The version of the library that runs, "0.1.0". LP_VERSION is that of this
- * header; the two fit where major and minor are equal. The string is there for
- * ever.
+ * Returns the version of the running library, "0.1.0". LP_VERSION is that of
+ * this header; the two are compatible if major and minor are equal. The string
+ * is valid for ever.
  *
  * Any thread may call it at any time.
  */
@@ -237,8 +236,8 @@ typedef int (*lp_record_fn)(void *context,
                             size_t value_len);
 
 /**
- * Is shown the value of keys[index]; value is NULL where the key is not there.
- * The bytes are there until it returns. 0 to go on, anything else to stop.
+ * Is shown the value of keys[index]; value is NULL if the key is not there. The
+ * bytes are there until it returns. 0 to go on, anything else to stop.
  */
 typedef int (*lp_found_fn)(void *context, size_t index, const void *value, size_t value_len);
 
@@ -248,21 +247,21 @@ typedef int (*lp_found_fn)(void *context, size_t index, const void *value, size_
  * One thread at a time may call these with the same options.
  * ========================================================================== */
 
-/** Why a record left a cache. */
+/** The reason for which a record left a cache. */
 typedef enum lp_removal {
-  /** It made room for others. */
+  /** It was evicted. */
   LP_REMOVAL_EVICTED = 0,
-  /** Its time was over. */
+  /** It expired. */
   LP_REMOVAL_EXPIRED = 1,
   /** It was removed by its key. */
   LP_REMOVAL_REMOVED = 2,
-  /** Its key was inserted again. */
+  /** It was replaced. */
   LP_REMOVAL_REPLACED = 3,
 } lp_removal;
 
 /**
- * Is told of a record that left a cache. Any thread may call it, the cache's
- * own as well, and several at a time.
+ * Receives a record that left a cache. Any thread may call it, the cache's own
+ * as well, and several at a time.
  */
 typedef void (*lp_removal_fn)(void *context,
                               const void *key,
@@ -278,76 +277,79 @@ typedef void (*lp_removal_fn)(void *context,
 LP_API lp_status lp_options_new(lp_options **options);
 
 /**
- * Sets an option, "codec" to "zstd:3" say. A number of bytes may end in KiB,
- * MiB, GiB or TiB: "512MiB". The last value counts.
+ * Sets an option, for example "codec" to "zstd:3". A number of bytes may end in
+ * KiB, MiB, GiB or TiB: "512MiB". The last value of an option counts.
  *
- * LP_INVALID_ARGUMENT for a name that no tree or cache has and for a value that
- * cannot be; what is out of bounds is said when it is opened.
+ * Returns LP_INVALID_ARGUMENT for an unknown name or an invalid value; values
+ * out of bounds are reported by opening.
  *
- * Of trees and caches:
+ * Options of trees and caches:
  *
- *   codec                      as lp_codec_open() takes it, or auto: several, by how much a
- *                              leaf is read. Default lz4 for trees, zstd:1 for caches
+ *   codec                      a name as for lp_codec_open(), or auto: several, by how often
+ *                              a leaf is read. Default lz4 for trees, zstd:1 for caches
  *
- * Of trees:
+ * Options of trees:
  *
  *   dictionary                 auto (default: trained from the tree's own records), off
- *   dictionary_bytes           longest one that is trained, 1 KiB to 1 MiB
- *   shards                     1 (default) to 1024: more for many writers at a time
- *   background_threads         that compact leaves, 0 (default: writers do) to 64
- *   load_threads               that lp_tree_load() uses, 1 (default) to 64
- *   leaf_bytes                 at which a leaf splits, 1 KiB to 32 KiB; chosen by default
- *   frame_bytes                that are compressed together, from 1 (a record each) to
+ *   dictionary_bytes           longest trained dictionary, 1 KiB to 1 MiB
+ *   shards                     1 (default) to 1024: more for many concurrent writers
+ *   background_threads         threads that compact leaves, 0 (default: writers do) to 64
+ *   load_threads               threads of lp_tree_load(), 1 (default) to 64
+ *   leaf_bytes                 size at which a leaf splits, 1 KiB to 32 KiB; chosen by default
+ *   frame_bytes                bytes that are compressed together, 1 (a record each) to
  *                              leaf_bytes; chosen by default
  *   sub_pages                  1 to 64: records are put into frames by a hash of the key
- *   inline_value_bytes         longest value that stands in a leaf, 64 to 2048
- *   landing_bytes              of a leaf's log of new writes, 0 to 16 KiB; chosen by default
+ *   inline_value_bytes         longest value stored in a leaf, 64 to 2048
+ *   landing_bytes              size of a leaf's log of new writes, 0 to 16 KiB; chosen by default
  *   temperature_rule           of codec auto: costs:PCT, deviation:FACTOR, deviation:auto:PCT
  *
- * Of caches:
+ * Options of caches:
  *
- *   memory_bytes               all that it may hold, from 4 MiB on; default 64 MiB
+ *   memory_bytes               memory bound, 4 MiB or more; default 64 MiB
  *   policy                     s3-fifo (default), clock, lru, page
- *   ttl_ms                     how long a record lives, from 1000 on; default for ever
- *   time_to_idle_ms            how long a record lives that is not read; default for ever
- *   stale_while_revalidate_ms  after its time a record is given to those who would wait for a
- *                              load, for so long; default not at all
- *   disk_path, disk_bytes      a file (or device) for what leaves memory, and how much of it
+ *   ttl_ms                     time to live of a record, 1000 or more; default unlimited
+ *   time_to_idle_ms            time to live of a record that is not read; default unlimited
+ *   stale_while_revalidate_ms  how long after its expiry a record is still returned to callers
+ *                              that would wait for a load; default not at all
+ *   disk_path, disk_bytes      a file (or device) for records that leave memory, and its size
  *   disk_codec                 default zstd:3
- *   disk_write_bytes_per_s     most that is written a second on average; default any number
- *   disk_recover_after_crash   true: what is on disk is found again after the process was killed
- *                              too, by two files beside it; default false
- *   disk_overwrite             true: a file that is not empty and that no cache wrote is written
- *                              over; default false: it is refused
- *   name                       for messages
+ *   disk_write_bytes_per_s     most bytes written per second on average; default unlimited
+ *   disk_recover_after_crash   true: records on disk are recovered also after the process was
+ *                              killed, by two more files next to it; default false
+ *   disk_overwrite             true: a file that is not empty and that no cache wrote is
+ *                              overwritten; default false: it is refused
+ *   name                       the name in messages
  */
 LP_API lp_status lp_options_set(lp_options *options,
                                 const char *name,
                                 const char *value);
 
-/** The same with a number. */
+/** Sets an option to a number. */
 LP_API lp_status lp_options_set_number(lp_options *options, const char *name, uint64_t value);
 
 /**
- * Of a tree: the dictionary that it compresses with, in place of one that it
- * trains. NULL takes that back.
+ * Sets the dictionary that a tree compresses with, instead of one that it
+ * trains. NULL removes it.
  */
-LP_API lp_status lp_options_set_dictionary(lp_options *options,
-                                           const lp_dictionary *dictionary);
+LP_API lp_status lp_options_set_dictionary(lp_options *options, const lp_dictionary *dictionary);
 
 /**
- * Of a cache: a function that is told which records leave and why. It may use
- * the cache, but not close or free it. It and its context have to be there
- * until lp_cache_close() or lp_cache_free() has returned. NULL takes that back.
+ * Sets a cache's function that receives the removed records and the cause. It
+ * may use the cache, but not close or free it. It and its context have to be
+ * valid until lp_cache_close() or lp_cache_free() has returned. NULL removes
+ * it.
  *
- * Values are decoded for it, which takes time. With a disk tier it is told of
- * what leaves memory and is not on disk. lp_cache_clear() tells of none.
+ * Values are decoded for it, which takes time. With a disk tier it receives the
+ * records that leave memory and are not on disk. lp_cache_clear() reports none.
  */
 LP_API lp_status lp_options_set_listener(lp_options *options,
                                          lp_removal_fn listener,
                                          void *context);
 
-/** Frees it; NULL is allowed. What was opened with it goes on. */
+/**
+ * Frees options; NULL is allowed. Trees and caches that were opened with them
+ * are unaffected.
+ */
 LP_API void lp_options_free(lp_options *options);
 
 /* ==========================================================================
@@ -367,8 +369,8 @@ LP_API void lp_options_free(lp_options *options);
 LP_API lp_status lp_tree_open(const lp_options *options, lp_tree **tree);
 
 /**
- * Frees the tree with all its records; NULL is allowed. Cursors of it may still
- * be used: with the last of them it is gone.
+ * Frees the tree with all its records; NULL is allowed. Its cursors may still
+ * be used: the memory is freed with the last of them.
  */
 LP_API void lp_tree_free(lp_tree *tree);
 
@@ -379,14 +381,14 @@ LP_API lp_status lp_tree_insert(lp_tree *tree,
                                 const void *value,
                                 size_t value_len);
 
-/** Inserts the record unless the key is there: LP_EXISTS then. */
+/** Inserts the record unless the key exists: returns LP_EXISTS then. */
 LP_API lp_status lp_tree_insert_if_absent(lp_tree *tree,
                                           const void *key,
                                           size_t key_len,
                                           const void *value,
                                           size_t value_len);
 
-/** Replaces the value if the key is there; else LP_NOT_FOUND. */
+/** Replaces the value if the key exists; otherwise returns LP_NOT_FOUND. */
 LP_API lp_status lp_tree_update_if_present(lp_tree *tree,
                                            const void *key,
                                            size_t key_len,
@@ -396,11 +398,11 @@ LP_API lp_status lp_tree_update_if_present(lp_tree *tree,
 /**
  * Copies the key's value to buffer, which has room for capacity bytes, and
  * writes its length to value_len. With a NULL buffer (and a capacity of 0) it
- * only tells the length.
+ * only returns the length.
  *
- * LP_NOT_FOUND; LP_BUFFER_TOO_SMALL, where value_len tells how much room is
- * needed. Another thread may replace the value by a longer one between two
- * calls: lp_tree_read() asks once.
+ * Returns LP_NOT_FOUND, or LP_BUFFER_TOO_SMALL with the needed length in
+ * value_len. Another thread may replace the value by a longer one between two
+ * calls: lp_tree_read() needs one call.
  */
 LP_API lp_status lp_tree_get(lp_tree *tree,
                              const void *key,
@@ -410,9 +412,9 @@ LP_API lp_status lp_tree_get(lp_tree *tree,
                              size_t *value_len);
 
 /**
- * Calls read with the key's value, which is not copied. LP_NOT_FOUND;
- * LP_STOPPED if read returns other than 0. Memory that others free in the tree
- * is kept until read returns: be quick.
+ * Calls read with the key's value, which is not copied. Returns LP_NOT_FOUND,
+ * or LP_STOPPED if read returns other than 0. Memory that other threads free in
+ * the tree is kept until read returns: return quickly.
  */
 LP_API lp_status lp_tree_read(lp_tree *tree,
                               const void *key,
@@ -420,37 +422,38 @@ LP_API lp_status lp_tree_read(lp_tree *tree,
                               lp_value_fn read,
                               void *context);
 
-/** LP_OK if the key is there, else LP_NOT_FOUND. */
+/** Returns LP_OK if the key exists, else LP_NOT_FOUND. */
 LP_API lp_status lp_tree_contains(lp_tree *tree, const void *key, size_t key_len);
 
-/** Removes the record; LP_NOT_FOUND if it was not there. */
+/** Removes the record; returns LP_NOT_FOUND if it was not there. */
 LP_API lp_status lp_tree_remove(lp_tree *tree, const void *key, size_t key_len);
 
 /**
- * Calls read with the record of the least key; LP_NOT_FOUND if the tree is
- * empty.
+ * Calls read with the record of the least key; returns LP_NOT_FOUND if the tree
+ * is empty.
  */
 LP_API lp_status lp_tree_first(lp_tree *tree, lp_record_fn read, void *context);
 
 /**
- * Calls read with the record of the greatest key; LP_NOT_FOUND if the tree is
- * empty.
+ * Calls read with the record of the greatest key; returns LP_NOT_FOUND if the
+ * tree is empty.
  */
 LP_API lp_status lp_tree_last(lp_tree *tree, lp_record_fn read, void *context);
 
 /**
- * Removes the record of the least key and then calls read with it; LP_NOT_FOUND
- * if the tree is empty. Of several threads each gets another record.
+ * Removes the record of the least key and then calls read with it; returns
+ * LP_NOT_FOUND if the tree is empty. Each of several threads gets another
+ * record.
  */
 LP_API lp_status lp_tree_pop_first(lp_tree *tree,
                                    lp_record_fn read,
                                    void *context);
 
-/** The same from the other end. */
+/** Like lp_tree_pop_first(), for the greatest key. */
 LP_API lp_status lp_tree_pop_last(lp_tree *tree, lp_record_fn read, void *context);
 
 /**
- * How many records there are; while others write, how many there were a moment
+ * Returns the number of records; while others write, the number of a moment
  * ago.
  */
 LP_API lp_status lp_tree_len(lp_tree *tree, uint64_t *records);
@@ -494,16 +497,16 @@ LP_API lp_status lp_tree_compare_and_swap(lp_tree *tree,
                                           const lp_bytes *value);
 
 /**
- * Gives the next record to load: puts its key and value where they are asked
- * for, and returns 1; 0 when there are no more; a negative number to give up.
- * The bytes have to be there until it is called again, or the load is over.
+ * Provides the next record to load: writes its key and value to the arguments
+ * and returns 1; 0 when there are no more; a negative number to give up. The
+ * bytes have to be valid until it is called again or the load ends.
  */
 typedef int (*lp_next_fn)(void *context, lp_bytes *key, lp_bytes *value);
 
 /**
- * Calls read with the value of each of count keys, in their order. That takes
- * less time than as many lp_tree_get()s: the reads wait for memory together.
- * They need not be of one moment.
+ * Calls read with the value of each of count keys, in their order. It is faster
+ * than as many calls of lp_tree_get(): the reads wait for memory together. The
+ * values need not be of one moment.
  */
 LP_API lp_status lp_tree_get_many(lp_tree *tree,
                                   const lp_bytes *keys,
@@ -512,13 +515,13 @@ LP_API lp_status lp_tree_get_many(lp_tree *tree,
                                   void *context);
 
 /**
- * Inserts or replaces the records that next gives, and tells how many keys were
- * new (inserted may be NULL). Records whose keys ascend are made into full
- * leaves at once, which takes little more time than compressing them; others
- * are inserted one by one.
+ * Inserts or replaces the records that next provides, and writes how many keys
+ * were new to inserted (which may be NULL). Records in ascending order of keys
+ * are packed into full leaves at once, which takes little more time than
+ * compressing them; others are inserted one by one.
  *
- * LP_STOPPED if next gives up; inserted is told then, too. After that, or a
- * failure, the records before it are there.
+ * Returns LP_STOPPED if next gives up; inserted is written in that case too.
+ * After that, or a failure, the earlier records are stored.
  */
 LP_API lp_status lp_tree_load(lp_tree *tree,
                               lp_next_fn next,
@@ -533,13 +536,14 @@ LP_API lp_status lp_tree_load(lp_tree *tree,
 
 /**
  * Calls read with the records from the key from (included) to the key to
- * (excluded), in the order of their keys: that of memcmp(), and of two keys of
- * which one begins with the other the shorter is first. Where from or to is
- * NULL, the range is open at that end. LP_STOPPED if read returns other than 0.
+ * (excluded), in the order of their keys: that of memcmp(), where a key that is
+ * a prefix of another one is first. If from or to is NULL, the range is open at
+ * that end. Returns LP_STOPPED if read returns other than 0.
  *
- * Other threads may write meanwhile, and so may read: a record that is there
- * from the start to the end of the scan is shown once; one that comes or goes
- * meanwhile may be shown or not. lp_tree_cursor goes back and forth.
+ * Other threads, and read itself, may write meanwhile: a record that exists
+ * from the start to the end of the scan is shown once; one that is inserted or
+ * removed meanwhile may be shown or not. lp_tree_cursor moves in both
+ * directions.
  */
 LP_API lp_status lp_tree_scan(lp_tree *tree,
                               const void *from,
@@ -549,7 +553,7 @@ LP_API lp_status lp_tree_scan(lp_tree *tree,
                               lp_record_fn read,
                               void *context);
 
-/** The same with the records whose keys begin with prefix. */
+/** Like lp_tree_scan(), for the records whose keys begin with prefix. */
 LP_API lp_status lp_tree_scan_prefix(lp_tree *tree,
                                      const void *prefix,
                                      size_t prefix_len,
@@ -557,9 +561,8 @@ LP_API lp_status lp_tree_scan_prefix(lp_tree *tree,
                                      void *context);
 
 /**
- * Tells how many records there are from the key from (included) to the key to
- * (excluded), either NULL for an open end. Leaves are asked, and no record is
- * decoded for it.
+ * Counts the records from the key from (included) to the key to (excluded),
+ * either NULL for an open end, by the leaves' counts: no record is decoded.
  */
 LP_API lp_status lp_tree_count(lp_tree *tree,
                                const void *from,
@@ -570,9 +573,9 @@ LP_API lp_status lp_tree_count(lp_tree *tree,
 
 /**
  * Removes the records from the key from (included) to the key to (excluded),
- * either NULL for an open end, and tells how many there were (removed may be
- * NULL). It takes a small part of the time of as many lp_tree_remove()s. Atomic
- * for each record, not for the range.
+ * either NULL for an open end, and writes how many there were to removed (which
+ * may be NULL). It takes a small part of the time of as many calls of
+ * lp_tree_remove(). It is atomic for each record, not for the range.
  */
 LP_API lp_status lp_tree_remove_range(lp_tree *tree,
                                       const void *from,
@@ -590,8 +593,8 @@ LP_API lp_status lp_tree_remove_range(lp_tree *tree,
 
 /**
  * Makes a cursor over the keys from the key from (included) to the key to
- * (excluded), either NULL for an open end. It is at no record yet. Free it with
- * lp_tree_cursor_free().
+ * (excluded), either NULL for an open end. It is not at a record yet. Free it
+ * with lp_tree_cursor_free().
  */
 LP_API lp_status lp_tree_cursor_open(lp_tree *tree,
                                      const void *from,
@@ -600,49 +603,52 @@ LP_API lp_status lp_tree_cursor_open(lp_tree *tree,
                                      size_t to_len,
                                      lp_tree_cursor **cursor);
 
-/** Frees it; NULL is allowed. */
+/** Frees a cursor; NULL is allowed. */
 LP_API void lp_tree_cursor_free(lp_tree_cursor *cursor);
 
-/** Goes to the first record of the range. LP_NOT_FOUND if there is none. */
+/**
+ * Moves to the first record of the range. Returns LP_NOT_FOUND if there is
+ * none.
+ */
 LP_API lp_status lp_tree_cursor_first(lp_tree_cursor *cursor);
 
-/** Goes to the last record of the range. LP_NOT_FOUND if there is none. */
+/** Moves to the last record of the range. Returns LP_NOT_FOUND if there is none. */
 LP_API lp_status lp_tree_cursor_last(lp_tree_cursor *cursor);
 
 /**
- * Goes to the first record of the range whose key is key or greater.
- * LP_NOT_FOUND if there is none: the cursor is behind the last then.
+ * Moves to the first record of the range whose key is key or greater. Returns
+ * LP_NOT_FOUND if there is none: the cursor is then behind the last record.
  */
 LP_API lp_status lp_tree_cursor_seek(lp_tree_cursor *cursor,
                                      const void *key,
                                      size_t key_len);
 
 /**
- * Goes to the last record of the range whose key is key or less. LP_NOT_FOUND
- * if there is none: the cursor is before the first then.
+ * Moves to the last record of the range whose key is key or less. Returns
+ * LP_NOT_FOUND if there is none: the cursor is then before the first record.
  */
 LP_API lp_status lp_tree_cursor_seek_back(lp_tree_cursor *cursor,
                                           const void *key,
                                           size_t key_len);
 
 /**
- * Goes to the next record. LP_NOT_FOUND behind the last, from where
- * lp_tree_cursor_prev() leads back to it. Where the cursor was at no record yet
- * it goes to the first.
+ * Moves to the next record. Returns LP_NOT_FOUND behind the last, from where
+ * lp_tree_cursor_prev() moves back to it. A cursor that is not at a record yet
+ * moves to the first.
  */
 LP_API lp_status lp_tree_cursor_next(lp_tree_cursor *cursor);
 
 /**
- * Goes to the record before. LP_NOT_FOUND before the first, from where
- * lp_tree_cursor_next() leads back to it. Where the cursor was at no record yet
- * it goes to the last.
+ * Moves to the previous record. Returns LP_NOT_FOUND before the first, from
+ * where lp_tree_cursor_next() moves back to it. A cursor that is not at a
+ * record yet moves to the last.
  */
 LP_API lp_status lp_tree_cursor_prev(lp_tree_cursor *cursor);
 
 /**
- * Tells the key and the value that the cursor is at; key and value may each be
- * NULL. The bytes are there until the cursor moves or is freed. LP_NOT_FOUND
- * where it is at no record.
+ * Returns the key and the value at the cursor; key and value may each be NULL.
+ * The bytes are valid until the cursor moves or is freed. Returns LP_NOT_FOUND
+ * if the cursor is not at a record.
  */
 LP_API lp_status lp_tree_cursor_record(const lp_tree_cursor *cursor,
                                        lp_bytes *key,
@@ -664,8 +670,8 @@ LP_API lp_status lp_tree_cursor_record(const lp_tree_cursor *cursor,
 LP_API lp_status lp_tree_settle(lp_tree *tree);
 
 /**
- * Trains a dictionary anew and compresses everything with it: the most that can
- * be done for memory. It takes as long as a load.
+ * Trains a dictionary again and compresses everything with it: the most that
+ * can be done for memory. It takes as long as a load.
  */
 LP_API lp_status lp_tree_compact(lp_tree *tree);
 
@@ -762,44 +768,44 @@ LP_API lp_status lp_tree_get_stats(lp_tree *tree, lp_tree_stats *stats);
  * ========================================================================== */
 
 /**
- * Longest value of a cache, in bytes. One of more than an eighth of the cache's
- * memory is not kept.
+ * Longest value of a cache, in bytes. A value of more than an eighth of the
+ * cache's memory is not kept.
  */
 #define LP_MAX_CACHE_VALUE_BYTES 67108853
 
 /**
- * Makes a cache and starts its upkeep. options may be NULL: 64 MiB, and no
- * disk. End it with lp_cache_close() or lp_cache_free().
+ * Makes a cache and starts its background work. options may be NULL: 64 MiB,
+ * and no disk. Close it with lp_cache_close() or lp_cache_free().
  *
- * With a disk tier it has what lp_cache_close() left in the file; what was in
- * use comes back to memory in the background. LP_IO if the file cannot be used,
- * or another cache has it.
+ * With a disk tier the cache has the records that lp_cache_close() left in the
+ * file; those in use return to memory in the background. Returns LP_IO if the
+ * file cannot be used, or another cache uses it.
  */
 LP_API lp_status lp_cache_open(const lp_options *options,
                                lp_cache **cache);
 
 /**
- * Moves what is in memory to the disk tier, leaves it there for the next cache
- * that is opened with the same file, and frees the cache, whatever is returned.
- * Without a disk tier it does what lp_cache_free() does. NULL is
- * LP_INVALID_ARGUMENT. LP_IO if the file cannot be written: the next cache
- * begins empty then.
+ * Moves the records in memory to the disk tier, leaves them there for the next
+ * cache that is opened with the same file, and frees the cache, whatever it
+ * returns. Without a disk tier it does what lp_cache_free() does. Returns
+ * LP_INVALID_ARGUMENT for NULL, and LP_IO if the file cannot be written: the
+ * next cache is empty then.
  *
- * What changes in the database behind the cache until then, the next cache does
- * not know: remove it there, or let records expire.
+ * The next cache does not know of changes that the database behind it has until
+ * then: remove those records there, or let records expire.
  */
 LP_API lp_status lp_cache_close(lp_cache *cache);
 
 /**
- * Frees the cache with all its records; NULL is allowed. What is in the file of
- * its disk tier is lost: see lp_cache_close().
+ * Frees the cache with all its records; NULL is allowed. The records in the
+ * file of its disk tier are lost: see lp_cache_close().
  */
 LP_API void lp_cache_free(lp_cache *cache);
 
 /**
- * Inserts the record, or replaces its value. It lives as long as the option
- * ttl_ms says, for ever by default. Other records may make room for it, or it
- * for others; a value of more than an eighth of the memory is not kept.
+ * Inserts the record, or replaces its value. It expires after the option
+ * ttl_ms, by default never. Other records may be evicted for it, or it for
+ * others; a value of more than an eighth of the memory is not kept.
  */
 LP_API lp_status lp_cache_insert(lp_cache *cache,
                                  const void *key,
@@ -808,9 +814,9 @@ LP_API lp_status lp_cache_insert(lp_cache *cache,
                                  size_t value_len);
 
 /**
- * The same of a record that lives for ttl_ms milliseconds, 1000 to 10 years. It
- * may go up to a quarter of a second before its time, and is never returned
- * after it.
+ * Like lp_cache_insert(), for a record that expires after ttl_ms milliseconds,
+ * 1000 to 10 years. It may leave up to 250 ms earlier, and is never returned
+ * after that time.
  */
 LP_API lp_status lp_cache_insert_ttl(lp_cache *cache,
                                      const void *key,
@@ -820,8 +826,8 @@ LP_API lp_status lp_cache_insert_ttl(lp_cache *cache,
                                      uint64_t ttl_ms);
 
 /**
- * Copies the key's value to buffer, as lp_tree_get() does. LP_NOT_FOUND if the
- * cache does not have it, or not any more.
+ * Copies the key's value to buffer, as lp_tree_get() does. Returns LP_NOT_FOUND
+ * if the cache does not have the key.
  */
 LP_API lp_status lp_cache_get(lp_cache *cache,
                               const void *key,
@@ -847,56 +853,55 @@ LP_API lp_status lp_cache_get_many(lp_cache *cache,
                                    lp_found_fn read,
                                    void *context);
 
-/** LP_OK if the key is there, else LP_NOT_FOUND. It counts as a read. */
+/** Returns LP_OK if the key is there, else LP_NOT_FOUND. It counts as a read. */
 LP_API lp_status lp_cache_contains(lp_cache *cache, const void *key, size_t key_len);
 
-/** Removes the record; LP_NOT_FOUND if it was not there. */
+/** Removes the record; returns LP_NOT_FOUND if it was not there. */
 LP_API lp_status lp_cache_remove(lp_cache *cache, const void *key, size_t key_len);
 
 /**
- * Removes the record, and does not say whether it was there: LP_OK either way.
- * With a disk tier lp_cache_remove() may have to read the disk to answer that;
- * this reads nothing. A listener is notified of a record that was in memory.
+ * Removes the record without reporting whether it was there: returns LP_OK
+ * either way. lp_cache_remove() may have to read the disk tier for its result;
+ * this function reads nothing. A listener receives a record that was in memory.
  */
 LP_API lp_status lp_cache_invalidate(lp_cache *cache,
                                      const void *key,
                                      size_t key_len);
 
-/** Removes every record, those on disk as well. */
+/** Removes every record, including those on disk. */
 LP_API lp_status lp_cache_clear(lp_cache *cache);
 
 /**
- * How many records there are in memory, those included whose time is over and
- * that have not left yet.
+ * Returns the number of records in memory, including expired ones that have not
+ * been removed yet.
  */
-LP_API lp_status lp_cache_len(lp_cache *cache,
-                              uint64_t *records);
+LP_API lp_status lp_cache_len(lp_cache *cache, uint64_t *records);
 
 /**
- * Changes what the cache may hold, from 4 MiB on. When this returns it holds no
+ * Changes the memory bound, 4 MiB or more. When it returns, the cache holds no
  * more than that.
  */
 LP_API lp_status lp_cache_set_memory(lp_cache *cache, uint64_t bytes);
 
 /**
- * Does now what the cache would do some time after the last write, and waits
- * for it: lets go of what is over, compacts what is worth it, writes what waits
- * for the disk. LP_BACKGROUND if a background thread has ended; what can be
- * done without it is done.
+ * Does the background work that would be done some time after the last write,
+ * and waits for it: removes expired records, compacts leaves, writes what waits
+ * for the disk. Returns LP_BACKGROUND if a background thread has ended; it
+ * still does the work that needs no such thread.
  */
 LP_API lp_status lp_cache_settle(lp_cache *cache);
 
 /**
  * Checks every structural invariant, for tests. No other thread may write
- * meanwhile. LP_CORRUPT names the first that is broken.
+ * meanwhile. Returns LP_CORRUPT, with the first violation in the message.
  */
 LP_API lp_status lp_cache_validate(lp_cache *cache);
 
 /**
- * Writes a few lines for people about what the cache holds and does to buffer,
- * as a string that ends with a zero byte; text_len is its length without that.
- * With a NULL buffer it only tells the length. LP_BUFFER_TOO_SMALL unless
- * capacity is greater than text_len.
+ * Writes a few lines for people about the cache's contents and activity to
+ * buffer, as a string that ends with a zero byte; text_len is its length
+ * without that. With a NULL buffer it only returns the length. Returns
+ * LP_BUFFER_TOO_SMALL unless capacity is greater than text_len.
  */
 LP_API lp_status lp_cache_describe(lp_cache *cache,
                                    char *buffer,
@@ -904,45 +909,45 @@ LP_API lp_status lp_cache_describe(lp_cache *cache,
                                    size_t *text_len);
 
 /**
- * Gets the value of a key that is not in the cache from wherever it is, and
- * hands it over by lp_load_set(). It returns 0; LP_NOT_FOUND if there is no
- * such thing; anything else if it failed.
+ * Gets the value of a key that is not in the cache from its source, and passes
+ * it to lp_load_set(). Returns 0; LP_NOT_FOUND if the source does not have the
+ * key; anything else if it failed.
  */
 typedef int (*lp_load_fn)(void *context, const void *key, size_t key_len, lp_load *load);
 
 /**
- * Hands over what was loaded; the bytes are copied. The record lives as long as
- * the option ttl_ms says. Only for a loader, and the load that it was called
- * with.
+ * Passes the loaded value; the bytes are copied. The record expires after the
+ * option ttl_ms. May be called only by a loader, with the load that it was
+ * called with.
  */
 LP_API lp_status lp_load_set(lp_load *load,
                              const void *value,
                              size_t value_len);
 
 /**
- * Has what is loaded live for ttl_ms milliseconds, 1000 to 10 years, in place
- * of what the option says.
+ * Sets the lifetime of the loaded value to ttl_ms milliseconds, 1000 to 10
+ * years, instead of the option's.
  */
 LP_API lp_status lp_load_set_ttl(lp_load *load,
                                  uint64_t ttl_ms);
 
 /**
- * Calls read with the key's value. If it is not there, load gets it first, and
- * it is inserted.
+ * Calls read with the key's value. If the key is absent, load gets the value
+ * first, and it is inserted.
  *
  * One thread loads a key at a time; others that miss it meanwhile wait, and get
- * the same value or the same failure, which is not kept: the next to miss loads
- * again. If the key is written or removed meanwhile, what was loaded is shown,
- * but not inserted. The same holds where it cannot be stored: a key that is too
- * long, a time to live out of bounds.
+ * the same value or the same failure. Failures are not kept: the next miss
+ * loads again. If the key is written or removed meanwhile, the loaded value is
+ * shown, but not inserted. The same holds if it cannot be stored: a key that is
+ * too long, a time to live out of bounds.
  *
  * load is called with no lock held, and may use the cache. It may not close or
- * free it, nor call this function with the key that it loads:
+ * free it, nor call this function with the key that it loads: that returns
  * LP_INVALID_ARGUMENT. Two loaders that wait for each other's keys wait for
  * ever.
  *
- * LP_NOT_FOUND if the loader returned that; LP_LOAD_FAILED if it returned
- * anything else but 0, or handed over no value; LP_STOPPED if read returns
+ * Returns LP_NOT_FOUND if the loader returned that; LP_LOAD_FAILED if it
+ * returned anything else but 0, or passed no value; LP_STOPPED if read returns
  * other than 0. read may be NULL, to load only.
  */
 LP_API lp_status lp_cache_get_or_load(lp_cache *cache,
@@ -954,8 +959,8 @@ LP_API lp_status lp_cache_get_or_load(lp_cache *cache,
                                       void *read_context);
 
 /**
- * Removes the record and then calls read with the value that it had;
- * LP_NOT_FOUND if it was not there. Of several threads that take a record one
+ * Removes the record and then calls read with its previous value; returns
+ * LP_NOT_FOUND if it was not there. Of several threads that take a record, one
  * gets it.
  */
 LP_API lp_status lp_cache_take(lp_cache *cache,
@@ -965,8 +970,8 @@ LP_API lp_status lp_cache_take(lp_cache *cache,
                                void *context);
 
 /**
- * Inserts the record as lp_cache_insert() does, and then calls read with the
- * value that it had; where it had none, read is not called.
+ * Inserts the record as lp_cache_insert() does, and then calls read with its
+ * previous value; if there was none, read is not called.
  */
 LP_API lp_status lp_cache_swap(lp_cache *cache,
                                const void *key,
@@ -977,11 +982,11 @@ LP_API lp_status lp_cache_swap(lp_cache *cache,
                                void *context);
 
 /**
- * Gives the key a new value if it has the expected one, in one step, and else
- * returns LP_MISMATCH: expected NULL means that the key is not there, value
- * NULL that it is to be removed. A record that expires keeps its time. A cache
- * may forget a record: then it is not there. To change a value atomically, read
- * it, make another of it, call this, and begin again at LP_MISMATCH.
+ * Atomically replaces the value if it is the expected one, and otherwise
+ * returns LP_MISMATCH. A NULL expected means that the key is absent; a NULL
+ * value removes the record. A record keeps its expiry. A cache may evict a
+ * record: then it is absent. To change a value atomically, read it, compute the
+ * new one, call this function, and start again on LP_MISMATCH.
  */
 LP_API lp_status lp_cache_compare_and_swap(lp_cache *cache,
                                            const void *key,
@@ -997,8 +1002,9 @@ LP_API lp_status lp_cache_compare_and_swap(lp_cache *cache,
 
 /**
  * Calls read with the records in memory from the key from (included) to the key
- * to (excluded), in the order of their keys, as lp_tree_scan() does. What is on
- * disk only is not shown. It counts for none of them as a read.
+ * to (excluded), in the order of their keys, as lp_tree_scan() does. Records
+ * that are only on disk are not shown. It does not count as a read of the
+ * records.
  */
 LP_API lp_status lp_cache_scan(lp_cache *cache,
                                const void *from,
@@ -1008,7 +1014,7 @@ LP_API lp_status lp_cache_scan(lp_cache *cache,
                                lp_record_fn read,
                                void *context);
 
-/** The same with the records whose keys begin with prefix. */
+/** Like lp_cache_scan(), for the records whose keys begin with prefix. */
 LP_API lp_status lp_cache_scan_prefix(lp_cache *cache,
                                       const void *prefix,
                                       size_t prefix_len,
@@ -1016,24 +1022,20 @@ LP_API lp_status lp_cache_scan_prefix(lp_cache *cache,
                                       void *context);
 
 /**
- * What a cache holds and what it did. Set struct_size to sizeof(lp_cache_stats)
- * before the call; later versions add fields at the end. Those that begin with
- * disk_ are 0 where there is no disk tier, but disk_hits, which is part of
- * hits.
+ * Statistics of a cache. Set struct_size to sizeof(lp_cache_stats) before the
+ * call; later versions add fields at the end. Fields that begin with disk_ are
+ * 0 if there is no disk tier; disk_hits is part of hits.
  */
 typedef struct lp_cache_stats {
-  /** In: the bytes of this struct that there are. Out: those that were written. */
+  /** In: the size of the caller's struct. Out: the bytes that were written. */
   size_t struct_size;
-  /** What it may hold, in bytes. */
+  /** The memory bound, in bytes. */
   uint64_t memory_bytes;
-  /** All that it holds, in bytes. */
+  /** All memory that the cache holds, in bytes. */
   uint64_t bytes_held;
-  /** The most that it was seen to hold, in bytes. */
+  /** The highest value seen of bytes_held. */
   uint64_t peak_bytes;
-  /**
-   * Records in memory, those included whose time is over and that have not left
-   * yet.
-   */
+  /** Records in memory, including expired ones that have not been removed yet. */
   uint64_t records;
   /** Bytes of their keys and values. */
   uint64_t user_bytes;
@@ -1044,8 +1046,8 @@ typedef struct lp_cache_stats {
   /** Reads that did not find their key. */
   uint64_t misses;
   /**
-   * Of these, those that got a value whose time was over, because another was
-   * loading it.
+   * Of these, those that got an expired value, because another thread was
+   * loading the key.
    */
   uint64_t stale;
   /** Insertions. */
@@ -1054,48 +1056,48 @@ typedef struct lp_cache_stats {
   uint64_t inserted_bytes;
   /** Removals. */
   uint64_t removes;
-  /** Records that made room for others. */
+  /** Records that were evicted. */
   uint64_t evicted;
-  /** Records that left because their time was over. */
+  /** Records that expired. */
   uint64_t expired;
-  /** Values that were too long to be kept. */
+  /** Values that were too large to be kept. */
   uint64_t too_large;
   /** Reads of records that could not be decoded, which count as misses. */
   uint64_t damaged;
-  /** Records that came back to memory from the disk. */
+  /** Records that returned from the disk to memory. */
   uint64_t promoted;
-  /** Times that background work failed. */
+  /** Failures of background work. */
   uint64_t background_failures;
-  /** What the disk tier may use, in bytes. */
+  /** The disk tier's capacity, in bytes. */
   uint64_t disk_capacity_bytes;
-  /** What is in use of that. */
+  /** Bytes of it in use. */
   uint64_t disk_used_bytes;
-  /** Records on disk, those included of which there is a newer one. */
+  /** Records on disk, including those that were replaced by newer ones. */
   uint64_t disk_records;
-  /** Memory for what is on disk, in bytes. */
+  /** Memory of the disk tier's index, in bytes. */
   uint64_t disk_index_bytes;
-  /** Times that a key was looked for on disk. */
+  /** Lookups on disk. */
   uint64_t disk_lookups;
-  /** Blocks of 4 KiB that this has read. */
+  /** Blocks of 4 KiB read by these lookups. */
   uint64_t disk_blocks_read;
-  /** Bytes of the records that left memory for the disk. */
+  /** Bytes of the records that were moved to the disk. */
   uint64_t disk_admitted_bytes;
-  /** Bytes that were written for them, merges included. */
+  /** Bytes written for them, including merges. */
   uint64_t disk_written_bytes;
-  /** Records that left memory and that the disk did not take. */
+  /** Records that left memory and that the disk tier did not accept. */
   uint64_t disk_dropped;
   /** Reads and writes of the device that failed. */
   uint64_t disk_errors;
-  /** Pages that were not what had been written. */
+  /** Pages whose content differs from what was written. */
   uint64_t disk_damaged;
   /**
-   * 1 if the disk was given up because writes failed again and again: the cache
-   * goes on in memory.
+   * 1 if the disk tier was disabled because writes failed repeatedly: the cache
+   * continues in memory.
    */
   uint64_t disk_has_failed;
 } lp_cache_stats;
 
-/** Fills in stats. It visits every leaf: not for every request. */
+/** Fills in stats. It visits every leaf: do not call it on every request. */
 LP_API lp_status lp_cache_get_stats(lp_cache *cache, lp_cache_stats *stats);
 
 /* ==========================================================================
@@ -1107,7 +1109,7 @@ LP_API lp_status lp_cache_get_stats(lp_cache *cache, lp_cache_stats *stats);
 
 /**
  * Makes a dictionary of bytes that were trained or chosen, with an id of your
- * own, which sealed blocks name it by. Free it with lp_dictionary_free().
+ * own, by which sealed blocks refer to it. Free it with lp_dictionary_free().
  */
 LP_API lp_status lp_dictionary_new(uint32_t id,
                                    const void *bytes,
@@ -1116,10 +1118,10 @@ LP_API lp_status lp_dictionary_new(uint32_t id,
 
 /**
  * Trains a dictionary of at most max_bytes (256 or more; 16 to 64 KiB are
- * usual) for a codec from samples of what is to be compressed: records, eight
- * and 2 KiB of them at least, some fifty times max_bytes at best. Its id
- * follows from its bytes. It takes about 100 ms a megabyte. LP_FAILED if
- * samples are too few, or the codec uses no dictionaries. Free it with
+ * usual) for a codec from samples of the data to be compressed: at least eight
+ * records and 2 KiB, ideally about fifty times max_bytes. Its id is computed
+ * from its bytes. Training takes about 100 ms per megabyte. Returns LP_FAILED
+ * if there are too few samples, or the codec uses no dictionaries. Free it with
  * lp_dictionary_free().
  */
 LP_API lp_status lp_dictionary_train(const char *codec_name,
@@ -1129,14 +1131,14 @@ LP_API lp_status lp_dictionary_train(const char *codec_name,
                                      lp_dictionary **dictionary);
 
 /**
- * Tells the dictionary's id and its bytes, to be stored; id and bytes may each
- * be NULL. The bytes are there until it is freed.
+ * Returns the dictionary's id and its bytes, to be stored; id and bytes may
+ * each be NULL. The bytes are valid until it is freed.
  */
 LP_API lp_status lp_dictionary_content(const lp_dictionary *dictionary,
                                        uint32_t *id,
                                        lp_bytes *bytes);
 
-/** Frees it; NULL is allowed. */
+/** Frees a dictionary; NULL is allowed. */
 LP_API void lp_dictionary_free(lp_dictionary *dictionary);
 
 /* ==========================================================================
@@ -1147,43 +1149,43 @@ LP_API void lp_dictionary_free(lp_dictionary *dictionary);
  * ========================================================================== */
 
 /**
- * Is told of a codec: its name at a usual level, and why it cannot run here,
- * NULL where it can. The strings are there until it returns. 0 to go on,
- * anything else to stop.
+ * Receives a codec: its name at a usual level, and why it cannot run here, NULL
+ * if it can. The strings are valid until the callback returns. Returns 0 to
+ * continue, anything else to stop.
  */
 typedef int (*lp_codec_fn)(void *context, const char *name, const char *unavailable_because);
 
 /**
- * Opens the codec of that name. LP_INVALID_ARGUMENT for a name that is none;
- * LP_UNAVAILABLE if a library or device is missing. Free it with
+ * Opens the codec of that name. Returns LP_INVALID_ARGUMENT for an unknown
+ * name, and LP_UNAVAILABLE if a library or device is missing. Free it with
  * lp_codec_free().
  */
 LP_API lp_status lp_codec_open(const char *name,
                                lp_codec **codec);
 
-/** Frees it; NULL is allowed. */
+/** Frees a codec; NULL is allowed. */
 LP_API void lp_codec_free(lp_codec *codec);
 
-/** Calls tell with each codec that there is. */
-LP_API lp_status lp_codec_list(lp_codec_fn tell, void *context);
+/** Calls report with each codec. */
+LP_API lp_status lp_codec_list(lp_codec_fn report, void *context);
 
 /**
- * The most that raw_len bytes can become by any codec: room that lp_compress()
- * never finds too small.
+ * Returns the most bytes that raw_len bytes can become with any codec:
+ * lp_compress() never needs more room.
  */
 LP_API size_t lp_compress_bound(size_t raw_len);
 
 /**
  * Compresses raw into block, which has room for capacity bytes, and writes the
  * block's length to block_len. With a NULL block (and a capacity of 0) it only
- * tells the length, which takes as long.
+ * returns the length, which takes as long.
  *
- * The block says neither how long raw was nor which codec and dictionary made
- * it: keep that, or use lp_seal(), which does. Of lz4 it is a plain LZ4 block;
- * of deflate, zlib and qpl a raw deflate stream (RFC 1951); of zstd one without
- * magic number and header. A dictionary (NULL for none) is used by lz4 and
- * zstd, and ignored by others. What does not shrink is up to
- * lp_compress_bound() long.
+ * The block contains neither the length of raw nor the codec and dictionary
+ * that made it: store those, or use lp_seal(), which does. A block of lz4 is a
+ * plain LZ4 block; of deflate, zlib and qpl a raw deflate stream (RFC 1951); of
+ * zstd a frame without magic number and header. A dictionary (NULL for none) is
+ * used by lz4 and zstd, and ignored by others. Data that does not shrink
+ * becomes up to lp_compress_bound() bytes.
  */
 LP_API lp_status lp_compress(const lp_codec *codec,
                              const lp_dictionary *dictionary,
@@ -1194,10 +1196,11 @@ LP_API lp_status lp_compress(const lp_codec *codec,
                              size_t *block_len);
 
 /**
- * Decompresses block into raw, which has to be as long as what was compressed.
- * LP_CORRUPT for whatever lp_compress() did not make of so many bytes with this
- * dictionary, as far as that can be seen: only a sealed block has a checksum.
- * No block makes it read or write elsewhere.
+ * Decompresses block into raw, whose length has to be that of the original
+ * data. Returns LP_CORRUPT for a block that lp_compress() did not make of that
+ * many bytes with this dictionary, as far as that can be detected: only a
+ * sealed block has a checksum. No block makes it read or write outside of the
+ * buffers.
  */
 LP_API lp_status lp_decompress(const lp_codec *codec,
                                const lp_dictionary *dictionary,
@@ -1214,33 +1217,36 @@ LP_API lp_status lp_decompress(const lp_codec *codec,
  * ========================================================================== */
 
 /**
- * What a sealed block says of itself. Set struct_size to
- * sizeof(lp_sealed_label) before the call.
+ * The header of a sealed block. Set struct_size to sizeof(lp_sealed_label)
+ * before the call.
  */
 typedef struct lp_sealed_label {
-  /** In: the bytes of this struct that there are. Out: those that were written. */
+  /** In: the size of the caller's struct. Out: the bytes that were written. */
   size_t struct_size;
   /** Raw bytes. */
   uint64_t raw_len;
-  /** The id of the dictionary that it needs, where has_dictionary is not 0. */
+  /** The id of the dictionary that the block needs, if has_dictionary is not 0. */
   uint32_t dictionary_id;
-  /** Whether it needs one. */
+  /** Not 0 if the block needs a dictionary. */
   int has_dictionary;
   /**
-   * The codec without its level: "none" (stored as it is), "lz4", "zstd" or
+   * The codec without its level: "none" (stored uncompressed), "lz4", "zstd" or
    * "deflate". It ends with a zero byte.
    */
   char codec[16];
 } lp_sealed_label;
 
-/** The most that raw_len bytes become when they are sealed: 22 bytes more. */
+/**
+ * Returns the most bytes that raw_len bytes become when they are sealed: 22
+ * bytes more.
+ */
 LP_API size_t lp_seal_bound(size_t raw_len);
 
 /**
- * Compresses raw into a sealed block, which has the codec, the dictionary's id,
- * the raw length and a checksum in front, 14 to 22 bytes. What does not shrink
- * is stored as it is. Of buffer, capacity and sealed_len holds what is said of
- * lp_compress(). LP_TOO_LONG past 1 GiB.
+ * Compresses raw into a sealed block, which begins with the codec, the
+ * dictionary's id, the raw length and a checksum, 14 to 22 bytes. Data that
+ * does not shrink is stored uncompressed. buffer, capacity and sealed_len are
+ * as in lp_compress(). Returns LP_TOO_LONG past 1 GiB.
  */
 LP_API lp_status lp_seal(const lp_codec *codec,
                          const lp_dictionary *dictionary,
@@ -1252,12 +1258,12 @@ LP_API lp_status lp_seal(const lp_codec *codec,
 
 /**
  * Decodes a sealed block of any codec into buffer and writes the raw length to
- * raw_len; with a NULL buffer (and a capacity of 0) it only tells the length,
- * and checks nothing but that it is possible. dictionaries are those that the
- * block may have been sealed with, count of them; there may be none.
+ * raw_len; with a NULL buffer (and a capacity of 0) it only returns the length,
+ * and checks only that the length is possible. dictionaries are the count
+ * dictionaries that the block may have been sealed with; there may be none.
  *
- * LP_CORRUPT for any damage; LP_UNKNOWN_DICTIONARY; LP_BUFFER_TOO_SMALL. What
- * is in buffer after a failure is undefined.
+ * Returns LP_CORRUPT for any damage, LP_UNKNOWN_DICTIONARY or
+ * LP_BUFFER_TOO_SMALL. The content of buffer after a failure is undefined.
  */
 LP_API lp_status lp_unseal(const void *sealed,
                            size_t sealed_len,
@@ -1268,8 +1274,8 @@ LP_API lp_status lp_unseal(const void *sealed,
                            size_t *raw_len);
 
 /**
- * Tells what stands in front of a sealed block, and decodes nothing. LP_CORRUPT
- * if it is none.
+ * Reads the header of a sealed block without decoding it. Returns LP_CORRUPT if
+ * it is not a sealed block.
  */
 LP_API lp_status lp_sealed_read_label(const void *sealed,
                                       size_t sealed_len,

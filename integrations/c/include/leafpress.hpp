@@ -6,7 +6,7 @@
  * It is all in headers, over leafpress.h, which says what the functions do. Keys and values are
  * std::string_view, which need not be text. What is copied comes as std::string; functions that take a callable
  * show the bytes without a copy, until it returns. A call that fails throws leafpress::Error. A callable may
- * throw too: the exception goes on to whoever called. One that returns bool goes on while it returns true.
+ * throw too: the exception propagates to the caller. One that returns bool goes on while it returns true.
  */
 #ifndef LEAFPRESS_HPP
 #define LEAFPRESS_HPP

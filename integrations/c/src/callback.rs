@@ -1,17 +1,18 @@
-//! Functions of the caller's that are called back.
+//! The caller's functions that are called back.
 
 use std::ffi::{c_int, c_void};
 
 use crate::failure::{Failure, STOPPED};
 use crate::{lp_bytes, lp_found_fn, lp_record_fn, lp_value_fn};
 
-/// What a function of the caller's is called with.
+/// The context of a callback.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context(*mut c_void);
 
-// SAFETY: it is only handed back. The header says of functions that other threads call that what they are given has to be shared by them.
+// SAFETY: it is only handed back. The header requires that the arguments of functions called by other threads can be
+// shared by them.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: it is only handed back, as the header requires of contexts.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -24,18 +25,18 @@ impl Context {
     }
 }
 
-/// A callback's pointer, or that it is NULL.
+/// Returns a callback's pointer, or an error if it is NULL.
 pub(crate) fn given<F>(function: Option<F>, what: &str) -> Result<F, Failure> {
     function.ok_or_else(|| Failure::argument(format!("the {what} is NULL")))
 }
 
-/// Whether a callback wants to go on.
+/// Converts a callback's result: an error if it stops the call.
 #[inline]
 pub(crate) fn went_on(returned: c_int) -> Result<(), Failure> {
     if returned == 0 { Ok(()) } else { Err(STOPPED) }
 }
 
-/// Shows a value, where there is a function for it.
+/// Shows a value, if there is a function for it.
 ///
 /// # Safety
 /// The function is the caller's, for this context.
@@ -43,11 +44,11 @@ pub(crate) fn went_on(returned: c_int) -> Result<(), Failure> {
 pub(crate) unsafe fn show_value(function: lp_value_fn, context: *mut c_void, value: &[u8]) -> Result<(), Failure> {
     let Some(function) = function else { return Ok(()) };
     let value = lp_bytes::from(value);
-    // SAFETY: the caller's function, with bytes that are there until it returns.
+    // SAFETY: the caller's function, with bytes that are valid until it returns.
     went_on(unsafe { function(context, value.data, value.len) })
 }
 
-/// Shows a record, where there is a function for it.
+/// Shows a record, if there is a function for it.
 ///
 /// # Safety
 /// As for [`show_value`].
@@ -60,11 +61,11 @@ pub(crate) unsafe fn show_record(
 ) -> Result<(), Failure> {
     let Some(function) = function else { return Ok(()) };
     let (key, value) = (lp_bytes::from(key), lp_bytes::from(value));
-    // SAFETY: as above.
+    // SAFETY: the caller's function, with bytes that are valid until it returns.
     went_on(unsafe { function(context, key.data, key.len, value.data, value.len) })
 }
 
-/// Shows what was found of several keys, until the function has had enough.
+/// Shows what was found of several keys, until the function stops.
 pub(crate) struct ShowFound {
     function: unsafe extern "C" fn(*mut c_void, usize, *const c_void, usize) -> c_int,
     context: *mut c_void,
@@ -87,7 +88,7 @@ impl ShowFound {
             return;
         }
         let (data, len) = value.map_or((std::ptr::null(), 0), |value| (value.as_ptr(), value.len()));
-        // SAFETY: the caller's function, with bytes that are there until it returns.
+        // SAFETY: the caller's function, with bytes that are valid until it returns.
         self.has_stopped = unsafe { (self.function)(self.context, index, data.cast(), len) } != 0;
     }
 

@@ -1,4 +1,4 @@
-//! What becomes of errors and panics: a status, and a message that the thread keeps.
+//! Errors and panics, as a status and a message that the thread keeps.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use leafpress_core::tree;
 use crate::lp_status;
 use crate::lp_status::*;
 
-/// Why a call did not do what it was asked for.
+/// The reason for which a call failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub status: lp_status,
@@ -21,7 +21,7 @@ pub(crate) struct Failure {
 
 #[derive(Debug)]
 enum Message {
-    /// Costs nothing: of what happens often.
+    /// A fixed message, without allocation, for frequent failures.
     Fixed(&'static CStr),
     Made(CString),
 }
@@ -52,7 +52,7 @@ impl Failure {
         Self::new(LP_INVALID_ARGUMENT, message)
     }
 
-    /// The same of what has a name, which the message begins with unless it does so already.
+    /// Returns this failure with a message that begins with the name.
     pub fn under(self, name: &str) -> Self {
         let text = match &self.message {
             Message::Fixed(text) => text.to_string_lossy(),
@@ -64,7 +64,7 @@ impl Failure {
         Self::new(self.status, format!("{name}: {text}"))
     }
 
-    /// Of an error of the library. Where there is no memory, there is none for its message.
+    /// Makes a failure of an error of the library. If there is no memory, its message is lost.
     fn of(status: lp_status, error: &impl std::fmt::Display) -> Self {
         match status {
             LP_OUT_OF_MEMORY => OUT_OF_MEMORY,
@@ -73,15 +73,15 @@ impl Failure {
     }
 }
 
-/// That the system has no more memory.
+/// The failure of an allocation.
 pub(crate) const OUT_OF_MEMORY: Failure = Failure::fixed(LP_OUT_OF_MEMORY, c"out of memory");
 
-/// That there is no such record.
+/// The failure to find a record.
 pub(crate) const NOT_FOUND: Failure = Failure::fixed(LP_NOT_FOUND, c"there is no such record");
-/// That a callback has had enough.
+/// The failure of a call that a callback stopped.
 pub(crate) const STOPPED: Failure = Failure::fixed(LP_STOPPED, c"the callback returned other than 0");
 
-/// Whether there was one.
+/// Returns [`NOT_FOUND`] unless something was found.
 pub(crate) fn found(is_found: bool) -> Result<(), Failure> {
     if is_found { Ok(()) } else { Err(NOT_FOUND) }
 }
@@ -133,10 +133,10 @@ impl From<CacheError> for Failure {
     }
 }
 
-/// Does the work of a call. A failure or a panic becomes a status, and its message the thread's last.
+/// Runs a call. A failure or a panic becomes a status, and its message the thread's last.
 #[inline]
 pub(crate) fn call(work: impl FnOnce() -> Result<(), Failure>) -> lp_status {
-    // What a panic left behind is the library's own, which the library keeps whole.
+    // After a panic only the library's own data may be inconsistent, and the library keeps it consistent.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => LP_OK,
         Ok(Err(failure)) => keep(failure),
@@ -156,12 +156,12 @@ fn of_panic(panic: &(dyn Any + Send)) -> Failure {
 
 fn keep(failure: Failure) -> lp_status {
     let Failure { status, message } = failure;
-    // A thread that ends may have lost it already.
+    // A thread that ends may have dropped it already.
     let _ = LAST.try_with(|last| last.replace(message));
     status
 }
 
-/// The message of the thread's last failure, which is there until the next.
+/// Returns the message of the thread's last failure, which is valid until the next one.
 pub(crate) fn last_message() -> *const c_char {
     let found = LAST.try_with(|last| match &*last.borrow() {
         Message::Fixed(text) => text.as_ptr(),

@@ -1,4 +1,4 @@
-//! Whether this process is the one that made a handle: a fork's child has its memory, and none of its threads.
+//! Detects whether this process made a handle: a fork's child has its memory, and none of its threads.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,19 +18,20 @@ extern "C" fn in_child() {
 }
 
 impl Process {
-    /// This one.
+    /// Returns the current process.
     ///
-    /// The C library is asked to count forks at the first call; it forgets that when it unloads this library.
+    /// Registers a counter of forks with the C library at the first call; the C library drops it when it unloads this
+    /// library.
     pub fn this() -> Self {
         static COUNTS: Once = Once::new();
         COUNTS.call_once(|| {
-            // SAFETY: the handler does nothing but add to a number. Without memory for it, forks are not noticed.
+            // SAFETY: the handler only increments a number. Without memory for it, forks are not detected.
             unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
         });
         Self(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Whether it is this one.
+    /// Returns whether it is the current process.
     #[inline]
     pub fn is_this(self) -> bool {
         self.0 == FORKS.load(Ordering::Relaxed)

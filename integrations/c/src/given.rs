@@ -1,4 +1,4 @@
-//! What callers hand over: bytes, room for bytes, places for results.
+//! What callers pass: bytes, room for bytes, places for results.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::MaybeUninit;
@@ -8,18 +8,18 @@ use crate::failure::{Failure, OUT_OF_MEMORY};
 use crate::lp_bytes;
 use crate::lp_status::LP_BUFFER_TOO_SMALL;
 
-/// Bytes that are the caller's for the time of the call.
+/// Bytes that are borrowed from the caller for the time of the call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Given<'a> {
-    /// Nothing where the pointer was NULL.
+    /// [`None`] if the pointer was NULL.
     bytes: Option<&'a [u8]>,
-    /// What was said to be the length.
+    /// The length that was passed.
     len: usize,
 }
 
 impl<'a> Given<'a> {
     /// # Safety
-    /// `len` bytes are there to be read, or `data` is NULL, or `len` is more than there can be.
+    /// `len` bytes are readable, or `data` is NULL, or `len` is impossible.
     #[inline]
     pub unsafe fn new(data: *const c_void, len: usize) -> Self {
         let is_there = !data.is_null() && isize::try_from(len).is_ok();
@@ -30,7 +30,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// The bytes: none where both the pointer is NULL and the length 0.
+    /// Returns the bytes: none if the pointer is NULL and the length 0.
     #[inline]
     pub fn get(self, what: &str) -> Result<&'a [u8], Failure> {
         match self.bytes {
@@ -40,7 +40,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// As the start or the end of a range, which is open where the pointer is NULL.
+    /// Returns them as the start or the end of a range, which is open if the pointer is NULL.
     pub fn bound(self, what: &str, bound: fn(Vec<u8>) -> Bound<Vec<u8>>) -> Result<Bound<Vec<u8>>, Failure> {
         match self.bytes {
             None => self.get(what).map(|_| Bound::Unbounded),
@@ -58,14 +58,14 @@ fn no_bytes(what: &str, len: usize) -> Failure {
     }
 }
 
-/// A copy, or no memory for it.
+/// Returns a copy, or an error if there is no memory for it.
 pub(crate) fn copied(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
     let mut copy = Vec::new();
     replace(&mut copy, bytes)?;
     Ok(copy)
 }
 
-/// Puts other bytes into a vector.
+/// Replaces the content of a vector.
 pub(crate) fn replace(buffer: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Failure> {
     buffer.clear();
     let room = buffer.try_reserve(bytes.len());
@@ -74,7 +74,7 @@ pub(crate) fn replace(buffer: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Failure>
     Ok(())
 }
 
-/// A string of the caller's.
+/// Returns a string of the caller's.
 ///
 /// # Safety
 /// It ends with a zero byte, or is NULL.
@@ -87,7 +87,7 @@ pub(crate) unsafe fn text<'a>(string: *const c_char, what: &str) -> Result<&'a s
     text.map_err(|_| Failure::argument(format!("the {what} is not UTF-8")))
 }
 
-/// A list of the caller's.
+/// Returns a list of the caller's.
 ///
 /// # Safety
 /// As for [`Given::new`], of `count` items.
@@ -105,7 +105,7 @@ pub(crate) unsafe fn list<'a, T>(items: *const T, count: usize, what: &str) -> R
     Ok(unsafe { std::slice::from_raw_parts(items, count) })
 }
 
-/// The bytes of each of a list.
+/// Returns the bytes of each item of a list.
 ///
 /// # Safety
 /// As for [`Given::new`], of each.
@@ -120,7 +120,7 @@ pub(crate) unsafe fn each<'a>(items: &[lp_bytes], what: &str) -> Result<Vec<&'a 
     Ok(slices)
 }
 
-/// Bytes, or that there are to be none.
+/// Returns bytes, or [`None`] for a null pointer.
 ///
 /// # Safety
 /// As for [`Given::new`].
@@ -139,7 +139,7 @@ impl Out {
         place.ok_or_else(|| Failure::argument(format!("{what} is NULL")))
     }
 
-    /// Writes it where the caller wants it.
+    /// Writes the value if the caller passed a place for it.
     pub fn put<T>(place: Option<&mut MaybeUninit<T>>, value: T) {
         if let Some(place) = place {
             place.write(value);
@@ -155,10 +155,10 @@ pub(crate) struct Room<'o> {
 }
 
 impl<'o> Room<'o> {
-    /// The length is 0 until there are bytes.
+    /// Makes a room; the length is 0 until there are bytes.
     ///
     /// # Safety
-    /// `capacity` bytes may be written to `buffer` while this is there, or it is NULL.
+    /// `capacity` bytes may be written to `buffer` while this exists, or it is NULL.
     pub unsafe fn new(
         buffer: *mut c_void,
         capacity: usize,
@@ -177,7 +177,7 @@ impl<'o> Room<'o> {
         })
     }
 
-    /// Says how long the result is, and hands out the room for it; nothing where only that was asked.
+    /// Writes the length of the result, and returns the room for it; [`None`] if only the length was requested.
     #[inline]
     pub fn take(&mut self, bytes: usize) -> Result<Option<&mut [MaybeUninit<u8>]>, Failure> {
         *self.len = bytes;
@@ -187,7 +187,7 @@ impl<'o> Room<'o> {
         if bytes > self.capacity {
             return Err(too_small(bytes, self.capacity));
         }
-        // SAFETY: so many bytes may be written there, which need not be initialised yet.
+        // SAFETY: the caller provides room for that many bytes, which need not be initialised yet.
         Ok(Some(unsafe {
             std::slice::from_raw_parts_mut(self.buffer.cast(), bytes)
         }))
@@ -202,19 +202,19 @@ impl<'o> Room<'o> {
         Ok(())
     }
 
-    /// All of the buffer, initialised, to be filled in part; nothing where only the length is asked for.
+    /// Returns the whole buffer, initialised, to be filled in part; [`None`] if only the length is requested.
     pub fn all(&mut self) -> Option<&mut [u8]> {
         if self.buffer.is_null() || isize::try_from(self.capacity).is_err() {
             return None;
         }
-        // SAFETY: so many bytes may be written there, and are.
+        // SAFETY: the caller provides room for that many bytes, and all of them are written.
         unsafe {
             self.buffer.write_bytes(0, self.capacity);
             Some(std::slice::from_raw_parts_mut(self.buffer, self.capacity))
         }
     }
 
-    /// So many bytes of [`Room::all`] were filled.
+    /// Records that `bytes` bytes of [`Room::all`] were filled.
     pub fn filled(&mut self, bytes: usize) {
         *self.len = bytes;
     }

@@ -1,4 +1,4 @@
-//! What opaque pointers point to: made, looked at and freed.
+//! Opaque pointers' objects: made, borrowed and freed.
 
 use std::alloc::Layout;
 use std::mem::MaybeUninit;
@@ -7,16 +7,16 @@ use crate::failure::{Failure, OUT_OF_MEMORY, call};
 use crate::fork::Process;
 use crate::given::Out;
 
-/// What a caller has a pointer to.
+/// An object that a caller has a pointer to.
 pub(crate) trait Handle: Sized {
-    /// What messages call it.
+    /// Its name in messages.
     const NAME: &'static str;
 
-    /// The process that made it.
+    /// Returns the process that made it.
     fn process(&self) -> Process;
 }
 
-/// The handle, if it is one and this process's.
+/// Returns the handle, if it is valid and of this process.
 #[inline]
 pub(crate) fn of<H: Handle>(handle: Option<&H>) -> Result<&H, Failure> {
     let handle = handle.ok_or_else(null::<H>)?;
@@ -24,7 +24,7 @@ pub(crate) fn of<H: Handle>(handle: Option<&H>) -> Result<&H, Failure> {
     Ok(handle)
 }
 
-/// The same of a handle that no other thread uses meanwhile.
+/// Borrows a handle that no other thread uses meanwhile.
 #[inline]
 pub(crate) fn of_mut<H: Handle>(handle: Option<&mut H>) -> Result<&mut H, Failure> {
     let handle = handle.ok_or_else(null::<H>)?;
@@ -37,7 +37,7 @@ fn null<H: Handle>() -> Failure {
     Failure::argument(format!("the {} is NULL", H::NAME))
 }
 
-/// Makes a handle and hands it out; where it cannot be made, the caller's pointer is NULL.
+/// Makes a handle and writes it to the caller's pointer, which is NULL if it cannot be made.
 pub(crate) fn hand_out<H: Handle>(
     to: Option<&mut MaybeUninit<*mut H>>,
     make: impl FnOnce() -> Result<H, Failure>,
@@ -48,7 +48,7 @@ pub(crate) fn hand_out<H: Handle>(
     Ok(())
 }
 
-/// The handle in a box of its own, if there is memory for it.
+/// Returns the handle in a box, if there is memory for it.
 fn boxed<H>(handle: H) -> Result<*mut H, Failure> {
     const { assert!(size_of::<H>() > 0) };
     // SAFETY: the layout is not empty.
@@ -61,7 +61,8 @@ fn boxed<H>(handle: H) -> Result<*mut H, Failure> {
     Ok(room)
 }
 
-/// Takes a handle back, if there is one. In a fork's child it stays where it is: what it would wait for is not there.
+/// Takes a handle back, if there is one. In a fork's child it is leaked: the threads that it would wait for do not
+/// exist there.
 ///
 /// # Safety
 /// [`hand_out`] made it, nobody uses it, and nobody will.
@@ -69,7 +70,7 @@ pub(crate) unsafe fn take_back<H: Handle>(handle: *mut H) -> Option<H> {
     if handle.is_null() {
         return None;
     }
-    // SAFETY: it is the box that was handed out, and the caller's to give.
+    // SAFETY: it is the box that was handed out, which the caller gives back.
     let handle = unsafe { Box::from_raw(handle) };
     if handle.process().is_this() {
         return Some(*handle);

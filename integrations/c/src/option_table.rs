@@ -1,4 +1,4 @@
-//! The options by name: what each does to a tree or a cache that is about to be made.
+//! The options by name: what each sets in a tree or a cache to be made.
 
 use std::mem::take;
 use std::str::FromStr;
@@ -10,16 +10,16 @@ use leafpress_core::tree::{self, DictionaryChoice, Layout, TemperatureRule};
 
 use crate::failure::Failure;
 
-/// What an option is of, under its name.
+/// The object that an option applies to, under its name.
 type Entry<D> = (&'static str, fn(&mut D, &str) -> Result<(), Failure>);
 
-/// A tree that is about to be made.
+/// A tree to be made.
 #[derive(Debug, Default)]
 pub(crate) struct TreeDraft {
     builder: tree::TreeBuilder,
 }
 
-/// A cache that is about to be made.
+/// A cache to be made.
 #[derive(Debug, Default)]
 pub(crate) struct CacheDraft {
     builder: cache::CacheBuilder,
@@ -168,12 +168,12 @@ impl CacheDraft {
     }
 }
 
-/// Options as they were set: name and value, the last of each name.
+/// Options in the order in which they were set: name and value, the last of each name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings(Vec<(&'static str, String)>);
 
 impl Settings {
-    /// Sets one, if there is such an option and it takes such a value.
+    /// Sets an option, if it exists and accepts the value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
         let of_tree = TREE.iter().find(|entry| entry.0 == name);
         let of_cache = CACHE.iter().find(|entry| entry.0 == name);
@@ -185,7 +185,7 @@ impl Settings {
                 names(CACHE)
             ))
         })?;
-        // Only to see whether it can be done.
+        // Only to validate it.
         let tried = of_tree.map_or(Ok(()), |entry| entry.1(&mut TreeDraft::default(), value));
         let tried = tried.and_then(|()| of_cache.map_or(Ok(()), |entry| entry.1(&mut CacheDraft::default(), value)));
         tried.map_err(|failure| failure.under(name))?;
@@ -208,7 +208,10 @@ impl Settings {
         let mut draft = D::default();
         for (name, value) in &self.0 {
             let entry = table.iter().find(|entry| entry.0 == *name).ok_or_else(|| {
-                Failure::argument(format!("`{name}` is no option of a {what}, which has {}", names(table)))
+                Failure::argument(format!(
+                    "`{name}` is not an option of a {what}, which has {}",
+                    names(table)
+                ))
             })?;
             entry.1(&mut draft, value)?;
         }

@@ -1,5 +1,5 @@
-//! Compiles the C++ shim. Without a C++ compiler that works, the crate is built without it and `Library::open` says so: a plain build
-//! needs no more than a C compiler.
+//! Compiles the C++ shim. Without a C++ compiler that works, the crate is built without it and `Library::open` says so:
+//! a plain build needs no more than a C compiler.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -12,7 +12,7 @@ fn main() {
         .include("../include")
         .file("src/shim.cpp")
         .extra_warnings(true)
-        // What the compiler says about the shim is no concern of a build that goes on without it.
+        // Compiler warnings about the shim are irrelevant to a build that continues without it.
         .cargo_warnings(false)
         .try_compile("leafpress_pibench_shim");
     match compiled {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-/// The C++ compilers that run: `$CXX` and no other if it is set, else g++ and clang++, else c++.
+/// Returns the C++ compilers that run: `$CXX` and no other if it is set, else g++ and clang++, else c++.
 pub fn cxx_compilers() -> Vec<String> {
     let runs = |compiler: &String| {
         Command::new(compiler)
@@ -30,8 +30,8 @@ pub fn include() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../include")
 }
 
-/// Runs the compiler on `source`, unless this process has; panics with what it said if it fails. Returns where the output is, whose name ends in
-/// `extension`.
+/// Runs the compiler on `source`, unless this process has; panics with what it said if it fails. Returns where the
+/// output is, whose name ends in `extension`.
 pub fn compile(compiler: &str, arguments: &[&str], source: &Path, extension: &str) -> PathBuf {
     static COMPILED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);

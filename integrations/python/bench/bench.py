@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Measures trees beside what else keeps records for Python: memory, writes, reads. Prints a table in Markdown.
+"""Compares trees with other stores of records for Python: memory, writes, reads. Prints a table in Markdown.
 
     bench.py                        the JSON documents and the packages of the repository's samples
     bench.py --records documents:1000000 --stores 'dict' 'Tree lz4'
 
-Each store is measured in a process of its own. Memory is what the process grows by as it takes all records, which are read from a file as
-they are taken; then everything is done again with records and keys in memory. Order is random but for the first load.
+Each store is measured in a process of its own. Memory is what the process grows by as it takes all records, which are
+read from a file as they are taken; then everything is done again with records and keys in memory. Order is random but
+for the first load.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def table(records: str, rows: dict[str, dict[str, float | None]]) -> None:
     raw, count = first["raw_bytes"], first["records"]
     assert raw and count
     print(f"\n{records}: {count:,.0f} records, {raw / count:.0f} bytes of key and value each\n")
-    print("| store | memory, bytes a record | writes, k/s | reads, k/s | in batches | two threads | two, in batches |")
+    print("| store | memory, bytes per record | writes, k/s | reads, k/s | in batches | two threads | two, in batches |")
     print("|---|---|---|---|---|---|---|")
     for name, row in rows.items():
         memory = f"{(row['resident_bytes'] or 0) / count:.0f}"

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Measures caches beside what else caches for Python: memory, writes, reads that hit, loads and memoized calls that hit. Prints a table in
-Markdown.
+"""Compares caches with other caches for Python: memory, writes, reads that hit, loads and memoized calls that hit.
+Prints a table in Markdown.
 
     cache.py                            the repository's JSON documents, all caches
     cache.py --records packages --caches 'Cache' 'diskcache.Cache'
 
-Each cache is measured in a process of its own and has room for all records: what is compared is what a hit costs, and what a record holds.
-Memory is what the process grows by as the cache is filled from a file. Keys are str, values bytes. Order is random.
+Each cache is measured in a process of its own and has room for all records: what is compared is what a hit costs, and
+what a record holds. Memory is what the process grows by as the cache is filled from a file. Keys are str, values bytes.
+Order is random.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Ours:
 
 
 class Dict:
-    """cachetools.LRUCache, as it is or with a lock around it, as threads need."""
+    """cachetools.LRUCache, plain or with a lock around it, as threads need."""
 
     get_many = None
 
@@ -169,7 +170,7 @@ def measure_reads(cache: Any, keys: list[str], values: dict[str, bytes], figures
     figures["memoized"] = per_second(calls(function))
 
 
-COLUMNS = [("bytes", "bytes a record"), ("writes", "writes"), ("reads", "reads"), ("two_threads", "two threads"), ("get_or_set", "get_or_set"), ("get_many", "get_many"), ("memoized", "memoized calls")]
+COLUMNS = [("bytes", "bytes per record"), ("writes", "writes"), ("reads", "reads"), ("two_threads", "two threads"), ("get_or_set", "get_or_set"), ("get_many", "get_many"), ("memoized", "memoized calls")]
 
 
 def main() -> None:

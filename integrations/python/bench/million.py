@@ -1,4 +1,4 @@
-"""A million JSON documents in a tree: what it holds, beside what a dict takes for them. The README's figures."""
+"""Stores a million JSON documents in a tree, and compares its memory with that of a dict: the README's figures."""
 
 from __future__ import annotations
 

@@ -31,8 +31,9 @@ def packages() -> Iterator[Record]:
 
 
 def documents(count: int) -> Iterator[Record]:
-    """JSON documents made of the characters': each of a document's fields is drawn from that field of all of them, by itself, so that no
-    two are copies and fields tell less of each other than they do in the sample; and it has a number, a date and a price of its own."""
+    """JSON documents made of the characters': each of a document's fields is drawn from that field of all of them, by
+    itself, so that no two are copies and fields correlate less than they do in the sample; and it has a number, a date
+    and a price of its own."""
     fields: dict[str, list[object]] = {}
     for _, line in characters():
         for name, value in json.loads(line).items():

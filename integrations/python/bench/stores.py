@@ -192,7 +192,8 @@ class Tree(Store):
         return self.tree.stats().bytes_held
 
 
-# Databases of one file that a thread may not share with another, or whose library is not made for it, read with one only.
+# Databases of one file that a thread may not share with another, or whose library is not made for it, read with one
+# only.
 ONE_THREAD = {"shelve"}
 STORES: dict[str, Callable[[str], Store]] = {
     "dict": Dict,

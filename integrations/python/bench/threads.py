@@ -1,4 +1,5 @@
-"""How many times the work of one thread two do in the same time: batches and single reads, on a machine with nothing else to do."""
+"""How many times the work of one thread two do in the same time: batches and single reads, on a machine with nothing
+else to do."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ BATCH = 1000
 
 
 def timed(work: Callable[[], None], threads: int) -> float:
-    """Seconds until each of so many threads has done the work."""
+    """Returns the seconds until each of the threads has done the work."""
     running = [threading.Thread(target=work) for _ in range(threads)]
     began = time.perf_counter()
     for thread in running:

@@ -1,4 +1,4 @@
-//! `leafpress.advise`: the laboratory's advisor, in a thread of its own, so that a signal can stop it.
+//! `leafpress.advise`: runs the lab's advisor in a separate thread, so that a signal can stop it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use pyo3::types::{PyDict, PyInt};
 use crate::cache::options;
 use crate::errors::{Class, of_codec};
 
-/// What is before the name of a file with the numbers of pages that were asked for.
+/// The prefix of the name of a file with the numbers of the requested pages.
 const TRACE: &str = "trace:";
-/// What stands for the command line in what is written.
+/// The text that replaces the command line in reports.
 const COMMAND_LINE: &str = "leafpress.advise";
-/// Between two looks for signals.
+/// Interval between two checks for signals.
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(50);
 
-/// What is advised, and all that it rests on.
+/// An advice, and all data that it is based on.
 #[pyclass(name = "AdviceBase", module = "leafpress._leafpress", frozen)]
 pub struct AdviceBase {
     advice: Advice,
 }
 
-/// An error of the laboratory as an exception. Its options are called by their names in Python.
+/// Converts an error of the lab to an exception. Options are named as in Python.
 fn of_lab(error: LabError) -> PyErr {
     match error {
         LabError::Option { option, reason } => {
@@ -38,7 +38,7 @@ fn of_lab(error: LabError) -> PyErr {
         LabError::Data { .. } | LabError::Device(_) => {
             Class::InvalidOption.error(in_words_of_python(&error.to_string()))
         }
-        // It is of the class that its kind has: FileNotFoundError and others.
+        // The class follows from its kind: FileNotFoundError and others.
         LabError::Io { path, source } => {
             std::io::Error::new(source.kind(), format!("{}: {source}", path.display())).into()
         }
@@ -46,7 +46,7 @@ fn of_lab(error: LabError) -> PyErr {
     }
 }
 
-/// What has other words here than an option's, which come first.
+/// Phrases that need more than a renamed option; they are replaced first.
 const WORDS: [(&str, &str); 5] = [
     ("--distribution trace:FILE", "access=\"trace:FILE\""),
     ("--verify runs", "the command `leafpress advise --verify` runs"),
@@ -55,13 +55,10 @@ const WORDS: [(&str, &str); 5] = [
         "--trace-format u64le",
         "the command `leafpress advise --trace-format u64le`",
     ),
-    (
-        "--skip-junk skips",
-        "the command `leafpress advise --skip-junk` skips",
-    ),
+    ("--skip-junk skips", "the command `leafpress advise --skip-junk` skips"),
 ];
 
-/// Options of the command line as arguments: `--device-us` is `device_us=`.
+/// Replaces options of the command line by arguments: `--device-us` by `device_us=`.
 fn in_words_of_python(text: &str) -> String {
     if let Some((theirs, ours)) = WORDS.iter().find(|(theirs, _)| text.contains(theirs))
         && let Some((before, behind)) = text.split_once(theirs)
@@ -145,7 +142,7 @@ fn options_of(sample: Vec<PathBuf>, of: &Bound<'_, PyDict>) -> PyResult<Options>
     Ok(wanted)
 }
 
-/// The trace that is named, if one is.
+/// Returns the path of the trace, if one is named.
 fn trace_of(of: &Bound<'_, PyDict>) -> PyResult<Option<PathBuf>> {
     let access: Option<String> = of.get_item("access")?.and_then(|access| access.extract().ok());
     Ok(access
@@ -154,7 +151,7 @@ fn trace_of(of: &Bound<'_, PyDict>) -> PyResult<Option<PathBuf>> {
         .map(PathBuf::from))
 }
 
-/// Reads the trace, where there is one, and advises.
+/// Reads the trace, if there is one, and runs the advisor.
 fn work(
     mut wanted: Options,
     trace: Option<&Path>,
@@ -170,15 +167,15 @@ fn work(
     advise::run(&wanted, cancel, say)
 }
 
-/// Runs the advisor, tells `progress`, and looks for signals.
+/// Runs the advisor, calls `progress`, and checks for signals.
 fn run(py: Python<'_>, wanted: Options, trace: Option<&Path>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Advice> {
     let cancel = AtomicBool::new(false);
-    let (tell, mut told) = mpsc::channel::<Event>();
+    let (sender, mut events) = mpsc::channel::<Event>();
     std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().name("leafpress-advise".into());
         let cancel = &cancel;
         let worker = worker.spawn_scoped(scope, move || {
-            let mut say = |event| drop(tell.send(event));
+            let mut say = |event| drop(sender.send(event));
             work(wanted, trace, cancel, &mut say)
         });
         let worker =
@@ -186,7 +183,7 @@ fn run(py: Python<'_>, wanted: Options, trace: Option<&Path>, progress: Option<&
         let mut stopped = Ok(());
         // The channel is closed when the thread ends.
         loop {
-            let waiting = &mut told;
+            let waiting = &mut events;
             let event = py.detach(move || waiting.recv_timeout(LOOK_FOR_SIGNALS));
             let heard = match &event {
                 Ok(Event { share, what }) => progress.map_or(Ok(()), |call| call.call1((share, what)).map(drop)),
@@ -224,7 +221,7 @@ fn _advise(
 
 #[pymethods]
 impl AdviceBase {
-    /// The figures by their names.
+    /// Returns the figures by their names.
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (recommendation, question) = (&self.advice.recommendation, &self.advice.question);
         let (choice, fields) = (recommendation.choice(), PyDict::new(py));
@@ -263,17 +260,17 @@ impl AdviceBase {
         Ok(fields)
     }
 
-    /// The candidates, tab-separated.
+    /// Returns the candidates, tab-separated.
     fn table(&self) -> String {
         advise::summary(&self.advice)
     }
 
-    /// All of it for people.
+    /// Returns the whole report as text.
     fn text(&self) -> String {
         in_words_of_python(&advise::text(&self.advice, None))
     }
 
-    /// Writes summary.tsv, results.json and report.html into a directory, which exists.
+    /// Writes summary.tsv, results.json and report.html into an existing directory.
     fn write(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
         let directory: &Path = &directory;
         let written = py.detach(|| advise::write_files(&self.advice, None, COMMAND_LINE, directory));

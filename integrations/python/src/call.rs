@@ -1,17 +1,17 @@
 //! Calls that run Python code.
 //!
-//! Until version 3.13, an interpreter that is about to end stops its daemon threads by `pthread_exit`, when they ask for its lock. That unwinds
-//! the thread's stack, and a process is aborted whose stack is unwound so through Rust's frames. pyo3 lets a thread hang that is stopped as it
-//! takes the lock by pyo3. Code that is called takes the lock at any time, so the calls here let the thread hang as well: what later
-//! interpreters do. The process ends without it.
+//! Until version 3.13, an interpreter that is about to end stops its daemon threads by `pthread_exit` when they request
+//! its lock. That unwinds the thread's stack, and unwinding it through Rust's frames aborts the process. pyo3 lets a
+//! thread hang that is stopped while it takes the lock by pyo3. Called code takes the lock at any time, so the calls
+//! here let the thread hang as well, as later interpreters do. The process ends without it.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// As in `pyo3::ffi`, but for the declaration that they may unwind.
+/// As in `pyo3::ffi`, except that they are declared to unwind.
 ///
-/// They are called by pointers that the compiler knows nothing of: pyo3 declares the same symbols as functions that never unwind, and where
-/// both declarations meet, the optimizer takes its word for it and leaves [`Hang`] out.
+/// They are called by pointers that are opaque to the compiler: pyo3 declares the same symbols as functions that never
+/// unwind, and where both declarations meet, the optimizer relies on that and removes [`Hang`].
 mod raw {
     use std::hint::black_box;
 
@@ -47,7 +47,7 @@ mod raw {
     }
 }
 
-/// Keeps a thread for ever that would be unwound.
+/// Hangs a thread that would be unwound.
 struct Hang;
 
 impl Drop for Hang {
@@ -58,7 +58,8 @@ impl Drop for Hang {
     }
 }
 
-/// Runs `call`, which runs Python code, and no further where that does not return. Nothing between the two may have a destructor.
+/// Runs `call`, which runs Python code, and does not continue if that does not return. There may be no destructor
+/// between the two.
 #[inline(never)]
 fn held<R>(call: impl FnOnce() -> R) -> R {
     let guard = Hang;
@@ -80,8 +81,8 @@ pub fn with_words<'py>(
     let arguments = arguments.into_pyobject(py).map_err(Into::into)?;
     let words = words.map_or(std::ptr::null_mut(), Bound::as_ptr);
     let (function, arguments) = (callable.as_ptr(), arguments.as_ptr());
-    // SAFETY: the thread is attached, as `py` shows; the objects are borrowed for the call, a tuple and a dict or null where such are asked for;
-    // a new reference is returned, or null with an exception set.
+    // SAFETY: the thread is attached, as `py` shows; the objects are borrowed for the call, a tuple and a dict or null
+    // where such are requested; a new reference is returned, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, held(|| raw::object_call()(function, arguments, words))) }
 }
 
@@ -118,7 +119,7 @@ pub fn item<'py>(object: &Bound<'py, PyAny>, key: &Bound<'py, PyAny>) -> PyResul
     unsafe { Bound::from_owned_ptr_or_err(py, held(|| raw::object_get_item()(from, key))) }
 }
 
-/// An iterator of Python's.
+/// A Python iterator.
 pub struct Iter<'py>(Bound<'py, PyAny>);
 
 /// Iterates over an object.
@@ -132,16 +133,17 @@ pub fn iterate<'py>(object: &Bound<'py, PyAny>) -> PyResult<Iter<'py>> {
 }
 
 impl Iter<'_> {
-    /// The iterator itself, to be kept.
+    /// Returns the iterator itself, to be stored.
     pub fn unbind(self) -> Py<PyAny> {
         self.0.unbind()
     }
 }
 
-/// The next object of what [`Iter::unbind`] gave.
+/// Returns the next object of an iterator from [`Iter::unbind`].
 pub fn next<'py>(iterator: &Bound<'py, PyAny>) -> Option<PyResult<Bound<'py, PyAny>>> {
     let (py, from) = (iterator.py(), iterator.as_ptr());
-    // SAFETY: it is an iterator, and the thread is attached; a new reference is returned, or null, with an exception set where it is not the end.
+    // SAFETY: it is an iterator, and the thread is attached; a new reference is returned, or null, with an exception
+    // set where it is not the end.
     let item = unsafe { Bound::from_owned_ptr_or_opt(py, held(|| raw::iter_next()(from))) };
     match item {
         Some(item) => Some(Ok(item)),

@@ -1,4 +1,4 @@
-//! `leafpress.codec`: sealed blocks, which say themselves what they are, and dictionaries.
+//! `leafpress.codec`: self-describing sealed blocks, and dictionaries.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,16 +18,16 @@ use crate::errors::{Class, of_codec};
 use crate::fork;
 use crate::input::Input;
 
-/// From so many bytes on the interpreter's lock is let go of, as hashlib does.
+/// From this length on the interpreter's lock is released, as hashlib does.
 const LONG_BYTES: usize = 2048;
 /// Codecs that are kept open.
 const MAX_SEALERS: usize = 64;
-/// A dictionary that is not told how long to be.
+/// The default length of a dictionary.
 const DICTIONARY_BYTES: u64 = 32 << 10;
-/// A training sees this many times the dictionary's bytes of samples at most: more only take time.
+/// A training reads at most this many times the dictionary's bytes of samples: more only take time.
 const MAX_SAMPLES_FACTOR: usize = 100;
 
-/// What records have in common, so that short ones shrink: trained from samples, or any bytes.
+/// A dictionary of what records have in common, so that short ones shrink: trained from samples, or any bytes.
 ///
 /// Dictionaries are values: they are compared, hashed and pickled.
 ///
@@ -41,7 +41,7 @@ pub struct Dictionary {
 
 #[pymethods]
 impl Dictionary {
-    /// id is what blocks name it by: by default a hash of the bytes.
+    /// id is the number by which blocks refer to it: by default a hash of the bytes.
     #[new]
     #[pyo3(signature = (data, /, id=None))]
     fn new(data: &Bound<'_, PyAny>, id: Option<u32>) -> PyResult<Self> {
@@ -56,13 +56,13 @@ impl Dictionary {
         Ok(Self { inner })
     }
 
-    /// The number that blocks name it by.
+    /// Returns the number by which blocks refer to it.
     #[getter]
     fn id(&self) -> u32 {
         self.inner.id()
     }
 
-    /// Its bytes, to keep with the blocks: without it they cannot be read.
+    /// Return its bytes, to store with the blocks: without them they cannot be read.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.inner.bytes())
     }
@@ -108,7 +108,7 @@ impl Dictionary {
     }
 }
 
-/// A dictionary, or bytes that are taken for one.
+/// Returns a dictionary, or makes one of bytes.
 fn dictionary_of(object: &Bound<'_, PyAny>) -> PyResult<leafpress::Dictionary> {
     if let Ok(dictionary) = object.cast::<Dictionary>() {
         return Ok(dictionary.get().inner.clone());
@@ -126,7 +126,7 @@ fn dictionary_of(object: &Bound<'_, PyAny>) -> PyResult<leafpress::Dictionary> {
         })
 }
 
-/// The codec of a name, opened once in a process.
+/// Returns the codec of a name, opened once per process.
 fn sealer(name: &str) -> PyResult<Sealer> {
     type Sealers = Mutex<HashMap<String, Sealer>>;
     // A child of a fork may find its parent's locked for ever.
@@ -149,9 +149,10 @@ fn long<R: Send>(py: Python<'_>, bytes: usize, work: impl FnOnce() -> R + Send) 
     if bytes < LONG_BYTES { work() } else { py.detach(work) }
 }
 
-/// Compress bytes into a block that says itself what it is: its codec, its dictionary's id, its length, and a checksum.
+/// Compress bytes into a self-describing block: its codec, its dictionary's id, its length, and a checksum.
 ///
-/// What does not shrink is stored as it is, so that a block is 22 bytes longer than its data at most. Data may have 1 GiB.
+/// Data that does not shrink is stored uncompressed, so that a block is at most 22 bytes longer than its data. Data may
+/// have at most 1 GiB.
 ///
 /// >>> len(codec.compress(b"the same words, " * 100)) < 60
 /// True
@@ -171,10 +172,12 @@ fn compress<'py>(
     Ok(PyBytes::new(py, &block.map_err(|error| of_codec(&error))?))
 }
 
-/// The data of a block. dictionary is the one it was compressed with, or several, of which it takes the one that it names.
+/// Return the data of a block. dictionary is the one it was compressed with, or several, of which the one that the
+/// block names is used.
 ///
-/// Whatever is damaged, cut off or no block raises CorruptBlock; a block of more than max_bytes raises ValueTooLong before memory is asked
-/// for it. The checksum finds damage; it is no protection against who makes blocks on purpose.
+/// Data that is damaged, truncated or not a block raises CorruptBlock; a block of more than max_bytes raises
+/// ValueTooLong before memory is allocated for it. The checksum finds damage; it does not protect against blocks that
+/// are forged on purpose.
 ///
 /// >>> codec.decompress(codec.compress(b"words", "lz4"), max_bytes="1MiB")
 /// b'words'
@@ -213,7 +216,8 @@ fn dictionaries_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<leafpress::Diction
     several.map(|dictionary| dictionary_of(&dictionary?)).collect()
 }
 
-/// What a block says of itself, undecoded: the codec's family, the dictionary's id or None, and the length of its data.
+/// Return the header of a block, without decoding it: the codec's family, the dictionary's id or None, and the length
+/// of its data.
 #[pyfunction]
 fn _label(block: &Bound<'_, PyAny>) -> PyResult<(&'static str, Option<u32>, usize)> {
     let block = Input::of_buffer(block, "block")?;
@@ -221,10 +225,11 @@ fn _label(block: &Bound<'_, PyAny>) -> PyResult<(&'static str, Option<u32>, usiz
     Ok((label.family, label.dictionary_id, label.raw_bytes))
 }
 
-/// Train a dictionary from records like those that it will be used for: 8 of them and 2 KiB at least, some fifty times its size at best.
+/// Train a dictionary from records like those that it will be used for: at least 8 records and 2 KiB, ideally about
+/// fifty times its size.
 ///
-/// size is the most bytes that it may have, from 256 on. It takes about 100 ms for each MB of samples; past a hundred times its size, an
-/// even choice of them is used.
+/// size is the most bytes that it may have, 256 or more. Training takes about 100 ms per MB of samples; beyond a
+/// hundred times its size, an even selection of them is used.
 ///
 /// >>> records = [b'{"id": %d, "name": "user %d"}' % (n, n * 7) for n in range(500)]
 /// >>> dictionary = codec.train(records, size="1KiB")
@@ -270,10 +275,11 @@ fn train(samples: &Bound<'_, PyAny>, size: Option<&Bound<'_, PyAny>>, codec: &st
     Ok(Dictionary { inner })
 }
 
-/// A codec's name, engine, library, and why it cannot run.
+/// A codec's name, engine, library, and the reason why it cannot run.
 type Row = (String, Option<&'static str>, Option<String>, Option<String>);
 
-/// Codecs at usual settings: name, what does the work here or None, the library behind it or None, why it cannot run or None.
+/// Return codecs at usual settings: name, its engine here or None, its library or None, the reason why it cannot run or
+/// None.
 #[pyfunction]
 fn _available(py: Python<'_>) -> Vec<Row> {
     let row = |Availability {

@@ -1,6 +1,7 @@
 //! The library's errors as Python's exceptions.
 //!
-//! The classes are written in Python, in `leafpress/_errors.py`: they have two bases, which a class made here cannot have.
+//! The classes are written in Python, in `leafpress/_errors.py`: they have two bases, which a class made here cannot
+//! have.
 
 use std::path::Path;
 
@@ -21,7 +22,7 @@ macro_rules! classes {
         )* }
 
         impl Class {
-            /// An exception of this class, of its message or of what else its constructor takes.
+            /// Returns an exception of this class, made of its message or its constructor's arguments.
             pub fn error(self, arguments: impl PyErrArguments + 'static) -> PyErr {
                 Python::attach(|py| {
                     let class = match self { $( Self::$name => {
@@ -43,7 +44,7 @@ classes! {
     ForkedProcess, LoadCycle,
 }
 
-/// A codec's error as an exception.
+/// Converts a codec's error to an exception.
 pub fn of_codec(error: &CodecError) -> PyErr {
     let class = match error {
         CodecError::UnknownName(_) => Class::InvalidOption,
@@ -56,7 +57,7 @@ pub fn of_codec(error: &CodecError) -> PyErr {
     class.error(error.to_string())
 }
 
-/// A tree's error as an exception.
+/// Converts a tree's error to an exception.
 pub fn of_tree(error: &TreeError) -> PyErr {
     let class = match error {
         TreeError::Codec(error) => return of_codec(error),
@@ -70,13 +71,13 @@ pub fn of_tree(error: &TreeError) -> PyErr {
     class.error(error.to_string())
 }
 
-/// The number of the system's error that a text ends with, as the standard library writes it.
+/// Returns the system's error number that a text ends with, as the standard library writes it.
 fn os_error(text: &str) -> Option<i32> {
     let (_, number) = text.rsplit_once("(os error ")?;
     number.split(')').next()?.parse().ok()
 }
 
-/// The error of a cache's disk tier as an `OSError` with its parts; `path` is the file, where that is known.
+/// Converts an error of a cache's disk tier to an `OSError` with its parts; `path` is the file, if that is known.
 pub fn of_disk(error: &CacheError, path: Option<&Path>) -> PyErr {
     match (error, path) {
         (CacheError::Disk { .. } | CacheError::NotACache { .. }, Some(path)) => {
@@ -87,7 +88,7 @@ pub fn of_disk(error: &CacheError, path: Option<&Path>) -> PyErr {
     }
 }
 
-/// A cache's error as an exception.
+/// Converts a cache's error to an exception.
 pub fn of_cache(error: &CacheError) -> PyErr {
     let class = match error {
         CacheError::Codec(error) => return of_codec(error),

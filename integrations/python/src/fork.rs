@@ -1,7 +1,7 @@
-//! What a forked process may do with what its parent made: nothing.
+//! Refuses uses of the parent's objects in a forked process.
 //!
-//! Trees and caches have threads and locks. In a child of `fork` the threads are gone and a lock that one of them held stays taken, so
-//! whatever was made before the fork says so instead of waiting for ever.
+//! Trees and caches have threads and locks. In a child of `fork` the threads do not exist and a lock that one of them
+//! held stays locked, so objects made before the fork raise an exception instead of waiting for ever.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::errors::Class;
 
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// How many forks lie between this process and the one that loaded the module.
+/// Returns the number of forks between the process that loaded the module and this one.
 pub fn forks() -> u64 {
     FORKS.load(Ordering::Relaxed)
 }
@@ -24,16 +24,16 @@ extern "C" fn count() {
 /// Counts forks from now on.
 pub fn watch() {
     static ONCE: Once = Once::new();
-    // SAFETY: `count` is a function that is there as long as the process, and does what one may after a fork: it adds to an atomic.
+    // SAFETY: `count` exists as long as the process, and does only what is allowed after a fork: it adds to an atomic.
     // Extension modules are never unloaded.
     ONCE.call_once(|| unsafe {
         libc::pthread_atfork(None, None, Some(count));
     });
 }
 
-/// Something that only the process may use, and give back, that made it.
+/// An object that only the process that made it may use and release.
 pub struct OfThisProcess<T> {
-    /// There until it is ended.
+    /// [`Some`] until it is ended.
     inner: Option<T>,
     forks: u64,
     what: &'static str,
@@ -63,10 +63,11 @@ impl<T> OfThisProcess<T> {
         }
     }
 
-    /// Gives it back now, where that may be done.
+    /// Releases it now, if that is allowed.
     pub fn end(&mut self) {
         let inner = self.inner.take();
-        // In a child its threads cannot be waited for. The memory is the parent's, of which the child has a copy till it ends.
+        // In a child its threads cannot be waited for. The memory is the parent's, of which the child has a copy until
+        // it ends.
         if !self.is_of_this_process() {
             std::mem::forget(inner);
         }

@@ -1,4 +1,4 @@
-//! Keys and values from Python's objects, and objects of them.
+//! Conversion between Python's objects and keys and values.
 
 use std::ops::Deref;
 
@@ -10,11 +10,11 @@ use pyo3::types::{PyBytes, PyString};
 use crate::call;
 use crate::errors::Class;
 
-/// Bytes of an object that cannot change: of `bytes` and UTF-8 `str` the object's own, of any other buffer a copy. They stay when the
-/// interpreter's lock is let go.
+/// Bytes of an object that cannot change: borrowed from `bytes` and UTF-8 `str`, copied from any other buffer. They
+/// stay valid when the interpreter's lock is released.
 pub struct Input<'a, 'py> {
     bytes: &'a [u8],
-    /// What holds the bytes, where it is not the caller's object.
+    /// The owner of the bytes, if it is not the caller's object.
     _copy: Option<Bound<'py, PyBytes>>,
 }
 
@@ -32,10 +32,10 @@ impl AsRef<[u8]> for Input<'_, '_> {
 }
 
 impl<'a, 'py> Input<'a, 'py> {
-    /// The bytes of `bytes`, `bytearray`, `memoryview` or whatever has the buffer protocol.
+    /// Returns the bytes of `bytes`, `bytearray`, `memoryview` or any object with the buffer protocol.
     ///
     /// # Errors
-    /// `TypeError` names `role` and what was given.
+    /// `TypeError` with `role` and the type of the object.
     #[inline]
     pub fn of_buffer(object: &'a Bound<'py, PyAny>, role: &str) -> PyResult<Self> {
         if let Ok(bytes) = object.cast::<PyBytes>() {
@@ -50,9 +50,9 @@ impl<'a, 'py> Input<'a, 'py> {
     #[cold]
     fn of_other(object: &Bound<'py, PyAny>, role: &str) -> PyResult<Self> {
         let py = object.py();
-        // SAFETY: both functions take any object and return a new reference, or null with an exception set. That there is a memory view of
-        // it shows that it is a buffer: `PyBytes_FromObject` alone would take lists of numbers too. The buffer protocol itself is not in the
-        // stable interface of Python 3.10.
+        // SAFETY: both functions take any object and return a new reference, or null with an exception set. That there
+        // is a memory view of it shows that it is a buffer: `PyBytes_FromObject` alone would take lists of numbers too.
+        // The buffer protocol itself is not in the stable interface of Python 3.10.
         let copy = unsafe {
             let view = Bound::from_owned_ptr_or_opt(py, ffi::PyMemoryView_FromObject(object.as_ptr()));
             let Some(view) = view else {
@@ -67,7 +67,8 @@ impl<'a, 'py> Input<'a, 'py> {
     fn held_by(copy: Bound<'py, PyBytes>) -> Self {
         let bytes: *const [u8] = copy.as_bytes();
         Self {
-            // SAFETY: they belong to a `bytes` object, which never changes or moves them, and which is kept beside them.
+            // SAFETY: they belong to a `bytes` object, which never changes or moves them, and which is kept next to
+            // them.
             bytes: unsafe { &*bytes },
             _copy: Some(copy),
         }
@@ -82,7 +83,7 @@ fn wrong_type(object: &Bound<'_, PyAny>, role: &str, wanted: &str) -> PyErr {
     PyTypeError::new_err(format!("{role} must be {wanted}, not {found}"))
 }
 
-/// How keys or values are seen from Python.
+/// The Python type of keys or values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// As `bytes`.
@@ -94,7 +95,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The encoding of a name as `str.encode` takes it; [`None`] is [`Encoding::Bytes`].
+    /// Returns the encoding of a name as `str.encode` takes it; [`None`] stands for [`Encoding::Bytes`].
     ///
     /// # Errors
     /// `InvalidOption` for a name that Python does not know.
@@ -110,7 +111,7 @@ impl Encoding {
         Ok(if name == "utf-8" { Self::Utf8 } else { Self::Named(name) })
     }
 
-    /// The name, for who makes another tree like this one.
+    /// Returns the name, for making another tree like this one.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Bytes => None,
@@ -119,10 +120,10 @@ impl Encoding {
         }
     }
 
-    /// The bytes of a key or value; `role` is what messages call it.
+    /// Returns the bytes of a key or value; `role` is its name in messages.
     ///
     /// # Errors
-    /// `TypeError` for what is not of the encoding's kind, `UnicodeEncodeError` for what the encoding cannot say.
+    /// `TypeError` for an object of another type, `UnicodeEncodeError` for text that cannot be encoded.
     #[inline]
     pub fn input<'a, 'py>(&self, object: &'a Bound<'py, PyAny>, role: &str) -> PyResult<Input<'a, 'py>> {
         match self {
@@ -147,15 +148,16 @@ impl Encoding {
         }
     }
 
-    /// An object of bytes that a tree or cache holds.
+    /// Makes an object of bytes that a tree or cache holds.
     ///
     /// # Errors
-    /// `UnicodeDecodeError` where they are not of the encoding.
+    /// `UnicodeDecodeError` if they are not valid in the encoding.
     #[inline]
     pub fn output<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Self::Bytes => Ok(PyBytes::new(py, bytes).into_any()),
-            // SAFETY: the pointer and the length are those of the slice, which the function copies. It checks the bytes.
+            // SAFETY: the pointer and the length are those of the slice, which the function copies. It checks the
+            // bytes.
             Self::Utf8 => unsafe {
                 Bound::from_owned_ptr_or_err(
                     py,

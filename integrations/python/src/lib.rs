@@ -1,9 +1,10 @@
-//! The extension module `leafpress._leafpress`: what the package `leafpress` puts its Python on.
+//! The extension module `leafpress._leafpress`, on which the package `leafpress` is built.
 //!
-//! `input` takes keys and values from Python's objects and makes objects of them, `errors` makes exceptions of the library's errors,
-//! `call` calls Python code, `fork` keeps a forked process from what its parent made, `interpreter` all interpreters but one from the module. The others are the module's classes and functions.
+//! `input` converts keys and values from and to Python's objects, `errors` converts the library's errors to exceptions,
+//! `call` calls Python code, `fork` refuses uses of a parent's objects in a forked process, `interpreter` refuses other
+//! interpreters. The others are the module's classes and functions.
 #![warn(missing_docs)]
-// `call`, `fork`, `input` and `interpreter` need it: they call what has no safe binding.
+// `call`, `fork`, `input` and `interpreter` need it: they call functions without safe bindings.
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 #[cfg(feature = "advise")]

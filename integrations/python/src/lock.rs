@@ -1,8 +1,9 @@
-//! The standard library's mutex, without poison. It is all in its own place, so that a child of a fork finds no threads of its parent's in it.
+//! The standard library's mutex, without poisoning. All of its state is inside of it, so that a child of a fork finds
+//! no references to its parent's threads.
 
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 
-/// A mutex that knows no poison.
+/// A mutex without poisoning.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(std::sync::Mutex<T>);
 
@@ -16,7 +17,7 @@ impl<T> Mutex<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// [`None`] when another has it, or the same thread.
+    /// Locks it; [`None`] if another thread, or this one, holds it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(held) => Some(held),

@@ -57,11 +57,11 @@ def test_samples_are_paths_or_bytes(tmp_path):
         assert advise(sample, **QUICK, workers=2).codec in ("lz4", "zstd:1", "none")
 
 
-def test_it_tells_how_far_it_is():
-    told = []
-    advise(WORDS, **QUICK, progress=lambda share, what: told.append((share, what)))
-    assert told and all(0 <= share <= 1 and isinstance(what, str) for share, what in told)
-    assert [share for share, _ in told] == sorted(share for share, _ in told) and threading.active_count() == 1
+def test_it_reports_progress():
+    reported = []
+    advise(WORDS, **QUICK, progress=lambda share, what: reported.append((share, what)))
+    assert reported and all(0 <= share <= 1 and isinstance(what, str) for share, what in reported)
+    assert [share for share, _ in reported] == sorted(share for share, _ in reported) and threading.active_count() == 1
 
 
 def test_a_trace_says_how_pages_are_asked_for(tmp_path):

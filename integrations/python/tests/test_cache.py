@@ -27,7 +27,7 @@ RANDOM = random.Random(1)
 
 
 def value(n):
-    """What hardly shrinks, and can be told from others."""
+    """Returns a value that hardly shrinks and differs from all others."""
     return {"number": n, "bytes": random.Random(n).randbytes(600)}
 
 
@@ -476,12 +476,12 @@ def test_one_cache_at_a_time_uses_a_file(tmp_path):
 
 
 def test_what_another_form_wrote_is_not_there(tmp_path):
-    """Bytes from outside that were cached as they are never reach pickle."""
+    """Bytes from outside that were cached verbatim never reach pickle."""
     path = tmp_path / "app.cache"
 
     class Trap:
         def __reduce__(self):
-            return (pytest.fail, ("pickle was given bytes that were cached as they are",))
+            return (pytest.fail, ("pickle was given bytes that were cached verbatim",))
 
     key = b"\x03victim"
     with Cache("8MiB", disk=path, disk_bytes="8MiB") as cache:

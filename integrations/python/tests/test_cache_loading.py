@@ -112,7 +112,7 @@ def test_a_write_during_a_load_wins(cache):
     assert "other" not in cache
 
 
-def test_a_loader_that_asks_for_its_own_key_is_told(cache):
+def test_a_loader_that_asks_for_its_own_key_is_refused(cache):
     with pytest.raises(leafpress.LoadCycle):
         cache.get_or_set("key", lambda: cache.get_or_set("key", lambda: 1))
     with pytest.raises(leafpress.LoadCycle):
@@ -122,7 +122,7 @@ def test_a_loader_that_asks_for_its_own_key_is_told(cache):
     assert cache.get_or_set("a", lambda: cache.get_or_set("b", lambda: 2)) == 2
 
 
-def test_threads_that_wait_for_one_another_are_told(cache):
+def test_threads_that_wait_for_one_another_are_refused(cache):
     both_load = threading.Barrier(2)
 
     def ask(mine, other):
@@ -133,14 +133,14 @@ def test_threads_that_wait_for_one_another_are_told(cache):
         return lambda: cache.get_or_set(mine, load)
 
     results = in_threads(ask("a", "b"), ask("b", "a"))
-    told = [isinstance(result, leafpress.LoadCycle) for result in results]
-    # Where one was told before the other asked, the other loads both.
-    assert any(told) and all(is_told or result == "never" for is_told, result in zip(told, results)), results
+    refused = [isinstance(result, leafpress.LoadCycle) for result in results]
+    # If one was refused before the other requested its key, the other loads both.
+    assert any(refused) and all(is_refused or result == "never" for is_refused, result in zip(refused, results)), results
     assert cache.get_or_set("c", lambda: 1) == 1
 
 
 @pytest.mark.parametrize("way", ["result", "map", "wait", "as_completed", "join", "with"])
-def test_a_loader_that_waits_for_a_thread_that_waits_for_it_is_told(cache, way):
+def test_a_loader_that_waits_for_a_thread_that_waits_for_it_is_refused(cache, way):
     """The threads know nothing of the load that they run for."""
     asked = []
 
@@ -148,7 +148,7 @@ def test_a_loader_that_waits_for_a_thread_that_waits_for_it_is_told(cache, way):
         try:
             return cache.get_or_set("key", lambda: 0)
         except leafpress.LoadCycle:
-            asked.append("told")
+            asked.append("refused")
             raise
 
     def load():
@@ -174,7 +174,7 @@ def test_a_loader_that_waits_for_a_thread_that_waits_for_it_is_told(cache, way):
         assert isinstance(result, leafpress.LoadCycle)
     else:
         assert result == cache["key"] == 1
-    assert set(asked) == {"told"}
+    assert set(asked) == {"refused"}
 
 
 def in_threads_end(function):
@@ -419,7 +419,8 @@ def test_a_task_that_asks_for_its_own_key_is_told(cache):
     async def main(ask):
         return await asyncio.wait_for(ask, WAIT)
 
-    for ask in [lambda: cache.aget_or_set("key", own), lambda: cache.aget_or_set("outer", through_others), blocks_its_own_loop]:
+    for ask in [lambda: cache.aget_or_set("key", own), lambda: cache.aget_or_set("outer", through_others),
+    blocks_its_own_loop]:
         with pytest.raises(leafpress.LoadCycle):
             asyncio.run(main(ask()))
 

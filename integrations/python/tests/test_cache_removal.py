@@ -1,4 +1,4 @@
-"""on_removal: what leaves is told, by any thread, till the interpreter ends; forks."""
+"""Tests on_removal: removed records are reported by any thread until the interpreter ends; forks."""
 
 import os
 import multiprocessing

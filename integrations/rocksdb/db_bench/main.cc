@@ -1,5 +1,5 @@
-// db_bench as RocksDB has it, with Leafpress: registered first where LEAFPRESS_ROCKSDB_LIBRARY names libleafpress_rocksdb.so, and with
-// a flag for what db_bench has none for.
+// db_bench as RocksDB has it, with Leafpress: registered first where LEAFPRESS_ROCKSDB_LIBRARY names
+// libleafpress_rocksdb.so, and with a flag for what db_bench has none for.
 #include <dlfcn.h>
 #include <gflags/gflags.h>
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Measures the Valkey module beside the native types of the same server, on this machine and in this run, and prints a table with the
-bar that each figure is held to. Takes a few minutes as it is, an hour with --full."""
+"""Compares the Valkey module with the native types of the same server, on this machine and in this run, and prints a
+table with the limit of each figure. Takes a few minutes by default, an hour with --full."""
 import argparse
 import os
 import signal
@@ -53,7 +53,7 @@ def main():
     parser.add_argument("--only", nargs="*", choices=list(PARTS), help="these parts")
     parser.add_argument("--full", action="store_true", help="the sizes that the bars are about; else a tenth of them")
     parser.add_argument("--codec", default="lz4", help="of all rows but those that name one (lz4)")
-    parser.add_argument("--corpus", help="a file of package index stanzas in place of the bundled sample: plain, .gz or .zst")
+    parser.add_argument("--corpus", help="a file of package index stanzas instead of the bundled sample: plain, .gz or .zst")
     parser.add_argument("--out", default="leafpress-results/valkey.tsv")
     for flag, what in (("maps", "maps of 10 fields"), ("strings", "strings of JSON"), ("keys", "keys that are evicted among"),
                        ("fields", "fields of the map that is read"), ("cycles", "fill and FLUSHALL cycles"), ("saves", "saves of each kind under each amount of writes"),

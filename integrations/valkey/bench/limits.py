@@ -8,7 +8,8 @@ from servers import Server
 
 
 def eviction(table, kind, settings, options):
-    """Keys come until far more were written than fit; how near memory stays to the limit, and how many more went than had to."""
+    """Keys come until far more were written than fit; how near memory stays to the limit, and how many more went than
+    had to."""
     found = {}
     for which, mine in (("native", False), ("ours", True)):
         server = Server(kind, **settings).start()
@@ -17,7 +18,7 @@ def eviction(table, kind, settings, options):
                 def load(first, last, mine=mine, client=client):
                     values = list(data.documents(2000, seed=5))
                     client.load(([shapes.name("SET", mine), b"s:%012d" % at, values[at * 31 % 2000]] for at in range(first, last)), at_once=50)
-                # The limit is where half of the keys are in; so many fit.
+                # The limit is the memory at which half of the keys are stored: that many fit.
                 load(0, options.keys // 2)
                 limit = shapes.used(client)
                 client("FLUSHALL", "SYNC")
@@ -30,9 +31,9 @@ def eviction(table, kind, settings, options):
                 found[which] = (abs(shapes.used(client) - limit) / limit, evicted / (options.keys - fits), kept, limit)
         finally:
             server.remove()
-    told = "; ".join(f"{which}: limit {limit:,}, {kept:,} kept of {options.keys // 2:,} that fit" for which, (_, _, kept, limit) in found.items())
-    table.add(f"allkeys-lru, {options.keys:,} keys, distance from the limit", found["native"][0], found["ours"][0], found["ours"][0], 0.02, notes=told)
-    table.add("allkeys-lru, evicted beside what had to be", found["native"][1], found["ours"][1], found["ours"][1], 1.1)
+    details = "; ".join(f"{which}: limit {limit:,}, {kept:,} kept of {options.keys // 2:,} that fit" for which, (_, _, kept, limit) in found.items())
+    table.add(f"allkeys-lru, {options.keys:,} keys, distance from the limit", found["native"][0], found["ours"][0], found["ours"][0], 0.02, notes=details)
+    table.add("allkeys-lru, evicted vs necessary evictions", found["native"][1], found["ours"][1], found["ours"][1], 1.1)
 
 
 def cycles(table, kind, settings, options):

@@ -1,4 +1,5 @@
-"""Saving beside the native types: what copies of pages a save under writes makes, how long and how large files are."""
+"""Compares saves with the native types: the pages copied during a save under writes, the duration, and the size of the
+files."""
 import os
 import re
 import signal
@@ -24,8 +25,8 @@ def child_of(process):
 
 
 def copy_on_write(server, what, mine, count, writes, seed):
-    """Bytes of pages that a save's child had to itself. The child stands still while `writes` maps of `count` are written, the same
-    for both twins, so that it is the writes that are compared and not how long a save takes."""
+    """Bytes of pages that a save's child had to itself. The child stands still while `writes` maps of `count` are
+    written, the same for both twins, so that it is the writes that are compared and not how long a save takes."""
     field = {"BGSAVE": "rdb", "BGREWRITEAOF": "aof"}[what]
     step = max(1, count // writes)
     with server.client(timeout=120) as client:
@@ -38,11 +39,11 @@ def copy_on_write(server, what, mine, count, writes, seed):
             os.kill(child, signal.SIGCONT)
         until(lambda: info(client, "persistence")["rdb_bgsave_in_progress"] == info(client, "persistence")["aof_rewrite_in_progress"] == "0",
               120, "the end of " + what)
-        told = info(client, "persistence")
-        status = told["rdb_last_bgsave_status" if field == "rdb" else "aof_last_bgrewrite_status"]
+        reported = info(client, "persistence")
+        status = reported["rdb_last_bgsave_status" if field == "rdb" else "aof_last_bgrewrite_status"]
         if status != "ok":
             raise RuntimeError(f"{what}: {status}")
-        return int(told[f"{field}_last_cow_size"])
+        return int(reported[f"{field}_last_cow_size"])
 
 
 def saving(table, kind, settings, options):

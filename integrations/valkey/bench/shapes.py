@@ -28,7 +28,7 @@ def settle(client, seconds=30):
 
 
 class Shape:
-    """A data set: `load` writes it and tells its user bytes."""
+    """A data set: `load` writes it and returns its user bytes."""
 
     def __init__(self, what, load):
         self.what, self.load = what, load
@@ -89,7 +89,8 @@ def strings_compressed(count):
 
 
 def taken(server, shape, mine):
-    """Bytes of used_memory that the data set takes, its user bytes, and the growth of resident memory. Empties the server before."""
+    """Bytes of used_memory that the data set takes, its user bytes, and the growth of resident memory. Empties the
+    server before."""
     client = server.client(timeout=120)
     client("FLUSHALL", "SYNC")
     before, resident = settle(client), server.resident()

@@ -25,7 +25,7 @@ def twins(count, **more):
 
 
 def by_turns(server, loads, seconds, turns, values):
-    """For each twin the figures of every turn; who is first changes each time."""
+    """Returns the figures of every turn for each twin; the order alternates."""
     figures = {which: [] for which in loads}
     for turn in range(turns):
         order = list(loads) if turn % 2 == 0 else list(reversed(loads))

@@ -10,7 +10,8 @@ class Table:
             file.write("what\tnative\tours\tfigure\tbar\tverdict\tnotes\n")
 
     def add(self, what, native, ours, figure=None, bar=None, least=False, notes=""):
-        """A figure and its bar: the most it may be, or with `least` the least. A row without a bar is for information."""
+        """A figure and its bar: the most it may be, or with `least` the least. A row without a bar is for
+        information."""
         verdict = "" if bar is None or figure is None else "reached" if (figure >= bar if least else figure <= bar) else "NOT REACHED"
         said = "" if bar is None else f"{'>=' if least else '<='} {f'{bar:,}' if isinstance(bar, int) else f'{bar:g}'}"
         row = [what, _text(native), _text(ours), _text(figure), said, verdict, notes]

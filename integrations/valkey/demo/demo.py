@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Loads real records into a real Valkey twice, as native types and as Leafpress's, and prints what each takes and how fast it answers."""
+"""Loads real records into a real Valkey twice, as native types and as Leafpress's, and prints what each takes and how
+fast it answers."""
 import argparse
 import os
 import sys

@@ -39,14 +39,14 @@ class Cluster:
         self.wait_for_agreement()
 
     def wait_for_agreement(self, seconds=30):
-        """Until every node that runs tells the same owner of every slot."""
+        """Waits until every running node reports the same owner of every slot."""
         def owners(server):
             with server.client(timeout=5) as client:
                 return sorted((entry[0], entry[1], entry[2][1]) for entry in client("CLUSTER", "SLOTS"))
 
         def agree():
-            told = [owners(server) for server in self.running()]
-            return all(each == told[0] for each in told) and sum(entry[1] - entry[0] + 1 for entry in told[0]) == SLOTS
+            reported = [owners(server) for server in self.running()]
+            return all(each == reported[0] for each in reported) and sum(entry[1] - entry[0] + 1 for entry in reported[0]) == SLOTS
         until(agree, seconds, "agreement on the slots", 0.1)
 
     def running(self):
@@ -57,7 +57,7 @@ class Cluster:
             server.remove()
 
     def owner(self, slot):
-        """The server that has a slot, as one that runs tells."""
+        """Returns the server that owns a slot, as reported by a running one."""
         with self.running()[0].client() as client:
             for start, end, primary, *_ in client("CLUSTER", "SLOTS"):
                 if start <= slot <= end:
@@ -118,7 +118,7 @@ class ClusterClient:
                     acknowledged = client.ask("WAIT", 1, wait) if wait else 0
                     return (reply, acknowledged if isinstance(acknowledged, int) else 0) if wait else reply
             except (OSError, ReplyError) as failure:
-                # A write of unknown outcome is not told as done; it is sent again.
+                # A write of unknown outcome is not reported as done; it is sent again.
                 last, asking = failure, False
                 self._forget(port)
                 port = None

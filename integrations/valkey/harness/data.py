@@ -43,9 +43,11 @@ def stanzas(corpus=None):
 
 
 def documents(count, least=300, most=1000, seed=1):
-    """JSON documents of those lengths: runs of neighbouring characters of the Unicode database, each with a number of its own, in no order.
+    """JSON documents of those lengths: runs of neighbouring characters of the Unicode database, each with a number of
+    its own, in no order.
 
-    The database gives some 35,000 lines; where more documents are asked for than it has runs, runs repeat under other numbers."""
+    The database gives some 35,000 lines; if more documents are requested than it has runs, runs repeat under other
+    numbers."""
     lines = sample("characters.jsonl.gz").split(b"\n")[:-1]
     source = random.Random(seed)
     for number in range(count):
@@ -60,7 +62,8 @@ def documents(count, least=300, most=1000, seed=1):
 
 
 def fields_of_64(count, fields=10, seed=2):
-    """Maps of ten fields, each of about 64 bytes of JSON: the members of a stanza or of a character's document, cut there."""
+    """Maps of ten fields, each of about 64 bytes of JSON: the members of a stanza or of a character's document, cut
+    there."""
     lines = sample("characters.jsonl.gz").split(b"\n")[:-1]
     source = random.Random(seed)
     names = [b"name", b"title", b"owner", b"status", b"created", b"updated", b"labels", b"address", b"settings", b"history"]

@@ -2,10 +2,10 @@
 //
 //   load PORT SECONDS CLIENTS PIPELINE SEED READS KEYS FIELDS VALUES READ WRITE
 //
-// READS of 100 commands are READ, the others WRITE. A template's words are divided by tabs; {k} becomes a number below KEYS of
-// twelve digits, {f} one below FIELDS, {v} a value of the file VALUES (each after its length in four bytes, little endian).
-// Prints one line of name=value: operations, their rate, latencies of reads and writes in microseconds, how many took more than
-// 10 ms, errors, and the share of a core that this program used.
+// READS of 100 commands are READ, the others WRITE. A template's words are divided by tabs; {k} becomes a number below
+// KEYS of twelve digits, {f} one below FIELDS, {v} a value of the file VALUES (each after its length in four bytes,
+// little endian). Prints one line of name=value: operations, their rate, latencies of reads and writes in microseconds,
+// how many took more than 10 ms, errors, and the share of a core that this program used.
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>

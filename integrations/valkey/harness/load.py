@@ -1,4 +1,5 @@
-"""Runs the load generator, which is compiled where it is first wanted, and says whether it or the server was the limit."""
+"""Runs the load generator, which is compiled where it is first wanted, and says whether it or the server was the
+limit."""
 import os
 import subprocess
 import tempfile
@@ -37,7 +38,7 @@ def cpu_seconds(process):
 
 
 class Values:
-    """A file of values to write, for as long as it is wanted."""
+    """A file of values to write, kept until remove()."""
 
     def __init__(self, values):
         from data import write_values

@@ -1,4 +1,4 @@
-"""A client of RESP2 and RESP3 that keeps what the server said: each kind of reply is told from every other, and nothing is converted."""
+"""A client of RESP2 and RESP3 that keeps replies unconverted: each kind of reply is distinguished from every other."""
 import socket
 
 
@@ -7,7 +7,8 @@ class ReplyError(Exception):
 
 
 class Reply:
-    """A reply that Python has no plain type for: `kind` tells what it is. Equal only to the same kind with the same value."""
+    """A reply that Python has no plain type for: `kind` is its type. Equal only to the same kind with the same
+    value."""
 
     __slots__ = ("kind", "value")
 
@@ -185,7 +186,7 @@ def info(client, *sections):
 
 
 def as_pairs(reply):
-    """The pairs of a map, whichever protocol told them."""
+    """Returns the pairs of a map of either protocol."""
     if isinstance(reply, Reply) and reply.kind == "map":
         return reply.value
     return list(zip(reply[::2], reply[1::2]))

@@ -15,14 +15,14 @@ from resp import Client, ReplyError, info
 HERE = os.path.dirname(os.path.abspath(__file__))
 INTEGRATION = os.path.dirname(HERE)
 ROOT = os.path.dirname(os.path.dirname(INTEGRATION))
-# Native commands in place of the module's: what cannot be asked of the native type cannot be asked of ours.
+# Runs native commands instead of the module's: a test that fails on the native type expects too much of the module.
 CONTROL = os.environ.get("LEAFPRESS_CONTROL") == "1"
 # What a server prints that has met a fault of its own or of a module.
 SAYS_FAULT = re.compile(rb"BUG REPORT START|ASSERTION FAILED|panicked at|=== .* MEMORY ERROR|Guru Meditation|crashed by signal")
 
 
 def ours(name):
-    """The name of our command beside a native one."""
+    """Returns the name of the module's command for a native one."""
     return name if CONTROL else "LP." + name
 
 
@@ -182,7 +182,8 @@ class Server:
             return 1024 * int(re.search(r"^%s:\s+(\d+) kB" % ("VmHWM" if most else "VmRSS"), file.read(), re.M).group(1))
 
     def trains(self):
-        """Whether a dictionary is trained, be it for a tree that is gone: the module's threads are named by what they do."""
+        """Whether a dictionary is trained, be it for a tree that is gone: the module's threads are named by what they
+        do."""
         for thread in os.listdir(f"/proc/{self.process.pid}/task"):
             try:
                 with open(f"/proc/{self.process.pid}/task/{thread}/comm", encoding="ascii") as file:

@@ -1,4 +1,4 @@
-//! Compiles what Rust has no type for.
+//! Compiles the functions for types that Rust lacks.
 
 fn main() {
     println!("cargo:rerun-if-changed=src/long_double.c");

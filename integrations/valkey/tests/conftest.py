@@ -1,7 +1,9 @@
-"""What the tests share: servers of each version that there is, the time they may take, and what is said of those that are missing.
+"""What the tests share: servers of each version that there is, the time they may take, and what is said of those that
+are missing.
 
-LEAFPRESS_CONTROL=1 runs the native commands in place of ours, which shows that a test asks nothing that the native type does not do.
-VALKEY_SECONDS bounds the run: what has not begun by then is left out, and the summary says how much that was.
+LEAFPRESS_CONTROL=1 runs the native commands instead of ours, which shows that a test expects nothing that the native
+type does not do. VALKEY_SECONDS bounds the run: what has not begun by then is left out, and the summary says how much
+that was.
 """
 import os
 import sys
@@ -51,8 +53,8 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
-    # Each version gets its turn of a file before the next file begins, so that a bound of time leaves out files and not versions;
-    # what takes long comes last.
+    # Each version gets its turn of a file before the next file begins, so that a bound of time leaves out files and not
+    # versions; what takes long comes last.
     def turn(item):
         file = os.path.basename(item.path).removeprefix("test_").removesuffix(".py")
         named = [number for number, kind in enumerate(KINDS) if kind.name in item.name]
@@ -115,7 +117,8 @@ _SHARED = {}
 
 
 def shared_server(kind):
-    """A server for all tests that leave it running; started anew after a crash, so that one fault does not fail the rest."""
+    """A server for all tests that leave it running; started anew after a crash, so that one fault does not fail the
+    rest."""
     server = _SHARED.get(kind.name)
     if server and (server.process.poll() is not None or server.faults()):
         server.remove()

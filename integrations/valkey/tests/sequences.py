@@ -1,4 +1,5 @@
-"""Random commands for `twins.compare`: few keys, fields and values, so that they meet, with the awkward ones among them."""
+"""Random commands for `twins.compare`: few keys, fields and values, so that they meet, with the awkward ones among
+them."""
 from hypothesis import strategies as st
 
 from twins import Key

@@ -1,6 +1,7 @@
-"""A cluster of three primaries with a replica each: slots move and primaries fall under writes, and what WAIT acknowledged stays.
+"""A cluster of three primaries with a replica each: slots move and primaries fall under writes, and what WAIT
+acknowledged stays.
 
-Each is done with the native hash too, so that a loss can be told from one of the server's own."""
+Each is done with the native hash too, so that a loss can be distinguished from one of the server's own."""
 import threading
 import time
 
@@ -46,7 +47,7 @@ class Writers:
                 else:
                     self.unacknowledged += 1
                 at += 1
-        except Exception as failure:  # noqa: BLE001  (told by the test)
+        except Exception as failure:  # noqa: BLE001  (reported by the test)
             self.failures.append(repr(failure))
         finally:
             self.acknowledged += mine
@@ -167,7 +168,8 @@ def _migration(client):
 @pytest.mark.only("valkey-9.1")
 @pytest.mark.skipif(CONTROL, reason="about the module")
 def test_a_slot_brings_its_values_as_they_were(cluster):
-    """A value that was native under a prefix stays native on its new node, and on that node's replica: nothing turns what is imported."""
+    """A value that was native under a prefix stays native on its new node, and on that node's replica: nothing turns
+    what is imported."""
     servers = cluster.running()
     tag = next(f"{{tag{number}}}" for number in range(1000) if cluster.owner(slot_of(f"{{tag{number}}}")) is cluster.owner(0))
     try:

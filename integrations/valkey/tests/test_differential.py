@@ -1,4 +1,5 @@
-"""Every command beside its native twin in one server: random commands, RESP2 and RESP3, plain, in a transaction and from a script."""
+"""Compares every command with its native twin in one server: random commands, RESP2 and RESP3, plain, in a transaction
+and from a script."""
 import pytest
 from hypothesis import given
 
@@ -75,7 +76,8 @@ def test_scan_names_each_field_once_or_more(client, fields):
 
 
 def test_scan_while_the_map_changes(client):
-    """What is there from the beginning to the end is named, though a third of the map goes and as much comes meanwhile."""
+    """What is there from the beginning to the end is named, though a third of the map goes and as much comes
+    meanwhile."""
     client.load([ours("HSET"), "m", f"field:{at:05}", at] for at in range(3000))
     cursor, seen, at = b"0", set(), 0
     while True:

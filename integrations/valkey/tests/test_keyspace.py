@@ -39,7 +39,7 @@ def test_wrong_types_both_ways(client):
     for key in ("m", "s"):
         for command in (["HGET", key, "f"], ["HSET", key, "f", "v"], ["GET", key], ["APPEND", key, "x"], ["LPUSH", key, "x"], ["ZADD", key, 1, "x"]):
             assert _wrong(client.ask(*command)), command
-    # Null for what is no string, as MGET; native strings are read too, for the transparent mode's sake.
+    # Null for a value that is not a string, as in MGET; native strings are read too, for the transparent mode.
     assert client("LP.MGET", "s", "m", "hash", "string", "none") == [b"text", None, None, b"v", None]
     # SET takes any key over, as the native one does; and so does the native one.
     assert client("LP.SET", "hash", "now ours") == OK and client("LP.GET", "hash") == b"now ours"
@@ -208,7 +208,7 @@ def test_watch(client, server):
 
 
 def test_keyspace_notifications(client, server):
-    """The same events as the native twins tell."""
+    """Checks that the events are those of the native twins."""
     with server.client() as heard:
         heard("CONFIG", "SET", "notify-keyspace-events", "KEA")
         heard("PSUBSCRIBE", "__keyevent@0__:*")
@@ -243,8 +243,8 @@ def test_flags_and_keys_are_the_native_ones(client, name):
     assert mine is not None
     def flags(entry):
         return {flag.value if isinstance(flag, Reply) else flag for flag in entry[2]}
-    told = {b"write", b"readonly", b"denyoom", b"fast"}
-    assert flags(mine) & told == flags(native) & told, f"expected {flags(native)}, got {flags(mine)}"
+    compared = {b"write", b"readonly", b"denyoom", b"fast"}
+    assert flags(mine) & compared == flags(native) & compared, f"expected {flags(native)}, got {flags(mine)}"
     assert tuple(mine[3:6]) == tuple(native[3:6]), f"keys: expected {native[3:6]}, got {mine[3:6]}"
     assert b"module" in flags(mine)
 

@@ -18,7 +18,8 @@ def used(client):
 
 
 def settle(server, client):
-    """Until nothing is being freed, and no training runs: its samples count while it does, past the flush of what they are of."""
+    """Until nothing is being freed, and no training runs: its samples count while it does, past the flush of what they
+    are of."""
     until(lambda: info(client, "memory")["lazyfree_pending_objects"] == "0", 20, "the end of lazy freeing")
     until(lambda: not server.trains(), 60, "the end of trainings")
 
@@ -96,7 +97,8 @@ def test_removing_a_range_gives_back(start):
 
 
 def test_the_server_counts_what_the_process_holds(start):
-    """Growth of used_memory beside the growth of resident memory: nothing of size is held past the server's allocator."""
+    """Compares the growth of used_memory with that of resident memory: little is held outside of the server's
+    allocator."""
     server = start()
     client = server.client()
     big_map(client, "warm", 3000)
@@ -108,7 +110,8 @@ def test_the_server_counts_what_the_process_holds(start):
     settle(server, client)
     counted, resident = used(client) - counted, server.resident() - resident
     assert counted > 5 * MB
-    # Allocators round up, and keep what was freed for later: from before, which then is not resident anew, and from in between.
+    # Allocators round up, and keep what was freed for later: from before, which then is not resident anew, and from in
+    # between.
     assert counted - 4 * MB < resident < 1.35 * counted + 6 * MB, f"used_memory grew by {counted}, the process by {resident}"
 
 
@@ -130,8 +133,8 @@ def make_values(count):
     return [b" ".join(source.choice(WORDS) for _ in range(60)) for _ in range(count)]
 
 
-# How much more may be evicted than needed. With compression records of a tree that was just filled weigh more than they will, and a
-# training has samples, which count as any other memory.
+# How much more may be evicted than needed. With compression records of a tree that was just filled weigh more than they
+# will, and a training has samples, which count as any other memory.
 MORE = {"none": 1.1, "lz4": 1.5, "zstd:3": 1.5}
 
 
@@ -167,7 +170,8 @@ def test_eviction_keeps_to_the_limit(start, shape, codec):
 
 
 def lowest_while_filling(client, put, maps):
-    """Fills a server with so many maps, sets the limit to what they take and as many again; the fewest keys that there were meanwhile."""
+    """Fills a server with `maps` maps, limits its memory to their use, and fills in as many again; returns the fewest
+    keys seen meanwhile."""
     for number in range(maps):
         put(number)
     until(lambda: info(client, "leafpress")["leafpress_trainings_running"] == "0", 60, "the end of trainings")
@@ -183,7 +187,8 @@ def lowest_while_filling(client, put, maps):
 @pytest.mark.parametrize("lazily", ["yes", "no"])
 @pytest.mark.parametrize("fields", [65, 1000, 5000, 70_000])
 def test_eviction_takes_few_maps(start, fields, lazily):
-    """What is evicted leaves used_memory before the server looks again, so that one map is evicted for one that comes."""
+    """What is evicted leaves used_memory before the server looks again, so that one map is evicted for one that
+    comes."""
     maps = max(10, 30_000 // fields)
     # Without a codec no training takes memory in between, and the same records always weigh the same.
     server = start(**{"maxmemory-policy": "allkeys-lru", "lazyfree-lazy-eviction": lazily, "leafpress.codec": "none"})
@@ -201,7 +206,8 @@ def test_eviction_takes_few_maps(start, fields, lazily):
 
 
 def test_eviction_of_large_maps(start):
-    """Maps of megabytes among small ones: the limit holds, and the server does not evict all for one that goes in steps."""
+    """Maps of megabytes among small ones: the limit holds, and the server does not evict all for one that goes in
+    steps."""
     server = start(maxmemory=str(24 * MB), **{"maxmemory-policy": "allkeys-random"})
     client = server.client()
     for turn in range(30):

@@ -1,4 +1,4 @@
-"""What only the module has: its settings, what it tells of itself, exporting, and the transparent mode."""
+"""Tests what only the module has: its settings, its INFO section, exporting, and the transparent mode."""
 import random
 
 import pytest
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.skipif(CONTROL, reason="about the module")
 CODECS = ["none", "lz4", "zstd:3", "deflate:1"]
 
 
-def told(client):
-    """The module's section of INFO, numbers as numbers."""
+def reported(client):
+    """Returns the module's section of INFO, numbers as numbers."""
     fields = {name.removeprefix("leafpress_"): value for name, value in info(client, "leafpress").items() if name.startswith("leafpress_")}
     return {name: float(value) if value.replace(".", "", 1).isdigit() else value for name, value in fields.items()}
 
@@ -23,20 +23,20 @@ def test_info_is_true(client):
     """Records and bytes are counted as they come and go, those that are removed in steps included."""
     client("LP.SET", "key", "value")
     client("LP.HSET", "m", "f1", "v1", "f2", "v22")
-    now = told(client)
+    now = reported(client)
     assert now["records"] == 3 and now["keys"] == 2, now
     user = now["user_bytes"]
     client("LP.HSET", "m", "f2", "v2", "f3", "v" * 100)
-    assert told(client)["records"] == 4 and told(client)["user_bytes"] == user + 101
+    assert reported(client)["records"] == 4 and reported(client)["user_bytes"] == user + 101
     big_map(client, "big", 5000)
-    assert told(client)["records"] == 5004 and told(client)["held_bytes"] > 100_000
+    assert reported(client)["records"] == 5004 and reported(client)["held_bytes"] > 100_000
     client("UNLINK", "big")
-    until(lambda: told(client)["records"] == 4 and told(client)["user_bytes"] == user + 101, 2, "the count without what is gone")
-    until(lambda: told(client)["removals_waiting"] == 0, 10, "the end of the removal")
+    until(lambda: reported(client)["records"] == 4 and reported(client)["user_bytes"] == user + 101, 2, "the count without what is gone")
+    until(lambda: reported(client)["removals_waiting"] == 0, 10, "the end of the removal")
     client("LP.APPEND", "key", "1234567")
-    assert told(client)["user_bytes"] == user + 108
+    assert reported(client)["user_bytes"] == user + 108
     client("FLUSHALL")
-    assert told(client)["records"] == told(client)["keys"] == told(client)["user_bytes"] == 0
+    assert reported(client)["records"] == reported(client)["keys"] == reported(client)["user_bytes"] == 0
 
 
 def test_info_after_random_writes(client):
@@ -45,7 +45,7 @@ def test_info_after_random_writes(client):
     for name in client("KEYS", "*"):
         length = client.ask("LP.HLEN", name)
         records += 1 if is_error(length) else length
-    assert told(client)["records"] == records and told(client)["keys"] == client("DBSIZE")
+    assert reported(client)["records"] == records and reported(client)["keys"] == client("DBSIZE")
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -153,8 +153,8 @@ def test_training(start):
 
 
 def check_that_it_ends(server, command, most_looks):
-    """Sends a command whose reply passes the client's limit soon. The module looks for that after each mebibyte, so that the number of
-    its looks says how far it went."""
+    """Sends a command whose reply passes the client's limit soon. The module looks for that after each mebibyte, so
+    that the number of its looks says how far it went."""
     with server.client() as client, server.client(timeout=60) as other:
         other("CONFIG", "RESETSTAT")
         ended = server.said().count(b"scheduled to be closed ASAP")
@@ -169,7 +169,7 @@ def check_that_it_ends(server, command, most_looks):
 
 @pytest.mark.parametrize("fields", [3, 600])
 def test_a_reply_ends_with_its_client(start, fields):
-    """However many fields are asked for: where a limit of its output closes the client, the server stops and answers others."""
+    """For any number of requested fields: if an output limit closes the client, the server stops and answers others."""
     server = start(**{"client-output-buffer-limit": "normal 4mb 0 0"})
     with server.client() as client:
         client("LP.HSET", "m", *(part for at in range(fields) for part in (f"f{at}", "v" * 50)))

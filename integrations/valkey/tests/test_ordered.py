@@ -1,4 +1,4 @@
-"""The ordered commands beside a sorted set of the same fields, whose ranges by name are written the same."""
+"""Compares the ordered commands with a sorted set of the same fields, whose ranges by name are written the same."""
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,7 +62,7 @@ def test_ranges_beside_a_sorted_set(server, protocol):
 
 
 def test_neighbours_are_not_named(client):
-    """Ranges of a map end where the map does, whatever the maps beside it hold."""
+    """Ranges of a map end where the map does, whatever the neighbouring maps hold."""
     for name in ("before", "m", "after"):
         client("LP.HSET", name, "", "1", "\x00", "2", b"\xff" * 40, "3", "x", name)
     client("LP.SET", "s", "string")

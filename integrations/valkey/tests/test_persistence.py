@@ -143,7 +143,8 @@ def test_expired_keys_are_not_loaded(start):
 
 
 def torture(server, cycle, cycles, seconds_each):
-    """Forks again and again while one connection writes, deletes and lets large maps go, and another has dictionaries trained."""
+    """Forks again and again while one connection writes, deletes and lets large maps go, and another has dictionaries
+    trained."""
     ending, failures, counts = threading.Event(), [], {"writes": 0, "trainings": 0}
 
     def keep(work):
@@ -151,7 +152,7 @@ def torture(server, cycle, cycles, seconds_each):
             with Client(server.port, timeout=seconds_each) as client:
                 while not ending.is_set():
                     work(client)
-        except Exception as failure:  # noqa: BLE001  (told by the test)
+        except Exception as failure:  # noqa: BLE001  (reported by the test)
             failures.append(repr(failure))
 
     def writes(client):

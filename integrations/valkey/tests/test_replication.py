@@ -103,7 +103,8 @@ def test_reads_go_on_while_a_replica_loads(start):
         follow(replica, primary)
         wait_in_step(primary, replica)
         with Client(replica.port) as there:
-                        # While the replica stands still more is written than the backlog holds: the next synchronisation is a full one.
+                        # While the replica stands still more is written than the backlog holds: the next
+                        # synchronisation is a full one.
             client("CONFIG", "SET", "rdb-key-save-delay", "3000")
             there("CONFIG", "SET", "key-load-delay", "1000", "loading-process-events-interval-bytes", "1024")
             os.kill(replica.process.pid, signal.SIGSTOP)
@@ -112,8 +113,8 @@ def test_reads_go_on_while_a_replica_loads(start):
             os.kill(replica.process.pid, signal.SIGCONT)
             answered, until_then = 0, time.monotonic() + 20
             while time.monotonic() < until_then:
-                told = info(there, "replication", "persistence")
-                if told.get("async_loading") == "1":
+                reported = info(there, "replication", "persistence")
+                if reported.get("async_loading") == "1":
                     reply = there.ask(ours("HLEN"), "key:1")
                     answered += isinstance(reply, int) or reply.value.startswith(b"WRONGTYPE")
                 elif answered or is_replicated(client, there):
@@ -127,7 +128,8 @@ def test_reads_go_on_while_a_replica_loads(start):
 
 
 def test_a_synchronisation_that_is_cut_off(start):
-    """The primary dies in the middle of sending its data set: the replica keeps its old data (swapdb) or none, and works."""
+    """The primary dies in the middle of sending its data set: the replica keeps its old data (swapdb) or none, and
+    works."""
     primary, replica = start(**{"repl-diskless-sync": "yes"}), start(**{"repl-diskless-load": "swapdb"})
     with primary.client() as client:
         write(client, random_writes(1, 3000))
@@ -164,7 +166,7 @@ def test_replicas_under_writes_of_several(start):
                 for at in range(200):
                     client.pipe([["MULTI"], [ours("HSET"), f"tx:{seed}", f"f{at}", at], [ours("HINCRBY"), f"tx:{seed}", "sum", at], ["EXEC"]])
                     client("EVAL", f"redis.call('{ours('SET')}', KEYS[1], ARGV[1], 'PX', 30 + ARGV[2] % 5)", 1, f"brief:{seed}:{at}", "v" * 100, at)
-        except Exception as failure:  # noqa: BLE001  (told by the test)
+        except Exception as failure:  # noqa: BLE001  (reported by the test)
             failures.append(repr(failure))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]

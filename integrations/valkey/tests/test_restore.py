@@ -53,7 +53,8 @@ def test_between_versions(kind, server):
         replies = [there.ask("RESTORE", name, 0, payload) for name, payload in dumped.items()]
         if all(is_error(reply) and b"version or checksum" in reply.value for reply in replies):
             assert other.version < kind.version, f"{other} refuses what {kind} wrote: {replies[0]}"
-            # Its server refuses a newer one's; it is the version in the payload that it looks at, so ours goes as of its own.
+            # Its server refuses a newer one's; it is the version in the payload that it looks at, so ours goes as of
+            # its own.
             there("SET", "native", "1")
             own = there("DUMP", "native")[-10:-8]
             there("DEL", "native")
@@ -92,7 +93,8 @@ def spoiled(payload, source):
 
 
 def test_spoiled_payloads(server):
-    """Neither a crash nor a hang nor memory for what the payload only claims; what is taken all the same can be read and deleted."""
+    """Neither a crash nor a hang nor memory for what the payload only claims; what is taken all the same can be read
+    and deleted."""
     client = server.client()
     source = random.Random()
     seed = source.randrange(1 << 30)
@@ -141,7 +143,8 @@ def test_every_truncation(server):
 
 
 def test_spoiled_files(start):
-    """An RDB file with a byte of a map's changed: the server loads it or says why not, and ends as it does for its own types."""
+    """An RDB file with a byte of a map's changed: the server loads it or says why not, and ends as it does for its own
+    types."""
     server = start(rdbchecksum="no", rdbcompression="no")
     client = server.client()
     client.load(["LP.HSET", "map", f"field:{at}", b"value of %d " % at * 5] for at in range(2000))

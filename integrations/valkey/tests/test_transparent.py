@@ -1,4 +1,5 @@
-"""The transparent mode beside the native type: who may do what, what a replica does, and where commands are left as they are."""
+"""Compares the transparent mode with the native type: what users may do, what a replica does, and where commands are
+left unchanged."""
 import itertools
 
 import pytest
@@ -93,7 +94,7 @@ def test_a_rewritten_command_is_allowed_where_the_native_one_is(start, kind, def
         assert admin("TYPE", "h:own:1") == Reply("status", b"leafpress") and admin("TYPE", "n:own:1") == Reply("status", b"hash")
         differ = []
         for number, name in enumerate(USERS):
-            # Redis 7.0 does not say who sends a command, and knows our commands by their names only.
+            # Redis 7.0 does not report which client sends a command, and knows our commands by their names only.
             by_name = kind.name == "redis-7.0" and default == "password"
             with server.client() as client:
                 server.clients.remove(client)

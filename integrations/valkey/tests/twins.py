@@ -96,7 +96,8 @@ def compare(client, commands, way="plain"):
 
 
 def check_random(command, at, commands, reply, client):
-    """A random choice of ours must be among what the map holds; the map may have changed since, so only if it was the last."""
+    """A random choice of ours must be among what the map holds; the map may have changed since, so only if it was the
+    last."""
     if command[0] != "HRANDFIELD" or at != len(commands) - 1 or not reply or not isinstance(reply, (bytes, list)):
         return
     held = client.ask(ours("HKEYS"), key(command[1], True))

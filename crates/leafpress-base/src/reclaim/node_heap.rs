@@ -35,7 +35,7 @@ const MAX_GARBAGE_BYTES: i64 = 4 << 20;
 const BATCHES_DIVISOR: i64 = 32;
 
 /// How long a writer waits for its garbage to be freed, once per flushed batch: behind a long-running reader a writer
-/// thus retires little more than 10 MB a second.
+/// thus retires little more than 10 MB/s.
 const MAX_WAIT: Duration = Duration::from_millis(20);
 
 /// [`NodeHeap::held`] repeats its sums up to `MAX_LOOKS` times where nodes were allocated meanwhile: of more bytes than

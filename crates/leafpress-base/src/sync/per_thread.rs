@@ -163,7 +163,7 @@ fn take_place() -> Option<Place> {
     Some(Place::of(number))
 }
 
-/// Returns the calling thread's number: the lowest that was free when it first asked for one. [`None`] when there is no
+/// Returns the calling thread's number: the lowest that was free at its first request. [`None`] when there is no
 /// memory.
 #[inline]
 pub fn thread_number() -> Option<usize> {

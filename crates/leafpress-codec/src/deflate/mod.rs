@@ -58,7 +58,7 @@ impl Level {
             self.compress_windowed(raw, room)?;
             return Ok(true);
         }
-        // A zlib-rs stream that stopped for want of room is not valid after its reset (its pending buffer keeps its
+        // A zlib-rs stream that stopped for lack of room is not valid after its reset (its pending buffer keeps its
         // offset, and an open block stays open), so it always gets enough room.
         let mut own = std::mem::take(&mut self.room);
         own.clear();

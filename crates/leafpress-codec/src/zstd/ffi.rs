@@ -296,7 +296,7 @@ impl Compressor {
         let (out, capacity) = (room.as_mut_ptr(), room.capacity());
         // SAFETY: the context is valid and between frames; the room is writable and `raw` readable for their lengths.
         // The tables and their bytes outlive this call, and the context drops its references before it returns,
-        // whatever the result: a frame that stopped for want of room must not be continued.
+        // whatever the result: a frame that stopped for lack of room must not be continued.
         let (result, forgotten) = unsafe {
             check(zstd::ZSTD_CCtx_refCDict(context, tables))?;
             let result = zstd::ZSTD_compress2(context, out.cast(), capacity, raw.as_ptr().cast(), raw.len());

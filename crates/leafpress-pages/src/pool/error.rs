@@ -92,7 +92,7 @@ pub enum PoolError {
     #[error(transparent)]
     Codec(#[from] CodecError),
     /// The system has no memory left.
-    #[error("out of memory: {bytes} bytes were asked for")]
+    #[error("out of memory: {bytes} bytes were requested")]
     OutOfMemory {
         /// The size of the failed allocation, in bytes.
         bytes: usize,

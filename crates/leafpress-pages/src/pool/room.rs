@@ -89,7 +89,7 @@ impl PoolInner {
 
     /// Sweeps until there is a frame.
     ///
-    /// Invariant: this gives up for want of victims only if no thread holds anything that will become room, or will
+    /// Invariant: this gives up for lack of victims only if no thread holds anything that will become room, or will
     /// release room, shortly. A flush that was preempted may hold a batch of old versions, and every unpinned page may
     /// be a newer version of one of them: that stays until the store has the older one. No thread waits here while it
     /// holds something.

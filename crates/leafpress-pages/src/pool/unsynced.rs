@@ -34,7 +34,7 @@ enum Fate {
     /// A sync failed after it was written: it may be lost.
     Lost,
     /// It may be lost, but was written or removed again in this round: it is repaired once that is synced.
-    Mended(u64),
+    Repaired(u64),
 }
 
 #[derive(Default)]
@@ -133,7 +133,7 @@ impl Unsynced {
         let mut gone = self.gone.lock();
         let fate = match gone.pages.get(&page) {
             _ if self.failures() != failures => Fate::Lost,
-            Some(Fate::Lost | Fate::Mended(_)) => Fate::Mended(self.round()),
+            Some(Fate::Lost | Fate::Repaired(_)) => Fate::Repaired(self.round()),
             Some(Fate::Waits(_)) | None => Fate::Waits(self.round()),
         };
         self.note(&mut gone, page, fate);
@@ -151,7 +151,7 @@ impl Unsynced {
                 gone.pages.remove(&page);
                 self.publish(&mut gone);
             }
-            Some(fate) => *fate = Fate::Mended(self.round()),
+            Some(fate) => *fate = Fate::Repaired(self.round()),
             None => {}
         }
     }
@@ -159,7 +159,7 @@ impl Unsynced {
     /// Forgets a page. Returns true if it may be lost.
     pub(super) fn discarded(&self, page: PageId) -> bool {
         let mut gone = self.gone.lock();
-        let may_be_lost = matches!(gone.pages.get(&page), Some(Fate::Lost | Fate::Mended(_)));
+        let may_be_lost = matches!(gone.pages.get(&page), Some(Fate::Lost | Fate::Repaired(_)));
         if may_be_lost {
             gone.pages.remove(&page);
             self.publish(&mut gone);
@@ -172,7 +172,7 @@ impl Unsynced {
         let mut gone = self.gone.lock();
         self.settled.store(round, SeqCst);
         gone.pages.retain(|_, fate| match *fate {
-            Fate::Waits(of) | Fate::Mended(of) => of > round,
+            Fate::Waits(of) | Fate::Repaired(of) => of > round,
             Fate::Lost => true,
         });
         if gone.unnoted <= round {

@@ -98,7 +98,7 @@ pub enum VictimError {
         reason: String,
     },
     /// The cache's upkeep has ended after repeated panics.
-    #[error("background work is not done any more: {reason}")]
+    #[error("background work has stopped: {reason}")]
     Background {
         /// The cause.
         reason: String,

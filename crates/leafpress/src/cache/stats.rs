@@ -52,7 +52,7 @@ pub struct CacheStats {
     pub leaves_visited: u64,
     /// Records in the leaves visited for eviction or expiry.
     pub records_visited: u64,
-    /// Leaves from which nothing could be evicted, for want of memory or because a frame is damaged.
+    /// Leaves from which nothing could be evicted, for lack of memory or because a frame is damaged.
     pub eviction_errors: u64,
     /// Records promoted from disk to memory.
     pub promoted: u64,

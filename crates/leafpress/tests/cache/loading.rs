@@ -357,7 +357,7 @@ fn a_task_that_no_longer_waits_leaves_nothing_behind() {
     assert!(leader.as_mut().poll(context).is_pending());
     let counts = Arc::new(Counts(AtomicUsize::new(0)));
     let waker = Waker::from(Arc::clone(&counts));
-    let wait = || Box::pin(cache.get_or_fetch("key", async { Ok::<_, String>("not asked for") }));
+    let wait = || Box::pin(cache.get_or_fetch("key", async { Ok::<_, String>("not requested") }));
     for _ in 0..100 {
         let mut waiter = wait();
         assert!(waiter.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());

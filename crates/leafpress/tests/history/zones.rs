@@ -4,7 +4,7 @@
 //! existed at least from the first return among them to the last call among them. If the latter is later (a *forward
 //! zone*), no other value, and no removal, can take effect entirely within it, and no two such zones overlap. For a
 //! register that loses nothing this is exact: such a history is atomic if and only if its zones satisfy this (Gibbons
-//! and Korach, "Testing Shared Memories", SIAM J. Comput. 26(4), 1997). Reads that find nothing are no evidence here: a
+//! and Korach, "Testing Shared Memories", SIAM J. Comput. 26(4), 1997). Reads that find nothing are not evidence here: a
 //! cache may evict.
 
 use std::collections::{HashMap, HashSet};

@@ -64,7 +64,7 @@ impl Faults {
             }
             return Err(CodecError::Failed {
                 codec: "rle",
-                reason: "the test asked for it".into(),
+                reason: "requested by the test".into(),
             });
         }
         Ok(())

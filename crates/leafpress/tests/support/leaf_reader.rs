@@ -235,7 +235,7 @@ impl<'c> Reader<'c> {
         if !done {
             return;
         }
-        let raw = damaged.raw.as_deref().expect("no error was asked for");
+        let raw = damaged.raw.as_deref().expect("no error was requested");
         assert_eq!(raw.len(), damaged.raw_len, "a frame of another length was taken");
         assert_eq!(visited.len(), slots.len());
         if let (Some((last, _)), Some(next)) = (visited.last(), leaf.first_key(frame + 1)) {

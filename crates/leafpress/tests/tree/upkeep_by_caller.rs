@@ -178,7 +178,7 @@ impl Engine for PanicsInTraining {
         let is_training = std::thread::current().name() == Some("leafpress-train");
         assert!(
             !is_training || !self.panics.load(Ordering::SeqCst),
-            "the test asked for it"
+            "requested by the test"
         );
         self.engine.compress(raw, dictionary, out)
     }

@@ -1,4 +1,4 @@
-//! A cache before a database: rows are loaded when they are asked for, and removed when they change.
+//! A cache before a database: rows are loaded on demand, and removed when they change.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -73,7 +73,7 @@ impl Articles {
         row?.ok_or(LoadFailure::NoSuchRow)
     }
 
-    /// The article, from the cache or the database, which is asked once however many threads want it.
+    /// Returns the article, from the cache or the database, which is asked once however many threads want it.
     fn get(&self, id: u64) -> Result<Option<String>, Error> {
         match self.cache.try_get_or_insert_with(&key(id), || self.load(id)) {
             Ok(text) => Ok(Some(String::from_utf8_lossy(&text).into_owned())),
@@ -83,7 +83,8 @@ impl Articles {
         }
     }
 
-    /// Changes the row, then removes what the cache has: who loads at that moment gets one or the other, and what it loaded is not kept.
+    /// Changes the row, then removes it from the cache: a concurrent load returns the old or the new row, and its
+    /// result is not kept.
     fn update(&self, id: u64, text: &str) -> Result<(), Error> {
         self.with(|database| database.execute("UPDATE article SET text = ?2 WHERE id = ?1", params![id as i64, text]))?;
         self.cache.remove(&key(id))?;

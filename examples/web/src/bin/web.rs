@@ -27,7 +27,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // What the cache says: failures, and its background work where that is asked for.
+    // The cache's log: failures, and its background work on request.
     let level = if std::env::var_os("VERBOSE").is_some() {
         tracing_subscriber::filter::LevelFilter::DEBUG
     } else {

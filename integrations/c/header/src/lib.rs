@@ -1,5 +1,5 @@
-//! Makes `include/leafpress.h` of the sources of the C interface. It is a package of its own, so that cbindgen's dependencies have no part in
-//! how the library is compiled.
+//! Makes `include/leafpress.h` of the sources of the C interface. It is a package of its own, so that cbindgen's
+//! dependencies have no part in how the library is compiled.
 #![warn(missing_docs)]
 
 use std::fmt;
@@ -70,7 +70,7 @@ pub const SECTIONS: &[(&str, &str, &[&str])] = &[
 const BEGIN: &str = include_str!("begin.h");
 const END: &str = include_str!("end.h");
 
-/// A path within `integrations/c`.
+/// Returns a path within `integrations/c`.
 pub fn path(within: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(within)
 }
@@ -107,7 +107,7 @@ fn config() -> cbindgen::Config {
     config
 }
 
-/// The types of a file. They would be left out where none of its own functions takes them.
+/// Returns the types of a file. They would be left out where none of its own functions takes them.
 fn types_of(source: &str) -> Vec<String> {
     let declared = source.lines().filter_map(|line| {
         let line = line.strip_prefix("pub ")?;
@@ -162,7 +162,7 @@ fn heading(text: &str, threads: &str) -> String {
     format!("/* {line}\n * {text}\n{note} * {line} */\n\n")
 }
 
-/// The header as the sources say it.
+/// Returns the header as the sources say it.
 ///
 /// # Errors
 /// A file that cannot be read, or that has nothing for C.

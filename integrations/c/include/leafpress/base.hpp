@@ -130,7 +130,8 @@ template <class Call> std::optional<std::pair<std::string, std::string>> copy_re
     return copied;
 }
 
-/// Whether what an iterator refers to outlives a step of it. An iterator that makes its elements, or keeps one inside, is an input iterator.
+/// Whether what an iterator refers to outlives a step of it. An iterator that makes its elements, or keeps one inside,
+/// is an input iterator.
 template <class Iterator>
 inline constexpr bool refers = std::is_lvalue_reference_v<decltype(*std::declval<Iterator &>())> &&
                                std::is_base_of_v<std::forward_iterator_tag,
@@ -141,7 +142,8 @@ template <class T>
 inline constexpr bool is_view =
     std::is_same_v<T, std::string_view> || std::is_same_v<T, const char *> || std::is_same_v<T, char *>;
 
-/// Keys as C takes them, of anything that has a begin and an end. Elements that end with a step of the iterator are copied.
+/// Keys as C takes them, of anything that has a begin and an end. Elements that end with a step of the iterator are
+/// copied.
 class List {
 public:
     template <class Keys> explicit List(Keys &&keys) {

@@ -43,8 +43,9 @@ public:
         return callback.end(status) != LP_NOT_FOUND;
     }
 
-    /// The key's value, or what load(key) gives, which is inserted: a std::optional<std::string>, empty where there is no such thing. One thread
-    /// loads a key at a time. What load throws goes on to its caller; others who wait get LP_LOAD_FAILED.
+    /// Returns the key's value, or inserts and returns what load(key) returns: a std::optional<std::string>, empty if
+    /// there is no value. One thread loads a key at a time. What load throws propagates to its caller; other waiting
+    /// callers get LP_LOAD_FAILED.
     template <class F> std::optional<std::string> get_or_load(std::string_view key, F &&load) {
         struct Loader {
             F &load;
@@ -103,7 +104,7 @@ public:
         });
     }
 
-    /// Whether the key had the expected value, and has the new one now. std::nullopt is no record.
+    /// Replaces the value if it is the expected one; returns whether it did. std::nullopt stands for an absent record.
     bool compare_and_swap(std::string_view key, std::optional<std::string_view> expected,
                           std::optional<std::string_view> value) {
         lp_bytes old = detail::bytes(expected.value_or("")), now = detail::bytes(value.value_or(""));

@@ -57,7 +57,8 @@ private:
     detail::Handle<lp_codec, lp_codec_free> handle_;
 };
 
-/// The raw bytes of a sealed block of any codec; at most so many. A dictionary that it may need is one of those given.
+/// Returns the raw bytes of a sealed block of any codec, at most most_bytes. The dictionaries are those that it may
+/// need.
 inline std::string unseal(std::string_view sealed, std::size_t most_bytes,
                           std::initializer_list<const Dictionary *> dictionaries = {}) {
     std::vector<const lp_dictionary *> handles;

@@ -16,7 +16,8 @@
 
 namespace leafpress {
 
-/// A place in a tree: see lp_tree_cursor. `for (Record record : tree.range("a", "b"))` goes through it; each record is valid until the next.
+/// A place in a tree: see lp_tree_cursor. `for (Record record : tree.range("a", "b"))` goes through it; each record is
+/// valid until the next.
 class Cursor {
 public:
     explicit Cursor(lp_tree_cursor *owned) : handle_(owned) {}
@@ -177,7 +178,7 @@ public:
         });
     }
 
-    /// Whether the key had the expected value, and has the new one now. std::nullopt is no record.
+    /// Replaces the value if it is the expected one; returns whether it did. std::nullopt stands for an absent record.
     bool compare_and_swap(std::string_view key, std::optional<std::string_view> expected,
                           std::optional<std::string_view> value) {
         lp_bytes old = detail::bytes(expected.value_or("")), now = detail::bytes(value.value_or(""));
@@ -185,8 +186,8 @@ public:
                                                      value ? &now : nullptr));
     }
 
-    /// Has a callable make a new value of the old one (std::optional<std::string>, both), atomically: it is called again if another thread
-    /// was in between.
+    /// Has a callable make a new value of the old one (std::optional<std::string>, both), atomically: it is called
+    /// again if another thread was in between.
     template <class F> void update(std::string_view key, F &&make) {
         for (;;) {
             std::optional<std::string> old = get(key);

@@ -1,4 +1,4 @@
-//! Caches: maps that forget, within a bound of memory, with a disk behind them if you like.
+//! Caches: maps with a memory bound that evict records, optionally with a disk tier.
 
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
@@ -15,16 +15,16 @@ use crate::handle::{self, Handle};
 use crate::sections::options::cache_builder;
 use crate::{lp_bytes, lp_found_fn, lp_options, lp_status, lp_value_fn};
 
-/// Longest value of a cache, in bytes. One of more than an eighth of the cache's memory is not kept.
+/// Longest value of a cache, in bytes. A value of more than an eighth of the cache's memory is not kept.
 pub const LP_MAX_CACHE_VALUE_BYTES: usize = 67108853;
 
 const _: () = assert!(LP_MAX_CACHE_VALUE_BYTES == MAX_VALUE_BYTES);
 
-/// A map from byte strings to byte strings that holds no more memory than it is given: what is used least makes room, and records may expire.
-/// It may forget any record at any time; it never returns a value that was replaced, removed or has expired.
+/// A map from byte strings to byte strings with a memory bound: the least used records are evicted, and records may
+/// expire. It may evict any record at any time; it never returns a value that was replaced, removed or has expired.
 ///
-/// Any number of threads may use one at the same time, by all functions but lp_cache_close() and lp_cache_free(). A read that finds its key in
-/// memory waits for no lock.
+/// Any number of threads may use a cache at the same time, with all functions except lp_cache_close() and
+/// lp_cache_free(). A read that finds its key in memory does not wait for a lock, unless time_to_idle_ms is set.
 pub struct lp_cache {
     pub(crate) cache: Cache,
     process: Process,
@@ -38,16 +38,17 @@ impl Handle for lp_cache {
     }
 }
 
-/// The cache behind a handle.
+/// Returns the cache behind a handle.
 #[inline]
 pub(crate) fn of(cache: Option<&lp_cache>) -> Result<&Cache, Failure> {
     Ok(&handle::of(cache)?.cache)
 }
 
-/// Makes a cache and starts its upkeep. options may be NULL: 64 MiB, and no disk. End it with lp_cache_close() or lp_cache_free().
+/// Makes a cache and starts its background work. options may be NULL: 64 MiB, and no disk. Close it with
+/// lp_cache_close() or lp_cache_free().
 ///
-/// With a disk tier it has what lp_cache_close() left in the file; what was in use comes back to memory in the background. LP_IO if the file
-/// cannot be used, or another cache has it.
+/// With a disk tier the cache has the records that lp_cache_close() left in the file; those in use return to memory in
+/// the background. Returns LP_IO if the file cannot be used, or another cache uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_open(
     options: Option<&lp_options>,
@@ -62,31 +63,33 @@ pub unsafe extern "C" fn lp_cache_open(
     })
 }
 
-/// Moves what is in memory to the disk tier, leaves it there for the next cache that is opened with the same file, and frees the cache,
-/// whatever is returned. Without a disk tier it does what lp_cache_free() does. NULL is LP_INVALID_ARGUMENT. LP_IO if the file cannot be written: the
-/// next cache begins empty then.
+/// Moves the records in memory to the disk tier, leaves them there for the next cache that is opened with the same
+/// file, and frees the cache, whatever it returns. Without a disk tier it does what lp_cache_free() does. Returns
+/// LP_INVALID_ARGUMENT for NULL, and LP_IO if the file cannot be written: the next cache is empty then.
 ///
-/// What changes in the database behind the cache until then, the next cache does not know: remove it there, or let records expire.
+/// The next cache does not know of changes that the database behind it has until then: remove those records there, or
+/// let records expire.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_close(cache: *mut lp_cache) -> lp_status {
     call(|| {
-        // SAFETY: the caller gives it back, if it is one.
+        // SAFETY: the caller passes NULL or a handle that it gives back.
         handle::of(unsafe { cache.as_ref() })?;
-        // SAFETY: as above.
+        // SAFETY: the caller gives the handle back.
         let closed = unsafe { handle::take_back(cache) };
         closed.map_or(Ok(()), |closed| Ok(closed.cache.close()?))
     })
 }
 
-/// Frees the cache with all its records; NULL is allowed. What is in the file of its disk tier is lost: see lp_cache_close().
+/// Frees the cache with all its records; NULL is allowed. The records in the file of its disk tier are lost: see
+/// lp_cache_close().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_free(cache: *mut lp_cache) {
     // SAFETY: the caller gives it back.
     unsafe { handle::free(cache) };
 }
 
-/// Inserts the record, or replaces its value. It lives as long as the option ttl_ms says, for ever by default. Other records may make room for
-/// it, or it for others; a value of more than an eighth of the memory is not kept.
+/// Inserts the record, or replaces its value. It expires after the option ttl_ms, by default never. Other records may
+/// be evicted for it, or it for others; a value of more than an eighth of the memory is not kept.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_insert(
     cache: Option<&lp_cache>,
@@ -100,8 +103,8 @@ pub unsafe extern "C" fn lp_cache_insert(
     call(|| Ok(of(cache)?.insert(key.get("key")?, value.get("value")?)?))
 }
 
-/// The same of a record that lives for ttl_ms milliseconds, 1000 to 10 years. It may go up to a quarter of a second before its time, and is
-/// never returned after it.
+/// Like lp_cache_insert(), for a record that expires after ttl_ms milliseconds, 1000 to 10 years. It may leave up to
+/// 250 ms earlier, and is never returned after that time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_insert_ttl(
     cache: Option<&lp_cache>,
@@ -119,7 +122,7 @@ pub unsafe extern "C" fn lp_cache_insert_ttl(
     })
 }
 
-/// Copies the key's value to buffer, as lp_tree_get() does. LP_NOT_FOUND if the cache does not have it, or not any more.
+/// Copies the key's value to buffer, as lp_tree_get() does. Returns LP_NOT_FOUND if the cache does not have the key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_get(
     cache: Option<&lp_cache>,
@@ -177,7 +180,7 @@ pub unsafe extern "C" fn lp_cache_get_many(
     })
 }
 
-/// LP_OK if the key is there, else LP_NOT_FOUND. It counts as a read.
+/// Returns LP_OK if the key is there, else LP_NOT_FOUND. It counts as a read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_contains(cache: Option<&lp_cache>, key: *const c_void, key_len: usize) -> lp_status {
     // SAFETY: bytes of the caller's.
@@ -185,7 +188,7 @@ pub unsafe extern "C" fn lp_cache_contains(cache: Option<&lp_cache>, key: *const
     call(|| found(of(cache)?.contains_key(key.get("key")?)?))
 }
 
-/// Removes the record; LP_NOT_FOUND if it was not there.
+/// Removes the record; returns LP_NOT_FOUND if it was not there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_remove(cache: Option<&lp_cache>, key: *const c_void, key_len: usize) -> lp_status {
     // SAFETY: bytes of the caller's.
@@ -193,8 +196,8 @@ pub unsafe extern "C" fn lp_cache_remove(cache: Option<&lp_cache>, key: *const c
     call(|| found(of(cache)?.remove(key.get("key")?)?))
 }
 
-/// Removes the record, and does not say whether it was there: LP_OK either way. With a disk tier lp_cache_remove() may have to read the disk
-/// to answer that; this reads nothing. A listener is notified of a record that was in memory.
+/// Removes the record without reporting whether it was there: returns LP_OK either way. lp_cache_remove() may have to
+/// read the disk tier for its result; this function reads nothing. A listener receives a record that was in memory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_invalidate(
     cache: Option<&lp_cache>,
@@ -206,13 +209,13 @@ pub unsafe extern "C" fn lp_cache_invalidate(
     call(|| Ok(of(cache)?.invalidate(key.get("key")?)?))
 }
 
-/// Removes every record, those on disk as well.
+/// Removes every record, including those on disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_clear(cache: Option<&lp_cache>) -> lp_status {
     call(|| Ok(of(cache)?.clear()?))
 }
 
-/// How many records there are in memory, those included whose time is over and that have not left yet.
+/// Returns the number of records in memory, including expired ones that have not been removed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_len(cache: Option<&lp_cache>, records: Option<&mut MaybeUninit<u64>>) -> lp_status {
     call(|| {
@@ -222,27 +225,30 @@ pub unsafe extern "C" fn lp_cache_len(cache: Option<&lp_cache>, records: Option<
     })
 }
 
-/// Changes what the cache may hold, from 4 MiB on. When this returns it holds no more than that.
+/// Changes the memory bound, 4 MiB or more. When it returns, the cache holds no more than that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_set_memory(cache: Option<&lp_cache>, bytes: u64) -> lp_status {
     call(|| Ok(of(cache)?.set_memory(bytes)?))
 }
 
-/// Does now what the cache would do some time after the last write, and waits for it: lets go of what is over, compacts what is worth it, writes
-/// what waits for the disk. LP_BACKGROUND if a background thread has ended; what can be done without it is done.
+/// Does the background work that would be done some time after the last write, and waits for it: removes expired
+/// records, compacts leaves, writes what waits for the disk. Returns LP_BACKGROUND if a background thread has ended; it
+/// still does the work that needs no such thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_settle(cache: Option<&lp_cache>) -> lp_status {
     call(|| Ok(of(cache)?.settle()?))
 }
 
-/// Checks every structural invariant, for tests. No other thread may write meanwhile. LP_CORRUPT names the first that is broken.
+/// Checks every structural invariant, for tests. No other thread may write meanwhile. Returns LP_CORRUPT, with the
+/// first violation in the message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_validate(cache: Option<&lp_cache>) -> lp_status {
     call(|| Ok(of(cache)?.validate()?))
 }
 
-/// Writes a few lines for people about what the cache holds and does to buffer, as a string that ends with a zero byte; text_len is its length
-/// without that. With a NULL buffer it only tells the length. LP_BUFFER_TOO_SMALL unless capacity is greater than text_len.
+/// Writes a few lines for people about the cache's contents and activity to buffer, as a string that ends with a zero
+/// byte; text_len is its length without that. With a NULL buffer it only returns the length. Returns
+/// LP_BUFFER_TOO_SMALL unless capacity is greater than text_len.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_describe(
     cache: Option<&lp_cache>,

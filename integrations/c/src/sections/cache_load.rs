@@ -1,4 +1,4 @@
-//! Caches: loading what is not there.
+//! Caches: loading missing records.
 
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
@@ -13,18 +13,19 @@ use crate::lp_status::{self, LP_LOAD_FAILED, LP_NOT_FOUND};
 use crate::sections::cache::of;
 use crate::{lp_cache, lp_value_fn};
 
-/// A load under way: what a loader puts its value into.
+/// A load in progress, which receives the loader's value.
 pub struct lp_load {
     value: Option<Vec<u8>>,
     entry: InsertOptions,
 }
 
-/// Gets the value of a key that is not in the cache from wherever it is, and hands it over by lp_load_set(). It returns 0; LP_NOT_FOUND if
-/// there is no such thing; anything else if it failed.
+/// Gets the value of a key that is not in the cache from its source, and passes it to lp_load_set(). Returns 0;
+/// LP_NOT_FOUND if the source does not have the key; anything else if it failed.
 pub type lp_load_fn =
     Option<unsafe extern "C" fn(context: *mut c_void, key: *const c_void, key_len: usize, load: *mut lp_load) -> c_int>;
 
-/// Hands over what was loaded; the bytes are copied. The record lives as long as the option ttl_ms says. Only for a loader, and the load that it was called with.
+/// Passes the loaded value; the bytes are copied. The record expires after the option ttl_ms. May be called only by a
+/// loader, with the load that it was called with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_load_set(load: Option<&mut lp_load>, value: *const c_void, value_len: usize) -> lp_status {
     // SAFETY: bytes of the caller's.
@@ -36,7 +37,7 @@ pub unsafe extern "C" fn lp_load_set(load: Option<&mut lp_load>, value: *const c
     })
 }
 
-/// Has what is loaded live for ttl_ms milliseconds, 1000 to 10 years, in place of what the option says.
+/// Sets the lifetime of the loaded value to ttl_ms milliseconds, 1000 to 10 years, instead of the option's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_load_set_ttl(load: Option<&mut lp_load>, ttl_ms: u64) -> lp_status {
     call(|| {
@@ -46,17 +47,18 @@ pub unsafe extern "C" fn lp_load_set_ttl(load: Option<&mut lp_load>, ttl_ms: u64
     })
 }
 
-/// Calls read with the key's value. If it is not there, load gets it first, and it is inserted.
+/// Calls read with the key's value. If the key is absent, load gets the value first, and it is inserted.
 ///
-/// One thread loads a key at a time; others that miss it meanwhile wait, and get the same value or the same failure, which is not kept: the
-/// next to miss loads again. If the key is written or removed meanwhile, what was loaded is shown, but not inserted. The same holds where it
-/// cannot be stored: a key that is too long, a time to live out of bounds.
+/// One thread loads a key at a time; others that miss it meanwhile wait, and get the same value or the same failure.
+/// Failures are not kept: the next miss loads again. If the key is written or removed meanwhile, the loaded value is
+/// shown, but not inserted. The same holds if it cannot be stored: a key that is too long, a time to live out of
+/// bounds.
 ///
-/// load is called with no lock held, and may use the cache. It may not close or free it, nor call this function with the key that it loads:
-/// LP_INVALID_ARGUMENT. Two loaders that wait for each other's keys wait for ever.
+/// load is called with no lock held, and may use the cache. It may not close or free it, nor call this function with
+/// the key that it loads: that returns LP_INVALID_ARGUMENT. Two loaders that wait for each other's keys wait for ever.
 ///
-/// LP_NOT_FOUND if the loader returned that; LP_LOAD_FAILED if it returned anything else but 0, or handed over no value; LP_STOPPED if read
-/// returns other than 0. read may be NULL, to load only.
+/// Returns LP_NOT_FOUND if the loader returned that; LP_LOAD_FAILED if it returned anything else but 0, or passed no
+/// value; LP_STOPPED if read returns other than 0. read may be NULL, to load only.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_get_or_load(
     cache: Option<&lp_cache>,
@@ -79,7 +81,7 @@ pub unsafe extern "C" fn lp_cache_get_or_load(
                 value: None,
                 entry: InsertOptions::default(),
             };
-            // Without memory to note it, a loader that asks for its own key waits for ever.
+            // Without memory to note it, a loader that requests its own key waits for ever.
             let _loading = copied(key).map(|key| Loading::begin(place, key));
             // SAFETY: the caller's function, its context, and bytes and a load that are there until it returns.
             let returned = unsafe { load(load_context, key.as_ptr().cast(), key.len(), &mut taken) };
@@ -109,21 +111,21 @@ fn refused(returned: c_int) -> Failure {
 }
 
 thread_local! {
-    /// What this thread loads: the place of the cache, and the key. Mostly nothing, or one.
+    /// What this thread loads: the address of the cache, and the key. Usually empty, or one entry.
     static LOADS: RefCell<Vec<(usize, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// That a loader asks for the key that it loads, which would wait for itself.
+/// Returns an error if a loader requests the key that it loads, since it would wait for itself.
 fn refuse_own(place: usize, key: &[u8]) -> Result<(), Failure> {
     LOADS.with_borrow(|loads| {
         if loads.iter().any(|load| load.0 == place && load.1 == key) {
-            return Err(Failure::argument("a loader asked for the key that it is to load"));
+            return Err(Failure::argument("a loader requested the key that it is to load"));
         }
         Ok(())
     })
 }
 
-/// This thread loads a key while this is there.
+/// Marks a key as loaded by this thread until it is dropped.
 struct Loading;
 
 impl Loading {

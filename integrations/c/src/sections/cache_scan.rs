@@ -11,7 +11,7 @@ use crate::sections::cache::of;
 use crate::sections::tree_scan::bounds;
 use crate::{lp_cache, lp_record_fn, lp_status};
 
-/// Shows records until there are no more, or the function has had enough.
+/// Shows records until there are no more, or the function stops.
 ///
 /// # Safety
 /// The function is the caller's, for this context.
@@ -25,8 +25,9 @@ unsafe fn show_all(records: CacheRange<'_>, read: lp_record_fn, context: *mut c_
     Ok(())
 }
 
-/// Calls read with the records in memory from the key from (included) to the key to (excluded), in the order of their keys, as
-/// lp_tree_scan() does. What is on disk only is not shown. It counts for none of them as a read.
+/// Calls read with the records in memory from the key from (included) to the key to (excluded), in the order of their
+/// keys, as lp_tree_scan() does. Records that are only on disk are not shown. It does not count as a read of the
+/// records.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_scan(
     cache: Option<&lp_cache>,
@@ -46,7 +47,7 @@ pub unsafe extern "C" fn lp_cache_scan(
     })
 }
 
-/// The same with the records whose keys begin with prefix.
+/// Like lp_cache_scan(), for the records whose keys begin with prefix.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_scan_prefix(
     cache: Option<&lp_cache>,

@@ -1,4 +1,4 @@
-//! Caches: what they hold and what they did.
+//! Caches: statistics.
 
 use leafpress_core::cache::CacheStats;
 
@@ -7,20 +7,20 @@ use crate::sections::cache::of;
 use crate::sections::tree_stats::fill;
 use crate::{lp_cache, lp_status};
 
-/// What a cache holds and what it did. Set struct_size to sizeof(lp_cache_stats) before the call; later versions add fields at the end. Those
-/// that begin with disk_ are 0 where there is no disk tier, but disk_hits, which is part of hits.
+/// Statistics of a cache. Set struct_size to sizeof(lp_cache_stats) before the call; later versions add fields at the
+/// end. Fields that begin with disk_ are 0 if there is no disk tier; disk_hits is part of hits.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct lp_cache_stats {
-    /// In: the bytes of this struct that there are. Out: those that were written.
+    /// In: the size of the caller's struct. Out: the bytes that were written.
     pub struct_size: usize,
-    /// What it may hold, in bytes.
+    /// The memory bound, in bytes.
     pub memory_bytes: u64,
-    /// All that it holds, in bytes.
+    /// All memory that the cache holds, in bytes.
     pub bytes_held: u64,
-    /// The most that it was seen to hold, in bytes.
+    /// The highest value seen of bytes_held.
     pub peak_bytes: u64,
-    /// Records in memory, those included whose time is over and that have not left yet.
+    /// Records in memory, including expired ones that have not been removed yet.
     pub records: u64,
     /// Bytes of their keys and values.
     pub user_bytes: u64,
@@ -30,7 +30,7 @@ pub struct lp_cache_stats {
     pub disk_hits: u64,
     /// Reads that did not find their key.
     pub misses: u64,
-    /// Of these, those that got a value whose time was over, because another was loading it.
+    /// Of these, those that got an expired value, because another thread was loading the key.
     pub stale: u64,
     /// Insertions.
     pub inserts: u64,
@@ -38,45 +38,45 @@ pub struct lp_cache_stats {
     pub inserted_bytes: u64,
     /// Removals.
     pub removes: u64,
-    /// Records that made room for others.
+    /// Records that were evicted.
     pub evicted: u64,
-    /// Records that left because their time was over.
+    /// Records that expired.
     pub expired: u64,
-    /// Values that were too long to be kept.
+    /// Values that were too large to be kept.
     pub too_large: u64,
     /// Reads of records that could not be decoded, which count as misses.
     pub damaged: u64,
-    /// Records that came back to memory from the disk.
+    /// Records that returned from the disk to memory.
     pub promoted: u64,
-    /// Times that background work failed.
+    /// Failures of background work.
     pub background_failures: u64,
-    /// What the disk tier may use, in bytes.
+    /// The disk tier's capacity, in bytes.
     pub disk_capacity_bytes: u64,
-    /// What is in use of that.
+    /// Bytes of it in use.
     pub disk_used_bytes: u64,
-    /// Records on disk, those included of which there is a newer one.
+    /// Records on disk, including those that were replaced by newer ones.
     pub disk_records: u64,
-    /// Memory for what is on disk, in bytes.
+    /// Memory of the disk tier's index, in bytes.
     pub disk_index_bytes: u64,
-    /// Times that a key was looked for on disk.
+    /// Lookups on disk.
     pub disk_lookups: u64,
-    /// Blocks of 4 KiB that this has read.
+    /// Blocks of 4 KiB read by these lookups.
     pub disk_blocks_read: u64,
-    /// Bytes of the records that left memory for the disk.
+    /// Bytes of the records that were moved to the disk.
     pub disk_admitted_bytes: u64,
-    /// Bytes that were written for them, merges included.
+    /// Bytes written for them, including merges.
     pub disk_written_bytes: u64,
-    /// Records that left memory and that the disk did not take.
+    /// Records that left memory and that the disk tier did not accept.
     pub disk_dropped: u64,
     /// Reads and writes of the device that failed.
     pub disk_errors: u64,
-    /// Pages that were not what had been written.
+    /// Pages whose content differs from what was written.
     pub disk_damaged: u64,
-    /// 1 if the disk was given up because writes failed again and again: the cache goes on in memory.
+    /// 1 if the disk tier was disabled because writes failed repeatedly: the cache continues in memory.
     pub disk_has_failed: u64,
 }
 
-/// Fills in stats. It visits every leaf: not for every request.
+/// Fills in stats. It visits every leaf: do not call it on every request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_get_stats(cache: Option<&lp_cache>, stats: *mut lp_cache_stats) -> lp_status {
     call(|| {

@@ -9,8 +9,8 @@ use crate::lp_status::LP_MISMATCH;
 use crate::sections::cache::of;
 use crate::{lp_bytes, lp_cache, lp_status, lp_value_fn};
 
-/// Removes the record and then calls read with the value that it had; LP_NOT_FOUND if it was not there. Of several threads that take a record
-/// one gets it.
+/// Removes the record and then calls read with its previous value; returns LP_NOT_FOUND if it was not there. Of several
+/// threads that take a record, one gets it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_take(
     cache: Option<&lp_cache>,
@@ -29,7 +29,8 @@ pub unsafe extern "C" fn lp_cache_take(
     })
 }
 
-/// Inserts the record as lp_cache_insert() does, and then calls read with the value that it had; where it had none, read is not called.
+/// Inserts the record as lp_cache_insert() does, and then calls read with its previous value; if there was none, read
+/// is not called.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_swap(
     cache: Option<&lp_cache>,
@@ -50,8 +51,10 @@ pub unsafe extern "C" fn lp_cache_swap(
     })
 }
 
-/// Gives the key a new value if it has the expected one, in one step, and else returns LP_MISMATCH: expected NULL means that the key is not there,
-/// value NULL that it is to be removed. A record that expires keeps its time. A cache may forget a record: then it is not there. To change a value atomically, read it, make another of it, call this, and begin again at LP_MISMATCH.
+/// Atomically replaces the value if it is the expected one, and otherwise returns LP_MISMATCH. A NULL expected means
+/// that the key is absent; a NULL value removes the record. A record keeps its expiry. A cache may evict a record: then
+/// it is absent. To change a value atomically, read it, compute the new one, call this function, and start again on
+/// LP_MISMATCH.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_compare_and_swap(
     cache: Option<&lp_cache>,

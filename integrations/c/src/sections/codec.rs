@@ -15,10 +15,10 @@ use crate::given::{Given, Room, text};
 use crate::handle::{self, Handle};
 use crate::{lp_dictionary, lp_status};
 
-/// A codec at a level, by its name: none, lz4, lz4:fast=1..65537, lz4:hc=2..12, zstd:-131072..22 (not 0), deflate:1..12, zlib:1..9,
-/// qpl:software|hardware|auto:fixed|dynamic.
+/// A codec at a level, by its name: none, lz4, lz4:fast=1..65537, lz4:hc=2..12, zstd:-131072..22 (not 0),
+/// deflate:1..12, zlib:1..9, qpl:software|hardware|auto:fixed|dynamic.
 ///
-/// Any number of threads may use one at the same time, by all functions but lp_codec_free().
+/// Any number of threads may use a codec at the same time, with all functions except lp_codec_free().
 pub struct lp_codec {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) sealer: Sealer,
@@ -33,8 +33,8 @@ impl Handle for lp_codec {
     }
 }
 
-/// Opens the codec of that name. LP_INVALID_ARGUMENT for a name that is none; LP_UNAVAILABLE if a library or device is missing. Free it with
-/// lp_codec_free().
+/// Opens the codec of that name. Returns LP_INVALID_ARGUMENT for an unknown name, and LP_UNAVAILABLE if a library or
+/// device is missing. Free it with lp_codec_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_codec_open(
     name: *const c_char,
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn lp_codec_open(
         handle::hand_out(codec, || {
             // SAFETY: a string of the caller's.
             let codec: Codec = unsafe { text(name, "codec's name")? }.parse()?;
-            // What other programs read.
+            // Formats that other programs read.
             let options = EngineOptions {
                 lz4_blocks: Lz4Blocks::Standard,
                 ..EngineOptions::default()
@@ -58,49 +58,50 @@ pub unsafe extern "C" fn lp_codec_open(
     })
 }
 
-/// Frees it; NULL is allowed.
+/// Frees a codec; NULL is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_codec_free(codec: *mut lp_codec) {
     // SAFETY: the caller gives it back.
     unsafe { handle::free(codec) };
 }
 
-/// Is told of a codec: its name at a usual level, and why it cannot run here, NULL where it can. The strings are there until it returns. 0 to
-/// go on, anything else to stop.
+/// Receives a codec: its name at a usual level, and why it cannot run here, NULL if it can. The strings are valid until
+/// the callback returns. Returns 0 to continue, anything else to stop.
 pub type lp_codec_fn = Option<
     unsafe extern "C" fn(context: *mut c_void, name: *const c_char, unavailable_because: *const c_char) -> c_int,
 >;
 
-/// Calls tell with each codec that there is.
+/// Calls report with each codec.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lp_codec_list(tell: lp_codec_fn, context: *mut c_void) -> lp_status {
+pub unsafe extern "C" fn lp_codec_list(report: lp_codec_fn, context: *mut c_void) -> lp_status {
     call(|| {
-        let tell = given(tell, "callback")?;
+        let report = given(report, "callback")?;
         let string = |text: String| CString::new(text).map_err(|_| Failure::argument("a name with a zero byte"));
         for found in Codec::list() {
             let name = string(found.codec.to_string())?;
             let reason = found.engine.err().map(string).transpose()?;
             let reason = reason.as_ref().map_or(std::ptr::null(), |reason| reason.as_ptr());
             // SAFETY: the caller's function, with its context and strings that are there until it returns.
-            went_on(unsafe { tell(context, name.as_ptr(), reason) })?;
+            went_on(unsafe { report(context, name.as_ptr(), reason) })?;
         }
         Ok(())
     })
 }
 
-/// The most that raw_len bytes can become by any codec: room that lp_compress() never finds too small.
+/// Returns the most bytes that raw_len bytes can become with any codec: lp_compress() never needs more room.
 #[unsafe(no_mangle)]
 pub extern "C" fn lp_compress_bound(raw_len: usize) -> usize {
-    // Deflate's fixed codes are nine bits a byte at most.
+    // Deflate's fixed codes need at most nine bits per byte.
     raw_len.saturating_add(raw_len / 8).saturating_add(256)
 }
 
-/// Compresses raw into block, which has room for capacity bytes, and writes the block's length to block_len. With a NULL block (and a capacity
-/// of 0) it only tells the length, which takes as long.
+/// Compresses raw into block, which has room for capacity bytes, and writes the block's length to block_len. With a
+/// NULL block (and a capacity of 0) it only returns the length, which takes as long.
 ///
-/// The block says neither how long raw was nor which codec and dictionary made it: keep that, or use lp_seal(), which does. Of lz4 it is a
-/// plain LZ4 block; of deflate, zlib and qpl a raw deflate stream (RFC 1951); of zstd one without magic number and header. A dictionary
-/// (NULL for none) is used by lz4 and zstd, and ignored by others. What does not shrink is up to lp_compress_bound() long.
+/// The block contains neither the length of raw nor the codec and dictionary that made it: store those, or use
+/// lp_seal(), which does. A block of lz4 is a plain LZ4 block; of deflate, zlib and qpl a raw deflate stream (RFC
+/// 1951); of zstd a frame without magic number and header. A dictionary (NULL for none) is used by lz4 and zstd, and
+/// ignored by others. Data that does not shrink becomes up to lp_compress_bound() bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_compress(
     codec: Option<&lp_codec>,
@@ -124,8 +125,9 @@ pub unsafe extern "C" fn lp_compress(
     })
 }
 
-/// Decompresses block into raw, which has to be as long as what was compressed. LP_CORRUPT for whatever lp_compress() did not make of so many bytes
-/// with this dictionary, as far as that can be seen: only a sealed block has a checksum. No block makes it read or write elsewhere.
+/// Decompresses block into raw, whose length has to be that of the original data. Returns LP_CORRUPT for a block that
+/// lp_compress() did not make of that many bytes with this dictionary, as far as that can be detected: only a sealed
+/// block has a checksum. No block makes it read or write outside of the buffers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_decompress(
     codec: Option<&lp_codec>,

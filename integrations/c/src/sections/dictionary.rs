@@ -11,8 +11,8 @@ use crate::given::{Given, Out, copied, each, list, text};
 use crate::handle::{self, Handle};
 use crate::{lp_bytes, lp_status};
 
-/// What many records have in common, for lz4 and zstd: small records compress much better with one. Never changed once it is made; any number of
-/// threads may use one at the same time. What uses it keeps it: it may be freed at any time.
+/// What many records have in common, for lz4 and zstd: small records compress much better with one. A dictionary never
+/// changes; any number of threads may use it at the same time. Its users hold a reference: it may be freed at any time.
 pub struct lp_dictionary {
     pub(crate) dictionary: Dictionary,
     process: Process,
@@ -36,15 +36,15 @@ impl From<Dictionary> for lp_dictionary {
 }
 
 impl lp_dictionary {
-    /// The dictionary behind a handle, where one is given.
+    /// Returns the dictionary behind a handle, if there is one.
     pub(crate) fn of(dictionary: Option<&Self>) -> Result<Option<&Dictionary>, Failure> {
         let checked = dictionary.map(|dictionary| handle::of(Some(dictionary))).transpose()?;
         Ok(checked.map(|checked| &checked.dictionary))
     }
 }
 
-/// Makes a dictionary of bytes that were trained or chosen, with an id of your own, which sealed blocks name it by. Free it with
-/// lp_dictionary_free().
+/// Makes a dictionary of bytes that were trained or chosen, with an id of your own, by which sealed blocks refer to it.
+/// Free it with lp_dictionary_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_dictionary_new(
     id: u32,
@@ -62,9 +62,10 @@ pub unsafe extern "C" fn lp_dictionary_new(
     })
 }
 
-/// Trains a dictionary of at most max_bytes (256 or more; 16 to 64 KiB are usual) for a codec from samples of what is to be compressed: records,
-/// eight and 2 KiB of them at least, some fifty times max_bytes at best. Its id follows from its bytes. It takes about 100 ms a megabyte.
-/// LP_FAILED if samples are too few, or the codec uses no dictionaries. Free it with lp_dictionary_free().
+/// Trains a dictionary of at most max_bytes (256 or more; 16 to 64 KiB are usual) for a codec from samples of the data
+/// to be compressed: at least eight records and 2 KiB, ideally about fifty times max_bytes. Its id is computed from its
+/// bytes. Training takes about 100 ms per megabyte. Returns LP_FAILED if there are too few samples, or the codec uses
+/// no dictionaries. Free it with lp_dictionary_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_dictionary_train(
     codec_name: *const c_char,
@@ -84,7 +85,8 @@ pub unsafe extern "C" fn lp_dictionary_train(
     })
 }
 
-/// Tells the dictionary's id and its bytes, to be stored; id and bytes may each be NULL. The bytes are there until it is freed.
+/// Returns the dictionary's id and its bytes, to be stored; id and bytes may each be NULL. The bytes are valid until it
+/// is freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_dictionary_content(
     dictionary: Option<&lp_dictionary>,
@@ -99,7 +101,7 @@ pub unsafe extern "C" fn lp_dictionary_content(
     })
 }
 
-/// Frees it; NULL is allowed.
+/// Frees a dictionary; NULL is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_dictionary_free(dictionary: *mut lp_dictionary) {
     // SAFETY: the caller gives it back.

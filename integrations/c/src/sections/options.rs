@@ -15,8 +15,8 @@ use crate::handle::{self, Handle};
 use crate::option_table::Settings;
 use crate::{lp_bytes, lp_dictionary, lp_status};
 
-/// How a tree or a cache is to be opened: options by name. Opening takes a copy; one object may open many. No two threads may use one at the
-/// same time.
+/// The options of a tree or a cache, by name. Opening copies them; one object may open many. Only one thread at a time
+/// may use it.
 pub struct lp_options {
     settings: Settings,
     dictionary: Option<Dictionary>,
@@ -40,21 +40,21 @@ impl Handle for lp_options {
     }
 }
 
-/// Why a record left a cache.
+/// The reason for which a record left a cache.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum lp_removal {
-    /// It made room for others.
+    /// It was evicted.
     LP_REMOVAL_EVICTED = 0,
-    /// Its time was over.
+    /// It expired.
     LP_REMOVAL_EXPIRED = 1,
     /// It was removed by its key.
     LP_REMOVAL_REMOVED = 2,
-    /// Its key was inserted again.
+    /// It was replaced.
     LP_REMOVAL_REPLACED = 3,
 }
 
-/// Is told of a record that left a cache. Any thread may call it, the cache's own as well, and several at a time.
+/// Receives a record that left a cache. Any thread may call it, the cache's own as well, and several at a time.
 pub type lp_removal_fn = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -81,46 +81,47 @@ pub unsafe extern "C" fn lp_options_new(options: Option<&mut MaybeUninit<*mut lp
     })
 }
 
-/// Sets an option, "codec" to "zstd:3" say. A number of bytes may end in KiB, MiB, GiB or TiB: "512MiB". The last value counts.
+/// Sets an option, for example "codec" to "zstd:3". A number of bytes may end in KiB, MiB, GiB or TiB: "512MiB". The
+/// last value of an option counts.
 ///
-/// LP_INVALID_ARGUMENT for a name that no tree or cache has and for a value that cannot be; what is out of bounds is said when it is opened.
+/// Returns LP_INVALID_ARGUMENT for an unknown name or an invalid value; values out of bounds are reported by opening.
 ///
-/// Of trees and caches:
+/// Options of trees and caches:
 ///
-///   codec                      as lp_codec_open() takes it, or auto: several, by how much a
-///                              leaf is read. Default lz4 for trees, zstd:1 for caches
+///   codec                      a name as for lp_codec_open(), or auto: several, by how often
+///                              a leaf is read. Default lz4 for trees, zstd:1 for caches
 ///
-/// Of trees:
+/// Options of trees:
 ///
 ///   dictionary                 auto (default: trained from the tree's own records), off
-///   dictionary_bytes           longest one that is trained, 1 KiB to 1 MiB
-///   shards                     1 (default) to 1024: more for many writers at a time
-///   background_threads         that compact leaves, 0 (default: writers do) to 64
-///   load_threads               that lp_tree_load() uses, 1 (default) to 64
-///   leaf_bytes                 at which a leaf splits, 1 KiB to 32 KiB; chosen by default
-///   frame_bytes                that are compressed together, from 1 (a record each) to
+///   dictionary_bytes           longest trained dictionary, 1 KiB to 1 MiB
+///   shards                     1 (default) to 1024: more for many concurrent writers
+///   background_threads         threads that compact leaves, 0 (default: writers do) to 64
+///   load_threads               threads of lp_tree_load(), 1 (default) to 64
+///   leaf_bytes                 size at which a leaf splits, 1 KiB to 32 KiB; chosen by default
+///   frame_bytes                bytes that are compressed together, 1 (a record each) to
 ///                              leaf_bytes; chosen by default
 ///   sub_pages                  1 to 64: records are put into frames by a hash of the key
-///   inline_value_bytes         longest value that stands in a leaf, 64 to 2048
-///   landing_bytes              of a leaf's log of new writes, 0 to 16 KiB; chosen by default
+///   inline_value_bytes         longest value stored in a leaf, 64 to 2048
+///   landing_bytes              size of a leaf's log of new writes, 0 to 16 KiB; chosen by default
 ///   temperature_rule           of codec auto: costs:PCT, deviation:FACTOR, deviation:auto:PCT
 ///
-/// Of caches:
+/// Options of caches:
 ///
-///   memory_bytes               all that it may hold, from 4 MiB on; default 64 MiB
+///   memory_bytes               memory bound, 4 MiB or more; default 64 MiB
 ///   policy                     s3-fifo (default), clock, lru, page
-///   ttl_ms                     how long a record lives, from 1000 on; default for ever
-///   time_to_idle_ms            how long a record lives that is not read; default for ever
-///   stale_while_revalidate_ms  after its time a record is given to those who would wait for a
-///                              load, for so long; default not at all
-///   disk_path, disk_bytes      a file (or device) for what leaves memory, and how much of it
+///   ttl_ms                     time to live of a record, 1000 or more; default unlimited
+///   time_to_idle_ms            time to live of a record that is not read; default unlimited
+///   stale_while_revalidate_ms  how long after its expiry a record is still returned to callers
+///                              that would wait for a load; default not at all
+///   disk_path, disk_bytes      a file (or device) for records that leave memory, and its size
 ///   disk_codec                 default zstd:3
-///   disk_write_bytes_per_s     most that is written a second on average; default any number
-///   disk_recover_after_crash   true: what is on disk is found again after the process was killed
-///                              too, by two files beside it; default false
-///   disk_overwrite             true: a file that is not empty and that no cache wrote is written
-///                              over; default false: it is refused
-///   name                       for messages
+///   disk_write_bytes_per_s     most bytes written per second on average; default unlimited
+///   disk_recover_after_crash   true: records on disk are recovered also after the process was
+///                              killed, by two more files next to it; default false
+///   disk_overwrite             true: a file that is not empty and that no cache wrote is
+///                              overwritten; default false: it is refused
+///   name                       the name in messages
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_options_set(
     options: Option<&mut lp_options>,
@@ -135,7 +136,7 @@ pub unsafe extern "C" fn lp_options_set(
     })
 }
 
-/// The same with a number.
+/// Sets an option to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_options_set_number(
     options: Option<&mut lp_options>,
@@ -150,7 +151,7 @@ pub unsafe extern "C" fn lp_options_set_number(
     })
 }
 
-/// Of a tree: the dictionary that it compresses with, in place of one that it trains. NULL takes that back.
+/// Sets the dictionary that a tree compresses with, instead of one that it trains. NULL removes it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_options_set_dictionary(
     options: Option<&mut lp_options>,
@@ -164,11 +165,11 @@ pub unsafe extern "C" fn lp_options_set_dictionary(
     })
 }
 
-/// Of a cache: a function that is told which records leave and why. It may use the cache, but not close or free it. It and its context have
-/// to be there until lp_cache_close() or lp_cache_free() has returned. NULL takes that back.
+/// Sets a cache's function that receives the removed records and the cause. It may use the cache, but not close or free
+/// it. It and its context have to be valid until lp_cache_close() or lp_cache_free() has returned. NULL removes it.
 ///
-/// Values are decoded for it, which takes time. With a disk tier it is told of what leaves memory and is not on disk. lp_cache_clear() tells
-/// of none.
+/// Values are decoded for it, which takes time. With a disk tier it receives the records that leave memory and are not
+/// on disk. lp_cache_clear() reports none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_options_set_listener(
     options: Option<&mut lp_options>,
@@ -183,14 +184,14 @@ pub unsafe extern "C" fn lp_options_set_listener(
     })
 }
 
-/// Frees it; NULL is allowed. What was opened with it goes on.
+/// Frees options; NULL is allowed. Trees and caches that were opened with them are unaffected.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_options_free(options: *mut lp_options) {
     // SAFETY: the caller gives it back.
     unsafe { handle::free(options) };
 }
 
-/// A tree that is to be made so; NULL is all defaults.
+/// Returns the builder of a tree with these options; NULL stands for the defaults.
 pub(crate) fn tree_builder(options: Option<&lp_options>) -> Result<tree::TreeBuilder, Failure> {
     let Some(options) = options else {
         return Ok(tree::TreeBuilder::default());
@@ -206,7 +207,7 @@ pub(crate) fn tree_builder(options: Option<&lp_options>) -> Result<tree::TreeBui
     })
 }
 
-/// A cache that is to be made so; NULL is all defaults.
+/// Returns the builder of a cache with these options; NULL stands for the defaults.
 pub(crate) fn cache_builder(options: Option<&lp_options>) -> Result<cache::CacheBuilder, Failure> {
     let Some(options) = options else {
         return Ok(cache::CacheBuilder::default());
@@ -219,13 +220,13 @@ pub(crate) fn cache_builder(options: Option<&lp_options>) -> Result<cache::Cache
     }
     let builder = options.settings.cache()?.finish()?;
     Ok(match options.listener {
-        Some(listener) => builder.listener(move |key, value, cause| listener.tell(key, value, cause)),
+        Some(listener) => builder.listener(move |key, value, cause| listener.report(key, value, cause)),
         None => builder,
     })
 }
 
 impl Listener {
-    fn tell(&self, key: &[u8], value: &[u8], cause: RemovalCause) {
+    fn report(&self, key: &[u8], value: &[u8], cause: RemovalCause) {
         let cause = match cause {
             RemovalCause::Expired => lp_removal::LP_REMOVAL_EXPIRED,
             RemovalCause::Removed => lp_removal::LP_REMOVAL_REMOVED,

@@ -1,4 +1,4 @@
-//! Sealed blocks: compressed, and with all that is needed to read them.
+//! Sealed blocks: compressed, and with everything that is needed to read them.
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -12,14 +12,15 @@ use crate::handle;
 use crate::sections::tree_stats::fill;
 use crate::{lp_codec, lp_dictionary, lp_status};
 
-/// The most that raw_len bytes become when they are sealed: 22 bytes more.
+/// Returns the most bytes that raw_len bytes become when they are sealed: 22 bytes more.
 #[unsafe(no_mangle)]
 pub extern "C" fn lp_seal_bound(raw_len: usize) -> usize {
     raw_len.saturating_add(MAX_OVERHEAD_BYTES)
 }
 
-/// Compresses raw into a sealed block, which has the codec, the dictionary's id, the raw length and a checksum in front, 14 to 22 bytes. What does
-/// not shrink is stored as it is. Of buffer, capacity and sealed_len holds what is said of lp_compress(). LP_TOO_LONG past 1 GiB.
+/// Compresses raw into a sealed block, which begins with the codec, the dictionary's id, the raw length and a checksum,
+/// 14 to 22 bytes. Data that does not shrink is stored uncompressed. buffer, capacity and sealed_len are as in
+/// lp_compress(). Returns LP_TOO_LONG past 1 GiB.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_seal(
     codec: Option<&lp_codec>,
@@ -41,11 +42,12 @@ pub unsafe extern "C" fn lp_seal(
     })
 }
 
-/// Decodes a sealed block of any codec into buffer and writes the raw length to raw_len; with a NULL buffer (and a capacity of 0) it only tells
-/// the length, and checks nothing but that it is possible. dictionaries are those that the block may have been sealed with, count of them; there
-/// may be none.
+/// Decodes a sealed block of any codec into buffer and writes the raw length to raw_len; with a NULL buffer (and a
+/// capacity of 0) it only returns the length, and checks only that the length is possible. dictionaries are the count
+/// dictionaries that the block may have been sealed with; there may be none.
 ///
-/// LP_CORRUPT for any damage; LP_UNKNOWN_DICTIONARY; LP_BUFFER_TOO_SMALL. What is in buffer after a failure is undefined.
+/// Returns LP_CORRUPT for any damage, LP_UNKNOWN_DICTIONARY or LP_BUFFER_TOO_SMALL. The content of buffer after a
+/// failure is undefined.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_unseal(
     sealed: *const c_void,
@@ -80,23 +82,23 @@ fn known(handles: &[Option<&lp_dictionary>]) -> Result<Vec<Dictionary>, Failure>
     given.map(|dictionary| dictionary.cloned()).collect()
 }
 
-/// What a sealed block says of itself. Set struct_size to sizeof(lp_sealed_label) before the call.
+/// The header of a sealed block. Set struct_size to sizeof(lp_sealed_label) before the call.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct lp_sealed_label {
-    /// In: the bytes of this struct that there are. Out: those that were written.
+    /// In: the size of the caller's struct. Out: the bytes that were written.
     pub struct_size: usize,
     /// Raw bytes.
     pub raw_len: u64,
-    /// The id of the dictionary that it needs, where has_dictionary is not 0.
+    /// The id of the dictionary that the block needs, if has_dictionary is not 0.
     pub dictionary_id: u32,
-    /// Whether it needs one.
+    /// Not 0 if the block needs a dictionary.
     pub has_dictionary: c_int,
-    /// The codec without its level: "none" (stored as it is), "lz4", "zstd" or "deflate". It ends with a zero byte.
+    /// The codec without its level: "none" (stored uncompressed), "lz4", "zstd" or "deflate". It ends with a zero byte.
     pub codec: [std::ffi::c_char; 16],
 }
 
-/// Tells what stands in front of a sealed block, and decodes nothing. LP_CORRUPT if it is none.
+/// Reads the header of a sealed block without decoding it. Returns LP_CORRUPT if it is not a sealed block.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_sealed_read_label(
     sealed: *const c_void,

@@ -4,29 +4,30 @@ use std::ffi::{c_char, c_int};
 
 use crate::failure::last_message;
 
-/// What came of a call. Every function that can fail returns one. Later versions may add some: take what you do not know as a failure.
+/// The result of a call. Every function that can fail returns one. Later versions may add some: treat an unknown status
+/// as a failure.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum lp_status {
-    /// It was done.
+    /// The call succeeded.
     LP_OK = 0,
-    /// There is no such record, or none further on. No failure.
+    /// There is no such record, or no further one. Not a failure.
     LP_NOT_FOUND = 1,
-    /// The key is there already, and was to be absent. No failure.
+    /// The key exists, and was expected to be absent. Not a failure.
     LP_EXISTS = 2,
-    /// The record has another value than was expected. No failure.
+    /// The record has another value than expected. Not a failure.
     LP_MISMATCH = 3,
-    /// A callback returned other than 0, so that the rest was left. No failure.
+    /// A callback returned other than 0, which stopped the call. Not a failure.
     LP_STOPPED = 4,
-    /// The buffer is too small; the length that is needed was written.
+    /// The buffer is too small; the needed length was written.
     LP_BUFFER_TOO_SMALL = 5,
-    /// An argument or option is not allowed: a NULL, a name that is unknown, a number out of its bounds.
+    /// An argument or option is not allowed: a NULL, an unknown name, a number out of bounds.
     LP_INVALID_ARGUMENT = 6,
-    /// The key, the value or the raw bytes are longer than they may be.
+    /// The key, the value or the raw bytes are too long.
     LP_TOO_LONG = 7,
-    /// Compressed bytes are damaged, or not what they are taken for; or a tree or cache was found broken.
+    /// Compressed bytes are damaged or of another format; or a tree or cache is inconsistent.
     LP_CORRUPT = 8,
-    /// A sealed block needs a dictionary that was not given.
+    /// A sealed block needs a dictionary that was not passed.
     LP_UNKNOWN_DICTIONARY = 9,
     /// The codec cannot run here; the message says what is missing.
     LP_UNAVAILABLE = 10,
@@ -40,13 +41,13 @@ pub enum lp_status {
     LP_LOAD_FAILED = 14,
     /// The handle was made before this process was forked.
     LP_FORKED = 15,
-    /// A codec failed by itself: a dictionary that it refuses, too few samples to train one.
+    /// A codec failed: for example, it refuses a dictionary, or there are too few samples to train one.
     LP_FAILED = 16,
-    /// A bug in the library was met and contained. Please report it with the message.
+    /// A bug in the library was detected and contained. Please report it with the message.
     LP_PANIC = 17,
 }
 
-/// The status's name, "LP_OK" and so on; "unknown status" for a number that is none. The string is there for ever.
+/// Returns the status's name, for example "LP_OK"; "unknown status" for other numbers. The string is valid for ever.
 ///
 /// Any thread may call it at any time.
 #[unsafe(no_mangle)]
@@ -77,15 +78,15 @@ pub extern "C" fn lp_status_name(status: c_int) -> *const c_char {
     name.as_ptr()
 }
 
-/// What went wrong in the last call of this thread that returned other than LP_OK, in a line for people: what it was, and mostly what to do.
-/// "" where there was none. The string is there until the thread calls the library again.
+/// Returns a one-line description of this thread's last call that returned other than LP_OK: the cause, and usually the
+/// remedy; "" if there was none. The string is valid until the thread calls the library again.
 #[unsafe(no_mangle)]
 pub extern "C" fn lp_last_error() -> *const c_char {
     last_message()
 }
 
-/// The version of the library that runs, "0.1.0". LP_VERSION is that of this header; the two fit where major and minor are equal.
-/// The string is there for ever.
+/// Returns the version of the running library, "0.1.0". LP_VERSION is that of this header; the two are compatible if
+/// major and minor are equal. The string is valid for ever.
 ///
 /// Any thread may call it at any time.
 #[unsafe(no_mangle)]

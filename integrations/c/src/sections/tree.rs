@@ -23,10 +23,11 @@ pub const LP_MAX_VALUE_BYTES: usize = 67108864;
 
 const _: () = assert!(LP_MAX_KEY_BYTES == MAX_KEY_BYTES && LP_MAX_VALUE_BYTES == MAX_VALUE_BYTES);
 
-/// An ordered map from byte strings to byte strings whose records are kept compressed. It keeps what is inserted: it has no bound of memory.
+/// An ordered map from byte strings to byte strings whose records are kept compressed. It keeps every record that is
+/// inserted: it has no memory bound.
 ///
-/// Any number of threads may use one at the same time, by all functions but lp_tree_free(). Reads wait for no lock. What is done to one
-/// record is atomic.
+/// Any number of threads may use a tree at the same time, with all functions except lp_tree_free(). Reads do not wait
+/// for locks. Operations on one record are atomic.
 pub struct lp_tree {
     pub(crate) tree: Arc<Tree>,
     process: Process,
@@ -40,7 +41,7 @@ impl Handle for lp_tree {
     }
 }
 
-/// The tree behind a handle.
+/// Returns the tree behind a handle.
 #[inline]
 pub(crate) fn of(tree: Option<&lp_tree>) -> Result<&Tree, Failure> {
     Ok(&handle::of(tree)?.tree)
@@ -61,7 +62,8 @@ pub unsafe extern "C" fn lp_tree_open(
     })
 }
 
-/// Frees the tree with all its records; NULL is allowed. Cursors of it may still be used: with the last of them it is gone.
+/// Frees the tree with all its records; NULL is allowed. Its cursors may still be used: the memory is freed with the
+/// last of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_free(tree: *mut lp_tree) {
     // SAFETY: the caller gives it back.
@@ -85,7 +87,7 @@ pub unsafe extern "C" fn lp_tree_insert(
     })
 }
 
-/// Inserts the record unless the key is there: LP_EXISTS then.
+/// Inserts the record unless the key exists: returns LP_EXISTS then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_insert_if_absent(
     tree: Option<&lp_tree>,
@@ -104,7 +106,7 @@ pub unsafe extern "C" fn lp_tree_insert_if_absent(
     )
 }
 
-/// Replaces the value if the key is there; else LP_NOT_FOUND.
+/// Replaces the value if the key exists; otherwise returns LP_NOT_FOUND.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_update_if_present(
     tree: Option<&lp_tree>,
@@ -118,11 +120,11 @@ pub unsafe extern "C" fn lp_tree_update_if_present(
     call(|| found(of(tree)?.update_if_present(key.get("key")?, value.get("value")?)?))
 }
 
-/// Copies the key's value to buffer, which has room for capacity bytes, and writes its length to value_len. With a NULL buffer (and a
-/// capacity of 0) it only tells the length.
+/// Copies the key's value to buffer, which has room for capacity bytes, and writes its length to value_len. With a NULL
+/// buffer (and a capacity of 0) it only returns the length.
 ///
-/// LP_NOT_FOUND; LP_BUFFER_TOO_SMALL, where value_len tells how much room is needed. Another thread may replace the value by a longer one
-/// between two calls: lp_tree_read() asks once.
+/// Returns LP_NOT_FOUND, or LP_BUFFER_TOO_SMALL with the needed length in value_len. Another thread may replace the
+/// value by a longer one between two calls: lp_tree_read() needs one call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_get(
     tree: Option<&lp_tree>,
@@ -143,8 +145,8 @@ pub unsafe extern "C" fn lp_tree_get(
     })
 }
 
-/// Calls read with the key's value, which is not copied. LP_NOT_FOUND; LP_STOPPED if read returns other than 0. Memory that others free in
-/// the tree is kept until read returns: be quick.
+/// Calls read with the key's value, which is not copied. Returns LP_NOT_FOUND, or LP_STOPPED if read returns other than
+/// 0. Memory that other threads free in the tree is kept until read returns: return quickly.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_read(
     tree: Option<&lp_tree>,
@@ -163,7 +165,7 @@ pub unsafe extern "C" fn lp_tree_read(
     })
 }
 
-/// LP_OK if the key is there, else LP_NOT_FOUND.
+/// Returns LP_OK if the key exists, else LP_NOT_FOUND.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_contains(tree: Option<&lp_tree>, key: *const c_void, key_len: usize) -> lp_status {
     // SAFETY: bytes of the caller's.
@@ -171,7 +173,7 @@ pub unsafe extern "C" fn lp_tree_contains(tree: Option<&lp_tree>, key: *const c_
     call(|| found(of(tree)?.contains_key(key.get("key")?)?))
 }
 
-/// Removes the record; LP_NOT_FOUND if it was not there.
+/// Removes the record; returns LP_NOT_FOUND if it was not there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_remove(tree: Option<&lp_tree>, key: *const c_void, key_len: usize) -> lp_status {
     // SAFETY: bytes of the caller's.
@@ -179,7 +181,7 @@ pub unsafe extern "C" fn lp_tree_remove(tree: Option<&lp_tree>, key: *const c_vo
     call(|| found(of(tree)?.remove(key.get("key")?)?))
 }
 
-/// Shows one record, where there is one.
+/// Shows one record, if there is one.
 fn show_one(
     tree: Option<&lp_tree>,
     read: lp_record_fn,
@@ -194,20 +196,20 @@ fn show_one(
     })
 }
 
-/// Calls read with the record of the least key; LP_NOT_FOUND if the tree is empty.
+/// Calls read with the record of the least key; returns LP_NOT_FOUND if the tree is empty.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_first(tree: Option<&lp_tree>, read: lp_record_fn, context: *mut c_void) -> lp_status {
     show_one(tree, read, context, Tree::first)
 }
 
-/// Calls read with the record of the greatest key; LP_NOT_FOUND if the tree is empty.
+/// Calls read with the record of the greatest key; returns LP_NOT_FOUND if the tree is empty.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_last(tree: Option<&lp_tree>, read: lp_record_fn, context: *mut c_void) -> lp_status {
     show_one(tree, read, context, Tree::last)
 }
 
-/// Removes the record of the least key and then calls read with it; LP_NOT_FOUND if the tree is empty. Of several threads each gets
-/// another record.
+/// Removes the record of the least key and then calls read with it; returns LP_NOT_FOUND if the tree is empty. Each of
+/// several threads gets another record.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_pop_first(
     tree: Option<&lp_tree>,
@@ -217,7 +219,7 @@ pub unsafe extern "C" fn lp_tree_pop_first(
     show_one(tree, read, context, Tree::pop_first)
 }
 
-/// The same from the other end.
+/// Like lp_tree_pop_first(), for the greatest key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_pop_last(
     tree: Option<&lp_tree>,
@@ -227,7 +229,7 @@ pub unsafe extern "C" fn lp_tree_pop_last(
     show_one(tree, read, context, Tree::pop_last)
 }
 
-/// How many records there are; while others write, how many there were a moment ago.
+/// Returns the number of records; while others write, the number of a moment ago.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_len(tree: Option<&lp_tree>, records: Option<&mut MaybeUninit<u64>>) -> lp_status {
     call(|| {

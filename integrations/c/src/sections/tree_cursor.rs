@@ -14,13 +14,13 @@ use crate::handle::{self, Handle};
 use crate::sections::tree_scan::{Bounds, bounds};
 use crate::{lp_bytes, lp_status, lp_tree};
 
-/// A place in a tree, which goes from record to record in the order of the keys, either way.
+/// A position in a tree, which moves from record to record in the order of the keys, in both directions.
 ///
-/// Other threads may write meanwhile: see lp_tree_scan(). A cursor has a copy of the record that it is at, and reads some records ahead as they
-/// were then. Each thread needs its own.
+/// Other threads may write meanwhile: see lp_tree_scan(). A cursor has a copy of its current record, and reads some
+/// records ahead, as they were at that moment. Each thread needs its own cursor.
 pub struct lp_tree_cursor {
     walk: Walk,
-    /// Where it is.
+    /// Its position.
     place: Place,
     key: Vec<u8>,
     value: Vec<u8>,
@@ -31,7 +31,7 @@ pub struct lp_tree_cursor {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// At no record yet.
+    /// Not at a record yet.
     Nowhere,
     At,
     BeforeFirst,
@@ -44,17 +44,17 @@ enum Way {
     Back,
 }
 
-/// The records ahead, one way, and the tree that they are in.
+/// The records ahead in one direction, and the tree that contains them.
 struct Walk {
-    /// Before the tree, so that it is dropped before it.
+    /// Declared before the tree, so that it is dropped first.
     ahead: Option<(Way, Range<'static>)>,
     tree: Arc<Tree>,
 }
 
 impl Walk {
-    /// Goes one way through a range from now on.
+    /// Moves in this direction through a range from now on.
     fn turn(&mut self, way: Way, bounds: Bounds) {
-        // SAFETY: the tree is behind an `Arc` that this has for as long as the range, and is not moved.
+        // SAFETY: the tree is behind an `Arc` that this holds for as long as the range, and is not moved.
         let tree: &'static Tree = unsafe { &*Arc::as_ptr(&self.tree) };
         self.ahead = Some((way, tree.range(bounds)));
     }
@@ -63,7 +63,7 @@ impl Walk {
         self.ahead.as_ref().is_some_and(|ahead| ahead.0 == way)
     }
 
-    /// The next record ahead, copied; whether there is one.
+    /// Copies the next record ahead; returns whether there is one.
     fn step(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<bool, Failure> {
         let Some((way, range)) = &mut self.ahead else {
             return Ok(false);
@@ -110,7 +110,7 @@ impl lp_tree_cursor {
         }
     }
 
-    /// Goes on one way, from a key where one is given, and else from the end of the bounds.
+    /// Moves in this direction, from the given key, or else from the end of the bounds.
     fn go(&mut self, way: Way, from: Option<Bound<Vec<u8>>>) -> Result<(), Failure> {
         let (mut lower, mut upper) = (copy_of(&self.lower)?, copy_of(&self.upper)?);
         match (way, from) {
@@ -123,7 +123,7 @@ impl lp_tree_cursor {
     }
 
     fn step(&mut self, way: Way) -> Result<(), Failure> {
-        // Until there is one, and after a failure.
+        // Until there is a record, and after a failure.
         self.place = Place::Nowhere;
         if self.walk.step(&mut self.key, &mut self.value)? {
             self.place = Place::At;
@@ -149,7 +149,7 @@ impl lp_tree_cursor {
     }
 }
 
-/// Whether a start is further on than another.
+/// Returns whether a start is after another.
 fn is_above(start: &Bound<Vec<u8>>, other: &Bound<Vec<u8>>) -> bool {
     match (start, other) {
         (_, Bound::Unbounded) => true,
@@ -159,7 +159,7 @@ fn is_above(start: &Bound<Vec<u8>>, other: &Bound<Vec<u8>>) -> bool {
     }
 }
 
-/// Whether an end is before another.
+/// Returns whether an end is before another.
 fn is_below(end: &Bound<Vec<u8>>, other: &Bound<Vec<u8>>) -> bool {
     match (end, other) {
         (_, Bound::Unbounded) => true,
@@ -169,8 +169,8 @@ fn is_below(end: &Bound<Vec<u8>>, other: &Bound<Vec<u8>>) -> bool {
     }
 }
 
-/// Makes a cursor over the keys from the key from (included) to the key to (excluded), either NULL for an open end. It is at no record yet.
-/// Free it with lp_tree_cursor_free().
+/// Makes a cursor over the keys from the key from (included) to the key to (excluded), either NULL for an open end. It
+/// is not at a record yet. Free it with lp_tree_cursor_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_cursor_open(
     tree: Option<&lp_tree>,
@@ -190,26 +190,27 @@ pub unsafe extern "C" fn lp_tree_cursor_open(
     })
 }
 
-/// Frees it; NULL is allowed.
+/// Frees a cursor; NULL is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_cursor_free(cursor: *mut lp_tree_cursor) {
     // SAFETY: the caller gives it back.
     unsafe { handle::free(cursor) };
 }
 
-/// Goes to the first record of the range. LP_NOT_FOUND if there is none.
+/// Moves to the first record of the range. Returns LP_NOT_FOUND if there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_cursor_first(cursor: Option<&mut lp_tree_cursor>) -> lp_status {
     call(|| handle::of_mut(cursor)?.go(Way::Forward, None))
 }
 
-/// Goes to the last record of the range. LP_NOT_FOUND if there is none.
+/// Moves to the last record of the range. Returns LP_NOT_FOUND if there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_cursor_last(cursor: Option<&mut lp_tree_cursor>) -> lp_status {
     call(|| handle::of_mut(cursor)?.go(Way::Back, None))
 }
 
-/// Goes to the first record of the range whose key is key or greater. LP_NOT_FOUND if there is none: the cursor is behind the last then.
+/// Moves to the first record of the range whose key is key or greater. Returns LP_NOT_FOUND if there is none: the
+/// cursor is then behind the last record.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_cursor_seek(
     cursor: Option<&mut lp_tree_cursor>,
@@ -224,7 +225,8 @@ pub unsafe extern "C" fn lp_tree_cursor_seek(
     })
 }
 
-/// Goes to the last record of the range whose key is key or less. LP_NOT_FOUND if there is none: the cursor is before the first then.
+/// Moves to the last record of the range whose key is key or less. Returns LP_NOT_FOUND if there is none: the cursor is
+/// then before the first record.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_cursor_seek_back(
     cursor: Option<&mut lp_tree_cursor>,
@@ -239,22 +241,22 @@ pub unsafe extern "C" fn lp_tree_cursor_seek_back(
     })
 }
 
-/// Goes to the next record. LP_NOT_FOUND behind the last, from where lp_tree_cursor_prev() leads back to it. Where the cursor was at no record
-/// yet it goes to the first.
+/// Moves to the next record. Returns LP_NOT_FOUND behind the last, from where lp_tree_cursor_prev() moves back to it. A
+/// cursor that is not at a record yet moves to the first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_cursor_next(cursor: Option<&mut lp_tree_cursor>) -> lp_status {
     call(|| handle::of_mut(cursor)?.next(Way::Forward))
 }
 
-/// Goes to the record before. LP_NOT_FOUND before the first, from where lp_tree_cursor_next() leads back to it. Where the cursor was at no
-/// record yet it goes to the last.
+/// Moves to the previous record. Returns LP_NOT_FOUND before the first, from where lp_tree_cursor_next() moves back to
+/// it. A cursor that is not at a record yet moves to the last.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_cursor_prev(cursor: Option<&mut lp_tree_cursor>) -> lp_status {
     call(|| handle::of_mut(cursor)?.next(Way::Back))
 }
 
-/// Tells the key and the value that the cursor is at; key and value may each be NULL. The bytes are there until the cursor moves or is freed.
-/// LP_NOT_FOUND where it is at no record.
+/// Returns the key and the value at the cursor; key and value may each be NULL. The bytes are valid until the cursor
+/// moves or is freed. Returns LP_NOT_FOUND if the cursor is not at a record.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_cursor_record(
     cursor: Option<&lp_tree_cursor>,

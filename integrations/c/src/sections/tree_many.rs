@@ -9,8 +9,8 @@ use crate::given::{Given, Out, copied, each, list};
 use crate::sections::tree::of;
 use crate::{lp_bytes, lp_found_fn, lp_status, lp_tree};
 
-/// Calls read with the value of each of count keys, in their order. That takes less time than as many lp_tree_get()s: the reads wait for
-/// memory together. They need not be of one moment.
+/// Calls read with the value of each of count keys, in their order. It is faster than as many calls of lp_tree_get():
+/// the reads wait for memory together. The values need not be of one moment.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_get_many(
     tree: Option<&lp_tree>,
@@ -28,15 +28,17 @@ pub unsafe extern "C" fn lp_tree_get_many(
     })
 }
 
-/// Gives the next record to load: puts its key and value where they are asked for, and returns 1; 0 when there are no more; a negative number
-/// to give up. The bytes have to be there until it is called again, or the load is over.
+/// Provides the next record to load: writes its key and value to the arguments and returns 1; 0 when there are no more;
+/// a negative number to give up. The bytes have to be valid until it is called again or the load ends.
 pub type lp_next_fn =
     Option<unsafe extern "C" fn(context: *mut c_void, key: *mut lp_bytes, value: *mut lp_bytes) -> c_int>;
 
-/// Inserts or replaces the records that next gives, and tells how many keys were new (inserted may be NULL). Records whose keys ascend are
-/// made into full leaves at once, which takes little more time than compressing them; others are inserted one by one.
+/// Inserts or replaces the records that next provides, and writes how many keys were new to inserted (which may be
+/// NULL). Records in ascending order of keys are packed into full leaves at once, which takes little more time than
+/// compressing them; others are inserted one by one.
 ///
-/// LP_STOPPED if next gives up; inserted is told then, too. After that, or a failure, the records before it are there.
+/// Returns LP_STOPPED if next gives up; inserted is written in that case too. After that, or a failure, the earlier
+/// records are stored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_load(
     tree: Option<&lp_tree>,
@@ -75,9 +77,9 @@ pub unsafe extern "C" fn lp_tree_load(
     })
 }
 
-/// A copy of a record that the caller gave.
+/// Copies a record that the caller passed.
 fn owned(key: lp_bytes, value: lp_bytes) -> Result<(Vec<u8>, Vec<u8>), Failure> {
-    // SAFETY: the caller's function says that they are there until it is called again.
+    // SAFETY: the caller's function keeps them valid until it is called again.
     let (key, value) = unsafe { (Given::new(key.data, key.len), Given::new(value.data, value.len)) };
     Ok((copied(key.get("key")?)?, copied(value.get("value")?)?))
 }

@@ -12,10 +12,10 @@ use crate::given::{Given, Out};
 use crate::sections::tree::of;
 use crate::{lp_record_fn, lp_status, lp_tree};
 
-/// A start and an end, as the library takes them.
+/// A start and an end, in the library's form.
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// The keys from one to before another.
+/// Returns the bounds from one key (included) to another (excluded).
 pub(crate) fn bounds(from: Given<'_>, to: Given<'_>) -> Result<Bounds, Failure> {
     Ok((
         from.bound("range's start", Bound::Included)?,
@@ -23,7 +23,7 @@ pub(crate) fn bounds(from: Given<'_>, to: Given<'_>) -> Result<Bounds, Failure> 
     ))
 }
 
-/// Shows records until there are no more, or the function has had enough.
+/// Shows records until there are no more, or the function stops.
 ///
 /// # Safety
 /// The function is the caller's, for this context.
@@ -36,12 +36,12 @@ unsafe fn show_all(mut records: Range<'_>, read: lp_record_fn, context: *mut c_v
     Ok(())
 }
 
-/// Calls read with the records from the key from (included) to the key to (excluded), in the order of their keys: that of memcmp(), and of
-/// two keys of which one begins with the other the shorter is first. Where from or to is NULL, the range is open at that end. LP_STOPPED if
-/// read returns other than 0.
+/// Calls read with the records from the key from (included) to the key to (excluded), in the order of their keys: that
+/// of memcmp(), where a key that is a prefix of another one is first. If from or to is NULL, the range is open at that
+/// end. Returns LP_STOPPED if read returns other than 0.
 ///
-/// Other threads may write meanwhile, and so may read: a record that is there from the start to the end of the scan is shown once; one that
-/// comes or goes meanwhile may be shown or not. lp_tree_cursor goes back and forth.
+/// Other threads, and read itself, may write meanwhile: a record that exists from the start to the end of the scan is
+/// shown once; one that is inserted or removed meanwhile may be shown or not. lp_tree_cursor moves in both directions.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_scan(
     tree: Option<&lp_tree>,
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn lp_tree_scan(
     })
 }
 
-/// The same with the records whose keys begin with prefix.
+/// Like lp_tree_scan(), for the records whose keys begin with prefix.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_scan_prefix(
     tree: Option<&lp_tree>,
@@ -79,8 +79,8 @@ pub unsafe extern "C" fn lp_tree_scan_prefix(
     })
 }
 
-/// Tells how many records there are from the key from (included) to the key to (excluded), either NULL for an open end. Leaves are asked, and no
-/// record is decoded for it.
+/// Counts the records from the key from (included) to the key to (excluded), either NULL for an open end, by the
+/// leaves' counts: no record is decoded.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_count(
     tree: Option<&lp_tree>,
@@ -99,8 +99,9 @@ pub unsafe extern "C" fn lp_tree_count(
     })
 }
 
-/// Removes the records from the key from (included) to the key to (excluded), either NULL for an open end, and tells how many there were
-/// (removed may be NULL). It takes a small part of the time of as many lp_tree_remove()s. Atomic for each record, not for the range.
+/// Removes the records from the key from (included) to the key to (excluded), either NULL for an open end, and writes
+/// how many there were to removed (which may be NULL). It takes a small part of the time of as many calls of
+/// lp_tree_remove(). It is atomic for each record, not for the range.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_remove_range(
     tree: Option<&lp_tree>,

@@ -7,7 +7,8 @@ use crate::lp_status;
 use crate::lp_tree;
 use crate::sections::tree::of;
 
-/// What a tree holds and what it did. Set struct_size to sizeof(lp_tree_stats) before the call; later versions add fields at the end.
+/// What a tree holds and what it did. Set struct_size to sizeof(lp_tree_stats) before the call; later versions add
+/// fields at the end.
 ///
 /// bytes_held is the sum of the ten fields below it and of the tree's fixed parts.
 #[repr(C)]
@@ -104,7 +105,8 @@ impl lp_tree_stats {
     }
 }
 
-/// Writes the front of a struct to a caller who may know fewer or more of its fields. The first field is the size, and the rest are numbers.
+/// Writes the front of a struct for a caller that may know fewer or more of its fields. The first field is the size,
+/// and the rest are numbers.
 ///
 /// # Safety
 /// `to` is NULL, or as many bytes as its first field says may be written there.
@@ -115,7 +117,7 @@ pub(crate) unsafe fn fill<S: Copy>(to: *mut S, make: impl FnOnce(usize) -> S) ->
     // SAFETY: the caller says so.
     let known_bytes = unsafe { to.cast::<usize>().read() };
     let bytes = known_bytes.min(size_of::<S>());
-    // A header is of the first version at least; and what is no size is most likely not initialised.
+    // The size covers at least the first version's fields; an impossible size is most likely uninitialised.
     if known_bytes < 2 * size_of::<u64>()
         || known_bytes > MAX_STRUCT_BYTES
         || !known_bytes.is_multiple_of(align_of::<S>())
@@ -125,7 +127,7 @@ pub(crate) unsafe fn fill<S: Copy>(to: *mut S, make: impl FnOnce(usize) -> S) ->
         )));
     }
     let made = make(bytes);
-    // SAFETY: so many bytes are there, of both.
+    // SAFETY: both have at least that many bytes.
     unsafe { std::ptr::copy_nonoverlapping((&raw const made).cast::<u8>(), to.cast::<u8>(), bytes) };
     Ok(())
 }

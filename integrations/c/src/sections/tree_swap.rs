@@ -9,8 +9,8 @@ use crate::lp_status::LP_MISMATCH;
 use crate::sections::tree::of;
 use crate::{lp_bytes, lp_status, lp_tree, lp_value_fn};
 
-/// Removes the record and then calls read with the value that it had; LP_NOT_FOUND if it was not there. Of several threads that take a record
-/// one gets it.
+/// Removes the record and then calls read with the value that it had; LP_NOT_FOUND if it was not there. Of several
+/// threads that take a record one gets it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_take(
     tree: Option<&lp_tree>,
@@ -29,7 +29,8 @@ pub unsafe extern "C" fn lp_tree_take(
     })
 }
 
-/// Inserts the record, or replaces its value, and then calls read with the value that it had; where it had none, read is not called.
+/// Inserts the record, or replaces its value, and then calls read with the value that it had; where it had none, read
+/// is not called.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_swap(
     tree: Option<&lp_tree>,
@@ -50,8 +51,9 @@ pub unsafe extern "C" fn lp_tree_swap(
     })
 }
 
-/// Gives the key a new value if it has the expected one, in one step, and else returns LP_MISMATCH: expected NULL means that the key is not there,
-/// value NULL that it is to be removed. To change a value atomically, read it, make another of it, call this, and begin again at LP_MISMATCH.
+/// Gives the key a new value if it has the expected one, in one step, and else returns LP_MISMATCH: expected NULL means
+/// that the key is not there, value NULL that it is to be removed. To change a value atomically, read it, make another
+/// of it, call this, and begin again at LP_MISMATCH.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_compare_and_swap(
     tree: Option<&lp_tree>,

@@ -36,7 +36,7 @@ pub type lp_record_fn = Option<
     ) -> c_int,
 >;
 
-/// Is shown the value of keys[index]; value is NULL where the key is not there. The bytes are there until it returns. 0 to go on, anything
-/// else to stop.
+/// Is shown the value of keys[index]; value is NULL if the key is not there. The bytes are there until it returns. 0
+/// to go on, anything else to stop.
 pub type lp_found_fn =
     Option<unsafe extern "C" fn(context: *mut c_void, index: usize, value: *const c_void, value_len: usize) -> c_int>;

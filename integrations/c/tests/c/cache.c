@@ -237,18 +237,18 @@ void test_cache_disk(void) {
     /* What was in memory alone is gone. */
     CHECK(hits > 100);
     lp_cache_free(cache);
-    char beside[64];
-    snprintf(beside, sizeof beside, "%s.notes", path);
-    CHECK(unlink(beside) == 0);
-    snprintf(beside, sizeof beside, "%s.runs", path);
-    CHECK(unlink(beside) == 0);
+    char extra[64];
+    snprintf(extra, sizeof extra, "%s.notes", path);
+    CHECK(unlink(extra) == 0);
+    snprintf(extra, sizeof extra, "%s.runs", path);
+    CHECK(unlink(extra) == 0);
     OK(lp_options_set(options, "disk_path", "/no/such/directory/file"));
     SAYS(LP_IO, "/no/such/directory/file", lp_cache_open(options, &cache));
     lp_options_free(options);
     unlink(path);
 }
 
-/* A file of somebody else's is left as it is, unless it is to be written over. */
+/* A file that no cache wrote is left unchanged, unless it is to be overwritten. */
 void test_cache_overwrite(void) {
     char path[] = "/tmp/leafpress-test-XXXXXX";
     int file = mkstemp(path);
@@ -278,7 +278,7 @@ void test_cache_overwrite(void) {
     lp_options_free(options);
 }
 
-/* A loader that counts its calls, and does as it is told. */
+/* A loader that counts its calls, and answers as configured. */
 typedef struct {
     pthread_mutex_t lock;
     lp_cache *cache;

@@ -8,7 +8,8 @@ static void text(char *raw) {
         raw[at] = "the same words again, or nearly so; "[(at + at / 100) % 36];
 }
 
-/* Bytes from least on, which deflate's fixed codes spend nine bits on if that is 144; from 0 on no codec makes them shorter. */
+/* Bytes from least on, which deflate's fixed codes spend nine bits on if that is 144; from 0 on no codec makes them
+   shorter. */
 static void noise(char *raw, unsigned least) {
     uint32_t state = 1;
     for (size_t at = 0; at < RAW; at++) {

@@ -90,7 +90,7 @@ static void in_child(void (*child_work)(void *), void *context) {
         /* Hangs end as failures do. */
         alarm(120);
         child_work(context);
-        /* What the child frees of its parent's stays, which is no leak to be told of. */
+        /* Memory of the parent that the child frees remains, which must not be reported as a leak. */
         if (getenv("LEAFPRESS_NO_LIMITS") != NULL)
             execlp("true", "true", (char *)NULL);
         _exit(0);
@@ -185,7 +185,7 @@ static void child_lacks_memory(void *context) {
 
 void test_memory(void) {
     if (getenv("LEAFPRESS_NO_LIMITS") != NULL) {
-        printf("skipped: a process that has no memory, which cannot be told from the tool's own need\n");
+        printf("skipped: a process without memory cannot be distinguished from the tool's own need\n");
         return;
     }
     in_child(child_lacks_memory, NULL);

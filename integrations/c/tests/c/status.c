@@ -84,8 +84,8 @@ void test_options(void) {
     refuse_tree("shards", "0", "shards");
     refuse_tree("leaf_bytes", "1", "leaf_bytes");
     refuse_tree("sub_pages", "1000", "layout");
-    refuse_tree("memory_bytes", "64MiB", "`memory_bytes` is no option of a tree");
-    refuse_cache("shards", "1", LP_INVALID_ARGUMENT, "`shards` is no option of a cache");
+    refuse_tree("memory_bytes", "64MiB", "`memory_bytes` is not an option of a tree");
+    refuse_cache("shards", "1", LP_INVALID_ARGUMENT, "`shards` is not an option of a cache");
     refuse_cache("memory_bytes", "1", LP_INVALID_ARGUMENT, "memory: 1 bytes are fewer");
     refuse_cache("ttl_ms", "5", LP_INVALID_ARGUMENT, "from 1 s to 10 years");
     refuse_cache("disk_bytes", "64MiB", LP_INVALID_ARGUMENT, "disk_path and disk_bytes");

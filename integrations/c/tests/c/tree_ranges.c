@@ -185,7 +185,7 @@ static void figures(lp_tree *tree) {
     stats.struct_size = offsetof(lp_tree_stats, bytes_held);
     OK(lp_tree_get_stats(tree, &stats));
     CHECK(stats.records == 20000 && stats.bytes_held == 0xEEEEEEEEEEEEEEEEu);
-    /* One of a newer header has more: it is told how many were filled in. */
+    /* A struct of a newer header has more fields: its size field returns how many were filled in. */
     union {
         lp_tree_stats stats;
         char bytes[sizeof(lp_tree_stats) + 64];

@@ -57,9 +57,9 @@ pub enum LoadError {
         /// The virtual methods that were found, destructors included.
         methods: usize,
     },
-    /// Nothing tells which of PiBench's interfaces the wrapper was compiled for.
+    /// It cannot be determined which of PiBench's interfaces the wrapper was compiled for.
     #[error(
-        "cannot tell which interface {} was compiled for: PiBench's newer branches have bulk_load before find, and the loader \
+        "cannot determine which interface {} was compiled for: PiBench's newer branches have bulk_load before find, and the loader \
          sees no names of the tree's methods; compile it without -fvisibility=hidden, with the tree's class outside of \
          anonymous namespaces",
         .path.display()
@@ -110,12 +110,12 @@ pub enum CallError {
         /// What it returned.
         count: i32,
     },
-    /// A scan returned more records than it was asked for.
-    #[error("the wrapper's scan returned {count} records where {asked} were asked for")]
+    /// A scan returned more records than requested.
+    #[error("the wrapper's scan returned {count} records where {asked} were requested")]
     TooMany {
         /// What it returned.
         count: usize,
-        /// What it was asked for.
+        /// The number of records requested.
         asked: usize,
     },
     /// A scan returned records but not where they are.
@@ -134,10 +134,10 @@ pub enum CallError {
         /// The buffer's length.
         buffer_bytes: usize,
     },
-    /// More records were asked for than the interface can count: a bug of the caller.
+    /// More records were requested than the interface can count: a bug of the caller.
     #[error("a scan of {asked} records is longer than PiBench's interface allows ({})", i32::MAX)]
     ScanTooLong {
-        /// What was asked for.
+        /// The number of records requested.
         asked: usize,
     },
     /// There is no memory for the records of a scan.

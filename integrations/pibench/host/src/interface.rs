@@ -1,8 +1,8 @@
 //! Which of PiBench's two interfaces a tree was compiled for.
 //!
-//! PiBench's newer branches insert the virtual method `bulk_load` before `find`, and some of them add `tls_setup` after `scan`; `create_tree`
-//! has the same name and type in all of them. A call through the wrong interface runs the neighbouring method, so the interface is found out
-//! from the library before anything is called:
+//! PiBench's newer branches insert the virtual method `bulk_load` before `find`, and some of them add `tls_setup` after
+//! `scan`; `create_tree` has the same name and type in all of them. A call through the wrong interface runs the
+//! neighbouring method, so the interface is found out from the library before anything is called:
 //! - `tree_api::bulk_load` has a body in the header, so a wrapper that does not override it exports that symbol;
 //! - the names that the loader knows for the methods in the tree's virtual table say which method stands where;
 //! - a table of exactly seven methods has no room for `bulk_load`.
@@ -21,8 +21,8 @@ pub(crate) const BULK_LOAD: &[u8] = b"_ZN8tree_api9bulk_loadEPKcmmm\0";
 /// `tree_api::tls_setup()`.
 pub(crate) const TLS_SETUP: &[u8] = b"_ZN8tree_api9tls_setupEv\0";
 
-/// The methods after the destructor's two slots, as a mangled name spells them up to the first parameters. Whatever class overrides a
-/// method, its name ends so.
+/// The methods after the destructor's two slots, as a mangled name spells them up to the first parameters. Whatever
+/// class overrides a method, its name ends so.
 const ORIGINAL: [&str; 5] = ["4findEPKc", "6insertEPKc", "6updateEPKc", "6removeEPKc", "4scanEPKc"];
 const WITH_BULK_LOAD: [&str; 5] = ["9bulk_loadEPKc", ORIGINAL[0], ORIGINAL[1], ORIGINAL[2], ORIGINAL[3]];
 
@@ -49,7 +49,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// The error for the wrapper at `path`.
+    /// Returns the error for the wrapper at `path`.
     pub(crate) fn of(self, path: &Path) -> LoadError {
         let path = path.to_owned();
         match self {
@@ -70,10 +70,11 @@ impl Interface {
         self == Self::BulkLoad { has_tls_setup: true }
     }
 
-    /// The interface of `tree`, whose library exports [`BULK_LOAD`] and [`TLS_SETUP`] or does not.
+    /// Returns the interface of `tree`, whose library exports [`BULK_LOAD`] and [`TLS_SETUP`] or does not.
     pub(crate) fn of(tree: NonNull<c_void>, exports_bulk_load: bool, exports_tls_setup: bool) -> Result<Self, Refusal> {
         let methods = methods(tree);
-        // Methods with the same body may share their code (identical code folding), whose name is then that of any of them.
+        // Methods with the same body may share their code (identical code folding), whose name is then that of any of
+        // them.
         let is_shared = |method| methods.iter().filter(|other| **other == method).count() > 1;
         let own_name = |method: &usize| if is_shared(*method) { None } else { name(*method) };
         let names: Vec<Option<&str>> = methods.iter().map(own_name).collect();
@@ -110,13 +111,14 @@ impl Interface {
     }
 }
 
-/// The addresses in the virtual table of `object` up to the first that is not code; no more than the largest interface has.
+/// Returns the addresses in the virtual table of `object` up to the first that is not code; no more than the largest
+/// interface has.
 fn methods(object: NonNull<c_void>) -> Vec<usize> {
     let word = |address: usize| {
         let address = std::ptr::with_exposed_provenance::<usize>(address);
         (address.is_aligned() && is_mapped(address.cast(), size_of::<usize>()))
-            // SAFETY: the address is aligned and mapped, and every bit pattern is a `usize`. Nobody writes to an object of `create_tree` or to
-            // a virtual table now.
+            // SAFETY: the address is aligned and mapped, and every bit pattern is a `usize`. Nobody writes to an object
+            // of `create_tree` or to a virtual table now.
             .then(|| unsafe { address.read() })
     };
     let Some(table) = word(object.as_ptr().expose_provenance()) else {
@@ -128,7 +130,7 @@ fn methods(object: NonNull<c_void>) -> Vec<usize> {
         .collect()
 }
 
-/// Whether `address` lies in an executable segment of a loaded object.
+/// Returns whether `address` lies in an executable segment of a loaded object.
 fn is_code(address: usize) -> bool {
     /// What the loader's visitor looks for, and whether it has found it.
     struct Search {
@@ -136,7 +138,8 @@ fn is_code(address: usize) -> bool {
         found: bool,
     }
     unsafe extern "C" fn visit(object: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
-        // SAFETY: the loader passes an object that exists during the call, and the pointer that `dl_iterate_phdr` was given below.
+        // SAFETY: the loader passes an object that exists during the call, and the pointer that `dl_iterate_phdr` was
+        // given below.
         let (object, search) = unsafe { (&*object, &mut *search.cast::<Search>()) };
         // SAFETY: the loader says how many headers there are and where.
         let headers = unsafe { std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()) };
@@ -154,7 +157,7 @@ fn is_code(address: usize) -> bool {
     search.found
 }
 
-/// The name that a loaded library exports for the function at exactly `address`.
+/// Returns the name that a loaded library exports for the function at exactly `address`.
 fn name(address: usize) -> Option<&'static str> {
     // SAFETY: all zeros is a valid value of this structure of pointers.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };

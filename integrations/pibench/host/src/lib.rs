@@ -1,8 +1,8 @@
 //! Loads and drives shared libraries written for the PiBench index benchmark ("wrappers").
 //!
 //! [`Library::open`] loads one and has it make a tree; the methods then call that tree. A C++ shim does the calling: it
-//! builds the options with their `std::string`, and turns exceptions into [`CallError`]s. A build for which no C++ compiler was found has
-//! no shim, and [`Library::open`] always says so: see [`available`].
+//! builds the options with their `std::string`, and turns exceptions into [`CallError`]s. A build for which no C++
+//! compiler was found has no shim, and [`Library::open`] always says so: see [`available`].
 //!
 //! ```no_run
 //! use leafpress_pibench_host::{Library, TreeOptions};
@@ -20,9 +20,9 @@
 //! ```
 //!
 //! # Trust
-//! A wrapper is a program that runs in this process. Whatever an exception, a missing tree or an impossible result can tell is reported;
-//! a wrapper that overwrites memory that is not its own, or crashes, takes the process with it. So [`Library::open`] is unsafe: who calls it
-//! vouches for the wrapper, and everything after is safe on that word.
+//! A wrapper is a program that runs in this process. Exceptions, missing trees and impossible results are reported; a
+//! wrapper that overwrites memory that is not its own, or crashes, takes the process with it. So [`Library::open`] is
+//! unsafe: its caller vouches for the wrapper, and everything after is safe on that word.
 #![warn(missing_docs)]
 
 mod error;
@@ -41,7 +41,7 @@ pub use error::{CallError, LoadError};
 pub use library::{FIND_BUFFER_BYTES, Library};
 pub use options::TreeOptions;
 
-/// Whether this build has the C++ shim and so can load wrappers.
+/// Returns whether this build has the C++ shim and so can load wrappers.
 pub const fn available() -> bool {
     cfg!(pibench_shim)
 }

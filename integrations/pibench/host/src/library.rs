@@ -7,16 +7,16 @@ use crate::mapped::is_mapped;
 use crate::shim::Tree;
 use crate::{CallError, LoadError, TreeOptions};
 
-/// Bytes that PiBench has behind `value_out`, however short values are (its longest value). Wrappers for fixed-width values may write more than
-/// `value_size` bytes and rely on it, so that [`Library::find`] gives a wrapper no less.
+/// Bytes that PiBench has behind `value_out`, however short values are (its longest value). Wrappers for fixed-width
+/// values may write more than `value_size` bytes and rely on it, so that [`Library::find`] gives a wrapper no less.
 pub const FIND_BUFFER_BYTES: usize = 1400;
 
 /// A tree made by a wrapper.
 ///
-/// Methods take `&self` and may be called from any number of threads, as the interface demands of wrappers. Dropping it deletes the
-/// tree. The library itself stays loaded until the process ends: wrappers have thread-local destructors, threads of their
-/// own and exit handlers, all of which would run code that is no longer there. Opening it again makes a new tree in the
-/// same library, with whatever global state the library keeps.
+/// Methods take `&self` and may be called from any number of threads, as the interface demands of wrappers. Dropping it
+/// deletes the tree. The library itself stays loaded until the process ends: wrappers have thread-local destructors,
+/// threads of their own and exit handlers, all of which would run code that is no longer there. Opening it again makes
+/// a new tree in the same library, with whatever global state the library keeps.
 pub struct Library {
     tree: Tree,
     path: PathBuf,
@@ -32,22 +32,23 @@ impl std::fmt::Debug for Library {
 }
 
 impl Library {
-    /// Loads the wrapper at `path` and has it make a tree. A name without a slash is a file of the working directory if there is such a
-    /// file, and is otherwise looked for where the dynamic loader looks.
+    /// Loads the wrapper at `path` and has it make a tree. A name without a slash is a file of the working directory if
+    /// there is such a file, and is otherwise looked for where the dynamic loader looks.
     ///
     /// # Errors
     /// [`LoadError`]: the loader's own words, the exception's text, or that this build has no shim.
     ///
     /// # Safety
-    /// The library's code runs in this process: its initialisers and `create_tree` now, its tree's methods whenever one of ours is called or
-    /// the tree is dropped, its threads and exit handlers until the process ends. None of this can be checked, so the caller vouches for it:
-    /// - a `create_tree` that the library exports is PiBench's, and what it returns is PiBench's `tree_api`, by the same C++ library as this
-    ///   crate's shim;
-    /// - that code has no undefined behaviour, and leaves alone what is not its own or handed to it. A scan's records in particular stay where
-    ///   it said they are until the same thread's next scan;
+    /// The library's code runs in this process: its initialisers and `create_tree` now, its tree's methods whenever one
+    /// of ours is called or the tree is dropped, its threads and exit handlers until the process ends. None of this can
+    /// be checked, so the caller vouches for it:
+    /// - a `create_tree` that the library exports is PiBench's, and what it returns is PiBench's `tree_api`, by the
+    ///   same C++ library as this crate's shim;
+    /// - that code has no undefined behaviour, and leaves alone what is not its own or handed to it. A scan's records
+    ///   in particular stay where it said they are until the same thread's next scan;
     /// - any thread may call the tree, and several at once;
-    /// - it reads no more of keys and values than their lengths; or else keys of just [`TreeOptions::key_size`] bytes and values of just
-    ///   [`TreeOptions::value_size`] bytes are given to the methods.
+    /// - it reads no more of keys and values than their lengths; or else keys of just [`TreeOptions::key_size`] bytes
+    ///   and values of just [`TreeOptions::value_size`] bytes are given to the methods.
     pub unsafe fn open(path: &Path, options: &TreeOptions) -> Result<Self, LoadError> {
         // SAFETY: the caller vouches for the library.
         let tree = unsafe { Tree::create(path, options) }?;
@@ -58,13 +59,13 @@ impl Library {
         })
     }
 
-    /// The file, as [`Library::open`] was given it.
+    /// Returns the file, as [`Library::open`] was given it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Prepares the calling thread for its first operation: calls `tls_setup`, which some of PiBench's branches call in every thread, where the
-    /// wrapper has it.
+    /// Prepares the calling thread for its first operation: calls `tls_setup`, which some of PiBench's branches call in
+    /// every thread, where the wrapper has it.
     ///
     /// # Errors
     /// [`CallError::Threw`].
@@ -72,10 +73,11 @@ impl Library {
         self.tree.attach_thread()
     }
 
-    /// Copies the key's value to the first [`TreeOptions::value_size`] bytes of `value`; returns whether the key is there. What `value`
-    /// holds behind them, and where the key is not there, is unspecified.
+    /// Copies the key's value to the first [`TreeOptions::value_size`] bytes of `value`; returns whether the key is
+    /// there. What `value` holds behind them, and where the key is not there, is unspecified.
     ///
-    /// With at least [`FIND_BUFFER_BYTES`] in `value` the wrapper writes there itself; otherwise to a buffer of that size first.
+    /// With at least [`FIND_BUFFER_BYTES`] in `value` the wrapper writes there itself; otherwise to a buffer of that
+    /// size first.
     ///
     /// # Errors
     /// [`CallError::Threw`]; [`CallError::ShortBuffer`] if `value` is shorter than a value.
@@ -93,19 +95,22 @@ impl Library {
             // SAFETY: the buffer has room for a value and for what a wrapper may write behind a shorter one.
             return unsafe { self.tree.find(key, value.as_mut_ptr()) };
         }
-        // Only the value's bytes are initialised (a wrapper may not write them all): clearing the rest would cost more than many a find.
+        // Only the value's bytes are initialised (a wrapper may not write them all): clearing the rest would cost more
+        // than many a find.
         let mut room = [const { MaybeUninit::uninit() }; FIND_BUFFER_BYTES];
         room[..value_size].write_copy_of_slice(exact);
-        // SAFETY: as above; a value is no longer than `value`, which is shorter than `room`.
+        // SAFETY: the buffer has room for a value and for what a wrapper may write behind a shorter one; a value is no
+        // longer than `value`, which is shorter than `room`.
         let found = unsafe { self.tree.find(key, room.as_mut_ptr().cast()) }?;
         if found {
-            // SAFETY: so many bytes were written above.
+            // SAFETY: that many bytes were written above.
             exact.copy_from_slice(unsafe { room[..value_size].assume_init_ref() });
         }
         Ok(found)
     }
 
-    /// Adds a record; returns false when the key is there already. The wrapper is given a copy of the value that a zero byte follows.
+    /// Adds a record; returns false when the key is there already. The wrapper is given a copy of the value that a zero
+    /// byte follows.
     ///
     /// # Errors
     /// [`CallError::Threw`].
@@ -114,7 +119,8 @@ impl Library {
         with_terminator(value, |value| self.tree.insert(key, value))
     }
 
-    /// Replaces a value; returns false when the key is not there. The wrapper is given a copy of the value that a zero byte follows.
+    /// Replaces a value; returns false when the key is not there. The wrapper is given a copy of the value that a zero
+    /// byte follows.
     ///
     /// # Errors
     /// [`CallError::Threw`].
@@ -132,12 +138,13 @@ impl Library {
         self.tree.remove(key)
     }
 
-    /// Replaces the content of `out` by up to `n` records of `record_bytes` (key and value) each, from the first key that is not below `key`;
-    /// returns how many. Neither their keys nor their order are looked at. On an error `out` is empty.
+    /// Replaces the content of `out` by up to `n` records of `record_bytes` (key and value) each, from the first key
+    /// that is not below `key`; returns how many. Neither their keys nor their order are looked at. On an error `out`
+    /// is empty.
     ///
     /// # Errors
-    /// [`CallError::Threw`]; [`CallError::NegativeCount`], [`CallError::TooMany`] or [`CallError::NoValues`] when what the wrapper returned
-    /// cannot be; [`CallError::ScanTooLong`]; [`CallError::OutOfMemory`].
+    /// [`CallError::Threw`]; [`CallError::NegativeCount`], [`CallError::TooMany`] or [`CallError::NoValues`] when what
+    /// the wrapper returned cannot be; [`CallError::ScanTooLong`]; [`CallError::OutOfMemory`].
     pub fn scan(&self, key: &[u8], n: usize, record_bytes: usize, out: &mut Vec<u8>) -> Result<usize, CallError> {
         out.clear();
         let Ok(asked) = i32::try_from(n) else {
@@ -168,15 +175,16 @@ impl Library {
             });
         }
         out.try_reserve(bytes).map_err(|_| out_of_memory)?;
-        // SAFETY: the wrapper says that so many records are there, the memory exists, and by the interface it stays as it is until this
-        // thread's next scan.
+        // SAFETY: the wrapper reports that many records, the memory exists, and by the interface it stays unchanged
+        // until this thread's next scan.
         out.extend_from_slice(unsafe { std::slice::from_raw_parts(values, bytes) });
         Ok(returned)
     }
 }
 
-/// Calls `write` with a copy of `value` that a zero byte follows in memory. Some wrappers, PiBench's own for LevelDB among them, take the
-/// value for a C string; in PiBench they find the end of its pool of values after at most 2000 bytes.
+/// Calls `write` with a copy of `value` that a zero byte follows in memory. Some wrappers, PiBench's own for LevelDB
+/// among them, take the value for a C string; in PiBench they find the end of its pool of values after at most 2000
+/// bytes.
 #[inline]
 fn with_terminator<R>(value: &[u8], write: impl FnOnce(&[u8]) -> R) -> R {
     let mut short = [MaybeUninit::uninit(); FIND_BUFFER_BYTES];

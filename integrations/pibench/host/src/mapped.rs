@@ -3,13 +3,13 @@
 use std::cell::Cell;
 
 thread_local! {
-    /// The pages, first to last, that this thread last found mapped: wrappers hand out the same buffer again and again, and a
-    /// system call for each scan would count as theirs.
+    /// The pages, first to last, that this thread last found mapped: wrappers hand out the same buffer again and again,
+    /// and a system call for each scan would count as theirs.
     static KNOWN: Cell<(usize, usize)> = const { Cell::new((1, 0)) };
 }
 
-/// Whether there is memory at all of `bytes` (more than 0) bytes from `start`. Memory that was there at an earlier call and has gone since may still
-/// be reported.
+/// Returns whether there is memory at all of `bytes` (more than 0) bytes from `start`. Memory that was there at an
+/// earlier call and has gone since may still be reported.
 pub(crate) fn is_mapped(start: *const u8, bytes: usize) -> bool {
     let page_bytes = page_bytes();
     let Some(last) = start.addr().checked_add(bytes - 1) else {

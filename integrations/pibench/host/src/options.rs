@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What `create_tree` is told. The defaults are PiBench's own.
+/// The options passed to `create_tree`. The defaults are PiBench's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeOptions {
     /// Bytes of every key, prefix included. Default 8.
@@ -15,8 +15,8 @@ pub struct TreeOptions {
     pub pool_size: usize,
     /// Threads that will call the tree. Default 1.
     pub num_threads: usize,
-    /// The fork's concurrency control protocol: 0 one writer, 1 optimistic reads with write coupling, 2 optimistic lock coupling. Default 0.
-    /// Wrappers for the original PiBench do not look at this and the next two.
+    /// The fork's concurrency control protocol: 0 one writer, 1 optimistic reads with write coupling, 2 optimistic lock
+    /// coupling. Default 0. Wrappers for the original PiBench do not look at this and the next two.
     pub protocol: u8,
     /// The fork's clock: 0 optimistic, 1 synchronised, 3 free. Default 0.
     pub clock_type: u8,

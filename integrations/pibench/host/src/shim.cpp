@@ -1,5 +1,5 @@
-// Calls PiBench's C++ interface on behalf of Rust: builds `tree_options_t` with its std::string, calls the virtual methods, and turns
-// exceptions into text. No exception leaves a function of this file.
+// Calls PiBench's C++ interface on behalf of Rust: builds `tree_options_t` with its std::string, calls the virtual
+// methods, and turns exceptions into text. No exception leaves a function of this file.
 //
 // Texts handed out through `error` are malloc'ed; `leafpress_pibench_free` gives them back.
 
@@ -23,7 +23,7 @@ constexpr int THREW = -1;
 std::string exception_type() {
     const std::type_info* type = abi::__cxa_current_exception_type();
     if (type == nullptr) {
-        return "an exception that is no C++ exception";
+        return "an exception that is not a C++ exception";
     }
     int status = 0;
     char* name = abi::__cxa_demangle(type->name(), nullptr, nullptr, &status);
@@ -61,7 +61,8 @@ template <typename Call> int guarded(char** error, Call call) noexcept {
     }
 }
 
-/// `tree_api` of PiBench's newer branches: `bulk_load` comes before `find`, and some of the branches end the class with `tls_setup`.
+/// `tree_api` of PiBench's newer branches: `bulk_load` comes before `find`, and some of the branches end the class with
+/// `tls_setup`.
 class bulk_tree_api {
   public:
     virtual ~bulk_tree_api() = default;
@@ -79,7 +80,8 @@ template <typename Method> auto with_interface(void* tree, bool has_bulk_load, M
     return has_bulk_load ? method(static_cast<bulk_tree_api*>(tree)) : method(static_cast<tree_api*>(tree));
 }
 
-/// `tree_options_t` of every branch: behind `num_threads` one fork has three bytes, others have a pointer, the original has nothing.
+/// `tree_options_t` of every branch: behind `num_threads` one fork has three bytes, others have a pointer, the original
+/// has nothing.
 struct all_options_t {
     std::size_t key_size;
     std::size_t value_size;
@@ -171,7 +173,8 @@ int leafpress_pibench_remove(void* tree, bool has_bulk_load, const char* key, st
     });
 }
 
-/// Sets `scanned` to what the wrapper returned, unjudged, and `values_out` to what it set, null if nothing; 0, or THREW.
+/// Sets `scanned` to what the wrapper returned, unjudged, and `values_out` to what it set, null if nothing; 0, or
+/// THREW.
 int leafpress_pibench_scan(void* tree, bool has_bulk_load, const char* key, std::size_t key_size, int count, char** values_out,
                            int* scanned, char** error) noexcept {
     return guarded(error, [&] {

@@ -92,9 +92,9 @@ pub(crate) struct Tree {
     interface: Interface,
 }
 
-// SAFETY: whoever opened the wrapper vouches that any thread may call, and delete, the tree.
+// SAFETY: the caller that opened the wrapper vouches that any thread may call, and delete, the tree.
 unsafe impl Send for Tree {}
-// SAFETY: whoever opened the wrapper vouches that many threads may call the tree at once.
+// SAFETY: the caller that opened the wrapper vouches that many threads may call the tree at once.
 unsafe impl Sync for Tree {}
 
 impl Tree {
@@ -125,7 +125,8 @@ impl Tree {
         }
         let create = library.create_tree;
         let mut tree = std::ptr::null_mut();
-        // SAFETY: `create` is the library's `create_tree`, for which the caller vouches; the pointers are good for the call.
+        // SAFETY: `create` is the library's `create_tree`, for which the caller vouches; the pointers are good for the
+        // call.
         checked(|error| unsafe { leafpress_pibench_create(create, &options, &mut tree, error) }).map_err(|what| {
             LoadError::Threw {
                 path: path.to_owned(),
@@ -177,7 +178,8 @@ impl Tree {
 
     #[inline]
     pub(crate) fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, CallError> {
-        // SAFETY: the tree lives as long as `self`, and whoever opened the wrapper vouches for what it reads of the key and the value.
+        // SAFETY: the tree lives as long as `self`, and the caller that opened the wrapper vouches for what it reads of
+        // the key and the value.
         answer("insert", |error| unsafe {
             leafpress_pibench_insert(
                 self.address.as_ptr(),
@@ -244,7 +246,7 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        // A destructor that throws has no one to tell: the tree is gone either way.
+        // A destructor that throws has no one to report to: the tree is gone either way.
         // SAFETY: `create_tree` made the tree for its caller to delete, and nobody uses it any more.
         let _ = checked(|error| unsafe { leafpress_pibench_destroy(self.address.as_ptr(), error) });
     }
@@ -310,7 +312,7 @@ fn loader_text(error: &libloading::Error) -> String {
     }
 }
 
-/// A call that answers yes or no.
+/// Calls a method that returns yes or no.
 #[inline]
 fn answer(method: &'static str, call: impl FnOnce(*mut *mut c_char) -> c_int) -> Result<bool, CallError> {
     match checked(call) {
@@ -329,7 +331,7 @@ fn checked(call: impl FnOnce(*mut *mut c_char) -> c_int) -> Result<c_int, String
     }
 }
 
-/// The shim's text, given back to it.
+/// Copies the shim's text, and frees it.
 #[cold]
 fn take_text(text: *mut c_char) -> String {
     if text.is_null() {

@@ -1,4 +1,4 @@
-//! In place of the C++ shim, where there was no compiler for it.
+//! Replaces the C++ shim if there was no compiler for it.
 
 use std::path::Path;
 

@@ -13,7 +13,7 @@ use std::process::Command;
 use leafpress_pibench_host::{CallError, FIND_BUFFER_BYTES, Library, LoadError, TreeOptions, available};
 use tempfile::TempDir;
 
-/// The wrapper `name`, compiled; `None`, which has been said, where there is no compiler.
+/// Returns the wrapper `name`, compiled; `None`, which has been said, if there is no compiler.
 fn wrapper(name: &str) -> Option<PathBuf> {
     let compiler = support::cxx_compilers().into_iter().find(|_| available());
     if compiler.is_none() {
@@ -23,10 +23,10 @@ fn wrapper(name: &str) -> Option<PathBuf> {
     Some(support::compile(&compiler?, &["-shared", "-fPIC"], &source, "so"))
 }
 
-/// The wrapper at `path`, which is one of ours.
+/// Returns the wrapper at `path`, which is one of ours.
 fn open(path: &Path, options: &TreeOptions) -> Result<Library, LoadError> {
-    // SAFETY: the wrappers of these tests keep to the interface, but for what the host checks; other files are no libraries, or have no
-    // `create_tree`.
+    // SAFETY: the wrappers of these tests keep to the interface, but for what the host checks; other files are not
+    // libraries, or lack `create_tree`.
     unsafe { Library::open(path, options) }
 }
 
@@ -150,7 +150,7 @@ fn wrappers_of_newer_branches_are_called_through_their_own_interface() {
 #[test]
 fn a_wrapper_of_an_unknown_interface_is_refused() {
     for (name, said) in [
-        ("bulk_map_anonymous", "cannot tell which interface "),
+        ("bulk_map_anonymous", "cannot determine which interface "),
         (
             "not_a_tree",
             "returned an object that is not a PiBench tree: its class has 3 virtual methods",
@@ -179,8 +179,10 @@ fn every_option_reaches_the_wrapper() {
         key_size: 31,
         value_size: 4,
         // Longer than the text that std::string keeps inside itself.
-        pool_path: OsStr::from_bytes(b"/a/pool/whose/name/is/long/enough\0 with a zero byte, and \xff that is no text")
-            .into(),
+        pool_path: OsStr::from_bytes(
+            b"/a/pool/whose/name/is/long/enough\0 with a zero byte, and \xff that is not text",
+        )
+        .into(),
         pool_size: usize::MAX,
         num_threads: 48,
         protocol: 2,
@@ -332,7 +334,7 @@ fn dropping_deletes_the_tree() {
     assert_eq!(std::fs::read(&mark).unwrap(), b"destroyed");
 }
 
-/// The whole text of the error that opening `path` gives.
+/// Returns the whole text of the error that opening `path` gives.
 fn refusal(path: &Path) -> String {
     let error = open(path, &TreeOptions::default()).unwrap_err();
     assert!(error.source().is_none(), "the text is whole without its source");
@@ -361,7 +363,7 @@ fn what_is_no_wrapper_is_refused_with_the_loaders_words() {
     let text = directory.path().join("text.so");
     std::fs::write(
         &text,
-        "#!/bin/sh\necho this is no shared library at all, and longer than a header\n",
+        "#!/bin/sh\necho this is not a shared library at all, and longer than a header\n",
     )
     .unwrap();
     let said = refusal(&text);

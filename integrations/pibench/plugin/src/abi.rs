@@ -1,13 +1,14 @@
 //! The C++ object that `create_tree` returns: all of the unsafe code of this library.
 //!
-//! `tree_api` is a class with virtual methods and no data. By the Itanium C++ ABI, which GCC and Clang follow on Linux, an object of such a class
-//! starts with a pointer to its table of methods, and a virtual destructor has two places in that table: one that destroys the
-//! object, one that frees it too. In front of the table stand the object's offset in a larger one, here 0, and its
-//! type information, here none, as in a library that is compiled with -fno-rtti. Source: <https://itanium-cxx-abi.github.io/cxx-abi/abi.html#vtable>.
+//! `tree_api` is a class with virtual methods and no data. By the Itanium C++ ABI, which GCC and Clang follow on Linux,
+//! an object of such a class starts with a pointer to its table of methods, and a virtual destructor has two places in
+//! that table: one that destroys the object, one that frees it too. In front of the table stand the object's offset in
+//! a larger one, here 0, and its type information, here none, as in a library that is compiled with -fno-rtti. Source:
+//! <https://itanium-cxx-abi.github.io/cxx-abi/abi.html#vtable>.
 //!
-//! PiBench's newer branches declare one more method, `bulk_load`, before the others, so there are two tables: see `program` for which
-//! of them a program gets. The methods are exported under the names that a C++ compiler would give them, so that a host can tell from
-//! the table which of the two it has.
+//! PiBench's newer branches declare one more method, `bulk_load`, before the others, so there are two tables: see
+//! `program` for which of them a program gets. The methods are exported under the names that a C++ compiler would give
+//! them, so that a host can determine from the table which of the two it has.
 
 use std::any::Any;
 use std::ffi::{c_int, c_void};
@@ -26,8 +27,8 @@ pub struct TreeApi {
     index: ManuallyDrop<Index>,
 }
 
-/// The first members of `tree_options_t`. Those behind are never looked at: where they are depends on the C++ library's `std::string`, and
-/// the original PiBench does not pass the last three.
+/// The first members of `tree_options_t`. Those behind are never looked at: where they are depends on the C++ library's
+/// `std::string`, and the original PiBench does not pass the last three.
 #[repr(C)]
 pub struct TreeOptions {
     key_size: usize,
@@ -119,11 +120,12 @@ fn methods(interface: Interface) -> *const c_void {
     }
 }
 
-/// PiBench's entry point: makes a tree with the options that `LEAFPRESS_TREE` names. Null, after a line on standard error that says why,
-/// when it cannot.
+/// PiBench's entry point: makes a tree with the options that `LEAFPRESS_TREE` names. Null, after a line on standard
+/// error that says why, when it cannot.
 ///
 /// # Safety
-/// `options` is null or points to a `tree_options_t`, of which the first two members are read. The tree is deleted once, through its virtual destructor.
+/// `options` is null or points to a `tree_options_t`, of which the first two members are read. The tree is deleted
+/// once, through its virtual destructor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn create_tree(options: *const TreeOptions) -> *mut TreeApi {
     let created = catch_unwind(|| {
@@ -170,7 +172,7 @@ unsafe fn bytes<'a>(start: *const u8, length: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(start, length) }
 }
 
-/// Calls `method` on the tree; a panic is told like any failure, and the answer is `failure`.
+/// Calls `method` on the tree; a panic is reported like any failure, and the answer is `failure`.
 ///
 /// # Safety
 /// `this` was made by [`create_tree`] and is not destroyed.
@@ -179,7 +181,7 @@ unsafe fn guarded<R>(this: *mut TreeApi, name: &str, failure: R, method: impl Fn
     // SAFETY: the caller's promise.
     let index: &Index = unsafe { &(*this).index };
     catch_unwind(AssertUnwindSafe(|| method(index))).unwrap_or_else(|panic| {
-        index.tell(name, panicked(&*panic));
+        index.report(name, panicked(&*panic));
         failure
     })
 }
@@ -207,7 +209,8 @@ unsafe extern "C" fn destroy_and_free(this: *mut TreeApi) {
 }
 
 /// # Safety
-/// This and the methods below: `this` as in [`guarded`], keys and values are as long as the caller says, and `value_out` has room for a value.
+/// This and the methods below: `this` as in [`guarded`], keys and values are as long as the caller says, and
+/// `value_out` has room for a value.
 #[unsafe(export_name = "_ZN9leafpress5Index4findEPKcmPc")]
 unsafe extern "C" fn find(this: *mut TreeApi, key: *const u8, key_size: usize, value_out: *mut u8) -> bool {
     // SAFETY: the caller's promise.
@@ -276,7 +279,8 @@ unsafe extern "C" fn bulk_load(
     key_size: usize,
     value_size: usize,
 ) -> bool {
-    // SAFETY: the caller's promise; what is as long as that is in memory, so that its length is no more than `usize` holds.
+    // SAFETY: the caller's promise; what is as long as that is in memory, so that its length is no more than `usize`
+    // holds.
     unsafe {
         guarded(this, "bulk_load", false, |index| {
             let length = records.saturating_mul(key_size.saturating_add(value_size));

@@ -1,4 +1,4 @@
-//! PiBench's operations on our tree, in safe Rust: what each returns, and that a failure is told once.
+//! PiBench's operations on our tree, in safe Rust: what each returns, and how a failure is reported once.
 
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -48,7 +48,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// A tree with keys and values of these sizes.
+    /// Returns a tree with keys and values of these sizes.
     pub(crate) fn new(tree: TreeBuilder, key_size: usize, value_size: usize) -> Result<Self, CreateError> {
         if key_size > MAX_KEY_BYTES {
             return Err(CreateError::KeySize(key_size));
@@ -72,17 +72,18 @@ impl Index {
     pub(crate) fn find(&self, key: &[u8], value: &mut [MaybeUninit<u8>]) -> bool {
         // Values are of one size, as writes of other sizes are refused.
         let found = self.tree.get_with(key, |found| value.write_copy_of_slice(found).len());
-        self.told("find", found).flatten().is_some()
+        self.checked("find", found).flatten().is_some()
     }
 
     pub(crate) fn insert(&self, key: &[u8], value: &[u8]) -> bool {
         let written = self
             .sizes(key, value)
             .and_then(|()| Ok(self.tree.insert_if_absent(key, value)?));
-        self.told("insert", written).unwrap_or(false)
+        self.checked("insert", written).unwrap_or(false)
     }
 
-    /// Inserts records that lie one after the other, each key followed by its value; returns whether all of them were new.
+    /// Inserts records that lie one after the other, each key followed by its value; returns whether all of them were
+    /// new.
     pub(crate) fn bulk_load(&self, data: &[u8], key_size: usize, value_size: usize) -> bool {
         let mut are_new = true;
         for record in data.chunks_exact((key_size + value_size).max(1)) {
@@ -96,14 +97,15 @@ impl Index {
         let written = self
             .sizes(key, value)
             .and_then(|()| Ok(self.tree.update_if_present(key, value)?));
-        self.told("update", written).unwrap_or(false)
+        self.checked("update", written).unwrap_or(false)
     }
 
     pub(crate) fn remove(&self, key: &[u8]) -> bool {
-        self.told("remove", self.tree.remove(key)).unwrap_or(false)
+        self.checked("remove", self.tree.remove(key)).unwrap_or(false)
     }
 
-    /// Up to `count` records from the first key that is not below `key`: how many, and where they are until the thread's next scan.
+    /// Up to `count` records from the first key that is not below `key`: how many, and where they are until the
+    /// thread's next scan.
     pub(crate) fn scan(&self, key: &[u8], count: usize) -> (usize, *mut u8) {
         // A thread that scans from its thread-local destructors, after this buffer's, gets no records.
         SCANNED
@@ -129,8 +131,8 @@ impl Index {
                 collected += 1;
             }
         });
-        let _ = self.told("scan", scanned);
-        let _ = self.told("scan", room);
+        let _ = self.checked("scan", scanned);
+        let _ = self.checked("scan", room);
         collected
     }
 
@@ -150,14 +152,15 @@ impl Index {
         Ok(())
     }
 
-    /// What went well, or nothing; the first failure is told, for a benchmark makes millions of calls.
-    fn told<T, E: Display>(&self, method: &str, result: Result<T, E>) -> Option<T> {
-        result.map_err(|error| self.tell(method, error)).ok()
+    /// Returns the result of a success, or [`None`]. Reports only the first failure, for a benchmark makes millions of
+    /// calls.
+    fn checked<T, E: Display>(&self, method: &str, result: Result<T, E>) -> Option<T> {
+        result.map_err(|error| self.report(method, error)).ok()
     }
 
-    /// Tells of a failure, if it is the tree's first.
+    /// Reports a failure if it is the tree's first.
     #[cold]
-    pub(crate) fn tell(&self, method: &str, error: impl Display) {
+    pub(crate) fn report(&self, method: &str, error: impl Display) {
         if !self.failed.swap(true, Ordering::Relaxed) {
             report::line(format_args!(
                 "{method} failed: {error}; later failures of this tree are not shown"

@@ -1,15 +1,16 @@
 //! Which of PiBench's interfaces the running program calls.
 //!
-//! `create_tree` is the same in all of PiBench's branches, and nothing that it is passed names the branch. The newer branches, whose `tree_api` has
-//! `bulk_load` before `find`, have a command-line option for it, whose help stands as text in the program; the others do not contain it.
-//! `interface=` in `LEAFPRESS_TREE` overrides what is found here, for programs of other origin.
+//! `create_tree` is the same in all of PiBench's branches, and nothing that it is passed names the branch. The newer
+//! branches, whose `tree_api` has `bulk_load` before `find`, have a command-line option for it, whose help stands as
+//! text in the program; the others do not contain it. `interface=` in `LEAFPRESS_TREE` overrides what is found here,
+//! for programs of other origin.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::OnceLock;
 
-/// What distinguishes the programs: the help of the option `--bulk_load`. Its name alone is also in programs that know both interfaces, as the
-/// host in this repository does.
+/// What distinguishes the programs: the help of the option `--bulk_load`. Its name alone is also in programs that know
+/// both interfaces, as the host in this repository does.
 const HELP: &[u8] = b"Use bulk loading";
 
 /// The order in which the program expects a tree's virtual methods.
@@ -21,7 +22,7 @@ pub(crate) enum Interface {
     BulkLoad,
 }
 
-/// The running program's interface: the original one, unless the program contains [`HELP`].
+/// Returns the running program's interface: the original one, unless the program contains [`HELP`].
 pub(crate) fn interface() -> Interface {
     static FOUND: OnceLock<Interface> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -33,7 +34,7 @@ pub(crate) fn interface() -> Interface {
     })
 }
 
-/// Whether `reader` has `word` anywhere.
+/// Returns whether `reader` has `word` anywhere.
 fn contains(mut reader: impl Read, word: &[u8]) -> io::Result<bool> {
     let mut buffer = vec![0; 1 << 16];
     let mut kept = 0;

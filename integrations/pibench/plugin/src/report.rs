@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt::Display;
 use std::io::Write;
 
-/// Writes one line; where there is no standard error, nothing.
+/// Writes one line; if there is no standard error, nothing.
 pub(crate) fn line(message: impl Display) {
     // Not eprintln, which panics when standard error is closed.
     let _ = writeln!(std::io::stderr(), "leafpress-pibench: {message}");

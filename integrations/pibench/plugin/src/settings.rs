@@ -1,7 +1,8 @@
 //! The tree's options, from the environment variable `LEAFPRESS_TREE`: `codec=lz4,shards=4`.
 //!
-//! Names are those of [`leafpress::TreeBuilder`]'s methods, values are written as the `leafpress` command takes them. What is not named stays at its
-//! default. Sharding by key range is left out: its boundaries follow from the keys, which nobody knows yet.
+//! Names are those of [`leafpress::TreeBuilder`]'s methods, values are written as the `leafpress` command takes them.
+//! What is not named stays at its default. Sharding by key range is left out: its boundaries follow from the keys,
+//! which nobody knows yet.
 
 use std::env::VarError;
 use std::fmt::Display;
@@ -52,7 +53,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The settings of this process.
+    /// Returns the settings of this process.
     pub(crate) fn from_environment() -> Result<Self, SettingsError> {
         match std::env::var(VARIABLE) {
             Ok(text) => text.parse(),

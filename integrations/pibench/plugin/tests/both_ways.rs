@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use leafpress_pibench_host::{FIND_BUFFER_BYTES, Library, LoadError, TreeOptions, available};
 
-/// The shared library, which cargo has put beside the test.
+/// Returns the shared library, which cargo has put next to the test.
 fn plugin() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let plugin = test.with_file_name("libleafpress_pibench.so");
@@ -17,7 +17,7 @@ fn plugin() -> PathBuf {
     plugin
 }
 
-/// The tree through the host; `None`, which has been said, in a build without one.
+/// Returns the tree through the host; `None`, which has been said, in a build without one.
 fn open(options: &TreeOptions) -> Option<Result<Library, LoadError>> {
     if !available() {
         println!("skipped: no C++ compiler");
@@ -27,8 +27,8 @@ fn open(options: &TreeOptions) -> Option<Result<Library, LoadError>> {
     Some(unsafe { Library::open(&plugin(), options) })
 }
 
-/// Runs the C++ program, built by each C++ compiler of the machine, with `LEAFPRESS_TREE` and the program's arguments. No results when there
-/// is no compiler, which has been said.
+/// Runs the C++ program, built by each C++ compiler of the machine, with `LEAFPRESS_TREE` and the program's arguments.
+/// No results when there is no compiler, which has been said.
 fn drive(tree: &str, arguments: [&str; 3]) -> Vec<Output> {
     drive_with("driver.cpp", tree, arguments)
 }

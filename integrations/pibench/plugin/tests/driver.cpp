@@ -1,4 +1,5 @@
-// Drives the plugin as PiBench does: loads it, calls it from many threads, deletes the tree, and unloads it with those threads still there.
+// Drives the plugin as PiBench does: loads it, calls it from many threads, deletes the tree, and unloads it with those
+// threads still there.
 //
 //   driver PLUGIN PREFIX KEY_SIZE VALUE_SIZE
 //

@@ -26,46 +26,47 @@ _MOST_SHOWN = 6
 
 
 class Advice:
-    """What is advised: what leafpress.advise returns. In a notebook it shows itself; as text, print() it."""
+    """The advice that leafpress.advise returns. A notebook displays it; print() shows it as text."""
 
     verdict: str
     """"compress", "too_close", "do_not_compress" or "all_fits"."""
     sentence: str
-    """The recommendation in a sentence."""
+    """The recommendation, as a sentence."""
     reasons: list[str]
-    """Why."""
+    """The reasons."""
     cautions: list[str]
-    """What must be known before it is believed."""
+    """Caveats of the advice."""
     codec: str
-    """What to compress with; "none" where it does not pay."""
+    """The codec to use; "none" if compression does not pay."""
     block_bytes: int
-    """The length of blocks that is best."""
+    """The best block length."""
     share: float
     """The part of the memory for compressed pages, 0 to 1."""
     gain: float
-    """The part of the time of a page that the best codec saves beside not compressing, whether or not it pays; below 0 it loses."""
+    """The part of the time per page that the best codec saves compared with no compression, whether or not it pays;
+    below 0 it loses."""
     hit_ratio: float
-    """The part of accesses that need no read of the device, with what is recommended."""
+    """The share of accesses that need no read of the device, with the recommendation."""
     raw_hit_ratio: float
     """The same without compression."""
     us_per_page: float
-    """Microseconds of a page with what is recommended."""
+    """Microseconds per page with the recommendation."""
     raw_us_per_page: float
     """The same without compression."""
     device_us: float
     """Microseconds of a read of the device."""
     pays_from_us: Optional[float]
-    """Microseconds of a read from which on some codec pays."""
+    """Microseconds of a device read from which on some codec pays."""
     raw_memory_bytes: Optional[float]
-    """Bytes of memory that would do as well without compression, where it pays."""
+    """Bytes of memory with equal performance without compression, if compression pays."""
     enough_memory_bytes: Optional[float]
-    """Bytes of memory that are enough with compression, where it pays."""
+    """Bytes of memory that suffice with compression, if it pays."""
     data_bytes: int
     """Bytes of the data."""
     memory_bytes: int
     """Bytes of the memory."""
     candidates: results.Results
-    """Every codec and length of blocks that was looked at, the best first."""
+    """Every codec and length of blocks that was measured, the best first."""
 
     def __init__(self, base: Any) -> None:
         self._base = base
@@ -108,7 +109,7 @@ class Advice:
             f'<div style="border-left:4px solid {colour};padding-left:0.8em;max-width:60em">'
             f'<p style="font-weight:bold">{html.escape(self.sentence)}</p>{table}'
             f"<details><summary>Why</summary><ul>{reasons}</ul></details>"
-            f"<details><summary>Before you believe it</summary><ul>{cautions}</ul></details></div>"
+            f"<details><summary>Caveats</summary><ul>{cautions}</ul></details></div>"
         )
 
 
@@ -134,22 +135,25 @@ def advise(
     quick: bool = False,
     progress: Optional[Callable[[float, str], object]] = None,
 ) -> Advice:
-    """Measure codecs on a sample of the data, put that and the cost of a miss into a model, and recommend: a codec and a share of the memory, or
-    not to compress.
+    """Measure codecs on a sample of the data, put that and the cost of a miss into a model, and recommend: a codec and
+    a share of the memory, or not to compress.
 
     sample is what the data is like: files and directories (archives are opened), or bytes, or an iterable of bytes.
 
-    memory is what the cache may have, by default an eighth of the data; data, what there is or will be, by default the sample. What a miss
-    costs is device_us, the microseconds of a read; or device, a directory on the device, in which a file is made, read and removed; or
-    fio_json, a result of fio.
+    memory is what the cache may have, by default an eighth of the data; data, what there is or will be, by default the
+    sample. What a miss costs is device_us, the microseconds of a read; or device, a directory on the device, in which a
+    file is made, read and removed; or fio_json, a result of fio.
 
-    access says how pieces of access_bytes (8 KiB) are asked for: "uniform", "20,80" (a fifth gets four fifths), "zipfian:0.99" and others, or
-    "trace:FILE" with a page number a line.
-    block_bytes are the lengths to choose from. workers ask at a time. quick measures less. progress(share, what) is told how far it is.
+    access says how pieces of access_bytes (8 KiB) are requested: "uniform", "20,80" (a fifth gets four fifths),
+    "zipfian:0.99" and others, or "trace:FILE" with one page number per line. block_bytes are the lengths to choose
+    from. workers is the number of concurrent readers. quick measures less. progress(share, what) is called with the
+    progress.
 
     It takes half a minute or so, lets other threads run, and ends within a second of Ctrl-C.
 
-    >>> advice = advise(b"the same words " * 100_000, device_us=100, memory="64KiB", data="1MB", codecs=["lz4"], quick=True)
+    >>> advice = advise(
+    ...     b"the same words " * 100_000, device_us=100, memory="64KiB", data="1MB", codecs=["lz4"], quick=True
+    ... )
     >>> advice.pays, advice.codec, 0 < advice.share <= 1
     (True, 'lz4', True)
     >>> advice.candidates[0]["codec"]

@@ -1,4 +1,4 @@
-"""What a cache holds and what it did."""
+"""Statistics of a cache."""
 
 from __future__ import annotations
 
@@ -6,85 +6,85 @@ from typing import NamedTuple, Optional
 
 
 class DiskStats(NamedTuple):
-    """A snapshot of a cache's disk tier. Counts are from when the cache was made."""
+    """A snapshot of a cache's disk tier. Counts begin with the cache."""
 
     place: str
-    """What it is and how it is read, in a line for people."""
+    """A one-line description of the tier and its I/O."""
     capacity_bytes: int
-    """What it may use."""
+    """Its capacity."""
     used_bytes: int
-    """What is in use of that. Records of a key that has a newer one are counted until a merge."""
+    """Bytes of it in use. Records of a key that has a newer one are counted until a merge."""
     records: int
-    """Records in use, counted so too."""
+    """Records in use, counted in the same way."""
     runs: int
-    """Pieces that were written, each in one go."""
+    """Runs that were written, each at once."""
     super_leaves: int
-    """Ranges of keys that the pieces are of."""
+    """Key ranges of the runs."""
     index_bytes: int
-    """Memory for what is on disk."""
+    """Memory of the disk tier's index."""
     waiting_bytes: int
     """Memory of records that wait to be written."""
     waiting_batches: int
-    """Full batches of such records, two at most."""
+    """Full batches of such records, at most two."""
     is_stalled: bool
-    """Whether nothing is taken in just now because nothing was written for too long."""
+    """Whether no records are accepted now because no write completed for too long."""
     lookups: int
-    """Times that a key was looked for here, since it was not in memory."""
+    """Lookups of keys that were not in memory."""
     hits: int
-    """Of these, those that were found here, or on their way here."""
+    """Of these, those that found their key on disk, or on its way there."""
     blocks_read: int
-    """Blocks of 4 KiB that lookups have read."""
+    """Blocks of 4 KiB read by lookups."""
     read_errors: int
-    """Reads of the device that failed. What was to be read counts as missed."""
+    """Reads of the device that failed. The read counts as a miss."""
     damaged: int
-    """Pages that were not what had been written there."""
+    """Pages whose content differs from what was written."""
     admitted: int
-    """Records that left memory for the disk."""
+    """Records that were moved from memory to disk."""
     admitted_bytes: int
     """Bytes of their keys and values."""
     clean: int
-    """Records that left memory and were here already."""
+    """Records that left memory and were on disk already."""
     dropped: int
-    """Records that left memory and were not taken in: too long, or too much was written or waited."""
+    """Records that left memory and were not accepted: too long, or too much was being written or waiting."""
     tombstones: int
-    """Marks in memory in the place of dropped records, so that nothing older is found here."""
+    """Marks in memory instead of dropped records, so that no older version is found on disk."""
     written_bytes: int
     """Bytes written to the device."""
     write_errors: int
-    """Pieces that could not be written."""
+    """Runs that could not be written."""
     last_error: str
-    """What the last of them said; empty where there was none."""
+    """The error of the last of them; empty if there was none."""
     merges: int
-    """Merges of pieces."""
+    """Merges of runs."""
     runs_dropped: int
-    """Pieces that made room, or were forgotten."""
+    """Runs that were evicted or dropped."""
     records_dropped: int
     """Records in those."""
     left_out: int
-    """Records that merges left out because the room was nearly used."""
+    """Records that merges dropped because the capacity was nearly used."""
     recovered_records: int
-    """Records of pieces that were found again after a kill, those included that reads refuse since they may be out of date."""
+    """Records of runs that were recovered after a kill, including those that reads refuse because they may be stale."""
     is_recoverable: bool
-    """Whether what is on disk would be found again if the process were killed now."""
+    """Whether the records on disk would be recovered if the process were killed now."""
     log_errors: int
-    """Times that the log could not be written by which it would be."""
+    """Failed writes of the log that this needs."""
     has_failed: bool
-    """Whether the tier was given up because writes failed again and again. The cache goes on in memory."""
+    """Whether the tier was disabled because writes failed repeatedly. The cache continues in memory."""
 
 
 class CacheStats(NamedTuple):
-    """A snapshot of a cache. Counts are from when the cache was made."""
+    """A snapshot of a cache. Counts begin with the cache."""
 
     memory_bytes: int
-    """What it may hold."""
+    """The memory bound."""
     bytes_held: int
-    """All that it holds now."""
+    """All memory that it holds now."""
     peak_bytes: int
-    """The most that it was ever seen to hold."""
+    """The highest value seen of bytes_held."""
     eviction_bytes: int
-    """What eviction works with, a part of bytes_held."""
+    """Memory of the eviction policy, a part of bytes_held."""
     records: int
-    """Records in memory, those included whose time is over and that have not left yet."""
+    """Records in memory, including expired ones that have not been removed yet."""
     user_bytes: int
     """Bytes of their keys and values, and four more for each that expires."""
     hits: int
@@ -94,7 +94,7 @@ class CacheStats(NamedTuple):
     misses: int
     """Reads that did not."""
     stale: int
-    """Of those that did not, the ones that got a value whose time was over, because another was loading it."""
+    """Of the misses, those that got an expired value, because another caller was loading the key."""
     inserts: int
     """Insertions."""
     inserted_bytes: int
@@ -102,30 +102,30 @@ class CacheStats(NamedTuple):
     removes: int
     """Calls to remove a key."""
     evicted: int
-    """Records that made room for others."""
+    """Records that were evicted."""
     expired: int
-    """Records that left because their time was over."""
+    """Records that expired."""
     too_large: int
-    """Values that were not kept because they hold more than an eighth of the memory."""
+    """Values that were not kept because they exceed an eighth of the memory."""
     damaged: int
     """Reads of records that could not be decoded, which count as misses."""
     leaves_visited: int
-    """Leaves that were looked at to make room or for what was over."""
+    """Leaves that were visited for eviction or expiry."""
     records_visited: int
     """Records in those."""
     eviction_errors: int
-    """Leaves that nothing could be taken out of."""
+    """Leaves from which nothing could be evicted."""
     promoted: int
-    """Records that came back to memory from the disk."""
+    """Records that returned from disk to memory."""
     background_panics: int
-    """Times that background work failed by a bug. The cache goes on."""
+    """Failures of background work by a bug. The cache continues."""
     background_threads_ended: int
-    """Background threads that have ended because all they did failed so."""
+    """Background threads that have ended because all their work failed in this way."""
     disk: Optional[DiskStats]
-    """The disk tier, where there is one."""
+    """The disk tier, if there is one."""
 
     @property
     def hit_ratio(self) -> float:
-        """Part of the reads that found their key; 0 where there were none."""
+        """The share of reads that found their key; 0 if there were none."""
         reads = self.hits + self.misses
         return self.hits / reads if reads else 0.0

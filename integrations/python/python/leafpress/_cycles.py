@@ -1,7 +1,8 @@
 """Whether a thread that loads waits for this one, which waits for the load.
 
-What runs inside of a load knows it by a context variable. A pool's threads do not inherit that, so a loader that waits for a pool, one of whose
-threads waits for the loader, is found by what the loader's thread waits for: a future that this thread is to complete, or this thread's end.
+What runs inside of a load knows it by a context variable. A pool's threads do not inherit that, so a loader that waits
+for a pool, one of whose threads waits for the loader, is found by what the loader's thread waits for: a future that
+this thread is to complete, or this thread's end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What can go wrong. All of it is a leafpress.Error, and what Python has a class for is that too."""
+"""The exceptions. All are leafpress.Error, and also the matching Python class if there is one."""
 
 
 class Error(Exception):
-    """What Leafpress raises, but for TypeError, KeyError and errors of encodings."""
+    """The base of all exceptions of Leafpress, except TypeError, KeyError and errors of encodings."""
 
 
 class InvalidOption(Error, ValueError):
@@ -18,11 +18,11 @@ class ValueTooLong(Error, ValueError):
 
 
 class OutOfMemory(Error, MemoryError):
-    """The system has no more memory. What was there before is still there."""
+    """The system has no more memory. Existing records are unchanged."""
 
 
 class CorruptBlock(Error):
-    """Compressed bytes are damaged, cut off, or need another codec or dictionary."""
+    """Compressed bytes are damaged, truncated, or need another codec or dictionary."""
 
 
 class CodecUnavailable(Error):
@@ -30,11 +30,11 @@ class CodecUnavailable(Error):
 
 
 class CodecFailed(Error):
-    """A codec failed at what it should be able to do."""
+    """A codec failed unexpectedly."""
 
 
 class DiskError(Error, OSError):
-    """The file or device of a cache's disk tier cannot be used: `filename` is which, `errno` what the system said, if it was the system."""
+    """A cache's disk tier cannot use its file or device `filename`; `errno` is the system's error, if there is one."""
 
     def __str__(self) -> str:
         return self.strerror or super().__str__()
@@ -53,4 +53,5 @@ class ForkedProcess(Error, RuntimeError):
 
 
 class LoadCycle(Error, RuntimeError):
-    """A loader asked for what cannot be there before it ends: its own key, or that of a loader that waits for it."""
+    """A loader requested a key that cannot be available before it ends: its own, or that of a loader that waits for
+    it."""

@@ -1,7 +1,9 @@
-"""The text that stands for the arguments of a call in the keys of a cache: equal calls have one text, and different calls have two.
+"""The text that stands for the arguments of a call in the keys of a cache: equal calls have one text, and different
+calls have two.
 
-Each value is a tag, the length of what follows, a colon, and what follows. No text is a prefix of another one, so the texts of several values in
-a row can be told apart whatever they contain. Only exact types are taken: an instance of a subclass may differ in what the base does not show.
+Each value is a tag, the length of what follows, a colon, and what follows. No text is a prefix of another one, so the
+texts of several values in a row can be distinguished whatever they contain. Only exact types are accepted: an instance
+of a subclass may differ in what the base does not show.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ _MOST_DECIMAL_BITS = 1024
 
 
 class Unknown(TypeError):
-    """An argument of a type whose objects cannot be told apart."""
+    """An argument of a type whose objects cannot be distinguished."""
 
 
 def escaped(text: str) -> str:
@@ -98,7 +100,8 @@ def _of_time(tag: str) -> Callable[[Any, bool], str]:
 
 def _of_zone(zone: Any, typed: bool) -> str:
     try:
-        # A zone that was read from a file has the name that it was given, whatever the file says, and cannot be pickled.
+        # A zone that was read from a file has the name that it was given, whatever the file says, and cannot be
+        # pickled.
         zone.__reduce__()
     except Exception:
         raise Unknown("ZoneInfo without a name") from None

@@ -26,13 +26,15 @@ R = TypeVar("R", covariant=True)
 S = TypeVar("S")
 
 _LONGEST_TEXT = 200
-"""Longer texts of arguments are replaced by a hash: with the function's name they fit into the 1,024 bytes of a key in any encoding."""
+"""Longer texts of arguments are replaced by a hash: with the function's name they fit into the 1,024 bytes of a key in
+any encoding."""
 _MOST_WRAPPED = 8
 """So deep are closures compared that hold functions."""
 
 
 class CacheInfo(NamedTuple):
-    """What functools.lru_cache says of a function, with sizes in bytes: those of the cache, which other functions may use as well."""
+    """What functools.lru_cache says of a function, with sizes in bytes: those of the cache, which other functions may
+    use as well."""
 
     hits: int
     """Calls that got a result which another call had computed."""
@@ -47,8 +49,8 @@ class CacheInfo(NamedTuple):
 class Memoized(Generic[P, R]):
     """A function whose results come from a cache: what Cache.memoize returns.
 
-    It is called as the function is, and has its name and documentation. `__wrapped__` is the function itself. It is pickled as a function is:
-    by its module and name.
+    It is called as the function is, and has its name and documentation. `__wrapped__` is the function itself. It is
+    pickled as a function is: by its module and name.
     """
 
     __wrapped__: Callable[P, R]
@@ -120,7 +122,7 @@ class Memoized(Generic[P, R]):
                 texts += [_keys.text_of(word, False) + _keys.text_of(words[word], self._typed) for word in sorted(words)]
         except _keys.Unknown as error:
             raise TypeError(
-                f"memoize cannot tell {error} objects apart: give key=, a function of the arguments that returns a key"
+                f"memoize cannot distinguish {error} objects: give key=, a function of the arguments that returns a key"
             ) from None
         text = "".join(texts)
         if len(text) > _LONGEST_TEXT:
@@ -172,8 +174,8 @@ class Memoized(Generic[P, R]):
     def cache_clear(self) -> None:
         """Forget all results of this function.
 
-        Not with key=, and not where the cache has a disk tier, which cannot be searched by function: clear the cache, give the results a
-        ttl, or change the name that memoize is given.
+        Not with key=, and not where the cache has a disk tier, which cannot be searched by function: clear the cache,
+        give the results a ttl, or change the name that memoize is given.
 
         >>> from leafpress import Cache
         >>> cache = Cache("16MiB", serializer="json")
@@ -187,7 +189,7 @@ class Memoized(Generic[P, R]):
         0
         """
         if self._key is not None:
-            raise InvalidOption("cache_clear: with key= the function's results cannot be told from others: use cache_delete")
+            raise InvalidOption("cache_clear: with key= the function's results cannot be distinguished from others: use cache_delete")
         if self.cache.has_disk:
             raise InvalidOption(
                 "cache_clear: a disk tier cannot be searched by function: clear the cache, give the results a ttl, or change the "
@@ -302,7 +304,8 @@ def _why_unnamed(function: Any) -> Optional[str]:
 
 
 def _are_same(one: Any, other: Any, depth: int) -> bool:
-    """Whether two functions do the same for the same arguments: one definition was executed twice, as in a cell of a notebook."""
+    """Whether two functions do the same for the same arguments: one definition was executed twice, as in a cell of a
+    notebook."""
     if one is other:
         return True
     if not isinstance(one, FunctionType) or not isinstance(other, FunctionType) or depth == 0:
@@ -318,7 +321,8 @@ def _are_same(one: Any, other: Any, depth: int) -> bool:
 
 
 def _signature_of(function: Callable[..., Any]) -> Optional[inspect.Signature]:
-    """What arguments may be left out or named; None where that is not known, and arguments count as they are given."""
+    """Returns which arguments may be omitted or named; None where that is not known, and arguments are compared in the
+    given form."""
     try:
         # What a decorator wraps may have other defaults than what the decorator returns.
         return inspect.signature(function, follow_wrapped=False)

@@ -1,4 +1,4 @@
-"""What trees say of themselves."""
+"""Statistics of a tree."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class TreeStats(NamedTuple):
-    """What a tree holds and did, from Tree.stats(). Counts of what it did are over its life.
+    """A tree's statistics, from Tree.stats(). Counts of operations cover its whole life.
 
     `bytes_held` is the sum of the eleven fields behind it that end in `_bytes`.
     """
@@ -22,27 +22,27 @@ class TreeStats(NamedTuple):
     inner_bytes: int
     """Inner nodes."""
     interpolation_bytes: int
-    """Indexes that lead past inner nodes."""
+    """Interpolation indexes."""
     landing_bytes: int
-    """Landing buffers: what was written lately."""
+    """Landing buffers of recent writes."""
     large_value_bytes: int
-    """Values that stand outside of leaves."""
+    """Values that are stored outside of leaves."""
     hot_bytes: int
-    """Uncompressed copies of records that are read much, with codec="auto"."""
+    """Uncompressed copies of records that are read often, with codec="auto"."""
     dictionary_bytes: int
-    """Dictionaries, and what codecs make of them."""
+    """Dictionaries, and the codecs' tables for them."""
     retired_bytes: int
-    """What was replaced and is not given back yet."""
+    """Garbage that has not been freed yet."""
     free_bytes: int
-    """Holes in the tree's heap."""
+    """Free blocks of the tree's heap."""
     thread_bytes: int
-    """What is kept for each thread."""
+    """Per-thread memory."""
     fixed_bytes: int
     """The tree's fixed parts."""
     leaves: int
     """Leaves."""
     frames: int
-    """Frames in them: what is compressed together."""
+    """Frames in them: the units of compression."""
     landing_buffers: int
     """Leaves that have a landing buffer now."""
     inner_nodes: int
@@ -50,33 +50,33 @@ class TreeStats(NamedTuple):
     depth: int
     """Levels from the root to a leaf, 1 for a single leaf."""
     dictionary_id: int
-    """The number of the dictionary that is compressed with now, 0 for none."""
+    """The number of the current dictionary, 0 for none."""
     frame_limit_bytes: int
-    """Raw bytes at which a frame is closed now, 1 when each record is one: given, or chosen."""
+    """Raw bytes at which a frame is closed now, 1 if each record is one: set, or chosen."""
     leaf_limit_bytes: int
-    """Raw bytes at which a leaf splits now: given, or chosen."""
+    """Raw bytes at which a leaf splits now: set, or chosen."""
     limits_reason: str
-    """Why these two are what they are, in words."""
+    """The reason for these two sizes."""
     hot_records: int
-    """Records of which there is an uncompressed copy, with codec="auto"."""
+    """Records with an uncompressed copy, with codec="auto"."""
     warm_leaves: int
     """Leaves compressed with the tree's codec."""
     cold_leaves: int
-    """Leaves compressed more, with codec="auto"."""
+    """Leaves compressed with a stronger codec, with codec="auto"."""
     records_heated: int
     """Records that became hot."""
     leaves_warmed: int
-    """Leaves that became warm because they were read."""
+    """Leaves that became warm by reads."""
     leaves_cooled: int
     """Leaves that became cold."""
     temperature_reason: str
-    """What each temperature costs, in words; empty without codec="auto"."""
+    """The cost of each temperature, as text; empty without codec="auto"."""
     gets: int
     """Reads of one record."""
     get_frames_decoded: int
-    """Frames that these decoded."""
+    """Frames decoded by them."""
     get_bytes_decoded: int
-    """Raw bytes that these decoded."""
+    """Raw bytes decoded by them."""
     get_landing_hits: int
     """Reads answered from a landing buffer."""
     get_hot_hits: int
@@ -84,11 +84,11 @@ class TreeStats(NamedTuple):
     puts: int
     """Writes of any kind."""
     bulk_loaded: int
-    """Those of them that came in key order and went into new leaves at once."""
+    """Of these, those in key order that were packed into new leaves at once."""
     put_bytes: int
     """Bytes of the keys and values that were written."""
     copied_bytes: int
-    """Bytes that writes, and all upkeep since, wrote in the tree."""
+    """Bytes that writes, and the upkeep for them, wrote in the tree."""
     compressed_bytes: int
     """Raw bytes that were compressed for it."""
     removes: int
@@ -98,19 +98,19 @@ class TreeStats(NamedTuple):
     merges: int
     """Leaves that were merged."""
     bg_passes: int
-    """Times that a background thread woke to work."""
+    """Wake-ups of background threads."""
     bg_compactions: int
     """Leaves compacted in the background."""
     bg_errors: int
     """Of these, those that failed."""
     bg_panics: int
-    """Pieces of background work that were given up."""
+    """Tasks of background work that were abandoned."""
     bg_threads_ended: int
-    """Background threads that have ended because all they did failed."""
+    """Background threads that have ended because all their work failed."""
     engine_name: str
-    """The program that compresses."""
+    """The compression engine."""
 
     @property
     def held_per_user_byte(self) -> float:
-        """Bytes held for each byte of keys and values: 1 is no gain, less is better; 0 for an empty tree."""
+        """Bytes held for each byte of keys and values: at 1 nothing is saved, less is better; 0 for an empty tree."""
         return self.bytes_held / self.user_bytes if self.user_bytes else 0.0

@@ -1,4 +1,4 @@
-"""A cache: records under a bound of memory, compressed, and on disk where it is given a file."""
+"""A cache: compressed records within a memory bound, optionally with a disk tier."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ _MISSING: Any = object()
 
 
 class Cache(CacheBase):
-    """Cache(memory="64MiB", *, disk=None, disk_bytes="1GiB", ttl=None, ..., serializer=None, encoding=None, on_removal=None)
+    """Cache(memory="64MiB", *, disk=None, disk_bytes="1GiB", ttl=None, ..., serializer=None, encoding=None,
+    on_removal=None)
 
-    A map that forgets: it holds no more memory than it is given, keeps its records compressed, and what is used least makes room.
+    A map with a memory bound: it keeps its records compressed, and evicts the least used.
 
-    Threads may share it. Keys are bytes, or str with encoding="utf-8". With a serializer, values are what it takes, and keys may be str,
-    bytes, int, float, None and tuples of these.
+    Threads may share it. Keys are bytes, or str with encoding="utf-8". With a serializer, values are what it takes, and
+    keys may be str, bytes, int, float, None and tuples of these.
 
     >>> cache = Cache("16MiB", serializer="json")
     >>> cache["user:42"] = {"name": "Ada"}
@@ -43,23 +44,27 @@ class Cache(CacheBase):
     >>> list(cache.prefix("user:"))
     ['user:42', 'user:43']
 
-    memory is all that it may hold, index and dictionaries included: from 4 MiB on, as a number of bytes or as "512MB".
+    memory is the bound of all memory, index and dictionaries included: 4 MiB or more, as a number of bytes or as
+    "512MB".
 
-    disk is a file (or block device) for what leaves memory, disk_bytes how much of it. A file that is not empty and that no cache wrote is
-    refused with DiskError, and left as it is, unless overwrite=True. A cache that is closed leaves its records there for
-    the next with the same file and options. With recover_after_crash=True (Linux, no device) what is on disk is found again too after the
-    process was killed, by two files beside it. len() and iteration cover both memory and disk, and read the disk for that.
+    disk is a file (or block device) for records that leave memory, disk_bytes its size. A file that is not empty and
+    that no cache wrote is refused with DiskError, and left unchanged, unless overwrite=True. A cache that is closed
+    leaves its records there for the next one with the same file and options. With recover_after_crash=True (Linux, no
+    device) the records on disk are also recovered after the process was killed, by two more files next to it. len() and
+    iteration cover both memory and disk, and read the disk for that.
 
-    ttl is how long records live whose set does not say; time_to_idle, how long those that are not read; for stale_while_revalidate after
-    its time a value is still given to who calls get_or_set while another loads it. All from 1 s to 10 years, in seconds or as timedelta.
+    ttl is the time to live of records without their own; time_to_idle, of records that are not read; for
+    stale_while_revalidate after its expiry a value is still returned to callers of get_or_set while another one loads
+    it. All from 1 s to 10 years, in seconds or as timedelta.
 
-    codec is "zstd:1", "lz4", "auto" and others that codec.available() lists; policy "s3-fifo", "clock", "lru" or "page".
+    codec is "zstd:1", "lz4", "auto" and others that codec.available() lists; policy "s3-fifo", "clock", "lru" or
+    "page".
 
-    serializer is "pickle", "json", "msgpack" or a pair of callables (dumps, loads); encoding the name of one for keys and values, or a pair
-    for keys and for values.
+    serializer is "pickle", "json", "msgpack" or a pair of callables (dumps, loads); encoding is the name of one for
+    keys and values, or a pair for keys and for values.
 
-    on_removal(key, value, cause) is called for records that leave, with "evicted", "expired", "removed" or "replaced": often by a thread of
-    the cache's own. What it raises goes to sys.unraisablehook.
+    on_removal(key, value, cause) is called for removed records, with "evicted", "expired", "removed" or "replaced",
+    often by a thread of the cache. Its exceptions go to sys.unraisablehook.
     """
 
     def __enter__(self: _Self) -> _Self:
@@ -74,7 +79,8 @@ class Cache(CacheBase):
         self.close()
 
     def popitem(self) -> tuple[Any, Any]:
-        """Remove a record and return its key and value: that of the first key. KeyError when there is none, as dict has it.
+        """Remove the record of the first key and return its key and value. Raises KeyError if there is none, as dict
+        does.
 
         >>> cache = Cache("16MiB", encoding="utf-8")
         >>> cache.update(apple="red", pear="green")
@@ -88,7 +94,7 @@ class Cache(CacheBase):
         raise KeyError("popitem(): the cache is empty") from None
 
     async def aget(self, key: Any, default: Any = None) -> Any:
-        """What get does, for tasks. What is in memory is there at once; the disk is read in another thread.
+        """get for tasks. Values in memory are returned at once; the disk is read in another thread.
 
         >>> import asyncio
         >>> async def main():
@@ -106,7 +112,7 @@ class Cache(CacheBase):
         return await asyncio.to_thread(self.get, key, default)
 
     async def aget_many(self, keys: Iterable[Any], default: Any = None) -> list[Any]:
-        """What get_many does, for tasks, in another thread.
+        """get_many for tasks, in another thread.
 
         >>> import asyncio
         >>> async def main():
@@ -119,7 +125,7 @@ class Cache(CacheBase):
         return await asyncio.to_thread(self.get_many, list(keys), default)
 
     async def aset(self, key: Any, value: Any, ttl: Optional[Time] = None) -> None:
-        """What set does, for tasks: in another thread, where there is a disk tier.
+        """set for tasks, in another thread if there is a disk tier.
 
         >>> import asyncio
         >>> async def main():
@@ -135,7 +141,7 @@ class Cache(CacheBase):
             self.set(key, value, ttl)
 
     async def aset_many(self, records: Union[Mapping[Any, Any], Iterable[tuple[Any, Any]]], ttl: Optional[Time] = None) -> None:
-        """What set_many does, for tasks, in another thread.
+        """set_many for tasks, in another thread.
 
         >>> import asyncio
         >>> async def main():
@@ -148,7 +154,7 @@ class Cache(CacheBase):
         await asyncio.to_thread(self.set_many, dict(records), ttl)
 
     async def adelete(self, key: Any) -> bool:
-        """What delete does, for tasks: in another thread, where there is a disk tier.
+        """delete for tasks, in another thread if there is a disk tier.
 
         >>> import asyncio
         >>> async def main():
@@ -169,10 +175,10 @@ class Cache(CacheBase):
     ) -> Any:
         """The key's value, or else the one that load() gives, which is inserted: what get_or_set does, for tasks.
 
-        load is a coroutine function, or a callable, which is called in another thread; what it returns is awaited if it can be. One loads at
-        a time for a key, among tasks and threads; but where a task asks that the loader itself has started, load() is called for it alone, since
-        the two might wait for each other. If the task that loads is cancelled, one of those who wait loads; that one of them is
-        cancelled concerns no other.
+        load is a coroutine function, or a callable, which is called in another thread; what it returns is awaited if it
+        can be. One loads at a time for a key, among tasks and threads; but where a task asks that the loader itself has
+        started, load() is called for it alone, since the two might wait for each other. If the task that loads is
+        cancelled, one of the waiting tasks loads; that one of them is cancelled concerns no other.
 
         >>> import asyncio
         >>> async def load():
@@ -255,18 +261,21 @@ class Cache(CacheBase):
         name: Optional[str] = None,
         key: Optional[Callable[..., Any]] = None,
     ) -> Any:
-        """A decorator: results of a function come from the cache. See the class Memoized for what it makes of a function.
+        """A decorator: results of a function come from the cache. See the class Memoized for what it makes of a
+        function.
 
-        Arguments may be str, bytes, numbers, None, and tuples, lists, dicts and sets of these, members of enumerations, dates and times with
-        zones of the standard library, paths, UUIDs, and classes; for others, give key=, which is called with the arguments and returns a key
-        of the cache. ttl is how long results live. With typed=True, f(3) and f(3.0) are two calls.
+        Arguments may be str, bytes, numbers, None, and tuples, lists, dicts and sets of these, members of enumerations,
+        dates and times with zones of the standard library, paths, UUIDs, and classes; for others, give key=, which is
+        called with the arguments and returns a key of the cache. ttl is how long results live. With typed=True, f(3)
+        and f(3.0) are two calls.
 
-        name stands for the function in keys: by default its module and qualified name. A lambda, a function that a factory makes with
-        variables of its own, a method of an object and what else these do not identify must be given one, or key=. Two functions may not
-        have one such name in a cache; two that are given the same name share their results.
+        name stands for the function in keys: by default its module and qualified name. A lambda, a function that a
+        factory makes with variables of its own, a method of an object and what else these do not identify must be given
+        one, or key=. Two functions may not have one such name in a cache; two that are given the same name share their
+        results.
 
-        Of threads and tasks that call with the same arguments one computes. Exceptions are not kept. A None is kept, where the serializer
-        has it.
+        Of threads and tasks that call with the same arguments one computes. Exceptions are not kept. A None is kept,
+        where the serializer has it.
 
         >>> cache = Cache("16MiB", serializer="pickle")
         >>> @cache.memoize(ttl=60)
@@ -298,10 +307,11 @@ _alone: contextvars.ContextVar[bool] = contextvars.ContextVar("leafpress_alone",
 
 
 async def _loaded_alone(load: Callable[[], Any]) -> Any:
-    """What a loader gives to a task that another loader has started, and may wait for: the task cannot wait for that one."""
+    """What a loader gives to a task that another loader has started, and may wait for: the task cannot wait for that
+    one."""
     if _alone.get():
         raise LoadCycle(
-            "a loader asked for a key that cannot be there before it ends, in a task that it started: load what both need under a third key, "
+            "a loader requested a key that cannot be available before it ends, in a task that it started: load what both need under a third key, "
             "or outside of the cache"
         )
     token = _alone.set(True)

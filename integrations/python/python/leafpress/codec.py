@@ -1,12 +1,12 @@
-"""Compressed blocks that say themselves what they are, and dictionaries that make short records shrink.
+"""Self-describing compressed blocks, and dictionaries with which short records shrink.
 
 >>> from leafpress import codec
 >>> block = codec.compress(b"the same words, " * 100, "zstd:3")
 >>> len(block) < 60, codec.decompress(block) == b"the same words, " * 100
 (True, True)
 
-A block has a header of 14 to 22 bytes with the codec, the dictionary's id, the length and a checksum, so that nothing else need be kept to
-read it but the dictionary. Other languages' Leafpress read and write the same blocks.
+A block has a header of 14 to 22 bytes with the codec, the dictionary's id, the length and a checksum, so that nothing
+else need be kept to read it but the dictionary. Other languages' Leafpress read and write the same blocks.
 
 >>> records = [b'{"id": %d, "name": "user %d", "active": true}' % (n, n * 7) for n in range(1000)]
 >>> dictionary = codec.train(records, size=2048)
@@ -35,12 +35,12 @@ __all__ = ["Availability", "Dictionary", "Label", "available", "compress", "deco
 
 
 class Label(NamedTuple):
-    """What a block says of itself."""
+    """The header of a block."""
 
     family: str
-    """The codec without its settings: "zstd", "lz4", "deflate", or "none" for what is stored as it is."""
+    """The codec without its settings: "zstd", "lz4", "deflate", or "none" for data that is stored uncompressed."""
     dictionary_id: Optional[int]
-    """The id of the dictionary that it takes."""
+    """The id of the dictionary that it needs."""
     raw_bytes: int
     """The length of its data."""
 
@@ -49,17 +49,17 @@ class Availability(NamedTuple):
     """A codec at a usual setting, and whether it can run here."""
 
     name: str
-    """What it is called."""
+    """Its name."""
     engine: Optional[str]
-    """What does the work; None where nothing can."""
+    """Its engine; None if there is none."""
     library: Optional[str]
     """The library behind it and its version."""
     reason: Optional[str]
-    """Why it cannot run, and what to do."""
+    """The reason why it cannot run, and the remedy."""
 
 
 def label(block: Buffer) -> Label:
-    """What a block says of itself. Nothing is decoded, so nothing is proved.
+    """The header of a block. Nothing is decoded or verified.
 
     >>> codec.label(codec.compress(b"x" * 1000, "lz4"))
     Label(family='lz4', dictionary_id=None, raw_bytes=1000)

@@ -114,8 +114,8 @@ def _shown(cell: Cell) -> str:
 
 
 def load_results(path: Union[str, os.PathLike[str]], table: str = "summary") -> Results:
-    """The results in a directory that `leafpress eval --out`, `cache --out`, `pool`, `suite`, `device`, `advise` or `model` wrote, or in one of
-    its files.
+    """The results in a directory that `leafpress eval --out`, `cache --out`, `pool`, `suite`, `device`, `advise` or
+    `model` wrote, or in one of its files.
 
     A directory may hold several tables: summary, over_time, mrc, overall and others, as Results.tables() says.
 
@@ -150,7 +150,7 @@ def parse(text: str, path: Optional[Path] = None) -> Results:
     name = str(path) if path else "the table"
     lines = [line for line in csv.reader(text.splitlines(), delimiter="\t") if line]
     if not lines or len(set(lines[0])) != len(lines[0]):
-        raise InvalidOption(f"{name} is no table of results: it has no line of names at its head")
+        raise InvalidOption(f"{name} is not a table of results: it has no header line")
     columns, rows = lines[0], lines[1:]
     for at, row in enumerate(rows):
         if len(row) != len(columns):

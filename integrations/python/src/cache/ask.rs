@@ -1,8 +1,8 @@
-//! A load under way, driven from Python: by a thread that runs the loader and waits, or by a task that awaits both.
+//! A load in progress, driven from Python: by a thread that runs the loader and waits, or by a task that awaits both.
 //!
-//! [`Cache::get_or_fetch_entry`](leafpress::Cache::get_or_fetch_entry) is a future that needs no runtime. [`Open`] polls it where Python asks
-//! for it; its loader is a place ([`Loader`]) that Python fills. So threads and tasks that ask for one key share one load, and a write of
-//! the key during a load wins, as the library says.
+//! [`Cache::get_or_fetch_entry`](leafpress::Cache::get_or_fetch_entry) is a future that needs no runtime. [`Open`]
+//! polls it when Python requests it; its loader is a place ([`Loader`]) that Python fills. So threads and tasks that
+//! request one key share one load, and a write of the key during a load wins, as in the library.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,10 +21,10 @@ use crate::errors;
 type Loaded = Result<(Vec<u8>, InsertOptions), PyErr>;
 type Answer = Result<Vec<u8>, LoadError<PyErr>>;
 
-/// What a load gives, when it does.
+/// The state of a loader's result.
 #[derive(Default)]
 enum Place {
-    /// Nobody has asked for it.
+    /// Nobody has requested it.
     #[default]
     Idle,
     /// The loader is to run.
@@ -32,7 +32,7 @@ enum Place {
     Filled(Loaded),
 }
 
-/// The future of what a loader gives: it is ready when Python has filled it.
+/// The future of a loader's result: it is ready when Python has filled it.
 #[derive(Clone, Default)]
 struct Loader(Arc<Mutex<Place>>);
 
@@ -42,20 +42,20 @@ impl Future for Loader {
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Loaded> {
         let mut place = self.0.lock();
         match std::mem::replace(&mut *place, Place::Wanted) {
-            // Who fills it polls again.
+            // The task that fills it polls again.
             Place::Idle | Place::Wanted => Poll::Pending,
             Place::Filled(loaded) => Poll::Ready(loaded),
         }
     }
 }
 
-/// Where a load is.
+/// The progress of a load.
 pub enum Step {
     /// There is a value.
     Ready(Vec<u8>),
-    /// The loader is to run, and what it gives to be given to [`Open::fill`].
+    /// The loader is to run, and its result is to be passed to [`Open::fill`].
     Leads,
-    /// Another loads: the waker says when to ask again.
+    /// Another thread or task loads: the waker signals when to poll again.
     Waits,
 }
 
@@ -80,10 +80,10 @@ impl Open {
         }
     }
 
-    /// Looks how far the load is. It may read the disk, so the interpreter's lock should not be held.
+    /// Polls the load. It may read the disk, so the interpreter's lock should not be held.
     ///
     /// # Errors
-    /// The loader's, whoever ran it; errors of the cache; `Closed`.
+    /// The loader's, regardless of the task that ran it; errors of the cache; `Closed`.
     pub fn step(&self, waker: &Waker) -> PyResult<Step> {
         let step = self.poll(waker);
         if self.has_ended.load(Ordering::SeqCst) {
@@ -115,16 +115,16 @@ impl Open {
         }
     }
 
-    /// What the loader gave. [`Open::step`] hands it on.
+    /// Stores the loader's result. [`Open::step`] passes it on.
     pub fn fill(&self, loaded: Loaded) {
         *self.loader.0.lock() = Place::Filled(loaded);
     }
 
-    /// Lets go of it, or has the thread that looks how far it is do so. If it led, one of those who wait leads.
+    /// Releases the load, or has the polling thread do so. If it led, one of the waiting tasks leads.
     pub fn end(&self) {
         self.has_ended.store(true, Ordering::SeqCst);
         let future = self.future.try_lock().map(|mut future| future.take());
-        // What is dropped may wake others.
+        // Dropping it may wake others.
         drop(future);
         let waker = self.waker.lock().take();
         if let Some(waker) = waker {

@@ -1,4 +1,4 @@
-//! What keys and values are in Python, and what bytes they are in the cache.
+//! Conversion of keys and values between Python's objects and the cache's bytes.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::PyVisit;
@@ -11,15 +11,15 @@ use crate::call;
 use crate::errors::Class;
 use crate::input::{Encoding, Input};
 
-/// What keys are.
+/// The type of keys.
 pub enum KeyForm {
     /// bytes, or str in an encoding.
     Plain(Encoding),
-    /// Of several types: see [`keys`].
+    /// Several types: see [`keys`].
     Tagged,
 }
 
-/// The bytes of a key: its own, or made for it.
+/// The bytes of a key: borrowed, or made for it.
 pub enum Key<'a, 'py> {
     Of(Input<'a, 'py>),
     Made(Vec<u8>),
@@ -37,7 +37,7 @@ impl AsRef<[u8]> for Key<'_, '_> {
 
 impl KeyForm {
     /// # Errors
-    /// `TypeError` and others for what is no key.
+    /// `TypeError` and others for what is not a key.
     #[inline]
     pub fn input<'a, 'py>(&self, object: &'a Bound<'py, PyAny>) -> PyResult<Key<'a, 'py>> {
         match self {
@@ -46,7 +46,7 @@ impl KeyForm {
         }
     }
 
-    /// The keys that begin with this: from where, and up to where if that is not all that begins so.
+    /// Returns the range of the keys that begin with this prefix: its start, and its end if it is bounded.
     ///
     /// # Errors
     /// As [`KeyForm::input`].
@@ -66,7 +66,7 @@ impl KeyForm {
         }
     }
 
-    /// Whether keys are bytes and nothing else.
+    /// Returns whether keys are only bytes.
     pub fn are_bytes(&self) -> bool {
         matches!(self, Self::Plain(Encoding::Bytes))
     }
@@ -81,7 +81,7 @@ impl KeyForm {
     }
 }
 
-/// Makes values of bytes, and bytes of values.
+/// Converts between bytes and values.
 struct Serializer {
     dumps: Py<PyAny>,
     loads: Py<PyAny>,
@@ -90,12 +90,12 @@ struct Serializer {
     mark: u8,
 }
 
-/// What values are.
+/// The type of values.
 pub struct ValueForm {
     encoding: Encoding,
     serializer: Option<Serializer>,
-    /// Stands behind each value, where there is a disk tier: what another form has written is not there. Bytes from outside that were
-    /// cached as they are never reach a serializer.
+    /// A mark behind each value, if there is a disk tier: values that another form has written are ignored. Bytes from
+    /// outside that were cached verbatim never reach a serializer.
     mark: Option<u8>,
 }
 
@@ -115,10 +115,11 @@ impl AsRef<[u8]> for Value<'_, '_> {
     }
 }
 
-/// The forms that a cache's options ask for. `serializer` is `None`, a name, or a pair of callables.
+/// Returns the forms that a cache's options select. `serializer` is `None`, a name, or a pair of callables.
 ///
 /// # Errors
-/// `InvalidOption` and `TypeError` for options that are none, `CodecUnavailable`'s kin `ImportError` for a module that is not installed.
+/// `InvalidOption` and `TypeError` for invalid options, `ImportError`, a base of `CodecUnavailable`, for a module that
+/// is not installed.
 pub fn forms(
     py: Python<'_>,
     serializer: Option<&Bound<'_, PyAny>>,
@@ -154,7 +155,7 @@ pub fn forms(
     Ok((keys, values))
 }
 
-/// Encodings of keys and of values: one name for both, or a pair.
+/// Returns the encodings of keys and of values: one name for both, or a pair.
 fn encodings(py: Python<'_>, encoding: Option<&Bound<'_, PyAny>>) -> PyResult<(Encoding, Encoding)> {
     let Some(encoding) = encoding.filter(|of| !of.is_none()) else {
         return Ok((Encoding::Bytes, Encoding::Bytes));
@@ -212,10 +213,10 @@ impl Serializer {
 }
 
 impl ValueForm {
-    /// The bytes of a value.
+    /// Returns the bytes of a value.
     ///
     /// # Errors
-    /// `TypeError` for what is no value, and whatever the serializer raises.
+    /// `TypeError` for what is not a value, and whatever the serializer raises.
     pub fn input<'a, 'py>(&self, object: &'a Bound<'py, PyAny>) -> PyResult<Value<'a, 'py>> {
         let py = object.py();
         let Some(serializer) = &self.serializer else {
@@ -236,8 +237,8 @@ impl ValueForm {
         Ok(Value::Made(bytes))
     }
 
-    /// An object with the bytes of a value, which [`ValueForm::finish`] makes the value of. It runs no Python. [`None`] is a value of another
-    /// form.
+    /// Returns an object with the bytes of a value, which [`ValueForm::finish`] converts to the value. It runs no
+    /// Python code. [`None`] means a value of another form.
     ///
     /// # Errors
     /// `UnicodeDecodeError` where the bytes are not of the encoding.
@@ -253,7 +254,7 @@ impl ValueForm {
         }
     }
 
-    /// What the serializer makes of it.
+    /// Returns the serializer's result.
     ///
     /// # Errors
     /// Whatever the serializer raises.
@@ -265,7 +266,7 @@ impl ValueForm {
         }
     }
 
-    /// The value of bytes; [`None`] where they are of another form.
+    /// Returns the value of bytes; [`None`] if they are of another form.
     ///
     /// # Errors
     /// As [`ValueForm::raw`] and [`ValueForm::finish`].
@@ -283,17 +284,17 @@ impl ValueForm {
         }
     }
 
-    /// Whether values are made by a serializer.
+    /// Returns whether values are made by a serializer.
     pub fn is_serialized(&self) -> bool {
         self.serializer.is_some()
     }
 
-    /// Whether values are str.
+    /// Returns whether values are str.
     pub fn is_text(&self) -> bool {
         self.encoding != Encoding::Bytes
     }
 
-    /// For the garbage collector.
+    /// Visits its objects for the garbage collector.
     ///
     /// # Errors
     /// The visitor's.
@@ -313,7 +314,7 @@ fn marked(bytes: &[u8], mark: Option<u8>) -> Vec<u8> {
     marked
 }
 
-/// `"name"` of an object, for messages.
+/// Returns `"name"` of an object, for messages.
 pub fn name_of(object: &Bound<'_, PyAny>) -> String {
     let name = object.get_type().getattr(intern!(object.py(), "__name__"));
     name.map_or_else(|_| "something else".into(), |name| name.to_string())

@@ -1,4 +1,4 @@
-//! A cache that may be closed while others use it.
+//! A cache that may be closed while other threads use it.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -14,11 +14,11 @@ use super::ask::Open;
 use crate::errors::Class;
 use crate::lock::Mutex;
 
-/// Between two looks whether the last user is gone.
+/// Interval between two checks whether the last user is gone.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 thread_local! {
-    /// Uses of caches by this thread now, and calls of Python from within them.
+    /// The number of this thread's current calls of caches, and calls of Python from within them.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -41,11 +41,11 @@ impl Drop for InUse {
 /// A cache, open or closed.
 pub struct Handle {
     cache: ArcSwapOption<Cache>,
-    /// Loads that wait, or lead: they have the cache for longer than a call.
+    /// Loads that wait, or lead: they hold the cache for longer than a call.
     open: Mutex<Vec<std::sync::Weak<Open>>>,
     /// The file of the disk tier.
     path: Option<PathBuf>,
-    /// No other cache of the process has it.
+    /// A number that is unique in the process.
     pub serial: u64,
 }
 
@@ -71,7 +71,7 @@ impl Handle {
     /// `Closed`, or what `work` says.
     #[inline]
     pub fn with<R>(&self, work: impl FnOnce(&Arc<Cache>) -> PyResult<R>) -> PyResult<R> {
-        // Who closes the cache waits until this is dropped.
+        // A thread that closes the cache waits until this is dropped.
         let cache = self.cache.load();
         let _in_use = InUse::begin();
         work(cache.as_ref().ok_or_else(closed)?)
@@ -81,7 +81,7 @@ impl Handle {
         self.cache.load().is_none()
     }
 
-    /// Sees that a load ends when the cache is closed.
+    /// Registers a load, so that it ends when the cache is closed.
     pub fn remember(&self, load: &Arc<Open>) {
         let mut open = self.open.lock();
         if open.len() == open.capacity() {
@@ -90,8 +90,8 @@ impl Handle {
         open.push(Arc::downgrade(load));
     }
 
-    /// Waits for calls under way, ends loads, and closes the cache: what it holds goes to its disk, where it has one. The interpreter's lock
-    /// must not be held. Closing what is closed does nothing.
+    /// Waits for calls in progress, ends loads, and closes the cache: its records are moved to its disk tier, if it has
+    /// one. The interpreter's lock must not be held. Closing a closed cache does nothing.
     ///
     /// # Errors
     /// `InvalidOption` from within a call of the same thread; errors of the disk.
@@ -119,21 +119,22 @@ impl Handle {
 }
 
 impl Handle {
-    /// Lets go of the cache. The interpreter's lock must not be held.
+    /// Releases the cache. The interpreter's lock must not be held.
     pub fn drop_cache(&self) {
         let cache = self.cache.swap(None);
         if DEPTH.get() == 0 {
             drop(cache);
         } else {
-            // One of the cache's own threads, which tells of a record, is the last to have it, and cannot wait for itself. Where no thread can
-            // be started the cache stays.
+            // One of the cache's own threads, which reports a record, is the last to hold it, and cannot wait for
+            // itself. Where no thread can be started the cache stays.
             let cache = std::mem::ManuallyDrop::new(cache);
             let _ = std::thread::Builder::new().spawn(move || drop(std::mem::ManuallyDrop::into_inner(cache)));
         }
     }
 }
 
-/// The cache, once nobody else has it. Nobody takes it any more; those who have it are about to let go.
+/// Returns the cache once no other thread holds it. No thread can take it any more; those that hold it are about to
+/// release it.
 fn alone(mut cache: Arc<Cache>) -> Cache {
     loop {
         match Arc::try_unwrap(cache) {

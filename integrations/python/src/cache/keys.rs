@@ -1,7 +1,8 @@
 //! Keys of several types in one order of bytes.
 //!
-//! A cache with a serializer takes str, bytes, int, float, None and tuples of these. What is equal in Python is one key: `True`, `1` and `1.0`
-//! are. A key is a tag and what the type needs, so that keys of one kind are in its own order, and numbers in one, whatever their types:
+//! A cache with a serializer takes str, bytes, int, float, None and tuples of these. What is equal in Python is one
+//! key: `True`, `1` and `1.0` are. A key is a tag and what the type needs, so that keys of one kind are in its own
+//! order, and numbers in one, whatever their types:
 //!
 //! ```text
 //! 1   None
@@ -14,8 +15,9 @@
 //! 49  number from 2^127 on, infinity included: 64 bits of the float
 //! ```
 //!
-//! A fraction is the 64 bits of it as a float, whose first bit is 0, and is set here. A number from 0 on without one ends with its whole part:
-//! what comes next in a tuple is less than 128. A number below 0 without one ends by 255, which is more than the complement of any fraction.
+//! A fraction is the 64 bits of it as a float, whose first bit is 0, and is set here. A number from 0 on without one
+//! ends with its whole part: what comes next in a tuple is less than 128. A number below 0 without one ends by 255,
+//! which is more than the complement of any fraction.
 //!
 //! In a tuple, bytes and str end by a zero, and a zero of theirs has 255 behind it.
 
@@ -49,17 +51,19 @@ const LIMIT: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
 /// Tuples in tuples. It bounds the stack.
 const MAX_DEPTH: usize = 32;
 
-/// The bytes of a key.
+/// Returns the bytes of a key.
 ///
 /// # Errors
-/// `TypeError` for other types, `OverflowError` for ints beyond 127 bits, `InvalidOption` for NaN and for tuples in more than 32 tuples.
+/// `TypeError` for other types, `OverflowError` for ints beyond 127 bits, `InvalidOption` for NaN and for tuples in
+/// more than 32 tuples.
 pub fn encoded(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let mut bytes = Vec::with_capacity(64);
     put(&mut bytes, object, 0)?;
     Ok(bytes)
 }
 
-/// The keys that begin with this one, text that goes on or tuples that have more: from where, and up to where if that is known.
+/// Returns the keys that begin with this one, text that goes on or tuples that have more: from where, and up to where
+/// if that is known.
 ///
 /// # Errors
 /// As [`encoded`].
@@ -77,7 +81,8 @@ pub fn prefix(object: &Bound<'_, PyAny>) -> PyResult<(Vec<u8>, Option<Vec<u8>>)>
     }
     low.pop();
     high.pop();
-    // What comes next is a tag, or the end. More than that goes on with the last element: a fraction of a number, a zero in text.
+    // What comes next is a tag, or the end. More than that goes on with the last element: a fraction of a number, a
+    // zero in text.
     high.push(IS_FRACTION);
     Ok((low, Some(high)))
 }
@@ -115,7 +120,8 @@ fn put(bytes: &mut Vec<u8>, object: &Bound<'_, PyAny>, depth: usize) -> PyResult
     Ok(())
 }
 
-/// Whether an object is equal to the bytes that it has. Other buffers may have the bytes of another object that is not equal.
+/// Returns whether an object is equal to the bytes that it has. Other buffers may have the bytes of another object that
+/// is not equal.
 fn is_bytes(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>() {
         return Ok(true);
@@ -127,7 +133,7 @@ fn is_bytes(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(format == "B")
 }
 
-/// The int or float that a scalar of NumPy is equal to; None, or nothing, for any other object.
+/// Returns the int or float that a scalar of NumPy is equal to; None, or nothing, for any other object.
 #[cold]
 fn number<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let module = object.get_type().module()?;
@@ -207,7 +213,7 @@ fn put_number(bytes: &mut Vec<u8>, is_below: bool, whole: u128, fraction: f64) {
     }
 }
 
-/// The key of bytes that [`encoded`] made.
+/// Returns the key of bytes that [`encoded`] made.
 ///
 /// # Errors
 /// `CorruptBlock` for any other bytes.
@@ -252,7 +258,7 @@ fn take<'py, 'b>(py: Python<'py>, bytes: &'b [u8], depth: usize) -> PyResult<(Bo
     }
 }
 
-/// A number whose whole part has `count` bytes.
+/// Returns a number whose whole part has `count` bytes.
 fn take_number<'py, 'b>(
     py: Python<'py>,
     bytes: &'b [u8],

@@ -18,9 +18,9 @@ use super::{CacheBase, options};
 use crate::errors::{self, Class};
 use crate::fork::OfThisProcess;
 
-/// The memory of a cache that is not told.
+/// The default memory of a cache.
 const MEMORY_BYTES: u64 = 64 << 20;
-/// The bytes of a disk tier that is not told: a number that does not change, since what was left on disk is found again by it.
+/// The default size of a disk tier: a constant, since the records left on disk are found again by it.
 const DISK_BYTES: u64 = 1 << 30;
 
 /// The constructor's options.
@@ -37,7 +37,7 @@ struct Options<'a, 'py> {
 }
 
 impl Options<'_, '_> {
-    /// The library's builder.
+    /// Returns the library's builder.
     fn builder(self) -> PyResult<leafpress::cache::CacheBuilder> {
         let mut builder = Cache::builder().memory(match self.memory {
             Some(memory) => options::bytes("memory", memory)?,
@@ -128,7 +128,7 @@ impl CacheBase {
             .transpose()?;
         if let Some(removal) = &removal {
             let removal = Arc::clone(removal);
-            builder = builder.listener(move |key, value, cause| removal.tell(key, value, cause));
+            builder = builder.listener(move |key, value, cause| removal.report(key, value, cause));
         }
         let cache = py
             .detach(|| builder.build())
@@ -144,9 +144,11 @@ impl CacheBase {
         })
     }
 
-    /// End the cache. With a disk tier what is in memory goes there, and the next cache with the same file begins with it.
+    /// End the cache. With a disk tier what is in memory goes there, and the next cache with the same file begins with
+    /// it.
     ///
-    /// Every later call raises Closed; closing again does nothing. A cache that is not closed, but let go of, leaves nothing on disk.
+    /// Every later call raises Closed; closing again does nothing. A cache that is not closed, but released, leaves
+    /// nothing on disk.
     ///
     /// >>> cache = Cache()
     /// >>> cache.close()
@@ -158,7 +160,7 @@ impl CacheBase {
         py.detach(|| handle.close(true))
     }
 
-    /// Whether the cache has been closed.
+    /// Returns whether the cache has been closed.
     #[getter]
     fn closed(&self) -> PyResult<bool> {
         Ok(self.handle.get()?.is_closed())
@@ -170,8 +172,8 @@ impl CacheBase {
         &self.name
     }
 
-    /// Bytes of memory that the cache may hold, all included. May be set, as a number or as text like "64MiB"; when that returns, the cache
-    /// holds no more.
+    /// Bytes of memory that the cache may hold, all included. May be set, as a number or as text like "64MiB"; when
+    /// that returns, the cache holds no more.
     ///
     /// >>> cache = Cache("64MiB")
     /// >>> cache.memory = "32MiB"
@@ -200,7 +202,7 @@ impl CacheBase {
         self.with(|cache| Ok(cache.bytes_held()))
     }
 
-    /// Whether there is a disk tier.
+    /// Returns whether there is a disk tier.
     #[getter]
     fn has_disk(&self) -> bool {
         self.has_disk
@@ -223,7 +225,8 @@ impl CacheBase {
         self.unlocked(py, Cache::clear)
     }
 
-    /// Do now what the cache would do some time after the last write: let go of what is over, compact, write what waits for the disk.
+    /// Do the work that the cache would do some time after the last write: remove expired records, compact, write what
+    /// waits for the disk.
     #[pyo3(text_signature = "($self)")]
     fn settle(&self, py: Python<'_>) -> PyResult<()> {
         self.unlocked(py, Cache::settle)
@@ -275,8 +278,8 @@ fn removal(
 
 impl Drop for CacheBase {
     fn drop(&mut self) {
-        // The cache's threads may wait for the interpreter's lock, to tell of a record, and are waited for. Loads that are left have the
-        // cache for longer, and let go of it so as well.
+        // The cache's threads may wait for the interpreter's lock, to report a record, and are waited for. Loads that
+        // are left have the cache for longer, and release it in this way as well.
         let Ok(handle) = self.handle.get() else { return };
         let _ = Python::try_attach(|py| py.detach(|| handle.drop_cache()));
     }

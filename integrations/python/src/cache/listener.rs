@@ -1,8 +1,9 @@
 //! `on_removal`: telling Python which records leave.
 //!
-//! The library calls from whatever thread had a record leave, often one of its own, and holds no lock meanwhile. Such a thread waits for the
-//! interpreter's lock, so nobody may wait for the thread while he holds that lock: caches are closed and let go of without it. Once the
-//! interpreter is about to end nobody is told any more: waiting for its lock then would never end.
+//! The library calls from whatever thread had a record leave, often one of its own, and holds no lock meanwhile. Such a
+//! thread waits for the interpreter's lock, so no thread may wait for it while holding that lock: caches are closed and
+//! released without it. Once the interpreter is about to end nothing is reported any more: waiting for its lock then
+//! would never end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,12 +21,12 @@ use crate::{call, fork};
 
 /// The interpreter is about to end.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
-/// Threads that tell Python something now.
+/// Threads that call into Python now.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
-/// For so long the interpreter's end waits for those.
+/// The interpreter's end waits this long for those.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// What is told, and how.
+/// What is reported, and how.
 pub struct Removal {
     callback: Mutex<Option<Py<PyAny>>>,
     keys: Arc<KeyForm>,
@@ -41,8 +42,8 @@ impl Removal {
         })
     }
 
-    /// Tells of a record. What the callback raises goes to `sys.unraisablehook`.
-    pub fn tell(&self, key: &[u8], value: &[u8], cause: RemovalCause) {
+    /// Reports a record. What the callback raises goes to `sys.unraisablehook`.
+    pub fn report(&self, key: &[u8], value: &[u8], cause: RemovalCause) {
         let Some(_call) = Call::begin() else { return };
         let _in_use = InUse::begin();
         Python::try_attach(|py| {
@@ -57,14 +58,14 @@ impl Removal {
     fn call(&self, callback: &Bound<'_, PyAny>, key: &[u8], value: &[u8], cause: RemovalCause) -> PyResult<()> {
         let py = callback.py();
         let key = self.keys.output(py, key)?;
-        // What another form has written is nobody's here.
+        // A value of another form is not reported.
         if let Some(value) = self.values.output(py, value)? {
             call::with(callback, (key, value, name(cause)))?;
         }
         Ok(())
     }
 
-    /// For the garbage collector.
+    /// Visits its objects for the garbage collector.
     ///
     /// # Errors
     /// The visitor's.
@@ -75,7 +76,7 @@ impl Removal {
         }
     }
 
-    /// Tells nobody any more.
+    /// Stops reporting.
     pub fn clear(&self) {
         let callback = self.callback.lock().take();
         drop(callback);
@@ -91,11 +92,11 @@ fn name(cause: RemovalCause) -> &'static str {
     }
 }
 
-/// A thread tells Python something.
+/// A thread's call into Python.
 pub struct Call(());
 
 impl Call {
-    /// [`None`] once the interpreter is about to end.
+    /// Begins a call; [`None`] once the interpreter is about to end.
     pub fn begin() -> Option<Self> {
         CALLS.fetch_add(1, Ordering::SeqCst);
         let call = Self(());
@@ -109,20 +110,20 @@ impl Drop for Call {
     }
 }
 
-/// Tells nobody anything from now on, and waits for those who are being told.
+/// Stops all reports from now on, and waits for those in progress.
 #[pyfunction]
 fn _end_of_interpreter(py: Python<'_>) {
     IS_OVER.store(true, Ordering::SeqCst);
     py.detach(|| {
         let began = Instant::now();
-        // In a child of a fork the threads that were counted are not there.
+        // In the child of a fork the counted threads do not exist.
         while CALLS.load(Ordering::SeqCst) > 0 && fork::forks() == 0 && began.elapsed() < MAX_WAIT {
             std::thread::sleep(Duration::from_millis(1));
         }
     });
 }
 
-/// Has the interpreter say when it ends.
+/// Registers a function that the interpreter calls when it ends.
 ///
 /// # Errors
 /// Where it cannot.

@@ -1,4 +1,4 @@
-//! Getting a value, or loading it: one loader a key, among threads and tasks.
+//! Getting a value, or loading it: one loader per key, among threads and tasks.
 
 use std::sync::{Arc, Condvar, PoisonError};
 use std::task::{Wake, Waker};
@@ -20,10 +20,10 @@ use crate::call;
 use crate::errors::Class;
 use crate::lock::Mutex;
 
-/// A thread that waits looks so often whether it is to be interrupted.
+/// A waiting thread checks for signals at this interval.
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(100);
 
-/// The load inside of which Python runs: a context variable, which tasks and `asyncio.to_thread` inherit.
+/// Returns the load inside of which Python runs: a context variable, which tasks and `asyncio.to_thread` inherit.
 fn current(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static VARIABLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let variable = VARIABLE.get_or_try_init(py, || {
@@ -39,13 +39,13 @@ fn current_load(py: Python<'_>) -> PyResult<LoadId> {
     current(py)?.call_method0("get")?.extract()
 }
 
-/// This thread's identifier, as Python has it.
+/// Returns this thread's identifier in Python.
 fn thread_id(py: Python<'_>) -> PyResult<u64> {
     static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     FUNCTION.import(py, "threading", "get_ident")?.call0()?.extract()
 }
 
-/// Whether a thread that loads what is asked for waits for this one.
+/// Returns whether a thread that loads the requested key waits for this one.
 #[cold]
 fn is_waited_for(py: Python<'_>, asking: &Asking) -> PyResult<bool> {
     let threads = asking.threads();
@@ -60,7 +60,7 @@ fn is_waited_for(py: Python<'_>, asking: &Asking) -> PyResult<bool> {
 #[cold]
 fn cycle() -> PyErr {
     Class::LoadCycle.error(
-        "a loader asked for a key that cannot be there before it ends: its own, or one that waits for it. Load what both need under a \
+        "a loader requested a key that cannot be available before it ends: its own, or one that waits for it. Load what both need under a \
          third key, or outside of the cache",
     )
 }
@@ -73,7 +73,7 @@ struct Bell {
 }
 
 impl Bell {
-    /// Waits for it, or for some time; whether it has rung.
+    /// Waits until it rings, or for some time; returns whether it has rung.
     fn wait(&self) -> bool {
         let mut has_rung = self.has_rung.lock();
         if !*has_rung {
@@ -91,7 +91,7 @@ impl Wake for Bell {
     }
 }
 
-/// Wakes a task: calls something of Python's.
+/// Wakes a task by calling a Python function.
 struct Callback(Py<PyAny>);
 
 impl Wake for Callback {
@@ -104,10 +104,10 @@ impl Wake for Callback {
     }
 }
 
-/// The bytes of a value, and how it is inserted.
+/// The bytes of a value, and its insert options.
 type Loaded = (Vec<u8>, InsertOptions);
 
-/// Runs a loader, and returns what it gave, and its bytes.
+/// Runs a loader, and returns its value and the value's bytes.
 fn load<'py>(
     cache: &CacheBase,
     loader: &Bound<'py, PyAny>,
@@ -121,12 +121,12 @@ fn load<'py>(
 
 #[pymethods]
 impl CacheBase {
-    /// The key's value, or else the one that load() returns, which is inserted.
+    /// Return the key's value, or else call load(), insert its result and return it.
     ///
-    /// One thread or task loads at a time for a key; others that miss meanwhile wait for it and get the same value, or the exception that it
-    /// raised. If the key is set or deleted meanwhile, what was loaded is returned, and not stored. A loader may use the cache; one that
-    /// asks for its own key, straight or through others, gets a LoadCycle: other loaders, tasks and threads that it waits for, the threads of
-    /// concurrent.futures included.
+    /// One thread or task loads at a time for a key; others that miss it meanwhile wait for it and get the same value,
+    /// or the exception that it raised. If the key is set or deleted meanwhile, the loaded value is returned, and not
+    /// stored. A loader may use the cache; one that requests its own key, directly or through others, gets a LoadCycle:
+    /// that includes other loaders, tasks and threads that it waits for, also the threads of concurrent.futures.
     ///
     /// >>> cache = Cache(serializer="json")
     /// >>> cache.get_or_set("answer", lambda: 42, ttl=60), cache.get_or_set("answer", lambda: 0)
@@ -144,8 +144,8 @@ impl CacheBase {
         self.load_or_wait(key, load, entry(ttl)?)
     }
 
-    /// A load of a key for a task, which aget_or_set drives. None where another load is waited for that may wait for the task: if its loader
-    /// waits for all tasks that it has started.
+    /// Return a load of a key for a task, which aget_or_set drives. None if it would wait for another load that may
+    /// wait for the task: if that loader waits for all tasks that it has started.
     fn _ask(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>, task: &Bound<'_, PyAny>) -> PyResult<Option<Ask>> {
         let (py, cache) = (this.py(), this.get());
         let key = cache.keys.input(key)?.as_ref().to_vec();
@@ -220,7 +220,7 @@ impl CacheBase {
                             loaded = Some(value);
                             open.0.fill(Ok(bytes));
                         }
-                        // Whoever waits shares an error. What ends this thread ends it alone, and another loads.
+                        // All waiting threads share an error. What ends this thread ends it alone, and another loads.
                         Err(error) if error.is_instance_of::<PyException>(py) => open.0.fill(Err(error)),
                         Err(error) => return Err(error),
                     }
@@ -229,7 +229,7 @@ impl CacheBase {
         }
     }
 
-    /// The value of bytes. One that was not written by these options goes, and is to be loaded anew: [`None`].
+    /// Returns the value of bytes. A value that other options wrote is removed, and is to be loaded again: [`None`].
     pub(super) fn answer<'py>(&self, py: Python<'py>, key: &[u8], bytes: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
         let value = self.values.output(py, bytes)?;
         if value.is_none() {
@@ -239,7 +239,7 @@ impl CacheBase {
     }
 }
 
-/// Lets go of a load without the interpreter's lock: others are woken, who may want it.
+/// Releases a load without the interpreter's lock: it wakes other threads, which may want it.
 struct Ending(Arc<Open>);
 
 impl Drop for Ending {
@@ -273,8 +273,8 @@ impl Ask {
         visit.call(&self.cache)
     }
 
-    /// ("ready", value); ("leads", None) when the loader is to run; ("waits", None): wake() is called when to look again; ("again", None)
-    /// when another Ask is to be made.
+    /// Return ("ready", value); ("leads", None) when the loader is to run; ("waits", None): wake() is called when to
+    /// poll again; ("again", None) when another Ask is to be made.
     fn step<'py>(&self, py: Python<'py>, wake: Py<PyAny>) -> PyResult<(&'static str, Option<Bound<'py, PyAny>>)> {
         let waker = Waker::from(Arc::new(Callback(wake)));
         match py.detach(|| self.open.step(&waker))? {
@@ -287,7 +287,7 @@ impl Ask {
         }
     }
 
-    /// The loader is about to run, in this context: returns the token that `leave` takes.
+    /// Enter the loader in this context; return the token that `leave` takes.
     fn enter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let serial = self.cache.bind(py).get().handle.get()?.serial;
         let loading = Loading::begin(serial, &self.key, Runner::Task(self.task, thread::current().id()));
@@ -296,13 +296,13 @@ impl Ask {
         Ok(token)
     }
 
-    /// The loader has ended.
+    /// Leave the loader.
     fn leave(&self, py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<()> {
         drop(self.state.lock().loading.take());
         current(py)?.call_method1("reset", (token,)).map(drop)
     }
 
-    /// What the loader gave.
+    /// Pass the loader's value.
     #[pyo3(signature = (value, ttl=None))]
     fn give(&self, value: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let cache = self.cache.bind(value.py()).get();
@@ -314,12 +314,12 @@ impl Ask {
         Ok(())
     }
 
-    /// What the loader raised.
+    /// Pass the exception that the loader raised.
     fn fail(&self, error: &Bound<'_, PyAny>) {
         self.open.fill(Err(PyErr::from_value(error.clone())));
     }
 
-    /// Let go of it. If it led, one of those who wait leads.
+    /// Releases the load. If it led, one of the waiting tasks leads.
     fn end(&self, py: Python<'_>) {
         let state = &self.state;
         py.detach(|| {

@@ -1,4 +1,4 @@
-//! Many records in a call, with the interpreter's lock let go of.
+//! Many records per call, with the interpreter's lock released.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping};
@@ -7,12 +7,12 @@ use super::forms::{Key, Value};
 use super::{CacheBase, entry};
 use crate::{call, errors};
 
-/// Bytes that are gathered before they are handed on.
+/// Bytes that are gathered before they are passed on.
 const MAX_BYTES: usize = 4 << 20;
-/// Records that are.
+/// Records that are gathered before they are passed on.
 const MAX_RECORDS: usize = 4096;
 
-/// Values one behind the other, and where each ends; [`None`] is not there.
+/// Values in one buffer, and where each ends; [`None`] for an absent key.
 #[derive(Default)]
 struct Found {
     bytes: Vec<u8>,
@@ -21,7 +21,8 @@ struct Found {
 
 #[pymethods]
 impl CacheBase {
-    /// The values of keys, in a list in their order; default for those that are not there. Faster than as many calls of get.
+    /// Return the values of keys, in a list in their order; default for absent keys. It is faster than as many calls of
+    /// get.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache["apple"] = "red"
@@ -49,7 +50,7 @@ impl CacheBase {
         Ok(values)
     }
 
-    /// Insert or replace what a mapping has, or an iterable of pairs of key and value. ttl is as of set.
+    /// Insert or replace the records of a mapping, or of an iterable of pairs of key and value. ttl is as for set.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.set_many({"apple": "red", "pear": "green"}, ttl=60)
@@ -89,7 +90,8 @@ impl CacheBase {
         hand_on(&mut gathered)
     }
 
-    /// Insert or replace what a mapping has, or an iterable of pairs, and what is named by words: what dict.update does.
+    /// Insert or replace the records of a mapping, or of an iterable of pairs, and keyword arguments, as dict.update
+    /// does.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.update({"apple": "red"}, pear="green")
@@ -101,7 +103,7 @@ impl CacheBase {
         words.map_or(Ok(()), |words| self.set_many(words.as_any(), None))
     }
 
-    /// Remove keys; how many of them were there.
+    /// Remove keys; return how many of them were there.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache["apple"] = "red"
@@ -131,7 +133,7 @@ impl CacheBase {
     }
 }
 
-/// Removes keys up to the first that cannot be, and says how many were there.
+/// Removes keys up to the first failure; returns how many were there.
 fn remove(cache: &leafpress::Cache, keys: &[Vec<u8>]) -> (u64, Result<(), leafpress::CacheError>) {
     let mut gone = 0;
     for key in keys {
@@ -170,7 +172,7 @@ impl CacheBase {
         let keys = objects.iter().map(|object| self.keys.input(object));
         let keys: Vec<Key<'_, '_>> = keys.collect::<PyResult<_>>()?;
         let mut keys: &[&[u8]] = &keys.iter().map(AsRef::as_ref).collect::<Vec<&[u8]>>();
-        // What holds much is handed over in parts.
+        // Large results are returned in parts.
         while !keys.is_empty() {
             let found = self.with(|cache| {
                 let found = py.detach(|| read(cache, keys));
@@ -202,7 +204,7 @@ impl CacheBase {
     }
 }
 
-/// Reads the values of the first keys: all, unless they hold very much.
+/// Reads the values of the first keys: all, unless they are very large.
 fn read(cache: &leafpress::Cache, keys: &[&[u8]]) -> Result<Found, leafpress::CacheError> {
     let mut found = Found::default();
     for keys in keys.chunks(256) {

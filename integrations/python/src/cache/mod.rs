@@ -1,7 +1,8 @@
-//! `leafpress.Cache`, but for what is written in Python over it.
+//! `leafpress.Cache`, except for the part that is written in Python.
 //!
-//! `options`, `keys` and `forms` turn what Python says into the library's words; `handle` is a cache that may be closed while it is used;
-//! `ask` and `waits` are loads, `load` their methods; `listener` tells of records that leave. The other files are methods by what they do.
+//! `options`, `keys` and `forms` translate Python's arguments to the library's types; `handle` is a cache that may be
+//! closed while it is used; `ask` and `waits` are loads, `load` their methods; `listener` reports removed records. The
+//! other files are methods by what they do.
 
 mod ask;
 mod forms;
@@ -32,11 +33,11 @@ use self::listener::Removal;
 use crate::errors;
 use crate::fork::OfThisProcess;
 
-/// Longer values are decoded and compressed without the interpreter's lock. Letting go of it for less costs more than it gains: another
-/// thread that computes may keep it for 5 ms.
+/// Longer values are decoded and compressed without the interpreter's lock. Releasing it for less costs more than it
+/// gains: another thread that computes may keep it for 5 ms.
 const LONG_BYTES: usize = 64 << 10;
 
-/// What `leafpress.Cache` is made of.
+/// The base class of `leafpress.Cache`.
 #[pyclass(name = "CacheBase", module = "leafpress._leafpress", subclass, weakref, frozen)]
 pub struct CacheBase {
     handle: OfThisProcess<Handle>,
@@ -45,7 +46,7 @@ pub struct CacheBase {
     removal: Option<Arc<Removal>>,
     name: String,
     has_disk: bool,
-    /// Whether a long value was put in, or may be on disk.
+    /// Set if a long value was inserted, or may be on disk.
     has_long: AtomicBool,
 }
 
@@ -56,7 +57,7 @@ impl CacheBase {
         self.handle.get()?.with(work)
     }
 
-    /// The same without the interpreter's lock.
+    /// Calls `work` without the interpreter's lock.
     fn unlocked<R: Send>(
         &self,
         py: Python<'_>,
@@ -68,7 +69,7 @@ impl CacheBase {
         })
     }
 
-    /// The same, where the work takes a microsecond or so unless `is_long`: the interpreter's lock is kept then.
+    /// Calls `work`, and keeps the interpreter's lock unless `is_long`: short work takes about a microsecond.
     #[inline]
     fn short<R: Send>(
         &self,
@@ -90,7 +91,7 @@ impl CacheBase {
         is_long
     }
 
-    /// The value of a key, in Python.
+    /// Returns the value of a key as a Python object.
     #[inline]
     fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = key.py();
@@ -119,7 +120,7 @@ impl CacheBase {
         raw.map(|raw| self.values.finish(raw)).transpose()
     }
 
-    /// The same where it takes no wait for a disk. A miss is not counted.
+    /// Looks the key up if that needs no wait for a disk. A miss is not counted.
     fn find_in_memory<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = key.py();
         let key = self.keys.input(key)?;
@@ -131,12 +132,12 @@ impl CacheBase {
     }
 }
 
-/// How a record is inserted that lives for `ttl`.
+/// Returns the insert options of a record that lives for `ttl`.
 fn entry(ttl: Option<&Bound<'_, PyAny>>) -> PyResult<InsertOptions> {
     Ok(options::time_or_none("ttl", ttl)?.map_or_else(InsertOptions::default, InsertOptions::ttl))
 }
 
-/// `KeyError` with the key, as dict raises it.
+/// Returns a `KeyError` with the key, as dict raises it.
 fn missing(key: &Bound<'_, PyAny>) -> PyErr {
     PyKeyError::new_err((key.clone().unbind(),))
 }

@@ -1,4 +1,4 @@
-//! Sizes and times as Python says them.
+//! Sizes and times as Python objects.
 
 use std::time::Duration;
 
@@ -30,16 +30,16 @@ fn name_of(object: &Bound<'_, PyAny>) -> String {
     name.map_or_else(|_| "something else".into(), |name| name.to_string())
 }
 
-/// A number of bytes: an int, or text as in `"64MiB"` and `"1.5GB"`.
+/// Returns a number of bytes: an int, or text as in `"64MiB"` and `"1.5GB"`.
 ///
 /// # Errors
-/// `TypeError` for other types, `InvalidOption` for text that is no size and for numbers below 0 or past 2^63.
+/// `TypeError` for other types, `InvalidOption` for text that is not a size and for numbers below 0 or past 2^63.
 pub fn bytes(option: &str, object: &Bound<'_, PyAny>) -> PyResult<u64> {
     if let Ok(text) = object.cast::<PyString>() {
         let text = text.to_str()?;
         return parsed(text).ok_or_else(|| {
             Class::InvalidOption.error(format!(
-                "{option}: {text:?} is no size: write a number and a unit, as in \"64MiB\" or \"2GB\""
+                "{option}: {text:?} is not a size: write a number and a unit, as in \"64MiB\" or \"2GB\""
             ))
         });
     }
@@ -55,7 +55,7 @@ pub fn bytes(option: &str, object: &Bound<'_, PyAny>) -> PyResult<u64> {
     )))
 }
 
-/// The bytes of a size in words.
+/// Parses a size.
 fn parsed(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text
@@ -72,10 +72,10 @@ fn parsed(text: &str) -> Option<u64> {
     (bytes < 9e18).then_some(bytes as u64)
 }
 
-/// A time: seconds as int or float, or a `datetime.timedelta`.
+/// Returns a time: seconds as int or float, or a `datetime.timedelta`.
 ///
 /// # Errors
-/// `TypeError` for other types, `InvalidOption` for what is not above 0 and finite. The library knows the bounds.
+/// `TypeError` for other types, `InvalidOption` unless it is above 0 and finite. The library checks the bounds.
 pub fn time(option: &str, object: &Bound<'_, PyAny>) -> PyResult<Duration> {
     let seconds: f64 = if object.is_instance_of::<PyBool>() {
         return Err(wrong_time(option, object));
@@ -99,7 +99,7 @@ fn wrong_time(option: &str, object: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// A time that may be left out.
+/// Returns an optional time.
 ///
 /// # Errors
 /// As [`time`].

@@ -13,24 +13,24 @@ use pyo3::types::PyTuple;
 use super::CacheBase;
 use crate::errors::Class;
 
-/// Records that are read at a time, and their bytes.
+/// Maximum of records per read, and of their bytes.
 const MAX_RECORDS: usize = 256;
 const MAX_BYTES: usize = 1 << 20;
-/// Keys that are counted from one look for signals to the next.
+/// Keys that are counted between two checks for signals.
 const MAX_COUNTED: usize = 1 << 16;
 
 type Record = (Vec<u8>, Vec<u8>);
-/// From where to where a scan goes.
+/// The bounds of a scan.
 type Ends = (End<Vec<u8>>, End<Vec<u8>>);
 
-/// What of a scan was not read yet.
+/// The unread part of a scan.
 enum Rest {
     /// Of a cache without a disk tier.
     InMemory(Ends),
     InTiers(Option<Box<ScanPosition>>),
 }
 
-/// Where a scan is.
+/// The state of a scan.
 struct Scan {
     rest: Rest,
     read: VecDeque<Record>,
@@ -46,7 +46,7 @@ pub struct CacheIterator {
     part: Part,
 }
 
-/// What an iterator gives of each record.
+/// The part of each record that an iterator returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Keys,
@@ -70,7 +70,7 @@ impl CacheIterator {
             if self.part == Part::Keys {
                 return cache.keys.output(py, &key).map(Some);
             }
-            // A value of another form is not there.
+            // A value of another form is ignored.
             let Some(value) = cache.values.output(py, &value)? else {
                 continue;
             };
@@ -85,9 +85,10 @@ impl CacheIterator {
 }
 
 impl CacheIterator {
-    /// The next record.
+    /// Returns the next record.
     fn record(&self, py: Python<'_>) -> PyResult<Option<Record>> {
-        // A thread that holds the lock for longer than this needs the interpreter's lock to go on, so it must not be waited for under that.
+        // A thread that holds the lock for longer needs the interpreter's lock to continue, so no thread may wait for
+        // it while holding the interpreter's lock.
         if let Some(mut scan) = self.scan.try_lock() {
             if let Some(record) = scan.read.pop_front() {
                 return Ok(Some(record));
@@ -107,7 +108,7 @@ impl CacheIterator {
 }
 
 impl Scan {
-    /// Reads some records. After an error a scan of both tiers is over.
+    /// Reads some records. After an error a scan of both tiers ends.
     fn read_more(&mut self, cache: &leafpress::Cache, is_backwards: bool) -> Result<(), leafpress::CacheError> {
         match &mut self.rest {
             Rest::InMemory(ends) => {
@@ -145,7 +146,7 @@ impl Scan {
     }
 }
 
-/// The next records, as many as are read at a time.
+/// Returns the next records, one batch.
 fn some(
     mut next: impl FnMut() -> Option<Result<Record, leafpress::CacheError>>,
 ) -> Result<VecDeque<Record>, leafpress::CacheError> {
@@ -167,7 +168,7 @@ fn is_empty(range: &Ends) -> bool {
     }
 }
 
-/// What comes behind every key with a prefix.
+/// Returns the end of the range of keys with a prefix.
 fn behind(prefix: &[u8]) -> End<Vec<u8>> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -181,7 +182,7 @@ fn behind(prefix: &[u8]) -> End<Vec<u8>> {
 
 impl CacheBase {
     fn scan(this: &Bound<'_, Self>, ends: Ends, is_backwards: bool, part: Part) -> PyResult<CacheIterator> {
-        // A closed cache says so at once.
+        // A closed cache raises at once.
         let rest = this.get().with(|cache| {
             if !cache.has_disk() || is_empty(&ends) {
                 return Ok(Rest::InMemory(ends));
@@ -238,9 +239,10 @@ impl CacheBase {
 
 #[pymethods]
 impl CacheBase {
-    /// How many keys there are. Without a disk tier, those in memory, those included whose time is over and that have not left yet, which is
-    /// told at once. With a disk tier, those in memory and on disk whose time is not over: all of the disk tier is read for that. stats() says
-    /// without reading it how many records each tier holds, where a key may be in both.
+    /// Returns the number of keys. Without a disk tier, those in memory, including expired ones that have not been
+    /// removed yet, which is immediate. With a disk tier, those in memory and on disk that have not expired: this reads
+    /// the whole disk tier. stats() reports the number of records of each tier without reading it; a key may be in
+    /// both.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         if !self.has_disk {
             return self.with(|cache| Ok(cache.len()));
@@ -248,7 +250,7 @@ impl CacheBase {
         let mut count = 0;
         let mut position = self.with(|cache| Ok(cache.scan(..).keys_only().into_position()))?;
         loop {
-            // Pressing Ctrl-C ends it.
+            // Ctrl-C interrupts it.
             py.check_signals()?;
             let (more, rest) = self.unlocked(py, |cache| {
                 let mut scan = cache.resume_scan(position)?;
@@ -266,7 +268,7 @@ impl CacheBase {
         }
     }
 
-    /// Whether there is any record. With a disk tier not all of it is read, as for len().
+    /// Returns whether there is any record. Unlike len(), it does not read all of a disk tier.
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
         if !self.has_disk {
             return Ok(self.__len__(py)? > 0);
@@ -291,10 +293,12 @@ impl CacheBase {
         Self::scan(this, (End::Unbounded, End::Unbounded), true, Part::Keys)
     }
 
-    /// The keys from minimum to maximum, in order: SortedDict's word. Those in memory and on disk; it counts for none of them as a
-    /// read, and none is brought back to memory. What is on disk is read in parts, of which each takes up to 4 MiB.
+    /// Return an iterator over the keys from minimum to maximum, in order, as SortedDict does: those in memory and on
+    /// disk. It does not count as a read of the records, and no record returns to memory. The disk is read in parts of
+    /// up to 4 MiB.
     ///
-    /// A key that is there from the scan's start to its end is seen exactly once, whether its record moves between memory and disk or not.
+    /// A key that exists from the scan's start to its end is returned exactly once, whether its record moves between
+    /// memory and disk or not.
     ///
     /// >>> cache = Cache(serializer="json")
     /// >>> cache.set_many((n, n * n) for n in range(10))
@@ -312,7 +316,8 @@ impl CacheBase {
         Self::scan(this, bounds, reverse, Part::Keys)
     }
 
-    /// The keys that begin with prefix, in order. A tuple as prefix means tuples that begin with its elements.
+    /// Return an iterator over the keys that begin with prefix, in order. A tuple as prefix selects tuples that begin
+    /// with its elements.
     ///
     /// >>> cache = Cache(serializer="json")
     /// >>> cache.set_many({("user", 1): "Ada", ("user", 2): "Grace", "x": 1})
@@ -324,7 +329,7 @@ impl CacheBase {
         Self::scan(this, bounds, reverse, Part::Keys)
     }
 
-    /// The keys, in memory and on disk, in order: what iter() gives.
+    /// Return an iterator over the keys, in memory and on disk, in order, as iter() does.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.set_many({"a": "x", "b": "y"})
@@ -334,7 +339,7 @@ impl CacheBase {
         Self::__iter__(this)
     }
 
-    /// The values, in memory and on disk, in the order of their keys.
+    /// Return an iterator over the values, in memory and on disk, in the order of their keys.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.set_many({"a": "x", "b": "y"})
@@ -344,8 +349,8 @@ impl CacheBase {
         Self::scan(this, (End::Unbounded, End::Unbounded), false, Part::Values)
     }
 
-    /// Pairs of key and value, in the order of the keys: of all keys, of those from minimum to maximum, or of those with a prefix. What is
-    /// said of irange holds.
+    /// Return an iterator over pairs of key and value, in the order of the keys: of all keys, of those from minimum to
+    /// maximum, or of those with a prefix. The notes on irange apply.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.set_many({"a:1": "x", "b:1": "y"})

@@ -1,4 +1,4 @@
-//! One record at a time.
+//! Methods for one record.
 
 use leafpress::cache::CacheUpdate;
 use pyo3::{Borrowed, intern, prelude::*};
@@ -6,7 +6,7 @@ use pyo3::{Borrowed, intern, prelude::*};
 use super::{CacheBase, entry, missing};
 use crate::call;
 
-/// An argument of which None is a value.
+/// An argument for which None is a value.
 enum Default<'py> {
     Missing,
     Given(Bound<'py, PyAny>),
@@ -22,7 +22,7 @@ impl<'py> FromPyObject<'_, 'py> for Default<'py> {
 
 #[pymethods]
 impl CacheBase {
-    /// The value of a key, or default when it is not there.
+    /// Return the value of a key, or default if the key is absent.
     ///
     /// >>> Cache(encoding="utf-8").get("absent", "default")
     /// 'default'
@@ -39,14 +39,14 @@ impl CacheBase {
         if let Some(found) = this.get().find(key)? {
             return Ok(found);
         }
-        // As of dict, what a subclass says of keys that are not there.
+        // As for dict, a subclass may define the value of absent keys.
         match this.get_type().getattr_opt(intern!(this.py(), "__missing__"))? {
             Some(of_class) => call::with(&of_class, (this, key)),
             None => Err(missing(key)),
         }
     }
 
-    /// The value of a key if it is in memory, or default: what get does without looking on disk. A miss is not counted.
+    /// Return the value of a key if it is in memory, or default: get without a lookup on disk. A miss is not counted.
     ///
     /// >>> Cache(encoding="utf-8").get_in_memory("absent") is None
     /// True
@@ -61,8 +61,8 @@ impl CacheBase {
 
     /// Insert or replace.
     ///
-    /// ttl is how long the record lives, in seconds or as a timedelta: from 1 s to 10 years, and as the cache's own ttl says where it is
-    /// None. A value of more than an eighth of the memory is not kept; nor is what was there.
+    /// ttl is the record's time to live, in seconds or as a timedelta, from 1 s to 10 years; None stands for the
+    /// cache's own ttl. A value of more than an eighth of the memory is not kept, and the previous value is removed.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.set("session:7", "open", ttl=60)
@@ -81,7 +81,7 @@ impl CacheBase {
         self.set(key, value, None)
     }
 
-    /// Insert if the key is not there; whether it was inserted. Of several threads that add a key one does.
+    /// Insert if the key is absent; return whether it was inserted. Of several threads that add a key, one does.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.add("lock", "mine"), cache.add("lock", "yours"), cache["lock"]
@@ -101,7 +101,8 @@ impl CacheBase {
         Ok(answer != CacheUpdate::Keep)
     }
 
-    /// The value of a key, or else default, which is inserted: what dict.setdefault does. Of several threads one inserts, and all get that.
+    /// Return the value of a key, or else insert default and return it, as dict.setdefault does. Of several threads one
+    /// inserts, and all get its value.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.setdefault("apple", "red"), cache.setdefault("apple", "green")
@@ -139,7 +140,8 @@ impl CacheBase {
         }
     }
 
-    /// Give the record a new ttl, from now on; whether it is there. Without one the cache's own ttl holds, or none.
+    /// Set the record's ttl from now on; return whether the record exists. Without a ttl the cache's own one applies,
+    /// or none.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.set("session:7", "open", ttl=60)
@@ -159,7 +161,7 @@ impl CacheBase {
         Ok(answer != CacheUpdate::Keep)
     }
 
-    /// Remove a key; whether it was there.
+    /// Remove a key; return whether it was there.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache["apple"] = "red"
@@ -171,8 +173,8 @@ impl CacheBase {
         self.short(py, false, |cache| cache.remove(key))
     }
 
-    /// Remove a key, without saying whether it was there. With a disk tier, delete may have to read the disk to say that; this reads nothing.
-    /// on_removal is called for a record that was in memory.
+    /// Remove a key without reporting whether it was there. With a disk tier, delete may have to read the disk for its
+    /// result; this method reads nothing. on_removal is called for a record that was in memory.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache["apple"] = "red"
@@ -190,9 +192,9 @@ impl CacheBase {
         if self.delete(key)? { Ok(()) } else { Err(missing(key)) }
     }
 
-    /// Remove a key and return its value. Of several threads that take a key one gets it.
+    /// Remove a key and return its value. Of several threads that take a key, one gets it.
     ///
-    /// As dict has it: without a default, a key that is not there raises KeyError.
+    /// As for dict, an absent key raises KeyError unless there is a default.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache["apple"] = "red"

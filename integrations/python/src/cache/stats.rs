@@ -1,4 +1,4 @@
-//! What a cache holds and did, as `leafpress.CacheStats`.
+//! Statistics of a cache, as `leafpress.CacheStats`.
 
 use leafpress::cache::{CacheStats, DiskStats};
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 use super::CacheBase;
 use crate::call;
 
-/// A dict of fields by their names.
+/// Makes a dict of fields by their names.
 macro_rules! fields {
     ($py:expr, $of:expr, $($name:ident),* $(,)?) => {{
         let fields = PyDict::new($py);
@@ -92,7 +92,7 @@ fn of_cache<'py>(py: Python<'py>, stats: &CacheStats) -> PyResult<Bound<'py, PyA
 
 #[pymethods]
 impl CacheBase {
-    /// What the cache holds and what it did, as a CacheStats. Visits every leaf.
+    /// Return the cache's statistics as a CacheStats. It visits every leaf.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.get("absent")
@@ -104,7 +104,7 @@ impl CacheBase {
         of_cache(py, &stats)
     }
 
-    /// Bytes that the cache uses, in memory and on disk.
+    /// Return the bytes that the cache uses, in memory and on disk.
     ///
     /// >>> cache = Cache()
     /// >>> cache.volume() == cache.currsize
@@ -118,7 +118,7 @@ impl CacheBase {
         Ok(stats.bytes_held + stats.disk.map_or(0, |disk| disk.used_bytes))
     }
 
-    /// Check every invariant of what is in memory. No other thread may be writing meanwhile.
+    /// Check every invariant of the data in memory. No other thread may write meanwhile.
     #[pyo3(text_signature = "($self)")]
     fn validate(&self, py: Python<'_>) -> PyResult<()> {
         self.unlocked(py, leafpress::Cache::validate)

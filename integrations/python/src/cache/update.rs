@@ -1,4 +1,4 @@
-//! Changing a value by what it is, in one atomic step.
+//! Atomic changes of a value.
 
 use leafpress::cache::CacheUpdate;
 use pyo3::exceptions::PyTypeError;
@@ -10,10 +10,11 @@ use crate::call;
 
 #[pymethods]
 impl CacheBase {
-    /// Add delta to a number and return the sum. Atomic: of several threads that count, no step is lost.
+    /// Add delta to a number and return the sum. Atomic: concurrent additions are not lost.
     ///
-    /// A key that is not there begins at default; with default=None it raises KeyError. The record keeps its time to live; a new one has
-    /// ttl. Without a serializer a number is decimal text, as bytes or str. A cache may forget a counter, as any record.
+    /// An absent key begins at default; with default=None it raises KeyError. The record keeps its time to live; a new
+    /// one has ttl. Without a serializer a number is decimal text, as bytes or str. A cache may evict a counter like
+    /// any record.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.incr("visits"), cache.incr("visits", 5), cache["visits"]
@@ -46,8 +47,8 @@ impl CacheBase {
         self.step(key, default, ttl, |number| number.sub(&delta))
     }
 
-    /// Give a key the value that function makes of the one it has, or of default when it is not there, and return it. Atomic: where another
-    /// thread has changed the value meanwhile, function is called again with that.
+    /// Replace the value of a key, or default if it is absent, by function's result, and return it. Atomic: if another
+    /// thread has changed the value meanwhile, function is called again with the new value.
     ///
     /// The record keeps its time to live; a new one has ttl.
     ///
@@ -75,7 +76,7 @@ fn one(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 }
 
 impl CacheBase {
-    /// Makes of a number another, and returns it.
+    /// Computes the new number, and returns it.
     fn step<'py>(
         &self,
         key: &Bound<'py, PyAny>,
@@ -111,7 +112,7 @@ impl CacheBase {
         sum.ok_or_else(|| missing(key))
     }
 
-    /// Gives a key the value that `change` makes of the one that it has, and returns it.
+    /// Replaces the value of a key by the result of `change`, and returns it.
     fn change<'py>(
         &self,
         key: &Bound<'py, PyAny>,
@@ -121,7 +122,7 @@ impl CacheBase {
         let (py, entry) = (key.py(), entry(ttl)?);
         let key_bytes = self.keys.input(key)?;
         let key_bytes: &[u8] = key_bytes.as_ref();
-        // What there was the last time; what it becomes while that is so.
+        // The previous value, and the result for it while it is unchanged.
         let mut old = self.unlocked(py, |cache| cache.get(key_bytes))?;
         loop {
             let found = old.as_deref().map_or(Ok(None), |old| self.values.output(py, old))?;
@@ -152,7 +153,7 @@ impl CacheBase {
     }
 }
 
-/// The number that text says.
+/// Parses a number.
 fn number<'py>(text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = text.py();
     let number = py.get_type::<PyInt>().call1((text,));

@@ -1,11 +1,14 @@
-//! Who waits for whose load: a loader that waits for itself, straight or through others, is told so and does not wait for ever.
+//! Detects cycles of loads: a loader that waits for itself, directly or through others, gets an error instead of
+//! waiting for ever.
 //!
-//! A load is one run of one loader. What runs inside of it knows its number by a context variable of Python's, which tasks and
-//! `asyncio.to_thread` inherit. Whatever asks for a key inside of a load adds an edge, from that load to the key, before it waits. A load is
-//! entered under its key before its loader runs. So whatever closes a circle sees all of it.
+//! A load is one run of one loader. Code inside of it knows its number by a context variable of Python's, which tasks
+//! and `asyncio.to_thread` inherit. A request for a key inside of a load adds an edge, from that load to the key,
+//! before it waits. A load is entered under its key before its loader runs. So the request that closes a cycle sees all
+//! of it.
 //!
-//! A task that a loader has started is inside of the load too, but the loader may never wait for it. Such a circle is told apart. The threads of a
-//! pool do not inherit the variable: `leafpress/_cycles.py` finds what loaders wait for there.
+//! A task that a loader has started is inside of the load too, but the loader may never wait for it. Such a cycle is
+//! distinguished. The threads of a pool do not inherit the variable: `leafpress/_cycles.py` finds what loaders wait for
+//! there.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -18,10 +21,10 @@ use crate::fork;
 /// A key of one cache.
 type Key = (u64, Box<[u8]>);
 
-/// The number of a load; 0 is none.
+/// The number of a load; 0 stands for none.
 pub type LoadId = u64;
 
-/// What runs a loader.
+/// The runner of a loader.
 #[derive(Clone, Copy, Debug)]
 pub enum Runner {
     /// A thread, by Python's identifier.
@@ -31,24 +34,26 @@ pub enum Runner {
 }
 
 struct Load {
-    /// What is asked for inside of it, and whether by the runner itself, which does nothing else until it is there.
+    /// The keys requested inside of it, and whether by the runner itself, which does nothing else until the key is
+    /// available.
     asks: Vec<(Key, bool)>,
     runner: Runner,
 }
 
 impl Load {
-    /// Whether something that asks inside of this load, in `task` if it is one, is the runner. Only another task is known not to be.
+    /// Returns whether a requester inside of this load, in `task` if it is one, is the runner. Only another task is
+    /// known not to be.
     fn is_run_by(&self, task: Option<usize>) -> bool {
         !matches!((self.runner, task), (Runner::Task(runner, _), Some(task)) if runner != task)
     }
 }
 
-/// That what is asked for waits for who asks.
+/// Evidence that the requested load waits for the requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cycle {
-    /// It does.
+    /// It waits for certain.
     Certain,
-    /// It does if the runner of a load waits for a task that it started.
+    /// It waits if the runner of a load waits for a task that it started.
     Possible,
 }
 
@@ -56,18 +61,18 @@ pub enum Cycle {
 struct Graph {
     last: LoadId,
     loads: HashMap<LoadId, Load>,
-    /// Loads of a key: more than one where it was written meanwhile.
+    /// Loads of a key: more than one if it was written meanwhile.
     of_keys: HashMap<Key, Vec<LoadId>>,
 }
 
-/// The graph of this process: a child of a fork may find its parent's locked for ever.
+/// Returns the graph of this process: a child of a fork may find its parent's locked for ever.
 fn graph() -> &'static Mutex<Graph> {
     static GRAPHS: [OnceLock<Mutex<Graph>>; 16] = [const { OnceLock::new() }; 16];
     GRAPHS[fork::forks() as usize % GRAPHS.len()].get_or_init(Mutex::default)
 }
 
 impl Graph {
-    /// The loads that `key` waits for: all, or those that it waits for certainly.
+    /// Returns the loads that `key` waits for: all, or those that it waits for with certainty.
     fn loads_of<'a>(&'a self, key: &'a Key, only_certain: bool) -> Vec<(LoadId, &'a Load)> {
         let mut found: Vec<(LoadId, &Load)> = Vec::new();
         let mut keys = vec![key];
@@ -84,7 +89,8 @@ impl Graph {
         found
     }
 
-    /// Whether the load that `key` waits for waits, in the end, for `asker`, or for an event loop that `thread` keeps from going on.
+    /// Returns whether the load of `key` waits, directly or not, for `asker`, or for an event loop that `thread`
+    /// blocks.
     fn would_wait(&self, key: &Key, asker: LoadId, is_runner: bool, thread: Option<ThreadId>) -> Option<Cycle> {
         let keeps = |load: &Load| matches!(load.runner, Runner::Task(_, needed) if Some(needed) == thread);
         let reaches = |only_certain| {
@@ -99,18 +105,18 @@ impl Graph {
     }
 }
 
-/// That something is asked for inside of a load, until this is dropped.
+/// A request inside of a load, until this is dropped.
 pub struct Asking {
     asker: LoadId,
     key: Key,
 }
 
 impl Asking {
-    /// `asker` is the load inside of which `key` of the cache is asked for, `task` the task that asks if it is one, and `thread` the thread that
-    /// would wait without doing anything else.
+    /// `asker` is the load inside of which `key` of the cache is requested, `task` the task that asks if it is one, and
+    /// `thread` the thread that would wait without doing anything else.
     ///
     /// # Errors
-    /// When it would wait for itself.
+    /// If it would wait for itself.
     pub fn begin(
         asker: LoadId,
         cache: u64,
@@ -130,7 +136,7 @@ impl Asking {
         Ok(Self { asker, key })
     }
 
-    /// The threads whose loads are waited for.
+    /// Returns the threads whose loads are waited for.
     pub fn threads(&self) -> Vec<u64> {
         let graph = graph().lock();
         let runners = graph
@@ -156,7 +162,7 @@ impl Drop for Asking {
     }
 }
 
-/// That a key is being loaded, until this is dropped.
+/// Marks a key as being loaded, until this is dropped.
 pub struct Loading {
     pub id: LoadId,
     key: Key,

@@ -1,4 +1,4 @@
-//! The methods of a tree that read and write one record as one.
+//! A tree's atomic methods for one record.
 
 use pyo3::prelude::*;
 
@@ -7,9 +7,9 @@ use crate::tree::Tree;
 
 #[pymethods]
 impl Tree {
-    /// Inserts or replaces, and returns the value that was there before, or None.
+    /// Inserts or replaces, and returns the previous value, or None.
     ///
-    /// Atomic: of several threads each gets what another put.
+    /// Atomic: of several threads each gets the value that another one inserted.
     ///
     ///     >>> tree = Tree({b"a": b"1"})
     ///     >>> tree.swap(b"a", b"2"), tree.swap(b"b", b"3")
@@ -29,8 +29,8 @@ impl Tree {
         old.map(|old| self.options.values.output(py, &old)).transpose()
     }
 
-    /// Writes `new` if the key's value is `expected`, and returns whether it was. None is no value: as `expected` the key must not be
-    /// there, as `new` it is removed.
+    /// Writes `new` if the key's value is `expected`, and returns whether it was. None stands for an absent record: as
+    /// `expected` the key must not be there, as `new` it is removed.
     ///
     ///     >>> tree = Tree({b"a": b"1"})
     ///     >>> tree.compare_and_swap(b"a", b"1", b"2"), tree.compare_and_swap(b"a", b"1", b"3")
@@ -53,11 +53,11 @@ impl Tree {
         self.work(py, |tree| tree.compare_and_swap(key, expected, new))
     }
 
-    /// Replaces the key's value by what `function` makes of it, and returns that. The function is given None where the key is not there,
-    /// and removes it by returning None.
+    /// Replaces the key's value by the result of `function`, and returns it. The function gets None if the key is
+    /// absent, and removes the key by returning None.
     ///
-    /// Atomic: if another thread writes the key meanwhile, the function is called again with what that wrote. No lock is held while it
-    /// runs, so that it may use the tree.
+    /// Atomic: if another thread writes the key meanwhile, the function is called again with the new value. No lock is
+    /// held while it runs, so that it may use the tree.
     ///
     ///     >>> tree = Tree()
     ///     >>> for word in b"to be or not to be".split():

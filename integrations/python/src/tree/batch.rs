@@ -1,4 +1,4 @@
-//! The methods of a tree about many records.
+//! A tree's methods for many records.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -7,21 +7,22 @@ use crate::call;
 use crate::input::{Encoding, Input};
 use crate::tree::Tree;
 
-/// Keys that are looked up in one go, while the interpreter's lock is let go.
+/// Keys that are looked up at once, while the interpreter's lock is released.
 const KEYS_AT_ONCE: usize = 1024;
 
 /// Values that were read, one after the other in one buffer.
 struct Values {
     bytes: Vec<u8>,
-    /// Where each begins and ends; nothing for a key that is not there.
+    /// The range of each; [`None`] for an absent key.
     places: Vec<Option<(usize, usize)>>,
 }
 
 #[pymethods]
 impl Tree {
-    /// A list of the keys' values, in their order; `default` for those that are not there.
+    /// Returns a list of the keys' values, in their order; `default` for absent keys.
     ///
-    /// Other threads run meanwhile, and the reads wait for memory together: in a large tree it takes less time than reading one by one.
+    /// Other threads run meanwhile, and the reads wait for memory together: in a large tree it is faster than reading
+    /// one by one.
     ///
     ///     >>> tree = Tree({b"a": b"1", b"b": b"2"})
     ///     >>> tree.get_many([b"b", b"x", b"a"])
@@ -52,7 +53,7 @@ impl Tree {
 
     /// Inserts or replaces records of a mapping or an iterable of pairs, and returns how many keys were new.
     ///
-    /// Of records in the order of their keys full leaves are made at once, which takes a small part of the time.
+    /// Records in the order of their keys are packed into full leaves at once, which takes a small part of the time.
     ///
     ///     >>> tree = Tree()
     ///     >>> tree.put_many([(b"a", b"1"), (b"b", b"2"), (b"a", b"3")])
@@ -122,7 +123,7 @@ impl Tree {
         let py = keys.py();
         let mut keys = call::iterate(keys)?;
         loop {
-            // The objects are kept as long as their bytes are looked at.
+            // The objects are kept as long as their bytes are used.
             let objects = keys.by_ref().take(KEYS_AT_ONCE).collect::<PyResult<Vec<_>>>()?;
             if objects.is_empty() {
                 return Ok(());

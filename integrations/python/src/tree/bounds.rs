@@ -24,7 +24,7 @@ impl Bounds {
     }
 
     /// # Errors
-    /// `TypeError` for a step, or an end that is no key.
+    /// `TypeError` for a step, or an end that is not a key.
     pub fn of_slice(keys: &Encoding, slice: &Bound<'_, PySlice>) -> PyResult<Self> {
         if !slice.getattr("step")?.is_none() {
             return Err(PyTypeError::new_err(
@@ -35,10 +35,10 @@ impl Bounds {
         Self::of_ends(keys, Some(&low), Some(&high), (true, false))
     }
 
-    /// From the ends and whether they are in the range; `None` is no end.
+    /// Makes bounds from the ends and whether they are in the range; `None` stands for an open end.
     ///
     /// # Errors
-    /// `TypeError` for an end that is no key.
+    /// `TypeError` for an end that is not a key.
     pub fn of_ends(
         keys: &Encoding,
         low: Option<&Bound<'_, PyAny>>,
@@ -61,7 +61,7 @@ impl Bounds {
         })
     }
 
-    /// The keys that begin with `prefix`.
+    /// Returns the range of the keys that begin with `prefix`.
     pub fn of_prefix(prefix: &[u8]) -> Self {
         // The least key above them all: the prefix without the 255s at its end, the last byte one more.
         let mut above = prefix.to_vec();
@@ -81,7 +81,7 @@ impl Bounds {
         }
     }
 
-    /// As the library takes it.
+    /// Returns the range in the library's form.
     pub fn as_ref(&self) -> (End<&[u8]>, End<&[u8]>) {
         (
             self.low.as_ref().map(Vec::as_slice),
@@ -103,9 +103,9 @@ impl Bounds {
             }
     }
 
-    /// What is in both.
+    /// Returns the intersection.
     pub fn within(&self, outer: &Self) -> Self {
-        // Of two ends at one key the one that leaves it out is the narrower.
+        // Of two ends at one key the exclusive one is narrower.
         let low = narrower(&self.low, &outer.low, |inner, outer| inner > outer);
         let high = narrower(&self.high, &outer.high, |inner, outer| inner < outer);
         Self { low, high }

@@ -1,4 +1,4 @@
-//! Going through records, some at a time.
+//! Iterators over records, in batches.
 
 use std::ops::Bound as End;
 use std::sync::{Mutex, PoisonError};
@@ -14,13 +14,13 @@ use crate::input::Encoding;
 use crate::tree::Tree;
 use crate::tree::bounds::Bounds;
 
-/// Records of the first batch; later ones double up to the most.
+/// Records of the first batch; later ones double up to the maximum.
 const FIRST_BATCH: usize = 16;
 const MAX_BATCH: usize = 1024;
-/// A batch ends with the record that fills it so far.
+/// A batch ends with the record that fills it to this size.
 const MAX_BATCH_BYTES: usize = 256 << 10;
 
-/// What an iterator gives of each record.
+/// The part of each record that an iterator returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Keys,
@@ -30,9 +30,9 @@ pub enum Part {
 
 /// An iterator over keys, values or items of a tree, in the order of the keys, from either end.
 ///
-/// A key that is there from the beginning to the end comes exactly once, whatever is written meanwhile; one that comes or goes may or may
-/// not. Some records are read ahead: what was removed or replaced a moment ago may still come as it was. Several threads may take from
-/// one iterator.
+/// A key that exists from the beginning to the end is returned exactly once, whatever is written meanwhile; one that is
+/// inserted or removed meanwhile may or may not be. Some records are read ahead: a record that was removed or replaced
+/// a moment ago may still be returned unchanged. Several threads may share one iterator.
 #[pyclass(module = "leafpress", frozen)]
 pub struct TreeIterator {
     tree: Py<Tree>,
@@ -42,7 +42,7 @@ pub struct TreeIterator {
 }
 
 struct State {
-    /// What no batch covers yet; nothing at the end.
+    /// The range that no batch covers yet; [`None`] at the end.
     rest: Option<Bounds>,
     batch: Batch,
     limit: usize,
@@ -54,7 +54,7 @@ struct Batch {
     bytes: Vec<u8>,
     /// Where each record's key and value end.
     ends: Vec<(usize, usize)>,
-    /// How many have been given.
+    /// How many have been returned.
     given: usize,
 }
 
@@ -76,7 +76,7 @@ impl Batch {
         self.bytes.clear();
         self.ends.clear();
         self.given = 0;
-        // One long value is no reason to keep as much.
+        // One long value does not justify keeping that much memory.
         self.bytes.shrink_to(4 * MAX_BATCH_BYTES);
     }
 }
@@ -124,7 +124,7 @@ impl State {
     }
 }
 
-/// The bytes of a part of a record as an object; text of Python's own encodings is still to be decoded.
+/// Makes an object of the bytes of a part of a record; text in Python's own encodings is not decoded yet.
 fn raw<'py>(py: Python<'py>, encoding: &Encoding, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     match encoding {
         Encoding::Named(_) => Encoding::Bytes.output(py, bytes),
@@ -141,7 +141,7 @@ fn decoded<'py>(encoding: &Encoding, object: Bound<'py, PyAny>) -> PyResult<Boun
 
 impl TreeIterator {
     pub fn new(tree: &Bound<'_, Tree>, bounds: Bounds, part: Part, is_reverse: bool) -> PyResult<Self> {
-        // In a forked process it fails here, not at the first step.
+        // In a forked process it fails here instead of at the first step.
         tree.get().inner()?;
         Ok(Self {
             tree: tree.clone().unbind(),
@@ -170,7 +170,7 @@ impl TreeIterator {
         let mut value_object = None;
         let mut failed = None;
         {
-            // While it is taken no code of Python's runs, which could ask this iterator for more.
+            // While it is locked no Python code runs, which could use this iterator.
             let mut state = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
             let state = &mut *state;
             if state.batch.given == state.batch.ends.len() {

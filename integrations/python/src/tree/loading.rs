@@ -1,7 +1,7 @@
-//! Records from Python's mappings and iterables into a tree.
+//! Loads records from Python's mappings and iterables into a tree.
 //!
-//! The library takes an iterator of records, of which it makes leaves while the interpreter's lock is let go. The iterator here takes the
-//! lock for some records at a time, and copies these.
+//! The library takes an iterator of records, which it packs into leaves while the interpreter's lock is released. The
+//! iterator here takes the lock for some records at a time, and copies these.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::tree::Tree;
 const CHUNK_RECORDS: usize = 1024;
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// What records come from.
+/// The source of records.
 enum Source {
     /// An iterator of pairs.
     Pairs(Py<PyAny>),
-    /// Keys, and what has the value of each.
+    /// Keys, and the object that has the value of each.
     Keys(Py<PyAny>, Py<PyAny>),
-    /// Keys that have one value.
+    /// Keys that share one value.
     OneValue(Py<PyAny>, Py<PyAny>),
 }
 
 impl Source {
-    /// As `dict.update` tells mappings from others.
+    /// Distinguishes mappings from others as `dict.update` does.
     fn of(records: &Bound<'_, PyAny>) -> PyResult<Self> {
         if records.is_instance_of::<PyDict>() || records.cast::<PyMapping>().is_ok() {
             let items = call::method(records, "items", ())?;
@@ -42,7 +42,7 @@ impl Source {
         Ok(Self::Pairs(call::iterate(records)?.unbind()))
     }
 
-    /// The next key and value; `index` is which it is.
+    /// Returns the next key and value; `index` is its number.
     fn next<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
         let (Self::Pairs(iterator) | Self::Keys(iterator, _) | Self::OneValue(iterator, _)) = self;
         let Some(item) = call::next(iterator.bind(py)).transpose()? else {
@@ -59,7 +59,7 @@ impl Source {
     }
 }
 
-/// The two elements of a pair.
+/// Returns the two elements of a pair.
 fn pair<'py>(item: &Bound<'py, PyAny>, index: usize) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     if let Ok(tuple) = item.cast_exact::<PyTuple>()
         && tuple.len() == 2
@@ -110,7 +110,7 @@ struct Records<'r> {
     /// How many were taken from the source.
     taken: usize,
     is_done: bool,
-    /// What the source raised: those before it are records.
+    /// The exception that the source raised: the earlier ones are records.
     failed: &'r mut Option<PyErr>,
 }
 
@@ -167,10 +167,10 @@ impl Iterator for Records<'_> {
 }
 
 impl Tree {
-    /// Takes the records of a mapping or an iterable of pairs, and returns how many keys were new.
+    /// Loads the records of a mapping or an iterable of pairs, and returns how many keys were new.
     ///
     /// # Errors
-    /// What the source raises, or the library says. The records before it are in the tree.
+    /// The source's exceptions, or the library's errors. The earlier records are in the tree.
     pub fn load(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<u64> {
         self.inner()?;
         if let Ok(other) = records.cast::<Self>() {
@@ -182,7 +182,7 @@ impl Tree {
         self.load_from(py, &Source::of(records)?)
     }
 
-    /// Takes keys that all have one value.
+    /// Loads keys that share one value.
     pub fn load_keys(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<u64> {
         self.load_from(
             py,
@@ -208,7 +208,7 @@ impl Tree {
         }
     }
 
-    /// Takes all records of another tree with the same encodings.
+    /// Loads all records of another tree with the same encodings.
     pub fn load_tree(&self, py: Python<'_>, other: &Self) -> PyResult<u64> {
         if std::ptr::eq(self, other) {
             return Ok(0);

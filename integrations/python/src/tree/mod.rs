@@ -1,10 +1,12 @@
-//! `leafpress.Tree`: the library's tree as a mapping of Python's.
+//! `leafpress.Tree`: the library's tree as a Python mapping.
 //!
-//! `options` has what a tree is built of, `record` the methods about one record, `atomic` those that read and write it as one, `batch` those about many, `loading` takes records from
-//! Python's iterables, `bounds` makes ranges of slices, `range` is the view of one, `iteration` goes through records, `whole` has what
-//! concerns all of a tree, `stats` what it says of itself, and `pickle` carries it elsewhere.
+//! `options` has what a tree is built of, `record` the methods about one record, `atomic` those that read and write it
+//! as one, `batch` those about many, `loading` takes records from Python's iterables, `bounds` makes ranges of slices,
+//! `range` is the view of one, `iteration` goes through records, `whole` has what concerns all of a tree, `stats` what
+//! it says of itself, and `pickle` carries it elsewhere.
 //!
-//! Who waits for the library lets go of the interpreter's lock, but for reads of one short record: see `record`.
+//! A thread that waits for the library releases the interpreter's lock, except for reads of one short record: see
+//! `record`.
 
 mod atomic;
 mod batch;
@@ -28,14 +30,15 @@ use crate::errors::of_tree;
 use crate::fork::OfThisProcess;
 use crate::tree::options::Options;
 
-/// A value from which on reads of the tree let go of the interpreter's lock. To decode less takes a few microseconds; to take the lock
-/// back, up to the five milliseconds that a thread may keep it which took it meanwhile.
+/// Reads of values of at least this length release the interpreter's lock. Decoding less takes a few microseconds;
+/// taking the lock again, up to the five milliseconds for which another thread may keep it.
 const LONG_VALUE_BYTES: usize = 64 << 10;
 
 /// An ordered map from bytes to bytes, or str to str, that stays compressed in memory.
 ///
-/// `records` is a mapping or an iterable of pairs, as for dict. Keys are at most 1,024 bytes long, values at most 64 MiB; with
-/// `encoding="utf-8"` both are str, with `encoding=("utf-8", None)` keys are. Without one they are bytes, and any buffer is taken.
+/// `records` is a mapping or an iterable of pairs, as for dict. Keys are at most 1,024 bytes long, values at most 64
+/// MiB; with `encoding="utf-8"` both are str, with `encoding=("utf-8", None)` keys are. Without one they are bytes, and
+/// any buffer is taken.
 ///
 ///     >>> tree = Tree({b"apple": b"red", b"banana": b"yellow"})
 ///     >>> tree[b"cherry"] = b"dark red"
@@ -46,7 +49,7 @@ const LONG_VALUE_BYTES: usize = 64 << 10;
 ///     >>> Tree({"apple": "red"}, encoding="utf-8")["apple"]
 ///     'red'
 ///
-/// It has all that dict has, and what SortedDict adds for order. Keys come in the order of their bytes.
+/// It has all methods of dict, and those that SortedDict adds for order. Keys are in the order of their bytes.
 ///
 /// Keyword arguments:
 ///   codec              "lz4" (fast), "zstd:1" to "zstd:19" (smaller), "deflate:1", "none", "auto" (by how much is read): see
@@ -56,18 +59,19 @@ const LONG_VALUE_BYTES: usize = 64 << 10;
 ///   dictionary_bytes   the most that a trained one may have, 1,024 to 1,048,576
 ///   frame_bytes        raw bytes that are compressed together, from 1 to leaf_bytes; chosen by the tree if not given
 ///   leaf_bytes         raw bytes of a leaf, 1,024 to 32,768
-///   landing_bytes      room for new records beside a leaf, 0 to 16,384
+///   landing_bytes      buffer for new records of a leaf, 0 to 16,384
 ///   shards             trees inside that threads write to side by side, 1 to 1,024
 ///   background_threads threads that compress what was written, 0 to 64; with 0 writers do
 ///   load_threads       threads that load a long sorted run, 1 to 64
 ///
-/// All methods may be called from any number of threads. What concerns one record is atomic; iteration, batches and what is made of
-/// them are not of one moment. In a process that is forked from the one that made the tree all methods raise ForkedProcess.
+/// All methods may be called from any number of threads. Operations on one record are atomic; iteration, batches and
+/// their results are not of one moment. In a process that is forked from the one that made the tree all methods raise
+/// ForkedProcess.
 #[pyclass(module = "leafpress", frozen, mapping, subclass, weakref, generic)]
 pub struct Tree {
     tree: OfThisProcess<leafpress::Tree>,
     options: Options,
-    /// Whether there may be values from [`LONG_VALUE_BYTES`] on.
+    /// Set if there may be values of [`LONG_VALUE_BYTES`] or more.
     has_long_values: AtomicBool,
 }
 
@@ -89,7 +93,7 @@ impl Tree {
 }
 
 impl Tree {
-    /// An empty tree.
+    /// Makes an empty tree.
     fn of(py: Python<'_>, options: Options) -> PyResult<Self> {
         let tree = py.detach(|| options.build()).map_err(|error| of_tree(&error))?;
         Ok(Self {
@@ -99,7 +103,7 @@ impl Tree {
         })
     }
 
-    /// The library's tree.
+    /// Returns the library's tree.
     ///
     /// # Errors
     /// `ForkedProcess`.
@@ -108,7 +112,7 @@ impl Tree {
         self.tree.get()
     }
 
-    /// Does what reads or writes the tree with the interpreter's lock let go.
+    /// Runs work on the tree with the interpreter's lock released.
     fn work<R: Send>(
         &self,
         py: Python<'_>,
@@ -118,7 +122,7 @@ impl Tree {
         py.detach(|| work(tree)).map_err(|error| of_tree(&error))
     }
 
-    /// Notes how long a value is that is written.
+    /// Notes the length of a value to be written.
     #[inline]
     fn note_value(&self, value_bytes: usize) {
         if value_bytes >= LONG_VALUE_BYTES {
@@ -126,7 +130,7 @@ impl Tree {
         }
     }
 
-    /// Whether a read of one record is short for certain, and keeps the interpreter's lock.
+    /// Returns whether a read of one record is certainly short, and keeps the interpreter's lock.
     #[inline]
     fn reads_are_short(&self) -> bool {
         !self.has_long_values.load(Ordering::Relaxed)
@@ -135,7 +139,7 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        // Others may go on while its threads are waited for and its memory is given back.
+        // Others may run while its threads are joined and its memory is freed.
         let tree = &mut self.tree;
         Python::attach(|py| py.detach(|| tree.end()));
     }

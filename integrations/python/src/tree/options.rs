@@ -1,4 +1,4 @@
-//! How a tree is built: keyword arguments, and the library's builder of them.
+//! The options of a tree: keyword arguments, and the library's builder.
 
 use leafpress::{Dictionary, DictionaryChoice, TreeBuilder};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -8,10 +8,10 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use crate::errors::{Class, of_codec};
 use crate::input::{Encoding, Input};
 
-/// The number that a dictionary has which is given as bytes. A tree has no other then.
+/// The number of a dictionary that is passed as bytes. The tree has no other one then.
 const GIVEN_ID: u32 = 1;
 
-/// What `dictionary=` says.
+/// The value of `dictionary=`.
 #[derive(Clone)]
 enum DictionaryOption {
     Auto,
@@ -52,7 +52,7 @@ const SIZES: [&str; 7] = [
     "load_threads",
 ];
 
-/// The options of a tree, kept for who makes another like it.
+/// The options of a tree, kept for making another like it.
 #[derive(Clone)]
 pub struct Options {
     codec: leafpress::Codec,
@@ -63,10 +63,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options that keyword arguments say.
+    /// Returns the options of keyword arguments.
     ///
     /// # Errors
-    /// `TypeError` for a name that is none, or a value of the wrong kind; `InvalidOption` for a value that is not allowed.
+    /// `TypeError` for an unknown name, or a value of the wrong type; `InvalidOption` for a value that is not allowed.
     pub fn of(py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut options = Self {
             codec: leafpress::Codec::Lz4 { acceleration: 1 },
@@ -124,7 +124,7 @@ impl Options {
         builder.build()
     }
 
-    /// The keyword arguments that say these options.
+    /// Returns the keyword arguments of these options.
     pub fn to_keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let keywords = PyDict::new(py);
         keywords.set_item("codec", self.codec.to_string())?;
@@ -146,7 +146,7 @@ impl Options {
         self.codec.to_string()
     }
 
-    /// As `encoding=` takes it: one name, or a pair where keys and values differ.
+    /// Returns the encoding in the form of `encoding=`: one name, or a pair if keys and values differ.
     pub fn encoding<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.keys == self.values {
             return Ok(self.keys.name().into_pyobject(py)?.into_any());
@@ -179,7 +179,7 @@ fn encodings(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<(Encoding, E
     }
 }
 
-/// A whole number that is not below 0, or `None`.
+/// Returns a whole number that is not below 0, or `None`.
 fn size(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
     if object.is_none() {
         return Ok(None);

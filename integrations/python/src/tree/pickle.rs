@@ -1,7 +1,7 @@
 //! Trees in pickles: options and compressed records.
 //!
-//! The records go in key order into sealed blocks of some hundred KiB. In a block's raw bytes each record is the length of its key, the
-//! length of its value (32 bits each, least byte first), its key and its value.
+//! The records go in key order into sealed blocks of some hundred KiB. In a block's raw bytes each record is the length
+//! of its key, the length of its value (32 bits each, least byte first), its key and its value.
 
 use leafpress::codec::sealed::{Sealer, unseal};
 use leafpress::{Codec, CodecError};
@@ -34,7 +34,7 @@ impl Tree {
         let arguments = (slf.get_type(), this.options.to_keywords(py)?, blocks)
             .into_pyobject(py)?
             .into_any();
-        // What a subclass has noted on it.
+        // The attributes of an instance of a subclass.
         let state = slf.as_any().getattr_opt("__dict__")?;
         let mut reduced = vec![restore, arguments];
         reduced.extend(state.filter(|state| state.is_truthy().unwrap_or(false)));
@@ -74,7 +74,7 @@ fn blocks_of(tree: &leafpress::Tree) -> PyResult<Vec<Vec<u8>>> {
     };
     loop {
         let step = records.next_with(|key, value| {
-            // Neither is as long as 4 GiB.
+            // Neither reaches 4 GiB.
             raw.extend_from_slice(&(key.len() as u32).to_le_bytes());
             raw.extend_from_slice(&(value.len() as u32).to_le_bytes());
             raw.extend_from_slice(key);
@@ -99,7 +99,7 @@ fn blocks_of(tree: &leafpress::Tree) -> PyResult<Vec<Vec<u8>>> {
     Ok(blocks)
 }
 
-/// Takes a block's records into the tree, and says how long the longest value is.
+/// Inserts a block's records into the tree; returns the length of the longest value.
 fn restore(tree: &leafpress::Tree, block: &[u8]) -> PyResult<usize> {
     let raw = unseal(block, &[], MAX_BLOCK_BYTES).map_err(|error| of_codec(&error))?;
     let (mut rest, mut longest, mut is_whole) = (raw.as_slice(), 0, true);
@@ -122,7 +122,7 @@ fn restore(tree: &leafpress::Tree, block: &[u8]) -> PyResult<usize> {
     Ok(longest)
 }
 
-/// The first record, which is taken off; nothing where it is cut off.
+/// Removes and returns the first record; [`None`] if it is truncated.
 fn split_record<'r>(rest: &mut &'r [u8]) -> Option<(&'r [u8], &'r [u8])> {
     let mut length = || -> Option<usize> {
         let (length, behind) = rest.split_first_chunk::<LENGTH_BYTES>()?;

@@ -1,4 +1,4 @@
-//! The order of a tree: views of ranges, and where keys stand.
+//! The order of a tree: views of ranges, and positions of keys.
 
 use std::ops::Bound as End;
 
@@ -13,13 +13,13 @@ use crate::tree::iteration::{Part, TreeIterator};
 use crate::tree::record::missing;
 use crate::tree::whole::{equals, iterator, represented, view};
 
-/// Records that one call removes of a range before it looks whether it is interrupted.
+/// Records that one call removes from a range between two checks for signals.
 const REMOVED_AT_ONCE: usize = 10_000;
 
-/// The records of a tree in a range of keys: a mapping that reads through to the tree, and has what is in it now.
+/// The records of a tree in a range of keys: a mapping that reads through to the tree's current content.
 ///
-/// `tree[b"a":b"c"]` and `tree.prefix(b"user:")` make one. Slices of it are narrower ones. `len` counts by leaves, without reading their
-/// records.
+/// `tree[b"a":b"c"]` and `tree.prefix(b"user:")` make one. Slices of it are narrower ones. `len` counts by leaves,
+/// without reading their records.
 ///
 ///     >>> tree = Tree({b"a": b"1", b"b": b"2", b"c": b"3"})
 ///     >>> some = tree[b"b":]
@@ -92,7 +92,7 @@ impl TreeRange {
         represented(slf.as_any())
     }
 
-    /// The value of a key that is in the range, or `default`.
+    /// Returns the value of a key that is in the range, or `default`.
     #[pyo3(signature = (key, default = None, /))]
     fn get<'py>(
         &self,
@@ -107,17 +107,17 @@ impl TreeRange {
         Ok(found.or(default))
     }
 
-    /// A set-like view of the range's keys.
+    /// Returns a set-like view of the range's keys.
     fn keys(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         view(slf.as_any(), Part::Keys)
     }
 
-    /// A view of the range's values.
+    /// Returns a view of the range's values.
     fn values(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         view(slf.as_any(), Part::Values)
     }
 
-    /// A set-like view of the range's keys and values.
+    /// Returns a set-like view of the range's keys and values.
     fn items(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         view(slf.as_any(), Part::Items)
     }
@@ -134,9 +134,9 @@ impl TreeRange {
 
 #[pymethods]
 impl Tree {
-    /// An iterator over the keys from `minimum` to `maximum`, or back.
+    /// Returns an iterator over the keys from `minimum` to `maximum`, or in reverse.
     ///
-    /// None is no end; `inclusive` says of each end whether it is in the range.
+    /// None stands for an open end; `inclusive` has for each end whether it is in the range.
     ///
     ///     >>> tree = Tree({b"a": b"1", b"b": b"2", b"c": b"3"})
     ///     >>> list(tree.irange(b"b")), list(tree.irange(None, b"b", reverse=True))
@@ -158,7 +158,7 @@ impl Tree {
         TreeIterator::new(slf, bounds, Part::Keys, reverse)
     }
 
-    /// The view of the records whose keys begin with `prefix`.
+    /// Returns the view of the records whose keys begin with `prefix`.
     ///
     ///     >>> tree = Tree({b"user:1": b"Ada", b"user:2": b"Alan", b"zebra": b""})
     ///     >>> list(tree.prefix(b"user:").values())
@@ -169,9 +169,9 @@ impl Tree {
         Ok(TreeRange::new(slf, Bounds::of_prefix(&bytes)))
     }
 
-    /// How many keys are below `key`: where it stands, or would.
+    /// Returns how many keys are below `key`: its index, or the one it would have.
     ///
-    /// It takes a visit of each leaf below, a hundred times less than reading the records.
+    /// It visits each leaf below the key, which takes a hundredth of the time of reading the records.
     ///
     ///     >>> tree = Tree({b"a": b"1", b"b": b"2", b"c": b"3"})
     ///     >>> tree.bisect_left(b"b"), tree.bisect_right(b"b"), tree.bisect_left(b"bb")
@@ -183,7 +183,7 @@ impl Tree {
         self.work(py, |tree| tree.count((End::Unbounded, End::Excluded(key))))
     }
 
-    /// How many keys are not above `key`. What is said of bisect_left holds.
+    /// Returns how many keys are not above `key`. The notes on bisect_left apply.
     #[pyo3(signature = (key, /))]
     fn bisect_right(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
         let key = self.options.keys.input(key, "a key")?;
@@ -191,7 +191,7 @@ impl Tree {
         self.work(py, |tree| tree.count((End::Unbounded, End::Included(key))))
     }
 
-    /// bisect_right by its short name.
+    /// Returns the short name of bisect_right.
     #[pyo3(signature = (key, /))]
     fn bisect(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
         self.bisect_right(py, key)
@@ -207,7 +207,7 @@ impl Tree {
     /// Removes the records of a range.
     ///
     /// # Errors
-    /// As the library; and what a signal's handler raises: those removed so far are gone.
+    /// The library's, and exceptions of a signal's handler: the records removed so far are gone.
     pub fn remove_all_in(&self, py: Python<'_>, bounds: &Bounds) -> PyResult<()> {
         loop {
             let removed = self.work(py, |tree| tree.remove_range(bounds.as_ref(), REMOVED_AT_ONCE))?;
@@ -219,7 +219,7 @@ impl Tree {
     }
 }
 
-/// The part that views name so.
+/// Returns the part with this name in views.
 pub fn part_of(name: &str) -> PyResult<Part> {
     match name {
         "keys" => Ok(Part::Keys),

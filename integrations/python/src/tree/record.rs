@@ -1,8 +1,9 @@
-//! The methods of a tree about one record.
+//! A tree's methods for one record.
 //!
-//! Reads of records that are short keep the interpreter's lock: they take a microsecond or a few, wait for nobody, and make the `bytes`
-//! of what the tree has without a copy between. To let go of the lock would be dearer than that, much so beside a thread that computes,
-//! which keeps it for five milliseconds. Writes let go of it, since each may compress a leaf.
+//! Reads of records that are short keep the interpreter's lock: they take a microsecond or a few, wait for nobody, and
+//! make the `bytes` of the tree's bytes without an intermediate copy. Releasing the lock would cost more than that,
+//! much more next to a thread that computes, which keeps it for five milliseconds. Writes release it, since each may
+//! compress a leaf.
 
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -19,7 +20,7 @@ type Record = (Vec<u8>, Vec<u8>);
 
 #[pymethods]
 impl Tree {
-    /// The value of a key, or of a slice the view of its range: see `irange` for the keys alone.
+    /// Returns the value of a key, or for a slice the view of its range: see `irange` for the keys alone.
     ///
     ///     >>> tree = Tree({b"a": b"1", b"b": b"2", b"c": b"3"})
     ///     >>> tree[b"a"]
@@ -76,7 +77,7 @@ impl Tree {
         self.work(py, |tree| tree.contains_key(key))
     }
 
-    /// The value of a key, or `default`.
+    /// Returns the value of a key, or `default`.
     ///
     ///     >>> tree = Tree({b"a": b"1"})
     ///     >>> tree.get(b"a"), tree.get(b"b"), tree.get(b"b", b"none")
@@ -91,7 +92,7 @@ impl Tree {
         Ok(self.read(py, key)?.or(default))
     }
 
-    /// The value of a key; if there is none, inserts `default` and returns it.
+    /// Returns the value of a key; if there is none, inserts `default` and returns it.
     ///
     /// Atomic: of several threads that set a key's first value, all get the one that was stored.
     ///
@@ -113,7 +114,7 @@ impl Tree {
         self.options.values.output(py, &found)
     }
 
-    /// Removes a key and returns its value; if it is not there, returns the default, or raises KeyError where there is none.
+    /// Removes a key and returns its value; if it is absent, returns the default, or raises KeyError if there is none.
     ///
     ///     >>> tree = Tree({b"a": b"1"})
     ///     >>> tree.pop(b"a"), tree.pop(b"a", None)
@@ -140,9 +141,11 @@ impl Tree {
         }
     }
 
-    /// Removes the record at an index of the order, and returns its key and value: by default the last. Atomic for the key.
+    /// Removes the record at an index of the order, by default the last, and returns its key and value. Atomic for the
+    /// key.
     ///
-    /// The first and the last take one read; another index, as many as lie between it and the nearer end.
+    /// The first and the last take one read; another index takes one read for each record between it and the nearer
+    /// end.
     ///
     ///     >>> tree = Tree({b"a": b"1", b"b": b"2", b"c": b"3"})
     ///     >>> tree.popitem(), tree.popitem(0)
@@ -157,7 +160,7 @@ impl Tree {
                 let Some((key, _)) = nth(tree, index)? else {
                     return Ok(None);
                 };
-                // Nothing where another thread was faster.
+                // [`None`] if another thread was faster.
                 if let Some(value) = tree.take(&key)? {
                     return Ok(Some((key, value)));
                 }
@@ -170,9 +173,10 @@ impl Tree {
         }
     }
 
-    /// The key and the value at an index of the order: by default the last.
+    /// Returns the key and the value at an index of the order, by default the last.
     ///
-    /// The first and the last take one read; another index, as many as lie between it and the nearer end.
+    /// The first and the last take one read; another index takes one read for each record between it and the nearer
+    /// end.
     ///
     ///     >>> tree = Tree({b"a": b"1", b"b": b"2", b"c": b"3"})
     ///     >>> tree.peekitem(), tree.peekitem(0)
@@ -188,7 +192,7 @@ impl Tree {
 }
 
 impl Tree {
-    /// The value of a key that is one of Python's objects.
+    /// Returns the value of a key that is a Python object.
     #[inline]
     pub fn read<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let key = self.options.keys.input(key, "a key")?;
@@ -197,7 +201,7 @@ impl Tree {
 
     pub fn read_bytes<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
         let values = &self.options.values;
-        // An encoding of Python's own runs its code, which may come back to the tree.
+        // A Python encoding runs Python code, which may use the tree.
         if self.reads_are_short() && !matches!(values, Encoding::Named(_)) {
             let read = self.inner()?.get_with(key, |value| values.output(py, value));
             return read.map_err(|error| of_tree(&error))?.transpose();
@@ -208,7 +212,7 @@ impl Tree {
         }
     }
 
-    /// A record as a tuple.
+    /// Returns a record as a tuple.
     fn pair<'py>(&self, py: Python<'py>, (key, value): &Record) -> PyResult<Bound<'py, PyTuple>> {
         let key = self.options.keys.output(py, key)?;
         let value = self.options.values.output(py, value)?;
@@ -216,14 +220,14 @@ impl Tree {
     }
 }
 
-/// The error of a key that is not there: it has the key itself.
+/// Returns the error of an absent key: its argument is the key itself.
 #[cold]
 pub fn missing(key: &Bound<'_, PyAny>) -> PyErr {
-    // In a tuple, which an exception would take apart, a key is no less the argument.
+    // In a tuple, which an exception would unpack, the key stays the argument.
     PyKeyError::new_err((key.clone().unbind(),))
 }
 
-/// An index of the order. One that no tree could have is out of range.
+/// Returns an index of the order. An impossible one is out of range.
 fn place(index: &Bound<'_, PyAny>) -> PyResult<isize> {
     index.extract().map_err(
         |error: PyErr| match error.is_instance_of::<PyOverflowError>(index.py()) {
@@ -233,7 +237,7 @@ fn place(index: &Bound<'_, PyAny>) -> PyResult<isize> {
     )
 }
 
-/// The record at an index, from the front, or below 0 from the back.
+/// Returns the record at an index, from the front, or below 0 from the back.
 fn nth(tree: &leafpress::Tree, index: isize) -> Result<Option<Record>, leafpress::TreeError> {
     let (len, from_end) = (tree.len(), index.unsigned_abs());
     let (mut skipped, mut is_front) = match index < 0 {

@@ -1,4 +1,4 @@
-//! What a tree says of itself, as `leafpress.TreeStats`.
+//! Statistics of a tree, as `leafpress.TreeStats`.
 
 use leafpress::TreeStats;
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyType};
 
 use crate::call;
 
-/// The library's figures in the class of Python's that documents them.
+/// Makes an object of the Python class that documents the library's figures.
 pub fn named<'py>(py: Python<'py>, stats: &TreeStats) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let fields = PyDict::new(py);

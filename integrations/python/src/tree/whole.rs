@@ -1,4 +1,4 @@
-//! The methods that concern all of a tree.
+//! The methods that concern the whole tree.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -42,7 +42,7 @@ impl Tree {
         represented(slf.as_any())
     }
 
-    /// All memory that the tree holds, in bytes.
+    /// Returns all memory that the tree holds, in bytes.
     fn __sizeof__(&self, py: Python<'_>) -> PyResult<u64> {
         self.work(py, |tree| Ok(tree.bytes_held()))
     }
@@ -70,7 +70,7 @@ impl Tree {
         self.load(py, other).map(drop)
     }
 
-    /// A set-like view of the keys, in their order.
+    /// Returns a set-like view of the keys, in their order.
     ///
     ///     >>> tree = Tree({b"a": b"1", b"b": b"2"})
     ///     >>> tree.keys() & {b"b", b"c"}
@@ -79,17 +79,17 @@ impl Tree {
         view(slf.as_any(), Part::Keys)
     }
 
-    /// A view of the values, in the order of their keys.
+    /// Returns a view of the values, in the order of their keys.
     fn values(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         view(slf.as_any(), Part::Values)
     }
 
-    /// A set-like view of the keys with their values, in the order of the keys.
+    /// Returns a set-like view of the keys with their values, in the order of the keys.
     fn items(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         view(slf.as_any(), Part::Items)
     }
 
-    /// Another tree with the same records and options.
+    /// Returns another tree with the same records and options.
     fn copy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let other = Self::another(slf)?;
         match other.cast::<Self>() {
@@ -108,14 +108,14 @@ impl Tree {
     fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let other = Self::copy(slf)?;
-        // What refers to the tree among its attributes refers to the copy then.
+        // References to the tree among its attributes refer to the copy then.
         memo.set_item(slf.as_ptr() as usize, &other)?;
         let deepcopy = py.import("copy")?.getattr("deepcopy")?;
         Self::copy_attributes(slf, &other, |attributes| call::with(&deepcopy, (attributes, memo)))?;
         Ok(other)
     }
 
-    /// A tree of keys that all have one value, by default the empty one.
+    /// Makes a tree of keys that share one value, by default the empty one.
     ///
     ///     >>> Tree.fromkeys([b"b", b"a"], b"1")
     ///     Tree({b'a': b'1', b'b': b'1'})
@@ -140,31 +140,32 @@ impl Tree {
         self.work(py, leafpress::Tree::clear)
     }
 
-    /// Does what the tree would do some time after the last write: trains a dictionary where one is due, compresses what was written
-    /// lately, and gives back memory.
+    /// Does the work that the tree would do some time after the last write: trains a dictionary if one is due,
+    /// compresses recent writes, and frees memory.
     fn settle(&self, py: Python<'_>) -> PyResult<()> {
         self.work(py, leafpress::Tree::settle)
     }
 
-    /// Compresses all records anew, with a dictionary that is trained first.
+    /// Compresses all records again, with a dictionary that is trained first.
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
         self.work(py, leafpress::Tree::compact)
     }
 
-    /// Trains a dictionary from the records that are there now, and compresses with it if that saves more than it costs: whether it did.
+    /// Trains a dictionary from the current records, and compresses with it if that saves more than it costs; returns
+    /// whether it did.
     ///
-    /// It happens by itself as a tree grows. This is for records that have become others since.
+    /// This happens automatically as a tree grows. The method is for records whose content has changed since.
     fn train(&self, py: Python<'_>) -> PyResult<bool> {
         self.work(py, leafpress::Tree::train)
     }
 
-    /// Checks all that the tree is built of; raises leafpress.Error where something is broken, which is a fault of Leafpress. Nothing may
-    /// write meanwhile.
+    /// Checks the tree's structure; raises leafpress.Error if it is inconsistent, which is a bug in Leafpress. Nothing
+    /// may write meanwhile.
     fn validate(&self, py: Python<'_>) -> PyResult<()> {
         self.work(py, leafpress::Tree::validate)
     }
 
-    /// What the tree holds and did: a leafpress.TreeStats. Visits all leaves.
+    /// Returns the tree's statistics: a leafpress.TreeStats. It visits all leaves.
     ///
     ///     >>> tree = Tree({b"apple": b"red"})
     ///     >>> tree.stats().records, tree.stats().user_bytes
@@ -174,19 +175,19 @@ impl Tree {
         stats::named(py, &stats)
     }
 
-    /// The codec's name.
+    /// Returns the codec's name.
     #[getter]
     fn codec(&self) -> String {
         self.options.codec_name()
     }
 
-    /// The encoding, as it was given: None for bytes.
+    /// Returns the encoding, as passed: None for bytes.
     #[getter]
     fn encoding<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.options.encoding(py)
     }
 
-    /// The bytes of the dictionary that is compressed with now; None where there is none, yet or at all.
+    /// Returns the bytes of the current dictionary; None if there is none.
     #[getter]
     fn dictionary(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
         let dictionary = self.work(py, leafpress::Tree::dictionary)?;
@@ -195,7 +196,7 @@ impl Tree {
 }
 
 impl Tree {
-    /// Gives a copy of a tree the attributes that a subclass has noted on it.
+    /// Copies the attributes of an instance of a subclass to a copy of the tree.
     fn copy_attributes<'py>(
         slf: &Bound<'py, Self>,
         other: &Bound<'py, PyAny>,
@@ -214,7 +215,7 @@ impl Tree {
             .update(copied(attributes)?.cast()?)
     }
 
-    /// An empty tree of the same class and options.
+    /// Returns an empty tree of the same class and options.
     fn another<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let options = slf.get().options.to_keywords(slf.py())?;
         call::with_words(slf.get_type().as_any(), (), Some(&options))
@@ -239,7 +240,7 @@ fn have_same_records(one: &leafpress::Tree, other: &leafpress::Tree) -> Result<b
     Ok(others.next_with(|_, _| ()).is_none())
 }
 
-/// Whether a tree or a range of one equals any object.
+/// Returns whether a tree or a range of one equals an object.
 pub fn equals(mapping: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let py = mapping.py();
     if other.cast::<PyMapping>().is_err() {
@@ -252,14 +253,14 @@ pub fn equals(mapping: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<
         .map(Bound::unbind)
 }
 
-/// The `repr` of a tree or a range of one.
+/// Returns the `repr` of a tree or a range of one.
 pub fn represented(mapping: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     static REPRESENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let represent = REPRESENT.import(mapping.py(), "leafpress._views", "represent")?;
     represent.call1((mapping,)).map(Bound::unbind)
 }
 
-/// A view of a part of a tree or a range of one.
+/// Returns a view of a part of a tree or a range of one.
 pub fn view(mapping: &Bound<'_, PyAny>, part: Part) -> PyResult<Py<PyAny>> {
     static KEYS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static VALUES: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -275,7 +276,7 @@ pub fn view(mapping: &Bound<'_, PyAny>, part: Part) -> PyResult<Py<PyAny>> {
         .map(Bound::unbind)
 }
 
-/// An iterator over the part that a view names.
+/// Returns an iterator over the part that a view names.
 pub fn iterator(tree: &Bound<'_, Tree>, bounds: Bounds, part: &str, is_reverse: bool) -> PyResult<TreeIterator> {
     TreeIterator::new(tree, bounds, part_of(part)?, is_reverse)
 }

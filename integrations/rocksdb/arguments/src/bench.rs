@@ -28,7 +28,8 @@ pub struct BenchArgs {
     /// Use the databases that are there
     #[arg(long = "use_existing_db", alias = "use-existing-db", num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true, help_heading = DB_BENCH)]
     pub use_existing_db: bool,
-    /// none, lz4, lz4hc[:LEVEL], zstd[:LEVEL] or leafpress:CODEC[,option=value..]; dict=BYTES gives each file a dictionary
+    /// none, lz4, lz4hc[:LEVEL], zstd[:LEVEL] or leafpress:CODEC[,option=value..]; dict=BYTES gives each file a
+    /// dictionary
     #[arg(long, visible_aliases = ["compression_type", "compression-type"], value_name = "NAME", default_value = "zstd")]
     pub compression: String,
     /// Level of --compression zstd, as db_bench has it
@@ -48,7 +49,7 @@ pub struct BenchArgs {
         help_heading = DB_BENCH
     )]
     pub compression_max_dict_bytes: Option<Bytes>,
-    /// Databases beside each other
+    /// Databases in one process
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub instances: usize,
     /// Threads of each instance
@@ -89,11 +90,11 @@ pub struct BenchArgs {
         allow_negative_numbers = true
     )]
     pub warmup_seconds: f64,
-    /// Operations of each thread, in place of a length [default: --num]
+    /// Operations of each thread, instead of a length [default: --num]
     #[arg(long, visible_alias = "writes", value_name = "N", help_heading = DB_BENCH)]
     pub reads: Option<u64>,
-    /// How keys are chosen: uniform, zipfian[:THETA], latest[:THETA], self-similar[:H], hotset[:KEYS_PCT:OPERATIONS_PCT]; ycsb
-    /// workloads have their own
+    /// How keys are chosen: uniform, zipfian[:THETA], latest[:THETA], self-similar[:H],
+    /// hotset[:KEYS_PCT:OPERATIONS_PCT]; ycsb workloads have their own
     #[arg(long, value_name = "DISTRIBUTION")]
     pub distribution: Option<String>,
     /// Percent of reads in readrandomwriterandom
@@ -114,7 +115,7 @@ pub struct BenchArgs {
 }
 
 const AFTER_HELP: &str = "\
-Defaults are the white paper's, not db_bench's: docs/bench.md sets them beside each other.
+Defaults are the white paper's, not db_bench's: docs/bench.md compares them.
 
   leafpress-rocksdb bench --benchmarks=fillseq,readrandom,readrandomwriterandom --compression zstd --threads 2
   leafpress-rocksdb bench --db /data/bench --compression leafpress:zstd:1,dict=16K --instances 4 --threads 25 --out result

@@ -13,10 +13,10 @@ pub struct CachesArgs {
     /// Memory of each instance's caches together
     #[arg(short = 'm', long, value_name = "BYTES", default_value = "64M")]
     pub memory: Bytes,
-    /// Data is so many times the memory
+    /// Ratio of data to memory
     #[arg(long, value_name = "N", default_value_t = 4.0, allow_negative_numbers = true)]
     pub times: f64,
-    /// Percent of the memory that a secondary cache has, where there is one
+    /// Percent of the memory that a secondary cache has, if there is one
     #[arg(
         long,
         alias = "secondary_pct",
@@ -28,7 +28,7 @@ pub struct CachesArgs {
     /// Options of our secondary cache, as in codec=zstd:1; given several times, each is a cache of its own
     #[arg(long, alias = "secondary_options", value_name = "OPTIONS")]
     pub secondary_options: Vec<String>,
-    /// Caches to compare, in place of the three, each as in `bench --cache`; given several times
+    /// Caches to compare, instead of the three, each as in `bench --cache`; given several times
     #[arg(long, value_name = "CACHE")]
     pub cache: Vec<String>,
     /// How files are compressed
@@ -46,7 +46,7 @@ pub struct CachesArgs {
     /// Blocks and values.
     #[command(flatten)]
     pub sizes: SizesArgs,
-    /// Databases beside each other
+    /// Databases in one process
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub instances: usize,
     /// Threads of each instance [default: one for each CPU]

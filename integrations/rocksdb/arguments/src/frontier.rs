@@ -20,7 +20,8 @@ pub enum Whose {
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = AFTER_HELP)]
 pub struct FrontierArgs {
-    /// Compressions, with commas between them [default: every codec and level that runs here, with dictionaries and without]
+    /// Compressions, with commas between them [default: every codec and level that runs here, with dictionaries and
+    /// without]
     #[arg(long, visible_aliases = ["compression_type", "compression-type"], value_name = "LIST")]
     pub compression: Option<String>,
     /// Whose codecs, where none are named

@@ -1,6 +1,6 @@
 //! The command line of `leafpress-rocksdb`: what it takes, and nothing of what it does.
 #![warn(missing_docs)]
-// What documents an argument is its help, which people read as it is.
+// The doc comment of an argument is its help, which is printed verbatim.
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod bench;
@@ -23,7 +23,8 @@ pub use self::shared::{DataArgs, OutputArgs, RoundsArgs, RunArgs, SizesArgs, Stu
 /// The subcommand under which a run is started in its own process.
 pub const CHILD_SUBCOMMAND: &str = "__run";
 
-/// RocksDB with and without Leafpress: db_bench's workloads, the white paper's matrix, the frontier of codecs, and caches.
+/// RocksDB with and without Leafpress: db_bench's workloads, the white paper's matrix, the frontier of codecs, and
+/// caches.
 #[derive(Debug, Parser)]
 #[command(name = "leafpress-rocksdb", version, about, max_term_width = 120)]
 pub struct Cli {
@@ -43,7 +44,8 @@ pub enum Command {
     Frontier(Box<FrontierArgs>),
     /// Compare block caches and secondary caches at the same total memory
     Caches(Box<CachesArgs>),
-    /// Compare caches as `leafpress cache` does, with RocksDB among them: on the paper's objects, your records, or a trace
+    /// Compare caches as `leafpress cache` does, with RocksDB among them: on the paper's objects, your records, or a
+    /// trace
     #[command(after_help = AFTER_HELP, mut_arg("engines", engines))]
     Cache(Box<CacheArgs>),
     /// One run of `cache` in its own process; what to do comes on standard input

@@ -7,7 +7,7 @@ use leafpress_lab::Bytes;
 
 use crate::shared::{DB_BENCH, RoundsArgs, RunArgs, StudyArgs};
 
-/// Compressions that are compared with zstd unless told otherwise.
+/// Compressions that are compared with zstd by default.
 const COMPRESSIONS: &str = "none,lz4,lz4hc:5,dict=64K,leafpress:lz4,leafpress:zstd:3,leafpress:zstd:1,leafpress:deflate:1,leafpress:lz4:hc=5,dict=64K";
 
 /// Arguments of `matrix`.

@@ -8,7 +8,7 @@ use clap::builder::BoolishValueParser;
 use leafpress_console::words::size;
 use leafpress_lab::Bytes;
 
-/// Section of options that db_bench has too; docs/flags.md tells them apart by it.
+/// Section of options that db_bench has too; docs/flags.md distinguishes them by it.
 pub const DB_BENCH: &str = "db_bench's options";
 
 /// What all runs have.
@@ -55,10 +55,11 @@ pub struct StudyArgs {
     /// What they are compared with
     #[arg(long, value_name = "NAME", default_value = "zstd")]
     pub baseline: String,
-    /// Databases beside each other [default: as the white paper's 4, by this machine's CPUs]
+    /// Databases in one process [default: as the white paper's 4, by this machine's CPUs]
     #[arg(long, value_name = "N")]
     pub instances: Option<usize>,
-    /// Threads of each instance [default: as the white paper's 25 that read and 10 that read and write, by this machine's CPUs]
+    /// Threads of each instance [default: as the white paper's 25 that read and 10 that read and write, by this
+    /// machine's CPUs]
     #[arg(short = 't', long, value_name = "N")]
     pub threads: Option<usize>,
     /// Only read-only or 80:20
@@ -103,7 +104,8 @@ pub struct DataArgs {
     /// Keys of an instance [default: by --data-bytes]
     #[arg(long, value_name = "N", help_heading = DB_BENCH)]
     pub num: Option<u64>,
-    /// Bytes of keys and values of all instances, or N% of the memory that is free [default: an eighth of it, at most 1G]
+    /// Bytes of keys and values of all instances, or N% of the memory that is free [default: an eighth of it, at most
+    /// 1G]
     #[arg(long, aliases = ["data-size", "data_size"], value_name = "BYTES", allow_hyphen_values = true)]
     pub data_bytes: Option<String>,
     /// Bits of a Bloom filter for each key; 0 is none
@@ -128,7 +130,7 @@ pub struct DataArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = DB_BENCH)]
 pub struct TuningArgs {
-    /// Which block cache, where there is one: hyper_clock_cache or lru_cache
+    /// Which block cache, if there is one: hyper_clock_cache or lru_cache
     #[arg(long = "cache_type", alias = "cache-type", value_name = "TYPE", default_value = "hyper_clock_cache", value_parser = ["hyper_clock_cache", "lru_cache"])]
     pub cache_type: String,
     /// Background jobs of each instance [default: one for each CPU, at least 2]

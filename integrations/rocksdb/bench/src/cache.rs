@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
 
-/// What is behind a block cache.
+/// The secondary cache behind a block cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Secondary {
-    /// RocksDB's `CompressedSecondaryCache` of so many bytes, with its own default codec, LZ4.
+    /// RocksDB's `CompressedSecondaryCache` with this capacity in bytes, with its own default codec, LZ4.
     Compressed(u64),
-    /// Ours of so many bytes, with options in order.
+    /// Leafpress's secondary cache with this capacity in bytes and options in order.
     Leafpress(u64, Vec<(String, String)>),
 }
 
 impl Secondary {
-    /// Its capacity in bytes.
+    /// Returns its capacity in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Compressed(bytes) | Self::Leafpress(bytes, _) => *bytes,
         }
     }
 
-    /// What `SecondaryCache::CreateFromString` takes.
+    /// Returns the options string for `SecondaryCache::CreateFromString`.
     pub fn uri(&self) -> String {
         match self {
             Self::Compressed(bytes) => {
@@ -39,13 +39,14 @@ impl Secondary {
     }
 }
 
-/// The cache of an instance: `none`, `SIZE`, `SIZE+compressed-secondary:SIZE` or `SIZE+leafpress-secondary:SIZE[,option=value..]`.
+/// The cache of an instance: `none`, `SIZE`, `SIZE+compressed-secondary:SIZE` or
+/// `SIZE+leafpress-secondary:SIZE[,option=value..]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Cache {
     /// Bytes of the block cache; 0 is none.
     pub bytes: u64,
-    /// What is behind it.
+    /// The secondary cache behind it.
     pub secondary: Option<Secondary>,
 }
 

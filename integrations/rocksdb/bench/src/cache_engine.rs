@@ -1,8 +1,9 @@
-//! RocksDB as a cache beside others: a database on a disk that forgets its oldest files, in a bound of memory.
+//! RocksDB as a cache to compare with others: a database on a disk that drops its oldest files, in bounded memory.
 //!
-//! FIFO compaction is RocksDB's own way to be a cache: no more than so many bytes of files, of which the oldest are dropped whole. Files
-//! are compressed by zstd and read and written around the page cache; there is no log, since what a crash takes comes from the backend
-//! again. Of the memory, two memtables have an eighth, the block cache a quarter of the rest, and a secondary cache three quarters.
+//! FIFO compaction is RocksDB's cache mode: the total size of the files is bounded, and the oldest files are dropped
+//! whole. Files are compressed by zstd and read and written around the page cache; there is no log, since what a crash
+//! takes comes from the backend again. Of the memory, two memtables have an eighth, the block cache a quarter of the
+//! rest, and a secondary cache three quarters.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +15,7 @@ use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
 use rocksdb::statistics::{StatsLevel, Ticker};
 use rocksdb::{DB, Options, ReadOptions, WriteOptions};
 
-/// What is behind the block cache.
+/// The secondary cache behind the block cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Behind {
     Nothing,
@@ -32,7 +33,7 @@ const fn engine(
     AddedEngine { name, is_default, make }
 }
 
-/// What `leafpress-rocksdb cache` adds to the caches of the laboratory.
+/// The engine that `leafpress-rocksdb cache` adds to the caches of the lab.
 pub static ENGINES: [AddedEngine; 4] = [
     engine("rocksdb", true, |settings| {
         RocksDb::make(settings, Behind::Compressed("kZSTD"))
@@ -53,16 +54,16 @@ const MERGED_FILES: u64 = 8;
 /// Bounds of a memtable's bytes.
 const MEMTABLE_BYTES: (u64, u64) = (64 << 10, 64 << 20);
 
-/// How the memory and the disk are shared out, in bytes.
+/// The division of the memory and the disk, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sizes {
-    /// Of each of two.
+    /// Bytes of each of two memtables.
     memtable: u64,
     block_cache: u64,
     secondary_cache: u64,
-    /// Of all files, before the oldest is dropped.
+    /// Bytes of all files, before the oldest is dropped.
     files: u64,
-    /// Of what a merge writes, beside the files that it reads.
+    /// The bytes that a merge writes, in addition to the files that it reads.
     merge: u64,
 }
 
@@ -72,7 +73,8 @@ impl Sizes {
         let memtable = (memory / 16).min(disk / 128).clamp(MEMTABLE_BYTES.0, MEMTABLE_BYTES.1);
         let rest = memory.saturating_sub(2 * memtable);
         let secondary_cache = if behind == Behind::Nothing { 0 } else { rest / 4 * 3 };
-        // Files are dropped after others were written, and not while some are merged: the rest is for a merge and what is flushed meanwhile.
+        // Files are dropped after others were written, and not while some are merged: the rest is for a merge and what
+        // is flushed meanwhile.
         Self {
             memtable,
             block_cache: rest - secondary_cache,
@@ -98,7 +100,7 @@ impl Sizes {
         }
     }
 
-    /// What RocksDB is told. Filters and indexes are in the block cache, so that its bound is theirs too.
+    /// Returns RocksDB's options string. Filters and indexes are in the block cache, so that its bound includes them.
     fn options_string(&self, cache: &BlockCache, ttl_seconds: Option<u64>) -> String {
         // Else each file that a merge reads has a buffer of 2 MiB.
         let readahead = (self.memtable / 16).clamp(16 << 10, 2 << 20);
@@ -122,7 +124,7 @@ impl Sizes {
 }
 
 thread_local! {
-    /// What RocksDB counts in this thread.
+    /// RocksDB's counters of this thread.
     static COUNTS: PerfContext = {
         set_perf_stats(PerfStatsLevel::EnableCount);
         PerfContext::default()
@@ -137,7 +139,7 @@ fn blocks_read() -> u64 {
 /// The database.
 struct RocksDb {
     database: DB,
-    /// It has the statistics.
+    /// It holds the statistics.
     options: Options,
     read_options: ReadOptions,
     write_options: WriteOptions,

@@ -1,4 +1,4 @@
-//! How a database's blocks are compressed: RocksDB's own codecs, or ours through its `compression_manager`.
+//! The compression of a database's blocks: RocksDB's own codecs, or Leafpress's by its `compression_manager`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ const TRAINING_BYTES_PER_DICTIONARY_BYTE: u64 = 100;
 /// Largest dictionary in bytes.
 pub const MAX_DICTIONARY_BYTES: u64 = 1 << 20;
 
-/// What compresses.
+/// The codec.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// Nothing.
@@ -44,14 +44,14 @@ pub enum Engines {
     All,
 }
 
-/// A compression: `none`, `lz4`, `lz4hc[:LEVEL]`, `zstd[:LEVEL]` or `leafpress:CODEC`, each followed by `,option=value`. `dict=BYTES` is RocksDB's
-/// `max_dict_bytes` for all of them; the rest are options of `leafpress`.
+/// A compression: `none`, `lz4`, `lz4hc[:LEVEL]`, `zstd[:LEVEL]` or `leafpress:CODEC`, each followed by
+/// `,option=value`. `dict=BYTES` is RocksDB's `max_dict_bytes` for all of them; the rest are options of `leafpress`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Compression {
-    /// What compresses.
+    /// The codec.
     pub engine: Engine,
-    /// Most bytes of a file's dictionary; 0 is without.
+    /// Maximum bytes of a file's dictionary; 0 for none.
     pub dictionary_bytes: u64,
 }
 
@@ -68,7 +68,7 @@ impl Compression {
         dictionary_bytes: 0,
     };
 
-    /// The name whose colour it has in charts: the codec's.
+    /// Returns the name whose colour it has in charts: the codec's.
     pub fn codec(&self) -> String {
         match &self.engine {
             Engine::Leafpress { codec, .. } => codec.clone(),
@@ -76,12 +76,12 @@ impl Compression {
         }
     }
 
-    /// Whether it is ours.
+    /// Returns whether it is ours.
     pub fn is_leafpress(&self) -> bool {
         matches!(self.engine, Engine::Leafpress { .. })
     }
 
-    /// The same with a dictionary of at most so many bytes.
+    /// Returns this compression with a dictionary of at most this many bytes.
     pub fn with_dictionary(&self, dictionary_bytes: u64) -> Self {
         Self {
             engine: self.engine.clone(),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_compression_is_told() {
+    fn an_invalid_compression_is_reported() {
         for (name, word) in [
             ("", "leafpress:CODEC"),
             ("snappy", "leafpress:CODEC"),

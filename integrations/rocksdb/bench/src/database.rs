@@ -85,8 +85,8 @@ impl Databases {
         let mut base = Options::default();
         let mut uri = String::new();
         if tuning.cache.bytes == 0 {
-            // By the string alone RocksDB keeps the cache of 32 MiB that a table factory has before it reads its options; a string changes
-            // the factory of the options that it is on top of.
+            // By the string alone RocksDB keeps the cache of 32 MiB that a table factory has before it reads its
+            // options; a string changes the factory of the options that it is on top of.
             let mut table = BlockBasedOptions::default();
             table.disable_cache();
             base.set_block_based_table_factory(&table);
@@ -137,7 +137,7 @@ impl Databases {
         Ok(())
     }
 
-    /// Makes a checkpoint of each database beside it and takes that in its place.
+    /// Makes a checkpoint of each database next to it and uses that instead.
     fn copy(&mut self, run: &Run) -> Result<(), BenchError> {
         let scratch = run.directory.join(format!("copy-{}", std::process::id()));
         self.scratch = Some(scratch.clone());
@@ -217,7 +217,7 @@ impl Databases {
     }
 }
 
-/// A line of our statistics in RocksDB's words, `NAME COUNT : NUMBER`, where the number is not 0.
+/// Returns a line of our statistics in RocksDB's words, `NAME COUNT : NUMBER`, where the number is not 0.
 fn ticker(line: &str) -> Option<(String, u64)> {
     let (name, count) = line.split_once(" COUNT : ")?;
     let count = count.trim().parse().ok().filter(|count| *count > 0)?;
@@ -248,7 +248,7 @@ fn check_cache(database: &DB, run: &Run) -> Result<(), BenchError> {
     match run.tuning.cache.bytes {
         bytes if bytes == capacity => Ok(()),
         bytes => Err(LabError::System(format!(
-            "RocksDB has a block cache of {capacity} bytes in place of {bytes}"
+            "RocksDB has a block cache of {capacity} bytes instead of {bytes}"
         ))
         .into()),
     }

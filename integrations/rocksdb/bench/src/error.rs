@@ -1,4 +1,4 @@
-//! What can go wrong in a benchmark. Every message is one line that says what to change.
+//! Errors of a benchmark. Every message is one line with the remedy.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub enum BenchError {
     Option {
         /// The option's name on the command line, without dashes in front.
         option: &'static str,
-        /// What was wrong and what is allowed.
+        /// The fault, and the allowed values.
         reason: String,
     },
     /// A database that was to be there is not there, or is not the one that the options describe.
@@ -22,15 +22,15 @@ pub enum BenchError {
     Database {
         /// Its directory.
         path: PathBuf,
-        /// What was wrong, and what to do.
+        /// The fault, and the remedy.
         reason: String,
     },
     /// RocksDB failed.
     #[error("{what}: {}", source.as_ref())]
     RocksDb {
-        /// What was asked of it.
+        /// The operation.
         what: String,
-        /// What it said.
+        /// RocksDB's message.
         source: rocksdb::Error,
     },
     /// The laboratory failed: the data, a child, a chart, a file.
@@ -39,7 +39,7 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    /// An option out of its bounds.
+    /// Returns an option out of its bounds.
     pub fn option(option: &'static str, reason: impl Into<String>) -> Self {
         Self::Option {
             option,
@@ -47,7 +47,7 @@ impl BenchError {
         }
     }
 
-    /// A database that cannot be used.
+    /// Returns a database that cannot be used.
     pub fn database(path: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
         Self::Database {
             path: path.into(),
@@ -55,13 +55,13 @@ impl BenchError {
         }
     }
 
-    /// Whether the user stopped it.
+    /// Returns whether the user stopped it.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Lab(LabError::Cancelled))
     }
 }
 
-/// Says what RocksDB was asked when it failed.
+/// Adds the operation to an error of RocksDB.
 pub(crate) trait Asked<T> {
     /// Names what was asked.
     fn asked(self, what: impl FnOnce() -> String) -> Result<T, BenchError>;

@@ -1,7 +1,7 @@
 //! db_bench's workloads over RocksDB, with RocksDB's own codecs and caches and with Leafpress's.
 //!
-//! [`run()`] does one benchmark ([`Run`]) in this process and tells what it measured ([`Outcome`]). [`session`] does several, each in
-//! a process of its own.
+//! [`run()`] does one benchmark ([`Run`]) in this process and returns its results ([`Outcome`]). [`session`] does
+//! several, each in a process of its own.
 #![warn(missing_docs)]
 
 pub mod cache;

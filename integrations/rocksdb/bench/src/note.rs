@@ -1,4 +1,4 @@
-//! What databases are known by: a note beside those that we filled, RocksDB's own file of options beside others.
+//! Identifies databases: by a note next to those that this program filled, by RocksDB's options file for others.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,20 +11,21 @@ use serde::{Deserialize, Serialize};
 use crate::BenchError;
 use crate::options::{Run, Shape};
 
-/// What a directory of databases is known by: written when they are filled, read when they are used again.
+/// The name of the file that describes a directory of databases: written when they are filled, read when they are used
+/// again.
 const NOTE: &str = "leafpress-rocksdb.json";
 
-/// What databases hold.
+/// The content of the databases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Note {
-    /// What they were filled with.
+    /// The compression that they were filled with.
     pub shape: Shape,
     /// Whether every key is there.
     pub complete: bool,
 }
 
 impl Note {
-    /// The note of a directory; `None` where there is none, as beside a database that db_bench wrote.
+    /// Returns the note of a directory; `None` if there is none, as for a database that db_bench wrote.
     ///
     /// # Errors
     /// [`BenchError::Database`] when it cannot be read.
@@ -39,7 +40,7 @@ impl Note {
         note.map(Some).map_err(|e| {
             BenchError::database(
                 path,
-                format!("is no note of this program ({e}); fill the database again"),
+                format!("is not a note of this program ({e}); fill the database again"),
             )
         })
     }
@@ -51,7 +52,7 @@ impl Note {
     }
 }
 
-/// Removes the note of a directory, where there is one.
+/// Removes the note of a directory, if there is one.
 pub(crate) fn forget(directory: &Path) -> Result<(), BenchError> {
     let path = directory.join(NOTE);
     match fs::remove_file(&path) {
@@ -158,7 +159,7 @@ fn compare_with_options_file(run: &Run) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// The value of an option in an OPTIONS file.
+/// Returns the value of an option in an OPTIONS file.
 fn value_of<'t>(text: &'t str, option: &str) -> Option<&'t str> {
     text.lines()
         .find_map(|line| line.trim().strip_prefix(option)?.strip_prefix('='))

@@ -14,9 +14,9 @@ use crate::{BenchError, Workload};
 
 /// Longest run and longest warm-up, in seconds: 30 days.
 pub const MAX_SECONDS: f64 = 2_592_000.0;
-/// Most threads of all instances together.
+/// Maximum of threads of all instances together.
 pub const MAX_THREADS: usize = 4096;
-/// Most instances.
+/// Maximum of instances.
 pub const MAX_INSTANCES: usize = 256;
 /// Longest key in bytes.
 pub const MAX_KEY_BYTES: usize = 1024;
@@ -25,7 +25,7 @@ pub const MAX_VALUE_BYTES: usize = 64 << 20;
 /// Longest block in bytes.
 pub const MAX_BLOCK_BYTES: u64 = 64 << 20;
 
-/// The databases of a run: what they hold, and how RocksDB is told to keep it.
+/// The databases of a run: their contents, and RocksDB's settings for them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
     /// Databases.
@@ -38,9 +38,9 @@ pub struct Shape {
     pub value_bytes: usize,
     /// Bytes of a block, before compression.
     pub block_bytes: u64,
-    /// Where values come from.
+    /// The source of values.
     pub values: ValueSource,
-    /// What compresses.
+    /// The codec.
     pub compression: Compression,
     /// Bits of a Bloom filter for each key; 0 is none.
     pub bloom_bits: u32,
@@ -62,7 +62,7 @@ impl Shape {
     }
 }
 
-/// Which block cache.
+/// The type of block cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheType {
@@ -73,18 +73,18 @@ pub enum CacheType {
     LruCache,
 }
 
-/// How RocksDB is run, whatever a database holds.
+/// RocksDB's settings that do not depend on a database's content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
     /// Block cache of each instance, and the cache behind it.
     pub cache: Cache,
-    /// Which block cache.
+    /// The type of block cache.
     pub cache_type: CacheType,
     /// Background jobs of each instance.
     pub max_background_jobs: usize,
     /// Bytes of a memtable.
     pub write_buffer_bytes: u64,
-    /// Most memtables.
+    /// Maximum of memtables.
     pub max_write_buffers: u32,
     /// Files are read around the page cache.
     pub use_direct_reads: bool,
@@ -92,7 +92,7 @@ pub struct Tuning {
     pub disable_wal: bool,
     /// Each write waits for the device.
     pub sync: bool,
-    /// No compaction of itself.
+    /// Disable automatic compaction.
     pub disable_auto_compactions: bool,
     /// Checksums of blocks are checked on reading.
     pub verify_checksum: bool,
@@ -122,7 +122,7 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// The block cache of an instance, with the one behind it.
+    /// Returns the block cache of an instance, with the one behind it.
     pub(crate) fn block_cache(&self) -> BlockCacheOptions {
         BlockCacheOptions {
             capacity_bytes: usize::try_from(self.cache.bytes).unwrap_or(usize::MAX),
@@ -136,18 +136,18 @@ impl Tuning {
     }
 }
 
-/// What is done to the databases.
+/// The work on the databases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Work {
     /// Threads of each instance.
     pub threads: usize,
     /// Length of the measured work in seconds; 0 measures `reads` operations of each thread.
     pub seconds: f64,
-    /// The same work before that, in seconds, where there is a length.
+    /// The same work before that, in seconds, if there is a length.
     pub warmup_seconds: f64,
     /// Operations of each thread without a length; `None` is the number of keys.
     pub reads: Option<u64>,
-    /// How keys are chosen.
+    /// The distribution of keys.
     pub distribution: Distribution,
     /// Percent of reads in `readrandomwriterandom`.
     pub read_pct: u64,
@@ -175,25 +175,25 @@ impl Default for Work {
     }
 }
 
-/// One benchmark on some databases: what a process of its own does.
+/// One benchmark on some databases: the work of one process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// The benchmark.
     pub workload: Workload,
     /// Directory of the database; with several instances, the directory above theirs.
     pub directory: PathBuf,
-    /// What the databases hold.
+    /// The content of the databases.
     pub shape: Shape,
-    /// How RocksDB is run.
+    /// RocksDB's settings.
     pub tuning: Tuning,
-    /// What is done.
+    /// The work.
     pub work: Work,
-    /// Do it to a copy by hard links, which is removed afterwards, so that the databases stay as they are.
+    /// Run on a copy by hard links, which is removed afterwards, so that the databases stay unchanged.
     pub on_copy: bool,
 }
 
 impl Run {
-    /// Where instance `number` is.
+    /// Returns the directory of instance `number`.
     pub fn instance_directory(&self, number: usize) -> PathBuf {
         match self.shape.instances {
             1 => self.directory.clone(),

@@ -1,10 +1,11 @@
-//! What is asked of RocksDB, in the words of its options strings.
+//! The settings of a run, in the syntax of RocksDB's options strings.
 
 use crate::options::{Shape, Tuning};
 
-/// The whole options string of an instance: what is asked for, in RocksDB's words.
+/// Returns the whole options string of an instance, in RocksDB's syntax.
 ///
-/// When it is given to RocksDB, whose strings know no secondary cache, `leafpress_block_cache://N` is in place of the block cache's options.
+/// RocksDB's strings cannot name a secondary cache, so what is passed to RocksDB has `leafpress_block_cache://N`
+/// instead of the block cache's options.
 pub fn options_string(shape: &Shape, tuning: &Tuning) -> String {
     let cache = match tuning.cache.bytes {
         0 => String::new(),
@@ -13,7 +14,7 @@ pub fn options_string(shape: &Shape, tuning: &Tuning) -> String {
     with_block_cache(shape, tuning, &cache)
 }
 
-/// The options string with the value of `block_cache`; empty for none.
+/// Returns the options string with the value of `block_cache`; empty for none.
 pub(crate) fn with_block_cache(shape: &Shape, tuning: &Tuning, cache: &str) -> String {
     let filter = match shape.bloom_bits {
         0 => "nullptr".to_owned(),

@@ -1,11 +1,11 @@
-//! What a benchmark measured.
+//! The results of a benchmark.
 
 use std::collections::BTreeMap;
 
 use leafpress_lab::core::latency::Latency;
 use serde::{Deserialize, Serialize};
 
-/// What one benchmark measured, over its measured time.
+/// The results of one benchmark, over its measured time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Its length in seconds.
@@ -14,7 +14,7 @@ pub struct Outcome {
     pub operations: u64,
     /// Point reads.
     pub reads: u64,
-    /// Of these, how many found their key.
+    /// The number of these that found their key.
     pub found: u64,
     /// Puts.
     pub writes: u64,
@@ -40,9 +40,10 @@ pub struct Outcome {
     pub sst_bytes: u64,
     /// Keys that were loaded.
     pub keys: u64,
-    /// Most resident memory of the process, in KiB.
+    /// Peak resident memory of the process, in KiB.
     pub peak_resident_kib: Option<u64>,
-    /// Reads whose answer was wrong: a key missing that must be there, a value of another length, and with `verify` another value.
+    /// Reads whose answer was wrong: a key missing that must be there, a value of another length, and with `verify`
+    /// another value.
     pub mismatches: u64,
     /// The first of them, in words.
     pub mismatch_examples: Vec<String>,
@@ -83,7 +84,7 @@ impl Outcome {
         self.latency().map(|latency| latency.p99_ns as f64 / 1e3)
     }
 
-    /// The latency that is told first: of reads, else of scans, else of writes.
+    /// Returns the latency that is reported first: of reads, else of scans, else of writes.
     pub fn latency(&self) -> Option<&Latency> {
         self.read_latency
             .as_ref()

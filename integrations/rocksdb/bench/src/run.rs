@@ -1,4 +1,4 @@
-//! One benchmark: databases, threads in step, a measured time, and what it cost.
+//! One benchmark: databases, threads in step, a measured time, and its cost.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -16,16 +16,17 @@ use crate::values::Values;
 use crate::worker::{Instance, MEASURING, OVER, Shared, Tally, WARMING, Worker};
 use crate::{BenchError, Outcome, Workload};
 
-/// How often the conductor looks around.
+/// The interval at which the conductor checks the run.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Runs a benchmark in this process.
 ///
-/// It should have one of its own: RocksDB's background threads, their memory and their CPU time then belong to this benchmark alone,
-/// whatever ran before is gone, and a crash takes nothing else with it.
+/// It should have one of its own: RocksDB's background threads, their memory and their CPU time then belong to this
+/// benchmark alone, whatever ran before is gone, and a crash takes nothing else with it.
 ///
 /// # Errors
-/// Options out of bounds, databases that are not there or are others, data that cannot be used, and what RocksDB refuses.
+/// Options out of bounds, databases that are not there or are others, data that cannot be used, and what RocksDB
+/// refuses.
 pub fn run(run: &Run, cancel: &AtomicBool, progress: &mut dyn FnMut(Phase, f64)) -> Result<Outcome, BenchError> {
     run.validate()?;
     progress(Phase::Corpus, 0.0);
@@ -183,7 +184,7 @@ fn measured_time(
     result
 }
 
-/// Waits so many seconds, or until the run is over.
+/// Waits for `seconds`, or until the run is over.
 fn wait(shared: &Shared<'_>, seconds: f64, phase: Phase, progress: &mut dyn FnMut(Phase, f64)) {
     let start = Instant::now();
     let mut said = -1.0;
@@ -247,7 +248,7 @@ impl Window {
     }
 }
 
-/// Whether a statistic of ours says how things stand, and does not count what happened.
+/// Returns whether a statistic of ours says how things stand, and does not count what happened.
 fn is_level(name: &str) -> bool {
     const LEVELS: [&str; 8] = [
         ".capacity.bytes",

@@ -23,7 +23,7 @@ impl Session {
     /// Runs of this executable; what they write besides goes to `logs`, which exists.
     ///
     /// # Errors
-    /// [`BenchError::Lab`] when the system does not tell which executable this is.
+    /// [`BenchError::Lab`] if the system does not report this process's executable.
     pub fn new(logs: PathBuf) -> Result<Self, BenchError> {
         let mut launcher = Launcher::current_exe()?;
         launcher.args = vec![CHILD_SUBCOMMAND.into()];
@@ -37,7 +37,8 @@ impl Session {
     /// Does one run in a process of its own, to its end.
     ///
     /// # Errors
-    /// As [`run()`], but that most of it comes as [`LabError::Child`](leafpress_lab::LabError::Child); [`LabError::Cancelled`](leafpress_lab::LabError::Cancelled) when `cancel` was set.
+    /// As [`run()`], but that most of it comes as [`LabError::Child`](leafpress_lab::LabError::Child);
+    /// [`LabError::Cancelled`](leafpress_lab::LabError::Cancelled) when `cancel` was set.
     pub fn run(
         &mut self,
         request: &Run,
@@ -69,7 +70,8 @@ fn remove_copies(directory: &std::path::Path) {
     }
 }
 
-/// The process of one run. An executable must call this under [`CHILD_SUBCOMMAND`] and end with the code it returns.
+/// Runs the process of one run. An executable must call this under [`CHILD_SUBCOMMAND`] and end with the code it
+/// returns.
 pub fn child_main() -> ExitCode {
     serve(|request: Run, cancel, progress| run(&request, cancel, progress))
 }

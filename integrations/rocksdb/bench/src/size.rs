@@ -1,4 +1,4 @@
-//! How much data and how many threads suit this machine.
+//! The amount of data and the number of threads for this machine.
 
 use std::path::Path;
 
@@ -6,15 +6,16 @@ use leafpress_lab::Bytes;
 
 use crate::BenchError;
 
-/// Part of the memory that is free for the page cache which data takes, raw, unless told otherwise: an eighth, so that several databases
-/// fit beside each other, compressed or not.
+/// Default share of the memory available to the page cache that raw data takes: an eighth, so that several databases
+/// fit at once, compressed or not.
 const SHARE: f64 = 0.125;
-/// Most bytes of data unless told otherwise: more makes loading long and changes little.
+/// Default upper bound for the bytes of data: more makes loading long and changes little.
 const MAX_BYTES: u64 = 1 << 30;
 /// Part of the free disk that data may take at most.
 const DISK_SHARE: f64 = 0.25;
 
-/// Bytes of data: what was asked for, as bytes or as `N%` of the memory that is free, or what suits this machine.
+/// Returns the bytes of data: the requested size, in bytes or as `N%` of the free memory, or a default for this
+/// machine.
 ///
 /// # Errors
 /// [`BenchError::Option`] for what is neither.
@@ -43,7 +44,7 @@ pub fn data_bytes(asked: Option<&str>, directory: &Path) -> Result<u64, BenchErr
     }
 }
 
-/// Memory that the page cache can have, in bytes; 1 GiB where the system does not tell.
+/// Returns the memory available to the page cache, in bytes; 1 GiB if the system does not report it.
 pub fn free_memory_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -68,9 +69,9 @@ pub fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Instances and threads of each, in the white paper's proportion to the CPUs of its socket (120 with hyper-threads): 4 instances of 25
-/// threads that read, 8 of 10 that read and write besides the threads of compaction. One instance where there are fewer CPUs than 25
-/// or 10 for each.
+/// Instances and threads of each, in the white paper's proportion to the CPUs of its socket (120 with hyper-threads): 4
+/// instances of 25 threads that read, 8 of 10 that read and write besides the threads of compaction. One instance where
+/// there are fewer CPUs than 25 or 10 for each.
 pub fn instances_and_threads(cpus: usize, writes: bool) -> (usize, usize) {
     let (most, per_instance, share) = if writes {
         (8, 10, 80.0 / 120.0)

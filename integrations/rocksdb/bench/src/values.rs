@@ -1,8 +1,8 @@
-//! Where values come from: db_bench's source, and the two of RocksDB's pull request 10395, which the white paper's figures were
-//! taken with.
+//! Where values come from: db_bench's source, and the two of RocksDB's pull request 10395, which the white paper's
+//! figures were taken with.
 //!
-//! Pieces are taken one after the other and round again, as db_bench does. Which piece a key holds is a function of its number, so that a
-//! read can be compared with what it must be.
+//! Pieces are taken one after the other and round again, as db_bench does. Which piece a key holds is a function of its
+//! number, so that a read can be compared with what it must be.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ const GENERATED_BELOW: u64 = 127;
 /// Different values that updates give a key, besides the one it is loaded with.
 pub(crate) const UPDATES: u64 = 3;
 
-/// How the data becomes values.
+/// The way in which the data becomes values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceType {
@@ -65,10 +65,10 @@ impl FromStr for SourceType {
     }
 }
 
-/// Where the values of a database come from.
+/// The source of the values of a database.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ValueSource {
-    /// How.
+    /// The way in which values are made.
     pub kind: SourceType,
     /// A file, directory, archive or bundled sample; not used by `pure_random`.
     pub data: Source,
@@ -130,27 +130,27 @@ impl Values {
         &self.bytes[at..at + self.value_bytes]
     }
 
-    /// The value that key `number` of an instance is loaded with; `first` is the piece of the instance's key 0.
+    /// Returns the value that key `number` of an instance is loaded with; `first` is the piece of the instance's key 0.
     #[inline]
     pub(crate) fn loaded(&self, first: u64, number: u64) -> &[u8] {
         self.piece(first.wrapping_add(number))
     }
 
-    /// A value that an update gives key `number`; `random` chooses one of [`UPDATES`].
+    /// Returns a value that an update gives key `number`; `random` chooses one of [`UPDATES`].
     #[inline]
     pub(crate) fn update(&self, number: u64, random: u64) -> &[u8] {
         let which = below(random, UPDATES);
         self.piece(below(mix(self.seed ^ mix(number * UPDATES + which)), self.pieces))
     }
 
-    /// Whether key `number` can hold `value`.
+    /// Returns whether key `number` can hold `value`.
     pub(crate) fn can_be(&self, first: u64, number: u64, value: &[u8]) -> bool {
         let update = |which: u64| self.piece(below(mix(self.seed ^ mix(number * UPDATES + which)), self.pieces));
         value == self.loaded(first, number) || (0..UPDATES).any(|which| value == update(which))
     }
 }
 
-/// All bytes of a source.
+/// Reads all bytes of a source.
 fn all_of(source: &Source, seed: u64) -> Result<Vec<u8>, BenchError> {
     let cut = match source {
         Source::Synthetic(_) => Cut::Fixed(4096),
@@ -162,7 +162,8 @@ fn all_of(source: &Source, seed: u64) -> Result<Vec<u8>, BenchError> {
     Ok(bytes)
 }
 
-/// Fragments of which a part is random, or from a random place of `data`, and the rest repeats it. The seed is fixed, as in db_bench.
+/// Fragments of which a part is random, or from a random place of `data`, and the rest repeats it. The seed is fixed,
+/// as in db_bench.
 fn generated(value_bytes: usize, compression_ratio: f64, data: Option<&[u8]>) -> Vec<u8> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(301);
     let wanted = GENERATED_BYTES.max(value_bytes);

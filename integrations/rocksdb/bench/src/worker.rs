@@ -19,7 +19,7 @@ use crate::{BenchError, Workload};
 
 /// Operations between two looks at whether the user has cancelled.
 const LOOK_EVERY: u64 = 256;
-/// Wrong answers that are told.
+/// Maximum number of wrong answers that are reported.
 const EXAMPLES: usize = 5;
 
 /// Stages of a run.
@@ -27,7 +27,7 @@ pub(crate) const WARMING: u8 = 0;
 pub(crate) const MEASURING: u8 = 1;
 pub(crate) const OVER: u8 = 2;
 
-/// What all threads of a run share.
+/// The state that all threads of a run share.
 pub(crate) struct Shared<'r> {
     pub(crate) run: &'r Run,
     pub(crate) values: &'r Values,
@@ -37,7 +37,7 @@ pub(crate) struct Shared<'r> {
     pub(crate) complete: bool,
     /// Operations done, for the progress of a run that has no length.
     pub(crate) done: AtomicU64,
-    /// What stopped a thread; the first.
+    /// The first error that stopped a thread.
     pub(crate) failure: Mutex<Option<BenchError>>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Instance<'r> {
     pub(crate) next_insert: AtomicU64,
 }
 
-/// What a thread did in the measured time.
+/// The counts of a thread in the measured time.
 pub(crate) struct Tally {
     pub(crate) operations: u64,
     pub(crate) reads: u64,
@@ -73,7 +73,7 @@ pub(crate) struct Tally {
     pub(crate) histograms: Option<Histograms>,
 }
 
-/// One thread.
+/// A worker thread.
 pub(crate) struct Worker<'r> {
     shared: &'r Shared<'r>,
     instance: &'r Instance<'r>,
@@ -119,7 +119,8 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Works until the run is over, or this thread has done its part. `limit` is the operations of this thread; `None` has no end.
+    /// Works until the run is over, or this thread has done its part. `limit` is the operations of this thread; `None`
+    /// has no end.
     pub(crate) fn work(mut self, limit: Option<u64>) -> Tally {
         if let Err(error) = self.until_over(limit) {
             self.shared.fail(error);
@@ -170,7 +171,7 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Whether the run goes on. The measured time begins for this thread when it first hears of it.
+    /// Returns whether the run goes on. The measured time begins for this thread when it first hears of it.
     #[inline]
     fn goes_on(&mut self, turn: u64) -> Result<bool, BenchError> {
         match self.shared.stage.load(Ordering::Relaxed) {
@@ -224,13 +225,13 @@ impl<'r> Worker<'r> {
         Ok(())
     }
 
-    /// What is wrong with an answer.
+    /// Returns the fault of an answer, if there is one.
     fn judge(&self, number: u64, value: Option<&[u8]>) -> Option<String> {
         let shape = &self.shared.run.shape;
         match value {
             None if self.shared.complete && number < shape.num => Some(format!("key {number} is missing")),
             Some(value) if value.len() != shape.value_bytes => Some(format!(
-                "key {number} has {} bytes in place of {}",
+                "key {number} has {} bytes instead of {}",
                 value.len(),
                 shape.value_bytes
             )),

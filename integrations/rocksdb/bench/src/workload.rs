@@ -1,4 +1,4 @@
-//! What is done to a database: db_bench's benchmarks of the same names, and YCSB's core workloads.
+//! Workloads: db_bench's benchmarks of the same names, and YCSB's core workloads.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub enum Workload {
     FillSeq,
     /// A new database, as many random keys, some of them more than once.
     FillRandom,
-    /// Random keys of a database are written anew.
+    /// Random keys of a database are written again.
     Overwrite,
     /// All keys in order.
     ReadSeq,
@@ -42,7 +42,7 @@ pub enum Workload {
     Compact,
 }
 
-/// What comes next.
+/// The next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// A point read.
@@ -79,7 +79,7 @@ impl Workload {
         Self::Compact,
     ];
 
-    /// Its name in db_bench.
+    /// Returns its name in db_bench.
     pub fn name(self) -> &'static str {
         match self {
             Self::FillSeq => "fillseq",
@@ -99,22 +99,22 @@ impl Workload {
         }
     }
 
-    /// Whether it makes a new database.
+    /// Returns whether it makes a new database.
     pub fn is_fresh(self) -> bool {
         matches!(self, Self::FillSeq | Self::FillRandom)
     }
 
-    /// Whether it changes the database.
+    /// Returns whether it changes the database.
     pub fn writes(self) -> bool {
         !matches!(self, Self::ReadSeq | Self::ReadRandom | Self::SeekRandom | Self::YcsbC)
     }
 
-    /// Whether it has its own end and no duration: every key once.
+    /// Returns whether it has its own end and no duration: every key once.
     pub fn is_bounded(self) -> bool {
         matches!(self, Self::FillSeq | Self::ReadSeq | Self::Compact)
     }
 
-    /// How it chooses keys unless told otherwise.
+    /// Returns the default distribution of its keys.
     pub fn distribution(self) -> Distribution {
         const THETA: f64 = 0.99;
         match self {
@@ -126,7 +126,7 @@ impl Workload {
         }
     }
 
-    /// The operation whose turn it is: of the `turn`th and a random number below 100.
+    /// Returns the operation whose turn it is: of the `turn`th and a random number below 100.
     #[inline]
     pub(crate) fn next(self, turn: u64, percent: u64, read_pct: u64) -> Operation {
         let mix = |reads: u64, other: Operation| if percent < reads { Operation::Read } else { other };

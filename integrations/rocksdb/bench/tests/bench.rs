@@ -60,7 +60,8 @@ fn all_benchmarks_run_and_the_files_say_so() {
     }
     let mixed = row("readrandomwriterandom");
     let (reads, all) = (table.number(mixed, "reads"), table.number(mixed, "operations"));
-    // Each thread reads 80 times and then writes 20 times; where there is little time it may have done no more than the former.
+    // Each thread reads 80 times and then writes 20 times; if there is little time it may have done no more than the
+    // former.
     assert!(
         (reads - 0.8 * all).abs() <= 200.0,
         "{reads} of {all} operations are reads"
@@ -253,7 +254,7 @@ fn bad_arguments_are_one_line() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_is_told() {
+fn a_directory_that_cannot_be_written_is_reported() {
     for option in ["--db", "--out"] {
         bad_input(
             &["bench", "--num=10", option, "/proc/leafpress"],
@@ -263,7 +264,7 @@ fn a_directory_that_cannot_be_written_is_told() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     // A file system that is always full takes the place of the log.
     let directory = TempDir::new().unwrap();
     let db = directory.path().join("db");
@@ -325,7 +326,7 @@ fn an_existing_database_is_used_when_it_is_the_one() {
         &existing(&["--compression=leafpress:zstd:1", "--value_size=32"]),
         &[db, "--value_size 256", "not 32"],
     );
-    // Without our note RocksDB's own file of options tells.
+    // Without our note RocksDB's options file identifies the database.
     std::fs::remove_file(std::path::Path::new(db).join("leafpress-rocksdb.json")).unwrap();
     bad_input(&existing(&["--compression=lz4"]), &[db, "leafpress", "--compression"]);
     success(&existing(&["--compression=leafpress:zstd:1"]));

@@ -1,4 +1,4 @@
-//! `leafpress-rocksdb cache`: RocksDB beside other caches, from the command line to the files.
+//! `leafpress-rocksdb cache`: compares RocksDB with other caches, from the command line to the files.
 
 mod common;
 
@@ -21,7 +21,7 @@ const SMALL: [&str; 10] = [
     "--out",
 ];
 
-/// The summary of a run, and what it printed; every hit was right.
+/// Returns the summary of a run, and what it printed; every hit was right.
 fn compared(out: &Path, more: &[&str]) -> (Table, String) {
     let mut arguments = SMALL.to_vec();
     arguments.push(out.to_str().unwrap());
@@ -64,7 +64,11 @@ fn rocksdb_and_leafpress_are_compared_in_the_same_memory() {
         table.number(1, "knob_bytes") > 0.0 && table.number(1, "peak_of_memory") < 2.0,
         "{text}"
     );
-    assert_eq!(table.get(1, "records"), "NA", "it does not tell what is in memory");
+    assert_eq!(
+        table.get(1, "records"),
+        "NA",
+        "RocksDB does not report what is in memory"
+    );
     assert_page(&out, &["rocksdb", "leafpress-rocksdb cache"]);
 }
 

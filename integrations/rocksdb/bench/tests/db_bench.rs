@@ -1,4 +1,5 @@
-//! RocksDB's own db_bench with Leafpress registered: it and our command read each other's databases, whose files are as large.
+//! RocksDB's own db_bench with Leafpress registered: it and our command read each other's databases, whose files are as
+//! large.
 
 mod common;
 
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 
 const KEYS: u64 = 20_000;
 
-/// db_bench and the library that it loads, compiled where the next run finds them; none where there is no gflags.
+/// db_bench and the library that it loads, compiled where the next run finds them; none if there is no gflags.
 fn built() -> Option<&'static (PathBuf, PathBuf)> {
     static BUILT: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
     let build = || {
@@ -82,7 +83,7 @@ fn ours(db: &Path, compression: &str, more: &[&str]) -> String {
     success(&all)
 }
 
-/// The bytes of a database's files, and whether all of them, or none, say that Leafpress compressed them.
+/// Returns the bytes of a database's files, and whether all of them, or none, say that Leafpress compressed them.
 fn files(db: &Path) -> (u64, bool) {
     let (mut bytes, mut by_leafpress) = (0, Vec::new());
     for entry in std::fs::read_dir(db).unwrap() {
@@ -103,7 +104,7 @@ fn files(db: &Path) -> (u64, bool) {
     (bytes, by_leafpress[0])
 }
 
-/// The count of one of RocksDB's tickers in what db_bench printed.
+/// Returns the count of one of RocksDB's tickers in what db_bench printed.
 fn ticker(text: &str, name: &str) -> u64 {
     let start = format!("{name} COUNT : ");
     let line = text.lines().find_map(|line| line.strip_prefix(&start));

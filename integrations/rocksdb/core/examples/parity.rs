@@ -1,5 +1,5 @@
-//! How our codecs compare with RocksDB's own in the same program: file size, time to write, random reads without a block
-//! cache. Rounds alternate between the two sides; medians are printed.
+//! How our codecs compare with RocksDB's own in the same program: file size, time to write, random reads without a
+//! block cache. Rounds alternate between the two sides; medians are printed.
 //!
 //! `cargo run --release --workspace --example parity [FILE [BLOCK_BYTES [VALUE_BYTES [ROUNDS [ONLY]]]]]`
 

@@ -1,5 +1,5 @@
-//! Compares block caches of the same total memory on one database: alone, with RocksDB's CompressedSecondaryCache, and with Leafpress's
-//! secondary cache. All run in this process by turns; the figures are medians over the rounds.
+//! Compares block caches of the same total memory on one database: alone, with RocksDB's CompressedSecondaryCache, and
+//! with Leafpress's secondary cache. All run in this process by turns; the figures are medians over the rounds.
 //!
 //! ```text
 //! cargo run --release --workspace --example secondary_cache -- --values calgary.zip --memory 32 --seconds 4 --rounds 5
@@ -30,7 +30,7 @@ fn mix(id: u64) -> u64 {
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const KEY_BYTES: usize = 16;
-/// One read in so many is compared with what it must be.
+/// One read in this many is compared with the expected value.
 const CHECK_ONE_IN: u64 = 64;
 
 const HELP: &str = "\
@@ -38,7 +38,7 @@ options, with their defaults:
   --values SAMPLE|FILE|ZIP  packages   what values are cut from, piece after piece
   --scattered                          from random places instead
   --memory MIB              64         total memory of each cache
-  --times N                 4          data is so many times the memory
+  --times N                 4          ratio of data to memory
   --block BYTES             4096       block size
   --value BYTES             256        value length
   --primary-pct PCT         25         of the memory, where there is a secondary cache
@@ -97,7 +97,7 @@ impl Arguments {
     }
 }
 
-/// The data: any key's value can be told without the database.
+/// The data: any key's value can be computed without the database.
 struct Data {
     text: Vec<u8>,
     value_bytes: usize,

@@ -1,5 +1,5 @@
 //! Turns an existing database over to Leafpress: its options from its own `OPTIONS` file, each column family set to the
-//! codec, every file written anew by compaction. The database is open to nobody else meanwhile.
+//! codec, every file written again by compaction. The database is open to nobody else meanwhile.
 //!
 //! `cargo run --release --workspace --example switch -- DATABASE [OPTIONS]`, as in
 //! `... --example switch -- /srv/db "codec=zstd:3;dictionary_bytes=16K"`; the options `off` turn it back.

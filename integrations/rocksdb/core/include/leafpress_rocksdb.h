@@ -1,4 +1,4 @@
-/* Leafpress for programs that load libleafpress_rocksdb.so beside RocksDB. */
+/* Leafpress for programs that load libleafpress_rocksdb.so next to RocksDB. */
 #ifndef LEAFPRESS_ROCKSDB_H
 #define LEAFPRESS_ROCKSDB_H
 

@@ -1,5 +1,5 @@
-// What crosses between the Rust library and the shim (core/src/abi.rs): bytes that are lent, text that is given away, how a call
-// went. Neither an exception nor a panic crosses with it.
+// What crosses between the Rust library and the shim (core/src/abi.rs): bytes that are lent, text that is given away,
+// how a call went. Neither an exception nor a panic crosses with it.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ struct LeafpressView {
   size_t len;
 };
 
-// Text, or other bytes, that belong to who got them and go back to leafpress_text_free.
+// Text, or other bytes, owned by the receiver, which frees them with leafpress_text_free.
 struct LeafpressText {
   char* data;
   size_t len;

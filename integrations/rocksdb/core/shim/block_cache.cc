@@ -35,7 +35,7 @@ Shared& TheShared() {
   return *shared;
 }
 
-// Options by name; each is asked for once, and what nobody asked for is a mistake.
+// Options by name; each is read once, and an option that nobody read is an error.
 class Reader {
  public:
   explicit Reader(const Options& options) : options_(options) {}
@@ -147,8 +147,8 @@ Status FindShared(const std::string& number, std::shared_ptr<Cache>* out) {
   return *out == nullptr ? Status::NotFound(std::string(kName) + ": no such shared cache", number) : Status::OK();
 }
 
-// What an options string names. RocksDB's factories hand out objects of their own and configure them later, so that the cache
-// is wrapped.
+// What an options string names. RocksDB's factories hand out objects of their own and configure them later, so that the
+// cache is wrapped.
 class BlockCache final : public rocks::CacheWrapper {
  public:
   BlockCache() : CacheWrapper(nullptr) {}

@@ -7,7 +7,7 @@ extern "C" {
 
 struct LeafpressBlockCache;
 
-// Null when an option is wrong: `sink` is told which.
+// Returns null if an option is invalid: `sink` receives the error.
 LeafpressBlockCache* leafpress_shim_block_cache_new(LeafpressView options, LeafpressSink sink, void* context);
 void leafpress_shim_block_cache_free(LeafpressBlockCache* cache);
 // What options strings name it by: `leafpress_block_cache://NUMBER`.

@@ -19,8 +19,8 @@ uint32_t leafpress_options_parallel_threads(const LeafpressOptions* options);
 bool leafpress_options_honor_no_compression(const LeafpressOptions* options);
 void leafpress_options_free(LeafpressOptions* options);
 
-// `verified` says that RocksDB decodes every block after it was written (`verify_compression`): it can do so only with a dictionary
-// that it received in exchange for samples.
+// `verified` says that RocksDB decodes every block after it was written (`verify_compression`): it can do so only with
+// a dictionary that it received in exchange for samples.
 int32_t leafpress_compressor_new(const LeafpressOptions* options, LeafpressView family, int32_t level, uint32_t max_dict_bytes,
                                  uint32_t zstd_max_train_bytes, bool verified, LeafpressCompressor** out,
                                  LeafpressText* error);

@@ -128,7 +128,7 @@ Status BlockCompressor::CompressBlock(Slice uncompressed_data, char* compressed_
     return Status::OK();
   }
   if (written == -2) {
-    // The raw bytes are good, and stored as they are: losing a flush over a faulty engine would help nobody.
+    // The raw bytes are good, and stored uncompressed: losing a flush over a faulty engine would help nobody.
     Attempt([&] {
       rocks::Error(logger_,
                    "leafpress: a block of %zu bytes did not decode to what it was compressed from (%s) and is stored raw; "

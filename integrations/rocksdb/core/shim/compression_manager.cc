@@ -58,7 +58,7 @@ const std::unordered_map<std::string, OptionTypeInfo>& TypeInfo() {
   return *info;
 }
 
-// A decompressor for whoever reads.
+// Returns a decompressor for a reader.
 std::shared_ptr<rocks::Decompressor> Share(LeafpressDecompressor* decompressor) {
   std::shared_ptr<LeafpressDecompressor> handle(decompressor, leafpress_decompressor_free);
   return std::make_shared<BlockDecompressor>(std::move(handle));
@@ -145,14 +145,14 @@ Status Manager::Prepare(std::shared_ptr<const Prepared>* out) {
 }
 
 bool Manager::SupportsCompressionType(CompressionType type) const noexcept {
-  // RocksDB's own types in `compression` and `compression_per_level` are no hindrance: the codec says what is written.
+  // RocksDB's own types in `compression` and `compression_per_level` are ignored: the codec determines what is written.
   return type <= CompressionType::kLastBuiltinCompression ||
          leafpress_block_type_name(static_cast<uint8_t>(type)).len != 0;
 }
 
 #if LEAFPRESS_ROCKSDB_AT_LEAST(11, 3)
-// The base class's function is not called: a RocksDB that lacks it could not load the library, which then could not say what version
-// it is for.
+// The base class's function is not called: a RocksDB that lacks it could not load the library, which then could not say
+// what version it is for.
 std::string Manager::CompressionTypeToString(CompressionType type) const noexcept {
   // The name is short enough to need no memory.
   return Guarded(std::string(Name()), [&] {
@@ -206,7 +206,8 @@ std::unique_ptr<rocks::Compressor> Manager::GetCompressorForSST(const rocks::Fil
                                                                 const rocks::CompressionOptions& opts,
                                                                 CompressionType preferred) noexcept {
   if (context.table_options.block_align) {
-    // RocksDB fails a file that is both aligned and compressed, and has no question to ask of a manager when a database is opened.
+    // RocksDB fails a file that is both aligned and compressed, and has no question to ask of a manager when a database
+    // is opened.
     Attempt([&] {
       rocks::Warn(context.info_log, "leafpress: the file is not compressed, because block_align asks for blocks of one length");
     });
@@ -222,7 +223,7 @@ std::unique_ptr<rocks::Compressor> Manager::GetCompressor(const rocks::Compressi
 }
 
 std::shared_ptr<rocks::Decompressor> Manager::GetDecompressor() noexcept {
-  // Where the codec to write with cannot be had: reading needs none.
+  // Used if the codec to write with is not available: reading does not need it.
   return Guarded(plain_decompressor_, [&] {
     std::shared_ptr<const Prepared> prepared;
     return Prepare(&prepared).ok() ? prepared->decompressor : plain_decompressor_;

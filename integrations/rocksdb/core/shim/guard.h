@@ -1,7 +1,8 @@
-// Nothing that RocksDB calls may throw: it is not exception-safe. What every override of its classes does, it does in here.
+// Nothing that RocksDB calls may throw: it is not exception-safe. What every override of its classes does, it does in
+// here.
 //
-// The Rust library throws nothing, and ends the process where it has no memory for the little that it cannot do without, so
-// that it is the shim's own allocations, and RocksDB's below it, that are caught.
+// The Rust library throws nothing, and ends the process where it has no memory for the little that it cannot do
+// without, so that it is the shim's own allocations, and RocksDB's below it, that are caught.
 #pragma once
 
 #include <exception>

@@ -17,7 +17,7 @@ using rocks::Status;
 
 LeafpressView View(const Slice& slice) { return {slice.data(), slice.size()}; }
 
-// Where there is no memory for the text, it stays as it is.
+// If there is no memory for the text, it stays unchanged.
 void AppendTo(void* text, const char* data, size_t len) {
   Attempt([&] { static_cast<std::string*>(text)->append(data, len); });
 }
@@ -124,7 +124,7 @@ Status SecondaryCache::InsertSaved(const Slice& key, const Slice& saved, rocks::
   if (cache_ == nullptr) {
     return Status::OK();
   }
-  // What is compressed already is kept as it is.
+  // Blocks that are compressed already are kept unchanged.
   leafpress_secondary_cache_insert(cache_, View(key), saved.size(), /*family=*/6, Tag(type, source),
                                    type == rocks::kNoCompression, /*force=*/false, CopySlice,
                                    const_cast<Slice*>(&saved));

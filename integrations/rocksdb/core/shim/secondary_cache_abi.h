@@ -17,12 +17,12 @@ using LeafpressFound = bool (*)(void* context, const char* data, size_t len, uin
 // Reads a size in the one syntax that all options have; false for what is none.
 bool leafpress_size_parse(LeafpressView text, size_t* bytes);
 
-// `pairs` are names and values by turns. Null when an option is wrong: `sink` is told which.
+// `pairs` alternates names and values. Returns null if an option is invalid: `sink` receives the error.
 LeafpressSecondaryCache* leafpress_secondary_cache_new(const LeafpressView* pairs, size_t count, LeafpressSink sink,
                                                        void* context);
 void leafpress_secondary_cache_free(LeafpressSecondaryCache* cache);
 
-// What becomes of an insertion: 0, or 1 when the block's bytes could not be had.
+// Inserts a block. Returns 0, or 1 if the block's bytes were not available.
 int32_t leafpress_secondary_cache_insert(const LeafpressSecondaryCache* cache, LeafpressView key, size_t raw_bytes,
                                          uint8_t family, uint16_t tag, bool compress, bool force, LeafpressFill fill,
                                          void* context);

@@ -1,5 +1,5 @@
-//! What crosses between the library and the C++ shim (`shim/abi.h`): bytes that are lent, text that is given away, how a call
-//! went. No panic leaves a function that the shim calls.
+//! What crosses between the library and the C++ shim (`shim/abi.h`): bytes that are lent, text that is given away, how
+//! a call went. No panic leaves a function that the shim calls.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,7 +38,7 @@ impl View {
     }
 
     /// # Safety
-    /// As [`View::bytes`].
+    /// As for [`View::bytes`].
     pub(crate) unsafe fn text<'v>(self) -> Cow<'v, str> {
         // SAFETY: as the caller promises.
         String::from_utf8_lossy(unsafe { self.bytes() })
@@ -58,7 +58,7 @@ impl Text {
         len: 0,
     };
 
-    /// Gives bytes away.
+    /// Transfers ownership of bytes.
     pub(crate) fn give(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into().into_boxed_slice();
         let len = bytes.len();
@@ -81,7 +81,7 @@ unsafe extern "C" fn leafpress_text_free(text: Text) {
     }
 }
 
-/// How a call went, as the shim turns it into a `Status`.
+/// The result of a call, which the shim converts to a `Status`.
 #[repr(i32)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
@@ -93,7 +93,7 @@ pub(crate) enum Code {
     IoError = 5,
 }
 
-/// Why a call failed.
+/// The reason why a call failed.
 pub(crate) struct Failure(pub(crate) Code, pub(crate) String);
 
 /// Runs `work`; a panic, which is a bug, gives `failed`.

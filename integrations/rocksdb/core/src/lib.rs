@@ -1,7 +1,7 @@
 //! Leafpress inside RocksDB: its codecs as a `CompressionManager`.
 //!
-//! [`register`] makes the name `leafpress` known to RocksDB. From then on options strings, `OPTIONS` files and files written
-//! with it work like RocksDB's own:
+//! [`register`] makes the name `leafpress` known to RocksDB. From then on options strings, `OPTIONS` files and files
+//! written with it work like RocksDB's own:
 //!
 //! ```
 //! use rocksdb::{DB, Options};

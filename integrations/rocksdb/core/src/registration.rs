@@ -17,8 +17,8 @@ unsafe extern "C" {
 #[error("{0}")]
 pub struct RegisterError(String);
 
-/// Makes `leafpress` known to RocksDB's options strings and to its readers; more than once does no harm. It is to be called
-/// before the first database is opened: static initialisers would be dropped by the linker.
+/// Makes `leafpress` known to RocksDB's options strings and to its readers; more than once does no harm. It is to be
+/// called before the first database is opened: static initialisers would be dropped by the linker.
 ///
 /// With the feature `bundled` it cannot fail; otherwise see [`try_register`].
 pub fn register() {
@@ -40,16 +40,17 @@ pub fn try_register() -> Result<(), RegisterError> {
 
 /// Checks that RocksDB takes every part of an options string.
 ///
-/// `get_options_from_string` of the `rocksdb` crate, and `GetOptionsFromString` without a strict `ConfigOptions`, leave out in
-/// silence what RocksDB does not know by name: with a misspelled `id`, or before [`register`], a database is written without
-/// the compression that was asked for. Registers first.
+/// `get_options_from_string` of the `rocksdb` crate, and `GetOptionsFromString` without a strict `ConfigOptions`, leave
+/// out in silence what RocksDB does not know by name: with a misspelled `id`, or before [`register`], a database is
+/// written without the requested compression. Registers first.
 ///
 /// # Errors
 /// [`RefusedOptions`], with RocksDB's message.
 pub fn check_options(text: &str) -> Result<(), RefusedOptions> {
     register();
     let text = CString::new(text).map_err(|_| RefusedOptions("options are text without NUL".to_owned()))?;
-    // SAFETY: the text is terminated; what is returned is null or a terminated text that is freed once, after it was copied.
+    // SAFETY: the text is terminated; what is returned is null or a terminated text that is freed once, after it was
+    // copied.
     unsafe {
         let message = leafpress_shim_check_options(text.as_ptr());
         if message.is_null() {
@@ -75,8 +76,8 @@ fn error() -> &'static CStr {
     }
 }
 
-/// Registers when the shared library is loaded. `LD_PRELOAD` is enough then for programs that know nothing of Leafpress, such as
-/// RocksDB's ldb and sst_dump. A program in Rust has this library linked in, and calls [`register`].
+/// Registers when the shared library is loaded. `LD_PRELOAD` is enough then for programs that know nothing of
+/// Leafpress, such as RocksDB's ldb and sst_dump. A program in Rust has this library linked in, and calls [`register`].
 #[cfg(all(target_os = "linux", not(feature = "bundled")))]
 mod at_load {
     use std::ffi::CStr;
@@ -89,7 +90,8 @@ mod at_load {
     extern "C" fn register() {
         let error: &CStr = super::error();
         let preloaded = || std::env::var_os("LD_PRELOAD").is_some_and(|libraries| !libraries.is_empty());
-        // Nobody else would say why a preloaded library does nothing; a program that loads it by itself asks for the reason.
+        // Nobody else would say why a preloaded library does nothing; a program that loads it by itself asks for the
+        // reason.
         if !error.is_empty() && preloaded() {
             let _ = writeln!(std::io::stderr(), "{}", error.to_string_lossy());
         }
@@ -102,7 +104,7 @@ pub extern "C" fn leafpress_rocksdb_register() -> c_int {
     c_int::from(!error().is_empty())
 }
 
-/// Why [`leafpress_rocksdb_register`] failed; empty if it did not. It stays valid.
+/// Returns the reason why [`leafpress_rocksdb_register`] failed; empty if it did not. It stays valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn leafpress_rocksdb_error() -> *const c_char {
     error().as_ptr()

@@ -1,10 +1,10 @@
 //! The one syntax of sizes in options strings.
 
-/// What a size may look like, for error messages.
+/// The syntax of a size, for error messages.
 pub(crate) const SIZES: &str = "a number of bytes, such as 67108864, 64M, 64MiB or 64MB";
 
-/// Reads a number of bytes: digits, alone or with a unit. K, M, G, T and KiB, MiB, GiB, TiB are powers of 1024; KB, MB, GB, TB are
-/// powers of 1000. `None` for anything else, and for more than a `usize` can hold.
+/// Reads a number of bytes: digits, alone or with a unit. K, M, G, T and KiB, MiB, GiB, TiB are powers of 1024; KB, MB,
+/// GB, TB are powers of 1000. `None` for anything else, and for more than a `usize` can hold.
 pub(crate) fn parse(text: &str) -> Option<usize> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

@@ -217,7 +217,8 @@ fn threads_read_and_write_while_the_capacity_changes() {
                     driver.set_capacity(if step % 4 == 3 { 0 } else { (step % 5) << 20 });
                     driver.deflate(1 << 20);
                     driver.inflate(1 << 20);
-                    // The cache's own few kilobytes, and buffers that other threads' calls have in hand, go when those end.
+                    // The cache's own few kilobytes, and buffers that other threads' calls have in hand, go when those
+                    // end.
                     let (held, capacity) = (driver.ticker("held.bytes"), driver.ticker("capacity.bytes"));
                     assert!(held <= capacity.max(24 << 10) + 3 * (512 << 10), "{held} of {capacity}");
                 }

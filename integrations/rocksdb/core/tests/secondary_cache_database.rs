@@ -49,7 +49,7 @@ fn value(n: u64, version: u64) -> Vec<u8> {
     value
 }
 
-/// A generator that needs no crate.
+/// Returns a generator that needs no crate.
 fn next(state: &mut u64) -> u64 {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)

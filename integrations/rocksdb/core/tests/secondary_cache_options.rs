@@ -9,7 +9,7 @@ use leafpress_rocksdb::{
 };
 
 #[test]
-fn every_option_is_taken_and_told() {
+fn every_option_is_taken_and_reported() {
     for options in [
         "leafpress_secondary_cache://capacity=64MiB;codec=zstd:3;dictionary=8K;share=25;admission=false;exclusive=false;num_shard_bits=2;name=mine",
         "id=leafpress_secondary_cache;capacity=64M;codec=zstd:3;dictionary=8KiB;share=25%;admission=off;exclusive=0;num_shard_bits=2;name=mine",

@@ -1,5 +1,5 @@
-//! The shared library in a C++ program that brings its own RocksDB: it is loaded at run time, uses the program's RocksDB, and
-//! what one process writes another reads.
+//! The shared library in a C++ program that brings its own RocksDB: it is loaded at run time, uses the program's
+//! RocksDB, and what one process writes another reads.
 #![cfg(target_os = "linux")]
 
 mod host;
@@ -51,7 +51,7 @@ fn a_program_in_cpp_loads_it() {
 }
 
 #[test]
-fn a_program_that_hides_its_rocksdb_is_told_what_is_missing() {
+fn a_program_that_hides_its_rocksdb_learns_what_is_missing() {
     if rocksdb_is_shared() {
         println!("skipped: RocksDB is a shared library here, which hides nothing");
         return;
@@ -98,7 +98,8 @@ fn a_program_that_knows_nothing_of_it_reads_and_repairs_with_the_library_preload
     assert_eq!(host(true, "repair", &database), "host repair: good\n");
     assert_eq!(host(true, "read", &database), "host read: good\n");
 
-    // RocksDB counts what it cannot read as lost, and says that all is well. The files are whole, and can be brought back.
+    // RocksDB counts what it cannot read as lost, and says that all is well. The files are whole, and can be brought
+    // back.
     assert_eq!(host(false, "repair", &database), "host repair: good\n");
     assert_eq!(host(true, "read", &database), "NotFound: \n");
     let lost = std::fs::read_dir(database.join("lost"))

@@ -1,7 +1,7 @@
-//! The module's memory: the server's, so that the server knows how much there is and `maxmemory` is true.
+//! The module's memory comes from the server's allocator, so that the server's accounting, and `maxmemory`, include it.
 //!
-//! The server's functions take no alignment. What asks for more than they give gets a longer block, with the address that the server
-//! gave right before the part that is handed out.
+//! The server's functions take no alignment. A request for a larger alignment than theirs gets a longer block, with the
+//! address of the server's block directly before the returned part.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::api::table::loaded;
 
-/// What all of the servers' allocators align blocks to that are as long or longer. Longer words are rounded up to it.
+/// The alignment that all of the servers' allocators guarantee for blocks of at least this length. Shorter blocks are
+/// rounded up to it.
 const GIVEN: usize = 16;
 const POINTER: usize = size_of::<*mut u8>();
 
-/// The server's allocator; the C library's where there is no server, as in tests.
+/// The server's allocator; the C library's if there is no server, as in tests.
 pub struct ServerAllocator;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -24,18 +25,18 @@ pub fn held() -> usize {
     HELD.load(Ordering::Relaxed)
 }
 
-/// Blocks that are not the server's since they were allocated before it was known: those it could not free.
+/// Returns the number of blocks that were allocated before the server was known: the server could not free those.
 pub fn early_blocks() -> usize {
     EARLY.load(Ordering::Relaxed)
 }
 
 fn take(bytes: usize) -> *mut u8 {
     match loaded() {
-        // SAFETY: the server takes any length, and answers null where there is no memory.
+        // SAFETY: the server takes any length, and answers null if there is no memory.
         Some(api) => unsafe { (api.TryAlloc)(bytes) }.cast(),
         None => {
             EARLY.fetch_add(1, Ordering::Relaxed);
-            // SAFETY: as above.
+            // SAFETY: malloc accepts any length.
             unsafe { libc::malloc(bytes) }.cast()
         }
     }
@@ -55,12 +56,12 @@ unsafe fn give_back(block: *mut u8) {
     }
 }
 
-/// The length to ask for: allocators align a block that is shorter than what they align to no better than it is long.
+/// Returns the length to request: allocators align short blocks only to their length.
 fn at_least(layout: Layout, bytes: usize) -> usize {
     bytes.max(layout.align())
 }
 
-// SAFETY: blocks are as long and as aligned as was asked for, and are freed as they were allocated: the layout says how.
+// SAFETY: blocks have the requested length and alignment, and are freed as they were allocated: the layout says how.
 unsafe impl GlobalAlloc for ServerAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let start = if layout.align() <= GIVEN {
@@ -94,7 +95,7 @@ unsafe impl GlobalAlloc for ServerAllocator {
             let moved: *mut u8 = match loaded() {
                 // SAFETY: the block is of the allocator that is asked, as in `give_back`.
                 Some(api) => unsafe { (api.Realloc)(block, bytes) }.cast(),
-                // SAFETY: the same.
+                // SAFETY: the block is of the C library's allocator.
                 None => unsafe { libc::realloc(block, bytes) }.cast(),
             };
             if !moved.is_null() {
@@ -118,7 +119,7 @@ unsafe impl GlobalAlloc for ServerAllocator {
     }
 }
 
-/// A block whose start is aligned to more than the server gives.
+/// Returns a block whose start is aligned to more than the server gives.
 ///
 /// # Safety
 /// The layout's alignment is more than [`GIVEN`].
@@ -130,7 +131,8 @@ unsafe fn aligned(layout: Layout) -> *mut u8 {
     if block.is_null() {
         return block;
     }
-    // At least as far from the block's start as a pointer is long, since what is given is aligned to that, and what is asked for is longer.
+    // The distance from the block's start is at least the length of a pointer, since the block is aligned to that, and
+    // the requested alignment is larger.
     let skip = layout.align() - block.addr() % layout.align();
     debug_assert!(skip >= POINTER);
     // SAFETY: `skip` is at most the alignment, by which the block is longer; there is room for a pointer before.
@@ -151,7 +153,7 @@ mod tests {
         for align in [1, 8, 16, 32, 64, 128, 4096] {
             for size in [1, 7, 64, 1000, 70_000] {
                 let layout = Layout::from_size_align(size, align).unwrap();
-                // SAFETY: allocated, written within its length, grown and freed with the layouts that it had.
+                // SAFETY: it is allocated, written within its length, grown and freed with its own layouts.
                 unsafe {
                     let start = allocator.alloc(layout);
                     assert_eq!(start.addr() % align, 0);

@@ -15,7 +15,7 @@ pub fn swap(first: i32, second: i32) {
     databases().swap(first, second);
 }
 
-/// A replica loads beside what it has.
+/// A replica loads next to its current data.
 pub fn aside(is_taken: Option<bool>) {
     match is_taken {
         None => databases().begin_aside(),

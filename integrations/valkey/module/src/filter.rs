@@ -13,7 +13,7 @@ use crate::api::{Context, Str, acl};
 use crate::commands::twins;
 use crate::store::removal;
 
-/// Which commands a prefix is for.
+/// The family of commands that a prefix applies to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// `HSET` and others.
@@ -22,14 +22,14 @@ pub enum Family {
     Text,
 }
 
-/// Which arguments are keys, and which of them say whether a command is changed.
+/// The arguments that are keys, and those of them that determine whether a command is changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
     /// The first.
     First,
-    /// All, any of which may be ours.
+    /// All, any of which may be the module's.
     Any,
-    /// All but for the values between them, and all of them are to be ours.
+    /// All except for the values between them; all of them have to be the module's.
     Pairs,
 }
 
@@ -43,7 +43,7 @@ static STATE: Mutex<State> = Mutex::new(State {
     text: Vec::new(),
 });
 
-/// Whether there is any prefix: commands of servers that use none are not looked at.
+/// Whether there is any prefix: without prefixes commands are not inspected.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 /// Connections over which slots come from other nodes.
@@ -58,7 +58,7 @@ impl State {
     }
 }
 
-/// The prefixes, as the operator writes them.
+/// Returns the prefixes, as the operator writes them.
 pub fn prefixes(family: Family) -> String {
     let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     let prefixes: Vec<_> = state
@@ -69,7 +69,7 @@ pub fn prefixes(family: Family) -> String {
     prefixes.join(" ")
 }
 
-/// Sets the prefixes: words with spaces in between, none to turn it off.
+/// Sets the prefixes: words separated by spaces; an empty text turns the mode off.
 pub fn set_prefixes(family: Family, text: &str) -> Result<(), String> {
     let prefixes: Vec<Vec<u8>> = text
         .split_ascii_whitespace()
@@ -85,14 +85,14 @@ pub fn set_prefixes(family: Family, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Has the server show the module all commands.
+/// Registers the filter with the server.
 pub fn may_register(context: Context) {
     acl::register(context);
     register(context, change);
 }
 
 fn change(command: &mut Filtered) {
-    // Before the server looks whether it has to evict: what was evicted already may only wait to be removed.
+    // Before the server checks whether it has to evict: evicted values may only wait to be removed.
     removal::relieve();
     set_checked(0);
     let Some(name) = command.argument(0) else { return };
@@ -118,7 +118,7 @@ fn change(command: &mut Filtered) {
     }
 }
 
-/// Notes the connection of a node that sends slots: it is a client like others, and says by this command what it is.
+/// Notes the connection of a node that sends slots: it is a client like others, and identifies itself by this command.
 fn note_import(command: &Filtered, name: &[u8]) {
     if name.eq_ignore_ascii_case(b"CLUSTER")
         && command
@@ -139,7 +139,7 @@ fn imports() -> MutexGuard<'static, BTreeSet<u64>> {
     IMPORTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the command's keys have prefixes.
+/// Returns whether the command's keys have prefixes.
 fn is_ours(command: &Filtered, family: Family, keys: Keys) -> bool {
     let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     let prefixes = state.of(family);
@@ -158,18 +158,19 @@ fn is_ours(command: &Filtered, family: Family, keys: Keys) -> bool {
     }
 }
 
-/// The name that is put in the place of the native one; `None` where the native command is to run.
+/// Returns the name that is put in the place of the native one; `None` if the native command is to run.
 ///
-/// What a primary sends was decided there, and so was what comes with a slot: a replica must do what its primary did. A command that the
-/// user may not run stays native, so that the server refuses it in its own words.
+/// Commands of a primary were decided there, and so were those that come with a slot: a replica must do what its
+/// primary did. A command that the user may not run stays native, so that the server's own refusal is returned.
 ///
-/// The rewritten name is for clients that have authenticated: the server lets anybody send it, and the handler sees to the rest. A
-/// client of the default user may not have, where that user needs a password. It gets the public name, which the server protects.
+/// The rewritten name is for clients that have authenticated: the server lets any client send it, and the handler
+/// checks the rest. A client of the default user may not have authenticated if that user needs a password. It gets the
+/// public name, which the server protects.
 fn name_for(command: &Filtered, twin: &'static Twin) -> Option<Str<'static>> {
     let rewritten = Some(twin.rewritten_name());
     let Some(client) = command.client() else {
-        // The server does not say whose command it is. The stream of a primary consists of writes, which a replica takes from nobody
-        // else unless it is set to.
+        // The server does not report the client. The stream of a primary consists of writes, which a replica
+        // accepts from no other client unless it is configured to.
         if detached().is_replica() && twins::writes(twin) {
             return None;
         }
@@ -184,7 +185,7 @@ fn name_for(command: &Filtered, twin: &'static Twin) -> Option<Str<'static>> {
     }
     match runner_of(client) {
         Runner::Server => None,
-        // Whoever began it has authenticated.
+        // The client that began it has authenticated.
         Runner::Nested => rewritten,
         Runner::User(user) => {
             if !may_run(&user, twin.native_name(), &command.arguments()) {

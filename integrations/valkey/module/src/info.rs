@@ -7,7 +7,7 @@ use crate::store::removal;
 use crate::store::settings::trees;
 use crate::upkeep::spent;
 
-/// Fills it. Nothing here takes longer where there is more data.
+/// Fills it. Nothing here takes longer if there is more data.
 pub fn fill(section: &mut Section) {
     let (mut training, mut dictionaries, mut dictionary_bytes) = (0, 0, 0);
     let totals = {

@@ -1,9 +1,9 @@
 //! A module for Valkey and Redis: compressed ordered maps and strings.
 //!
-//! What the server calls and what calls it is in `api`; `store` has the values, and knows no server; `commands` and `persist` bring
-//! the two together.
+//! `api` has the interface with the server in both directions; `store` has the values, independent of a server;
+//! `commands` and `persist` connect the two.
 #![warn(missing_docs)]
-// Modules that need it are allowed it by name, where they are declared.
+// Modules that need it are allowed to use it by name, at their declaration.
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 #[allow(unsafe_code)]

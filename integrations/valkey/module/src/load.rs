@@ -19,19 +19,19 @@ use crate::{commands, config, events, filter, info, upkeep};
 const INTERFACE: c_int = 1;
 const VERSION: c_int = 100;
 
-/// What the server calls when it loads the module.
+/// The function that the server calls to load the module.
 ///
 /// # Safety
-/// It is for the server to call, with its context.
+/// It is called by the server only, with its context.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedisModule_OnLoad(context: *mut RawContext, _: *mut *mut RawString, count: c_int) -> c_int {
-    // Blocks that were allocated before the server is known could not be freed when it is.
+    // Blocks that were allocated before the server is known could not be freed by it later.
     let early = early_blocks();
     // SAFETY: as the caller says. No block is allocated here.
     if early != 0 || unsafe { table::load(context) }.is_err() {
         return ERR;
     }
-    // SAFETY: the same.
+    // SAFETY: as the caller says. No block is allocated here.
     let context = unsafe { Context::new(context) };
     let loaded = guarded("loading the module", Err("a defect".to_owned()), || {
         start(context, count)

@@ -29,7 +29,8 @@ int leafpress_float_check(const char *text, size_t len) {
     return isfinite(number) ? 0 : NOT_FINITE;
 }
 
-/* Writes the sum of two numbers as people write it: no exponent, no zeros at the end. Returns its length, or an outcome. */
+/* Writes the sum of two numbers as people write it: no exponent, no zeros at the end. Returns its length, or an
+   outcome. */
 int leafpress_float_add(const char *a, size_t a_len, const char *b, size_t b_len, char *out, size_t room) {
     long double x, y;
     if (!parse(a, a_len, &x) || !parse(b, b_len, &y)) return NOT_A_NUMBER;

@@ -10,22 +10,22 @@ use crate::store::generation::Hold;
 use crate::store::removal;
 use crate::store::settings::tend_budget_us;
 
-/// Milliseconds to the next call where more is to be done, and where nothing is.
+/// Milliseconds to the next call if more work is due, and if none is.
 const SOON: i64 = 5;
 const LATER: i64 = 20;
 
-/// Room for writes to a leaf before it is compacted, while each page that is written is held twice.
+/// Buffer for writes to a leaf before it is compacted, while each page that is written is held twice.
 const LANDING_BYTES_WHILE_FORKED: usize = 8 << 10;
 
-/// Whether a child of the server's writes a snapshot: each page that is written meanwhile is held twice.
+/// Whether a child of the server writes a snapshot: each page that is written meanwhile is held twice.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
-/// Which generation is tended first.
+/// The generation that is tended first.
 static FIRST: AtomicUsize = AtomicUsize::new(0);
 static SPENT_US: AtomicU64 = AtomicU64::new(0);
 static LONGEST_US: AtomicU64 = AtomicU64::new(0);
 static FAILURES: AtomicU64 = AtomicU64::new(0);
 
-/// Microseconds spent on it, the longest at a time, and how often it failed.
+/// Returns the microseconds spent on it, the longest at a time, and how often it failed.
 pub fn spent() -> (u64, u64, u64) {
     (
         SPENT_US.load(Ordering::Relaxed),
@@ -34,7 +34,7 @@ pub fn spent() -> (u64, u64, u64) {
     )
 }
 
-/// A child was forked, or has ended. Meanwhile only what was deleted is removed: the rest can wait.
+/// A child was forked, or has ended. Meanwhile only deleted values are removed: the rest can wait.
 pub fn forked(is_there: bool) {
     IS_FORKED.store(is_there, Ordering::Relaxed);
     let landing_bytes = if is_there { LANDING_BYTES_WHILE_FORKED } else { 0 };
@@ -43,7 +43,7 @@ pub fn forked(is_there: bool) {
     }
 }
 
-/// Does what is due for about as long as is allowed; says in how many milliseconds to call again.
+/// Does due work for about the configured time; returns in how many milliseconds to call again.
 pub fn tick() -> i64 {
     let begin = Instant::now();
     let budget = Duration::from_micros(tend_budget_us());
@@ -59,7 +59,7 @@ pub fn tick() -> i64 {
     if !generations.iter().any(|generation| generation.tree().is_training()) {
         note_held();
     }
-    // Each is the first once, so that none waits for another for long.
+    // Each generation is the first in turn, so that none waits for another for long.
     let first = FIRST.fetch_add(1, Ordering::Relaxed) % generations.len().max(1);
     let (before, after) = generations.split_at(first);
     for generation in after.iter().chain(before) {
@@ -73,7 +73,7 @@ pub fn tick() -> i64 {
     later(is_more, begin)
 }
 
-/// Counts the time since `begin`; says in how many milliseconds to call again.
+/// Counts the time since `begin`; returns in how many milliseconds to call again.
 fn later(is_more: bool, begin: Instant) -> i64 {
     let took = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX);
     SPENT_US.fetch_add(took, Ordering::Relaxed);
@@ -81,7 +81,7 @@ fn later(is_more: bool, begin: Instant) -> i64 {
     if is_more { SOON } else { LATER }
 }
 
-/// Whether more is to be done. What failed is tried again at the next call, and logged when it first fails.
+/// Returns whether more work is due. Failed work is tried again at the next call, and logged at its first failure.
 fn noted(outcome: Result<bool, leafpress::TreeError>) -> bool {
     outcome.unwrap_or_else(|error| {
         if FAILURES.fetch_add(1, Ordering::Relaxed) == 0 {

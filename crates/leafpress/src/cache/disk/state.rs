@@ -37,7 +37,7 @@ pub(super) struct State {
     /// Heap of the oldest run's position of each leaf, with the leaf's first key. Entries of dropped runs are deleted
     /// lazily: when they reach the top, or when there are too many.
     oldest: BinaryHeap<Reverse<(u64, Arc<[u8]>)>>,
-    /// Set if the heap lacks an entry for want of memory.
+    /// Set if the heap lacks an entry for lack of memory.
     lacks_oldest: bool,
     /// Bytes of the leaves' keys and lists.
     leaves_bytes: usize,
@@ -287,7 +287,7 @@ impl State {
         })
     }
 
-    /// Frees chunks. If the list cannot grow for want of memory they are lost until everything is forgotten.
+    /// Frees chunks. If the list cannot grow for lack of memory they are lost until everything is forgotten.
     pub(super) fn give_chunks(&mut self, chunks: &[u32]) {
         let _ = self.free.try_append(chunks);
     }

@@ -168,7 +168,7 @@ impl Sizing {
                 bytes => format!("{bytes} bytes"),
             };
             format!(
-                "frames of {frame} in leaves of {} KiB hold {bytes_per_record:.0} bytes a record, read in {read_ns:.0} ns",
+                "frames of {frame} in leaves of {} KiB hold {bytes_per_record:.0} bytes per record, read in {read_ns:.0} ns",
                 settings.leaf_bytes >> 10
             )
         };

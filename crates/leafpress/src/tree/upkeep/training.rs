@@ -352,7 +352,7 @@ impl TreeInner {
         leaves.next_power_of_two().saturating_mul(if grown { 4 } else { 2 })
     }
 
-    /// Returns whether the tree has grown so much since the last training that its dictionary would be larger.
+    /// Returns whether the tree has grown enough since the last training for a larger dictionary.
     pub(crate) fn outgrew_dictionary(&self) -> bool {
         let last = self.dictionaries.trained_for_bytes.load(Ordering::Relaxed);
         self.dictionaries.auto

@@ -119,7 +119,7 @@ impl Task for UpkeepTask {
                 self.temper_at = Some(Instant::now() + TEMPER_EVERY.max(looked * TEMPER_REST));
                 return Next::Again;
             } else if state.defragmentation_due && rest.is_zero() && state.settling == 0 && core.memory.is_rewritten() {
-                // A pass would take a core from the writers, who would undo it during the rest period. It is postponed
+                // A pass would take a core from the writers, which would undo it during the rest period. It is postponed
                 // until they write less: it stays due, and the next check is when the pass after this one would have
                 // been.
                 self.rest_until = Instant::now() + self.last_rest;

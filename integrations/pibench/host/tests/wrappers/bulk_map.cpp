@@ -1,7 +1,7 @@
-// A std::map behind the interface of PiBench's newer branches, which have `bulk_load` before `find`, and `tls_setup` at the end. The other
-// files of this name are variants of it.
+// A std::map behind the interface of PiBench's newer branches, which have `bulk_load` before `find`, and `tls_setup` at
+// the end. The other files of this name are variants of it.
 //
-// A thread that did not call `tls_setup` is told so by an exception.
+// A thread that did not call `tls_setup` gets an exception.
 
 #include <cstddef>
 #include <cstring>

@@ -1,4 +1,4 @@
-// A wrapper that hands back what it was given: the options in a scan, and a value wider than it was asked for.
+// A wrapper that hands back what it was given: the options in a scan, and a value wider than requested.
 
 #include <cstring>
 #include <string>

@@ -18,7 +18,7 @@ const NOTES: [&str; 4] = [
     "A hit of the secondary cache is decompressed; it may be promoted to the block cache.",
 ];
 
-/// The page.
+/// Returns the page.
 ///
 /// # Errors
 /// [`LabError::Chart`] when a chart cannot be drawn.

@@ -1,5 +1,5 @@
-//! Caches beside each other at the same total memory: a block cache alone, with RocksDB's `CompressedSecondaryCache` behind it, and with
-//! ours.
+//! Compares caches at the same total memory: a block cache alone, with RocksDB's `CompressedSecondaryCache` behind it,
+//! and with ours.
 
 mod html;
 mod text;
@@ -20,14 +20,14 @@ use crate::{BenchError, Cache, Outcome, Run, Shape, Tuning, Work, Workload};
 /// Puts of a batch while loading.
 const LOAD_BATCH: u64 = 100;
 
-/// What is compared.
+/// The plan of a comparison.
 #[derive(Debug, Clone, Serialize)]
 pub struct Plan {
     /// The databases.
     pub shape: Shape,
-    /// How RocksDB is run, but for the cache.
+    /// RocksDB's settings, except for the cache.
     pub tuning: Tuning,
-    /// What is done.
+    /// The workload.
     pub work: Work,
     /// The benchmark.
     pub workload: Workload,
@@ -44,12 +44,12 @@ impl Plan {
     }
 }
 
-/// What was measured.
+/// The results of a comparison.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
     /// The machine.
     pub host: String,
-    /// What was asked.
+    /// The plan.
     pub plan: Plan,
     /// SST bytes of the databases.
     pub sst_bytes: u64,
@@ -61,10 +61,11 @@ pub struct Comparison {
     pub cancelled: bool,
 }
 
-/// Loads the databases in `directory`, measures the caches by turns, and removes the databases. A cancelled comparison keeps what it has.
+/// Loads the databases in `directory`, measures the caches by turns, and removes the databases. A cancelled comparison
+/// keeps what it has.
 ///
 /// # Errors
-/// What is wrong with the plan, or fails.
+/// The errors of the plan, or of a run.
 pub fn compare(
     plan: &Plan,
     directory: &Path,

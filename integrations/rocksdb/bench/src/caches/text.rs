@@ -1,4 +1,4 @@
-//! Caches beside each other, for people and programs.
+//! Prints the comparison of caches, for people and programs.
 
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ pub(super) struct Figures {
     pub(super) throughput: Option<f64>,
     /// Over the first cache's, the median of ratios within a round.
     pub(super) over_first: Option<f64>,
-    /// Over the compressed secondary cache's, where there is one.
+    /// Over the compressed secondary cache's, if there is one.
     pub(super) over_compressed: Option<f64>,
     pub(super) p50_us: Option<f64>,
     pub(super) p99_us: Option<f64>,
@@ -34,7 +34,7 @@ pub(super) struct Figures {
     pub(super) peak_bytes: Option<f64>,
 }
 
-/// The figures of cache `number`.
+/// Returns the figures of cache `number`.
 pub(super) fn figures(comparison: &Comparison, number: usize) -> Figures {
     let rounds = &comparison.rounds[number];
     let of = |figure: &dyn Fn(&Outcome) -> Option<f64>| median(rounds.iter().filter_map(figure));
@@ -65,12 +65,12 @@ pub(super) fn figures(comparison: &Comparison, number: usize) -> Figures {
     }
 }
 
-/// The name of a cache in tables.
+/// Returns the name of a cache in tables.
 pub(super) fn name(cache: &Cache) -> String {
     cache.to_string()
 }
 
-/// The table.
+/// Returns the table.
 pub(super) fn grid(comparison: &Comparison) -> Grid {
     let mut grid = Grid::new(
         1,
@@ -89,7 +89,7 @@ pub(super) fn grid(comparison: &Comparison) -> Grid {
     )
     .in_parts(&[
         ("", &[1, 2, 5, 6]),
-        ("Beside the compressed secondary cache, and the process", &[3, 9]),
+        ("Compared with the compressed secondary cache, and the process", &[3, 9]),
         ("Other times, hits of the cache behind, CPU", &[4, 7, 8]),
     ]);
     for (number, cache) in comparison.plan.caches.iter().enumerate() {
@@ -114,7 +114,7 @@ pub(super) fn grid(comparison: &Comparison) -> Grid {
     grid
 }
 
-/// What ran, in lines.
+/// Returns the description of the runs, in lines.
 pub(super) fn head(comparison: &Comparison) -> Vec<String> {
     let plan = &comparison.plan;
     let reads = match plan.tuning.use_direct_reads {
@@ -147,7 +147,7 @@ pub(super) fn head(comparison: &Comparison) -> Vec<String> {
     ]
 }
 
-/// What the columns are, under the table.
+/// The description of the columns, under the table.
 pub(super) const CAPTION: &str = "\
 Medians over the rounds; caches take turns within a round, and a ratio is the median of the ratios within rounds.
 Hits: data blocks that either cache had; secondary hits: those of them that only the one behind had.

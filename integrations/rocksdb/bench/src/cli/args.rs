@@ -1,4 +1,4 @@
-//! From options that several subcommands have to what the library takes.
+//! Converts options that several subcommands share to the library's types.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ pub fn shape(
     })
 }
 
-/// With data of 64M in all instances, unless something else was asked for.
+/// Sets the data to 64M over all instances, unless a size was requested.
 pub fn less_data(mut shape: Shape, args: &DataArgs) -> Shape {
     if args.num.is_none() && args.data_bytes.is_none() {
         shape.num = (64 << 20) / ((shape.key_bytes + shape.value_bytes) * shape.instances) as u64;
@@ -55,7 +55,7 @@ pub fn less_data(mut shape: Shape, args: &DataArgs) -> Shape {
     shape
 }
 
-/// How RocksDB is run, with this cache.
+/// Returns RocksDB's settings, with this cache.
 pub fn tuning(args: &TuningArgs, cache: Cache) -> Tuning {
     Tuning {
         cache,
@@ -76,7 +76,7 @@ pub fn tuning(args: &TuningArgs, cache: Cache) -> Tuning {
     }
 }
 
-/// What others are compared with, which `--baseline` names.
+/// Returns the baseline, which `--baseline` names.
 pub fn baseline(name: &str) -> Result<Compression, BenchError> {
     name.parse().map_err(|error| match error {
         BenchError::Option { reason, .. } => BenchError::option("baseline", reason),
@@ -91,14 +91,14 @@ pub fn rounds(args: &RoundsArgs, rounds: usize, seconds: f64, warmup: f64) -> Re
         return Err(BenchError::option("rounds", format!("{rounds} is not 1 to 1000")));
     }
     let seconds = args.seconds.unwrap_or(seconds);
-    // What is no number is not over 0 either.
+    // A text that is not a number is not above 0 either.
     if seconds.is_nan() || seconds <= 0.0 {
         return Err(BenchError::option("seconds", format!("{seconds} is not over 0")));
     }
     Ok((rounds, seconds, args.warmup_seconds.unwrap_or(warmup)))
 }
 
-/// A run of one benchmark.
+/// Returns a run of one benchmark.
 pub fn a_run(workload: Workload, directory: &Path, shape: &Shape, tuning: &Tuning, work: &Work) -> Run {
     Run {
         workload,

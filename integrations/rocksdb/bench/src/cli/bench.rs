@@ -51,7 +51,7 @@ fn cache(args: &BenchArgs) -> Result<Cache, BenchError> {
     }
 }
 
-/// The runs that are asked for, in `directory`, all checked.
+/// Returns the requested runs, in `directory`, all validated.
 fn plan(args: &BenchArgs, directory: &Path) -> Result<Vec<Run>, BenchError> {
     let workloads = args.benchmarks.iter().map(|name| name.trim().parse());
     let workloads = workloads.collect::<Result<Vec<Workload>, _>>()?;
@@ -79,7 +79,8 @@ fn plan(args: &BenchArgs, directory: &Path) -> Result<Vec<Run>, BenchError> {
             verify: args.check_values,
         };
         let work = match args.reads {
-            // As in db_bench a length has precedence; but here it has a default, so a number of operations that is given wins over that.
+            // As in db_bench a length has precedence; but here it has a default, so a number of operations that is
+            // given wins over that.
             Some(_) => Work { seconds: 0.0, ..work },
             None => work,
         };

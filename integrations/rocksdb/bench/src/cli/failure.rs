@@ -4,7 +4,7 @@ use leafpress_console::failure::Failure;
 use leafpress_lab::LabError;
 use leafpress_rocksdb_bench::BenchError;
 
-/// How an error ends the command.
+/// Returns the command's failure for an error.
 pub fn failure(error: &BenchError) -> Failure {
     match error {
         BenchError::Option { .. } | BenchError::Database { .. } => Failure::bad_input(error.to_string()),

@@ -13,7 +13,7 @@ use super::failure::failure;
 use super::scratch::Scratch;
 use super::study::{Findings, Stage, finish};
 
-/// Access patterns that are asked for.
+/// Returns the requested access patterns.
 pub fn accesses(only: Option<&str>) -> Vec<Access> {
     match only {
         Some(only) => Access::ALL
@@ -24,7 +24,7 @@ pub fn accesses(only: Option<&str>) -> Vec<Access> {
     }
 }
 
-/// Instances, and threads of each by access, from what is asked for and this machine's CPUs.
+/// Returns the number of instances, and threads of each by access, from the arguments and this machine's CPUs.
 pub fn threads(instances: Option<usize>, threads: Option<usize>) -> (usize, [usize; 2]) {
     let (of_reads, _) = size::instances_and_threads(size::cpus(), false);
     let instances = instances.unwrap_or(of_reads).max(1);

@@ -1,4 +1,4 @@
-//! What is said while runs go on.
+//! Progress output of runs.
 
 use leafpress_console::progress::Bar;
 use leafpress_lab::Phase;
@@ -29,7 +29,7 @@ impl Reporter {
         }
     }
 
-    /// How much of a phase is done, 0 to 1.
+    /// Shows the share of a phase that is done, 0 to 1.
     pub fn advance(&self, phase: Phase, done: f64) {
         let (before, length) = match phase {
             Phase::Corpus => (0.0, 0.02),

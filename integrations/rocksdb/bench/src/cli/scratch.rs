@@ -1,4 +1,4 @@
-//! Where databases and logs are while a command runs.
+//! The directories of databases and logs while a command runs.
 
 use std::path::{Path, PathBuf};
 
@@ -36,12 +36,12 @@ impl Scratch {
         })
     }
 
-    /// Where databases are.
+    /// Returns the directory of databases.
     pub fn databases(&self) -> &Path {
         &self.databases
     }
 
-    /// Where logs are.
+    /// Returns the directory of logs.
     pub fn logs(&self) -> &Path {
         self.temporary.path()
     }

@@ -1,4 +1,4 @@
-//! What `matrix`, `frontier` and `caches` have in common.
+//! The common part of `matrix`, `frontier` and `caches`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -44,7 +44,7 @@ impl Stage {
         })
     }
 
-    /// The parts that a study borrows at once.
+    /// Returns the parts that a study borrows at once.
     pub fn parts(
         &mut self,
     ) -> (
@@ -81,13 +81,13 @@ impl Stage {
         )
     }
 
-    /// Whether the user has stopped it.
+    /// Returns whether the user has stopped it.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.load(std::sync::atomic::Ordering::Relaxed)
     }
 }
 
-/// What a command found, to be written and judged.
+/// The results of a command, to be written and judged.
 pub struct Findings<'f, R> {
     pub text: String,
     pub tables: Vec<(&'static str, String)>,

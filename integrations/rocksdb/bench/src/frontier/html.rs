@@ -13,7 +13,7 @@ use crate::study::{Cell, hues};
 const TRADE_OFF: &str =
     "Throughput against data size; filled: leafpress, rings: RocksDB's own; the dashed line joins what nothing beats";
 
-/// The page.
+/// Returns the page.
 ///
 /// # Errors
 /// [`LabError::Chart`] when a chart cannot be drawn.

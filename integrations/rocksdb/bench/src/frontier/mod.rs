@@ -42,7 +42,7 @@ const CODECS: [&str; 17] = [
     "qpl:hardware:dynamic",
 ];
 
-/// What a frontier measured.
+/// The results of a frontier.
 #[derive(Debug, Clone, Serialize)]
 pub struct Frontier {
     /// The machine.
@@ -51,8 +51,8 @@ pub struct Frontier {
     pub study: Study,
 }
 
-/// Every codec and level, RocksDB's and ours, that this machine runs; each with a dictionary of so many bytes besides, where its codec
-/// has them and the bytes are not 0.
+/// Returns every codec and level, RocksDB's and ours, that this machine runs; also each with a dictionary of this many
+/// bytes, if its codec supports one and the number is not 0.
 pub fn all(dictionary_bytes: u64, engines: Engines) -> Vec<Compression> {
     let mut all = Vec::new();
     if engines != Engines::Ours {
@@ -98,8 +98,8 @@ fn runs_here(name: &str) -> bool {
     matches!(opened, Ok(Ok(_)))
 }
 
-/// The numbers of the cells, among those of an access pattern, that no other beats in both size and throughput; the baseline, at 1 and 1,
-/// is among the others.
+/// Returns the numbers of the cells, among those of an access pattern, that no other beats in both size and throughput;
+/// the baseline, at 1 and 1, is among the others.
 fn best(study: &Study, access: Access) -> Vec<usize> {
     let mut points = vec![(0.0, 0.0)];
     points.extend(study.cells(access).map(|cell| {
@@ -111,7 +111,7 @@ fn best(study: &Study, access: Access) -> Vec<usize> {
     pareto(&points)
 }
 
-/// The table of an access pattern for a page; a mark at what nothing beats.
+/// Returns the table of an access pattern for a page; a mark at what nothing beats.
 fn grid(study: &Study, access: Access) -> Grid {
     let mut grid = study.grid(access);
     let best = best(study, access);
@@ -130,13 +130,13 @@ fn grid(study: &Study, access: Access) -> Grid {
     grid
 }
 
-/// What the columns are, under the tables.
+/// The description of the columns, under the tables.
 const CAPTION: &str = "\
 ◆ nothing else has as much throughput at as little data: the Pareto line.
 %: change against the baseline, the median over pairs of runs made directly one after the other; data as loaded.
 ";
 
-/// What ran, in lines.
+/// Returns the description of the runs, in lines.
 fn head(frontier: &Frontier) -> Vec<String> {
     let plan = &frontier.study.plan;
     vec![

@@ -21,12 +21,12 @@ pub(crate) const NOTES: [&str; 6] = [
      median over the pairs of the ratio within a pair: a machine that wanders slows both.",
     "Each run is a process of its own, its instances in it.",
     "Every read is looked at: its key must be there and its value of the right length.",
-    "The page cache holds all files, so that the device does not matter, as in the white paper; there is no block cache unless told.",
+    "The page cache holds all files, so that the device does not matter, as in the white paper; there is no block cache by default.",
     "p99 is of gets, over the measured time, in HDR histograms with three significant digits. CPU is the process's, RocksDB's background \
      threads included.",
 ];
 
-/// The page.
+/// Returns the page.
 ///
 /// # Errors
 /// [`LabError::Chart`] when a chart cannot be drawn.
@@ -86,13 +86,13 @@ fn charts(matrix: &Matrix, compressions: &[&Compression], hues: &[RGBColor]) -> 
     Ok(drawn)
 }
 
-/// Names beside their colours.
+/// Draws names next to their colours.
 pub(crate) fn legend(compressions: &[&Compression], hues: &[RGBColor]) -> Markup {
     let names: Vec<String> = compressions.iter().map(ToString::to_string).collect();
     legend_of(hues.iter().copied().zip(names.iter().map(String::as_str)))
 }
 
-/// A group of bars for each scenario, a bar for each compression.
+/// Returns a group of bars for each scenario, a bar for each compression.
 fn over_scenarios(
     matrix: &Matrix,
     compressions: &[&Compression],
@@ -128,7 +128,7 @@ fn over_scenarios(
     Ok(svg.map(|svg| figure(title, &svg)))
 }
 
-/// A shape's tables, and throughput against size.
+/// Returns a shape's tables, and throughput against size.
 fn scenario(study: &Study, legend: &Markup) -> Result<Markup, LabError> {
     let (mut charts, mut tables) = (Vec::new(), Vec::new());
     for access in &study.plan.accesses {
@@ -155,7 +155,7 @@ fn scenario(study: &Study, legend: &Markup) -> Result<Markup, LabError> {
     })
 }
 
-/// A compression beside its point, in few letters.
+/// Returns the short label of a compression, drawn next to its point.
 fn label(compression: &Compression) -> String {
     let plain = compression.with_dictionary(0).to_string().replacen("leafpress:", "", 1);
     match compression.dictionary_bytes {

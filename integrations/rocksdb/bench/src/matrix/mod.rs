@@ -17,21 +17,21 @@ pub const BLOCK_BYTES: [u64; 2] = [4 << 10, 16 << 10];
 /// The set's value lengths in bytes.
 pub const VALUE_BYTES: [usize; 2] = [32, 256];
 
-/// What a matrix measured.
+/// The results of a matrix.
 #[derive(Debug, Clone, Serialize)]
 pub struct Matrix {
     /// The machine.
     pub host: String,
     /// A study for each length of blocks and values.
     pub studies: Vec<Study>,
-    /// What saved cores are worth.
+    /// The value of saved cores.
     pub prices: Prices,
     /// The user stopped it.
     pub cancelled: bool,
 }
 
 impl Matrix {
-    /// The compressions that are in any study, in order.
+    /// Returns the compressions that are in any study, in order.
     pub fn compressions(&self) -> Vec<&crate::Compression> {
         let mut all: Vec<&crate::Compression> = Vec::new();
         for compression in self.studies.iter().flat_map(|study| &study.plan.compressions) {
@@ -42,7 +42,7 @@ impl Matrix {
         all
     }
 
-    /// A compression's cells in an access pattern, over all studies.
+    /// Returns a compression's cells in an access pattern, over all studies.
     pub fn cells<'m>(&'m self, compression: &'m crate::Compression, access: Access) -> impl Iterator<Item = &'m Cell> {
         let cells = self.studies.iter().flat_map(move |study| study.cells(access));
         cells.filter(move |cell| cell.compression == *compression)
@@ -53,7 +53,7 @@ impl Matrix {
         self.studies.iter().map(Study::mismatches).sum()
     }
 
-    /// The first compression that failed, and why.
+    /// Returns the first compression that failed, and why.
     pub fn failure(&self) -> Option<String> {
         let failures = self.studies.iter().flat_map(|study| &study.failures);
         failures

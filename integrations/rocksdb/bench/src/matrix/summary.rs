@@ -11,7 +11,7 @@ use crate::report::tables;
 use crate::report::text::shape;
 use crate::study::{Access, Cell};
 
-/// What the columns are, under the tables.
+/// The description of the columns, under the tables.
 pub(super) const CAPTION: &str = "\
 %: change against the baseline, the median over pairs of runs made directly one after the other; data as loaded.
 CPU saved: the part of the baseline's CPU that is not needed for the baseline's throughput, found by raising threads until \
@@ -48,7 +48,7 @@ pub(super) fn baseline(matrix: &Matrix) -> String {
         .map_or_else(String::new, |study| study.plan.baseline.to_string())
 }
 
-/// What ran, in lines.
+/// Returns the description of the runs, in lines.
 pub(super) fn head(matrix: &Matrix) -> Vec<String> {
     let mut lines = vec![matrix.host.clone()];
     if let Some(study) = matrix.studies.first() {
@@ -70,7 +70,7 @@ pub(super) fn head(matrix: &Matrix) -> Vec<String> {
     lines
 }
 
-/// Least to most of a figure over cells.
+/// Returns the range of a figure over cells.
 fn range<'c>(cells: impl Iterator<Item = &'c Cell>, of: impl Fn(&Cell) -> Option<f64>) -> Option<(f64, f64)> {
     let figures: Vec<f64> = cells.filter_map(of).collect();
     Some((
@@ -87,7 +87,7 @@ fn in_words(range: Option<(f64, f64)>) -> String {
     }
 }
 
-/// The summary rows.
+/// Returns the summary rows.
 pub(super) fn grid(matrix: &Matrix) -> Grid {
     let mut grid = Grid::new(
         2,
@@ -125,7 +125,7 @@ pub(super) fn grid(matrix: &Matrix) -> Grid {
     grid
 }
 
-/// What saved cores are worth, in lines.
+/// Returns the value of saved cores, in lines.
 pub(super) fn costs(matrix: &Matrix) -> Vec<String> {
     let prices = &matrix.prices;
     let mut lines = vec![format!(

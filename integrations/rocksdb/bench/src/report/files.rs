@@ -1,4 +1,4 @@
-//! What a command leaves in a directory.
+//! The files that a command writes to a directory.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

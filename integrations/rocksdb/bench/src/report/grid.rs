@@ -20,7 +20,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A table without a row.
+    /// Returns a table without a row.
     pub fn new(words: usize, headings: &[&str]) -> Self {
         Self {
             headings: headings.iter().map(|text| (*text).to_owned()).collect(),
@@ -81,7 +81,7 @@ impl Grid {
     }
 }
 
-/// A figure with three digits; `NA` without one.
+/// Returns a figure with three digits; `NA` without one.
 pub fn figure(figure: Option<f64>) -> String {
     figure.map_or_else(|| "NA".into(), three_digits)
 }
@@ -96,7 +96,7 @@ pub fn size(bytes: Option<f64>) -> String {
     bytes.map_or_else(|| "NA".into(), about)
 }
 
-/// A change in percent with its sign; `NA` without one.
+/// Returns a change in percent with its sign; `NA` without one.
 pub fn change(percent: Option<f64>) -> String {
     percent.map_or_else(|| "NA".into(), |percent| format!("{percent:+.1}"))
 }

@@ -20,7 +20,7 @@ const NOTES: [&str; 5] = [
     "<b>SST</b> is all live files, with their indexes and filters, once flushes and compactions that were due are done.",
 ];
 
-/// The page.
+/// Returns the page.
 pub(super) fn page(report: &Report, command_line: &str) -> Result<String, LabError> {
     let title = "Leafpress in RocksDB: benchmarks";
     let hues = colours(report.rows.iter().map(|_| None));
@@ -47,7 +47,7 @@ pub(super) fn page(report: &Report, command_line: &str) -> Result<String, LabErr
     Ok(document(title, &body))
 }
 
-/// The heading, what was measured in lines, and what went wrong.
+/// Returns the heading, what was measured in lines, and what went wrong.
 pub(crate) fn head(title: &str, what: &[impl AsRef<str>], troubles: &[impl AsRef<str>]) -> Markup {
     let joined = |lines: &[&str]| lines.join("\n");
     let what: Vec<&str> = what.iter().map(AsRef::as_ref).collect();
@@ -59,7 +59,7 @@ pub(crate) fn head(title: &str, what: &[impl AsRef<str>], troubles: &[impl AsRef
     }
 }
 
-/// A square of a colour.
+/// Returns a square of a colour.
 pub(crate) fn swatch(hue: Option<RGBColor>) -> Markup {
     hue.map(html::swatch).unwrap_or_default()
 }
@@ -90,7 +90,7 @@ fn how(command_line: &str, report: &Report) -> Markup {
     how_measured(command_line, &rocksdb_options("RocksDB's options", options), &NOTES)
 }
 
-/// The options as RocksDB writes them, where there are some.
+/// Returns the options as RocksDB writes them, if there are some.
 pub(crate) fn rocksdb_options(title: &str, options: Option<&str>) -> Markup {
     html! {
         @if let Some(options) = options {
@@ -100,7 +100,7 @@ pub(crate) fn rocksdb_options(title: &str, options: Option<&str>) -> Markup {
     }
 }
 
-/// The section on how things were measured.
+/// Returns the section on how things were measured.
 pub(crate) fn how_measured(command_line: &str, more: &Markup, notes: &[&str]) -> Markup {
     html! {
         h2 { "How it was measured" }

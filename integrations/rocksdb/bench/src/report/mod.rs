@@ -1,4 +1,4 @@
-//! What benchmarks leave for people and programs: a table, `summary.tsv`, `results.json`, `report.html`.
+//! The output of benchmarks for people and programs: a table, `summary.tsv`, `results.json`, `report.html`.
 
 mod files;
 pub mod grid;
@@ -18,16 +18,16 @@ use crate::{Outcome, Run};
 /// A benchmark that ran.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// What ran.
+    /// The run.
     pub run: Run,
     /// RocksDB's options, as they were given to it.
     pub options: String,
-    /// What it measured.
+    /// Its results.
     pub outcome: Outcome,
 }
 
 impl Row {
-    /// A run and what it measured.
+    /// Returns a run and what it measured.
     pub fn new(run: &Run, outcome: Outcome) -> Self {
         Self {
             run: run.clone(),
@@ -42,16 +42,16 @@ impl Row {
 pub struct Report {
     /// The machine.
     pub host: String,
-    /// What ran, in order.
+    /// The runs, in order.
     pub rows: Vec<Row>,
     /// The user stopped it.
     pub cancelled: bool,
-    /// Why the rest did not run.
+    /// The reason why the rest did not run.
     pub failure: Option<String>,
 }
 
 impl Report {
-    /// A report without a row, of this machine.
+    /// Returns a report without a row, of this machine.
     pub fn new() -> Self {
         Self {
             host: resources::host(),

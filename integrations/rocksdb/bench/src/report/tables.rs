@@ -3,7 +3,7 @@
 use super::Row;
 use leafpress_lab::core::latency::Latency;
 
-/// What stands for a figure that there is none of.
+/// The text for a missing figure.
 pub(crate) const NOT_APPLICABLE: &str = "NA";
 
 type Column = (&'static str, fn(&Row) -> String);
@@ -64,7 +64,7 @@ fn us(latency: Option<&Latency>, of: fn(&Latency) -> u64) -> String {
     )
 }
 
-/// A line of cells; no cell breaks it.
+/// Returns a line of cells; no cell breaks it.
 pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
     let cells = cells.into_iter().map(|cell| cell.replace(['\t', '\n', '\r'], " "));
     cells.collect::<Vec<_>>().join("\t") + "\n"

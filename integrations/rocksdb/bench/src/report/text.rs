@@ -10,8 +10,8 @@ use super::grid::{Grid, figure};
 use super::{Report, Row};
 use crate::Shape;
 
-/// Tickers that are told on a terminal; the files have all of them.
-const TOLD: [&str; 12] = [
+/// Tickers that are reported on a terminal; the files have all of them.
+const REPORTED: [&str; 12] = [
     "rocksdb.block.cache.data.hit",
     "rocksdb.block.cache.data.miss",
     "rocksdb.secondary.cache.data.hits",
@@ -26,7 +26,7 @@ const TOLD: [&str; 12] = [
     "rocksdb.stall.micros",
 ];
 
-/// What the databases hold, in a line.
+/// Returns the content of the databases, in a line.
 pub(crate) fn shape(shape: &Shape) -> String {
     let instances = match shape.instances {
         1 => "1 instance".to_owned(),
@@ -45,7 +45,7 @@ pub(crate) fn shape(shape: &Shape) -> String {
     )
 }
 
-/// A benchmark's result in a line.
+/// Returns a benchmark's result in a line.
 pub fn line(row: &Row) -> String {
     let outcome = &row.outcome;
     let p99 = outcome
@@ -65,7 +65,7 @@ pub fn line(row: &Row) -> String {
     )
 }
 
-/// The table of benchmarks.
+/// Returns the table of benchmarks.
 pub(super) fn grid(report: &Report) -> Grid {
     let mut grid = Grid::new(
         2,
@@ -120,7 +120,7 @@ pub(super) fn grid(report: &Report) -> Grid {
     grid
 }
 
-/// What ran, in lines.
+/// Returns the description of the runs, in lines.
 pub(super) fn head(report: &Report) -> Vec<String> {
     let mut lines = vec![report.host.clone()];
     if let Some(row) = report.rows.first() {
@@ -140,7 +140,7 @@ pub(super) fn head(report: &Report) -> Vec<String> {
     lines
 }
 
-/// What is to be doubted, in lines.
+/// Returns the caveats, in lines.
 pub(super) fn troubles(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &report.rows {
@@ -161,7 +161,7 @@ pub(super) fn troubles(report: &Report) -> Vec<String> {
     lines
 }
 
-/// All of a report.
+/// Returns all of a report.
 pub fn text(report: &Report) -> String {
     let mut text = head(report).join("\n") + "\n";
     text += &grid(report).text();
@@ -172,7 +172,7 @@ pub fn text(report: &Report) -> String {
             .outcome
             .tickers
             .iter()
-            .filter(|(name, _)| TOLD.contains(&name.as_str()))
+            .filter(|(name, _)| REPORTED.contains(&name.as_str()))
             .map(|(name, count)| format!("{} {}", name.trim_start_matches("rocksdb."), thousands(*count)))
             .collect();
         if !tickers.is_empty() {

@@ -1,4 +1,5 @@
-//! How many threads, and how much CPU, a compression needs for the baseline's throughput: the white paper's figure 6.
+//! The number of threads, and the CPU time, that a compression needs for the baseline's throughput: the white paper's
+//! figure 6.
 
 use serde::Serialize;
 
@@ -16,7 +17,7 @@ pub struct Rung {
 /// Threads raised until the throughput is the baseline's, or there are no more.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Ladder {
-    /// By ascending threads.
+    /// The steps, by ascending threads.
     pub rungs: Vec<Rung>,
 }
 
@@ -35,13 +36,14 @@ pub(super) fn rungs(all: usize) -> Vec<usize> {
 }
 
 impl Ladder {
-    /// Whether the baseline's throughput is reached.
+    /// Returns whether the baseline's throughput is reached.
     pub fn reaches(&self) -> bool {
         self.rungs.last().is_some_and(|rung| rung.throughput >= 1.0)
     }
 
-    /// The share of the baseline's CPU that is saved at its throughput: between the two numbers of threads whose throughput is around it, in
-    /// proportion. Where it is not reached, as if more threads went on as the last: below 0.
+    /// Returns the share of the baseline's CPU that is saved at its throughput, interpolated between the two numbers of
+    /// threads whose throughput encloses it. If it is not reached, extrapolates from the last number of threads: below
+    /// 0.
     pub fn cpu_saved(&self) -> Option<f64> {
         let (mut below, mut last) = ((0.0, 0.0), None);
         for rung in &self.rungs {

@@ -15,10 +15,10 @@ use crate::{BenchError, Compression, Outcome, Run, Workload};
 /// Puts of a batch while loading.
 const LOAD_BATCH: u64 = 100;
 
-/// What a study measured.
+/// The results of a study.
 #[derive(Debug, Clone, Serialize)]
 pub struct Study {
-    /// What it did.
+    /// The study's plan.
     pub plan: Plan,
     /// Compressions by access, the baseline not among them.
     pub cells: Vec<Cell>,
@@ -30,11 +30,11 @@ pub struct Study {
     pub cancelled: bool,
 }
 
-/// Loads the databases in `directory`, measures, and removes them. A compression that fails is left out; a cancelled study keeps what it
-/// has.
+/// Loads the databases in `directory`, measures, and removes them. A compression that fails is left out; a cancelled
+/// study keeps what it has.
 ///
 /// # Errors
-/// What is wrong with the plan, or fails for the baseline.
+/// The errors of the plan, or of the baseline.
 pub fn measure(
     plan: &Plan,
     directory: &Path,
@@ -145,7 +145,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// A run that may fail without ending the study, unless it is the baseline's.
+    /// Runs a benchmark, whose failure does not end the study unless it is the baseline's.
     fn attempt(&mut self, run: &Run, number: usize) -> Result<Option<Outcome>, BenchError> {
         if self.left_out.contains(&number) {
             return Ok(None);
@@ -172,7 +172,8 @@ impl Conductor<'_> {
         }
     }
 
-    /// The baseline with all its threads and a compression with `threads`, one directly after the other, in turns first and second.
+    /// Measures the baseline with all its threads and a compression with `threads`, in direct succession, in
+    /// alternating order.
     fn pair(
         &mut self,
         access: Access,

@@ -1,8 +1,8 @@
-//! Compressions beside each other on the same data: loaded once each, then measured in pairs with what they are compared with.
+//! Compares compressions on the same data: each is loaded once, then measured in pairs with its baseline.
 //!
-//! A machine's speed wanders. So each round runs the baseline and another compression directly one after the other, in turns first and
-//! second, and a change is the median over the rounds of the ratio within a pair. Reads come first, on the databases as loaded; writes go to
-//! a copy by hard links, so that each round starts from the same files.
+//! A machine's speed wanders. So each round runs the baseline and another compression directly one after the other, in
+//! turns first and second, and a change is the median over the rounds of the ratio within a pair. Reads come first, on
+//! the databases as loaded; writes go to a copy by hard links, so that each round starts from the same files.
 
 mod ladder;
 mod measure;
@@ -20,7 +20,7 @@ pub use view::{hues, shape_name};
 
 use crate::{BenchError, Compression, Outcome, Run, Shape, Tuning, Work, Workload};
 
-/// What is done to the databases: the white paper's two access patterns.
+/// The work on the databases: the white paper's two access patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
@@ -34,7 +34,7 @@ impl Access {
     /// Both.
     pub const ALL: [Self; 2] = [Self::ReadOnly, Self::Mixed];
 
-    /// The benchmark.
+    /// Returns the benchmark.
     pub fn workload(self) -> Workload {
         match self {
             Self::ReadOnly => Workload::ReadRandom,
@@ -52,18 +52,18 @@ impl fmt::Display for Access {
     }
 }
 
-/// What a study does.
+/// The plan of a study.
 #[derive(Debug, Clone, Serialize)]
 pub struct Plan {
     /// The databases, but for their compression.
     pub shape: Shape,
-    /// How RocksDB is run.
+    /// RocksDB's settings.
     pub tuning: Tuning,
-    /// What is done, but for threads.
+    /// The work, except for the number of threads.
     pub work: Work,
     /// Threads of each instance, by access.
     pub threads: [usize; 2],
-    /// What the others are compared with.
+    /// The baseline.
     pub baseline: Compression,
     /// The others.
     pub compressions: Vec<Compression>,
@@ -81,7 +81,7 @@ impl Plan {
         self.threads[access as usize]
     }
 
-    /// All compressions, the baseline first.
+    /// Returns all compressions, the baseline first.
     pub fn all(&self) -> impl Iterator<Item = &Compression> {
         std::iter::once(&self.baseline).chain(&self.compressions)
     }
@@ -101,14 +101,14 @@ impl Plan {
     }
 }
 
-/// What a study tells while it goes on.
+/// The progress events of a study.
 pub enum Event<'e> {
     /// A run starts.
     Started(&'e Run),
-    /// How much of a phase of it is done, 0 to 1.
+    /// The share of a phase that is done, 0 to 1.
     Progress(leafpress_lab::Phase, f64),
-    /// It ended.
+    /// The run ended.
     Finished(&'e Run, &'e Outcome),
-    /// It failed; the study goes on without its compression.
+    /// The run failed; the study continues without its compression.
     Failed(&'e Run, &'e BenchError),
 }

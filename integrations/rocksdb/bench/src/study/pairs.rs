@@ -1,4 +1,4 @@
-//! What a compression measured beside the baseline.
+//! The results of a compression compared with the baseline.
 
 use serde::Serialize;
 
@@ -9,9 +9,9 @@ use crate::{Compression, Outcome};
 /// The baseline and a compression, directly one after the other.
 #[derive(Debug, Clone, Serialize)]
 pub struct Pair {
-    /// What the baseline measured.
+    /// The baseline's results.
     pub baseline: Outcome,
-    /// What the compression measured.
+    /// The compression's results.
     pub other: Outcome,
 }
 
@@ -32,7 +32,7 @@ pub struct Cell {
     pub ladder: Option<Ladder>,
 }
 
-/// The median; `None` of nothing. Of an even number the mean of the two in the middle.
+/// Returns the median; `None` of nothing. Of an even number the mean of the two in the middle.
 pub fn median(figures: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut figures: Vec<f64> = figures.into_iter().filter(|figure| figure.is_finite()).collect();
     figures.sort_by(f64::total_cmp);
@@ -45,7 +45,7 @@ pub fn median(figures: impl IntoIterator<Item = f64>) -> Option<f64> {
 }
 
 impl Cell {
-    /// The median over the pairs of a figure's ratio to the baseline's.
+    /// Returns the median over the pairs of a figure's ratio to the baseline's.
     pub fn ratio(&self, of: impl Fn(&Outcome) -> Option<f64>) -> Option<f64> {
         median(self.pairs.iter().filter_map(|pair| {
             let baseline = of(&pair.baseline).filter(|figure| *figure > 0.0)?;
@@ -53,7 +53,7 @@ impl Cell {
         }))
     }
 
-    /// The median of a figure of the compression.
+    /// Returns the median of a figure of the compression.
     pub fn figure(&self, of: impl Fn(&Outcome) -> Option<f64>) -> Option<f64> {
         median(self.pairs.iter().filter_map(|pair| of(&pair.other)))
     }
@@ -63,7 +63,7 @@ impl Cell {
         self.ratio(|outcome| Some(outcome.throughput())).map(change)
     }
 
-    /// Least and most change of throughput over the pairs, in percent.
+    /// Returns the range of the change of throughput over the pairs, in percent.
     pub fn throughput_range_pct(&self) -> Option<(f64, f64)> {
         let ratios = || {
             self.pairs
@@ -84,7 +84,8 @@ impl Cell {
         self.ratio(|outcome| Some(outcome.cpu_us())).map(change)
     }
 
-    /// Change of the size of the data in percent, as loaded: after writes, who wrote more has more files that wait for compaction.
+    /// Returns the change of the size of the data in percent, as loaded: after writes, a faster run has more files that
+    /// wait for compaction.
     pub fn size_change_pct(&self) -> Option<f64> {
         (self.baseline_bytes > 0).then(|| change(self.loaded_bytes as f64 / self.baseline_bytes as f64))
     }

@@ -9,7 +9,7 @@ use crate::report::grid::{Grid, change, figure, size, throughput};
 use crate::report::tables::{NOT_APPLICABLE, decimals, line};
 use crate::{Compression, Outcome, Shape};
 
-/// A shape in few words: `16K blocks, 256 B values`.
+/// Returns a shape in few words: `16K blocks, 256 B values`.
 pub fn shape_name(shape: &Shape) -> String {
     format!("{} blocks, {} B values", Bytes(shape.block_bytes), shape.value_bytes)
 }
@@ -36,7 +36,7 @@ pub fn hues(compressions: &[&Compression]) -> Vec<RGBColor> {
         .collect()
 }
 
-/// The figures of the baseline in an access pattern: medians over all pairs.
+/// Returns the figures of the baseline in an access pattern: medians over all pairs.
 fn baseline(study: &Study, access: Access, of: impl Fn(&Outcome) -> Option<f64>) -> Option<f64> {
     let cells = study.cells.iter().filter(|cell| cell.access == access);
     median(
@@ -47,14 +47,14 @@ fn baseline(study: &Study, access: Access, of: impl Fn(&Outcome) -> Option<f64>)
 }
 
 impl Study {
-    /// The cells of an access pattern that measured something.
+    /// Returns the cells of an access pattern that measured something.
     pub fn cells(&self, access: Access) -> impl Iterator<Item = &Cell> {
         self.cells
             .iter()
             .filter(move |cell| cell.access == access && !cell.pairs.is_empty())
     }
 
-    /// The table of an access pattern, the baseline first.
+    /// Returns the table of an access pattern, the baseline first.
     pub fn grid(&self, access: Access) -> Grid {
         let mut headings = vec![
             "compression",
@@ -112,7 +112,7 @@ impl Study {
         grid
     }
 
-    /// A table of an access pattern under what it is of, for a terminal; nothing where it has no row.
+    /// Returns a table of an access pattern under what it is of, for a terminal; nothing if it has no row.
     pub fn titled(&self, access: Access, grid: &Grid) -> String {
         if grid.rows.is_empty() {
             return String::new();
@@ -120,7 +120,7 @@ impl Study {
         format!("\n{}, {access}\n{}", shape_name(&self.plan.shape), grid.text())
     }
 
-    /// The first row of the table.
+    /// Returns the first row of the table.
     fn baseline_row(&self, access: Access) -> Vec<String> {
         let keys = self.plan.shape.keys().max(1) as f64;
         let of_baseline = |of: fn(&Outcome) -> Option<f64>| baseline(self, access, of);
@@ -190,7 +190,7 @@ impl Study {
         self.runs.iter().map(|row| row.outcome.mismatches).sum()
     }
 
-    /// What is to be doubted, in lines.
+    /// Returns the caveats, in lines.
     pub fn troubles(&self) -> Vec<String> {
         let name = shape_name(&self.plan.shape);
         let failed = self

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The command with the bundled samples and no variable of the caller's that it reads.
+/// Returns the command with the bundled samples and no variable of the caller's that it reads.
 pub fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_leafpress-rocksdb"));
     command.env("LEAFPRESS_DATA", data());
@@ -51,7 +51,8 @@ pub fn bad_input(arguments: &[&str], words: &[&str]) {
     }
 }
 
-/// Text in which every run of figures, with what belongs to them, is one `#`, and the machine and directories are left out: the layout.
+/// Text in which every run of figures, with what belongs to them, is one `#`, and the machine and directories are left
+/// out: the layout.
 pub fn masked(text: &str) -> String {
     let mut masked = String::new();
     for line in text.lines() {

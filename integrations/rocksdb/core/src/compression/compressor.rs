@@ -11,10 +11,10 @@ use super::statistics::{Ticker, count};
 use super::wire::{BlockType, MAX_PREFIX_BYTES, MAX_RAW_BYTES, write_prefix};
 use super::{dictionary, engines};
 
-/// What became of a block.
+/// The result for a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It was compressed to so many bytes, prefix included.
+    /// It was compressed to this many bytes, prefix included.
     Compressed(usize),
     /// It does not shrink enough.
     Rejected,
@@ -24,7 +24,7 @@ pub(crate) enum Outcome {
     Mismatched,
 }
 
-/// One file's way to compress: a codec, perhaps with a dictionary.
+/// The compression of one file: a codec, perhaps with a dictionary.
 pub(crate) struct Compressor {
     codec: Codec,
     block_type: BlockType,
@@ -39,10 +39,11 @@ pub(crate) struct Compressor {
     dictionary: Option<Dictionary>,
     /// Where files like this one have a dictionary in common; `None` where every file has its own.
     line: Option<Arc<Line>>,
-    /// RocksDB's `verify_compression` decodes every block. RocksDB prepares a decompressor with the file's dictionary only where it
-    /// exchanged samples for it; one that was named before the first block would be missing there, and the flush would fail.
+    /// RocksDB's `verify_compression` decodes every block. RocksDB prepares a decompressor with the file's dictionary
+    /// only where it exchanged samples for it; one that was named before the first block would be missing there, and
+    /// the flush would fail.
     verified_by_rocksdb: bool,
-    /// What becomes of the file's blocks, where they are written with a dictionary that others may use.
+    /// The sizes of the file's blocks, if they are written with a dictionary that others may use.
     tally: Option<Arc<Tally>>,
 }
 
@@ -51,9 +52,9 @@ thread_local! {
 }
 
 impl Compressor {
-    /// A compressor for files of an LSM level (below 0: unknown), or `None` when they are not compressed. RocksDB's own
-    /// `max_dict_bytes` and `zstd_max_train_bytes`, where they are not 0, say how large a dictionary is. `line` is where the files of
-    /// a codec have one of so many bytes in common.
+    /// Returns a compressor for files of an LSM level (below 0: unknown), or `None` when they are not compressed.
+    /// RocksDB's own `max_dict_bytes` and `zstd_max_train_bytes`, where they are not 0, determine the size of a
+    /// dictionary. `line` is where the files of a codec share one of this size.
     pub(crate) fn new(
         options: &CompressionOptions,
         line: &dyn Fn(Codec, usize) -> Arc<Line>,
@@ -92,7 +93,7 @@ impl Compressor {
         }))
     }
 
-    /// The same for a file whose blocks RocksDB decodes after they were written, or does not.
+    /// Returns this compressor for a file whose blocks RocksDB decodes after they were written, or does not.
     pub(crate) fn verified_by_rocksdb(self, verified_by_rocksdb: bool) -> Self {
         Self {
             verified_by_rocksdb,
@@ -100,7 +101,7 @@ impl Compressor {
         }
     }
 
-    /// The same with a dictionary.
+    /// Returns this compressor with a dictionary.
     pub(crate) fn with_dictionary(&self, dictionary: Dictionary) -> Self {
         let tally = |line: &Arc<Line>| Arc::new(Tally::new(Arc::clone(line), dictionary.clone()));
         Self {
@@ -110,7 +111,7 @@ impl Compressor {
         }
     }
 
-    /// The same again, for the same file.
+    /// Returns another compressor for the same file.
     pub(crate) fn copied(&self) -> Self {
         Self {
             codec: self.codec,
@@ -127,7 +128,7 @@ impl Compressor {
         }
     }
 
-    /// The same with a dictionary that was trained before.
+    /// Returns this compressor with a dictionary that was trained before.
     pub(crate) fn with_given(&self, bytes: &[u8]) -> Self {
         match self.shared_dictionary().filter(|shared| shared.bytes() == bytes) {
             Some(shared) => self.with_shared(shared),
@@ -135,18 +136,18 @@ impl Compressor {
         }
     }
 
-    /// The same with the dictionary that an earlier file trained.
+    /// Returns this compressor with the dictionary that an earlier file trained.
     fn with_shared(&self, dictionary: Dictionary) -> Self {
         count([(Ticker::DictionaryReused, 1)]);
         self.with_dictionary(dictionary)
     }
 
-    /// The dictionary that files like this one have in common.
+    /// Returns the dictionary that files like this one have in common.
     fn shared_dictionary(&self) -> Option<Dictionary> {
         self.line.as_ref().and_then(|line| line.current())
     }
 
-    /// The dictionary to name before the first block is written; `None` has RocksDB collect samples.
+    /// Returns the dictionary to name before the first block is written; `None` has RocksDB collect samples.
     pub(crate) fn ready_dictionary(&self) -> Option<Dictionary> {
         if self.verified_by_rocksdb {
             return None;
@@ -154,8 +155,8 @@ impl Compressor {
         self.shared_dictionary()
     }
 
-    /// The same with the dictionary that files like this one have in common, or else with one trained from sampled blocks; `None` when
-    /// none pays.
+    /// Returns this compressor with the dictionary that files like this one share, or else with one trained from
+    /// sampled blocks; `None` if none pays.
     pub(crate) fn trained(&self, samples: &[&[u8]]) -> Option<Self> {
         if self.dictionary_bytes == 0 {
             return None;
@@ -181,7 +182,7 @@ impl Compressor {
         }
     }
 
-    /// The codec, and whether a dictionary is used: what table properties say.
+    /// Returns the codec, and whether a dictionary is used: what table properties say.
     pub(crate) fn id(&self) -> String {
         match &self.dictionary {
             Some(dictionary) => format!("leafpress {} dictionary={}", self.codec, dictionary.bytes().len()),
@@ -189,17 +190,17 @@ impl Compressor {
         }
     }
 
-    /// The type of the blocks.
+    /// Returns the type of the blocks.
     pub(crate) fn block_type(&self) -> BlockType {
         self.block_type
     }
 
-    /// The dictionary.
+    /// Returns the dictionary.
     pub(crate) fn dictionary(&self) -> Option<&Dictionary> {
         self.dictionary.as_ref()
     }
 
-    /// How many bytes of blocks to sample for a dictionary; 0 for no dictionary.
+    /// Returns how many bytes of blocks to sample for a dictionary; 0 for no dictionary.
     pub(crate) fn sample_bytes(&self) -> usize {
         if self.dictionary_bytes == 0 {
             0
@@ -261,7 +262,7 @@ impl Compressor {
         }
     }
 
-    /// Whether a block decodes to the bytes it was made from; not looked at unless `verify` is set.
+    /// Returns whether a block decodes to the bytes it was made from; not looked at unless `verify` is set.
     fn decodes(&self, block: &[u8], raw: &[u8]) -> bool {
         let Some(verifier) = &self.verifier else {
             return true;

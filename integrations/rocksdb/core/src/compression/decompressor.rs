@@ -9,7 +9,7 @@ use super::engines;
 use super::statistics::{Ticker, count};
 use super::wire::{BLOCK_TYPES, BlockType, read_prefix};
 
-/// Why a block could not be read.
+/// The reason why a block could not be read.
 #[derive(Debug, Error)]
 pub(crate) enum ReadError {
     /// The block is damaged.
@@ -36,8 +36,8 @@ pub(crate) struct Decompressor {
 }
 
 impl Decompressor {
-    /// A decompressor that reads deflate by `codec`'s engine if that is of the family and can run here, by the library's own
-    /// otherwise.
+    /// Returns a decompressor that reads deflate by `codec`'s engine if that is of the family and can run here, by the
+    /// library's own otherwise.
     pub(crate) fn new(codec: Option<Codec>) -> Result<Self, CodecError> {
         let own = codec.filter(|codec| matches!(codec, Codec::Qpl { .. } | Codec::Zlib { .. }));
         let deflate = match own.map(engines::engine) {
@@ -47,7 +47,7 @@ impl Decompressor {
         Ok(Self { deflate })
     }
 
-    /// The type of a block.
+    /// Returns the type of a block.
     pub(crate) fn block_type(number: u8) -> Result<BlockType, ReadError> {
         BlockType::from_number(number).ok_or_else(|| {
             let known: Vec<String> = BLOCK_TYPES
@@ -62,7 +62,7 @@ impl Decompressor {
         })
     }
 
-    /// The raw size of a block and the length of the prefix that says it.
+    /// Returns the raw size of a block and the length of the prefix that says it.
     pub(crate) fn raw_bytes(number: u8, stored: &[u8]) -> Result<(u64, usize), ReadError> {
         let found = Self::block_type(number)?;
         let (raw_bytes, prefix) =

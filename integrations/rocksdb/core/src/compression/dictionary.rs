@@ -2,19 +2,19 @@
 
 use leafpress::codec::{Codec, Dictionary, Engine};
 
-/// One sampled block in so many is kept from the training, to see what the dictionary saves on blocks it has not seen.
+/// One sampled block in this many is held out of the training, to measure what the dictionary saves on unseen blocks.
 const JUDGED: usize = 8;
 /// Blocks that are looked at for this, at most.
 const MAX_JUDGED: usize = 64;
 /// A dictionary that saves less than one part in this many is not worth its place in memory and its time at every read.
 const MIN_SAVED: usize = 50;
 
-/// Whether a codec can make use of a dictionary.
+/// Returns whether a codec can make use of a dictionary.
 pub(crate) fn uses_dictionary(codec: Codec) -> bool {
     matches!(codec, Codec::Lz4 { .. } | Codec::Lz4Hc { .. } | Codec::Zstd { .. })
 }
 
-/// A dictionary for blocks like the samples, or `None` when there are too few of them or it saves too little.
+/// Returns a dictionary for blocks like the samples, or `None` when there are too few of them or it saves too little.
 pub(crate) fn train(engine: &dyn Engine, samples: &[&[u8]], max_bytes: usize) -> Option<Dictionary> {
     let (judges, training): (Vec<_>, Vec<_>) = samples
         .iter()
@@ -32,7 +32,7 @@ pub(crate) fn train(engine: &dyn Engine, samples: &[&[u8]], max_bytes: usize) ->
     (with + without / MIN_SAVED < without).then_some(dictionary)
 }
 
-/// How long a block is stored: raw unless it shrinks by an eighth, as RocksDB wants it by default.
+/// Returns the stored length of a block: raw unless it shrinks by an eighth, as is RocksDB's default.
 fn stored_bytes(
     engine: &dyn Engine,
     sample: &[u8],

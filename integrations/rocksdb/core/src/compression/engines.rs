@@ -1,4 +1,5 @@
-//! Engines, opened once per process and shared by every manager: their contexts are per thread, and their counters add up.
+//! Engines, opened once per process and shared by every manager: their contexts are per thread, and their counters add
+//! up.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -9,7 +10,7 @@ const DEFLATE: Codec = Codec::Deflate { level: 1 };
 
 static OPENED: Mutex<Vec<Arc<dyn Engine>>> = Mutex::new(Vec::new());
 
-/// The engine of a codec, opened now if it is not yet.
+/// Returns the engine of a codec, opened now if it is not yet.
 ///
 /// # Errors
 /// [`CodecError::Unavailable`], with the reason.
@@ -39,7 +40,7 @@ pub(crate) struct BuiltIn {
     pub(crate) deflate: Arc<dyn Engine>,
 }
 
-/// The engines that are part of the library, by which every block can be read.
+/// Returns the engines that are part of the library, by which every block can be read.
 ///
 /// # Errors
 /// None of them can be unavailable; the error is passed on all the same.
@@ -59,8 +60,8 @@ pub(crate) fn built_in() -> Result<&'static BuiltIn, CodecError> {
 /// An engine, and the one that stands in for it.
 pub(crate) type Writers = (Arc<dyn Engine>, Option<Arc<dyn Engine>>);
 
-/// A codec's engine, and the one that writes the same blocks when that one fails. `qpl:auto` where there is no QPL at all is
-/// the stand-in: it asked for whatever there is.
+/// Returns a codec's engine, and the one that writes the same blocks when that one fails. `qpl:auto` if there is no QPL
+/// at all is the stand-in: it requested any available engine.
 pub(crate) fn engine_and_stand_in(codec: Codec) -> Result<Writers, CodecError> {
     use leafpress::codec::QplPath::Auto;
     if !matches!(codec, Codec::Qpl { .. } | Codec::Zlib { .. }) {

@@ -23,8 +23,9 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Prepares a dictionary, unless a file that is open has the same. What codec its blocks have they say themselves; the tables of
-    /// zstd are made now where the bytes are zstd's, since RocksDB asks but once, and at once, how much memory a dictionary holds.
+    /// Prepares a dictionary, unless a file that is open has the same. What codec its blocks have they say themselves;
+    /// the tables of zstd are made now where the bytes are zstd's, since RocksDB asks but once, and at once, how much
+    /// memory a dictionary holds.
     ///
     /// # Errors
     /// [`CodecError::Failed`] when zstd's bytes are malformed.
@@ -58,7 +59,7 @@ impl Reading {
         })
     }
 
-    /// The dictionary.
+    /// Returns the dictionary.
     pub(crate) fn dictionary(&self) -> &Dictionary {
         &self.dictionary
     }

@@ -33,7 +33,7 @@ const ROCKSDB_DEFAULT_LEVEL: i32 = 32_767;
 /// The largest `level`.
 const MAX_LEVEL: i32 = 12;
 
-/// How databases are compressed: what the options string says.
+/// The compression of databases, as in the options string.
 ///
 /// It is written as RocksDB's options strings want it, so that a program need not put it together by hand:
 ///
@@ -50,7 +50,7 @@ pub struct CompressionOptions {
     execution_path: Option<QplPath>,
     compression_mode: Option<QplMode>,
     level: Option<i32>,
-    /// From which LSM level on a codec is used; ascending.
+    /// The LSM levels from which on a codec is used; ascending.
     level_codec: Vec<(i32, Codec)>,
     verify: Option<bool>,
     parallel_threads: Option<u32>,
@@ -60,7 +60,7 @@ pub struct CompressionOptions {
     honor_no_compression: Option<bool>,
 }
 
-/// What `codec=` says.
+/// The value of `codec=`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NamedCodec {
     /// A codec with its settings.
@@ -169,7 +169,7 @@ impl CompressionOptions {
         Ok(())
     }
 
-    /// An option's value as text; empty where it is not set or unknown.
+    /// Returns an option's value as text; empty where it is not set or unknown.
     pub fn text(&self, name: &str) -> String {
         match name {
             "codec" => self.codec.map(|codec| codec.to_string()),
@@ -202,7 +202,7 @@ impl CompressionOptions {
         .unwrap_or_default()
     }
 
-    /// The names that [`CompressionOptions::set`] knows.
+    /// Returns the names that [`CompressionOptions::set`] knows.
     pub fn names() -> &'static [&'static str] {
         &NAMES
     }
@@ -259,7 +259,7 @@ impl CompressionOptions {
         Ok(())
     }
 
-    /// The codec of levels that `level_codec` does not mention.
+    /// Returns the codec of levels that `level_codec` does not mention.
     pub fn codec(&self) -> Codec {
         match self.codec {
             Some(NamedCodec::Whole(codec)) => codec,
@@ -271,14 +271,14 @@ impl CompressionOptions {
         }
     }
 
-    /// The codec for files of an LSM level: the entry of `level_codec` for this level or the nearest above it. Below 0 is
-    /// unknown, as in files that are written to be ingested.
+    /// Returns the codec for files of an LSM level: the entry of `level_codec` for this level or the nearest above it.
+    /// Below 0 is unknown, as in files that are written to be ingested.
     pub fn codec_for_level(&self, level: i32) -> Codec {
         let entry = self.level_codec.iter().rev().find(|(from, _)| *from <= level);
         entry.map_or_else(|| self.codec(), |(_, codec)| *codec)
     }
 
-    /// The codec by whose engine deflate blocks are read, if one of the family is named.
+    /// Returns the codec by whose engine deflate blocks are read, if one of the family is named.
     pub(crate) fn reading_codec(&self) -> Option<Codec> {
         let codecs = self.level_codec.iter().map(|(_, codec)| *codec);
         let rank = |codec: &Codec| match codec {
@@ -292,7 +292,7 @@ impl CompressionOptions {
             .min_by_key(rank)
     }
 
-    /// Whether every block is decoded after it was encoded, and compared.
+    /// Returns whether every block is decoded after it was encoded, and compared.
     pub fn verify(&self) -> bool {
         self.verify.unwrap_or(false)
     }
@@ -302,17 +302,19 @@ impl CompressionOptions {
         self.parallel_threads.unwrap_or(0)
     }
 
-    /// Whether files for which RocksDB's own options say `kNoCompression` are left raw.
+    /// Returns whether files for which RocksDB's own options say `kNoCompression` are left raw.
     pub fn honor_no_compression(&self) -> bool {
         self.honor_no_compression.unwrap_or(false)
     }
 
-    /// Whether files of a column family are written with the dictionary of one before them, as long as it does them good.
+    /// Returns whether files of a column family are written with the dictionary of one before them, as long as it does
+    /// them good.
     pub fn dictionary_sharing(&self) -> bool {
         self.dictionary_sharing.unwrap_or(true)
     }
 
-    /// The largest dictionary and the sampled blocks to train it from, in bytes; RocksDB's own options come first.
+    /// Returns the largest dictionary and the sampled blocks to train it from, in bytes; RocksDB's own options come
+    /// first.
     pub(crate) fn dictionary(&self, max_dict_bytes: usize, zstd_max_train_bytes: usize) -> (usize, usize) {
         let bytes = match max_dict_bytes {
             0 => self.dictionary_bytes.unwrap_or(0),
@@ -402,7 +404,7 @@ fn given<T>(value: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option
     parse(value).map(Some).ok_or(())
 }
 
-/// A size that is 0 or within bounds.
+/// Returns a size that is 0 or within bounds.
 fn size(value: &str, least: usize, most: usize) -> Result<Option<usize>, ()> {
     given(value, |value| {
         crate::size::parse(value).filter(|bytes| *bytes == 0 || (least..=most).contains(bytes))

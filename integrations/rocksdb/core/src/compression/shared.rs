@@ -1,10 +1,10 @@
 //! One dictionary for many files.
 //!
-//! RocksDB trains a dictionary for each file and reads each file with its own. Files of a column family are much alike, so here
-//! the first file's dictionary serves those that come after it, until a file shrinks clearly less with it than the first did. Each file
-//! still holds the dictionary it was written with. What is gained: files are written without blocks being held back
-//! as samples; and a reader that goes from file to file goes on with the same dictionary, which stands ready where decoders are
-//! quick with it.
+//! RocksDB trains a dictionary for each file and reads each file with its own. Files of a column family are much alike,
+//! so here the first file's dictionary serves those that come after it, until a file shrinks clearly less with it than
+//! the first did. Each file still holds the dictionary it was written with. What is gained: files are written without
+//! blocks being held back as samples; and a reader that goes from file to file goes on with the same dictionary, which
+//! stands ready where decoders are quick with it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,9 +14,9 @@ use leafpress::codec::{Codec, Dictionary};
 
 use super::statistics::{Ticker, count};
 
-/// A file says how much its dictionary is worth from so many raw bytes on.
+/// Minimum raw bytes of a file for a measurement of its dictionary's savings.
 const ENOUGH_RAW_BYTES: u64 = 256 << 10;
-/// A file that takes more than this times the bytes of the best one makes the next file train anew.
+/// A file that takes more than this times the bytes of the best one makes the next file train again.
 const MUCH_MORE: f64 = 1.06;
 
 /// The dictionaries of a manager.
@@ -26,7 +26,8 @@ pub(crate) struct SharedDictionaries {
 }
 
 impl SharedDictionaries {
-    /// Where the files of a column family that are written by a codec, with dictionaries of up to so many bytes, have theirs.
+    /// Returns the shared dictionaries of the files of a column family that are written by a codec, with dictionaries
+    /// of up to `dictionary_bytes`.
     pub(crate) fn line(&self, family: &str, codec: Codec, dictionary_bytes: usize) -> Arc<Line> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(lines.entry((family.to_owned(), codec, dictionary_bytes)).or_default())
@@ -47,7 +48,7 @@ struct Current {
 }
 
 impl Line {
-    /// The dictionary that the next file is to be written with; `None`: it is to train one.
+    /// Returns the dictionary that the next file is to be written with; `None`: it is to train one.
     pub(crate) fn current(&self) -> Option<Dictionary> {
         self.lock().as_ref().map(|current| current.dictionary.clone())
     }
@@ -83,7 +84,7 @@ impl Line {
     }
 }
 
-/// How well one file shrinks, reported to its line when the last compressor of the file is gone.
+/// The compression ratio of one file, reported to its line when the last compressor of the file is dropped.
 #[derive(Debug)]
 pub(crate) struct Tally {
     line: Arc<Line>,
@@ -103,7 +104,7 @@ impl Tally {
         }
     }
 
-    /// A block of so many bytes is stored in so many.
+    /// Records that a block of `raw_bytes` is stored in `stored_bytes`.
     pub(crate) fn add(&self, raw_bytes: usize, stored_bytes: usize) {
         self.raw_bytes.fetch_add(raw_bytes as u64, Relaxed);
         self.stored_bytes.fetch_add(stored_bytes as u64, Relaxed);
@@ -145,7 +146,7 @@ mod tests {
         for stored in [410, 390, 400, 410] {
             assert!(write(&line, stored).bytes() == first.bytes());
         }
-        // One that was written before another was trained says nothing of that one.
+        // A file that was written before another dictionary was trained says nothing of that one.
         let late = Tally::new(Arc::clone(&line), first.clone());
         late.add(1 << 20, 1 << 20);
         assert!(write(&line, 430).bytes() == first.bytes());

@@ -1,4 +1,4 @@
-//! What compression did in this process, as text like RocksDB's `Statistics::ToString`.
+//! Compression statistics of this process, as text like RocksDB's `Statistics::ToString`.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -7,7 +7,7 @@ use super::engines;
 
 macro_rules! tickers {
     ($($ticker:ident => $name:literal,)*) => {
-        /// What is counted.
+        /// The counters.
         #[derive(Debug, Clone, Copy)]
         pub(crate) enum Ticker {
             $($ticker,)*
@@ -66,8 +66,8 @@ pub(crate) fn count<const N: usize>(added: [(Ticker, u64); N]) {
     }
 }
 
-/// What compression did in this process since it began, summed over databases: a line `name COUNT : n` for each ticker, then
-/// what each engine did that was used. Names may be added; they do not change.
+/// What compression did in this process since it began, summed over databases: a line `name COUNT : n` for each ticker,
+/// then what each engine did that was used. Names may be added; they do not change.
 pub fn statistics_text() -> String {
     let mut text = String::new();
     let mut line = |name: &str, n: u64| {

@@ -1,8 +1,9 @@
-//! What stands in an SST file: block types and the size prefix. It may be added to and never changes: `docs/formats.md`.
+//! What stands in an SST file: block types and the size prefix. It may be added to and never changes:
+//! `docs/formats.md`.
 
 use leafpress::codec::Codec;
 
-/// How a block's bytes are to be read, as RocksDB's `CompressionType` says it.
+/// The format of a block's bytes, as in RocksDB's `CompressionType`.
 ///
 /// The numbers differ from each other in two bits and from RocksDB's own types in two or more, so that one flipped bit
 /// turns no type into another.
@@ -21,7 +22,8 @@ pub(crate) enum BlockType {
 pub(crate) const BLOCK_TYPES: [BlockType; 3] = [BlockType::Lz4, BlockType::Zstd, BlockType::Deflate];
 
 impl BlockType {
-    /// What a codec writes; `None` for `none`, and for one that has no type here: then nothing is compressed.
+    /// Returns the type of a codec's blocks; `None` for `none`, and for a codec without a type here: then nothing is
+    /// compressed.
     pub(crate) fn of(codec: Codec) -> Option<Self> {
         match codec {
             Codec::None => None,
@@ -32,12 +34,12 @@ impl BlockType {
         }
     }
 
-    /// The type of a number that a file holds.
+    /// Returns the type of a number that a file holds.
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         BLOCK_TYPES.into_iter().find(|known| *known as u8 == number)
     }
 
-    /// The name in messages and in table properties.
+    /// Returns the name in messages and in table properties.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Lz4 => "lz4",
@@ -46,7 +48,8 @@ impl BlockType {
         }
     }
 
-    /// The most raw bytes that a block of so many bytes can hold: a damaged size must not make RocksDB allocate more.
+    /// Returns the most raw bytes that a block of `block_bytes` can hold: a damaged size must not make RocksDB allocate
+    /// more.
     pub(crate) fn most_raw_bytes(self, block_bytes: usize) -> u64 {
         let block = block_bytes as u64;
         let most = match self {
@@ -67,7 +70,8 @@ pub(crate) const MAX_RAW_BYTES: u64 = i32::MAX as u64;
 /// The longest size prefix, in bytes.
 pub(crate) const MAX_PREFIX_BYTES: usize = 5;
 
-/// Writes the size prefix, a little-endian base 128 number, and returns its length. `out` has [`MAX_PREFIX_BYTES`] or more.
+/// Writes the size prefix, a little-endian base 128 number, and returns its length. `out` has [`MAX_PREFIX_BYTES`] or
+/// more.
 pub(crate) fn write_prefix(raw_bytes: u32, out: &mut [u8]) -> usize {
     let mut rest = raw_bytes;
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! What the shim calls (`shim/secondary_cache_abi.h`). No panic leaves it.
+//! The functions that the shim calls (`shim/secondary_cache_abi.h`). No panic leaves them.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ type Fill = unsafe extern "C" fn(context: *mut c_void, out: *mut u8, len: usize)
 type Found = unsafe extern "C" fn(context: *mut c_void, data: *const u8, len: usize, tag: u16) -> bool;
 
 /// # Safety
-/// `sink` takes text with this context.
-unsafe fn tell(sink: Sink, context: *mut c_void, text: &str) {
+/// `sink` accepts text with this context.
+unsafe fn report(sink: Sink, context: *mut c_void, text: &str) {
     // SAFETY: the text is lent for the call, which is what a sink takes.
     unsafe { sink(context, text.as_ptr(), text.len()) };
 }
@@ -73,7 +73,7 @@ unsafe extern "C" fn leafpress_secondary_cache_new(
         None => "the library panicked".to_owned(),
     };
     // SAFETY: as the caller promises.
-    unsafe { tell(sink, context, &error) };
+    unsafe { report(sink, context, &error) };
     std::ptr::null()
 }
 
@@ -88,7 +88,7 @@ unsafe extern "C" fn leafpress_secondary_cache_free(cache: *const Instance) {
 }
 
 /// # Safety
-/// The cache is one, the key readable, and `fill` writes so many bytes with this context.
+/// `cache` is a valid cache, the key is readable, and `fill` writes `raw_bytes` bytes with this context.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_insert(
     cache: *const Instance,
@@ -220,7 +220,7 @@ fn set(instance: &Instance, name: &str, value: &str) -> Result<(), SecondaryCach
         instance.cache.set_memory(size(name, value)?);
         return Ok(());
     }
-    // What stays as it is may be said again.
+    // An unchanged value may be set again.
     let same = instance.options().value(name).is_some_and(|now| now == value);
     if same {
         Ok(())
@@ -247,7 +247,7 @@ unsafe extern "C" fn leafpress_secondary_cache_set(
             Ok(()) => true,
             Err(error) => {
                 // SAFETY: as the caller promises.
-                unsafe { tell(sink, context, &error.to_string()) };
+                unsafe { report(sink, context, &error.to_string()) };
                 false
             }
         }
@@ -274,7 +274,7 @@ unsafe extern "C" fn leafpress_secondary_cache_get(
         };
         let Some(value) = value else { return false };
         // SAFETY: as the caller promises.
-        unsafe { tell(sink, context, &value) };
+        unsafe { report(sink, context, &value) };
         true
     })
 }
@@ -287,7 +287,7 @@ unsafe extern "C" fn leafpress_secondary_cache_options(cache: *const Instance, s
         // SAFETY: as the caller promises.
         if let Some(instance) = unsafe { instance(cache) } {
             // SAFETY: as the caller promises.
-            unsafe { tell(sink, context, &instance.options().to_string()) };
+            unsafe { report(sink, context, &instance.options().to_string()) };
         }
     });
 }

@@ -47,17 +47,17 @@ pub enum PrimaryCache {
 pub struct BlockCacheOptions {
     /// Capacity of the block cache in bytes, without the secondary cache's.
     pub capacity_bytes: usize,
-    /// Which cache it is.
+    /// The type of the cache.
     pub primary: PrimaryCache,
     /// 2 to this power shards; [`None`] for RocksDB's choice.
     pub shard_bits: Option<u32>,
-    /// What is behind it: what `SecondaryCache::CreateFromString` takes, such as `leafpress_secondary_cache://capacity=64MiB` or
-    /// `compressed_secondary_cache://capacity=64M`.
+    /// What is behind it: what `SecondaryCache::CreateFromString` takes, such as
+    /// `leafpress_secondary_cache://capacity=64MiB` or `compressed_secondary_cache://capacity=64M`.
     pub secondary: Option<String>,
 }
 
 impl BlockCacheOptions {
-    /// A `HyperClockCache` of so many bytes.
+    /// Returns the options of a `HyperClockCache` with this capacity.
     pub fn new(capacity_bytes: usize) -> Self {
         Self {
             capacity_bytes,
@@ -112,7 +112,7 @@ pub struct BlockCache(NonNull<Raw>);
 
 // SAFETY: it is a shared pointer to a cache, which any thread may use and drop.
 unsafe impl Send for BlockCache {}
-// SAFETY: as above.
+// SAFETY: it is a shared pointer to a cache, which any thread may use and drop.
 unsafe impl Sync for BlockCache {}
 
 impl fmt::Debug for BlockCache {
@@ -143,25 +143,26 @@ impl BlockCache {
         NonNull::new(made).map(Self).ok_or(BlockCacheError(error))
     }
 
-    /// What RocksDB's options strings name this cache by, while it lives: `block_cache=URI`, without braces.
+    /// Returns the name of this cache in RocksDB's options strings, while it lives: `block_cache=URI`, without braces.
     pub fn uri(&self) -> String {
         // SAFETY: the cache is one.
         let number = unsafe { leafpress_shim_block_cache_number(self.0.as_ptr()) };
         format!("leafpress_block_cache://{number}")
     }
 
-    /// A `block_based_table_factory` with this cache and further options of the table, such as `block_size=4096;cache_index_and_filter_blocks=true`.
+    /// Returns a `block_based_table_factory` with this cache and further options of the table, such as
+    /// `block_size=4096;cache_index_and_filter_blocks=true`.
     pub fn table_options(&self, further: &str) -> String {
         format!("block_based_table_factory={{block_cache={};{further}}}", self.uri())
     }
 
-    /// What the block cache holds, in bytes, without the secondary cache.
+    /// Returns the bytes that the block cache holds, without the secondary cache.
     pub fn usage_bytes(&self) -> usize {
         // SAFETY: the cache is one.
         unsafe { leafpress_shim_block_cache_usage(self.0.as_ptr()) }
     }
 
-    /// What the block cache may hold, in bytes, without the secondary cache.
+    /// Returns the capacity of the block cache in bytes, without the secondary cache.
     pub fn capacity_bytes(&self) -> usize {
         // SAFETY: the cache is one.
         unsafe { leafpress_shim_block_cache_capacity(self.0.as_ptr()) }

@@ -31,9 +31,9 @@ pub enum SecondaryCacheOptionError {
     Value {
         /// The option.
         name: &'static str,
-        /// What it was set to.
+        /// The value.
         value: String,
-        /// What it takes.
+        /// The allowed values.
         reason: String,
     },
     /// The capacity was not given.
@@ -56,12 +56,13 @@ pub struct SecondaryCacheOptions {
     pub codec: Codec,
     /// `dictionary`: length of trained dictionaries in bytes; 0 for none.
     pub dictionary_bytes: usize,
-    /// `share`: the part of the memory for blocks that are kept raw though they could be compressed; `adaptive`, or a percentage.
+    /// `share`: the part of the memory for blocks that are kept raw though they could be compressed; `adaptive`, or a
+    /// percentage.
     pub share: RawShare,
     /// `admission`: whether blocks are refused when what would have to leave for them is worth more.
     pub admission: bool,
-    /// `exclusive`: whether a block leaves when RocksDB takes it into its block cache for good. Else it stays, and is not compressed
-    /// again when the block cache evicts it.
+    /// `exclusive`: whether a block leaves when RocksDB takes it into its block cache for good. Else it stays, and is
+    /// not compressed again when the block cache evicts it.
     pub exclusive: bool,
     /// `num_shard_bits`: 2 to this power shards; [`None`], written -1, for as many as suit the capacity.
     pub shard_bits: Option<u32>,
@@ -70,7 +71,7 @@ pub struct SecondaryCacheOptions {
 }
 
 impl SecondaryCacheOptions {
-    /// The defaults, with a capacity in bytes.
+    /// Returns the defaults, with a capacity in bytes.
     pub fn new(capacity_bytes: usize) -> Self {
         Self {
             capacity_bytes,
@@ -145,7 +146,7 @@ impl SecondaryCacheOptions {
         Ok(())
     }
 
-    /// The value of an option, as it is written; [`None`] for a name that is none.
+    /// Returns the text of an option's value; [`None`] for an unknown name.
     pub(super) fn value(&self, name: &str) -> Option<String> {
         Some(match name {
             "capacity" => self.capacity_bytes.to_string(),
@@ -176,7 +177,7 @@ impl SecondaryCacheOptions {
         Ok(builder.build()?)
     }
 
-    /// The name of an option that has this name.
+    /// Returns the name of an option that has this name.
     pub(super) fn known(name: &str) -> Result<&'static str, SecondaryCacheOptionError> {
         let known = NAMES.into_iter().find(|known| *known == name);
         known.ok_or_else(|| SecondaryCacheOptionError::Unknown(name.to_owned()))
@@ -237,7 +238,7 @@ fn wrong(name: &'static str, value: &str, reason: String) -> SecondaryCacheOptio
     }
 }
 
-/// A number of bytes.
+/// Returns a number of bytes.
 pub(super) fn size(name: &'static str, text: &str) -> Result<usize, SecondaryCacheOptionError> {
     crate::size::parse(text).ok_or_else(|| wrong(name, text, format!("give {}", crate::size::SIZES)))
 }

@@ -1,4 +1,4 @@
-//! What the secondary caches of this process hold and did.
+//! Statistics of the secondary caches of this process.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -32,12 +32,12 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Whether a block leaves when RocksDB takes it for good.
+    /// Returns whether a block leaves when RocksDB takes it for good.
     pub(super) fn is_exclusive(&self) -> bool {
         self.options.exclusive
     }
 
-    /// The options as they are now.
+    /// Returns the current options.
     pub(super) fn options(&self) -> SecondaryCacheOptions {
         SecondaryCacheOptions {
             capacity_bytes: self.cache.memory(),
@@ -45,7 +45,7 @@ impl Instance {
         }
     }
 
-    /// A line `name COUNT : n` for each ticker.
+    /// Returns a line `name COUNT : n` for each ticker.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for (name, n) in tickers(&self.cache.stats()) {
@@ -60,7 +60,7 @@ impl Instance {
     }
 }
 
-/// What a secondary cache holds and did.
+/// Statistics of a secondary cache.
 #[derive(Debug, Clone)]
 pub struct SecondaryCacheStatistics {
     /// Its name, or its number where it has none.
@@ -76,7 +76,7 @@ fn instances() -> Vec<Arc<Instance>> {
     instances.iter().filter_map(Weak::upgrade).collect()
 }
 
-/// What each secondary cache of this process holds and did, in the order in which they were made.
+/// Returns the statistics of each secondary cache of this process, in the order in which they were made.
 pub fn secondary_cache_statistics() -> Vec<SecondaryCacheStatistics> {
     let of = |instance: Arc<Instance>| SecondaryCacheStatistics {
         name: instance.options.name.clone(),
@@ -86,7 +86,7 @@ pub fn secondary_cache_statistics() -> Vec<SecondaryCacheStatistics> {
     instances().into_iter().map(of).collect()
 }
 
-/// The same as text: a line `leafpress.secondary_cache.NAME.TICKER COUNT : n` for each.
+/// Returns the statistics as text: a line `leafpress.secondary_cache.NAME.TICKER COUNT : n` for each.
 pub fn secondary_cache_statistics_text() -> String {
     instances().iter().map(|instance| instance.text()).collect()
 }
@@ -99,7 +99,7 @@ fn tickers(stats: &VictimStats) -> [(&'static str, u64); 34] {
         ("entries.compressed", stats.compressed_entries),
         ("raw.bytes", stats.raw_bytes),
         ("stored.bytes", stats.stored_bytes),
-        // What is held raw for each 100 bytes of memory.
+        // Raw bytes held per 100 bytes of memory.
         ("ratio.pct", (stats.ratio() * 100.0) as u64),
         ("lookups", stats.lookups),
         ("hits", stats.hits),
@@ -117,7 +117,7 @@ fn tickers(stats: &VictimStats) -> [(&'static str, u64); 34] {
         ("erased", stats.erased),
         ("corrupt", stats.corrupt),
         ("hits.failed", stats.failed_hits),
-        // What finds the share, and what it is.
+        // The search of the share, and its value.
         ("share.raw.pct", stats.raw_share_pct.round() as u64),
         ("kept_raw.entries", stats.kept_raw_entries),
         ("kept_raw.bytes", stats.kept_raw_bytes),

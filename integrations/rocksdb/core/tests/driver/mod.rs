@@ -25,7 +25,7 @@ unsafe extern "C" {
         out: *mut u8,
         capacity: usize,
         advise_erase: c_int,
-        told: *mut c_int,
+        saved: *mut c_int,
     ) -> c_long;
     fn driver_secondary_erase(driver: *mut Raw, key: *const u8);
     fn driver_size(driver: *mut Raw, what: c_int, bytes: usize) -> c_int;
@@ -90,7 +90,7 @@ unsafe impl Send for Driver {}
 unsafe impl Sync for Driver {}
 
 impl Driver {
-    /// A secondary cache behind an `LRUCache`, or a `HyperClockCache`, of so many bytes.
+    /// Makes a secondary cache behind an `LRUCache`, or a `HyperClockCache`, of `capacity` bytes.
     pub fn new(options: &str, capacity: usize, clock: bool) -> Result<Self, String> {
         leafpress_rocksdb::register();
         let options = CString::new(options).unwrap();
@@ -129,18 +129,18 @@ impl Driver {
     }
 
     pub fn secondary_lookup(&self, n: u64, advise_erase: bool) -> Option<Found> {
-        let (mut out, mut told) = (vec![0; BLOCK], [0; 3]);
+        let (mut out, mut saved) = (vec![0; BLOCK], [0; 3]);
         let (key, advise_erase) = (key(n), c_int::from(advise_erase));
-        let (out_ptr, told_ptr) = (out.as_mut_ptr(), told.as_mut_ptr());
+        let (out_ptr, saved_ptr) = (out.as_mut_ptr(), saved.as_mut_ptr());
         let len =
-            unsafe { driver_secondary_lookup(self.0.as_ptr(), key.as_ptr(), out_ptr, BLOCK, advise_erase, told_ptr) };
+            unsafe { driver_secondary_lookup(self.0.as_ptr(), key.as_ptr(), out_ptr, BLOCK, advise_erase, saved_ptr) };
         assert_ne!(len, -2, "a handle that is not ready");
         out.truncate(usize::try_from(len).ok()?);
         Some(Found {
             bytes: out,
-            kept: told[0] == 1,
-            compression_type: told[1],
-            tier: told[2],
+            kept: saved[0] == 1,
+            compression_type: saved[1],
+            tier: saved[2],
         })
     }
 
@@ -182,7 +182,7 @@ impl Driver {
         .unwrap()
     }
 
-    /// A ticker of the cache's statistics.
+    /// Returns a ticker of the cache's statistics.
     pub fn ticker(&self, name: &str) -> u64 {
         let text = self.option("statistics").unwrap();
         let wanted = format!(".{name} COUNT : ");

@@ -1,4 +1,5 @@
-// A block cache and its secondary cache, driven directly: what a database does with them, one call at a time, with faults.
+// A block cache and its secondary cache, driven directly: what a database does with them, one call at a time, with
+// faults.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -41,11 +42,11 @@ Status Create(const Slice& data, CompressionType type, CacheTier source, Cache::
     return Status::MemoryLimit("create fails");
   }
   *charge = data.size();
-  // The context tells how the block was saved, where the caller asks for that.
+  // The context receives how the block was saved, if the caller requests that.
   if (context != nullptr) {
-    int* told = reinterpret_cast<int*>(context);
-    told[0] = static_cast<int>(type);
-    told[1] = static_cast<int>(source);
+    int* saved = reinterpret_cast<int*>(context);
+    saved[0] = static_cast<int>(type);
+    saved[1] = static_cast<int>(source);
   }
   *out = faults & 4 ? nullptr : new Object(data.ToString());
   return Status::OK();
@@ -62,7 +63,7 @@ struct Driver {
   std::shared_ptr<Cache> cache;
 };
 
-int Tell(const Status& status, char* text, size_t capacity) {
+int Report(const Status& status, char* text, size_t capacity) {
   const std::string message = status.ToString();
   std::strncpy(text, message.c_str(), capacity - 1);
   text[capacity - 1] = 0;
@@ -81,7 +82,7 @@ Driver* driver_new(const char* options, size_t capacity, int clock, char* error,
   auto driver = std::make_unique<Driver>();
   ConfigOptions config;
   config.ignore_unsupported_options = false;
-  if (Tell(SecondaryCache::CreateFromString(config, options, &driver->secondary), error, error_capacity) != 0) {
+  if (Report(SecondaryCache::CreateFromString(config, options, &driver->secondary), error, error_capacity) != 0) {
     return nullptr;
   }
   if (clock != 0) {
@@ -143,12 +144,12 @@ int driver_secondary_insert_saved(Driver* driver, const char* key, const char* d
              : 1;
 }
 
-// The block's length, or -1. `told` gets whether the secondary cache keeps it, its compression type, and its tier.
-long driver_secondary_lookup(Driver* driver, const char* key, char* out, size_t capacity, int advise_erase, int* told) {
+// The block's length, or -1. `saved` receives whether the secondary cache keeps it, its compression type, and its tier.
+long driver_secondary_lookup(Driver* driver, const char* key, char* out, size_t capacity, int advise_erase, int* saved) {
   bool kept = false;
-  auto handle = driver->secondary->Lookup(Slice(key, 16), Helper(), reinterpret_cast<Cache::CreateContext*>(told + 1),
+  auto handle = driver->secondary->Lookup(Slice(key, 16), Helper(), reinterpret_cast<Cache::CreateContext*>(saved + 1),
                                           /*wait=*/false, advise_erase != 0, nullptr, kept);
-  told[0] = kept ? 1 : 0;
+  saved[0] = kept ? 1 : 0;
   if (handle == nullptr) {
     return -1;
   }
@@ -178,7 +179,7 @@ size_t driver_capacity(Driver* driver) {
 }
 
 int driver_configure(Driver* driver, const char* options, char* error, size_t error_capacity) {
-  return Tell(driver->secondary->ConfigureFromString(ConfigOptions(), options), error, error_capacity);
+  return Report(driver->secondary->ConfigureFromString(ConfigOptions(), options), error, error_capacity);
 }
 
 int driver_option(Driver* driver, const char* name, char* value, size_t capacity) {
@@ -199,6 +200,6 @@ int driver_table_options(const char* options, char* error, size_t error_capacity
   Options base, made;
   ConfigOptions config;
   config.ignore_unsupported_options = false;
-  return Tell(GetOptionsFromString(config, base, options, &made), error, error_capacity);
+  return Report(GetOptionsFromString(config, base, options, &made), error, error_capacity);
 }
 }

@@ -1,8 +1,8 @@
-// Fails the n-th allocation that C++ code makes below one of Leafpress's functions, for every n until there is none, while a
-// database and the overrides by themselves are at work:
+// Fails the n-th allocation that C++ code makes below one of Leafpress's functions, for every n until there is none,
+// while a database and the overrides by themselves are at work:
 //   alloc_faults LIBRARY
-// An exception that leaves the library ends the program: by RocksDB's threads, by `noexcept`, or by the checks in here. The Rust
-// library's own allocations do not come by here; they end the process where they fail.
+// An exception that leaves the library ends the program: by RocksDB's threads, by `noexcept`, or by the checks in here.
+// The Rust library's own allocations do not come by here; they end the process where they fail.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <link.h>
@@ -208,7 +208,7 @@ void RoundTrip(Compressor* compressor, Decompressor* decompressor) {
     if (good ? status.ok() && back != raw : status.ok()) {
       Die("a block was read wrongly");
     }
-    // The reason may be lost for want of memory, and the kind of error may not.
+    // The reason may be lost for lack of memory, but not the kind of error.
     if (!status.ok() && !status.IsCorruption() && !status.IsMemoryLimit()) {
       Die("no such error was to be: " + status.ToString());
     }

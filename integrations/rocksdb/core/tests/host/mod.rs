@@ -24,7 +24,7 @@ fn manifest() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The library without a RocksDB of its own.
+/// Returns the library without a RocksDB of its own.
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -54,13 +54,13 @@ fn rocksdb_archive() -> Option<PathBuf> {
     archive.exists().then_some(archive)
 }
 
-/// Whether RocksDB is a shared library, whose symbols every program exports.
+/// Returns whether RocksDB is a shared library, whose symbols every program exports.
 #[allow(dead_code, reason = "each test uses a part")]
 pub fn rocksdb_is_shared() -> bool {
     rocksdb_archive().is_none()
 }
 
-/// The archive of a dependency of RocksDB, which lies in a build directory beside that of librocksdb-sys.
+/// Returns the archive of a dependency of RocksDB, which lies in a build directory next to that of librocksdb-sys.
 fn archive(package: &str, name: &str) -> PathBuf {
     let build = Path::new(ROCKSDB_BUILD_DIR).parent().unwrap().parent().unwrap();
     let made = std::fs::read_dir(build).unwrap().map(|entry| entry.unwrap().path());
@@ -75,8 +75,8 @@ fn archive(package: &str, name: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("no {name} in {}", build.display()))
 }
 
-/// A program of this directory, with its symbols to be seen by what it loads, or not. It is compiled once: a test must not replace a program
-/// that another runs.
+/// Returns a program of this directory, with its symbols to be seen by what it loads, or not. It is compiled once: a
+/// test must not replace a program that another runs.
 pub fn compile(source: &str, exports: bool) -> PathBuf {
     static COMPILED: Mutex<BTreeMap<(String, bool), PathBuf>> = Mutex::new(BTreeMap::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,7 +16,7 @@ fn opened(path: &Path, manager: &str) -> DB {
     DB::open(&options, path).unwrap()
 }
 
-/// A database of one file, the file, and how many of its first bytes are data blocks.
+/// Returns a database of one file, the file, and how many of its first bytes are data blocks.
 fn written(path: &Path, manager: &str) -> (PathBuf, usize) {
     let db = opened(path, manager);
     fill(&db, 0..RECORDS);
@@ -76,9 +76,9 @@ fn checksums_find_every_flipped_bit() {
     }
 }
 
-/// Without checksums the decoder is the first to see the damage. Where it cannot see it, as in a changed literal, RocksDB reads
-/// a block that is wrong, and does not survive that every time, whichever codec wrote it; so what is damaged here is what a
-/// decoder must find. Random damage is met by the decoders' own tests.
+/// Without checksums the decoder is the first to see the damage. Where it cannot see it, as in a changed literal,
+/// RocksDB reads a block that is wrong, and does not survive that every time, whichever codec wrote it; so what is
+/// damaged here is what a decoder must find. Random damage is met by the decoders' own tests.
 #[test]
 fn decoders_report_damage_without_checksums() {
     let corrupt = ticker("leafpress.decompress.corrupt");
@@ -86,8 +86,8 @@ fn decoders_report_damage_without_checksums() {
         let directory = tempfile::tempdir().unwrap();
         let (file, _) = written(directory.path(), manager);
         let good = std::fs::read(&file).unwrap();
-        // Behind the first block's size prefix of two bytes: lengths past its end, a reserved kind of block, or a table that
-        // is not there.
+        // Behind the first block's size prefix of two bytes: lengths past its end, a reserved kind of block, or a table
+        // that is not there.
         for len in [8, 16, 64, 256] {
             let mut bad = good.clone();
             bad[2..2 + len].fill(0xFF);

@@ -4,7 +4,7 @@ use rocksdb::DB;
 
 use crate::support::{self, check, compressions, fill};
 
-/// The family's codecs that can write here.
+/// Returns the family's codecs that can write here.
 fn writers() -> Vec<&'static str> {
     let mut codecs = vec!["deflate:1", "deflate:12", "qpl:auto:dynamic", "qpl:auto:fixed"];
     if support::has_zlib() {

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::support::{compressions, leafpress, noise, options, ticker};
 use rocksdb::DB;
 
-/// What `run` returns when the tickers that it counts are `expected`, of a few runs: tests that do not look at tickers may have databases open
-/// at the same time, which count too.
+/// What `run` returns when the tickers that it counts are `expected`, of a few runs: tests that do not look at tickers
+/// may have databases open at the same time, which count too.
 fn undisturbed<const N: usize, R>(expected: [u64; N], mut run: impl FnMut() -> ([u64; N], R)) -> R {
     let mut counted = Vec::new();
     for _ in 0..5 {
@@ -25,7 +25,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A record whose fields repeat over the whole file and seldom within a block.
+/// Returns a record whose fields repeat over the whole file and seldom within a block.
 fn record(i: u64) -> Vec<u8> {
     let words = [
         "{\"customer\":",

@@ -10,7 +10,7 @@ use crate::support::{self, check, compressions, fill, ticker};
 
 const PATH: &str = "LEAFPRESS_TEST_PATH";
 
-/// A library that is preloaded over zlib.
+/// Returns a library that is preloaded over zlib.
 fn shim(directory: &Path) -> PathBuf {
     let library = directory.join("libfaulty.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plugin/faulty_zlib.c");

@@ -1,5 +1,5 @@
-//! The compression plugin against the real RocksDB: one behaviour a file, one program for all, since linking RocksDB takes
-//! longer than the tests.
+//! The compression plugin against the real RocksDB: one behaviour a file, one program for all, since linking RocksDB
+//! takes longer than the tests.
 
 mod bad_options;
 mod bit_flips;

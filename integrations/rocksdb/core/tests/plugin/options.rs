@@ -3,7 +3,8 @@
 use crate::support::leafpress;
 use leafpress_rocksdb::CompressionOptions;
 
-/// The manager's options as RocksDB keeps them: those of the `OPTIONS` file of a database that is opened with them.
+/// Returns the manager's options as RocksDB keeps them: those of the `OPTIONS` file of a database that is opened with
+/// them.
 fn kept(manager: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     drop(rocksdb::DB::open(&leafpress(manager), directory.path()).unwrap());
@@ -131,7 +132,7 @@ fn options_of_a_database_in_use_are_checked() {
         sorted(&crate::support::manager_in_options_file(directory.path())),
         sorted("{id=leafpress;codec=zstd:3;dictionary_bytes=16384;}")
     );
-    // What is not named stays as it is.
+    // Options that are not named stay unchanged.
     db.set_options(&[("compression_manager", "{codec=lz4}")]).unwrap();
     assert_eq!(
         sorted(&crate::support::manager_in_options_file(directory.path())),

@@ -75,7 +75,7 @@ fn rocksdbs_own_compression_and_ours_follow_each_other() {
         check(&db, 0..1000);
         fill(&db, 1000..2000);
     }
-    // Registered, but not asked for: RocksDB finds the reader by the schema's name in each file.
+    // Registered, but not requested: RocksDB finds the reader by the schema's name in each file.
     let db = DB::open(
         &crate::support::options("compression=kLZ4Compression"),
         directory.path(),

@@ -2,7 +2,7 @@
 
 use crate::support::{compressions, noise, open, text, ticker};
 
-/// Codecs that can run everywhere; `zlib` where there is one.
+/// Codecs that can run everywhere; `zlib` if there is one.
 const CODECS: [&str; 8] = [
     "none",
     "lz4",

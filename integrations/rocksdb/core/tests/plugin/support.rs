@@ -18,7 +18,7 @@ pub fn leafpress(manager: &str) -> Options {
     options(&format!("compression_manager={{id=leafpress;{manager}}}"))
 }
 
-/// The error of an options string.
+/// Returns the error of an options string.
 pub fn error(text: &str) -> String {
     leafpress_rocksdb::register();
     match Options::default().get_options_from_string(text) {
@@ -32,7 +32,7 @@ pub fn open(path: &Path, manager: &str) -> DB {
     DB::open(&leafpress(manager), path).unwrap()
 }
 
-/// A value of about so many bytes that shrinks like text.
+/// Returns a value of about `bytes` bytes that compresses like text.
 pub fn text(seed: u64, bytes: usize) -> Vec<u8> {
     const WORDS: [&str; 12] = [
         "leaf ", "press ", "page ", "cache ", "index ", "record ", "frame ", "window ", "block ", "0017", "=>", "\n",
@@ -67,7 +67,7 @@ fn step(state: u64) -> u64 {
     x
 }
 
-/// The value of a ticker.
+/// Returns the value of a ticker.
 pub fn ticker(name: &str) -> u64 {
     let text = leafpress_rocksdb::statistics_text();
     let line = text.lines().find(|line| line.split(' ').next() == Some(name));
@@ -94,12 +94,12 @@ pub fn check(db: &DB, records: std::ops::Range<u64>) {
     }
 }
 
-/// A key of [`fill`].
+/// Returns a key of [`fill`].
 pub fn key(i: u64) -> String {
     format!("key{i:09}")
 }
 
-/// A value of [`fill`].
+/// Returns a value of [`fill`].
 pub fn value(i: u64) -> Vec<u8> {
     if i.is_multiple_of(10) {
         noise(i, 200)
@@ -117,7 +117,7 @@ pub struct FileCompression {
     pub compressor: String,
 }
 
-/// The compression of every file of a database, whose properties are read from the files themselves.
+/// Returns the compression of every file of a database, whose properties are read from the files themselves.
 pub fn compressions(db: &DB) -> Vec<FileCompression> {
     let read = |file: rocksdb::LiveFile| {
         let bytes = std::fs::read(db.path().join(file.name.trim_start_matches('/'))).unwrap();
@@ -173,7 +173,7 @@ pub fn child(test: &str, environment: &[(&str, &str)]) -> String {
     text
 }
 
-/// Whether a codec can run here.
+/// Returns whether a codec can run here.
 fn available(codec: &str) -> bool {
     let codecs = leafpress::codec::Codec::list();
     codecs
@@ -181,7 +181,7 @@ fn available(codec: &str) -> bool {
         .any(|found| found.codec.to_string() == codec && found.engine.is_ok())
 }
 
-/// Whether there is a libqpl.
+/// Returns whether there is a libqpl.
 pub fn has_qpl() -> bool {
     let found = available("qpl:software:dynamic");
     if !found {
@@ -190,7 +190,7 @@ pub fn has_qpl() -> bool {
     found
 }
 
-/// Whether there is a zlib.
+/// Returns whether there is a zlib.
 pub fn has_zlib() -> bool {
     let found = available("zlib:1");
     if !found {

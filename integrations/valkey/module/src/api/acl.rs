@@ -1,4 +1,4 @@
-//! Access control: who runs a command, and whether that user may run another one.
+//! Access control: the user that runs a command, and whether that user may run another one.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_int};
@@ -18,44 +18,44 @@ const FEW: usize = 16;
 /// A context for calls that are made while no command of the module runs.
 static DETACHED: AtomicPtr<RawContext> = AtomicPtr::new(std::ptr::null_mut());
 
-/// What is known of the default user; 0 where that has to be asked for.
+/// The known state of the default user; 0 if it has to be queried.
 static DEFAULT_USER_STATE: AtomicU8 = AtomicU8::new(0);
 
 thread_local! {
-    /// The client whose command the filter has checked and that nothing has run since; 0 where there is none.
+    /// The client whose command the filter has checked and that nothing has run since; 0 if there is none.
     static CHECKED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Whether clients are the default user without authentication.
+/// Whether clients act as the default user without authentication.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum DefaultUser {
-    /// They are, and need no password.
+    /// They do, and need no password.
     Open = 1,
-    /// They cannot be: the user is off.
+    /// They cannot: the user is off.
     Off = 2,
-    /// They are only with a password.
+    /// They need a password.
     Password = 3,
 }
 
-/// Who runs a command.
+/// The user that runs a command.
 pub enum Runner {
     /// The server itself or another module, which may run anything.
     Server,
     /// A user of access control.
     User(OwnedStr),
-    /// A script or a call of another module: the filter cannot tell for whom.
+    /// A script or a call of another module: the filter does not know the user.
     Nested,
 }
 
-/// Makes ready what is used while no command of the module runs.
+/// Prepares the context that is used while no command of the module runs.
 pub fn register(context: Context) {
     // SAFETY: the module is being loaded; the new context is never freed.
     let detached = unsafe { (api().GetDetachedThreadSafeContext)(context.raw()) };
     DETACHED.store(detached, Ordering::Relaxed);
 }
 
-/// The context for calls that are made while no command of the module runs.
+/// Returns the context for calls that are made while no command of the module runs.
 pub fn detached() -> Context {
     // SAFETY: it was made when the module was loaded, and only the main thread uses it.
     unsafe { Context::new(DETACHED.load(Ordering::Relaxed)) }
@@ -66,10 +66,10 @@ pub fn set_checked(client: u64) {
     CHECKED.set(client);
 }
 
-/// Who a client is, by the client's number.
+/// Returns the user of a client, by the client's number.
 ///
-/// The server has no user for what may run anything: its primary, and imports of slots. It does not find the clients of scripts and of
-/// other modules' calls by number.
+/// The server has no user for what may run anything: its primary, and imports of slots. It does not find the clients of
+/// scripts and of other modules' calls by number.
 pub fn runner_of(client: u64) -> Runner {
     // SAFETY: the context is the module's, and takes no part in automatic memory: the name is ours.
     let name = unsafe { (api().GetClientUserNameById)(detached().raw(), client) };
@@ -83,16 +83,16 @@ pub fn runner_of(client: u64) -> Runner {
     }
 }
 
-/// Who runs the command of `context`, scripts and calls of other modules included.
+/// Returns the user that runs the command of `context`, scripts and calls of other modules included.
 fn runner(context: Context) -> Runner {
-    // SAFETY: the context is that of the running call, here and below.
+    // SAFETY: the context is that of the running call.
     match runner_of(unsafe { (api().GetClientId)(context.raw()) }) {
         Runner::Nested => {}
         known => return known,
     }
-    // Asking for the name of a user that there is not crashes the server. A call as the context's user fails before anything else where
-    // there is none, and otherwise because there is no such command.
-    // SAFETY: as above; the format says that no arguments follow.
+    // Asking for the name of a user that there is not crashes the server. A call as the context's user fails before
+    // anything else if there is none, and otherwise because there is no such command. SAFETY: the context is that of
+    // the running call; the format says that no arguments follow.
     let reply = unsafe { (api().Call)(context.raw(), c"lp._none".as_ptr(), c"C".as_ptr()) };
     let error = std::io::Error::last_os_error().raw_os_error();
     if !reply.is_null() {
@@ -102,11 +102,12 @@ fn runner(context: Context) -> Runner {
     if error == Some(libc::ENOTSUP) {
         return Runner::Server;
     }
-    // SAFETY: as above, and the client has a user. Commands' contexts are without automatic memory, so that the string is ours.
+    // SAFETY: the context is that of the running call, and the client has a user. Commands' contexts are without
+    // automatic memory, so that the string is ours.
     Runner::User(unsafe { OwnedStr::from_raw((api().GetCurrentUserName)(context.raw())) })
 }
 
-/// Whether a user may run `command` with these arguments.
+/// Returns whether a user may run `command` with these arguments.
 pub fn may_run(user: &OwnedStr, command: Str<'_>, arguments: &[Str<'_>]) -> bool {
     let mut few = arrayvec::ArrayVec::<*mut RawString, FEW>::new();
     let mut many = Vec::new();
@@ -119,7 +120,8 @@ pub fn may_run(user: &OwnedStr, command: Str<'_>, arguments: &[Str<'_>]) -> bool
         many.as_mut_slice()
     };
     let count = c_int::try_from(vector.len()).unwrap_or(c_int::MAX);
-    // SAFETY: the strings live as long as the call; the server reads as many of them as there are. The user is freed once.
+    // SAFETY: the strings live as long as the call; the server reads as many of them as there are. The user is freed
+    // once.
     unsafe {
         let user = (api().GetModuleUserFromUserName)(user.as_str().raw());
         if user.is_null() {
@@ -131,9 +133,11 @@ pub fn may_run(user: &OwnedStr, command: Str<'_>, arguments: &[Str<'_>]) -> bool
     }
 }
 
-/// Whether the command of `context` may run as the native `command`; a refusal is noted in the log of access control.
+/// Returns whether the command of `context` may run as the native `command`; a refusal is noted in the log of access
+/// control.
 ///
-/// It looks at the time at which the command runs: it may have been queued in a transaction, and rights may have changed since.
+/// It looks at the time at which the command runs: it may have been queued in a transaction, and rights may have
+/// changed since.
 pub fn may_run_now(context: Context, command: Str<'_>, arguments: &[Str<'_>]) -> bool {
     // SAFETY: the context is that of the running call.
     let client = unsafe { (api().GetClientId)(context.raw()) };
@@ -161,11 +165,11 @@ pub fn may_run_now(context: Context, command: Str<'_>, arguments: &[Str<'_>]) ->
     false
 }
 
-/// Whether the command of `context`, which a client sent by its own name, may run where the server has no categories for modules'
-/// commands, as Redis before 7.2.
+/// Returns whether the command of `context`, which a client sent by its own name, may run where the server has no
+/// categories for modules' commands, as Redis before 7.2.
 ///
-/// There a rule as `-@write` takes no command of ours away. So the user must have a right to a native command of the same kind, or to
-/// ours by its name.
+/// There a rule as `-@write` takes no command of ours away. So the user must have a right to a native command of the
+/// same kind, or to ours by its name.
 pub fn may_run_publicly(context: Context, name: Str<'_>, native: Str<'_>, arguments: &[Str<'_>]) -> bool {
     if api().SetCommandACLCategories.is_some() {
         return true;
@@ -178,7 +182,7 @@ pub fn may_run_publicly(context: Context, name: Str<'_>, native: Str<'_>, argume
     may_run(&user, native, arguments) || is_named(context, &user, name)
 }
 
-/// Whether the rules of a user allow a command by its name.
+/// Returns whether the rules of a user allow a command by its name.
 fn is_named(context: Context, user: &OwnedStr, command: Str<'_>) -> bool {
     let Ok(user) = CString::new(user.as_str().bytes()) else {
         return false;
@@ -190,12 +194,12 @@ fn is_named(context: Context, user: &OwnedStr, command: Str<'_>) -> bool {
         .any(|word| word.eq_ignore_ascii_case(&rule))
 }
 
-/// Has the state of the default user asked for anew: a command that may change it is about to run.
+/// Has the state of the default user queried again: a command that may change it is about to run.
 pub fn forget_default_user() {
     DEFAULT_USER_STATE.store(0, Ordering::Relaxed);
 }
 
-/// Whether clients are the default user without authentication.
+/// Returns whether clients are the default user without authentication.
 pub fn default_user() -> DefaultUser {
     match DEFAULT_USER_STATE.load(Ordering::Relaxed) {
         1 => return DefaultUser::Open,
@@ -218,12 +222,12 @@ pub fn default_user() -> DefaultUser {
 }
 
 impl Context {
-    /// Runs a command as the server itself, and returns its reply as it goes over the wire; nothing where it failed.
+    /// Runs a command as the server itself, and returns its reply as it goes over the wire; nothing if it failed.
     pub fn call(self, command: &CStr, arguments: &[&CStr]) -> Vec<u8> {
         let strings: Vec<OwnedStr> = arguments.iter().map(|text| OwnedStr::new(text.to_bytes())).collect();
         let vector: Vec<*mut RawString> = strings.iter().map(|string| string.as_str().raw()).collect();
-        // SAFETY: the context is that of the running call, or the module's; "v" is a vector of strings and its length. The reply is
-        // freed once, after its bytes were copied.
+        // SAFETY: the context is that of the running call, or the module's; "v" is a vector of strings and its length.
+        // The reply is freed once, after its bytes were copied.
         unsafe {
             let reply = (api().Call)(
                 self.raw(),
@@ -246,8 +250,8 @@ impl Context {
         }
     }
 
-    /// Whether the server is about to close the connection of the client that waits for the reply, as where a limit of its output was
-    /// passed: what is still replied goes nowhere.
+    /// Returns whether the server is about to close the connection of the client that waits for the reply, as where a
+    /// limit of its output was passed: what is still replied goes nowhere.
     pub fn is_closing(self) -> bool {
         // SAFETY: the context is that of the running call.
         let client = unsafe { (api().GetClientId)(self.raw()) };

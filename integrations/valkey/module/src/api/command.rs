@@ -1,4 +1,4 @@
-//! Commands: their registration, and what runs them.
+//! Commands: their registration and their handlers.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
@@ -16,17 +16,17 @@ use super::raw::{
 use super::string::{OwnedStr, Str};
 use super::table::api;
 
-/// What runs a command: it replies, or says what failed before it has.
+/// A command's handler: it replies, or returns an error before any reply.
 pub type Run = fn(Context, &[Str<'_>]) -> Result<(), Failure>;
 
-/// Where a command's keys are, and what it does to them.
+/// Positions of a command's keys, and what it does to them.
 #[derive(Clone, Copy)]
 pub struct Keys {
-    /// The first key among the arguments; 0 where there are none.
+    /// The first key among the arguments; 0 if there are none.
     pub first: c_int,
-    /// The last one, counted from the end where negative.
+    /// The last one, counted from the end if negative.
     pub last: c_int,
-    /// From one key to the next.
+    /// The distance between two keys.
     pub step: c_int,
     /// `KEY_*` of `raw`.
     pub flags: u64,
@@ -36,47 +36,49 @@ pub struct Keys {
 pub struct Command<'c> {
     /// Its name.
     pub name: &'static CStr,
-    /// What the server calls: `handler!` makes it of a [`Run`].
+    /// The callback of the server, which `handler!` makes of a [`Run`].
     pub run: CommandFn,
     /// The server's flags.
     pub flags: &'c CStr,
-    /// How many arguments, the name included; at least so many where negative.
+    /// Number of arguments, the name included; a negative number is a minimum.
     pub arity: c_int,
     /// Its keys.
     pub keys: Keys,
-    /// What it does.
+    /// Its summary in the documentation.
     pub summary: &'static CStr,
-    /// How long it takes.
+    /// Its complexity in the documentation.
     pub complexity: &'static CStr,
     /// The server's categories of access control.
     pub categories: &'static str,
 }
 
-/// A native command and those of ours that do the same.
+/// A native command and the module's commands with the same function.
 pub struct Twin {
     /// The native command.
     pub native: &'static CStr,
-    /// The command that clients may send themselves, and replicas are sent.
+    /// The command that clients may send, and that is sent to replicas.
     pub public: &'static CStr,
-    /// The command that the filter puts in the place of the native one. Access control does not know it by name: it is allowed where
-    /// the native command is, which it checks itself.
+    /// The command that replaces the native one in the filter. It is not known to access control by name: it is allowed
+    /// where the native command is, which it checks itself.
     pub rewritten: &'static CStr,
     /// The names as strings of the server's.
     names: OnceLock<Names>,
 }
 
-/// A twin's names. Commands that the filter has rewritten are recognized by these very strings, which no client can send.
+/// A twin's names. Commands that the filter has rewritten are recognized by these very strings, which no client can
+/// send.
 struct Names {
     native: OwnedStr,
     public: OwnedStr,
     rewritten: OwnedStr,
 }
 
-// SAFETY: the strings are made when the module is loaded; from then on only the main thread counts who holds them.
+// SAFETY: the strings are made when the module is loaded; from then on only the main thread changes their reference
+// counts.
 unsafe impl Sync for Names {}
 
 impl Twin {
-    /// A twin; its names are made by [`register`].
+    /// Returns a twin; its names are made by [`register`].
     pub const fn new(native: &'static CStr, public: &'static CStr, rewritten: &'static CStr) -> Self {
         Self {
             native,
@@ -94,7 +96,7 @@ impl Twin {
         })
     }
 
-    /// The native command's name.
+    /// Returns the native command's name.
     pub fn native_name(&self) -> Str<'_> {
         self.names().native.as_str()
     }
@@ -115,7 +117,7 @@ thread_local! {
     static REWRITTEN: Cell<Option<(&'static CStr, &'static [Str<'static>])>> = const { Cell::new(None) };
 }
 
-/// The public name of the rewritten command that runs, and the arguments behind it.
+/// Returns the public name of the rewritten command that runs, and the arguments behind it.
 pub(super) fn rewritten<'c>() -> Option<(&'static CStr, &'c [Str<'c>])> {
     REWRITTEN.get()
 }
@@ -158,7 +160,8 @@ pub unsafe fn enter_twin(
     run: Run,
     twins: &[&'static Twin],
 ) -> c_int {
-    // SAFETY: as the caller says. The arguments live until the command has run, and what refers to them is forgotten then.
+    // SAFETY: as the caller says. The arguments live until the command has run, and what refers to them is forgotten
+    // then.
     let (caller, all) = unsafe {
         let count = usize::try_from(count).unwrap_or(0);
         (
@@ -205,7 +208,7 @@ pub unsafe fn enter_twin(
     outcome
 }
 
-/// Whether a command that was sent by its own name may run; where it may not, that is replied.
+/// Returns whether a command that was sent by its own name may run; where it may not, that is replied.
 fn is_allowed_publicly(caller: Context, name: Str<'_>, native: Str<'_>, rest: &[Str<'_>]) -> bool {
     let is_allowed = guarded("access control", false, || may_run_publicly(caller, name, native, rest));
     if !is_allowed {
@@ -217,7 +220,7 @@ fn is_allowed_publicly(caller: Context, name: Str<'_>, native: Str<'_>, rest: &[
     is_allowed
 }
 
-/// A native command of each kind, for [`enter_of_kind`].
+/// Returns a native command of each kind, for [`enter_of_kind`].
 fn native_of(kind: &str) -> Option<Str<'static>> {
     static NATIVES: [(&str, Twin); 4] = [
         ("admin", Twin::new(c"BGREWRITEAOF", c"", c"")),
@@ -375,7 +378,7 @@ pub fn register(context: Context, command: &Command<'_>, category: Option<&CStr>
     Ok(())
 }
 
-/// Adds a category of access control, where the server can; `None` where it cannot.
+/// Adds a category of access control, where the server can; `None` if it cannot.
 pub fn add_category(context: Context, name: &CStr) -> Option<&CStr> {
     let add = api().AddACLCategory?;
     // SAFETY: the module is being loaded.

@@ -27,21 +27,21 @@ pub struct TextOption {
 pub struct NumberOption {
     /// Its name behind the module's.
     pub name: &'static CStr,
-    /// What it is if nobody sets it.
+    /// Its default.
     pub default: i64,
-    /// The least that it may be.
+    /// Its minimum.
     pub least: i64,
-    /// The most that it may be.
+    /// Its maximum.
     pub most: i64,
-    /// Whether the server takes it with a unit: `64kb`.
+    /// Whether the server accepts it with a unit: `64kb`.
     pub is_memory: bool,
-    /// What it is.
+    /// Returns its value.
     pub get: fn() -> i64,
-    /// Sets it, or says why not.
+    /// Sets it, or returns an error text.
     pub set: fn(i64) -> Result<(), String>,
 }
 
-/// Registers an option; says whether the server took it.
+/// Registers an option that is a text; returns whether the server accepted it.
 pub fn register_text(context: Context, option: &'static TextOption) -> bool {
     let data: *const TextOption = option;
     // SAFETY: the module is being loaded; the option lives as long as the program.
@@ -60,7 +60,7 @@ pub fn register_text(context: Context, option: &'static TextOption) -> bool {
     outcome == OK
 }
 
-/// The same for a number.
+/// Registers an option that is a number; returns whether the server accepted it.
 pub fn register_number(context: Context, option: &'static NumberOption) -> bool {
     let data: *const NumberOption = option;
     let flags = if option.is_memory {
@@ -68,7 +68,7 @@ pub fn register_number(context: Context, option: &'static NumberOption) -> bool 
     } else {
         CONFIG_DEFAULT
     };
-    // SAFETY: as above.
+    // SAFETY: the module is being loaded; the option lives as long as the program.
     let outcome = unsafe {
         (api().RegisterNumericConfig)(
             context.raw(),
@@ -86,17 +86,17 @@ pub fn register_number(context: Context, option: &'static NumberOption) -> bool 
     outcome == OK
 }
 
-/// Has the server set all options to what its file says, or to their defaults.
+/// Has the server set all options to the values of its configuration file, or to their defaults.
 pub fn load_all(context: Context) -> bool {
     // SAFETY: the module is being loaded.
     unsafe { (api().LoadConfigs)(context.raw()) == OK }
 }
 
-// In all of these the data is the option that was registered with it.
+// In all of these `data` is the option that was registered with it.
 
 unsafe extern "C" fn get_text(_: *const c_char, data: *mut c_void) -> *mut RawString {
     guarded("reading an option", std::ptr::null_mut(), || {
-        // SAFETY: see above.
+        // SAFETY: the data is the option that was registered with this function.
         let option = unsafe { &*data.cast::<TextOption>() };
         let text = OwnedStr::new((option.get)().as_bytes());
         let raw = text.as_str().raw();
@@ -112,18 +112,18 @@ unsafe extern "C" fn set_text(
     error: *mut *mut RawString,
 ) -> c_int {
     let outcome = guarded("setting an option", Err(defect()), || {
-        // SAFETY: see above; the string lives as long as the call.
+        // SAFETY: the data is the option that was registered with this function; the string lives as long as the call.
         let (option, text) = unsafe { (&*data.cast::<TextOption>(), Str::new(text)) };
         let text = std::str::from_utf8(text.bytes()).map_err(|_| "it is not UTF-8".to_owned())?;
         (option.set)(text)
     });
-    // SAFETY: see below.
+    // SAFETY: `error` is the server's pointer to the error text.
     unsafe { answer(outcome, error) }
 }
 
 unsafe extern "C" fn get_number(_: *const c_char, data: *mut c_void) -> i64 {
     guarded("reading an option", 0, || {
-        // SAFETY: see above.
+        // SAFETY: the data is the option that was registered with this function.
         let option = unsafe { &*data.cast::<NumberOption>() };
         (option.get)()
     })
@@ -131,11 +131,11 @@ unsafe extern "C" fn get_number(_: *const c_char, data: *mut c_void) -> i64 {
 
 unsafe extern "C" fn set_number(_: *const c_char, number: i64, data: *mut c_void, error: *mut *mut RawString) -> c_int {
     let outcome = guarded("setting an option", Err(defect()), || {
-        // SAFETY: see above.
+        // SAFETY: the data is the option that was registered with this function.
         let option = unsafe { &*data.cast::<NumberOption>() };
         (option.set)(number)
     });
-    // SAFETY: see below.
+    // SAFETY: `error` is the server's pointer to the error text.
     unsafe { answer(outcome, error) }
 }
 
@@ -144,7 +144,7 @@ fn defect() -> String {
 }
 
 /// # Safety
-/// `error` is where the server wants to be told what is wrong; it frees the string.
+/// `error` is where the server expects the error text; it frees the string.
 unsafe fn answer(outcome: Result<(), String>, error: *mut *mut RawString) -> c_int {
     match outcome {
         Ok(()) => OK,

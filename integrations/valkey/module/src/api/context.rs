@@ -1,4 +1,4 @@
-//! A command's context: its replies, and what it tells the server.
+//! A command's context: its replies, and its reports to the server.
 
 use std::ffi::{CStr, CString, c_int, c_long};
 
@@ -13,7 +13,7 @@ pub struct Context {
     raw: *mut RawContext,
 }
 
-/// Writes a line to the server's log, where there is a server.
+/// Writes a line to the server's log, if there is a server.
 pub fn log_warning(text: &str) {
     let Some(api) = loaded() else { return };
     let text = c_text(text);
@@ -21,7 +21,7 @@ pub fn log_warning(text: &str) {
     unsafe { (api.Log)(std::ptr::null_mut(), c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr()) };
 }
 
-/// Whether the server uses more memory than it may.
+/// Returns whether the server uses more memory than it may.
 pub fn is_memory_short() -> bool {
     // SAFETY: the server takes the call at any time from the main thread.
     loaded().is_some_and(|api| unsafe { (api.GetUsedMemoryRatio)() } > 1.0)
@@ -55,100 +55,100 @@ impl Context {
         Self { raw }
     }
 
-    /// The server's pointer.
+    /// Returns the server's pointer.
     pub fn raw(self) -> *mut RawContext {
         self.raw
     }
 
-    /// The number of the database that the client has selected.
+    /// Returns the number of the database that the client has selected.
     pub fn database(self) -> i32 {
-        // SAFETY: the context is that of the running call, for all of these.
+        // SAFETY: the context is that of the running call.
         unsafe { (api().GetSelectedDb)(self.raw) }
     }
 
-    /// Whether the server only asks which arguments are keys. It does so where a command has the flag `getkeys-api`: see
-    /// [`Context::key_at`].
+    /// Returns whether the server only asks which arguments are keys. It does so where a command has the flag
+    /// `getkeys-api`: see [`Context::key_at`].
     pub fn is_asked_for_keys(self) -> bool {
-        // SAFETY: as above.
+        // SAFETY: the context is that of the running call.
         unsafe { (api().IsKeysPositionRequest)(self.raw) != 0 }
     }
 
     /// Says that an argument is a key, and what is done to it.
     pub fn key_at(self, index: c_int, flags: u64) {
-        // SAFETY: as above. The flags are the low bits of a C integer.
+        // SAFETY: the context is that of the running call. The flags are the low bits of a C integer.
         unsafe { (api().KeyAtPosWithFlags)(self.raw, index, flags as c_int) };
     }
 
     fn has_flag(self, flag: c_int) -> bool {
-        // SAFETY: as above.
+        // SAFETY: the context is that of the running call.
         (unsafe { (api().GetContextFlags)(self.raw) }) & flag != 0
     }
 
-    /// Whether the client speaks RESP3.
+    /// Returns whether the client speaks RESP3.
     pub fn is_resp3(self) -> bool {
         self.has_flag(CTX_FLAG_RESP3)
     }
 
-    /// Whether a script runs.
+    /// Returns whether a script runs.
     pub fn is_script(self) -> bool {
         self.has_flag(CTX_FLAG_SCRIPT)
     }
 
-    /// Whether the server loads its data set, and answers nobody meanwhile.
+    /// Returns whether the server loads its data set, and answers nobody meanwhile.
     pub fn is_loading(self) -> bool {
         self.has_flag(CTX_FLAG_LOADING)
     }
 
-    /// Whether the server is a replica.
+    /// Returns whether the server is a replica.
     pub fn is_replica(self) -> bool {
         self.has_flag(CTX_FLAG_REPLICA)
     }
 
     /// Replies with an integer.
     pub fn integer(self, number: i64) {
-        // SAFETY: as above.
+        // SAFETY: the context is that of the running call.
         unsafe { (api().ReplyWithLongLong)(self.raw, number) };
     }
 
     /// Replies with bytes.
     #[inline]
     pub fn bytes(self, bytes: &[u8]) {
-        // SAFETY: as above; the server copies the bytes.
+        // SAFETY: the context is that of the running call; the server copies the bytes.
         unsafe { (api().ReplyWithStringBuffer)(self.raw, bytes.as_ptr().cast(), bytes.len()) };
     }
 
     /// Replies with a status.
     pub fn status(self, status: &CStr) {
-        // SAFETY: as above.
+        // SAFETY: the context is that of the running call.
         unsafe { (api().ReplyWithSimpleString)(self.raw, status.as_ptr()) };
     }
 
     /// Replies with nothing.
     pub fn null(self) {
-        // SAFETY: as above.
+        // SAFETY: the context is that of the running call.
         unsafe { (api().ReplyWithNull)(self.raw) };
     }
 
-    /// Begins an array of so many replies.
+    /// Begins an array of `len` replies.
     pub fn array(self, len: usize) {
-        // SAFETY: as above.
+        // SAFETY: the context is that of the running call.
         unsafe { (api().ReplyWithArray)(self.raw, len as c_long) };
     }
 
-    /// Begins a map of so many pairs; RESP2 has it as an array.
+    /// Begins a map of `len` pairs; RESP2 has it as an array.
     pub fn map(self, len: usize) {
-        // SAFETY: as above.
+        // SAFETY: the context is that of the running call.
         unsafe { (api().ReplyWithMap)(self.raw, len as c_long) };
     }
 
     /// Replies with an error.
     pub fn failure(self, failure: &Failure) {
         match failure {
-            // SAFETY: as above.
+            // SAFETY: the context is that of the running call.
             Failure::Arity => unsafe { (api().WrongArity)(self.raw) },
             Failure::Text(text) => {
                 let text = c_text(text);
-                // SAFETY: as above; the server copies the text.
+                // SAFETY: the context is that of the running call; the server copies the text.
                 unsafe { (api().ReplyWithError)(self.raw, text.as_ptr()) }
             }
         };
@@ -159,7 +159,7 @@ impl Context {
         if let Some((name, arguments)) = super::command::rewritten() {
             return self.replicate(name, arguments);
         }
-        // SAFETY: as above.
+        // SAFETY: the context is that of the running call.
         unsafe { (api().ReplicateVerbatim)(self.raw) };
     }
 
@@ -167,7 +167,8 @@ impl Context {
     pub fn replicate(self, command: &CStr, arguments: &[Str<'_>]) {
         // A `Str` is a pointer and no more.
         let strings: *const Str<'_> = arguments.as_ptr();
-        // SAFETY: as above; "v" takes a vector of strings and its length, and the server holds the strings itself.
+        // SAFETY: the context is that of the running call; "v" takes a vector of strings and its length, and the server
+        // holds the strings itself.
         unsafe {
             (api().Replicate)(
                 self.raw,
@@ -179,15 +180,15 @@ impl Context {
         };
     }
 
-    /// Tells the clients that watch the key.
+    /// Signals the key as modified to the clients that watch it.
     pub fn touched(self, key: Str<'_>) {
-        // SAFETY: as above.
+        // SAFETY: the context is that of the running call.
         unsafe { (api().SignalModifiedKey)(self.raw, key.raw()) };
     }
 
-    /// Tells who has subscribed to the keyspace.
+    /// Notifies the subscribers of the keyspace.
     pub fn notify(self, class: Class, event: &CStr, key: Str<'_>) {
-        // SAFETY: as above.
+        // SAFETY: the context is that of the running call.
         unsafe { (api().NotifyKeyspaceEvent)(self.raw, class as c_int, event.as_ptr(), key.raw()) };
     }
 }

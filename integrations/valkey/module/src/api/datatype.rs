@@ -14,7 +14,7 @@ use super::string::Str;
 use super::table::api;
 use crate::store::value::{Borrowed, Value};
 
-/// What the type does, for [`register`].
+/// The operations of the type, for [`register`].
 pub struct Methods {
     /// Loads a value that was saved in an encoding of this version.
     pub load: fn(&mut Loader, i32) -> Option<Value>,
@@ -24,15 +24,15 @@ pub struct Methods {
     pub rewrite: fn(&mut Rewriter, Str<'_>, &Borrowed<'_>),
     /// Adds a value to a digest.
     pub digest: fn(&mut Digest, &Borrowed<'_>),
-    /// About how many bytes a value holds.
+    /// Returns about how many bytes a value holds.
     pub memory: fn(&Borrowed<'_>) -> usize,
-    /// How much work it is to free a value, in allocations of native types.
+    /// Returns how much work it is to free a value, in allocations of native types.
     pub free_effort: fn(&Borrowed<'_>) -> usize,
-    /// A snapshot begins: what goes before its values.
+    /// A snapshot begins: writes what precedes its values.
     pub begin_saving: fn(&mut Saver),
     /// A snapshot ends.
     pub end_saving: fn(),
-    /// Loads what was saved before a snapshot's values; says whether it is that.
+    /// Loads what precedes a snapshot's values; returns whether it is valid.
     pub load_before: fn(&mut Loader) -> bool,
     /// A copy of a value for a database.
     pub copy: fn(i32, &Borrowed<'_>) -> Option<Value>,
@@ -44,13 +44,13 @@ static METHODS: OnceLock<Methods> = OnceLock::new();
 /// Version of the layout of [`TypeMethods`].
 const METHODS_VERSION: u64 = 5;
 
-/// The type, as the server has it.
+/// Returns the type, as registered with the server.
 #[inline]
 pub fn registered() -> *mut RawType {
     TYPE.load(Ordering::Relaxed)
 }
 
-/// Registers the type; says whether the server took it.
+/// Registers the type; returns whether the server took it.
 pub fn register(context: Context, name: &CStr, version: c_int, methods: Methods) -> bool {
     let _ = METHODS.set(methods);
     let callbacks = TypeMethods {
@@ -84,12 +84,12 @@ fn methods() -> &'static Methods {
     METHODS.get().expect("the type is registered with its methods")
 }
 
-// In all of these the server calls with what it says in its interface: a stream that lives as long as the call, and values that are
-// ours, which nobody changes meanwhile.
+// The server calls all of these with the arguments of its interface: a stream that lives as long as the call, and
+// values of this module, which nothing changes meanwhile.
 
 unsafe extern "C" fn load(io: *mut RawIo, version: c_int) -> *mut c_void {
     guarded("loading a value", std::ptr::null_mut(), || {
-        // SAFETY: see above.
+        // SAFETY: the stream lives as long as the call, and values are this module's.
         let mut loader = unsafe { Loader::new(io) };
         (methods().load)(&mut loader, version).map_or(std::ptr::null_mut(), Value::into_raw)
     })
@@ -97,7 +97,7 @@ unsafe extern "C" fn load(io: *mut RawIo, version: c_int) -> *mut c_void {
 
 unsafe extern "C" fn save(io: *mut RawIo, value: *mut c_void) {
     guarded("saving a value", (), || {
-        // SAFETY: see above.
+        // SAFETY: the stream lives as long as the call, and values are this module's.
         let (mut saver, value) = unsafe { (Saver::new(io), Borrowed::of(value)) };
         (methods().save)(&mut saver, &value);
     });
@@ -105,7 +105,7 @@ unsafe extern "C" fn save(io: *mut RawIo, value: *mut c_void) {
 
 unsafe extern "C" fn rewrite(io: *mut RawIo, key: *mut RawString, value: *mut c_void) {
     guarded("rewriting a value", (), || {
-        // SAFETY: see above.
+        // SAFETY: the stream lives as long as the call, and values are this module's.
         let (mut rewriter, key, value) = unsafe { (Rewriter::new(io), Str::new(key), Borrowed::of(value)) };
         (methods().rewrite)(&mut rewriter, key, &value);
     });
@@ -114,7 +114,7 @@ unsafe extern "C" fn rewrite(io: *mut RawIo, key: *mut RawString, value: *mut c_
 unsafe extern "C" fn aux_save(io: *mut RawIo, when: c_int) {
     guarded("saving dictionaries", (), || {
         if when == AUX_BEFORE {
-            // SAFETY: see above.
+            // SAFETY: the stream lives as long as the call, and values are this module's.
             (methods().begin_saving)(&mut unsafe { Saver::new(io) });
         } else {
             (methods().end_saving)();
@@ -124,7 +124,7 @@ unsafe extern "C" fn aux_save(io: *mut RawIo, when: c_int) {
 
 unsafe extern "C" fn aux_load(io: *mut RawIo, _: c_int, _: c_int) -> c_int {
     guarded("loading dictionaries", ERR, || {
-        // SAFETY: see above.
+        // SAFETY: the stream lives as long as the call, and values are this module's.
         let mut loader = unsafe { Loader::new(io) };
         if (methods().load_before)(&mut loader) { OK } else { ERR }
     })
@@ -132,7 +132,7 @@ unsafe extern "C" fn aux_load(io: *mut RawIo, _: c_int, _: c_int) -> c_int {
 
 unsafe extern "C" fn memory(value: *const c_void) -> usize {
     guarded("measuring a value", 0, || {
-        // SAFETY: see above.
+        // SAFETY: the stream lives as long as the call, and values are this module's.
         let value = unsafe { Borrowed::of(value.cast_mut()) };
         (methods().memory)(&value)
     })
@@ -140,7 +140,7 @@ unsafe extern "C" fn memory(value: *const c_void) -> usize {
 
 unsafe extern "C" fn digest(digest: *mut RawDigest, value: *mut c_void) {
     guarded("digesting a value", (), || {
-        // SAFETY: see above.
+        // SAFETY: the stream lives as long as the call, and values are this module's.
         let (mut digest, value) = unsafe { (Digest::new(digest), Borrowed::of(value)) };
         (methods().digest)(&mut digest, &value);
     });
@@ -155,7 +155,7 @@ unsafe extern "C" fn free(value: *mut c_void) {
 
 unsafe extern "C" fn free_effort(_: *mut RawString, value: *const c_void) -> usize {
     guarded("freeing a value", 1, || {
-        // SAFETY: see above.
+        // SAFETY: the stream lives as long as the call, and values are this module's.
         let value = unsafe { Borrowed::of(value.cast_mut()) };
         (methods().free_effort)(&value)
     })
@@ -163,17 +163,17 @@ unsafe extern "C" fn free_effort(_: *mut RawString, value: *const c_void) -> usi
 
 unsafe extern "C" fn copy(options: *mut RawKeyOptions, value: *const c_void) -> *mut c_void {
     guarded("copying a value", std::ptr::null_mut(), || {
-        // SAFETY: see above.
+        // SAFETY: the stream lives as long as the call, and values are this module's.
         let (database, value) = unsafe { ((api().GetToDbIdFromOptCtx)(options), Borrowed::of(value.cast_mut())) };
         (methods().copy)(database, &value).map_or(std::ptr::null_mut(), Value::into_raw)
     })
 }
 
-/// Active defragmentation moves the small part of a map that its pointer points to; the tree's nodes stay.
+/// Moves, for active defragmentation, the small part of a map that its pointer points to; the tree's nodes stay.
 unsafe extern "C" fn defrag(walk: *mut RawDefrag, _: *mut RawString, value: *mut *mut c_void) -> c_int {
     guarded("defragmenting a value", 0, || {
-        // SAFETY: a map's part is a block of the server's allocator as a whole: it is aligned to no more than that gives. What the server
-        // returns is a copy, and it has freed the block.
+        // SAFETY: a map's part is a block of the server's allocator as a whole: it is aligned to no more than that
+        // gives. What the server returns is a copy, and it has freed the block.
         unsafe {
             if let Borrowed::Map(_) = Borrowed::of(*value) {
                 let moved = (api().DefragAlloc)(walk, *value);

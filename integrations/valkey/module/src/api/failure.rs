@@ -1,32 +1,32 @@
-//! What a command answers instead of a result.
+//! Error replies of commands.
 
 use std::borrow::Cow;
 
 /// An error reply. Texts are those of the native commands, where they have the same error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// The number of arguments; the server words it.
+    /// The number of arguments is wrong; the server has the text.
     Arity,
-    /// Anything else, as the client reads it.
+    /// Any other error, with the client's text.
     Text(Cow<'static, str>),
 }
 
 impl Failure {
     /// The key holds another type.
     pub const WRONG_TYPE: Self = Self::text("WRONGTYPE Operation against a key holding the wrong kind of value");
-    /// An option is not known, or two exclude each other.
+    /// An option is unknown, or two exclude each other.
     pub const SYNTAX: Self = Self::text("ERR syntax error");
-    /// An argument is no 64-bit integer.
+    /// An argument is not a 64-bit integer.
     pub const NOT_INTEGER: Self = Self::text("ERR value is not an integer or out of range");
-    /// An integer is too large for what it is for.
+    /// An integer is too large for its purpose.
     pub const OUT_OF_RANGE: Self = Self::text("ERR value is out of range");
 
-    /// An error with a text that is known beforehand.
+    /// Makes an error with a constant text.
     pub const fn text(text: &'static str) -> Self {
         Self::Text(Cow::Borrowed(text))
     }
 
-    /// An error in words made now.
+    /// Makes an error with this text.
     pub fn said(text: String) -> Self {
         Self::Text(Cow::Owned(text))
     }

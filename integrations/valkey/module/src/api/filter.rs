@@ -9,7 +9,7 @@ use super::raw::{FILTER_NO_SELF, RawFilter, RawFiltered};
 use super::string::Str;
 use super::table::api;
 
-/// A command that came, to be looked at and changed.
+/// A received command, to be inspected and changed.
 pub struct Filtered(*mut RawFiltered);
 
 static FILTER: AtomicPtr<RawFilter> = AtomicPtr::new(std::ptr::null_mut());
@@ -34,42 +34,43 @@ unsafe extern "C" fn call(filtered: *mut RawFiltered) {
 }
 
 impl Filtered {
-    /// How many arguments there are, the command's name included.
+    /// Returns how many arguments there are, the command's name included.
     pub fn count(&self) -> usize {
-        // SAFETY: the callback runs, here and below.
+        // SAFETY: the callback runs.
         usize::try_from(unsafe { (api().CommandFilterArgsCount)(self.0) }).unwrap_or(0)
     }
 
-    /// An argument.
+    /// Returns an argument.
     pub fn argument(&self, index: usize) -> Option<&[u8]> {
         let index = i32::try_from(index).ok()?;
-        // SAFETY: as above; the string lives until it is replaced.
+        // SAFETY: the callback runs; the string lives until it is replaced.
         unsafe {
             let string = (api().CommandFilterArgGet)(self.0, index);
             (!string.is_null()).then(|| Str::new(string).bytes())
         }
     }
 
-    /// All arguments behind the command's name.
+    /// Returns all arguments behind the command's name.
     pub fn arguments(&self) -> Vec<Str<'_>> {
         let count = i32::try_from(self.count()).unwrap_or(i32::MAX);
         (1..count)
             .map(|index| {
-                // SAFETY: as above; there are as many arguments, and they live until they are replaced.
+                // SAFETY: the callback runs; there are as many arguments, and they live until they are replaced.
                 unsafe { Str::new((api().CommandFilterArgGet)(self.0, index)) }
             })
             .collect()
     }
 
-    /// The number of the client that sent the command; `None` where the server does not tell, as Redis before 7.2.
+    /// Returns the number of the client that sent the command; `None` if the server does not report it, as Redis before
+    /// 7.2.
     pub fn client(&self) -> Option<u64> {
-        // SAFETY: as above.
+        // SAFETY: the callback runs.
         api().CommandFilterGetClientId.map(|get| unsafe { get(self.0) })
     }
 
-    /// Puts another name in the place of the command's. The string stays the caller's as well, so that it can be recognized later.
+    /// Replaces the command's name. The caller keeps its hold on the string, so that it can be recognized later.
     pub fn rename(&mut self, name: Str<'_>) {
-        // SAFETY: as above; the server takes one hold on the string, and the caller keeps its own.
+        // SAFETY: the callback runs; the server takes one hold on the string, and the caller keeps its own.
         unsafe {
             (api().RetainString)(std::ptr::null_mut(), name.raw());
             (api().CommandFilterArgReplace)(self.0, 0, name.raw());

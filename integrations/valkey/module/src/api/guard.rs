@@ -1,11 +1,11 @@
-//! No panic crosses the border to C: that would be undefined.
+//! No panic may cross the boundary to C: that would be undefined behaviour.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::context::log_warning;
 
-/// Runs a callback of the server's; on a panic it is logged, and the result is `otherwise`.
+/// Runs a callback of the server; logs a panic, and returns `otherwise` then.
 pub fn guarded<R>(what: &str, otherwise: R, run: impl FnOnce() -> R) -> R {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result,

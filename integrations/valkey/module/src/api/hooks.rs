@@ -1,4 +1,4 @@
-//! What the server calls of itself: its events, its timer, `INFO`.
+//! Callbacks of the server: its events, its timer, `INFO`.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -15,13 +15,13 @@ use super::raw::{
 use super::string::Str;
 use super::table::api;
 
-/// What is done when the server says so.
+/// The module's reactions to these.
 pub struct Hooks {
-    /// A database is about to be emptied; all where it is negative.
+    /// A database is about to be emptied; all of them if it is negative.
     pub flush: fn(i32),
     /// Two databases have changed their places.
     pub swap: fn(i32, i32),
-    /// A replica begins to load beside what it has (`None`), or ends it, and takes it or not.
+    /// A replica begins to load next to its current data (`None`), or ends the load, and adopts it or not.
     pub aside: fn(Option<bool>),
     /// A key has come to the client's database from another.
     pub moved: fn(Context, Str<'_>),
@@ -29,25 +29,25 @@ pub struct Hooks {
     pub forked: fn(bool),
     /// The client with this number has disconnected.
     pub gone: fn(u64),
-    /// A snapshot was saved, or was not.
+    /// A snapshot was saved, or its save failed.
     pub saved: fn(),
-    /// A snapshot was loaded, or was not.
+    /// A snapshot was loaded, or its load failed.
     pub loaded: fn(),
-    /// The timer; it says in how many milliseconds it is to be called next.
+    /// The timer; it returns the milliseconds until its next call.
     pub tick: fn() -> i64,
     /// `INFO`.
     pub info: fn(&mut Section),
 }
 
 static HOOKS: OnceLock<Hooks> = OnceLock::new();
-/// Valkey 8 calls with the client's own context, and leaves the client in the database that it was called for: there, nobody asks for
-/// keys that move. A moved value then holds its old database's tree.
+/// Valkey 8 calls with the client's own context, and leaves the client in the database that it was called for, so the
+/// module does not subscribe to moves of keys there. A moved value then holds its old database's tree.
 const MAJOR_THAT_FORGETS: c_int = 8;
 const MAJOR_SHIFT: u32 = 16;
 /// Milliseconds until the timer's first call.
 const FIRST_TICK: i64 = 20;
 
-/// Has the server call them.
+/// Registers the hooks with the server.
 pub fn register(context: Context, hooks: Hooks) -> Result<(), &'static str> {
     let _ = HOOKS.set(hooks);
     let raw = context.raw();
@@ -80,23 +80,25 @@ pub fn register(context: Context, hooks: Hooks) -> Result<(), &'static str> {
 }
 
 fn hooks() -> &'static Hooks {
-    HOOKS.get().expect("hooks are set before the server is told of them")
+    HOOKS
+        .get()
+        .expect("hooks are set before they are registered with the server")
 }
 
 unsafe extern "C" fn event(_: *mut RawContext, event: Event, sub: u64, data: *mut c_void) {
     guarded("an event", (), || {
         if event.id == EVENT_FLUSH.id && sub == FLUSH_STARTS {
-            // SAFETY: what comes with this event is of this type.
+            // SAFETY: the data of this event is of this type.
             let info = unsafe { &*data.cast::<FlushInfo>() };
             (hooks().flush)(info.database);
         } else if event.id == EVENT_CLIENT.id {
             if sub == CLIENT_DISCONNECTED {
-                // SAFETY: as above.
+                // SAFETY: the data of this event is of this type.
                 let info = unsafe { &*data.cast::<ClientInfo>() };
                 (hooks().gone)(info.id);
             }
         } else if event.id == EVENT_SWAP.id {
-            // SAFETY: as above.
+            // SAFETY: the data of this event is of this type.
             let info = unsafe { &*data.cast::<SwapInfo>() };
             (hooks().swap)(info.first, info.second);
         } else if event.id == EVENT_ASYNC_LOAD.id {
@@ -136,7 +138,7 @@ unsafe extern "C" fn tick(context: *mut RawContext, _: *mut c_void) {
 
 unsafe extern "C" fn info(info: *mut RawInfo, for_crash_report: c_int) {
     if for_crash_report != 0 {
-        // What crashed may be what would be asked.
+        // The crash may be in the data that would be read.
         return;
     }
     guarded("INFO", (), || {

@@ -13,27 +13,28 @@ impl Section {
     /// # Safety
     /// `info` is that of the running callback.
     pub unsafe fn new(info: *mut RawInfo) -> Self {
-        // SAFETY: as the caller says, here and below. A section without a name of its own has the module's.
+        // SAFETY: the info callback runs, as the caller guarantees. A section without a name of its own has the
+        // module's.
         unsafe { (api().InfoAddSection)(info, c"".as_ptr()) };
         Self(info)
     }
 
     /// Adds a number.
     pub fn number(&mut self, name: &CStr, number: u64) {
-        // SAFETY: as above.
+        // SAFETY: the info callback runs.
         unsafe { (api().InfoAddFieldULongLong)(self.0, name.as_ptr(), number) };
     }
 
     /// Adds a fraction.
     pub fn fraction(&mut self, name: &CStr, fraction: f64) {
-        // SAFETY: as above.
+        // SAFETY: the info callback runs.
         unsafe { (api().InfoAddFieldDouble)(self.0, name.as_ptr(), fraction) };
     }
 
     /// Adds a text.
     pub fn text(&mut self, name: &CStr, text: &str) {
         let text = c_text(text);
-        // SAFETY: as above; the server copies the text.
+        // SAFETY: the info callback runs; the server copies the text.
         unsafe { (api().InfoAddFieldCString)(self.0, name.as_ptr(), text.as_ptr()) };
     }
 }

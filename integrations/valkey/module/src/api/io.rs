@@ -1,4 +1,4 @@
-//! What values are saved to and loaded from.
+//! Streams that values are saved to and loaded from.
 
 use std::ffi::CStr;
 
@@ -7,13 +7,13 @@ use super::raw::{RawDigest, RawIo, RawString};
 use super::string::{OwnedStr, Str};
 use super::table::api;
 
-/// A snapshot that is written.
+/// A snapshot that is being written.
 pub struct Saver(*mut RawIo);
 
-/// A snapshot that is read, or a payload of `RESTORE`.
+/// A snapshot that is being read, or a payload of `RESTORE`.
 pub struct Loader(*mut RawIo);
 
-/// An append-only file that is rewritten.
+/// An append-only file that is being rewritten.
 pub struct Rewriter(*mut RawIo);
 
 /// A digest of the data set.
@@ -28,17 +28,17 @@ impl Saver {
 
     /// Writes a number.
     pub fn unsigned(&mut self, number: u64) {
-        // SAFETY: the callback runs, here and below.
+        // SAFETY: the callback runs.
         unsafe { (api().SaveUnsigned)(self.0, number) };
     }
 
     /// Writes bytes and their length.
     pub fn bytes(&mut self, bytes: &[u8]) {
-        // SAFETY: as above; the server writes or copies them.
+        // SAFETY: the callback runs; the server writes or copies them.
         unsafe { (api().SaveStringBuffer)(self.0, bytes.as_ptr().cast(), bytes.len()) };
     }
 
-    /// Says in the log that a value could not be read.
+    /// Logs that a value could not be read.
     pub fn log(&mut self, text: &str) {
         log(self.0, text);
     }
@@ -60,7 +60,7 @@ impl std::ops::Deref for Loaded {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the server has allocated so many bytes, which are ours.
+        // SAFETY: the server has allocated `len` bytes, which this object owns.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 }
@@ -80,21 +80,21 @@ impl Loader {
     }
 
     fn is_broken(&self) -> bool {
-        // SAFETY: the callback runs, here and below.
+        // SAFETY: the callback runs.
         unsafe { (api().IsIOError)(self.0) != 0 }
     }
 
-    /// Reads a number; `None` at the end or where there is none.
+    /// Reads a number; `None` at the end or if there is none.
     pub fn unsigned(&mut self) -> Option<u64> {
-        // SAFETY: as above.
+        // SAFETY: the callback runs.
         let number = unsafe { (api().LoadUnsigned)(self.0) };
         (!self.is_broken()).then_some(number)
     }
 
-    /// Reads bytes; `None` at the end or where there are none.
+    /// Reads bytes; `None` at the end or if there are none.
     pub fn bytes(&mut self) -> Option<Loaded> {
         let mut len = 0;
-        // SAFETY: as above.
+        // SAFETY: the callback runs.
         let start = unsafe { (api().LoadStringBuffer)(self.0, &raw mut len) };
         if start.is_null() {
             return None;
@@ -106,13 +106,13 @@ impl Loader {
         (!self.is_broken()).then_some(loaded)
     }
 
-    /// The database that the value is for.
+    /// Returns the database that the value is for.
     pub fn database(&self) -> i32 {
-        // SAFETY: as above.
+        // SAFETY: the callback runs.
         unsafe { (api().GetDbIdFromIO)(self.0) }
     }
 
-    /// Says in the log why a value could not be loaded.
+    /// Logs why a value could not be loaded.
     pub fn log(&mut self, text: &str) {
         log(self.0, text);
     }
@@ -142,7 +142,7 @@ impl Rewriter {
         };
     }
 
-    /// Says in the log that a value could not be read.
+    /// Logs that a value could not be read.
     pub fn log(&mut self, text: &str) {
         log(self.0, text);
     }
@@ -157,13 +157,13 @@ impl Digest {
 
     /// Adds bytes.
     pub fn add(&mut self, bytes: &[u8]) {
-        // SAFETY: the callback runs, here and below.
+        // SAFETY: the callback runs.
         unsafe { (api().DigestAddStringBuffer)(self.0, bytes.as_ptr().cast(), bytes.len()) };
     }
 
-    /// Ends what is in an order of its own.
+    /// Ends an element whose order matters.
     pub fn end(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: the callback runs.
         unsafe { (api().DigestEndSequence)(self.0) };
     }
 }

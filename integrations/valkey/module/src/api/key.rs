@@ -42,13 +42,13 @@ impl<'c> Key<'c> {
         }
     }
 
-    /// Whether there is no such key.
+    /// Returns whether there is no such key.
     pub fn is_empty(&self) -> bool {
-        // SAFETY: the key is open, here and below; the server takes a null one.
+        // SAFETY: the key is open; the server accepts a null one.
         self.raw.is_null() || unsafe { (api().KeyType)(self.raw) } == KEYTYPE_EMPTY
     }
 
-    /// Our value, `None` where there is no key, an error where it is of another type.
+    /// Returns our value, `None` if there is no key, an error where it is of another type.
     #[inline]
     fn pointer(&self) -> Result<Option<*mut c_void>, Failure> {
         if self.raw.is_null() {
@@ -66,7 +66,7 @@ impl<'c> Key<'c> {
         }
     }
 
-    /// The key's value, if it is there.
+    /// Returns the key's value, if it is there.
     #[inline]
     pub fn value(&self) -> Result<Option<Borrowed<'_>>, Failure> {
         let pointer = self.pointer()?;
@@ -74,14 +74,14 @@ impl<'c> Key<'c> {
         Ok(pointer.map(|pointer| unsafe { Borrowed::of(pointer) }))
     }
 
-    /// The key's value, to be changed.
+    /// Returns the key's value, to be changed.
     pub fn value_mut(&mut self) -> Result<Option<BorrowedMut<'_>>, Failure> {
         let pointer = self.pointer()?;
         // SAFETY: as for `value`; the server runs one command at a time, and this one holds the key.
         Ok(pointer.map(|pointer| unsafe { BorrowedMut::of(pointer) }))
     }
 
-    /// Sets the key's value in place of whatever was there, without an expiry.
+    /// Sets the key's value, which replaces any previous one, without an expiry.
     pub fn set(&mut self, value: Value) -> Result<(), Failure> {
         let pointer = value.into_raw();
         // SAFETY: the server owns the value from now on, and frees it by the type's callback.
@@ -93,7 +93,7 @@ impl<'c> Key<'c> {
         Err(Failure::text("ERR the server does not take the value"))
     }
 
-    /// Puts `value` in the place of the key's value, which is returned; the expiry stays. The key's value must be ours.
+    /// Replaces the key's value, and returns the old one; the expiry stays. The key's value must be of this module.
     pub fn replace(&mut self, value: Value) -> Result<Value, Failure> {
         let new = value.into_raw();
         let mut old = std::ptr::null_mut();
@@ -107,7 +107,7 @@ impl<'c> Key<'c> {
         Err(Failure::text("ERR the server does not take the value"))
     }
 
-    /// Gives the key's string other bytes; says whether it has a string of ours.
+    /// Gives the key's string other bytes; returns whether it has a string of ours.
     pub fn set_text(&mut self, value: &[u8]) -> Result<bool, Failure> {
         let Ok(Some(Borrowed::Text(text))) = self.value() else {
             return Ok(false);
@@ -142,7 +142,7 @@ impl<'c> Key<'c> {
         unsafe { (api().SetAbsExpire)(self.raw, at.unwrap_or(NO_EXPIRE)) };
     }
 
-    /// The key's native string, if it has one.
+    /// Returns the key's native string, if it has one.
     pub fn native_string(&self) -> Option<&[u8]> {
         // SAFETY: the key is open; the bytes are there until it is written or closed.
         unsafe {

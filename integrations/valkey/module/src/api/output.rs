@@ -1,16 +1,16 @@
-//! Long replies, which end where nobody waits for them any more.
+//! Long replies, which end when their client no longer waits for them.
 
 use super::context::Context;
 
-/// Bytes of a reply between two looks at its client.
+/// Bytes of a reply between two checks of its client.
 const LOOK_EVERY: usize = 1 << 20;
-/// What a part of a reply counts for besides its own bytes.
+/// The overhead of a part of a reply, in bytes.
 const PART: usize = 16;
 
-/// What was replied so far to a client that says how long the reply is to be.
+/// The progress of a reply whose length depends on the data.
 ///
-/// The server throws away what is replied to a client whose connection it is about to close, as where a limit of its output was passed,
-/// and says nothing. Who would go on for long asks [`Output::is_closing`].
+/// The server discards replies to a client whose connection it is about to close, for example if it exceeded an output
+/// limit, and does not report it. A command with a long reply checks [`Output::is_closing`].
 pub struct Output {
     context: Context,
     bytes: usize,
@@ -18,7 +18,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Nothing so far.
+    /// Makes an empty one.
     pub fn new(context: Context) -> Self {
         Self {
             context,
@@ -32,7 +32,7 @@ impl Output {
         self.bytes = self.bytes.saturating_add(bytes).saturating_add(PART);
     }
 
-    /// Whether the connection is about to be closed. The server is asked after each mebibyte.
+    /// Returns whether the connection is about to be closed. The server is asked after each mebibyte.
     pub fn is_closing(&mut self) -> bool {
         if self.bytes >= LOOK_EVERY {
             self.bytes = 0;

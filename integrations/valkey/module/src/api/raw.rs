@@ -27,7 +27,7 @@ opaque! {
     RawCommand;
     /// The section of `INFO` in the making.
     RawInfo;
-    /// What a callback is told of the key of a value.
+    /// The key of a value, as passed to a callback.
     RawKeyOptions;
     /// A walk of active defragmentation.
     RawDefrag;
@@ -150,7 +150,8 @@ pub type GetNumberFn = unsafe extern "C" fn(*const c_char, *mut c_void) -> i64;
 pub type SetNumberFn = unsafe extern "C" fn(*const c_char, i64, *mut c_void, *mut *mut RawString) -> c_int;
 pub type ApplyFn = unsafe extern "C" fn(*mut RawContext, *mut c_void, *mut *mut RawString) -> c_int;
 
-/// A type's callbacks, version 5 of the interface. The oldest server here knows version 4, and does not look at what is behind it.
+/// A type's callbacks, version 5 of the interface. The oldest server here knows version 4, and does not look at what is
+/// behind it.
 #[repr(C)]
 pub struct TypeMethods {
     pub version: u64,
@@ -175,7 +176,7 @@ pub struct TypeMethods {
     pub aux_save2: Option<unsafe extern "C" fn(*mut RawIo, c_int)>,
 }
 
-/// Sizes of what follows, by which the server tells versions apart.
+/// Versions of the following structs, by which the server distinguishes their layouts.
 #[repr(C)]
 pub struct CommandInfoVersion {
     pub version: c_int,

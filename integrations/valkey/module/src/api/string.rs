@@ -23,12 +23,12 @@ impl<'c> Str<'c> {
         }
     }
 
-    /// The server's pointer.
+    /// Returns the server's pointer.
     pub fn raw(self) -> *mut RawString {
         self.raw
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     #[inline]
     pub fn bytes(self) -> &'c [u8] {
         let mut len = 0;
@@ -44,7 +44,7 @@ impl<'c> Str<'c> {
 pub struct OwnedStr(*mut RawString);
 
 impl OwnedStr {
-    /// A copy of `bytes`.
+    /// Returns a copy of `bytes`.
     pub fn new(bytes: &[u8]) -> Self {
         // SAFETY: the server copies the bytes; without a context, nobody else frees the string.
         Self(unsafe { (api().CreateString)(std::ptr::null_mut(), bytes.as_ptr().cast::<c_char>(), bytes.len()) })
@@ -56,13 +56,13 @@ impl OwnedStr {
         Self(raw)
     }
 
-    /// The same, borrowed.
+    /// Borrows it.
     pub fn as_str(&self) -> Str<'_> {
         // SAFETY: it lives as long as this.
         unsafe { Str::new(self.0) }
     }
 
-    /// The server's pointer, which the server owns from now on.
+    /// Returns the server's pointer, which the server owns from now on.
     pub fn into_raw(self) -> *mut RawString {
         std::mem::ManuallyDrop::new(self).0
     }
@@ -75,5 +75,5 @@ impl Drop for OwnedStr {
     }
 }
 
-// SAFETY: the server counts who holds a string; ours is held here only, and used under the lock of what holds it.
+// SAFETY: the server counts the references to a string; this one is held here only, and used under its owner's lock.
 unsafe impl Send for OwnedStr {}

@@ -1,7 +1,7 @@
 //! The server's functions, found by name when the module is loaded.
 //!
-//! A table of our own rather than generated bindings: it needs no libclang to build and no server to test what uses none of
-//! it, has functions that are newer than the headers of Redis, and says which function a server lacks.
+//! A table of our own rather than generated bindings: it needs no libclang to build and no server to test what uses
+//! none of it, has functions that are newer than the headers of Redis, and says which function a server lacks.
 
 #![allow(
     non_snake_case,
@@ -20,7 +20,7 @@ use super::raw::{
 
 static TABLE: OnceLock<Table> = OnceLock::new();
 
-/// The server's functions.
+/// Returns the server's functions.
 ///
 /// # Panics
 /// Before [`load`].
@@ -29,7 +29,7 @@ pub fn api() -> &'static Table {
     TABLE.get().expect("the server has loaded the module")
 }
 
-/// The server's functions, where there is a server.
+/// Returns the server's functions, if there is a server.
 #[inline]
 pub fn loaded() -> Option<&'static Table> {
     TABLE.get()
@@ -37,7 +37,7 @@ pub fn loaded() -> Option<&'static Table> {
 
 type GetApi = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> c_int;
 
-/// Finds all functions; says which one the server lacks.
+/// Finds all functions; returns which one the server lacks.
 ///
 /// # Safety
 /// `context` is what the server calls the module's entry with.
@@ -78,7 +78,7 @@ macro_rules! table {
                     },)*
                     $($optional: {
                         let name = concat!("RedisModule_", stringify!($optional), "\0");
-                        // SAFETY: as above.
+                        // SAFETY: the server's function of this name has this type.
                         find(get, name).map(|function| unsafe {
                             std::mem::transmute::<*mut c_void, $optional_type>(function)
                         })

@@ -1,4 +1,4 @@
-//! Values of keys, of the kind that a command is for.
+//! Access to the values of keys, of the type that a command needs.
 
 use crate::api::context::Class;
 use crate::api::{Context, Failure, Key, Str};
@@ -6,10 +6,10 @@ use crate::store::databases::place_in;
 use crate::store::map::Map;
 use crate::store::value::{Borrowed, BorrowedMut, BorrowedText, Value};
 
-/// What a command returns that has replied.
+/// The result of a command that has replied.
 pub type Done = Result<(), Failure>;
 
-/// The key's map, if it is there.
+/// Returns the key's map, if it is there.
 #[inline]
 pub fn map_of<'k>(key: &'k Key<'_>) -> Result<Option<&'k Map>, Failure> {
     match key.value()? {
@@ -19,7 +19,7 @@ pub fn map_of<'k>(key: &'k Key<'_>) -> Result<Option<&'k Map>, Failure> {
     }
 }
 
-/// The key's string, if it is there.
+/// Returns the key's string, if it is there.
 #[inline]
 pub fn text_of<'k>(key: &'k Key<'_>) -> Result<Option<BorrowedText<'k>>, Failure> {
     match key.value()? {
@@ -29,7 +29,7 @@ pub fn text_of<'k>(key: &'k Key<'_>) -> Result<Option<BorrowedText<'k>>, Failure
     }
 }
 
-/// The key's map, to be changed, if it is there.
+/// Returns the key's map, to be changed, if it is there.
 fn map_of_mut<'k>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Map>, Failure> {
     match key.value_mut()? {
         Some(BorrowedMut::Map(map)) => Ok(Some(map)),
@@ -38,7 +38,7 @@ fn map_of_mut<'k>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Map>, Failure> 
     }
 }
 
-/// Has the key's map changed; one that is not there is made, and stays if it has fields then.
+/// Changes the key's map; an absent one is made, and kept if it has fields then.
 pub fn change_or_make<R>(
     context: Context,
     name: Str<'_>,
@@ -50,14 +50,15 @@ pub fn change_or_make<R>(
     }
     let mut map = Map::new(place_in(context.database())?);
     let changed = change(&mut map);
-    // What was done before something failed was done.
+    // The steps before a failure stay.
     if !map.is_empty() {
         key.set(Value::Map(Box::new(map)))?;
     }
     changed
 }
 
-/// Has the key's map changed by what removes fields, and removes the key with the last of them. `removed` is the event of a removal.
+/// Changes the key's map by removing fields, and removes the key with the last of them. `removed` is the event of a
+/// removal.
 pub fn remove_from(
     context: Context,
     name: Str<'_>,
@@ -85,7 +86,7 @@ pub fn remove_from(
     outcome
 }
 
-/// Replies with a field's value, or with null; says how long the value is.
+/// Replies with a field's value, or with null; returns how long the value is.
 pub fn reply_or_null(context: Context, map: Option<&Map>, field: &[u8]) -> Result<usize, Failure> {
     let reply = |value: &[u8]| {
         context.bytes(value);

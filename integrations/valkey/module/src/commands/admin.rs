@@ -1,4 +1,4 @@
-//! Commands for who looks after the server.
+//! Commands for the administrator of the server.
 
 use std::ops::Bound;
 
@@ -81,7 +81,7 @@ fn key_info(context: Context, name: Str<'_>) -> Done {
     Ok(())
 }
 
-/// `LP.COMPACT`: compresses everything anew, with dictionaries that are trained now. The server waits for it.
+/// `LP.COMPACT`: compresses everything again, with dictionaries that are trained now. The server waits for it.
 pub fn compact(context: Context, arguments: &[Str<'_>]) -> Done {
     if arguments.len() != 1 {
         return Err(Failure::Arity);
@@ -179,14 +179,14 @@ pub fn export(context: Context, arguments: &[Str<'_>]) -> Done {
     Ok(())
 }
 
-/// A value taken from its key, which is about to hold the native one.
+/// A value taken from its key, which is about to receive the native one.
 enum Native {
     Fields(Box<Map>),
     Bytes(Vec<u8>),
 }
 
 impl Native {
-    /// Leaves an empty map in the key, so that what was there outlives it.
+    /// Leaves an empty map in the key, so that its previous value outlives it.
     fn take(context: Context, key: &mut Key<'_>) -> Result<Self, Failure> {
         if let Some(Borrowed::Text(text)) = key.value()? {
             return Ok(Self::Bytes(text.to_vec()?));

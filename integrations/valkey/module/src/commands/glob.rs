@@ -1,9 +1,9 @@
 //! The servers' patterns: `*`, `?`, `[a-z]`, `[^a]`, `\x`.
 
-/// Whether all of `text` is as `pattern` says. It takes no longer than their lengths multiplied.
+/// Returns whether `text` matches `pattern` as a whole. Its time is bounded by the product of their lengths.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
-    // Where the last `*` was, and what it has taken so far.
+    // The position of the last `*`, and what it has matched so far.
     let mut star: Option<(usize, usize)> = None;
     loop {
         if at < pattern.len() && pattern[at] == b'*' {
@@ -32,7 +32,7 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// The length of the pattern's first element, where it takes this byte.
+/// Returns the length of the pattern's first element, if it matches this byte.
 fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     match pattern {
         [b'?', ..] => Some(1),

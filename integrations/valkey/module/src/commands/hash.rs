@@ -16,7 +16,7 @@ pub fn hset(context: Context, arguments: &[Str<'_>]) -> Done {
         return Err(Failure::Arity);
     }
     let pairs: &[[Str<'_>; 2]] = pairs.as_chunks().0;
-    // All or nothing, as far as that is known beforehand.
+    // All or nothing, as far as errors are known beforehand.
     for [field, value] in pairs {
         check(field.bytes(), value.bytes())?;
     }
@@ -28,7 +28,7 @@ pub fn hset(context: Context, arguments: &[Str<'_>]) -> Done {
         }
         Ok(())
     });
-    // What was written before something failed is there, and replicas are to have it.
+    // Fields that were written before a failure stay, and replicas receive them.
     if is_written {
         written(context, *name, c"hset");
     }
@@ -37,7 +37,7 @@ pub fn hset(context: Context, arguments: &[Str<'_>]) -> Done {
     Ok(())
 }
 
-/// Says that a field was written.
+/// Notifies that a field was written.
 fn written(context: Context, name: Str<'_>, event: &'static std::ffi::CStr) {
     context.touched(name);
     context.notify(Class::Map, event, name);
@@ -87,7 +87,7 @@ pub fn hmget(context: Context, arguments: &[Str<'_>]) -> Done {
     context.array(fields.len());
     let mut output = Output::new(context);
     for field in fields {
-        // The array is begun, so that an error has the place of its value.
+        // The array has begun, so that an error takes the place of its value.
         match reply_or_null(context, map, field.bytes()) {
             Ok(len) => output.add(len),
             Err(failure) => context.failure(&failure),
@@ -174,7 +174,7 @@ pub fn hvals(context: Context, arguments: &[Str<'_>]) -> Done {
     all(context, arguments, Context::array, 1, |_, value| context.bytes(value))
 }
 
-/// Replies with something of each record, `replies` times.
+/// Replies with a part of each record, `replies` times.
 fn all(
     context: Context,
     arguments: &[Str<'_>],
@@ -198,7 +198,7 @@ fn all(
         reply(field, value);
     });
     if visited < fields {
-        // The length is said: what cannot be read has the place of its reply.
+        // The length is already sent: an error takes the place of an unreadable reply.
         let failure = outcome
             .err()
             .map_or(Failure::text("ERR a record is missing"), Failure::from);
@@ -258,7 +258,7 @@ pub fn hincrbyfloat(context: Context, arguments: &[Str<'_>]) -> Done {
     })?;
     context.touched(name);
     context.notify(Class::Map, c"hincrbyfloat", name);
-    // As a write of the sum: what floats add up to need not be the same on another machine.
+    // Replicated as a write of the sum: sums of floats may differ between machines.
     let result = OwnedStr::new(&sum);
     context.replicate(c"LP.HSET", &[name, field, result.as_str()]);
     context.bytes(&sum);

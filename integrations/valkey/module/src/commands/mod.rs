@@ -21,7 +21,7 @@ const WRITE: &CStr = c"write deny-oom";
 const WRITE_FAST: &CStr = c"write deny-oom fast";
 const REMOVE: &CStr = c"write";
 const REMOVE_FAST: &CStr = c"write fast";
-/// Of commands that have a key more or less: they are asked.
+/// For commands with optional keys: the server queries their handlers.
 const READ_ASKED: &CStr = c"readonly getkeys-api";
 const WRITE_ASKED: &CStr = c"write deny-oom getkeys-api";
 const ADMIN: &CStr = c"admin";
@@ -33,7 +33,7 @@ const RW_INSERT: u64 = KEY_RW | KEY_INSERT;
 const RW_CHANGE: u64 = KEY_RW | KEY_ACCESS | KEY_UPDATE;
 const RW_DELETE: u64 = KEY_RW | KEY_DELETE;
 const OW: u64 = KEY_OW | KEY_UPDATE;
-/// Its handler is asked: `GET` among the arguments makes it a read as well.
+/// The server queries its handler: `GET` among the arguments makes it a read as well.
 const RW_SET: u64 = RW_CHANGE | KEY_VARIABLE;
 
 const fn one(flags: u64) -> Keys {

@@ -26,7 +26,7 @@ fn end_of<'c>(text: Str<'c>) -> Result<End<'c>, Failure> {
     }
 }
 
-/// The range from `min` to `max`; `None` where nothing can be in it.
+/// Returns the range from `min` to `max`; `None` if nothing can be in it.
 fn range_of<'c>(min: Str<'c>, max: Str<'c>) -> Result<Option<FieldRange<'c>>, Failure> {
     let (min, max) = (end_of(min)?, end_of(max)?);
     let from = match min {
@@ -161,7 +161,7 @@ pub fn last(context: Context, arguments: &[Str<'_>]) -> Done {
     end(context, arguments, true)
 }
 
-/// The record at an end, as field and value; nothing where there is none.
+/// The record at an end, as field and value; nothing if there is none.
 fn end(context: Context, arguments: &[Str<'_>], is_last: bool) -> Done {
     let [_, name] = *arguments else {
         return Err(Failure::Arity);

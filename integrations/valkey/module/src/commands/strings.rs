@@ -13,7 +13,7 @@ use crate::store::number::integer;
 use crate::store::text::Text;
 use crate::store::value::Value;
 
-/// What the expiry of a key is to be.
+/// The new expiry of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expiry {
     Never,
@@ -33,7 +33,7 @@ struct Options {
     condition: Condition,
     expiry: Expiry,
     is_get: bool,
-    /// Whether the expiry was said relative to now.
+    /// Whether the expiry was given relative to now.
     is_relative: bool,
 }
 
@@ -49,7 +49,7 @@ fn options_of(mut rest: &[Str<'_>]) -> Result<Options, Failure> {
         is_get: false,
         is_relative: false,
     };
-    // What is said of the expiry is looked at when all options are known to be in order, as the native command does.
+    // The expiry is checked when all options are known to be valid, as in the native command.
     let mut time: Option<(Unit, Str<'_>)> = None;
     while let [option, following @ ..] = rest {
         rest = following;
@@ -106,9 +106,9 @@ impl Unit {
     }
 }
 
-/// Gives a key a string, whatever it was.
+/// Sets a key to a string, whatever it was.
 fn put(context: Context, key: &mut Key<'_>, value: &[u8], expiry: Expiry) -> Done {
-    // Where it is one, the record changes in its place, and so does the key in the server's table.
+    // If it is one, the record changes in place, and so does the key in the server's table.
     if key.set_text(value)? {
         if expiry == Expiry::Never && key.expiry().is_some() {
             key.set_expiry(None);
@@ -175,7 +175,7 @@ pub fn set(context: Context, arguments: &[Str<'_>]) -> Done {
     Ok(())
 }
 
-/// A time that was relative is one for replicas: theirs may come later.
+/// Replicates a relative time as an absolute one: replicas may run the command later.
 fn replicate_with_time(context: Context, name: Str<'_>, value: Str<'_>, at: i64, is_relative: bool) {
     if !is_relative {
         return context.replicate_verbatim();
@@ -216,8 +216,8 @@ pub fn mget(context: Context, arguments: &[Str<'_>]) -> Done {
             context.bytes(value);
             value.len()
         };
-        // What is no string is nothing here, as in the native command. Native strings are read too: in transparent mode some of the
-        // keys may be such.
+        // A value that is not a string counts as absent, as in the native command. Native strings are read too: in
+        // transparent mode some of the keys may be native.
         let found = match text_of(&key) {
             Ok(Some(text)) => text.get_with(reply),
             _ => Ok(key.native_string().map(reply)),
@@ -264,7 +264,7 @@ pub fn mset(context: Context, arguments: &[Str<'_>]) -> Done {
         context.replicate_verbatim();
         context.status(c"OK");
     } else if written > 0 {
-        // What was written before something failed is there, and replicas are to have it.
+        // Keys that were written before a failure stay, and replicas receive them.
         context.replicate(c"LP.MSET", pairs[..written].as_flattened());
     }
     outcome
@@ -302,7 +302,7 @@ pub fn getrange(context: Context, arguments: &[Str<'_>]) -> Done {
     Ok(())
 }
 
-/// The bytes from `start` to `end`, both included, and counted from the end where negative.
+/// Returns the bytes from `start` to `end`, both included, and counted from the end where negative.
 fn part(value: &[u8], start: i64, end: i64) -> &[u8] {
     let len = value.len() as i64;
     if start < 0 && end < 0 && start > end {

@@ -1,4 +1,4 @@
-//! Native commands that have a twin here, and the commands that stand for them in transparent mode.
+//! Native commands with a twin in the module, and the commands that replace them in transparent mode.
 
 use std::ffi::{CStr, CString};
 
@@ -64,7 +64,7 @@ twins! {
     MSET c"MSET" c"LP.MSET" c"LP._MSET" strings::mset, Text, Pairs;
 }
 
-/// The native command of this name, which commands are for, and which arguments are its keys.
+/// Returns the native command of this name, which commands are for, and which arguments are its keys.
 pub fn find(native: &[u8]) -> Option<(&'static Twin, Family, Keys)> {
     ENTRIES
         .iter()
@@ -83,13 +83,13 @@ fn has_flag(flags: &CStr, flag: &str) -> bool {
         .any(|each| each == flag.as_bytes())
 }
 
-/// Whether the command writes.
+/// Returns whether the command writes.
 pub fn writes(twin: &Twin) -> bool {
     public_of(twin).is_some_and(|command| has_flag(command.flags, "write"))
 }
 
-/// Registers the commands that the filter puts in the place of native ones. Each is what the public one is, but that access control
-/// does not know it: the native command's permissions hold.
+/// Registers the commands that replace native ones in the filter. Each is like the public one, except that it is not
+/// known to access control: the native command's permissions apply.
 pub fn register(context: Context) -> Result<(), String> {
     for entry in &ENTRIES {
         let Some(public) = public_of(&entry.twin) else {

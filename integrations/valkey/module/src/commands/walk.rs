@@ -12,24 +12,24 @@ use crate::store::cursors;
 use crate::store::map::Map;
 use crate::store::number::integer;
 
-/// Maps of no more fields are answered whole, as the servers do with small hashes.
+/// Maps of at most this many fields are returned whole, as the servers do with small hashes.
 const WHOLE: u64 = 512;
-/// Fields of a step where nothing else is said.
+/// Default number of fields of a step.
 const STEP: usize = 10;
-/// Random fields that are looked for in one pass, and the most where a pass goes over all fields.
+/// Random fields that are drawn in one pass; also the maximum for a pass over all fields.
 const PASS: usize = 1024;
 const LONG_PASS: u64 = 64 << 10;
-/// Fields that a pass over all goes by in the time that drawing one takes.
+/// Fields that a pass over all visits in the time of one draw.
 const FIELDS_PER_DRAW: u64 = 64;
-/// Most bytes of a reply of random fields, about. The native command has no such bound: there, a client that has no limit of its output ends
-/// the server.
+/// Approximate maximum of the bytes of a reply of random fields. The native command has no such bound: there, a client
+/// without an output limit can exhaust the server's memory.
 const MAX_REPLIED: u64 = 256 << 20;
-/// Bytes of a field or value in a reply besides its own.
+/// The overhead of a field or value in a reply, in bytes.
 const REPLY_OVERHEAD: u64 = 16;
-/// Up to this part of a map's fields are drawn by themselves, the map's others not looked at.
+/// Up to this part of a map's fields are drawn individually, without a visit of the others.
 const FEW: u64 = 16;
 
-/// What `LP.HSCAN` is to do.
+/// The options of `LP.HSCAN`.
 struct Walk<'c> {
     pattern: Option<&'c [u8]>,
     step: usize,
@@ -47,7 +47,7 @@ pub fn hscan(context: Context, arguments: &[Str<'_>]) -> Done {
         .ok_or(Failure::text("ERR invalid cursor"))?;
     let key = Key::read(context, *name);
     let Some(map) = map_of(&key)? else {
-        // As the native command, which looks at the options later.
+        // As in the native command, which checks the options later.
         return reply_step(context, 0, &[], true);
     };
     let walk = walk_of(options)?;
@@ -187,7 +187,7 @@ fn count_of(count: Str<'_>) -> Result<i64, Failure> {
 
 const NOTHING_DRAWN: Failure = Failure::text("ERR no record could be drawn");
 
-/// How random fields are answered.
+/// The form of a reply with random fields.
 struct Reply {
     context: Context,
     has_values: bool,
@@ -211,7 +211,7 @@ impl Reply {
         }
     }
 
-    /// Fields that are all different, in a random order unless all are wanted.
+    /// Replies with different fields, in a random order unless all are requested.
     fn different(&self, map: &Map, count: u64) -> Done {
         if count >= map.len() {
             self.begin(map.len());
@@ -228,9 +228,9 @@ impl Reply {
         Ok(())
     }
 
-    /// Fields each of which may be any.
+    /// Replies with random fields, with repetitions.
     fn any(&self, map: &Map, count: u64) -> Done {
-        // What can fail is done before the length is said.
+        // Steps that can fail precede the reply's length.
         let whole = match map.len() <= WHOLE {
             true => Some(at(map, &(0..map.len()).collect::<Vec<_>>())?),
             false => None,
@@ -254,7 +254,7 @@ impl Reply {
                     (wanted, random(map, wanted as usize))
                 }
             };
-            // What cannot be read has the place of its reply.
+            // An error takes the place of an unreadable record.
             let records: Vec<Record> = drawn.unwrap_or_default();
             for (field, value) in &records {
                 self.record(field, value);
@@ -268,7 +268,7 @@ impl Reply {
         Ok(())
     }
 
-    /// A failure in the place of a record.
+    /// Replies with a failure instead of a record.
     fn failure(&self, failure: &Failure) {
         self.context.failure(failure);
         if self.has_values && !self.nested {
@@ -277,10 +277,10 @@ impl Reply {
     }
 }
 
-/// So many different numbers below `len`, ascending.
+/// Returns `count` different numbers below `len`, ascending.
 fn distinct(len: u64, count: u64) -> Vec<u64> {
     let mut chosen = std::collections::BTreeSet::new();
-    // Floyd's way: as many steps as numbers are wanted.
+    // Floyd's algorithm: one step per number.
     for bound in len - count..len {
         if !chosen.insert(fastrand::u64(..=bound)) {
             chosen.insert(bound);
@@ -289,7 +289,7 @@ fn distinct(len: u64, count: u64) -> Vec<u64> {
     chosen.into_iter().collect()
 }
 
-/// So many records, each of which may be any.
+/// Returns `count` random records, with repetitions.
 fn random(map: &Map, count: usize) -> Result<Vec<Record>, Failure> {
     if map.len() <= WHOLE {
         let chosen: Vec<u64> = (0..count).map(|_| fastrand::u64(..map.len())).collect();
@@ -308,7 +308,7 @@ fn random(map: &Map, count: usize) -> Result<Vec<Record>, Failure> {
     Ok(records)
 }
 
-/// So many records, each of which may be any, by a walk over all.
+/// Returns `count` random records, with repetitions, by a walk over all.
 fn by_number(map: &Map, count: u64) -> Result<Vec<Record>, Failure> {
     let mut numbers: Vec<u64> = (0..count).map(|_| fastrand::u64(..map.len())).collect();
     numbers.sort_unstable();
@@ -317,7 +317,7 @@ fn by_number(map: &Map, count: u64) -> Result<Vec<Record>, Failure> {
     Ok(records)
 }
 
-/// So many records that are all different, of a map that has many more.
+/// Returns `count` different records of a map that has many more.
 fn different(map: &Map, count: u64) -> Result<Vec<Record>, Failure> {
     let mut records = std::collections::BTreeMap::new();
     while (records.len() as u64) < count {

@@ -1,7 +1,7 @@
-//! Blocks of saved records: bytes in, bytes out, no server.
+//! Blocks of saved records: conversion between bytes, without a server.
 //!
-//! A block is a byte that says how its content is stored, the content's length where it is compressed, and the content. That of a map
-//! is records: the lengths of field and value as variable-length numbers, and the two.
+//! A block is a byte for the storage format of its content, the content's length if it is compressed, and the content.
+//! The content for a map is records: the lengths of field and value as variable-length numbers, and the two.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -9,13 +9,13 @@ use std::sync::{Arc, OnceLock};
 use leafpress::codec::{CodecError, Engine, EngineOptions};
 use leafpress::{Codec, Dictionary};
 
-/// Longest content that is compressed, and the most that is allocated for a block that says that it is so long.
+/// The longest content that is compressed, and the most that is allocated for a block that claims this length.
 pub const CONTENT_BYTES: usize = 64 << 10;
-/// Below that it does not pay.
+/// Minimum length for compression.
 const MIN_COMPRESSED: usize = 48;
 
 const STORED: u8 = 0;
-/// The ways of compressing, and behind each its twin with a dictionary.
+/// The compression formats, each followed by its variant with a dictionary.
 const LZ4: u8 = 1;
 const LZ4_WITH: u8 = LZ4 + 1;
 const ZSTD: u8 = 3;
@@ -23,17 +23,17 @@ const ZSTD_WITH: u8 = ZSTD + 1;
 const HEAD: usize = 5;
 const HEAD_WITH: usize = 9;
 
-/// What blocks are compressed by.
+/// The codec family of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Family {
-    /// Fast both ways.
+    /// Fast in both directions.
     #[default]
     Lz4,
     /// Smaller.
     Zstd,
 }
 
-/// What a block is compressed with.
+/// The codec and dictionary of a block.
 #[derive(Debug, Clone, Default)]
 pub struct Means {
     /// The codec.
@@ -43,7 +43,7 @@ pub struct Means {
 }
 
 impl Family {
-    /// The one for values of a tree with this codec, whose dictionary is to serve.
+    /// Returns the one for values of a tree with this codec, whose dictionary is to serve.
     pub fn of(codec: Codec) -> Self {
         match codec {
             Codec::Zstd { .. } => Self::Zstd,
@@ -58,7 +58,7 @@ impl Family {
         }
     }
 
-    /// Speed before size: a snapshot waits for it, and forks hold memory while they save.
+    /// Prefers speed to size: a snapshot waits for it, and forks hold memory while they save.
     fn engine(self) -> Result<Arc<dyn Engine>, BlockError> {
         static ENGINES: [OnceLock<Result<Arc<dyn Engine>, CodecError>>; 2] = [const { OnceLock::new() }; 2];
         let (engine, codec) = match self {
@@ -70,18 +70,18 @@ impl Family {
     }
 }
 
-/// Why a block is none.
+/// The reason why a block is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockError {
     /// It ends too early.
     Short,
-    /// It is stored in a way that this version does not know.
+    /// Its storage format is unknown to this version.
     Unknown,
-    /// Its content is not what its head says.
+    /// Its content differs from its header.
     Corrupt,
     /// The codec cannot run here.
     Codec,
-    /// It is compressed with a dictionary that is not there.
+    /// It is compressed with a missing dictionary.
     Dictionary,
 }
 
@@ -97,7 +97,7 @@ impl std::fmt::Display for BlockError {
     }
 }
 
-/// Puts content into a block, in place of what was in it.
+/// Seals content into a block, and replaces the block's previous content.
 pub fn seal(content: &[u8], means: &Means, block: &mut Vec<u8>) {
     block.clear();
     if (MIN_COMPRESSED..=CONTENT_BYTES).contains(&content.len())
@@ -118,7 +118,7 @@ pub fn seal(content: &[u8], means: &Means, block: &mut Vec<u8>) {
     block.extend_from_slice(content);
 }
 
-/// The content of a block. `dictionary` gives the one with a number, if it is there.
+/// Returns the content of a block. `dictionary` looks up a dictionary by its number.
 pub fn open(block: &[u8], dictionary: impl FnOnce(u32) -> Option<Dictionary>) -> Result<Cow<'_, [u8]>, BlockError> {
     let (&mark, rest) = block.split_first().ok_or(BlockError::Short)?;
     let family = match mark {
@@ -181,7 +181,7 @@ pub struct Records<'b> {
 }
 
 impl<'b> Records<'b> {
-    /// Those of this content.
+    /// Iterates over the records of this content.
     pub fn new(content: &'b [u8]) -> Self {
         Self { rest: content }
     }
@@ -302,7 +302,7 @@ mod tests {
             assert_eq!(&*opened.unwrap(), &content[..]);
             assert_eq!(open(&with, |_| None), Err(BlockError::Dictionary));
             assert_eq!(open(&with[..7], |_| None), Err(BlockError::Short));
-            // Another dictionary of this number gives an error or other bytes, no more.
+            // Another dictionary of this number results only in an error or other bytes.
             let other = Dictionary::from_bytes(dictionary.id(), &b"other"[..]);
             assert!(open(&with, |_| Some(other)).is_err());
         }

@@ -1,7 +1,7 @@
 //! Dictionaries of a snapshot: written before its values, which are compressed with them.
 //!
-//! `DUMP` has none: its payloads are read by themselves. A snapshot that is written says so between its two ends, a snapshot that is read
-//! until the server has loaded it.
+//! `DUMP` has none: its payloads are read individually. A snapshot is being written between its begin and end
+//! callbacks, and being read until the server has loaded it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,14 +12,14 @@ use crate::api::io::{Loader, Saver};
 use crate::store::databases::databases;
 use crate::store::generation::Generation;
 
-/// Version of what is written before the values.
+/// Version of the data before the values.
 const VERSION: u64 = 1;
-/// Dictionaries that are read at most: as many as are written.
+/// Maximum number of dictionaries that are read: also the maximum that are written.
 const MOST: usize = 64;
-/// Longest dictionary that is read: trees have none that is longer.
+/// Maximum length of a dictionary that is read: also the maximum of trees.
 const MAX_BYTES: usize = 1 << 20;
 
-/// A dictionary of the snapshot that is written, and the generation it is for.
+/// A dictionary of the snapshot that is being written, and its generation.
 struct Saving {
     serial: u64,
     dictionary: Dictionary,
@@ -28,7 +28,7 @@ struct Saving {
 static SAVING: Mutex<Vec<Saving>> = Mutex::new(Vec::new());
 static LOADING: Mutex<Vec<Dictionary>> = Mutex::new(Vec::new());
 
-// The server's main thread alone asks for them, or its child's.
+// Only the server's main thread, or its child's, uses them.
 
 fn saving() -> MutexGuard<'static, Vec<Saving>> {
     SAVING.lock().unwrap_or_else(PoisonError::into_inner)
@@ -62,12 +62,12 @@ pub fn begin_saving(saver: &mut Saver) {
     *saving() = found;
 }
 
-/// A snapshot is written, or is not.
+/// A snapshot's write has ended or failed.
 pub fn end_saving() {
     saving().clear();
 }
 
-/// What values of a generation are to be compressed with: the dictionary is for its codec.
+/// Returns the codec and dictionary for the values of a generation.
 pub fn for_saving(generation: &Generation) -> Means {
     let serial = generation.serial();
     let saving = saving();
@@ -78,7 +78,7 @@ pub fn for_saving(generation: &Generation) -> Means {
     }
 }
 
-/// Reads what [`begin_saving`] wrote; says whether it is that.
+/// Reads the data that [`begin_saving`] wrote; returns whether it is valid.
 pub fn load(loader: &mut Loader) -> bool {
     let read = read(loader);
     if read.is_none() {
@@ -107,12 +107,12 @@ fn read(loader: &mut Loader) -> Option<()> {
     Some(())
 }
 
-/// The server has loaded a snapshot, or has not.
+/// A snapshot's load has ended or failed.
 pub fn end_loading() {
     loading().clear();
 }
 
-/// The dictionary with this number in the snapshot that is read.
+/// Returns the dictionary with this number in the snapshot that is being read.
 pub fn for_loading(id: u32) -> Option<Dictionary> {
     loading().iter().find(|dictionary| dictionary.id() == id).cloned()
 }

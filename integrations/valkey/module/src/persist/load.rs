@@ -1,4 +1,4 @@
-//! Loading a value that was saved, by anyone: nothing is believed.
+//! Loads a saved value from an untrusted source: everything is validated.
 
 use std::fmt;
 
@@ -14,15 +14,15 @@ use crate::store::map::Map;
 use crate::store::text::Text;
 use crate::store::value::Value;
 
-/// Where saved parts come from: a snapshot, or a test's buffer.
+/// The source of saved parts: a snapshot, or a test's buffer.
 pub trait Source {
     /// Bytes as the source has them.
     type Bytes: std::ops::Deref<Target = [u8]>;
-    /// The next number.
+    /// Returns the next number.
     fn unsigned(&mut self) -> Option<u64>;
-    /// The next bytes.
+    /// Returns the next bytes.
     fn bytes(&mut self) -> Option<Self::Bytes>;
-    /// A place for a new value.
+    /// Returns a place for a new value.
     fn place(&mut self) -> Result<(Hold, u64), TreeError>;
 }
 
@@ -47,15 +47,15 @@ impl Source for Loader {
 pub enum LoadError {
     /// It was saved by a later version.
     Version(i32),
-    /// It is of a kind that this version does not know.
+    /// Its kind is unknown to this version.
     Kind(u64),
-    /// It ends too early, or is not what the server takes for its parts.
+    /// It ends too early, or its parts have other types.
     Cut,
-    /// A block is none.
+    /// A block is invalid.
     Block(BlockError),
-    /// Its fields do not ascend, or there are not as many as it says.
+    /// Its fields do not ascend, or their number differs from its header.
     Fields,
-    /// It cannot be kept.
+    /// It cannot be stored.
     Tree(TreeError),
 }
 

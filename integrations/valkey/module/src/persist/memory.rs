@@ -1,4 +1,4 @@
-//! What values weigh, and what it takes to free or copy them.
+//! The memory of values, and the effort of freeing or copying them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,18 +9,19 @@ use crate::store::map::Map;
 use crate::store::removal;
 use crate::store::value::{Borrowed, Value};
 
-/// Bytes held for a user byte, in thousandths: as it was when no training had samples.
+/// Bytes held per user byte, in thousandths: measured while no training has samples.
 static PER_MILLE: AtomicU64 = AtomicU64::new(1000);
-/// What a tree holds without records, about.
+/// Approximate bytes of a tree without records.
 const EMPTY_TREE: u64 = 24 << 10;
-/// Between these is what any data takes; what few data take is mostly their tree.
+/// Plausible bounds for any data; with little data most of it is the tree.
 const MIN_AND_MOST: (u64, u64) = (20, 1200);
 
-/// Fields and bytes of a map up to which the server frees it at once, however it is set: a millisecond or two of work.
+/// Fields and bytes of a map up to which the server frees it at once, whatever its settings: one or two milliseconds of
+/// work.
 const AT_ONCE_FIELDS: u64 = 1 << 16;
 const AT_ONCE_BYTES: u64 = 16 << 20;
 
-/// Notes what is held for the data. Trainings hold copies of some of it, so that it is asked for when there is none.
+/// Records the memory held for the data. Trainings hold copies of some of it, so this is called if none is in progress.
 pub fn note_held() {
     let totals = databases().totals();
     let held = (held() as u64).saturating_sub(totals.generations * EMPTY_TREE);
@@ -30,7 +31,7 @@ pub fn note_held() {
     }
 }
 
-/// About how many bytes a value holds: its part of what is held, by its bytes.
+/// Returns about how many bytes a value holds: its share of the bytes held, in proportion to its bytes.
 pub fn memory(value: &Borrowed<'_>) -> usize {
     let (fixed, user_bytes) = match value {
         Borrowed::Text(text) => (0, text.length().unwrap_or_default() as u64),
@@ -40,11 +41,11 @@ pub fn memory(value: &Borrowed<'_>) -> usize {
     fixed + usize::try_from(part).unwrap_or(usize::MAX)
 }
 
-/// How much work it is to free a value: the server leaves what is more than a little to a thread, if it is set to.
+/// Returns the effort of freeing a value: the server leaves all but small efforts to a thread, if it is configured to.
 ///
-/// Its thread only hands records back to the main thread, and the server goes on to evict meanwhile. So a value goes to it only where the
-/// removal of its records could be noticed, and not while memory is short: what such a value holds must be free before the server looks
-/// whether to evict another.
+/// That thread only hands records back to the main thread, and the server continues to evict meanwhile. So it gets a
+/// value only if the removal of its records could be noticed, and not while memory is short: the value's memory must be
+/// free before the server checks whether to evict another one.
 pub fn free_effort(value: &Borrowed<'_>) -> usize {
     match value {
         Borrowed::Text(_) => 1,
@@ -57,7 +58,7 @@ pub fn free_effort(value: &Borrowed<'_>) -> usize {
     }
 }
 
-/// A copy of a value for a database.
+/// Returns a copy of a value for a database.
 pub fn copy(database: i32, value: &Borrowed<'_>) -> Option<Value> {
     let copied = place_in(database).and_then(|place| match value {
         Borrowed::Text(text) => text.copy_to(place).map(Value::Text),

@@ -1,7 +1,8 @@
 //! Values outside of their trees: snapshots and `DUMP`, the append-only file, digests, copies.
 //!
-//! A saved value is its records, in order of the fields: nothing of the tree, and no dictionary, so that each value can be read by
-//! itself, by another server, with other settings. Only a snapshot as a whole has dictionaries, which come before its values.
+//! A saved value is its records, in order of the fields: nothing of the tree, and no dictionary, so that each value can
+//! be read individually, by another server, with other settings. Only a snapshot as a whole has dictionaries, which
+//! precede its values.
 
 pub mod block;
 pub mod dictionaries;
@@ -14,10 +15,10 @@ pub mod save;
 #[cfg(test)]
 mod tests;
 
-/// Version of what [`save`] writes.
+/// Version of the format that [`save`] writes.
 pub const ENCODING: i32 = 0;
 
-/// The kind of a saved value.
+/// The kind of a saved string.
 pub const KIND_TEXT: u64 = 0;
-/// The same.
+/// The kind of a saved map.
 pub const KIND_MAP: u64 = 1;

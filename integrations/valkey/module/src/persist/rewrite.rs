@@ -4,9 +4,9 @@ use crate::api::Str;
 use crate::api::io::Rewriter;
 use crate::store::value::Borrowed;
 
-/// Fields of one command, as the servers have it for hashes.
+/// Fields per command, as in the servers for hashes.
 const FIELDS: usize = 64;
-/// Bytes of one command, about.
+/// Approximate bytes per command.
 const BYTES: usize = 256 << 10;
 
 /// Writes the commands that make a value.
@@ -33,7 +33,8 @@ pub fn rewrite(rewriter: &mut Rewriter, key: Str<'_>, value: &Borrowed<'_>) {
     }
 }
 
-/// Arguments of the next command, one behind the other: a child that allocates little writes to few of the pages that it shares.
+/// Arguments of the next command, in one buffer: a child that allocates little writes to few of the pages that it
+/// shares.
 #[derive(Default)]
 struct Waiting {
     bytes: Vec<u8>,

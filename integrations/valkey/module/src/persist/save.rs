@@ -7,7 +7,7 @@ use crate::api::io::Saver;
 use crate::store::map::Map;
 use crate::store::value::Borrowed;
 
-/// Where saved parts go: a snapshot, or a test's buffer.
+/// The destination of saved parts: a snapshot, or a test's buffer.
 pub trait Sink {
     /// A number.
     fn unsigned(&mut self, number: u64);
@@ -25,7 +25,8 @@ impl Sink for Saver {
     }
 }
 
-/// Saves a value. One that cannot be read leaves a snapshot that does not load: better than one that loads and lacks records.
+/// Saves a value. A value that cannot be read results in a snapshot that does not load, rather than one that loads
+/// without some records.
 pub fn save(saver: &mut Saver, value: &Borrowed<'_>) {
     if let Err(error) = save_to(saver, value) {
         saver.log(&format!("leafpress: a value cannot be saved: {error}"));
@@ -55,7 +56,7 @@ fn save_map(sink: &mut impl Sink, map: &Map, block: &mut Vec<u8>) -> Result<(), 
     let means = for_saving(map.generation());
     let mut content = Vec::new();
     map.each(|field, value| {
-        // A block is compressed only if it is short enough: one record more may be too much.
+        // A block is compressed only if it is short enough: one more record may exceed that.
         if !content.is_empty() && content.len() + field.len() + value.len() + 10 > CONTENT_BYTES {
             seal(&content, &means, block);
             sink.bytes(block);

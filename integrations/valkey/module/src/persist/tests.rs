@@ -1,4 +1,4 @@
-//! Saved values read back, and what is none refused.
+//! Saved values are read back, and invalid ones refused.
 
 use std::collections::VecDeque;
 
@@ -114,7 +114,7 @@ proptest! {
                 bytes[at] = with;
             }
         }
-        // No panic; what loads is in order.
+        // It does not panic; fields that load are in order.
         if let Ok(Value::Map(map)) = load_from(&mut parts, ENCODING) {
             let records = records_of(&map);
             prop_assert_eq!(records.len() as u64, map.len());

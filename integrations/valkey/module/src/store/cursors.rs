@@ -1,12 +1,12 @@
-//! Cursors of scans: where each goes on.
+//! Cursors of scans, and where each continues.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-/// Scans that are remembered: of more that are under way, those that were not continued for longest are forgotten.
+/// Number of remembered scans: beyond it, those that were not continued for longest are forgotten.
 const REMEMBERED: usize = 4096;
 
-/// Cursors, and the field that each has come to.
+/// Cursors, and the field that each has reached.
 pub struct Cursors {
     fields: BTreeMap<u64, Vec<u8>>,
     order: VecDeque<u64>,
@@ -15,12 +15,12 @@ pub struct Cursors {
 
 static CURSORS: Mutex<Cursors> = Mutex::new(Cursors::new());
 
-/// Gives a cursor for a scan that goes on behind `field`.
+/// Returns a cursor for a scan that continues behind `field`.
 pub fn remember(field: Vec<u8>) -> u64 {
     CURSORS.lock().unwrap_or_else(PoisonError::into_inner).remember(field)
 }
 
-/// The field behind which a scan goes on; `None` for a cursor that is not known.
+/// Returns the field behind which a scan continues; `None` for an unknown cursor.
 pub fn field_of(cursor: u64) -> Option<Vec<u8>> {
     CURSORS
         .lock()

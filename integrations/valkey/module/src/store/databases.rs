@@ -1,4 +1,4 @@
-//! Which generation new values of a database go to.
+//! The generations that new values of a database belong to.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,20 +8,20 @@ use leafpress::TreeError;
 use super::generation::Hold;
 use super::settings::trees;
 
-/// The generations of one database: the last is for new values where it is `open`.
+/// The generations of one database: the last is for new values if it is `open`.
 #[derive(Default)]
 struct Database {
     generations: Vec<Hold>,
     is_open: bool,
 }
 
-/// All databases, and those that a replica loads beside them.
+/// All databases, and those that a replica loads next to them.
 pub struct Databases {
     current: Vec<Database>,
     aside: Option<Vec<Database>>,
 }
 
-/// What all generations hold that are not closed.
+/// The totals of all generations that are not closed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Totals {
     /// Generations.
@@ -36,17 +36,18 @@ pub struct Totals {
 
 static DATABASES: Mutex<Databases> = Mutex::new(Databases::new());
 
-/// The databases. Only the server's main thread asks for them, so that nobody waits and no other thread holds the lock at a fork.
+/// Returns the databases. Only the server's main thread uses them, so that nothing waits and no other thread holds the
+/// lock at a fork.
 pub fn databases() -> MutexGuard<'static, Databases> {
     DATABASES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A hold on the generation for a new value of a database, and the value's number.
+/// Returns a hold on the generation for a new value of a database, and the value's number.
 pub fn place_in(database: i32) -> Result<(Hold, u64), TreeError> {
     databases().place(database, false)
 }
 
-/// The same for a value that is loaded.
+/// Returns the place for a value that is loaded.
 pub fn place_loaded(database: i32) -> Result<(Hold, u64), TreeError> {
     databases().place(database, true)
 }
@@ -60,7 +61,7 @@ impl Databases {
         }
     }
 
-    /// A hold on the generation for a new value of a database, and the value's number.
+    /// Returns a hold on the generation for a new value of a database, and the value's number.
     pub fn place(&mut self, database: i32, is_loaded: bool) -> Result<(Hold, u64), TreeError> {
         let databases = match &mut self.aside {
             Some(aside) if is_loaded => aside,
@@ -84,7 +85,7 @@ impl Databases {
         Ok((generation, id))
     }
 
-    /// Closes a database's generations, or all where it is negative: their values are about to be freed.
+    /// Closes a database's generations, or all if it is negative: their values are about to be freed.
     pub fn flush(&mut self, database: i32) {
         match usize::try_from(database) {
             Ok(index) => {
@@ -96,7 +97,7 @@ impl Databases {
         }
     }
 
-    /// Has two databases change their places.
+    /// Swaps two databases.
     pub fn swap(&mut self, first: i32, second: i32) {
         if let (Ok(first), Ok(second)) = (usize::try_from(first), usize::try_from(second)) {
             let len = first.max(second) + 1;
@@ -107,13 +108,13 @@ impl Databases {
         }
     }
 
-    /// Has what is loaded from now on go to generations of its own.
+    /// Directs all loads from now on to generations of their own.
     pub fn begin_aside(&mut self) {
         self.end_aside(false);
         self.aside = Some(Vec::new());
     }
 
-    /// Ends that: what was loaded takes the place of what was there, or it does not.
+    /// Ends that: the loaded data replaces the current data, or is dropped.
     pub fn end_aside(&mut self, is_taken: bool) {
         let Some(aside) = self.aside.take() else { return };
         let gone = match is_taken {
@@ -123,14 +124,14 @@ impl Databases {
         gone.into_iter().for_each(close);
     }
 
-    /// Has new values go to new generations, which are built with the settings of now.
+    /// Directs new values to new generations, which are built with the current settings.
     pub fn renew(&mut self) {
         for database in self.all_mut() {
             database.is_open = false;
         }
     }
 
-    /// Lets go of generations that are not for new values and have none left.
+    /// Releases generations that are not for new values and have none left.
     pub fn drop_unused(&mut self) {
         for database in self.all_mut() {
             let last = database.generations.len().wrapping_sub(1);
@@ -144,7 +145,7 @@ impl Databases {
         }
     }
 
-    /// All generations that are not closed.
+    /// Returns all generations that are not closed.
     pub fn generations(&self) -> impl Iterator<Item = &Hold> {
         let aside = self.aside.iter().flatten();
         self.current
@@ -153,7 +154,7 @@ impl Databases {
             .flat_map(|database| &database.generations)
     }
 
-    /// What they hold together.
+    /// Returns their totals.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for generation in self.generations() {
@@ -171,7 +172,7 @@ impl Databases {
     }
 }
 
-/// Has the database's trees dropped by whoever frees their last value.
+/// Has the database's trees dropped when their last value is freed.
 fn close(database: Database) {
     for generation in &database.generations {
         generation.close();

@@ -1,4 +1,5 @@
-//! Generations: a tree each, found by a number that fits into a value's pointer, and dropped whole with the last value.
+//! Generations: one tree each, found by a number that fits into a value's pointer, and dropped whole with the last
+//! value.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -6,30 +7,30 @@ use leafpress::{Codec, Tree, TreeError};
 
 use super::settings::TreeSettings;
 
-/// Generations that there can be at once: as many as values can name.
+/// Maximum of concurrent generations: as many as values can name.
 pub const SLOTS: usize = 1 << 11;
-/// Values that a generation can have over its life: as many as strings can name.
+/// Maximum of values in the life of a generation: as many as strings can name.
 pub const IDS: u64 = 1 << 36;
 
-/// Set where values only count down, since the tree goes as a whole.
+/// Set if values only count down, since the tree is dropped as a whole.
 const CLOSED: u64 = 1 << 63;
 
 static TABLE: [AtomicPtr<Generation>; SLOTS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SLOTS];
 static SERIALS: AtomicU64 = AtomicU64::new(1);
 
-/// A tree and what is counted of its values.
+/// A tree and the counts of its values.
 pub struct Generation {
     tree: Tree,
     codec: Codec,
     slot: u16,
     serial: u64,
-    /// Who holds it, as an `Arc`'s count, and whether it is closed.
+    /// The reference count, as an `Arc`'s, and whether it is closed.
     state: AtomicU64,
     next_id: AtomicU64,
     counts: Counts,
 }
 
-/// What the values of a generation are, together. What waits to be removed is not in it.
+/// Totals of the values of a generation, without those that wait to be removed.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Values.
@@ -54,13 +55,13 @@ impl Counts {
     }
 }
 
-/// A hold on a generation: while there is one, it is there.
+/// A counted reference to a generation, which keeps it alive.
 pub struct Hold {
     slot: u16,
 }
 
 impl Hold {
-    /// A new generation.
+    /// Makes a new generation.
     pub fn create(settings: &TreeSettings) -> Result<Self, TreeError> {
         let tree = settings.build()?;
         let mut generation = Box::new(Generation {
@@ -78,7 +79,7 @@ impl Hold {
                 let raw = Box::into_raw(generation);
                 match entry.compare_exchange(std::ptr::null_mut(), raw, Ordering::AcqRel, Ordering::Relaxed) {
                     Ok(_) => return Ok(Self { slot: slot as u16 }),
-                    // SAFETY: it was not published, and is ours again.
+                    // SAFETY: it was not published, and is owned here again.
                     Err(_) => generation = unsafe { Box::from_raw(raw) },
                 }
             }
@@ -89,15 +90,15 @@ impl Hold {
         })
     }
 
-    /// Takes back a hold that [`Hold::into_slot`] gave out.
+    /// Takes back a hold that [`Hold::into_slot`] released.
     ///
     /// # Safety
-    /// Each `into_slot` is taken back once at most.
+    /// Each `into_slot` is taken back at most once.
     pub unsafe fn from_slot(slot: u16) -> Self {
         Self { slot }
     }
 
-    /// The generation's number, which keeps the hold.
+    /// Returns the generation's number, which keeps the hold.
     pub fn into_slot(self) -> u16 {
         std::mem::ManuallyDrop::new(self).slot
     }
@@ -133,44 +134,44 @@ impl Drop for Hold {
 }
 
 impl Generation {
-    /// Its tree.
+    /// Returns its tree.
     #[inline]
     pub fn tree(&self) -> &Tree {
         &self.tree
     }
 
-    /// What its tree compresses with.
+    /// Returns its tree's codec.
     pub fn codec(&self) -> Codec {
         self.codec
     }
 
-    /// What tells it from all others that there were.
+    /// Returns the number that distinguishes it from all earlier and later ones.
     pub fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// What its values are.
+    /// Returns the counts of its values.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// A number for a new value; `None` where all were given.
+    /// Returns a number for a new value; `None` if all were given.
     pub fn new_id(&self) -> Option<u64> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         (id < IDS).then_some(id)
     }
 
-    /// Makes it one whose values are not removed one by one any more: the tree goes when all are gone.
+    /// Closes it: its values are not removed individually any more; the tree is dropped when all are freed.
     pub fn close(&self) {
         self.state.fetch_or(CLOSED, Ordering::AcqRel);
     }
 
-    /// Whether it was closed.
+    /// Returns whether it was closed.
     pub fn is_closed(&self) -> bool {
         self.state.load(Ordering::Acquire) & CLOSED != 0
     }
 
-    /// How many hold it.
+    /// Returns its reference count.
     pub fn holds(&self) -> u64 {
         self.state.load(Ordering::Acquire) & !CLOSED
     }

@@ -36,7 +36,7 @@ impl Id {
     }
 }
 
-/// What a write did to a field.
+/// The effect of a write on a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Write {
     /// The field is new.
@@ -46,7 +46,7 @@ pub enum Write {
 }
 
 impl Map {
-    /// An empty map in a place that is for a new value.
+    /// Makes an empty map in a place for a new value.
     pub fn new((generation, id): (Hold, u64)) -> Self {
         generation.counts().keys.fetch_add(1, Ordering::Relaxed);
         Self {
@@ -57,12 +57,12 @@ impl Map {
         }
     }
 
-    /// How many fields it has.
+    /// Returns how many fields it has.
     pub fn len(&self) -> u64 {
         self.fields
     }
 
-    /// Whether it has none.
+    /// Returns whether it has none.
     pub fn is_empty(&self) -> bool {
         self.fields == 0
     }
@@ -72,12 +72,12 @@ impl Map {
         self.user_bytes
     }
 
-    /// The generation it is of.
+    /// Returns its generation.
     pub fn generation(&self) -> &Hold {
         &self.generation
     }
 
-    /// Calls `read` with a field's value; `None` where there is no such field.
+    /// Calls `read` with a field's value; `None` if there is no such field.
     #[inline]
     pub fn get_with<R>(&self, field: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, TreeError> {
         if field.len() > MAX_FIELD_BYTES {
@@ -88,12 +88,12 @@ impl Map {
             .get_with(&record_key(self.id.get(), field)?, read)
     }
 
-    /// The length of a field's value.
+    /// Returns the length of a field's value.
     pub fn len_of(&self, field: &[u8]) -> Result<Option<usize>, TreeError> {
         self.get_with(field, <[u8]>::len)
     }
 
-    /// Whether there is such a field.
+    /// Returns whether there is such a field.
     pub fn contains(&self, field: &[u8]) -> Result<bool, TreeError> {
         if field.len() > MAX_FIELD_BYTES {
             return Ok(false);
@@ -110,7 +110,7 @@ impl Map {
             .insert(&record_key(self.id.get(), field)?, value)?;
         let counts = self.generation.counts();
         match old {
-            // Nothing is written that does not change: while a child saves, each page that is written is copied.
+            // Unchanged values are not written: while a child saves, each page that is written is copied.
             Some(old) if old == value.len() => Ok(Write::Replaced),
             Some(old) => {
                 counts.add(0, value.len() as u64);
@@ -146,7 +146,7 @@ impl Map {
         Ok(())
     }
 
-    /// Removes a field; says whether it was there.
+    /// Removes a field; returns whether it was there.
     pub fn remove(&mut self, field: &[u8]) -> Result<bool, TreeError> {
         let Some(value_len) = self.len_of(field)? else {
             return Ok(false);
@@ -156,7 +156,7 @@ impl Map {
         Ok(true)
     }
 
-    /// Removes the fields of a range; says how many there were.
+    /// Removes the fields of a range; returns how many there were.
     pub fn remove_range(&mut self, range: FieldRange<'_>) -> Result<u64, TreeError> {
         let bounds = bounds_of(self.id.get(), range)?;
         let removed = self.generation.tree().remove_range(bounds, usize::MAX)?;
@@ -171,12 +171,12 @@ impl Map {
         self.user_bytes -= user_bytes;
     }
 
-    /// Calls `visit` with all fields and values, in order of the fields; says how many there were.
+    /// Calls `visit` with all fields and values, in order of the fields; returns how many there were.
     pub fn each(&self, visit: impl FnMut(&[u8], &[u8])) -> Result<usize, TreeError> {
         self.each_from(b"", usize::MAX, visit)
     }
 
-    /// The same for up to `limit` of them, from `field` on.
+    /// Calls `visit` for up to `limit` records, from `field` on.
     pub fn each_from(
         &self,
         field: &[u8],
@@ -196,7 +196,7 @@ impl Map {
         Ok(visited)
     }
 
-    /// The records of a range of fields, from either end.
+    /// Returns the records of a range of fields, from either end.
     pub fn range(
         &self,
         range: FieldRange<'_>,
@@ -210,7 +210,7 @@ impl Map {
         }))
     }
 
-    /// Up to `count` of its records, each drawn by itself; `seed` says which.
+    /// Returns up to `count` of its records, each drawn independently; `seed` determines which.
     pub fn sample(&self, count: usize, seed: u64) -> Result<Vec<Record>, TreeError> {
         let bounds = bounds_of(self.id.get(), (Bound::Unbounded, Bound::Unbounded))?;
         let mut records = self.generation.tree().sample_range(bounds, count, seed)?;
@@ -220,7 +220,7 @@ impl Map {
         Ok(records)
     }
 
-    /// A copy of it in a place that is for a new value.
+    /// Copies it to a place for a new value.
     pub fn copy_to(&self, place: (Hold, u64)) -> Result<Self, TreeError> {
         let mut copy = Self::new(place);
         for record in self.range((Bound::Unbounded, Bound::Unbounded))? {
@@ -231,7 +231,7 @@ impl Map {
     }
 }
 
-/// Says so where a field or its value is too long.
+/// Returns an error if a field or its value is too long.
 pub fn check(field: &[u8], value: &[u8]) -> Result<(), TreeError> {
     if field.len() > MAX_FIELD_BYTES {
         return Err(TreeError::KeyTooLong {

@@ -1,7 +1,7 @@
-//! Values and where their records are, without a server.
+//! Values and their records, independent of a server.
 //!
-//! All values of a generation of a database share a tree. A map is a range of it, under the eight bytes of its number; a string is the
-//! record that has these eight bytes for its key.
+//! All values of a generation of a database share a tree. A map is a range of it, under the eight bytes of its number;
+//! a string is the record with these eight bytes as its key.
 
 pub mod cursors;
 pub mod databases;

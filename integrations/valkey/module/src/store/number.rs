@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-/// A 64-bit integer without spaces, signs for nothing or zeros in front: what the servers take for one.
+/// Parses a 64-bit integer without spaces, redundant signs or leading zeros, as the servers do.
 pub fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     match digits {
@@ -13,10 +13,10 @@ pub fn integer(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Why a sum of floats is none.
+/// The reason why floats cannot be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FloatError {
-    /// The text is no number.
+    /// The text is not a number.
     NotANumber,
     /// It is infinite.
     NotFinite,
@@ -36,7 +36,7 @@ unsafe extern "C" {
 
 const NOT_FINITE: c_int = -2;
 
-/// Longer than any `long double` in figures.
+/// Longer than the digits of any `long double`.
 const ROOM: usize = 5 * 1024;
 
 fn error(outcome: c_int) -> FloatError {
@@ -46,7 +46,7 @@ fn error(outcome: c_int) -> FloatError {
     }
 }
 
-/// Whether text is a finite number.
+/// Checks that text is a finite number.
 pub fn check_float(text: &[u8]) -> Result<(), FloatError> {
     // SAFETY: the function reads `len` bytes.
     match unsafe { leafpress_float_check(text.as_ptr().cast(), text.len()) } {
@@ -55,7 +55,7 @@ pub fn check_float(text: &[u8]) -> Result<(), FloatError> {
     }
 }
 
-/// The sum of two numbers in the servers' precision and notation.
+/// Returns the sum of two numbers in the servers' precision and notation.
 pub fn add_floats(a: &[u8], b: &[u8]) -> Result<Vec<u8>, FloatError> {
     let mut sum = vec![0; ROOM];
     // SAFETY: the function reads the two texts and writes no more than there is room.

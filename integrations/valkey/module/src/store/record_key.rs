@@ -8,13 +8,13 @@ use leafpress::tree::MAX_KEY_BYTES;
 
 use super::MAX_FIELD_BYTES;
 
-/// Length of a value's number in front of its fields.
+/// Length of a value's number before its fields.
 pub const ID_BYTES: usize = 8;
 
 /// A record's key: the value's number, and its field.
 pub type RecordKey = ArrayVec<u8, MAX_KEY_BYTES>;
 
-/// The key of a field; of a string, for which it is empty.
+/// Returns the key of a field; of a string, for which it is empty.
 #[inline]
 pub fn record_key(id: u64, field: &[u8]) -> Result<RecordKey, TreeError> {
     let mut key = RecordKey::new();
@@ -29,7 +29,7 @@ pub fn record_key(id: u64, field: &[u8]) -> Result<RecordKey, TreeError> {
     }
 }
 
-/// The field in a record's key.
+/// Returns the field in a record's key.
 #[inline]
 pub fn field_of(key: &[u8]) -> &[u8] {
     key.get(ID_BYTES..).unwrap_or_default()
@@ -38,9 +38,9 @@ pub fn field_of(key: &[u8]) -> &[u8] {
 /// A range of fields.
 pub type FieldRange<'f> = (Bound<&'f [u8]>, Bound<&'f [u8]>);
 
-/// All records of a value, or those of a range of fields.
+/// Returns the range of all records of a value, or of a range of fields.
 ///
-/// A field that is longer than any can be is as good as what it begins with: no field is between the two.
+/// A field that is longer than the maximum is equivalent to its prefix: no field is between the two.
 pub fn bounds_of(id: u64, (from, to): FieldRange<'_>) -> Result<(Bound<RecordKey>, Bound<RecordKey>), TreeError> {
     let from = match from {
         Bound::Unbounded => Bound::Included(record_key(id, b"")?),

@@ -1,9 +1,9 @@
-//! Removal of freed values' records: at once by the thread that runs commands, in steps where another thread frees a value, not at all
-//! where the tree goes.
+//! Removal of freed values' records: at once by the thread that runs commands, in steps if another thread frees a
+//! value, not at all if the tree is dropped.
 //!
-//! The server counts what a removal gives back while it evicts, so that it must be given back before the call returns. Only of
-//! very large values a rest is removed in steps between commands, and those that the server leaves to a thread of its own: other threads
-//! do not write to trees, since they could do so while the server forks.
+//! The server counts the memory that a removal frees while it evicts, so that it must be freed before the call returns.
+//! Only the rest of very large values is removed in steps between commands, and values that the server leaves to
+//! another thread: other threads do not write to trees, since they could do so while the server forks.
 
 use std::cell::Cell;
 use std::ops::Bound;
@@ -19,9 +19,9 @@ use super::record_key::bounds_of;
 /// Records of one step between commands, and of one while a value is freed.
 const STEP: usize = 1024;
 const LONG_STEP: usize = 8192;
-/// Longest time to free a value, about. The rest of a map of millions of fields is removed in steps.
+/// Approximate maximum time to free a value. The rest of a map of millions of fields is removed in steps.
 const FREEING: Duration = Duration::from_millis(10);
-/// Longest time before a command, where memory is short and records wait to be removed.
+/// Maximum time before a command, if memory is short and records wait to be removed.
 const RELIEF: Duration = Duration::from_millis(2);
 
 static WAITING: SegQueue<Removal> = SegQueue::new();
@@ -31,24 +31,24 @@ thread_local! {
     static IS_MAIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A value that is gone and whose records are not.
+/// A freed value whose records remain.
 struct Removal {
     generation: Hold,
     id: u64,
 }
 
-/// Says that the calling thread is the one that runs commands: only it writes to trees.
+/// Declares that the calling thread is the one that runs commands: only it writes to trees.
 pub fn this_is_the_main_thread() {
     IS_MAIN.set(true);
 }
 
-/// Removes a value's records: on the main thread as many as can be for about [`FREEING`], others later.
+/// Removes a value's records: on the main thread for about [`FREEING`], the rest later.
 pub fn remove(generation: &Hold, id: u64, records: u64) {
     if records == 0 || generation.is_closed() {
         return;
     }
     if IS_MAIN.get() {
-        // What waits already counts as given back by this call, so that the server evicts no further value for it.
+        // Waiting values already count as freed by this call, so that the server evicts no further value for it.
         relieve();
         let begin = Instant::now();
         let mut outcome = Ok(false);
@@ -65,33 +65,33 @@ pub fn remove(generation: &Hold, id: u64, records: u64) {
     });
 }
 
-/// How many values wait.
+/// Returns how many values wait.
 pub fn waiting() -> usize {
     WAITING.len()
 }
 
-/// Says how to find out whether more memory is used than the server may use.
+/// Sets the function that reports whether the server uses more memory than its limit.
 pub fn ask_for_shortage(is_short: fn() -> bool) {
     let _ = IS_SHORT.set(is_short);
 }
 
-/// Whether more memory is used than the server may use.
+/// Returns whether the server uses more memory than its limit.
 pub fn is_memory_short() -> bool {
     IS_SHORT.get().is_some_and(|is_short| is_short())
 }
 
-/// Where memory is short, removes what waits until it is not, for a bounded time: the server would evict instead.
+/// Removes waiting records while memory is short, for a bounded time: the server would evict instead.
 pub fn relieve() {
     let begin = Instant::now();
     while !WAITING.is_empty() && is_memory_short() && begin.elapsed() < RELIEF {
-        // What fails is tried again by the upkeep, which reports it.
+        // The upkeep tries failures again, and reports them.
         if step(Duration::ZERO).is_err() {
             return;
         }
     }
 }
 
-/// Removes records for about `budget`, of one step at least; says whether some are left.
+/// Removes records for about `budget`, of one step at least; returns whether some are left.
 pub fn step(budget: Duration) -> Result<bool, TreeError> {
     let begin = Instant::now();
     while let Some(removal) = WAITING.pop() {
@@ -112,7 +112,7 @@ pub fn step(budget: Duration) -> Result<bool, TreeError> {
     Ok(!WAITING.is_empty())
 }
 
-/// Says whether nothing of the value is left.
+/// Returns whether nothing of the value is left.
 fn remove_some(generation: &Hold, id: u64, limit: usize) -> Result<bool, TreeError> {
     let bounds = bounds_of(id, (Bound::Unbounded, Bound::Unbounded))?;
     Ok(generation.tree().remove_range(bounds, limit)?.is_done)

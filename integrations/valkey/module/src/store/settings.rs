@@ -1,4 +1,4 @@
-//! What the operator has set.
+//! The operator's settings.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use leafpress::tree::Upkeep;
 use leafpress::{Codec, DictionaryChoice, Tree, TreeError};
 
-/// How trees of new generations are built.
+/// The settings of trees of new generations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeSettings {
     /// Their codec.
@@ -23,7 +23,7 @@ static TREES: Mutex<TreeSettings> = Mutex::new(TreeSettings {
 /// Microseconds of upkeep at a time.
 static TEND_BUDGET_US: AtomicU64 = AtomicU64::new(500);
 
-/// How trees of new generations are built. Commands run one at a time, so that nobody waits.
+/// Returns the settings of trees of new generations. Commands run one at a time, so that nothing waits.
 pub fn trees() -> MutexGuard<'static, TreeSettings> {
     TREES.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -39,7 +39,7 @@ pub fn set_tend_budget_us(budget: u64) {
 }
 
 impl TreeSettings {
-    /// A tree with these settings.
+    /// Builds a tree with these settings.
     pub fn build(&self) -> Result<Tree, TreeError> {
         let builder = Tree::builder()
             .codec(self.codec)

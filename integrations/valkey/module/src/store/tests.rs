@@ -1,4 +1,4 @@
-//! Maps and strings beside a model, without a server.
+//! Compares maps and strings with a model, without a server.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -35,7 +35,7 @@ fn counted(generation: &Hold) -> (u64, u64, u64) {
     )
 }
 
-/// Removes what waits until so many records are left. Other tests may be at the same values meanwhile.
+/// Removes waiting values until `records` records are left. Other tests may remove the same values meanwhile.
 fn remove_until(generation: &Hold, records: usize) {
     let begin = Instant::now();
     while generation.tree().len() > records && begin.elapsed() < Duration::from_secs(20) {
@@ -96,7 +96,7 @@ fn as_slices<'f>(from: &'f Bound<Vec<u8>>, to: &'f Bound<Vec<u8>>) -> FieldRange
     (from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice))
 }
 
-/// What of a model is in a range, without asking the standard library for ranges that it panics on.
+/// Returns the part of a model in a range, without ranges that the standard library panics on.
 fn in_range(model: &Model, (from, to): FieldRange<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let above = |field: &[u8]| match from {
         Bound::Unbounded => true,
@@ -119,7 +119,7 @@ proptest! {
     fn a_map_is_as_its_model(steps in prop::collection::vec(step(), 1..120)) {
         removal::this_is_the_main_thread();
         let generation = generation();
-        // Neighbours on both sides, to be left alone.
+        // Neighbours on both sides, which must stay unchanged.
         let mut before = Map::new(place(&generation));
         let mut map = Map::new(place(&generation));
         let mut after = Map::new(place(&generation));
@@ -185,12 +185,12 @@ proptest! {
             // SAFETY: the pointer is the value's, which nothing changes meanwhile.
             match unsafe { Borrowed::of(raw) } {
                 Borrowed::Text(borrowed) => prop_assert_eq!(borrowed.length().unwrap(), len),
-                Borrowed::Map(_) => prop_assert!(false, "a string is no map"),
+                Borrowed::Map(_) => prop_assert!(false, "a string is not a map"),
             }
             // SAFETY: taken back once.
             text = match unsafe { Value::from_raw(raw) } {
                 Value::Text(text) => text,
-                Value::Map(_) => unreachable!("a string is no map"),
+                Value::Map(_) => unreachable!("a string is not a map"),
             };
         }
         drop(text);
@@ -207,12 +207,12 @@ fn a_map_survives_its_pointer() {
     // SAFETY: the pointer is the value's, and nothing else refers to it.
     match unsafe { BorrowedMut::of(raw) } {
         BorrowedMut::Map(map) => drop(map.set(b"other", b"").unwrap()),
-        BorrowedMut::Text(_) => panic!("a map is no string"),
+        BorrowedMut::Text(_) => panic!("a map is not a string"),
     }
     // SAFETY: taken back once.
     match unsafe { Value::from_raw(raw) } {
         Value::Map(map) => assert_eq!(map.len(), 2),
-        Value::Text(_) => panic!("a map is no string"),
+        Value::Text(_) => panic!("a map is not a string"),
     }
 }
 

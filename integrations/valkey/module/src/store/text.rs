@@ -1,4 +1,4 @@
-//! Strings: no more than a pointer's worth beside the record.
+//! Strings: no more than a pointer in addition to the record.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
@@ -9,19 +9,19 @@ use super::generation::Hold;
 use super::record_key::record_key;
 use super::{MAX_BYTES, removal};
 
-/// Which bits of a pointer say what: one that a pointer to a map never has, the generation, the length, the number.
+/// The layout of the bits: a tag that a pointer to a map never has, the generation, the length, the number.
 const TAG: u64 = 1;
 const SLOT_SHIFT: u32 = 1;
 const LEN_SHIFT: u32 = 12;
 const ID_SHIFT: u32 = 28;
-/// The length of strings that are so long or longer; the tree knows it.
+/// The length of strings of at least this length; the tree knows the exact one.
 const LONG: u64 = (1 << 16) - 1;
 
 /// A string: its generation's slot, number and length, packed.
 pub struct Text(NonZeroU64);
 
 impl Text {
-    /// A string in a place that is for a new value.
+    /// Inserts a string in a place for a new value.
     pub fn new((generation, id): (Hold, u64), value: &[u8]) -> Result<Self, TreeError> {
         check(value)?;
         generation.tree().insert(&record_key(id, b"")?, value)?;
@@ -31,23 +31,23 @@ impl Text {
         Ok(Self(packed(generation.into_slot(), id, value.len())))
     }
 
-    /// Whether `bits` are a string's, and not those of a pointer.
+    /// Returns whether `bits` are a string's, and not those of a pointer.
     pub fn is_one(bits: u64) -> bool {
         bits & TAG != 0
     }
 
     /// # Safety
-    /// `bits` are those of [`Text::into_bits`], which gives the string's hold on its generation back once at most.
+    /// `bits` are those of [`Text::into_bits`], which gives the string's hold on its generation back at most once.
     pub unsafe fn from_bits(bits: NonZeroU64) -> Self {
         Self(bits)
     }
 
-    /// The string as what the server keeps.
+    /// Returns the string in the server's form.
     pub fn into_bits(self) -> NonZeroU64 {
         std::mem::ManuallyDrop::new(self).0
     }
 
-    /// The string as what the server keeps.
+    /// Returns the string in the server's form.
     pub fn bits(&self) -> NonZeroU64 {
         self.0
     }
@@ -60,25 +60,25 @@ impl Text {
         ((self.0.get() >> SLOT_SHIFT) & 0x7ff) as u16
     }
 
-    /// Its generation.
+    /// Returns its generation.
     #[inline]
     pub fn generation(&self) -> std::mem::ManuallyDrop<Hold> {
         // SAFETY: the string has a hold, which this borrows.
         std::mem::ManuallyDrop::new(unsafe { Hold::from_slot(self.slot()) })
     }
 
-    /// Calls `read` with its bytes; `None` where its record is gone, which is a defect.
+    /// Calls `read` with its bytes; `None` if its record is missing, which is a bug.
     #[inline]
     pub fn get_with<R>(&self, read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, TreeError> {
         self.generation().tree().get_with(&record_key(self.id(), b"")?, read)
     }
 
-    /// Its bytes, copied.
+    /// Returns its bytes, copied.
     pub fn to_vec(&self) -> Result<Vec<u8>, TreeError> {
         Ok(self.get_with(<[u8]>::to_vec)?.unwrap_or_default())
     }
 
-    /// Its length.
+    /// Returns its length.
     pub fn length(&self) -> Result<usize, TreeError> {
         match (self.0.get() >> LEN_SHIFT) & LONG {
             LONG => Ok(self.get_with(<[u8]>::len)?.unwrap_or_default()),
@@ -86,7 +86,7 @@ impl Text {
         }
     }
 
-    /// Gives it other bytes.
+    /// Replaces its bytes.
     pub fn set(&mut self, value: &[u8]) -> Result<(), TreeError> {
         check(value)?;
         let old = self.length()?;
@@ -98,7 +98,7 @@ impl Text {
         Ok(())
     }
 
-    /// A copy of it in a place that is for a new value.
+    /// Copies it to a place for a new value.
     pub fn copy_to(&self, place: (Hold, u64)) -> Result<Self, TreeError> {
         Self::new(place, &self.to_vec()?)
     }
@@ -123,7 +123,7 @@ impl Drop for Text {
         let generation = unsafe { Hold::from_slot(self.slot()) };
         let counts = generation.counts();
         counts.keys.fetch_sub(1, Ordering::Relaxed);
-        // What is closed is not asked for, and not counted any more.
+        // A closed generation is not read, and not counted any more.
         let len = if generation.is_closed() {
             0
         } else {

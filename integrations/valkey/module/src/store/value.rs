@@ -1,4 +1,4 @@
-//! What the server keeps for a key: a pointer to a map, or a string in the place of one.
+//! The server's value of a key: a pointer to a map, or a string packed into a pointer.
 
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -47,7 +47,7 @@ impl Deref for BorrowedText<'_> {
 }
 
 impl Value {
-    /// The pointer, which owns the value.
+    /// Returns the pointer, which owns the value.
     pub fn into_raw(self) -> *mut c_void {
         match self {
             Self::Text(text) => std::ptr::without_provenance_mut(text.into_bits().get() as usize),
@@ -62,7 +62,7 @@ impl Value {
         match NonZeroU64::new(bits) {
             // SAFETY: as the caller says.
             Some(bits) if Text::is_one(bits.get()) => Self::Text(unsafe { Text::from_bits(bits) }),
-            // SAFETY: as the caller says; maps are aligned, so that their pointers are no strings.
+            // SAFETY: as the caller says; maps are aligned, so that their pointers differ from strings.
             _ => Self::Map(unsafe { Box::from_raw(pointer.cast()) }),
         }
     }
@@ -94,7 +94,7 @@ impl BorrowedMut<'_> {
 }
 
 impl Text {
-    /// The string as if the server kept it.
+    /// Returns the string as if the server kept it.
     #[cfg(test)]
     pub fn borrow(&self) -> BorrowedText<'_> {
         BorrowedText {

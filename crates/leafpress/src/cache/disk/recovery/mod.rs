@@ -97,7 +97,7 @@ pub(super) fn split_epoch(record: &[u8]) -> Option<(&[u8], u32)> {
 }
 
 /// Appends a suffix to the file name of a path.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)

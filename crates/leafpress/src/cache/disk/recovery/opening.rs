@@ -8,7 +8,7 @@ use super::replay::{Replayed, replay};
 use super::run_log::RunLog;
 use super::side_file_header::SideFileHeader;
 use super::stale_epochs::{self, MAX_EPOCH, StaleEpochTable, StaleFilter, Table};
-use super::{Recovery, beside, boot_id};
+use super::{Recovery, boot_id, with_suffix};
 use crate::cache::disk::device::Device;
 use crate::cache::disk::failure::Failure;
 use crate::cache::disk::image;
@@ -109,7 +109,7 @@ impl Opening<'_> {
     }
 
     fn open_in(&self, boot: u64, path: &Path) -> Result<Opened, Failure> {
-        let (notes, runs) = (beside(path, ".notes"), beside(path, ".runs"));
+        let (notes, runs) = (with_suffix(path, ".notes"), with_suffix(path, ".runs"));
         let found = match superblock::read(self.device, self.kind)? {
             SuperblockState::Closed(superblock) => self.closed(superblock, &notes)?,
             SuperblockState::Open { tier, session } => self.killed(tier, session, boot, &notes, &runs)?,
@@ -221,7 +221,7 @@ impl Opening<'_> {
             previous,
             own: [boot, table.len() as u64, 0, 0],
         };
-        let new = beside(notes_at, ".new");
+        let new = with_suffix(notes_at, ".new");
         let notes = Arc::new(StaleEpochTable::create(&new, header, &table, entries)?);
         // The log first: the old table is valid with the new log, but not the other way round.
         let log = RunLog::create(

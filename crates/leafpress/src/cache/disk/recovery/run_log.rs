@@ -117,7 +117,7 @@ impl RunLog {
             own: [next, epoch.into(), head, leaves.len() as u64],
             ..header
         };
-        let new = super::beside(&path, ".new");
+        let new = super::with_suffix(&path, ".new");
         let (file, bytes) = write_leaves(&new, &header, leaves).map_err(|failure| match failure {
             Failure::Io(error) => at_path(&new, "write the log of runs", error).into(),
             other => other,

@@ -157,7 +157,7 @@ impl Plan {
     /// Describes the threshold in reads per second, for counts over `seconds`.
     pub(super) fn in_words(&self, seconds: f64) -> String {
         let per_second = self.cold_below * 1024.0 * SAMPLED_IN as f64 / seconds.max(1e-3);
-        format!("cold are those with fewer than {per_second:.3} reads a second for a KiB of records")
+        format!("cold are those with fewer than {per_second:.3} reads per second for a KiB of records")
     }
 }
 

@@ -119,7 +119,8 @@ pub unsafe extern "C" fn leafpress_compressor_dictionary(compressor: *const Comp
     dictionary.map_or(View::NONE, |dictionary| View::of(dictionary.bytes()))
 }
 
-/// The dictionary of a file before this one, to write this one with, to be given back; none where the file is to train its own.
+/// The dictionary of a file before this one, to write this one with, to be given back; none where the file is to train
+/// its own.
 ///
 /// # Safety
 /// `compressor` is one.
@@ -162,13 +163,13 @@ pub unsafe extern "C" fn leafpress_compressor_block_type(compressor: *const Comp
     unsafe { &*compressor }.block_type() as u8
 }
 
-/// What `leafpress_compress` returns beside the length of a block.
+/// The results of `leafpress_compress` other than the length of a block.
 const BYPASSED: i64 = 0;
 const REJECTED: i64 = -1;
 const MISMATCHED: i64 = -2;
 
-/// Compresses a block into the front of `out` and returns its length, or 0 when it was not tried, -1 when it does not fit, -2
-/// when it did not decode to itself.
+/// Compresses a block into the front of `out` and returns its length, or 0 when it was not tried, -1 when it does not
+/// fit, -2 when it did not decode to itself.
 ///
 /// # Safety
 /// `compressor` is one, `raw` is readable and `out` writable for `out_len` bytes; they do not overlap.
@@ -183,7 +184,8 @@ pub unsafe extern "C" fn leafpress_compress(
         if out_len == 0 {
             return BYPASSED;
         }
-        // SAFETY: the caller's. RocksDB's memory came from its allocator, and nothing of it is read before it is written.
+        // SAFETY: the caller's. RocksDB's memory came from its allocator, and nothing of it is read before it is
+        // written.
         let (compressor, raw, out) = unsafe { (&*compressor, raw.bytes(), slice::from_raw_parts_mut(out, out_len)) };
         match compressor.compress(raw, out) {
             Outcome::Compressed(written) => i64::try_from(written).unwrap_or(BYPASSED),

@@ -1,4 +1,4 @@
-//! What the compression shim calls; `shim/compression_abi.h` declares the same.
+//! The functions that the compression shim calls; `shim/compression_abi.h` declares them.
 
 mod compressor;
 mod decompressor;
