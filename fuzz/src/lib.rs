@@ -106,7 +106,7 @@ fn op(u: &mut Unstructured<'_>) -> Result<Op> {
             value: value(u)?,
         },
         18 => Op::RemoveRange(bound(u)?, bound(u)?, u.int_in_range(0..=60)?),
-        19 => Op::Tend(u.int_in_range(1..=20)?),
+        19 => Op::Upkeep(u.int_in_range(1..=20)?),
         20 => Op::Swap(number(u)?, value(u)?),
         21 => Op::CompareAndSwap {
             n: number(u)?,

@@ -91,8 +91,14 @@ fn check(codec: Codec, ops: &[Op]) {
 }
 
 fn check_cache(builder: CacheBuilder, to_idle: Option<Duration>, ops: &[Op]) {
+    check_cache_after(builder, to_idle, ops, || ());
+}
+
+/// Checks a cache for which `built` is called once it is built.
+fn check_cache_after(builder: CacheBuilder, to_idle: Option<Duration>, ops: &[Op], built: impl FnOnce()) {
     let mut checked = Checked::new(to_idle);
     let cache = checked.build(builder);
+    built();
     ops.iter().for_each(|op| checked.step(&cache, op));
     checked.look(&cache);
 }
@@ -349,11 +355,13 @@ proptest! {
     #[test]
     fn with_a_disk_that_fails(ops in proptest::collection::vec(op(), 1..150), reads in 0_u64..40, writes in 0_u64..400, torn: bool) {
         let store = Arc::new(FaultyStore::new(MemoryStore::new(4096).unwrap()));
-        store.fail_every(Operation::Read, reads);
-        store.fail_every(Operation::Write, writes);
-        store.short_read_every(reads * 3);
-        store.set_torn_writes(torn);
-        check_cache(small().disk(Disk::store(store, 4 << 20)), None, &ops);
+        // The builder writes the superblock and returns the error of a device on which that fails.
+        check_cache_after(small().disk(Disk::store(store.clone(), 4 << 20)), None, &ops, || {
+            store.fail_every(Operation::Read, reads);
+            store.fail_every(Operation::Write, writes);
+            store.short_read_every(reads * 3);
+            store.set_torn_writes(torn);
+        });
     }
 
     #[test]
