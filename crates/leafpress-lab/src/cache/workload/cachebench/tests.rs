@@ -241,7 +241,7 @@ fn what_is_wrong_with_a_file_is_one_line_that_names_it() {
         ),
         (
             vec![("valSizeRangeProbability", json!([0]))],
-            &["valSizeRangeProbability", "sum"],
+            &["valSizeRangeProbability", "no positive weight"],
         ),
         (
             vec![("valSizeDistFile", json!("none.json"))],
@@ -266,7 +266,7 @@ fn what_is_wrong_with_a_file_is_one_line_that_names_it() {
         ),
         (
             vec![("popularityWeights", json!([0, 0]))],
-            &["popularityWeights", "sum"],
+            &["popularityWeights", "no positive weight"],
         ),
         (
             vec![("popularityBuckets", json!([0, 1]))],
@@ -278,7 +278,7 @@ fn what_is_wrong_with_a_file_is_one_line_that_names_it() {
         ),
         (
             vec![("keyPoolDistribution", json!([0, 0]))],
-            &["keyPoolDistribution", "over 0"],
+            &["keyPoolDistribution", "no positive share"],
         ),
         (
             vec![("keyPoolDistribution", json!(vec![1; 300]))],
