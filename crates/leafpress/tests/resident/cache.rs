@@ -401,9 +401,15 @@ fn what_is_cleared_goes_back_to_the_system() {
                 cache.stats()
             );
             // The disk's pages are in memory here.
-            let left = resident_bytes().saturating_sub(before);
             let disk = if with_disk { 64 << 20 } else { 0 };
-            assert!(left < disk + grown / 10, "{left} of {grown}: {:?}", cache.stats());
+            // A training leaves up to a megabyte in the program's allocator, and may end only after the clear.
+            let limit = disk + grown / 10 + (1 << 20);
+            let (end, mut left) = (Instant::now() + Duration::from_secs(600), usize::MAX);
+            while left >= limit && Instant::now() < end {
+                left = resident_bytes().saturating_sub(before);
+                thread::sleep(Duration::from_millis(10));
+            }
+            assert!(left < limit, "{left} of {grown}: {:?}", cache.stats());
             cache.insert("key", "value").unwrap();
             cache.validate().unwrap();
         }
