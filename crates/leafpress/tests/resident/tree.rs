@@ -135,9 +135,16 @@ fn what_is_cleared_goes_back_to_the_system() {
             let tree = load(RECORDS / 4);
             let (loaded, grown) = (tree.bytes_held(), resident_bytes() - before);
             tree.clear().unwrap();
-            let (held, left) = (tree.bytes_held(), resident_bytes().saturating_sub(before));
+            let held = tree.bytes_held();
+            // A training leaves up to a megabyte in the program's allocator, and may end only after the clear.
+            let limit = grown / 10 + (1 << 20);
+            let (end, mut left) = (Instant::now() + Duration::from_secs(600), usize::MAX);
+            while left >= limit && Instant::now() < end {
+                left = resident_bytes().saturating_sub(before);
+                thread::sleep(Duration::from_millis(10));
+            }
             assert!(
-                held < loaded / 20 && left < grown / 10,
+                held < loaded / 20 && left < limit,
                 "{codec}: of {loaded} bytes {held} are held, of {grown} {left} resident: {:?}",
                 tree.stats()
             );
