@@ -258,7 +258,7 @@ fn a_directory_that_cannot_be_written_is_reported() {
     for option in ["--db", "--out"] {
         bad_input(
             &["bench", "--num=10", option, "/proc/leafpress"],
-            &[option, "/proc/leafpress", "can be written"],
+            &[option, "/proc/leafpress", "name a writable directory"],
         );
     }
 }

@@ -13,10 +13,9 @@ pub fn failure(error: &BenchError) -> Failure {
         BenchError::Lab(LabError::Data { source_name, reason }) => {
             Failure::bad_input(format!("--data {source_name}: {reason}"))
         }
-        BenchError::Lab(LabError::Io { path, source }) => Failure::bad_input(format!(
-            "{}: {source}; name a directory that can be written",
-            path.display()
-        )),
+        BenchError::Lab(LabError::Io { path, source }) => {
+            Failure::bad_input(format!("{}: {source}; name a writable directory", path.display()))
+        }
         error => Failure::failed(error.to_string()),
     }
 }

@@ -52,7 +52,7 @@ impl Scratch {
         let here = directory_for_temporary_files().tempdir_in(&self.databases);
         let here = here.map_err(|e| {
             Failure::bad_input(format!(
-                "--db {}: {e}; name a directory that can be written",
+                "--db {}: {e}; name a writable directory",
                 self.databases.display()
             ))
         })?;
