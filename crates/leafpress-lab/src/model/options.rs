@@ -46,8 +46,8 @@ words!(Replacement, "replacement", "`{}`: must be clock, lru or ideal": Clock "c
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overhead {
-    /// Overhead of [`leafpress::PagePool`]: 56 bytes per page in its tables, 12 more per compressed page, a 128th of
-    /// the budget, a 64th of the frames for raw pages (256 at most) that are free ahead of need, and of the log one
+    /// Overhead of [`leafpress_pages::PagePool`]: 56 bytes per page in its tables, 12 more per compressed page, a 128th
+    /// of the budget, a 64th of the frames for raw pages (256 at most) that are free ahead of need, and of the log one
     /// segment and a half and what is lost at segments' ends.
     #[default]
     Pool,
