@@ -4,9 +4,8 @@
     bench.py                        the JSON documents and the packages of the repository's samples
     bench.py --records documents:1000000 --stores 'dict' 'Tree lz4'
 
-Each store is measured in a process of its own. Memory is what the process grows by as it takes all records, which are
-read from a file as they are taken; then everything is done again with records and keys in memory. Order is random but
-for the first load.
+Each store is measured in a process of its own. Memory is the growth of the process while it loads all records, streamed
+from a file. Then each operation is timed with records and keys in memory. The order is random except for the first load.
 """
 
 from __future__ import annotations

@@ -22,10 +22,6 @@ pub mod transfer;
     path = "no_uring.rs"
 )]
 #[allow(unsafe_code)]
-#[cfg_attr(
-    not(feature = "io-uring"),
-    allow(missing_docs, reason = "a stand-in of the same interface")
-)]
 pub mod uring;
 #[cfg(feature = "testing")]
 pub mod wait;

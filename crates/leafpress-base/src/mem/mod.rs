@@ -8,7 +8,6 @@ pub mod mapping;
 pub mod node;
 #[cfg(not(all(feature = "node-heap", unix, not(miri))))]
 #[allow(unsafe_code)]
-#[allow(missing_docs, reason = "the interface of `heap`, which documents it")]
 pub mod plain_heap;
 #[cfg(all(leafpress_asan, feature = "node-heap", unix, not(miri)))]
 #[allow(unsafe_code)]

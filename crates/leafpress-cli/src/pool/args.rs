@@ -350,7 +350,7 @@ pub fn failure(error: &LabError) -> Failure {
         )),
         LabError::Pool(PoolError::Option { option, reason }) => {
             let option = match *option {
-                "budget_bytes" => "memory".to_owned(),
+                "promote_after_hits" => "restore-after".to_owned(),
                 "share" => "fixed".to_owned(),
                 other => other.replace('_', "-"),
             };

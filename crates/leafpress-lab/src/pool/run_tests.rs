@@ -146,7 +146,7 @@ fn what_cannot_run_is_found_out_before() {
         check(&options).unwrap_err().to_string()
     };
     assert!(
-        refused(&|o| o.page_bytes = 128 << 10).contains("budget_bytes"),
+        refused(&|o| o.page_bytes = 128 << 10).contains("memory"),
         "eight pages do not fit"
     );
     assert!(refused(&|o| o.data = Source::Sample("nonesuch".into())).contains("nonesuch"));

@@ -65,7 +65,7 @@ pub(super) fn check_budget(budget_bytes: usize, max_page_bytes: usize) -> Result
     let least = MIN_BUDGET_BYTES + MIN_PAGES * max_page_bytes;
     if budget_bytes < least {
         return Err(option(
-            "budget_bytes",
+            "memory",
             format!("{budget_bytes} is too little for pages of up to {max_page_bytes} bytes; give at least {least}"),
         ));
     }
@@ -105,8 +105,11 @@ impl PoolBuilder {
     /// let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn memory(self, budget_bytes: usize) -> Self {
-        Self { budget_bytes, ..self }
+    pub fn memory(self, bytes: usize) -> Self {
+        Self {
+            budget_bytes: bytes,
+            ..self
+        }
     }
 
     /// Sets the codec; with `none` nothing is compressed, and raw pages have the whole budget. Default: `lz4`.
@@ -155,8 +158,11 @@ impl PoolBuilder {
     /// let pool = leafpress_pages::PagePool::builder(store).promote_after_hits(4).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn promote_after_hits(self, restore_after: u8) -> Self {
-        Self { restore_after, ..self }
+    pub fn promote_after_hits(self, hits: u8) -> Self {
+        Self {
+            restore_after: hits,
+            ..self
+        }
     }
 
     /// Sets the number of threads that compress and evict ahead of need, and adapt the share, 0 to 64. The threads that
@@ -200,7 +206,7 @@ impl PoolBuilder {
         check_budget(self.budget_bytes, max_page_bytes)?;
         if !(1..=63).contains(&self.restore_after) {
             return Err(option(
-                "restore_after",
+                "promote_after_hits",
                 format!("{} is not within 1 to 63", self.restore_after),
             ));
         }

@@ -266,8 +266,8 @@ impl PagePool {
     ///
     /// # Errors
     /// Returns [`PoolError::Option`] for less than the minimum of a [`PoolBuilder`].
-    pub fn set_memory(&self, budget_bytes: usize) -> Result<(), PoolError> {
-        self.core.resize(budget_bytes)
+    pub fn set_memory(&self, bytes: usize) -> Result<(), PoolError> {
+        self.core.resize(bytes)
     }
 
     /// Returns a snapshot of the statistics.

@@ -411,8 +411,8 @@ impl VictimCache {
     /// Sets the memory budget, in bytes. If it shrinks, blocks are evicted before this returns, including blocks that
     /// other threads are reading, for which it waits. Called within [`VictimCache::read`] of this cache it does not
     /// wait; what cannot be evicted yet is evicted when that read ends.
-    pub fn set_memory(&self, capacity_bytes: usize) {
-        self.core.set_memory(capacity_bytes);
+    pub fn set_memory(&self, bytes: usize) {
+        self.core.set_memory(bytes);
     }
 
     /// Reduces the memory budget by `bytes` until [`VictimCache::grow_back`] restores them.

@@ -273,7 +273,7 @@ fn settings_out_of_their_bounds() {
     let store = store(10);
     assert_eq!(
         message(builder(&store).memory(1000)),
-        "budget_bytes: 1000 is too little for pages of up to 4096 bytes; give at least 98304"
+        "memory: 1000 is too little for pages of up to 4096 bytes; give at least 98304"
     );
     assert_eq!(
         message(builder(&store).promote_after_hits(0)),

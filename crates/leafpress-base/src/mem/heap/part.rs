@@ -208,7 +208,7 @@ impl Room {
     /// Returns a block to the free lists.
     ///
     /// # Safety
-    /// As for `free`.
+    /// `block` came from `allocate` of this part, for `asked` bytes, and is not used again.
     unsafe fn take_back(&mut self, block: NonNull<u8>, asked: usize) {
         if let (Some(blocks), Some(layout)) = (self.blocks.first_mut(), layout(asked)) {
             // SAFETY: the block came from `blocks`, with this layout, and the caller does not use it again.

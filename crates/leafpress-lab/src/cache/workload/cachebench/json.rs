@@ -1,4 +1,4 @@
-//! A JSON file whose fields are removed as they are read: remaining fields are unknown, and reported.
+//! A JSON file whose fields are removed when they are read, so that those left at the end are unknown and reported.
 
 use std::io::Read;
 use std::path::Path;
@@ -68,7 +68,7 @@ fn without_comments(text: &str) -> String {
     kept
 }
 
-/// The fields of an object, removed as they are read.
+/// The fields of an object; reading a field removes it.
 pub(super) struct Fields {
     /// The file, for error messages.
     file: String,
