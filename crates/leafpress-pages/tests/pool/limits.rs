@@ -277,11 +277,11 @@ fn settings_out_of_their_bounds() {
     );
     assert_eq!(
         message(builder(&store).promote_after_hits(0)),
-        "restore_after: 0 is not within 1 to 63"
+        "promote_after_hits: 0 is not within 1 to 63"
     );
     assert_eq!(
         message(builder(&store).promote_after_hits(64)),
-        "restore_after: 64 is not within 1 to 63"
+        "promote_after_hits: 64 is not within 1 to 63"
     );
     assert_eq!(
         message(builder(&store).background_threads(65)),
