@@ -26,6 +26,8 @@ pub mod room;
 pub mod shared_mapping;
 pub mod tagged_ptr;
 #[allow(unsafe_code)]
+pub mod tlsf;
+#[allow(unsafe_code)]
 pub mod transient;
 #[allow(unsafe_code)]
 pub mod trim;

@@ -46,13 +46,13 @@ impl Quarantine {
     }
 
     /// Returns the oldest block, unpoisoned, if the quarantine holds too many bytes.
-    pub fn overflow(&mut self) -> Option<(NonNull<u8>, usize)> {
+    pub fn overflow(&mut self) -> Option<NonNull<u8>> {
         if self.bytes <= KEPT_BYTES {
             return None;
         }
         let (block, asked) = self.blocks.pop_front()?;
         self.bytes -= asked;
         unpoison(block, asked);
-        Some((block, asked))
+        Some(block)
     }
 }

@@ -72,20 +72,17 @@ impl Region {
         self.mapping.len() / HUGE_PAGE_BYTES
     }
 
-    /// Returns the whole pages of `part` to the system, except for `keep` bytes at its start.
+    /// Returns the whole pages of `part` to the system.
     ///
     /// # Safety
-    /// `part` lies in this region, and its contents after `keep` bytes are not needed any more.
-    pub unsafe fn return_pages(&self, part: NonNull<[u8]>, keep: usize) {
+    /// `part` lies in this region, and its contents are not needed any more.
+    pub unsafe fn return_pages(&self, part: NonNull<[u8]>) {
         let start = part.cast::<u8>().as_ptr().addr();
         let page = page_bytes();
-        let (first, end) = (
-            (start + keep).next_multiple_of(page),
-            (start + part.len()) & !(page - 1),
-        );
+        let (first, end) = (start.next_multiple_of(page), (start + part.len()) & !(page - 1));
         if first < end {
             let pages = part.cast::<u8>().as_ptr().with_addr(first);
-            // SAFETY: the pages lie in `part` after `keep` bytes, whose contents the caller does not need.
+            // SAFETY: the pages lie in `part`, whose contents the caller does not need.
             unsafe { libc::madvise(pages.cast(), end - first, libc::MADV_DONTNEED) };
             let region = self.start().addr().get();
             let torn = (first - region) / HUGE_PAGE_BYTES..(end - region).div_ceil(HUGE_PAGE_BYTES);

@@ -4,32 +4,30 @@ use std::alloc::Layout;
 
 use crate::mem::LINE_BYTES;
 use crate::mem::mapping::page_bytes;
+use crate::mem::tlsf::{HEADER_BYTES, STEP_BYTES, Tlsf};
 
 /// Nodes of at least this size, which only large values have, are mapped separately and unmapped when freed.
 pub(super) const SYSTEM_BYTES: usize = 128 << 10;
 /// Granularity of mapping lengths for the estimate, the page size on most machines.
 const PAGE_BYTES: usize = 4096;
 
-/// Bytes of header before a block in use, in rlsf.
-const BLOCK_HEADER_BYTES: usize = rlsf::GRANULARITY / 2;
-/// Granularity of block sizes, a multiple of rlsf's.
-const BLOCK_STEP_BYTES: usize = LINE_BYTES;
+/// Granularity of the sizes of a part's blocks, a multiple of the free lists' own.
+const LINE_STEP_BYTES: usize = LINE_BYTES;
 /// Bytes skipped at a region's start, so that the first block, and thus every block, starts 16 bytes before the end of
 /// a cache line.
-pub(super) const LEFT_OUT_BYTES: usize = LINE_BYTES - 2 * BLOCK_HEADER_BYTES;
-const _: () =
-    assert!(BLOCK_STEP_BYTES.is_multiple_of(rlsf::GRANULARITY) && LEFT_OUT_BYTES.is_multiple_of(rlsf::GRANULARITY));
+pub(super) const LEFT_OUT_BYTES: usize = LINE_BYTES - 2 * HEADER_BYTES;
+const _: () = assert!(LINE_STEP_BYTES.is_multiple_of(STEP_BYTES) && LEFT_OUT_BYTES.is_multiple_of(STEP_BYTES));
 
-/// Blocks of up to 128 MiB, so that a region is initially one block; 32 size classes between powers of two.
-pub(super) type Blocks = rlsf::Tlsf<'static, u32, u32, 22, 32>;
+/// Blocks of up to 128 MiB, so that a region is initially one block.
+pub(super) type Blocks = Tlsf<22>;
 
 /// Returns the bytes that a block takes in its heap.
 pub fn held_bytes(asked: usize) -> usize {
-    let block = asked + BLOCK_HEADER_BYTES;
+    let block = asked + HEADER_BYTES;
     if asked >= SYSTEM_BYTES {
         block.next_multiple_of(PAGE_BYTES)
     } else {
-        block.next_multiple_of(BLOCK_STEP_BYTES)
+        block.next_multiple_of(LINE_STEP_BYTES)
     }
 }
 
@@ -46,7 +44,7 @@ pub fn can_be_moved(bytes: usize) -> bool {
 /// Returns the layout requested for `bytes`: the whole block that holds them.
 pub(super) fn layout(bytes: usize) -> Option<Layout> {
     let block = bytes
-        .checked_add(BLOCK_HEADER_BYTES)?
-        .checked_next_multiple_of(BLOCK_STEP_BYTES)?;
-    Layout::from_size_align(block - BLOCK_HEADER_BYTES, 16).ok()
+        .checked_add(HEADER_BYTES)?
+        .checked_next_multiple_of(LINE_STEP_BYTES)?;
+    Layout::from_size_align(block - HEADER_BYTES, 16).ok()
 }

@@ -88,11 +88,9 @@ impl Part {
             };
             // SAFETY: the region was added to `blocks` without the same bytes at its start, and the lock prevents
             // changes of its blocks.
-            for block in unsafe { blocks.iter_blocks(region.behind(LEFT_OUT_BYTES)) } {
-                if !block.is_occupied() {
-                    // SAFETY: only the heap uses a free block, and keeps its links in the first `GRANULARITY` bytes.
-                    unsafe { region.return_pages(block.as_ptr(), rlsf::GRANULARITY) };
-                }
+            for unused in unsafe { blocks.unused_in(region.behind(LEFT_OUT_BYTES)) } {
+                // SAFETY: the bytes lie in the region, and nothing uses them.
+                unsafe { region.return_pages(unused) };
             }
             next += 1;
         }
@@ -160,12 +158,15 @@ impl Drop for Locked<'_> {
 impl Room {
     pub(super) fn allocate(&mut self, asked: usize) -> Option<NonNull<u8>> {
         let layout = layout(asked)?;
-        let free = self.blocks.first_mut().and_then(|blocks| blocks.allocate(layout));
+        let free = self
+            .blocks
+            .first_mut()
+            .and_then(|blocks| blocks.allocate(layout.size()));
         let block = match free {
             Some(block) => block,
             None => {
                 self.grow(asked)?;
-                self.blocks.first_mut()?.allocate(layout)?
+                self.blocks.first_mut()?.allocate(layout.size())?
             }
         };
         self.used += held_bytes(asked);
@@ -191,16 +192,16 @@ impl Room {
     pub(super) unsafe fn free(&mut self, block: NonNull<u8>, asked: usize) {
         self.used -= held_bytes(asked);
         #[cfg(not(leafpress_asan))]
-        // SAFETY: the block has at least `asked` bytes, which the caller does not use again.
+        // SAFETY: the caller does not use the block again.
         unsafe {
-            self.take_back(block, asked);
+            self.take_back(block);
         }
         #[cfg(leafpress_asan)]
         {
             self.quarantine.add(block, asked);
-            while let Some((block, asked)) = self.quarantine.overflow() {
+            while let Some(block) = self.quarantine.overflow() {
                 // SAFETY: the block was freed by its owner, and has been in the quarantine since.
-                unsafe { self.take_back(block, asked) };
+                unsafe { self.take_back(block) };
             }
         }
     }
@@ -208,11 +209,11 @@ impl Room {
     /// Returns a block to the free lists.
     ///
     /// # Safety
-    /// `block` came from `allocate` of this part, for `asked` bytes, and is not used again.
-    unsafe fn take_back(&mut self, block: NonNull<u8>, asked: usize) {
-        if let (Some(blocks), Some(layout)) = (self.blocks.first_mut(), layout(asked)) {
-            // SAFETY: the block came from `blocks`, with this layout, and the caller does not use it again.
-            unsafe { blocks.deallocate(block, layout.align()) };
+    /// `block` came from `allocate` of this part, and is not used again.
+    unsafe fn take_back(&mut self, block: NonNull<u8>) {
+        if let Some(blocks) = self.blocks.first_mut() {
+            // SAFETY: the block came from `blocks`, and the caller does not use it again.
+            unsafe { blocks.free(block) };
         }
     }
 
@@ -220,17 +221,13 @@ impl Room {
         self.regions.try_reserve(1).ok()?;
         if self.blocks.is_empty() {
             self.blocks.try_reserve_exact(1).ok()?;
-            self.blocks.push(Blocks::new());
+            self.blocks.push(Blocks::default());
         }
         let bytes = self.mapped.clamp(MIN_REGION_BYTES, MAX_REGION_BYTES);
         debug_assert!(2 * asked <= bytes, "a size class could be skipped");
         let region = Region::map(bytes)?;
         // SAFETY: the region is owned by this part, unused, and unmapped only after the blocks are dropped.
-        unsafe {
-            self.blocks
-                .first_mut()?
-                .insert_free_block_ptr(region.behind(LEFT_OUT_BYTES))
-        }?;
+        unsafe { self.blocks.first_mut()?.add_region(region.behind(LEFT_OUT_BYTES)) }?;
         self.mapped += bytes;
         self.regions.push(region);
         Some(())

@@ -1,16 +1,15 @@
 //! Memory of entries: mappings that each contain a TLSF heap, so that the memory held is the memory mapped.
 //!
-//! A block is rounded up to 32 bytes, and adjacent free blocks are merged (Masmano, Ripoll, Crespo, Real, ECRTS 2004;
-//! the `rlsf` crate). An entry that is too long to share a region has a mapping of its own.
+//! A block is rounded up to 32 bytes, and adjacent free blocks are merged (`leafpress_base::mem::tlsf`). An entry that is too long to share a region has a mapping of its own.
 
-use std::alloc::Layout;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 use leafpress_base::mem::mapping::{Mapping, page_bytes};
+use leafpress_base::mem::tlsf::{CLASSES, HEADER_BYTES, STEP_BYTES, Tlsf};
 
-/// Regions of up to 64 MiB; 32 size classes between powers of two.
-type Blocks = rlsf::Tlsf<'static, u32, u32, 21, SIZES>;
+/// Regions of up to 64 MiB.
+type Blocks = Tlsf<21>;
 
 /// Maximum size of a region, in bytes.
 pub(crate) const MAX_REGION_BYTES: usize = 16 << 20;
@@ -18,8 +17,6 @@ pub(crate) const MAX_REGION_BYTES: usize = 16 << 20;
 pub(crate) const MIN_REGION_BYTES: usize = 64 << 10;
 /// Alignment of entries.
 pub(crate) const ALIGNMENT: usize = 16;
-/// Size of rlsf's header of a block in use.
-const BLOCK_HEADER_BYTES: usize = rlsf::GRANULARITY / 2;
 
 /// A mapping that entries are allocated from.
 pub(crate) struct Region {
@@ -60,16 +57,13 @@ impl Room {
     }
 }
 
-/// Number of size classes of the heap between powers of two.
-const SIZES: usize = 32;
-
 /// Returns the bytes of an entry of `bytes` in a region, rounded up to a size class of the heap: the heap searches only
 /// among blocks that are large enough whatever their size, and would not find a block again that an entry of the same
 /// length has left. Without this a third of the memory was never used (`tests/victim/fill.rs`).
 pub(crate) fn block_bytes(bytes: usize) -> usize {
-    let block = bytes + BLOCK_HEADER_BYTES;
-    let step = (1_usize << block.ilog2()) / SIZES;
-    block.next_multiple_of(step.max(rlsf::GRANULARITY))
+    let block = bytes + HEADER_BYTES;
+    let step = (1_usize << block.ilog2()) / CLASSES;
+    block.next_multiple_of(step.max(STEP_BYTES))
 }
 
 impl Region {
@@ -83,10 +77,10 @@ impl Region {
         let mapping = Mapping::new(bytes)?;
         let mut blocks = Vec::new();
         blocks.try_reserve_exact(1).ok()?;
-        blocks.push(Blocks::new());
+        blocks.push(Blocks::default());
         let whole = NonNull::slice_from_raw_parts(mapping.start(), mapping.byte_len());
         // SAFETY: the mapping is owned and unused, and outlives the heap, which is declared before it in the region.
-        unsafe { blocks[0].insert_free_block_ptr(whole) }?;
+        unsafe { blocks[0].add_region(whole) }?;
         Some(Self {
             blocks,
             mapping: ManuallyDrop::new(mapping),
@@ -146,8 +140,8 @@ impl Region {
             None if self.entries == 0 && bytes <= self.mapping.byte_len() => self.mapping.start(),
             None => return None,
             Some(blocks) => {
-                let bytes = block_bytes(bytes) - BLOCK_HEADER_BYTES;
-                blocks.allocate(Layout::from_size_align(bytes, ALIGNMENT).ok()?)?
+                let bytes = block_bytes(bytes) - HEADER_BYTES;
+                blocks.allocate(bytes)?
             }
         };
         self.entries += 1;
@@ -164,7 +158,7 @@ impl Region {
         if let Some(blocks) = self.blocks.first_mut() {
             // SAFETY: the heap allocated this room, because it is within its mapping, which was in use since; and the
             // room is exclusively owned.
-            unsafe { blocks.deallocate(room.start, ALIGNMENT) };
+            unsafe { blocks.free(room.start) };
         }
         self.entries -= 1;
         self.used_bytes -= block_bytes(room.bytes);
