@@ -9,6 +9,15 @@ use crate::Cli;
 /// The marker before the rows of a table that `scripts/tables` writes.
 const TABLE: &str = "<!-- scripts/tables: ";
 
+/// Placeholders, and a value for each.
+const PLACEHOLDERS: [(&str, &str); 5] = [
+    ("N", "1"),
+    ("M", "1"),
+    ("US", "1"),
+    ("LAW", "uniform"),
+    ("x=RATIO,..", "x=2,1,1"),
+];
+
 /// README.md and the documents, except the records of experiments.
 fn documents() -> Vec<PathBuf> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -68,12 +77,10 @@ fn commands(document: &str) -> Vec<Vec<String>> {
         let is_command = matches!(name, Some("leafpress" | "target/release/leafpress"))
             && words.get(1).is_none_or(|word| word != "=");
         if is_command {
-            // Placeholders for numbers.
-            for word in words
-                .iter_mut()
-                .filter(|word| ["N", "M", "US"].contains(&word.as_str()))
-            {
-                *word = "1".into();
+            for word in &mut words {
+                if let Some((_, value)) = PLACEHOLDERS.iter().find(|(name, _)| name == word) {
+                    *word = (*value).to_owned();
+                }
             }
             commands.push(words);
         }

@@ -5,6 +5,7 @@ use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use leafpress_lab::LabError;
 
 use crate::failure::Failure;
 use crate::output;
@@ -20,10 +21,16 @@ pub fn report(error: &clap::Error, program: &str) -> ExitCode {
             output::tell(error.render().to_string().trim_end());
             ExitCode::from(2)
         }
-        _ => {
-            let mistake = mistake(error, std::env::args_os());
-            Failure::bad_input(format!("{mistake} (see {program} --help)")).report()
-        }
+        _ => failure(error, program).report(),
+    }
+}
+
+/// The error as a failure. What the laboratory says of a value needs no reference to the help.
+pub fn failure(error: &clap::Error, program: &str) -> Failure {
+    let mistake = mistake(error, std::env::args_os());
+    match std::error::Error::source(error) {
+        Some(source) if source.is::<LabError>() => Failure::bad_input(mistake),
+        _ => Failure::bad_input(format!("{mistake} (see {program} --help)")),
     }
 }
 
@@ -43,12 +50,25 @@ fn mistake(error: &clap::Error, words: impl Iterator<Item = OsString>) -> String
             parts.map(|((argument, value), source)| {
                 // Without its value: `--threads <N>`.
                 let argument = argument.split(" <").next().unwrap_or(argument);
-                format!("{argument}: {}", reason(value, source))
+                match source.downcast_ref() {
+                    Some(LabError::Option { reason, .. }) => message(argument, value, reason),
+                    _ => format!("{argument}: {}", reason(value, source)),
+                }
             })
         }
         _ => None,
     }
     .unwrap_or_else(|| one_line(&error.render().to_string()))
+}
+
+/// One line with the option and its value: `--threads 0: ...`. A reason that contains the value does not repeat it.
+pub fn message(name: &str, value: &str, reason: &str) -> String {
+    // Every reason for an empty value does.
+    if reason.contains(value) {
+        format!("{name}: {reason}")
+    } else {
+        format!("{name} {value}: {reason}")
+    }
 }
 
 /// Why a value is rejected.

@@ -1,13 +1,11 @@
 //! The command line of `leafpress pool`: Tyche's, with our extensions.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
 use leafpress::Codec;
-use leafpress_lab::Bytes;
 use leafpress_lab::LabError;
-use leafpress_lab::core::corpus::Source;
+use leafpress_lab::core::keys::Distribution;
 use leafpress_lab::pool::{self, Options, Verify};
 use leafpress_pages::pool::{PoolError, RawShare};
 
@@ -18,72 +16,27 @@ use crate::failure::Failure;
 #[command(args_override_self = true, after_help = AFTER_HELP)]
 #[command(next_help_heading = "Tyche's options")]
 pub struct PoolArgs {
-    /// Directory whose files are the pages, a file to cut into pages, or a source as in `leafpress eval --data`: an
-    /// archive, a bundled sample, synthetic:SHARE [default: the bundled sample `packages`]
-    #[arg(short = 'p', long, value_name = "DATA")]
-    data: Option<OsString>,
-    /// Read at most N bytes of pages (as in 500M), spread over the whole file; of a directory, the first files
-    /// [default: all]
-    #[arg(short = 'b', long, value_name = "BYTES")]
-    bytes: Option<Bytes>,
-    /// Read N pages, spread over the whole file; of a directory, the first files [default: all]
-    #[arg(short = 'n', long, value_name = "N")]
-    pages: Option<u64>,
-    /// Total memory of the pool, as in 500M
-    #[arg(short = 'm', long, value_name = "BYTES", default_value = "10M")]
-    memory: Bytes,
+    #[command(flatten)]
+    options: Options,
     /// Codec of cold pages; several (lz4,zstd:1) run in turn (see `leafpress codecs`) [default: lz4]
     #[arg(
         short = 'c',
         long = "codecs",
         alias = "codec",
         value_name = "LIST",
-        value_delimiter = ','
+        value_delimiter = ',',
+        display_order = 7
     )]
     codec: Vec<String>,
     /// Compress nothing
-    #[arg(short = 'C', long, conflicts_with = "codec")]
+    #[arg(short = 'C', long, conflicts_with = "codec", display_order = 8)]
     no_compression: bool,
-    /// Length of the measured run
-    #[arg(
-        short = 'd',
-        long = "seconds",
-        alias = "duration",
-        value_name = "SECONDS",
-        default_value_t = 5.0,
-        allow_negative_numbers = true
-    )]
-    duration: f64,
-    /// Threads that request pages [default: the number of CPUs]
-    #[arg(short = 'w', long, value_name = "N")]
-    workers: Option<usize>,
     /// Percentage of the memory for raw pages, fixed [default: adaptive]
-    #[arg(short = 'f', long, value_name = "RAW_PCT")]
+    #[arg(short = 'f', long, value_name = "RAW_PCT", display_order = 13)]
     fixed: Option<u8>,
     /// The hot X percent of the pages get Y percent of the accesses, as in 20,80 [default: 100,100, no bias]
-    #[arg(short = 'B', long, value_name = "X,Y")]
-    bias: Option<String>,
-    /// Minimum and maximum pages per round; they stay pinned until its end
-    #[arg(short = 'M', long, value_name = "MIN,MAX", default_value = "5,5")]
-    round: String,
-    /// Percentage of rounds that update all their pages
-    #[arg(
-        short = 'U',
-        long,
-        value_name = "PCT",
-        default_value_t = 0.0,
-        allow_negative_numbers = true
-    )]
-    updates: f64,
-    /// Percentage of rounds that delete some of their pages: a quarter and one more
-    #[arg(
-        short = 'D',
-        long,
-        value_name = "PCT",
-        default_value_t = 0.0,
-        allow_negative_numbers = true
-    )]
-    deletes: f64,
+    #[arg(short = 'B', long, value_name = "X,Y", display_order = 14, value_parser = pool::bias)]
+    bias: Option<Distribution>,
     /// Print only the report
     #[arg(short = 'q', long, conflicts_with = "verbose")]
     quiet: bool,
@@ -91,89 +44,24 @@ pub struct PoolArgs {
     #[arg(short = 'v', long, action = clap::ArgAction::Count)]
     verbose: u8,
 
-    /// Size of the pages that a file is cut into, as in 8K
-    #[arg(long, value_name = "BYTES", default_value = "8K", help_heading = "Ours: pages")]
-    page_bytes: Bytes,
-    /// Where to keep the pages: file, dir or memory [default: where they are]
-    #[arg(long, value_name = "STORE", help_heading = "Ours: pages")]
-    store: Option<String>,
-    /// Use an archive's own, compressed bytes instead of opening it
-    #[arg(long, help_heading = "Ours: pages")]
-    raw: bool,
-    /// Add this latency to every read and write of a page
-    #[arg(
-        long = "device-us",
-        alias = "device-latency-us",
-        value_name = "US",
-        default_value_t = 0,
-        help_heading = "Ours: pages"
-    )]
-    device_latency_us: u64,
-    /// Directory for temporary copies: of opened archives, and of updated pages [default: the system's temporary
-    /// directory]
-    #[arg(long, value_name = "DIR", help_heading = "Ours: pages")]
-    scratch: Option<PathBuf>,
-
     /// Run once for each of these percentages of the memory for compressed pages, and once with an adaptive share; as
     /// in 0,10,..,90
-    #[arg(long, value_name = "LIST", help_heading = "Ours: the pool", conflicts_with_all = ["fixed", "no_compression"])]
-    sweep_share: Option<String>,
-    /// Eviction policy: clock, lru or s3-fifo
-    #[arg(
-        long,
-        value_name = "POLICY",
-        default_value = "clock",
-        help_heading = "Ours: the pool"
-    )]
-    policy: String,
-    /// Hits after which a compressed page becomes raw again, 1 to 63 [default: the pool's]
-    #[arg(long, value_name = "HITS", help_heading = "Ours: the pool")]
-    restore_after: Option<u8>,
-    /// Threads that compress and evict ahead of need, 0 to 64 [default: the pool's]
-    #[arg(long, value_name = "N", help_heading = "Ours: the pool")]
-    background_threads: Option<usize>,
+    #[arg(long, value_name = "LIST", help_heading = "Ours: the pool", display_order = 0, conflicts_with_all = ["fixed", "no_compression"], value_parser = pool::shares)]
+    sweep_share: Option<std::vec::Vec<u8>>,
 
-    // No docstring: rustdoc would take the brackets for links.
-    #[arg(
-        long,
-        value_name = "DISTRIBUTION",
-        help_heading = "Ours: work",
-        conflicts_with = "bias",
-        help = "Distribution of pages: uniform, zipfian[:THETA], self-similar[:H], hotset[:PAGES_PCT:ACCESSES_PCT] \
-                [default: uniform]"
-    )]
-    distribution: Option<String>,
-    /// Move the hot set after N seconds
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        help_heading = "Ours: work",
-        allow_negative_numbers = true
-    )]
-    switch_at: Option<f64>,
-    /// Warm-up before measuring: full (until the pool is), or seconds
-    #[arg(
-        long,
-        value_name = "FULL|SECONDS",
-        default_value = "full",
-        help_heading = "Ours: work"
-    )]
-    warmup: String,
     /// Compare pages read with their expected contents: all, one in N, off [default: all when pages are updated or
     /// deleted, else 64]
     #[arg(
         long = "check",
         alias = "verify",
         value_name = "all|N|off",
-        help_heading = "Ours: work"
+        help_heading = "Ours: work",
+        display_order = 17
     )]
-    verify: Option<String>,
+    verify: Option<Verify>,
     /// Skip the run without compression that the others are compared with
-    #[arg(long, help_heading = "Ours: work")]
+    #[arg(long, help_heading = "Ours: work", display_order = 18)]
     no_baseline: bool,
-    /// Seed of every random choice
-    #[arg(long, default_value_t = 1729, help_heading = "Ours: work")]
-    seed: u64,
     /// Write summary.tsv, over_time.tsv, results.json and report.html to this directory
     #[arg(short = 'o', long, value_name = "DIR", help_heading = "Ours: work")]
     pub out: Option<PathBuf>,
@@ -235,8 +123,7 @@ impl PoolArgs {
     }
 
     fn runs(&self) -> Result<Vec<Options>, LabError> {
-        let options = self.options()?;
-        let shares = self.sweep_share.as_deref().map(pool::shares).transpose()?;
+        let options = self.options();
         let mut runs = Vec::new();
         for codec in self.codecs()? {
             let run = |share| Options {
@@ -244,7 +131,7 @@ impl PoolArgs {
                 share,
                 ..options.clone()
             };
-            match &shares {
+            match &self.sweep_share {
                 _ if codec == Codec::None => runs.push(run(RawShare::Fixed { raw_percent: 100 })),
                 None => runs.push(run(options.share)),
                 Some(shares) => {
@@ -290,44 +177,19 @@ impl PoolArgs {
         }
     }
 
-    fn options(&self) -> Result<Options, LabError> {
-        let mut options = Options::new(Source::named(self.data.as_deref().unwrap_or("packages".as_ref()))?);
-        options.max_bytes = self.bytes.map(|Bytes(bytes)| bytes);
-        options.max_pages = self.pages;
-        options.budget_bytes = self.memory.0;
-        options.seconds = self.duration;
-        options.workers = self.workers.unwrap_or(options.workers);
+    fn options(&self) -> Options {
+        let mut options = self.options.clone();
         if let Some(raw_percent) = self.fixed {
             options.share = RawShare::Fixed { raw_percent };
         }
-        options.distribution = match (&self.bias, &self.distribution) {
-            (Some(bias), _) => pool::bias(bias)?,
-            (None, Some(law)) => law.parse()?,
-            (None, None) => options.distribution,
+        options.distribution = self.bias.unwrap_or(options.distribution);
+        let usual = if options.writes() {
+            Verify::OneIn(1)
+        } else {
+            options.verify
         };
-        options.round_pages = pool::round_pages(&self.round)?;
-        (options.update_pct, options.delete_pct) = (self.updates, self.deletes);
-        // Values out of range get an error with the range.
-        options.page_bytes = usize::try_from(self.page_bytes.0).unwrap_or(usize::MAX);
-        options.store = self.store.as_deref().map(str::parse).transpose()?;
-        options.raw = self.raw;
-        options.device_latency_us = self.device_latency_us;
-        options.scratch.clone_from(&self.scratch);
-        options.policy = self
-            .policy
-            .parse()
-            .map_err(|e| option_error("policy", format!("{e}")))?;
-        options.restore_after = self.restore_after;
-        options.background_threads = self.background_threads;
-        options.switch_at_seconds = self.switch_at;
-        options.warmup = self.warmup.parse()?;
-        options.seed = self.seed;
-        options.verify = match &self.verify {
-            Some(word) => word.parse()?,
-            None if options.writes() => Verify::OneIn(1),
-            None => options.verify,
-        };
-        Ok(options)
+        options.verify = self.verify.unwrap_or(usual);
+        options
     }
 }
 

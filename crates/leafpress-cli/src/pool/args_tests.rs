@@ -1,6 +1,6 @@
 use clap::Parser;
+use leafpress_console::usage;
 use leafpress_lab::core::corpus::Source;
-use leafpress_lab::core::keys::Distribution;
 use leafpress_lab::pool::{StoreKind, Warmup};
 use leafpress_pages::pool::PolicyKind;
 
@@ -14,8 +14,13 @@ struct Command {
 
 #[track_caller]
 fn parsed(words: &str) -> PoolArgs {
+    try_parsed(words).unwrap_or_else(|e| panic!("{e:?}"))
+}
+
+fn try_parsed(words: &str) -> Result<PoolArgs, Failure> {
     let words = ["pool"].into_iter().chain(words.split_whitespace());
-    Command::try_parse_from(words).unwrap_or_else(|e| panic!("{e}")).pool
+    let command = Command::try_parse_from(words).map_err(|e| usage::failure(&e, "pool"))?;
+    Ok(command.pool)
 }
 
 /// The runs, without a look at the data.
@@ -34,10 +39,9 @@ fn one(words: &str) -> Options {
 /// What is refused by a run's own checks, in a line that begins with the option.
 #[track_caller]
 fn refused(words: &str, option: &str, more: &[&str]) {
-    let result = parsed(words)
-        .runs()
-        .and_then(|runs| runs.iter().try_for_each(Options::validate));
-    let Failure::BadInput(message) = failure(&result.expect_err(words)) else {
+    let runs = try_parsed(words).and_then(|args| args.runs().map_err(|e| failure(&e)));
+    let result = runs.and_then(|runs| runs.iter().try_for_each(Options::validate).map_err(|e| failure(&e)));
+    let Err(Failure::BadInput(message)) = result else {
         panic!("{words}: not bad input");
     };
     assert!(message.starts_with(option), "{words}: {message}");

@@ -21,6 +21,24 @@ const DECIMAL_UNITS: [(&str, u64); 4] = [
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
+impl Bytes {
+    /// Parses a number of bytes.
+    ///
+    /// # Errors
+    /// [`ParseBytesError`] when the text is not one.
+    pub fn parse_u64(text: &str) -> Result<u64, ParseBytesError> {
+        text.parse().map(|Self(bytes)| bytes)
+    }
+
+    /// Parses a length in memory.
+    ///
+    /// # Errors
+    /// [`ParseBytesError`] when the text is not one, or does not fit the type.
+    pub fn parse_usize(text: &str) -> Result<usize, ParseBytesError> {
+        usize::try_from(Self::parse_u64(text)?).map_err(|_| ParseBytesError::TooMany(text.to_owned()))
+    }
+}
+
 /// A number of bytes that is not one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseBytesError {

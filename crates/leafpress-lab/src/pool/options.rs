@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::corpus::Source;
 use crate::core::keys::Distribution;
+use crate::core::resources::cores;
 use crate::core::words::{as_text, between, words};
 use crate::core::{Bytes, LabError, about};
 use crate::harness::MAX_THREADS;
@@ -110,59 +111,132 @@ impl fmt::Display for Verify {
     }
 }
 
-/// Options of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Options of a run, with their flags. Fields are in the order of `results.json`; `display_order` puts the flags in
+/// the order of the help.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, clap::Args)]
 pub struct Options {
-    /// The source of the pages.
+    /// Directory whose files are the pages, a file to cut into pages, or a source as in `leafpress eval --data`: an
+    /// archive, a bundled sample, synthetic:SHARE [default: the bundled sample `packages`]
+    #[arg(
+        short = 'p',
+        long,
+        value_name = "DATA",
+        default_value = "packages",
+        hide_default_value = true
+    )]
     pub data: Source,
-    /// Use an archive's own, compressed bytes instead of opening it.
+    /// Use an archive's own, compressed bytes instead of opening it
+    #[arg(long, help_heading = "Ours: pages", display_order = 3)]
     pub raw: bool,
-    /// Where they are kept during the run; `None` is where they are, or a scratch file for what has to be opened.
+    /// Where to keep the pages: file, dir or memory [default: where they are]
+    #[arg(long, value_name = "STORE", help_heading = "Ours: pages")]
     pub store: Option<StoreKind>,
-    /// Length of the pages that a file is cut into, in bytes.
+    /// Size of the pages that a file is cut into, as in 8K
+    #[arg(long, value_name = "BYTES", default_value = "8K", help_heading = "Ours: pages", display_order = 1, value_parser = Bytes::parse_usize)]
     pub page_bytes: usize,
-    /// Take pages up to this many bytes.
+    /// Read at most N bytes of pages (as in 500M), spread over the whole file; of a directory, the first files
+    /// [default: all]
+    #[arg(short = 'b', long = "bytes", value_name = "BYTES", value_parser = Bytes::parse_u64)]
     pub max_bytes: Option<u64>,
-    /// Take this many pages.
+    /// Read N pages, spread over the whole file; of a directory, the first files [default: all]
+    #[arg(short = 'n', long = "pages", value_name = "N")]
     pub max_pages: Option<u64>,
-    /// The pool's memory in bytes.
+    /// Total memory of the pool, as in 500M
+    #[arg(short = 'm', long = "memory", value_name = "BYTES", default_value = "10M", value_parser = Bytes::parse_u64)]
     pub budget_bytes: u64,
     /// The codec.
+    #[arg(skip = Codec::Lz4 { acceleration: 1 })]
     #[serde(with = "as_text")]
     pub codec: Codec,
     /// How the memory is shared between raw and compressed pages.
+    #[arg(skip = RawShare::Adaptive)]
     #[serde(with = "as_text")]
     pub share: RawShare,
-    /// Which pages leave first.
+    /// Eviction policy: clock, lru or s3-fifo
+    #[arg(long, value_name = "POLICY", default_value = "clock", help_heading = "Ours: the pool", value_parser = policy)]
     #[serde(with = "as_text")]
     pub policy: PolicyKind,
-    /// Hits after which a compressed page becomes raw again; `None` is the pool's default.
+    /// Hits after which a compressed page becomes raw again, 1 to 63 [default: the pool's]
+    #[arg(long, value_name = "HITS", help_heading = "Ours: the pool")]
     pub restore_after: Option<u8>,
-    /// Threads that sweep ahead of need; `None` is the pool's default.
+    /// Threads that compress and evict ahead of need, 0 to 64 [default: the pool's]
+    #[arg(long, value_name = "N", help_heading = "Ours: the pool")]
     pub background_threads: Option<usize>,
-    /// Length of the measured work in seconds.
+    /// Length of the measured run
+    #[arg(
+        short = 'd',
+        long,
+        alias = "duration",
+        value_name = "SECONDS",
+        default_value_t = 5.0,
+        allow_negative_numbers = true
+    )]
     pub seconds: f64,
-    /// The warm-up.
+    /// Warm-up before measuring: full (until the pool is), or seconds
+    #[arg(long, value_name = "FULL|SECONDS", default_value_t = Warmup::Full, help_heading = "Ours: work", display_order = 15)]
     pub warmup: Warmup,
-    /// Threads that ask for pages.
+    /// Threads that request pages [default: the number of CPUs]
+    #[arg(short = 'w', long, value_name = "N", default_value_t = cores(), hide_default_value = true)]
     pub workers: usize,
-    /// How they choose pages.
+    /// Distribution of pages.
+    #[arg(
+        long,
+        value_name = "DISTRIBUTION",
+        help_heading = "Ours: work",
+        conflicts_with = "bias",
+        default_value = "uniform",
+        hide_default_value = true,
+        help = "Distribution of pages: uniform, zipfian[:THETA], self-similar[:H], hotset[:PAGES_PCT:ACCESSES_PCT] \
+                [default: uniform]"
+    )]
     pub distribution: Distribution,
-    /// Seconds into the measured work at which other pages become the hot ones.
+    /// Move the hot set after N seconds
+    #[arg(
+        long = "switch-at",
+        value_name = "SECONDS",
+        help_heading = "Ours: work",
+        allow_negative_numbers = true
+    )]
     pub switch_at_seconds: Option<f64>,
-    /// Least and most pages of a round, which are held until its end.
+    /// Minimum and maximum pages per round; they stay pinned until its end
+    #[arg(short = 'M', long = "round", value_name = "MIN,MAX", default_value = "5,5", value_parser = round_pages)]
     pub round_pages: (u64, u64),
-    /// Percent of rounds whose pages are updated.
+    /// Percentage of rounds that update all their pages
+    #[arg(
+        short = 'U',
+        long = "updates",
+        value_name = "PCT",
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
     pub update_pct: f64,
-    /// Percent of rounds of whose pages some are deleted: a quarter of them and one more, as Tyche does.
+    /// Percentage of rounds that delete some of their pages: a quarter and one more
+    #[arg(
+        short = 'D',
+        long = "deletes",
+        value_name = "PCT",
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
     pub delete_pct: f64,
-    /// Additional microseconds of every read of a page.
+    /// Add this latency to every read and write of a page
+    #[arg(
+        long = "device-us",
+        alias = "device-latency-us",
+        value_name = "US",
+        default_value_t = 0,
+        help_heading = "Ours: pages"
+    )]
     pub device_latency_us: u64,
     /// The pages whose reads are compared with their expected contents.
+    #[arg(skip = Verify::OneIn(64))]
     pub verify: Verify,
-    /// Seed of every random choice.
+    /// Seed of every random choice
+    #[arg(long, default_value_t = 1729, help_heading = "Ours: work")]
     pub seed: u64,
-    /// Where scratch copies are made; `None` is the system's directory for temporary files.
+    /// Directory for temporary copies: of opened archives, and of updated pages [default: the system's temporary
+    /// directory]
+    #[arg(long, value_name = "DIR", help_heading = "Ours: pages")]
     #[serde(with = "crate::core::paths::optional")]
     pub scratch: Option<PathBuf>,
 }
@@ -186,7 +260,7 @@ impl Options {
             background_threads: None,
             seconds: 5.0,
             warmup: Warmup::Full,
-            workers: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            workers: cores(),
             distribution: Distribution::Uniform,
             switch_at_seconds: None,
             round_pages: (5, 5),
@@ -322,6 +396,10 @@ impl Options {
         }
         Ok(())
     }
+}
+
+fn policy(text: &str) -> Result<PolicyKind, LabError> {
+    text.parse().map_err(|e| LabError::option("policy", format!("{e}")))
 }
 
 /// Tyche's bias `X,Y`: the hot X percent of the pages get Y percent of the accesses. 100,100 means no bias, as in

@@ -1,6 +1,6 @@
 //! Sources of a corpus: files, directories, archives, bundled samples.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
+use clap::builder::{OsStringValueParser, TryMapValueParser, TypedValueParser, ValueParserFactory};
 use lzma_rust2::XzReader;
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +81,14 @@ impl Source {
             Some(text) => text.parse(),
             None => Ok(Self::Path(word.into())),
         }
+    }
+}
+
+impl ValueParserFactory for Source {
+    type Parser = TryMapValueParser<OsStringValueParser, fn(OsString) -> Result<Self, LabError>>;
+
+    fn value_parser() -> Self::Parser {
+        OsStringValueParser::new().try_map(|word| Self::named(&word))
     }
 }
 
