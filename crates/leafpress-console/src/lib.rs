@@ -8,6 +8,7 @@
 pub mod cache;
 pub mod cost;
 pub mod failure;
+pub mod given;
 pub mod interrupt;
 pub mod output;
 pub mod progress;

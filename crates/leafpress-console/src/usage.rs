@@ -49,7 +49,7 @@ fn mistake(error: &clap::Error, words: impl Iterator<Item = OsString>) -> String
                 .zip(source);
             parts.map(|((argument, value), source)| {
                 // Without its value: `--threads <N>`.
-                let argument = argument.split(" <").next().unwrap_or(argument);
+                let argument = argument.split(' ').next().unwrap_or(argument);
                 match source.downcast_ref() {
                     Some(LabError::Option { reason, .. }) => message(argument, value, reason),
                     _ => format!("{argument}: {}", reason(value, source)),
@@ -61,8 +61,11 @@ fn mistake(error: &clap::Error, words: impl Iterator<Item = OsString>) -> String
     .unwrap_or_else(|| one_line(&error.render().to_string()))
 }
 
-/// One line with the option and its value: `--threads 0: ...`. A reason that contains the value does not repeat it.
+/// One line with the option and its value: `--threads 0: ...`. A reason that begins with the option's own name does not
+/// repeat it, nor one that contains the value.
 pub fn message(name: &str, value: &str, reason: &str) -> String {
+    let bare = name.trim_start_matches('-');
+    let reason = reason.strip_prefix(&format!("{bare}: ")).unwrap_or(reason);
     // Every reason for an empty value does.
     if reason.contains(value) {
         format!("{name}: {reason}")
@@ -126,9 +129,9 @@ mod tests {
     use std::os::unix::ffi::OsStringExt;
 
     use clap::{Arg, Command, value_parser};
+    use leafpress_lab::Bytes;
 
     use super::*;
-    use crate::words::size;
 
     /// The error for these words.
     fn said(words: &[OsString]) -> String {
@@ -145,7 +148,7 @@ mod tests {
                     .allow_negative_numbers(true)
                     .value_parser(value_parser!(f64)),
             )
-            .arg(Arg::new("bytes").long("bytes").value_parser(size))
+            .arg(Arg::new("bytes").long("bytes").value_parser(Bytes::parse_usize))
             .arg(Arg::new("kind").long("kind").value_parser(["one", "two"]));
         let words: Vec<OsString> = [OsString::from("leafpress")]
             .into_iter()
@@ -182,6 +185,13 @@ mod tests {
         }
         assert!(said(&["--bytes=1X".into()]).starts_with("--bytes: invalid size `1X`"));
         assert!(said(&["--kind=three".into()]).contains("one, two"));
+    }
+
+    #[test]
+    fn messages_name_the_word_once() {
+        assert_eq!(message("--threads", "x", "invalid digit"), "--threads x: invalid digit");
+        assert_eq!(message("--cut", "y", "cut: unknown cut `y`"), "--cut: unknown cut `y`");
+        assert_eq!(message("--data", "", "it is empty"), "--data: it is empty");
     }
 
     #[test]

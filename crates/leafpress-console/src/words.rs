@@ -1,6 +1,4 @@
-//! Splitting and parsing of arguments.
-
-use leafpress_lab::{Bytes, ParseBytesError};
+//! Splitting of arguments.
 
 /// Splits at commas and white space.
 pub fn list<S: AsRef<str>>(words: &[S]) -> Vec<String> {
@@ -10,15 +8,6 @@ pub fn list<S: AsRef<str>>(words: &[S]) -> Vec<String> {
         .filter(|word| !word.is_empty())
         .map(str::to_owned)
         .collect()
-}
-
-/// Parses a length in bytes, like `Bytes`.
-///
-/// # Errors
-/// A description of what is wrong.
-pub fn size(word: &str) -> Result<usize, String> {
-    let Bytes(bytes) = word.parse().map_err(|e: ParseBytesError| e.to_string())?;
-    usize::try_from(bytes).map_err(|_| ParseBytesError::TooMany(word.to_owned()).to_string())
 }
 
 #[cfg(test)]

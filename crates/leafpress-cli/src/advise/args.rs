@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use leafpress::Codec;
+use leafpress_console::words::list;
 use leafpress_lab::advise::{DeviceSource, Options, VerifyOptions};
 use leafpress_lab::core::paths::behind;
 use leafpress_lab::model::{Access, Junk, Trace, TraceOptions};
 use leafpress_lab::{Bytes, LabError, ParseBytesError, pool, suite};
 
 use super::records::RecordsArgs;
-use crate::eval::words;
 use leafpress_console::cost::CostArgs;
 
 /// A size. In other commands `--data` names a data source, so a path here gets an error that says where it belongs.
@@ -305,7 +305,7 @@ fn option_error(option: &'static str, reason: impl Into<String>) -> LabError {
 
 fn codecs(option: &'static str, text: &str) -> Result<Vec<Codec>, LabError> {
     let codec = |word: &String| word.parse::<Codec>().map_err(|e| option_error(option, e.to_string()));
-    words::list(&[text]).iter().map(codec).collect()
+    list(&[text]).iter().map(codec).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use leafpress_lab::Bytes;
+
 /// Reads whole numbers between `least` and `most`.
 pub fn whole<T: FromStr>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
     known(format!("a whole number between {least} and {most}"))
@@ -12,7 +14,7 @@ pub fn whole<T: FromStr>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, St
 pub fn size(least: u64, most: u64) -> impl Fn(&str) -> Result<usize, String> + Clone + Send + Sync + 'static {
     move |text: &str| {
         let unreadable = |_| format!("it is not a number of bytes between {least} and {most}");
-        leafpress_console::words::size(text).map_err(unreadable)
+        Bytes::parse_usize(text).map_err(unreadable)
     }
 }
 

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use clap::Args;
 use leafpress::codec::{Engine, EngineOptions};
 use leafpress::{Codec, CodecError, Dictionary};
-use leafpress_console::words::size;
+use leafpress_console::words::list;
 use leafpress_lab::core::Bytes;
 use leafpress_lab::core::corpus::{Corpus, Cut, Source};
 use leafpress_lab::report::{of_parts, wrapped};
@@ -39,7 +39,7 @@ pub struct CodecsArgs {
     #[arg(long)]
     raw: bool,
     /// Raw bytes compressed at a time, 64 to 1048576
-    #[arg(long, value_name = "BYTES", default_value = "1K", value_parser = size)]
+    #[arg(long, value_name = "BYTES", default_value = "1K", value_parser = Bytes::parse_usize)]
     frame_bytes: usize,
     /// Print JSON
     #[arg(long)]
@@ -109,7 +109,7 @@ pub fn run(args: &CodecsArgs) -> Result<(), Failure> {
 
 fn chosen(args: &CodecsArgs) -> Result<Vec<Codec>, Failure> {
     let words = match &args.codecs {
-        Some(words) => crate::eval::words::list(words),
+        Some(words) => list(words),
         None => return Ok(Codec::list().iter().map(|availability| availability.codec).collect()),
     };
     if words.is_empty() {

@@ -5,14 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::path::Path;
 use std::str::FromStr;
 
-use leafpress_lab::EvalConfig;
-use leafpress_lab::core::corpus::Source;
-
-use super::words::{background_family, flag, job_cache, list, message, percentage, stream_cache};
 use crate::failure::Failure;
+use leafpress_console::usage::message;
+use leafpress_console::words::list;
+use leafpress_lab::core::corpus::Source;
+use leafpress_lab::eval::words::{background_family, flag, job_cache, percentage, stream_cache};
+use leafpress_lab::{EvalConfig, LabError};
 
 /// The data file of the evaluation's script.
 const SILESIA: &str = "SilesiaCorpus/samba.zip";
@@ -86,20 +88,20 @@ impl<'l> Environment<'l> {
         }
     }
 
-    fn read<T>(&self, name: &'static str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, Failure> {
+    fn read<T>(&self, name: &'static str, read: impl Fn(&str) -> Result<T, LabError>) -> Result<Option<T>, Failure> {
         self.get(name)?
-            .map(|value| read(&value).map_err(|reason| Failure::bad_input(message(name, &value, &reason))))
+            .map(|value| read(&value).map_err(|e| Failure::bad_input(message(name, &value, &e.reason()))))
             .transpose()
     }
 
-    fn list<T: FromStr<Err: std::fmt::Display>>(&self, name: &'static str) -> Result<Option<Vec<T>>, Failure> {
+    fn list<T: FromStr<Err: Display>>(&self, name: &'static str) -> Result<Option<Vec<T>>, Failure> {
         self.read(name, |value| {
             let items = list(&[value])
                 .iter()
                 .map(|word| parse(word))
                 .collect::<Result<Vec<T>, _>>()?;
             if items.is_empty() {
-                Err("the list is empty".into())
+                Err(refused("the list is empty"))
             } else {
                 Ok(items)
             }
@@ -249,7 +251,7 @@ impl<'l> Environment<'l> {
                 .origins
                 .insert("watermark-pct", "BTREE_BG_LANDING_HIGH_WATERMARK_PCT");
         }
-        if let Some(family) = self.read("BTREE_BG_CODEC", |word| Ok(background_family(word)))? {
+        if let Some(family) = self.read("BTREE_BG_CODEC", background_family)? {
             config.background_codec = family;
             applied.origins.insert("background-codec", "BTREE_BG_CODEC");
         }
@@ -257,14 +259,20 @@ impl<'l> Environment<'l> {
     }
 }
 
-fn parse<T: FromStr<Err: std::fmt::Display>>(word: &str) -> Result<T, String> {
-    word.parse().map_err(|e: T::Err| e.to_string())
+fn parse<T: FromStr<Err: Display>>(word: &str) -> Result<T, LabError> {
+    word.parse().map_err(refused)
 }
 
-fn one_of(word: &str, known: &[&str]) -> Result<String, String> {
+/// An error of a variable's value.
+fn refused(reason: impl Display) -> LabError {
+    let reason = reason.to_string();
+    LabError::Option { option: "word", reason }
+}
+
+fn one_of(word: &str, known: &[&str]) -> Result<String, LabError> {
     if known.contains(&word) {
         Ok(word.into())
     } else {
-        Err(format!("use one of: {}", known.join(" ")))
+        Err(refused(format!("use one of: {}", known.join(" "))))
     }
 }

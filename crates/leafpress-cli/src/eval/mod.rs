@@ -6,7 +6,6 @@ mod progress;
 mod settings;
 #[cfg(test)]
 mod tests;
-pub mod words;
 
 use std::path::Path;
 

@@ -32,16 +32,14 @@ impl Settings {
     ) -> Result<Self, Failure> {
         let mut config = EvalConfig::default();
         let mut applied = Environment::new(lookup).apply(&mut config)?;
-        let given = args.apply(&mut config)?;
-        records::check(&config, &given)?;
-        if config.records.is_some() && !given.contains(&"keys") && !applied.origins.contains_key("keys") {
+        args.apply(&mut config)?;
+        records::check(config.records.is_some(), config.key_shape, &args.given)?;
+        if config.records.is_some() && !args.given.has("keys") && !applied.origins.contains_key("keys") {
             config.keys = 0;
         }
-        for option in given {
-            applied.origins.remove(option);
-            if option == "data" {
-                applied.notes.clear();
-            }
+        applied.origins.retain(|option, _| !args.given.has(option));
+        if args.given.has("data") {
+            applied.notes.clear();
         }
         if let Some(qpl) = &applied.qpl {
             for word in config.codecs.iter_mut().filter(|word| *word == "qpl") {

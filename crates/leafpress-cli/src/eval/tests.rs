@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use clap::Parser;
 use leafpress::codec::{JobCache, StreamCache};
 use leafpress::tree::TemperatureRule;
+use leafpress_console::usage;
 use leafpress_lab::core::corpus::{Cut, Source};
 use leafpress_lab::core::keys::{Distribution, KeyShape, LoadOrder};
 use leafpress_lab::eval::LandingBytes;
@@ -31,7 +32,7 @@ fn resolve(variables: &[(&str, &str)], flags: &[&str]) -> Result<Settings, Failu
         assert!(VARIABLES.contains(&name.as_str()), "{name} is not looked at");
     }
     let words = || std::iter::once("eval").chain(flags.iter().copied());
-    let command = Command::try_parse_from(words()).unwrap_or_else(|e| panic!("{e}"));
+    let command = Command::try_parse_from(words()).map_err(|e| usage::failure(&e, "eval"))?;
     Settings::resolve(
         &command.args,
         &|name| variables.get(name).cloned(),

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use leafpress::Codec;
+use leafpress_console::words::list;
 use leafpress_lab::core::corpus::RecordFormat;
 use leafpress_lab::suite::{self, Options, QUICK_BYTES, records};
 use leafpress_lab::{Bytes, LabError};
 
-use crate::eval::words;
 use crate::failure::Failure;
 
 /// Arguments of `leafpress suite`.
@@ -175,7 +175,7 @@ fn codecs(text: &str) -> Result<Vec<Codec>, LabError> {
             reason: e.to_string(),
         })
     };
-    words::list(&[text]).iter().map(codec).collect()
+    list(&[text]).iter().map(codec).collect()
 }
 
 /// Converts an error of the laboratory to this command's report.

@@ -14,6 +14,7 @@ pub mod result;
 mod run;
 pub mod summary;
 mod view;
+pub mod words;
 pub mod workload;
 
 pub use landing_bytes::LandingBytes;

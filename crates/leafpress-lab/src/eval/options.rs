@@ -2,123 +2,185 @@
 
 use std::path::PathBuf;
 
+use clap::ArgAction::Set;
+use clap::Args;
 use leafpress::Codec;
 use leafpress::codec::{JobCache, StreamCache};
 use leafpress::tree::{MAX_KEY_BYTES, MAX_VALUE_BYTES, TemperatureRule};
 use serde::{Deserialize, Serialize};
 
-use crate::core::LabError;
 use crate::core::corpus::{Cut, RecordFormat, Source};
 use crate::core::keys::{Distribution, KeyShape, LoadOrder, MAX_KEYS, MIN_KEY_BYTES};
 use crate::core::words::{as_text, between};
+use crate::core::{Bytes, LabError};
 use crate::eval::landing_bytes::LandingBytes;
+use crate::eval::words;
 use crate::eval::workload::Workload;
 use crate::harness::MAX_THREADS;
 
 /// Most point reads in one call.
 pub const MAX_READS_PER_CALL: usize = 64;
 
-/// Options of `leafpress eval`. Lists sweep: the run is their cross product (see [`crate::eval::matrix`]).
+/// Options of `leafpress eval`, with their flags. Lists sweep: the run is their cross product (see
+/// [`crate::eval::matrix`]). Fields are in the order of `results.json`; `display_order` puts the flags in the order of
+/// the help.
 ///
 /// Defaults are the evaluation's, except where the machine or the default of the library is the better guide: `threads`
 /// is 1 and the number of cores, and `stream_cache` is `thread` (the prototype initialises a zlib stream for every
 /// call, which costs more than the call and says nothing about compression; `none` is there to reproduce it).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Args)]
 #[serde(default, deny_unknown_fields)]
 pub struct EvalConfig {
-    /// Source of values. Default: the bundled sample `packages`.
+    /// File, directory, zip, gzip or zstd file (opened), bundled sample, or synthetic:SHARE (compressible share, 0 to
+    /// 1) [default: the bundled sample `packages`]
+    #[arg(long, value_name = "DATA", help_heading = "Data")]
     pub data: Source,
-    /// How the data is cut into values. `None` cuts at `value_bytes`.
+    /// How the data is cut into values: fixed:BYTES, lines, length-prefixed [default: fixed:VALUE_BYTES]
+    #[arg(long, value_name = "CUT", help_heading = "Data", display_order = 2)]
     pub cut: Option<Cut>,
-    /// Use an archive's own bytes instead of opening it (already-compressed values).
+    /// Use an archive's own, compressed bytes instead of opening it
+    #[arg(long, help_heading = "Data", display_order = 1)]
     pub raw: bool,
-    /// Use the data's own records, key and value, from a dump in this format; the data is not cut then.
+    /// Use the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
+    #[arg(long, value_name = "FORMAT", help_heading = "Data", display_order = 8)]
     pub records: Option<RecordFormat>,
     /// Codecs of the software runs (`SOFTWARE_CODECS`); `qpl` is short for `qpl:software:fixed`.
+    #[arg(skip)]
     pub codecs: Vec<String>,
     /// Workloads, in order.
+    #[arg(skip)]
     pub workloads: Vec<Workload>,
     /// Worker threads (`THREADS_LIST`), each 1 to [`MAX_THREADS`].
+    #[arg(skip)]
     pub threads: Vec<usize>,
-    /// Length of the timed window in seconds (`BTREE_DURATION_SEC`), more than 0 and at most a day.
+    /// Length of each timed run [default: 5]
+    #[arg(short = 'd', long, help_heading = "Work")]
     pub seconds: f64,
-    /// Run the workload this long before the timed window, in seconds. Default 0: loading is the evaluation's warm-up.
+    /// Run the workload this long before the timed window [default: 0]
+    #[arg(long, value_name = "SECONDS", help_heading = "Work")]
     pub warmup_seconds: f64,
-    /// Number of keys (`BTREE_KEY_SPACE`), 1 to [`MAX_KEYS`]; with `records` 0 is as many as there are.
+    /// Number of keys [default: 50000; with --records all there are]
+    #[arg(long, value_name = "N", help_heading = "Work")]
     pub keys: u64,
-    /// Length of a value cut at a fixed size (`BTREE_VALUE_BYTES`), 1 to 64 MiB.
+    /// Bytes of a value cut at a fixed size [default: 128]
+    #[arg(long, value_name = "BYTES", help_heading = "Data", value_parser = Bytes::parse_usize)]
     pub value_bytes: usize,
-    /// Shape of the keys, if they are not the records' own.
+    /// Shape of the keys: dense (the best case), scattered, text, uuid, path [default: dense]
+    #[arg(long, value_name = "SHAPE", help_heading = "Work")]
     pub key_shape: KeyShape,
-    /// Length of a dense or scattered key, [`MIN_KEY_BYTES`] to 1024.
+    /// Bytes of a dense or scattered key [default: 8]
+    #[arg(long, value_name = "BYTES", help_heading = "Work", value_parser = Bytes::parse_usize)]
     pub key_bytes: usize,
-    /// Order in which the key space is loaded.
+    /// Order in which keys are loaded: sequential or random [default: sequential]
+    #[arg(long, alias = "key-order", value_name = "ORDER", help_heading = "Work")]
     pub load_order: LoadOrder,
-    /// How operations choose keys.
+    /// Distribution of keys.
+    #[arg(
+        long,
+        value_name = "DISTRIBUTION",
+        help_heading = "Work",
+        help = "Distribution of keys: uniform, zipfian[:THETA], self-similar[:H], latest[:THETA], \
+                hotset[:KEYS_PCT:OPERATIONS_PCT] [default: uniform]"
+    )]
     pub distribution: Distribution,
-    /// Operations of all threads at which other keys become hot, in `hotset`; from 1 on.
+    /// Operations after which the hot set moves, in the workload hotset [default: 1000000]
+    #[arg(long, value_name = "OPERATIONS", help_heading = "Work")]
     pub shift_at: u64,
-    /// Records per scan.
+    /// Records per scan [default: 100]
+    #[arg(long, value_name = "N", help_heading = "Work")]
     pub scan_records: usize,
-    /// Point reads that follow each other and are handed to the tree in one call, at most, 1 to [`MAX_READS_PER_CALL`].
+    /// Point reads per call to the tree; the call's latency counts for each [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Work")]
     pub reads_per_call: usize,
-    /// Shards of the tree (`BTREE_SHARDS`).
+    /// Shards of the tree [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Tree")]
     pub shards: usize,
-    /// Give each shard an even range of the keys instead of the keys with its hash.
+    /// How keys are assigned to shards: hash or range [default: hash]
+    #[arg(long = "shard-by", value_name = "CHOICE", help_heading = "Tree", action = Set, value_parser = words::shard_by_range)]
     pub shard_by_range: bool,
     /// Sizes of landing buffers (`LANDING_LIST`, `BTREE_LANDING_BUFFER_BYTES`).
+    #[arg(skip)]
     pub landing_bytes: Vec<LandingBytes>,
     /// Background compaction off or on (`BTREE_BG_COMPACTION`; both is `RUN_BG_SWEEP` with `BG_SWEEP_VALUES`).
+    #[arg(skip)]
     pub background: Vec<bool>,
-    /// Background threads where background compaction is on (`BTREE_BG_THREADS`), 1 to 64.
+    /// Background compaction threads [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Background compaction")]
     pub background_threads: usize,
-    /// Landing buffer fill at which a leaf is offered to the background, in percent
-    /// (`BTREE_BG_LANDING_HIGH_WATERMARK_PCT`), 1 to 100.
+    /// Fill percentage of a landing buffer at which its leaf is queued for background compaction [default: 75]
+    #[arg(long, value_name = "PCT", help_heading = "Background compaction", value_parser = words::percentage)]
     pub watermark_pct: u8,
-    /// Restricts background compaction to a codec family (`BTREE_BG_CODEC`); `None` is all of them.
-    pub background_codec: Option<String>,
-    /// Whether QPL jobs are kept per thread (`BTREE_QPL_JOB_CACHE`).
+    /// Restrict background compaction to a codec family: all, none, lz4, zstd, deflate, zlib, qpl [default: all]
+    #[arg(long, value_name = "FAMILY", help_heading = "Background compaction", value_parser = words::background_family)]
+    pub background_codec: std::option::Option<String>,
+    /// Cache QPL jobs: thread or none [default: thread]
+    #[arg(long, value_name = "CHOICE", help_heading = "Accelerators", value_parser = words::job_cache)]
     #[serde(with = "job_cache")]
     pub job_cache: JobCache,
-    /// Whether zlib streams are kept per thread (`BTREE_ZLIB_STREAM_CACHE`).
+    /// Cache zlib streams: thread or none [default: thread]
+    #[arg(long, value_name = "CHOICE", help_heading = "Accelerators", value_parser = words::stream_cache)]
     #[serde(with = "stream_cache")]
     pub stream_cache: StreamCache,
-    /// Record latencies at all (`BTREE_MEASURE_LATENCY`).
+    /// Record latencies: on or off [default: on]
+    #[arg(long, value_name = "ON|OFF", help_heading = "Measurement", action = Set, value_parser = words::flag)]
     pub measure_latency: bool,
-    /// Latency samples per thread (`BTREE_LATENCY_SAMPLES_PER_THREAD`), spread evenly over the whole timed window;
-    /// 0 takes every operation, which costs a fast read a tenth of its throughput. Default 100,000.
+    /// Latency samples per thread, spread over the whole run; 0 records every operation [default: 100000]
+    #[arg(long, value_name = "N", help_heading = "Measurement")]
     pub latency_samples_per_thread: usize,
-    /// Record CPU seconds, resident memory and context switches (`COLLECT_CPU`).
+    /// Record CPU seconds, memory and context switches: on or off [default: on]
+    #[arg(long, value_name = "ON|OFF", help_heading = "Measurement", action = Set, value_parser = words::flag)]
     pub collect_cpu: bool,
-    /// Also run QPL on an IAA device (`RUN_IAA`).
+    /// Also run QPL on an IAA device
+    #[arg(long, help_heading = "Accelerators")]
     pub iaa: bool,
     /// Codecs of the IAA runs (`IAA_CODECS`).
+    #[arg(skip)]
     pub iaa_codecs: Vec<String>,
-    /// Include dynamic Huffman tables in the IAA runs (`RUN_QPL_DYNAMIC`).
+    /// Include dynamic Huffman tables in the IAA runs: on or off [default: on]
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, default_missing_value = "on", help_heading = "Accelerators", action = Set, value_parser = words::flag)]
     pub qpl_dynamic: bool,
-    /// Also run zlib under the zlib-accel shim (`RUN_ZLIB_ACCEL`).
+    /// Also run zlib under Intel zlib-accel
+    #[arg(long, help_heading = "Accelerators")]
     pub zlib_accel: bool,
-    /// The shim (`ZLIB_ACCEL_SO`).
+    /// Path of libzlib-accel.so; implies --zlib-accel
+    #[arg(long, value_name = "PATH", help_heading = "Accelerators")]
     #[serde(with = "crate::core::paths::optional")]
     pub zlib_accel_so: Option<PathBuf>,
     /// Codecs of the zlib-accel runs (`ZLIB_ACCEL_CODECS`); `zlib_accel` is short for `zlib:1`.
+    #[arg(skip)]
     pub zlib_accel_codecs: Vec<String>,
-    /// Overrides the tree's leaf size in bytes.
+    /// User bytes at which a leaf splits [default: the tree chooses]
+    #[arg(long, value_name = "BYTES", help_heading = "Tree", value_parser = Bytes::parse_usize)]
     pub leaf_bytes: Option<usize>,
-    /// Overrides the tree's frame size in bytes.
+    /// Raw bytes at which a frame is closed; 1 makes every record a frame [default: the tree chooses]
+    #[arg(long, value_name = "BYTES", help_heading = "Tree", value_parser = Bytes::parse_usize)]
     pub frame_bytes: Option<usize>,
-    /// Sub-pages of the hashed layout; `None` keeps records ordered.
-    pub hashed_sub_pages: Option<usize>,
-    /// Train a dictionary.
+    /// ordered, or hashed:N for N sub-pages per leaf [default: ordered]
+    #[arg(long = "layout", value_name = "LAYOUT", help_heading = "Tree", value_parser = words::layout)]
+    pub hashed_sub_pages: std::option::Option<usize>,
+    /// Trained dictionary: auto or off [default: auto]
+    #[arg(long, value_name = "CHOICE", help_heading = "Tree", action = Set, value_parser = words::dictionary)]
     pub dictionary: bool,
-    /// Overrides the size limit of a trained dictionary in bytes.
+    /// Maximum size of a trained dictionary
+    #[arg(long, value_name = "BYTES", help_heading = "Tree", value_parser = Bytes::parse_usize)]
     pub dictionary_bytes: Option<usize>,
     /// How trees of the codec `auto` detect cold leaves.
+    #[arg(
+        long,
+        value_name = "RULE",
+        help_heading = "Tree",
+        display_order = 31,
+        value_parser = words::temperature_rule,
+        help = "How the codec auto detects cold leaves: costs[:SLOWDOWN_PCT], deviation[:FACTOR] (the ZipCache paper's) or \
+                deviation:auto[:SLOWDOWN_PCT] [default: costs:50]"
+    )]
     #[serde(with = "as_text")]
     pub temperature: TemperatureRule,
-    /// Seed of every random choice.
+    /// Seed of every random choice [default: 1]
+    #[arg(long, help_heading = "Work")]
     pub seed: u64,
     /// The command line, for the report.
+    #[arg(skip)]
     pub command_line: Option<String>,
 }
 

@@ -1,8 +1,10 @@
 //! The knobs of the comparison, and the evaluation that each sample is a run of.
 
+use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::peer::Peer;
+use crate::core::Bytes;
 use crate::core::corpus::{Cut, RecordFormat, Source};
 use crate::core::keys::{KeyShape, LoadOrder};
 use crate::eval::{EvalConfig, LandingBytes, RunSpec, Workload};
@@ -10,37 +12,51 @@ use crate::eval::{EvalConfig, LandingBytes, RunSpec, Workload};
 /// One in this many batches of reads is checked while the clock runs.
 const CHECK_ONE_IN: u32 = 64;
 
-/// The knobs of the comparison.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The knobs of the comparison, with their flags.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Args)]
 #[serde(default, deny_unknown_fields)]
 pub struct PeersConfig {
-    /// Source of values, or records.
+    /// File, directory, archive, bundled sample, or synthetic:SHARE (compressible share, 0 to 1) [default: packages]
+    #[arg(long, value_name = "DATA")]
     pub data: Source,
-    /// Use the data's own records, key and value, from a dump in this format.
+    /// Use the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
+    #[arg(long, value_name = "FORMAT")]
     pub records: Option<RecordFormat>,
-    /// Shape of the keys, if they are not the records' own. Default: scattered.
+    /// Shape of the keys: dense (the best case), scattered, text, uuid, path [default: scattered]
+    #[arg(long, value_name = "SHAPE")]
     pub key_shape: KeyShape,
-    /// Length of a dense or scattered key in bytes. Default 8.
+    /// Bytes of a dense or scattered key [default: 8]
+    #[arg(long, value_name = "BYTES", value_parser = Bytes::parse_usize)]
     pub key_bytes: usize,
-    /// Length of a value cut at a fixed size, in bytes. Default 128.
+    /// Bytes of a value cut at a fixed size [default: 128]
+    #[arg(long, value_name = "BYTES", value_parser = Bytes::parse_usize)]
     pub value_bytes: usize,
-    /// How the data is cut into values. `None` cuts at `value_bytes`.
+    /// How the data is cut into values: fixed:BYTES, lines, length-prefixed [default: fixed:VALUE_BYTES]
+    #[arg(long, value_name = "CUT")]
     pub cut: Option<Cut>,
-    /// Order in which keys are loaded. Default: random.
+    /// Order in which keys are loaded: random, or sequential (of the keys) [default: random]
+    #[arg(long, value_name = "ORDER")]
     pub load_order: LoadOrder,
-    /// The workload after the load. Default: reads.
+    /// Workload after the load: read_only, read_write_8_2, write_only, ... as in `leafpress eval` [default: read_only]
+    #[arg(long, value_name = "NAME")]
     pub workload: Workload,
-    /// Codecs of our tree.
+    /// Codecs of the Leafpress tree [default: none lz4 zstd:1]
+    #[arg(short = 'c', long, value_name = "LIST", num_args = 1..)]
     pub codecs: Vec<String>,
-    /// Number of keys. Default 1,000,000; with `records` 0 is as many as there are.
+    /// Number of keys [default: 1000000; with --records all there are]
+    #[arg(long, value_name = "N")]
     pub keys: u64,
-    /// Threads that load and read.
+    /// Threads that load and run the workload [default: 1]
+    #[arg(short = 't', long, value_name = "N")]
     pub threads: usize,
-    /// Length of a sample's timed window, in seconds.
+    /// Length of a sample's timed window [default: 2]
+    #[arg(short = 'd', long)]
     pub seconds: f64,
-    /// Samples of each map, at least 1.
+    /// Samples of each map [default: 3]
+    #[arg(long, value_name = "N")]
     pub rounds: usize,
-    /// Seed of every random choice.
+    /// Seed of every random choice [default: 1]
+    #[arg(long)]
     pub seed: u64,
 }
 

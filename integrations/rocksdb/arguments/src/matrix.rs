@@ -2,7 +2,6 @@
 
 use clap::Args;
 use leafpress_console::cost::CostArgs;
-use leafpress_console::words::size;
 use leafpress_lab::Bytes;
 
 use crate::shared::{DB_BENCH, RoundsArgs, RunArgs, StudyArgs};
@@ -24,7 +23,7 @@ pub struct MatrixArgs {
     #[arg(long = "block_size", alias = "block-size", value_name = "LIST", value_delimiter = ',', default_value = "4K,16K", help_heading = DB_BENCH)]
     pub block_size: Vec<Bytes>,
     /// Bytes of a value, with commas between them
-    #[arg(long = "value_size", alias = "value-size", value_name = "LIST", value_delimiter = ',', default_value = "32,256", value_parser = size, help_heading = DB_BENCH)]
+    #[arg(long = "value_size", alias = "value-size", value_name = "LIST", value_delimiter = ',', default_value = "32,256", value_parser = Bytes::parse_usize, help_heading = DB_BENCH)]
     pub value_size: Vec<usize>,
     /// What is compared with what.
     #[command(flatten)]

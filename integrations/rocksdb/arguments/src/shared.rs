@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use leafpress_console::words::size;
 use leafpress_lab::Bytes;
 
 /// Section of options that db_bench has too; docs/flags.md distinguishes them by it.
@@ -43,7 +42,7 @@ pub struct SizesArgs {
         alias = "value-size",
         value_name = "BYTES",
         default_value = "256",
-        value_parser = size,
+        value_parser = Bytes::parse_usize,
         help_heading = DB_BENCH
     )]
     pub value_size: usize,
@@ -71,7 +70,7 @@ pub struct StudyArgs {
 #[derive(Debug, Args)]
 pub struct DataArgs {
     /// Bytes of a key
-    #[arg(long = "key_size", alias = "key-size", value_name = "BYTES", default_value = "16", value_parser = size, help_heading = DB_BENCH)]
+    #[arg(long = "key_size", alias = "key-size", value_name = "BYTES", default_value = "16", value_parser = Bytes::parse_usize, help_heading = DB_BENCH)]
     pub key_size: usize,
     /// Where values come from: pure_random (as db_bench), file_random, file_direct (as RocksDB's pull request 10395)
     #[arg(

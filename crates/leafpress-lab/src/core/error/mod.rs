@@ -109,6 +109,14 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// The error without the name of the option, for a caller that has another name for it.
+    pub fn reason(self) -> String {
+        match self {
+            Self::Option { reason, .. } => reason,
+            e => e.to_string(),
+        }
+    }
+
     pub(crate) fn option(option: &'static str, reason: impl Into<String>) -> Self {
         Self::Option {
             option,
