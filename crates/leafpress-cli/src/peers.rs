@@ -67,7 +67,7 @@ pub fn run(args: &PeersArgs) -> Result<(), Failure> {
 
 fn config(given: &Given<PeersConfig>) -> Result<PeersConfig, Failure> {
     let mut config = PeersConfig::default();
-    given.set(&mut config)?;
+    given.set(&mut config);
     config.codecs = list(&config.codecs);
     let records = config.records.is_some();
     // Key shapes are for generated keys.

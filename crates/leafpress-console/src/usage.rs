@@ -51,7 +51,8 @@ fn mistake(error: &clap::Error, words: impl Iterator<Item = OsString>) -> String
                 // Without its value: `--threads <N>`.
                 let argument = argument.split(' ').next().unwrap_or(argument);
                 match source.downcast_ref() {
-                    Some(LabError::Option { reason, .. }) => message(argument, value, reason),
+                    Some(LabError::Option { option: "", reason }) => message(argument, value, reason),
+                    Some(LabError::Option { reason, .. }) => format!("{argument}: {reason}"),
                     _ => format!("{argument}: {}", reason(value, source)),
                 }
             })

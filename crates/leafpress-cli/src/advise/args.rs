@@ -183,7 +183,7 @@ impl AdviseArgs {
                 ("skip-junk", self.skip_junk),
             ];
             return match given.into_iter().find(|(_, is_given)| *is_given) {
-                Some((option, _)) => Err(option_error(
+                Some((option, _)) => Err(LabError::option(
                     option,
                     "no trace is given: name one with --distribution trace:FILE",
                 )),
@@ -201,7 +201,7 @@ impl AdviseArgs {
     /// The question, validated as far as possible without the data.
     pub fn options(&self, trace: Option<Arc<Trace>>) -> Result<Options, LabError> {
         if self.records.records.is_some() {
-            return Err(option_error(
+            return Err(LabError::option(
                 "records",
                 "requires --trace (the requests of a record cache)",
             ));
@@ -256,7 +256,7 @@ impl AdviseArgs {
         if let Some(path) = &self.fio_json {
             return Ok(DeviceSource::Fio(path.clone()));
         }
-        Err(option_error(
+        Err(LabError::option(
             "device",
             "none is given: name a directory on the device to measure it, or say what a read takes with --device-us US, or take what \
              was measured with --device-json FILE (of `leafpress device --out`) or --fio-json FILE (of fio --output-format=json)",
@@ -278,7 +278,7 @@ impl AdviseArgs {
             ..VerifyOptions::default()
         };
         if !(0.1..=3600.0).contains(&options.seconds) {
-            return Err(option_error("verify-seconds", "must be between 0.1 and 3600"));
+            return Err(LabError::option("verify-seconds", "must be between 0.1 and 3600"));
         }
         if !list.is_empty() {
             options.codecs = codecs("verify", list)?;
@@ -287,7 +287,7 @@ impl AdviseArgs {
             options.scratch = Some(path.clone());
         }
         if self.trace_of_pages().is_some() {
-            return Err(option_error(
+            return Err(LabError::option(
                 "verify",
                 "cannot be used with a trace: omit it, or give --distribution a distribution that resembles the trace",
             ));
@@ -296,15 +296,11 @@ impl AdviseArgs {
     }
 }
 
-fn option_error(option: &'static str, reason: impl Into<String>) -> LabError {
-    LabError::Option {
-        option,
-        reason: reason.into(),
-    }
-}
-
 fn codecs(option: &'static str, text: &str) -> Result<Vec<Codec>, LabError> {
-    let codec = |word: &String| word.parse::<Codec>().map_err(|e| option_error(option, e.to_string()));
+    let codec = |word: &String| {
+        word.parse::<Codec>()
+            .map_err(|e| LabError::option(option, e.to_string()))
+    };
     list(&[text]).iter().map(codec).collect()
 }
 

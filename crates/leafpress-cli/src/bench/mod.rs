@@ -3,7 +3,6 @@
 mod args;
 mod files;
 mod library;
-mod numbers;
 
 use std::path::PathBuf;
 use std::sync::Arc;

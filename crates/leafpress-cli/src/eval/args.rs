@@ -58,7 +58,7 @@ impl EvalArgs {
     /// Applies every given flag to `config`.
     pub fn apply(&self, config: &mut EvalConfig) -> Result<(), Failure> {
         let (iaa, zlib_accel) = (config.iaa, config.zlib_accel);
-        self.given.set(config)?;
+        self.given.set(config);
         config.iaa |= iaa;
         config.zlib_accel |= zlib_accel || self.given.has("zlib-accel-so");
         set_list("codecs", &self.codecs, &mut config.codecs)?;

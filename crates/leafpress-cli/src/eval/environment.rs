@@ -265,8 +265,7 @@ fn parse<T: FromStr<Err: Display>>(word: &str) -> Result<T, LabError> {
 
 /// An error of a variable's value.
 fn refused(reason: impl Display) -> LabError {
-    let reason = reason.to_string();
-    LabError::Option { option: "word", reason }
+    LabError::option("", reason.to_string())
 }
 
 fn one_of(word: &str, known: &[&str]) -> Result<String, LabError> {

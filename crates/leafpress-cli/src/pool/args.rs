@@ -164,15 +164,15 @@ impl PoolArgs {
             };
             let codec = word
                 .parse::<Codec>()
-                .map_err(|e| option_error("codecs", e.to_string()))?;
+                .map_err(|e| LabError::option("codecs", e.to_string()))?;
             if codecs.contains(&codec) {
-                return Err(option_error("codecs", format!("{codec} is listed twice")));
+                return Err(LabError::option("codecs", format!("{codec} is listed twice")));
             }
             codecs.push(codec);
         }
         match codecs.as_slice() {
             [] if self.codec.is_empty() => Ok(vec![Codec::Lz4 { acceleration: 1 }]),
-            [] => Err(option_error("codecs", "the list is empty")),
+            [] => Err(LabError::option("codecs", "the list is empty")),
             _ => Ok(codecs),
         }
     }
@@ -190,13 +190,6 @@ impl PoolArgs {
         };
         options.verify = self.verify.unwrap_or(usual);
         options
-    }
-}
-
-fn option_error(option: &'static str, reason: impl Into<String>) -> LabError {
-    LabError::Option {
-        option,
-        reason: reason.into(),
     }
 }
 

@@ -94,7 +94,7 @@ impl SuiteArgs {
 
     fn files(&self) -> Result<Options, LabError> {
         if self.dictionary_bytes.is_some() {
-            return Err(refused(
+            return Err(LabError::option(
                 "dictionary-bytes",
                 "requires --records: blocks of files are compressed without one",
             ));
@@ -118,16 +118,16 @@ impl SuiteArgs {
                 "{} PATHs are given, and it takes one: use a directory for several dumps",
                 self.paths.len()
             );
-            return Err(refused("records", &reason));
+            return Err(LabError::option("records", reason));
         };
         if self.raw {
-            return Err(refused(
+            return Err(LabError::option(
                 "raw",
                 "an archive's own bytes are not records: omit it with --records",
             ));
         }
         if self.max_file_bytes.is_some() {
-            return Err(refused(
+            return Err(LabError::option(
                 "max-file-bytes",
                 "records are sampled by --max-bytes: omit it with --records",
             ));
@@ -158,13 +158,6 @@ impl SuiteArgs {
             self.passes.unwrap_or(passes),
             self.max_bytes.map(|Bytes(bytes)| bytes).or(most),
         )
-    }
-}
-
-fn refused(option: &'static str, reason: &str) -> LabError {
-    LabError::Option {
-        option,
-        reason: reason.to_owned(),
     }
 }
 

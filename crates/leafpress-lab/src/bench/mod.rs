@@ -19,6 +19,7 @@ mod input;
 mod keys;
 mod load;
 mod mix;
+mod numbers;
 mod options;
 mod outcome;
 mod pin;

@@ -1,13 +1,17 @@
 //! The options of a run, and their bounds.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::{ArgAction, Args};
 use serde::{Deserialize, Serialize};
 
+use super::numbers::{known, number, share, size, whole};
 use super::{Builtin, Dump, Input, Law, Operation, Pin, TreeOptions, ValueSource, Ycsb};
-use crate::core::LabError;
 use crate::core::keys::{Distribution, KeyShape, LoadOrder};
 use crate::core::words::between;
+use crate::core::{Bytes, LabError};
 use crate::harness::MAX_THREADS;
 
 /// Longest key with its prefix, in bytes: PiBench's.
@@ -39,20 +43,35 @@ pub enum Mode {
     Time,
 }
 
+impl Mode {
+    fn of(word: String) -> Self {
+        match word.eq_ignore_ascii_case("time") {
+            true => Self::Time,
+            false => Self::Operation,
+        }
+    }
+}
+
 /// The share of each operation.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Args)]
 pub struct Ratios {
-    /// Point reads.
+    /// Ratio of read operations; all ratios sum to 1 [default: 1]
+    #[arg(short = 'r', long = "read_ratio", alias = "read-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
     pub read: f64,
-    /// Inserts of new keys.
+    /// Ratio of insert operations [default: 0]
+    #[arg(short = 'i', long = "insert_ratio", alias = "insert-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
     pub insert: f64,
-    /// Updates of existing keys.
+    /// Ratio of update operations [default: 0]
+    #[arg(short = 'u', long = "update_ratio", alias = "update-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
     pub update: f64,
-    /// Removes.
+    /// Ratio of remove operations [default: 0]
+    #[arg(short = 'd', long = "remove_ratio", alias = "remove-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
     pub remove: f64,
-    /// Scans.
+    /// Ratio of scan operations [default: 0]
+    #[arg(short = 's', long = "scan_ratio", alias = "scan-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
     pub scan: f64,
     /// A point read and then an update of the same key: YCSB F.
+    #[arg(skip)]
     pub read_modify_write: f64,
 }
 
@@ -116,80 +135,123 @@ impl Ratios {
     }
 }
 
-/// A run of the benchmark. The defaults are PiBench's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A run of the benchmark, with its flags. The defaults are PiBench's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Args)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// The index to benchmark.
+    #[arg(skip = Input::Builtin(Builtin::Dummy))]
     pub input: Input,
     /// Records to load, up to [`MAX_RECORDS`].
+    #[arg(skip)]
     pub records: u64,
-    /// Operations of all threads together, up to [`MAX_OPERATIONS`]; in [`Mode::Operation`].
+    /// Number of operations to execute, over all threads [default: 1000000]
+    #[arg(short = 'p', long, value_parser = whole::<u64>(0, MAX_OPERATIONS), allow_negative_numbers = true)]
     pub operations: u64,
-    /// Threads, 1 to 1024.
+    /// Number of threads to use [default: 1]
+    #[arg(short = 't', long, value_parser = whole::<usize>(1, MAX_THREADS as u64), allow_negative_numbers = true)]
     pub threads: usize,
-    /// In front of every key.
+    /// Prefix string prepended to every key
+    #[arg(short = 'f', long = "key_prefix", alias = "key-prefix", value_name = "PREFIX")]
     pub key_prefix: String,
-    /// Length of a key without its prefix, in bytes: 1 to [`MAX_KEY_BYTES`], prefix included.
+    /// Size of keys in bytes, without prefix (PiBench's README says 4; PiBench itself takes 8) [default: 8]
+    #[arg(short = 'k', long = "key_size", aliases = ["key-size", "key-bytes"], value_name = "BYTES", value_parser = size(1, MAX_KEY_BYTES as u64), allow_negative_numbers = true)]
     pub key_size: usize,
-    /// Shape of the keys; `None` is PiBench's keys, which are hashes of ids.
+    /// Shape of the keys: dense (the best case), scattered, text, uuid, path [default: PiBench's, which are scattered]
+    #[arg(long = "key_shape", alias = "key-shape", value_name = "SHAPE", help_heading = "Ours")]
     pub key_shape: Option<KeyShape>,
-    /// Order in which dense keys and records are loaded; other keys have no order to load in but a random one.
+    /// Order in which dense keys and records are loaded: random or sequential [default: random]
+    #[arg(
+        long = "load_order",
+        alias = "load-order",
+        value_name = "ORDER",
+        help_heading = "Ours"
+    )]
     pub load_order: LoadOrder,
     /// Take keys and values from here.
+    #[arg(skip)]
     pub dump: Option<Dump>,
-    /// Length of a value in bytes, 1 to [`MAX_VALUE_BYTES`].
+    /// Size of values in bytes (PiBench's README says 4; PiBench itself takes 8) [default: 8]
+    #[arg(short = 'v', long = "value_size", aliases = ["value-size", "value-bytes"], value_name = "BYTES", value_parser = size(1, MAX_VALUE_BYTES as u64), allow_negative_numbers = true)]
     pub value_size: usize,
     /// The mix of operations.
+    #[command(flatten)]
     pub ratios: Ratios,
-    /// Records of a scan, 1 to [`MAX_SCAN`].
+    /// Number of records per scan [default: 100]
+    #[arg(long = "scan_size", alias = "scan-size", value_name = "RECORDS", value_parser = whole::<usize>(1, MAX_SCAN as u64), allow_negative_numbers = true)]
     pub scan_size: usize,
     /// Whether scans have 1 to `scan_size` records, evenly, and not always `scan_size`: YCSB E.
+    #[arg(skip)]
     pub scan_size_varies: bool,
-    /// Length of a window of samples in milliseconds, 1 to [`MAX_SAMPLING_MS`].
+    /// Sampling window in milliseconds [default: 1000]
+    #[arg(long = "sampling_ms", alias = "sampling-ms", value_name = "MS", value_parser = whole::<u64>(1, MAX_SAMPLING_MS), allow_negative_numbers = true)]
     pub sampling_ms: u64,
     /// How ids are chosen.
+    #[arg(skip = Law::Uniform)]
     pub law: Law,
-    /// The distribution's skew.
+    /// Skew of the key distribution: above 0 to 0.5 for self-similar, 0 to below 1 for zipfian and latest [default:
+    /// 0.2; 0.99 for latest and YCSB]
+    #[arg(long, value_name = "SKEW", value_parser = number("above 0 to 0.5 for self-similar, 0 to below 1 for zipfian and latest"), allow_negative_numbers = true)]
     pub skew: f64,
-    /// Percent of ids that are hot, and percent of operations on them.
+    /// For --distribution hotset: percentage of keys that are hot, percentage of operations on them [default: 20,80]
+    #[arg(long, value_name = "KEYS,OPERATIONS", help_heading = "Ours", display_order = 28, value_parser = percentages)]
     pub hotset: (f64, f64),
-    /// Seed of every random choice.
+    /// Seed of every random choice [default: 1729]
+    #[arg(long, value_parser = whole::<u64>(0, u64::MAX), allow_negative_numbers = true)]
     pub seed: u64,
-    /// The end condition.
+    /// What ends the run: operation or time [default: operation]
+    #[arg(short = 'm', long, value_name = "MODE", ignore_case = true, value_parser = PossibleValuesParser::new(["operation", "time"]).map(Mode::of))]
     pub mode: Mode,
-    /// Length of the run in seconds, more than 0 and up to [`MAX_SECONDS`]; in [`Mode::Time`].
+    /// Length of the run in seconds, in time mode [default: 20]
+    #[arg(long, value_name = "SECONDS", value_parser = number(format!("more than 0 and at most {MAX_SECONDS}")), allow_negative_numbers = true)]
     pub seconds: f64,
-    /// Whether hardware metrics are read.
+    /// Read hardware metrics (perf events); --pcm=false turns them off [default: true]
+    #[arg(long = "pcm", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
     pub hardware: bool,
-    /// Path of a persistent pool, for the wrapper.
+    /// Path of a persistent pool, passed to the wrapper
+    #[arg(long = "pool_path", alias = "pool-path", value_name = "PATH", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     #[serde(with = "crate::core::paths")]
     pub pool_path: PathBuf,
-    /// Size of a persistent pool in bytes, for the wrapper.
+    /// Size of a persistent pool in bytes, passed to the wrapper [default: 0]
+    #[arg(long = "pool_size", alias = "pool-size", value_name = "BYTES", value_parser = Bytes::parse_u64, allow_negative_numbers = true)]
     pub pool_size: u64,
-    /// Whether the load is left out: the pool has the records.
+    /// Skip the load: the pool already has the records
+    #[arg(long = "skip_load", alias = "skip-load", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
     pub skip_load: bool,
-    /// Share of operations whose latency is measured, 0 to 1.
+    /// Share of operations whose latency is measured, 0 to 1 [default: 0]
+    #[arg(long = "latency_sampling", alias = "latency-sampling", value_name = "SHARE", value_parser = share(), allow_negative_numbers = true)]
     pub latency_sampling: f64,
-    /// Concurrency control protocol, for a wrapper of the fork: 0 Mono, 1 ORWC, 2 OLC.
+    /// Concurrency control protocol, for wrappers of the fork: 0 Mono, 1 ORWC, 2 OLC
+    #[arg(short = 'c', long, value_name = "0|1|2", value_parser = known::<u8>("0, 1 or 2"), allow_negative_numbers = true)]
     pub protocol: Option<u8>,
-    /// Clock, for a wrapper of the fork: 0 optimistic, 1 sync, 3 free.
+    /// Clock, for wrappers of the fork: 0 optimistic, 1 sync, 2 free (3 in the fork's own help)
+    #[arg(short = 'x', long, value_name = "0|1|2|3", value_parser = known::<u8>("0, 1, 2 or 3"), allow_negative_numbers = true)]
     pub clock: Option<u8>,
-    /// Garbage collector, for a wrapper of the fork: 0 off, 1 on.
+    /// Garbage collector, for wrappers of the fork: 0 off, 1 on
+    #[arg(short = 'g', long = "garbage_collector", alias = "garbage-collector", value_name = "0|1", value_parser = known::<u8>("0 or 1"), allow_negative_numbers = true)]
     pub garbage_collector: Option<u8>,
     /// The YCSB workload of the mix, for titles.
+    #[arg(skip)]
     pub ycsb: Option<Ycsb>,
-    /// Open loop: intended operations per second of all threads together, whatever the index achieves.
+    /// Open loop: issue this many operations per second; latency counts from the intended start
+    #[arg(long, value_name = "OPS_PER_S", help_heading = "Ours", value_parser = number("more than 0 and at most 1e9"), allow_negative_numbers = true)]
     pub rate: Option<f64>,
-    /// Source of values.
+    /// Source of values: pool, compressible:ETA (the share ETA is compressible), corpus:PATH (cuts of a file,
+    /// directory, archive, or bundled sample) [default: pool]
+    #[arg(long = "value_source", alias = "value-source", value_name = "SOURCE", help_heading = "Ours", value_parser = OsStringValueParser::new().try_map(|word| ValueSource::named(&word)))]
     pub value_source: ValueSource,
-    /// Seconds of the same work before the run, 0 to [`MAX_SECONDS`].
+    /// Warm-up: run the same work this long before the run [default: 0]
+    #[arg(long, aliases = ["warmup", "warmup_seconds"], value_name = "SECONDS", help_heading = "Ours", value_parser = number(format!("between 0 and {MAX_SECONDS}")), allow_negative_numbers = true)]
     pub warmup_seconds: f64,
-    /// Where threads run.
+    /// Pin threads: compact, spread or none [default: none]
+    #[arg(long, value_name = "HOW", help_heading = "Ours")]
     pub pin: Pin,
-    /// Times the whole is done, 1 to [`MAX_REPEAT`].
+    /// Repeat the run N times; report the median, with the spread [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Ours", value_parser = whole::<usize>(1, MAX_REPEAT as u64), allow_negative_numbers = true)]
     pub repeat: usize,
-    /// Options of our tree.
+    /// Options of the Leafpress tree: leaf_bytes=, frame_bytes=, landing_bytes=, shards=, background_threads=,
+    /// landing_compaction_pct=, dictionary=0|1
+    #[arg(long, value_name = "KEY=VALUE,...", help_heading = "Ours")]
     pub tree: TreeOptions,
 }
 
@@ -463,6 +525,18 @@ impl Options {
         (self.mode == Mode::Operation)
             .then(|| self.operations / threads + u64::from(thread < self.operations % threads))
     }
+}
+
+fn percentages(text: &str) -> Result<(f64, f64), LabError> {
+    let numbers = text.split_once(',').and_then(|(keys, operations)| {
+        Some((f64::from_str(keys.trim()).ok()?, f64::from_str(operations.trim()).ok()?))
+    });
+    numbers.ok_or_else(|| {
+        LabError::option(
+            "hotset",
+            format!("`{text}`: use KEYS,OPERATIONS in percent, as in 20,80"),
+        )
+    })
 }
 
 #[cfg(test)]

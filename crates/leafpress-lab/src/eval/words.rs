@@ -11,9 +11,9 @@ fn known<T: Copy>(word: &str, words: &[(&str, T)], error: &str) -> Result<T, Lab
     found.map(|(_, value)| *value).ok_or_else(|| refused(error))
 }
 
-/// An error of a word. Its caller knows the option.
+/// An error of a word. It has no option, as each word is of several.
 fn refused(reason: impl Into<String>) -> LabError {
-    LabError::option("word", reason)
+    LabError::option("", reason)
 }
 
 /// A switch.

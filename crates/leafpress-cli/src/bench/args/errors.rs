@@ -4,13 +4,6 @@ use leafpress_lab::LabError;
 
 use crate::failure::Failure;
 
-pub(super) fn option_error(option: &'static str, reason: impl Into<String>) -> LabError {
-    LabError::Option {
-        option,
-        reason: reason.into(),
-    }
-}
-
 /// Converts an error of the laboratory to this command's report.
 pub fn bad_input(error: &LabError) -> Failure {
     match error {
@@ -33,13 +26,5 @@ pub fn bad_input(error: &LabError) -> Failure {
             Failure::bad_input(format!("INPUT: {e}; `leafpress codecs` lists what runs here"))
         }
         e => Failure::failed(e.to_string()),
-    }
-}
-
-/// An error of an option whose name has a hyphen in the other commands.
-pub(super) fn underscored(error: LabError, name: &'static str) -> LabError {
-    match error {
-        LabError::Option { reason, .. } => option_error(name, reason),
-        e => e,
     }
 }

@@ -1,15 +1,13 @@
 //! The runs that the arguments of `leafpress bench` request.
 
-use std::str::FromStr;
-
 use leafpress_lab::LabError;
 use leafpress_lab::bench::{
-    Builtin, DEFAULT_LATEST_SKEW, Dump, Input, Law, Mode, Options, Ratios, ValueSource, Ycsb, look_at_records,
+    Builtin, DEFAULT_LATEST_SKEW, Dump, Input, Law, Mode, Options, TreeOptions, ValueSource, Ycsb, look_at_records,
 };
 use leafpress_lab::core::corpus::Source;
-use leafpress_lab::core::keys::{Distribution, KeyShape};
+use leafpress_lab::core::keys::Distribution;
 
-use super::errors::{bad_input, option_error, underscored};
+use super::errors::bad_input;
 use super::{BenchArgs, RecordsWord};
 use crate::failure::Failure;
 
@@ -34,7 +32,7 @@ impl BenchArgs {
             LabError::Option {
                 option: option @ ("read_ratio" | "remove_ratio" | "ycsb"),
                 reason,
-            } if self.remove_ratio.is_some() && self.seconds.is_none() => option_error(
+            } if self.given.has("remove") && !self.given.has("seconds") => LabError::option(
                 option,
                 format!(
                     "{reason}; here -d is the share of removes, as in PiBench; use --seconds with -m time for the length of a run"
@@ -48,7 +46,7 @@ impl BenchArgs {
         let inputs: Vec<Input> = if self.compare.is_empty() {
             let input = self.positional.as_deref().or(self.input.as_deref());
             let input = input
-                .ok_or_else(|| option_error("input", "none is given: name an index, or several with --compare"))?;
+                .ok_or_else(|| LabError::option("input", "none is given: name an index, or several with --compare"))?;
             vec![Input::named(input)?]
         } else {
             self.compare
@@ -56,8 +54,8 @@ impl BenchArgs {
                 .map(|word| Input::named(word))
                 .collect::<Result<_, _>>()?
         };
-        let workloads = match self.ycsb.as_deref().map(Ycsb::list).transpose()? {
-            Some(workloads) => workloads.into_iter().map(Some).collect(),
+        let workloads = match &self.ycsb {
+            Some(workloads) => workloads.iter().copied().map(Some).collect(),
             None => vec![None],
         };
         let mut runs = Vec::new();
@@ -65,7 +63,7 @@ impl BenchArgs {
             for input in &inputs {
                 let options = self.options(input.clone(), *workload)?;
                 if runs.contains(&options) {
-                    return Err(option_error("compare", format!("{input} is listed twice")));
+                    return Err(LabError::option("compare", format!("{input} is listed twice")));
                 }
                 runs.push(options);
             }
@@ -78,38 +76,18 @@ impl BenchArgs {
 
     fn options(&self, input: Input, workload: Option<Ycsb>) -> Result<Options, LabError> {
         let mut options = Options::new(input);
-        options.records = self.count().unwrap_or(options.records);
-        options.operations = self.operations;
-        options.threads = self.threads;
-        options.key_prefix.clone_from(&self.key_prefix);
-        options.key_size = self.key_size;
-        options.value_size = self.value_size;
-        options.scan_size = self.scan_size;
-        options.sampling_ms = self.sampling_ms;
-        options.seed = self.seed;
-        options.hardware = self.pcm.unwrap_or(true);
-        options.pool_path = self.pool_path.clone().into();
-        options.pool_size = self.pool_size.0;
-        options.skip_load = self.skip_load.unwrap_or(false);
-        options.latency_sampling = self.latency_sampling;
-        options.protocol = self.protocol;
-        options.clock = self.clock;
-        options.garbage_collector = self.garbage_collector;
-        options.rate = self.rate;
-        options.value_source = ValueSource::named(&self.value_source)?;
-        options.warmup_seconds = self.warmup;
-        options.pin = self.pin.parse()?;
-        options.repeat = self.repeat;
-        options.tree = self.tree.parse()?;
-        if self
-            .mode
-            .as_deref()
-            .is_some_and(|mode| mode.eq_ignore_ascii_case("time"))
-        {
-            options.mode = Mode::Time;
+        if let Some(workload) = workload {
+            let ratios = ["read", "insert", "update", "remove", "scan"];
+            if ratios.iter().any(|ratio| self.given.has(ratio)) {
+                return Err(LabError::option(
+                    "ycsb",
+                    format!("{workload} defines its own mix: omit the ratios"),
+                ));
+            }
+            options.set_ycsb(workload);
         }
-        options.seconds = self.seconds.unwrap_or(options.seconds);
-        self.set_mix(&mut options, workload)?;
+        self.given.set(&mut options);
+        options.records = self.count().unwrap_or(options.records);
         self.set_key_choice(&mut options, workload)?;
         self.set_keys(&mut options)?;
         options.validate()?;
@@ -126,13 +104,10 @@ impl BenchArgs {
     }
 
     fn set_keys(&self, options: &mut Options) -> Result<(), LabError> {
-        if let Some(order) = &self.load_order {
-            options.load_order = order.parse().map_err(|e| underscored(e, "load_order"))?;
-        }
-        if let Some(shape) = &self.key_shape {
-            let shape: KeyShape = shape.parse().map_err(|e| underscored(e, "key_shape"))?;
-            if !shape.has_key_bytes() && self.key_size != Options::DEFAULT_KEY_SIZE {
-                return Err(option_error(
+        let has_key_size = options.key_size != Options::DEFAULT_KEY_SIZE;
+        if let Some(shape) = options.key_shape {
+            if !shape.has_key_bytes() && has_key_size {
+                return Err(LabError::option(
                     "key_size",
                     format!("{shape} keys have their own lengths: omit it, or use dense or scattered keys"),
                 ));
@@ -145,7 +120,7 @@ impl BenchArgs {
         });
         let Some(format) = formats.next_back() else {
             if self.data.is_some() {
-                return Err(option_error(
+                return Err(LabError::option(
                     "data",
                     "requires --records FORMAT; use --value_source for values alone",
                 ));
@@ -153,12 +128,12 @@ impl BenchArgs {
             return Ok(());
         };
         for (option, given) in [
-            ("key_size", self.key_size != Options::DEFAULT_KEY_SIZE),
-            ("value_size", self.value_size != Options::DEFAULT_VALUE_SIZE),
-            ("value_source", self.value_source != "pool"),
+            ("key_size", has_key_size),
+            ("value_size", options.value_size != Options::DEFAULT_VALUE_SIZE),
+            ("value_source", options.value_source != ValueSource::Pool),
         ] {
             if given {
-                return Err(option_error(
+                return Err(LabError::option(
                     option,
                     format!("keys and values come from the records: omit it with --records {format}"),
                 ));
@@ -172,36 +147,6 @@ impl BenchArgs {
         look_at_records(options, self.count().is_none())
     }
 
-    fn set_mix(&self, options: &mut Options, workload: Option<Ycsb>) -> Result<(), LabError> {
-        let given = [
-            self.read_ratio,
-            self.insert_ratio,
-            self.update_ratio,
-            self.remove_ratio,
-            self.scan_ratio,
-        ];
-        if let Some(workload) = workload {
-            if given.iter().any(Option::is_some) {
-                return Err(option_error(
-                    "ycsb",
-                    format!("{workload} defines its own mix: omit the ratios"),
-                ));
-            }
-            options.set_ycsb(workload);
-            return Ok(());
-        }
-        let [read, insert, update, remove, scan] = given.map(|share| share.unwrap_or(0.0));
-        options.ratios = Ratios {
-            read: self.read_ratio.map_or(1.0, |_| read),
-            insert,
-            update,
-            remove,
-            scan,
-            ..Ratios::NONE
-        };
-        Ok(())
-    }
-
     fn set_key_choice(&self, options: &mut Options, workload: Option<Ycsb>) -> Result<(), LabError> {
         if let Some(name) = &self.distribution {
             // PiBench's distributions take their parameter from --skew; ours include it.
@@ -210,16 +155,14 @@ impl BenchArgs {
                 false => options.law = Law::named(name)?,
             }
         }
-        if let Some(hotset) = &self.hotset {
-            if options.law != Law::HotSet {
-                return Err(option_error("hotset", "requires --distribution hotset"));
-            }
-            options.hotset = percentages(hotset)?;
+        if self.given.has("hotset") && options.law != Law::HotSet {
+            return Err(LabError::option("hotset", "requires --distribution hotset"));
         }
-        match self.skew {
+        let skew = self.given.has("skew").then_some(options.skew);
+        match skew {
             // A distribution may be stricter; a value that none accepts is rejected here.
-            Some(skew) if skew >= 0.0 && skew.is_finite() => options.skew = skew,
-            Some(skew) => return Err(option_error("skew", format!("{skew} must be at least 0"))),
+            Some(skew) if skew >= 0.0 && skew.is_finite() => {}
+            Some(skew) => return Err(LabError::option("skew", format!("{skew} must be at least 0"))),
             None if workload.is_none() && options.law == Law::Latest => options.skew = DEFAULT_LATEST_SKEW,
             // A YCSB workload with a self-similar choice uses that distribution's own default.
             None if options.law == Law::SelfSimilar => options.skew = 0.2,
@@ -230,9 +173,12 @@ impl BenchArgs {
 
     /// A distribution with its parameters.
     fn set_law(&self, options: &mut Options, law: Distribution) -> Result<(), LabError> {
-        for (option, is_given) in [("skew", self.skew.is_some()), ("hotset", self.hotset.is_some())] {
-            if is_given {
-                return Err(option_error(option, "already set by --distribution: omit one of them"));
+        for option in ["skew", "hotset"] {
+            if self.given.has(option) {
+                return Err(LabError::option(
+                    option,
+                    "already set by --distribution: omit one of them",
+                ));
             }
         }
         (options.law, options.skew) = match law {
@@ -253,35 +199,20 @@ impl BenchArgs {
 
     /// Notes on accepted options that have no effect on these runs.
     pub fn notes(&self, runs: &[&Options]) -> Vec<String> {
-        let time = self
-            .mode
-            .as_deref()
-            .is_some_and(|mode| mode.eq_ignore_ascii_case("time"));
+        let any = |check: fn(&Options) -> bool| runs.iter().any(|run| check(run));
         let mut notes = Vec::new();
-        if self.seconds.is_some() && !time {
+        if self.given.has("seconds") && any(|run| run.mode == Mode::Operation) {
             notes.push("note: --seconds has no effect without --mode time".to_owned());
         }
-        if self.rate.is_some() && self.latency_sampling == 0.0 {
+        if any(|run| run.rate.is_some() && run.latency_sampling == 0.0) {
             notes.push("note: --rate without --latency_sampling measures no latency".to_owned());
         }
-        let ours = |run: &&Options| matches!(run.input, Input::Builtin(Builtin::Leafpress(_)));
-        if !self.tree.is_empty() && !runs.iter().any(ours) {
+        let ours = any(|run| matches!(run.input, Input::Builtin(Builtin::Leafpress(_))));
+        if any(|run| run.tree != TreeOptions::default()) && !ours {
             notes.push("note: --tree has no effect without leafpress among the indexes".to_owned());
         }
         notes
     }
-}
-
-fn percentages(text: &str) -> Result<(f64, f64), LabError> {
-    let numbers = text.split_once(',').and_then(|(keys, operations)| {
-        Some((f64::from_str(keys.trim()).ok()?, f64::from_str(operations.trim()).ok()?))
-    });
-    numbers.ok_or_else(|| {
-        option_error(
-            "hotset",
-            format!("`{text}`: use KEYS,OPERATIONS in percent, as in 20,80"),
-        )
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use clap::Parser;
+use leafpress_console::usage;
 use leafpress_lab::bench::{Input, Operation, Pin, ValueSource};
 
 use super::*;
@@ -11,10 +12,8 @@ struct Command {
 
 fn parse(line: &str) -> Result<Plan, Failure> {
     let words = std::iter::once("bench").chain(line.split_whitespace());
-    Command::try_parse_from(words)
-        .unwrap_or_else(|e| panic!("{line}: {e}"))
-        .args
-        .plan()
+    let command = Command::try_parse_from(words).map_err(|e| usage::failure(&e, "bench"))?;
+    command.args.plan()
 }
 
 fn one(line: &str) -> Options {

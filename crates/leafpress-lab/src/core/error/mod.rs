@@ -117,7 +117,8 @@ impl LabError {
         }
     }
 
-    pub(crate) fn option(option: &'static str, reason: impl Into<String>) -> Self {
+    /// An error of an option, by its name on the command line.
+    pub fn option(option: &'static str, reason: impl Into<String>) -> Self {
         Self::Option {
             option,
             reason: reason.into(),
