@@ -69,28 +69,43 @@ words!(
     Auto "auto", IoUring "io_uring", Threads "threads"
 );
 
-/// Options of a probe.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Options of a probe, with their flags.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, clap::Args)]
 pub struct Options {
     /// A directory, in which a file is made and removed; or a file or block device, which is only read.
+    #[arg(skip)]
     #[serde(with = "crate::core::paths")]
     pub path: PathBuf,
-    /// Block sizes in bytes, each measured separately.
+    /// Block sizes, each measured separately [default: 4K,8K,16K,32K,64K,128K]
+    #[arg(short = 'b', long, value_name = "LIST", value_delimiter = ',', value_parser = Bytes::parse_u64)]
     pub block_bytes: Vec<u64>,
-    /// Requests in flight, each number measured separately.
+    /// Requests in flight; several numbers (1,4) are measured in turn [default: 4]
+    #[arg(
+        short = 'Q',
+        short_alias = 'q',
+        long = "queue-depth",
+        value_name = "LIST",
+        value_delimiter = ','
+    )]
     pub queue_depths: Vec<u32>,
-    /// Percent of the requests that begin where the one before ended, 0 to 100; see [`Options::run_blocks`].
+    /// Percentage of requests that directly follow the previous one; the default is fio's rw=randread:9, eight of nine,
+    /// which the thesis calls 90% [default: 88.9]
+    #[arg(long, value_name = "PCT", allow_negative_numbers = true)]
     pub sequential_pct: f64,
-    /// Length of each measurement in seconds.
+    /// Length of each measurement [default: 5]
+    #[arg(short = 'd', long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub seconds: f64,
-    /// Length of the probe's file in bytes; of a file that exists, how much of it is read from its start, `None` for
-    /// all.
+    /// Size of the probe file [default: 1G]; of an existing file, how much of it to read [default: all]
+    #[arg(short = 's', long, value_name = "BYTES", value_parser = Bytes::parse_u64)]
     pub file_bytes: Option<u64>,
-    /// Measures writes too, after all reads. Only in a file that the probe made.
+    /// Measure writes too, after all reads; requires a directory
+    #[arg(short_alias = 'w', long)]
     pub write: bool,
-    /// How requests reach the kernel.
+    /// How requests reach the kernel: auto, io_uring or threads [default: auto]
+    #[arg(long, value_name = "ENGINE", display_order = 7)]
     pub engine: EngineChoice,
-    /// Seed of the offsets and of the written data.
+    /// Seed of the offsets and of the written data [default: 1729]
+    #[arg(long)]
     pub seed: u64,
 }
 
