@@ -6,89 +6,22 @@ use std::sync::Arc;
 
 use clap::Args;
 use leafpress_lab::core::paths::behind;
-use leafpress_lab::model::{Access, CodecCosts, Junk, Method, Options, Replacement, TraceOptions};
-use leafpress_lab::{Bytes, LabError, model, pool};
+use leafpress_lab::model::{Access, Junk, Method, Options, Overhead, Replacement, Sampling, TraceFormat, TraceOptions};
+use leafpress_lab::{LabError, model, pool};
 
 use leafpress_console::cost::CostArgs;
+use leafpress_console::given::Given;
 
 /// Arguments of `leafpress model`.
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = AFTER_HELP)]
 #[command(next_help_heading = "Data and memory")]
 pub struct ModelArgs {
-    /// Size of the data, as in 200GiB or 200GB [default: 200GiB]
-    #[arg(
-        long = "data-bytes",
-        alias = "data",
-        value_name = "BYTES",
-        allow_hyphen_values = true
-    )]
-    data: Option<Bytes>,
-    /// Total memory of the cache
-    #[arg(
-        short = 'm',
-        long,
-        value_name = "BYTES",
-        default_value = "15GiB",
-        allow_hyphen_values = true
-    )]
-    memory: Bytes,
-    /// Page size
-    #[arg(long, value_name = "BYTES", default_value = "8KiB", allow_hyphen_values = true)]
-    page_bytes: Bytes,
-    /// Bytes that an access needs: a part of a page, or a multiple of one [default: a page]
-    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
-    access_bytes: Option<Bytes>,
-    /// A codec: its ratio (raw over compressed) and microseconds to compress and decode a page; give one for each codec
-    /// [default: lz4=2.13,2,1 and zstd=2.97,8,3, the thesis's]
-    #[arg(
-        long = "codec-costs",
-        alias = "codec",
-        value_name = "NAME=RATIO,COMPRESS_US,DECOMPRESS_US"
-    )]
-    codec: Vec<String>,
+    #[command(flatten)]
+    given: Given<Options>,
     /// Percentages of the memory for compressed pages to show in tables
-    #[arg(long, value_name = "LIST", default_value = "0,10,..,100")]
-    shares: String,
-
-    /// Latency of a page read, at the expected load [default: 462.9, the thesis's SSD at queue depth 4; 110 with
-    /// --as-published]
-    #[arg(
-        long,
-        value_name = "US",
-        help_heading = "Device and costs",
-        allow_negative_numbers = true
-    )]
-    device_us: Option<f64>,
-    /// Maximum reads per second of the device [default: no limit]
-    #[arg(
-        long,
-        value_name = "N",
-        help_heading = "Device and costs",
-        allow_negative_numbers = true
-    )]
-    device_iops: Option<f64>,
-    /// Cost of finding a page and returning it
-    #[arg(
-        long,
-        value_name = "US",
-        default_value_t = 0.15,
-        help_heading = "Device and costs",
-        allow_negative_numbers = true
-    )]
-    hit_us: f64,
-    /// Percentage of compressions done in the background, which no access waits for
-    #[arg(
-        long,
-        value_name = "PCT",
-        default_value_t = 0.0,
-        help_heading = "Device and costs",
-        allow_negative_numbers = true
-    )]
-    background_pct: f64,
-    /// Threads that request pages, each waiting for its own
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Device and costs")]
-    workers: u32,
+    #[arg(long, value_name = "LIST", default_value = "0,10,..,100", value_parser = pool::shares)]
+    shares: std::vec::Vec<u8>,
 
     // No docstring: rustdoc would take the brackets for links.
     #[arg(
@@ -103,10 +36,10 @@ pub struct ModelArgs {
     /// Format of a page trace: text (one decimal number per line) or u64le (8 bytes per number, little-endian)
     /// [default: text]
     #[arg(long, value_name = "FORMAT", help_heading = "Access")]
-    trace_format: Option<String>,
+    trace_format: Option<TraceFormat>,
     /// Fraction of the pages to sample, as in 0.01, or auto: all in files up to 512 MiB [default: auto]
     #[arg(long, value_name = "SHARE", help_heading = "Access")]
-    trace_sample: Option<String>,
+    trace_sample: Option<Sampling>,
     /// Skip lines that are not page numbers, up to 1% of all lines, and count them
     #[arg(long, help_heading = "Access")]
     skip_junk: bool,
@@ -120,13 +53,13 @@ pub struct ModelArgs {
     /// How pages are placed: clock (as the pool), lru, or ideal (the hottest raw, the next compressed) [default: clock;
     /// lru with a trace]
     #[arg(long, value_name = "KIND", help_heading = "Formulas")]
-    replacement: Option<String>,
+    replacement: Option<Replacement>,
     /// Hits after which a compressed page becomes raw again, 1 to 63, with clock
     #[arg(long, value_name = "HITS", default_value_t = 8, help_heading = "Formulas")]
     restore_after: u8,
     /// Memory that holds no pages: pool (the pool's own overhead) or none
-    #[arg(long, value_name = "WHOSE", default_value = "pool", help_heading = "Formulas")]
-    overhead: String,
+    #[arg(long, value_name = "WHOSE", default_value_t = Overhead::Pool, help_heading = "Formulas")]
+    overhead: Overhead,
     /// Compare every figure the thesis publishes with its formulas; exit 1 if one differs
     #[arg(long, help_heading = "Formulas", exclusive = true)]
     pub reproduce_thesis: bool,
@@ -171,16 +104,16 @@ impl ModelArgs {
                 ("skip-junk", self.skip_junk),
             ];
             return match given.into_iter().find(|(_, is_given)| *is_given) {
-                Some((option, _)) => Err(LabError::Option {
+                Some((option, _)) => Err(LabError::option(
                     option,
-                    reason: "no trace is given: name one with --distribution trace:FILE".into(),
-                }),
+                    "no trace is given: name one with --distribution trace:FILE",
+                )),
                 None => Ok(None),
             };
         };
         let options = TraceOptions {
-            format: self.trace_format.as_deref().unwrap_or("text").parse()?,
-            sampling: self.trace_sample.as_deref().unwrap_or("auto").parse()?,
+            format: self.trace_format.unwrap_or(TraceFormat::Text),
+            sampling: self.trace_sample.unwrap_or(Sampling::Auto),
             junk: if self.skip_junk { Junk::Skip } else { Junk::Refuse },
         };
         Ok(Some((PathBuf::from(path), options)))
@@ -194,56 +127,31 @@ impl ModelArgs {
             Method::Corrected
         };
         let mut options = Options::new(method);
-        options.data_bytes = self.data.map_or(options.data_bytes, |Bytes(bytes)| bytes);
-        options.memory_bytes = self.memory.0;
-        options.page_bytes = self.page_bytes.0;
-        options.access_bytes = self.access_bytes.map(|Bytes(bytes)| bytes);
-        if !self.codec.is_empty() {
-            let codecs = self.codec.iter().map(|word| word.parse::<CodecCosts>());
-            options.codecs = codecs.collect::<Result<_, _>>()?;
-        }
-        options.shares = pool::shares(&self.shares).map_err(|e| match e {
-            LabError::Option { reason, .. } => LabError::Option {
-                option: "shares",
-                reason,
-            },
-            e => e,
-        })?;
-        options.device_us = self.device_us.unwrap_or(options.device_us);
-        options.device_iops = self.device_iops;
-        options.hit_us = self.hit_us;
-        options.background_pct = self.background_pct;
-        options.workers = self.workers;
+        self.given.set(&mut options);
+        options.shares.clone_from(&self.shares);
         match &self.access {
             // It was read already, or its options are checked before it is.
             Some(_) if self.trace_of_pages().is_some() => {
-                let given = [
-                    ("data-bytes", self.data.is_some()),
-                    ("access-bytes", self.access_bytes.is_some()),
-                ];
-                if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
-                    return Err(LabError::Option {
-                        option,
-                        reason: "it follows from the trace: omit it".into(),
-                    });
+                let given = ["data-bytes", "access-bytes"]
+                    .into_iter()
+                    .find(|option| self.given.has(option));
+                if let Some(option) = given {
+                    return Err(LabError::option(option, "it follows from the trace: omit it"));
                 }
             }
             Some(access) => options.access = Access::parse(&access.to_string_lossy())?,
             None => {}
         }
-        options.replacement = match (&self.replacement, self.trace_of_pages()) {
-            (Some(kind), _) => kind.parse()?,
-            (None, Some(_)) => Replacement::Lru,
-            (None, None) => options.replacement,
-        };
+        let usual = self.trace_of_pages().map_or(options.replacement, |_| Replacement::Lru);
+        options.replacement = self.replacement.unwrap_or(usual);
         if self.trace_of_pages().is_some() && options.replacement == Replacement::Clock {
-            return Err(LabError::Option {
-                option: "replacement",
-                reason: "a trace determines the hits of an LRU cache, not of a clock: use lru, or ideal".into(),
-            });
+            return Err(LabError::option(
+                "replacement",
+                "a trace determines the hits of an LRU cache, not of a clock: use lru, or ideal",
+            ));
         }
         options.restore_after = self.restore_after;
-        options.overhead = self.overhead.parse()?;
+        options.overhead = self.overhead;
         if let Some(trace) = trace {
             options.access = Access::Trace(trace);
             options.data_bytes = options.data_bytes() as u64;

@@ -1,11 +1,12 @@
 //! Options of the model.
 
+use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::{Access, CodecCosts};
-use crate::core::LabError;
 use crate::core::keys::Distribution;
 use crate::core::words::{between, words};
+use crate::core::{Bytes, LabError};
 
 /// Microseconds of the thesis's SSD, as it uses them: 110, which is the time between two reads with four of them under
 /// way.
@@ -57,41 +58,82 @@ pub enum Overhead {
 
 words!(Overhead, "overhead", "`{}`: must be pool or none": Pool "pool", None "none");
 
-/// Options of the model.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Options of the model, with the flags of most.
+#[derive(Debug, Clone, PartialEq, Serialize, Args)]
 pub struct Options {
-    /// Bytes of the data. With a trace, those of the pages in it: see [`Options::data_bytes`].
+    /// Size of the data, as in 200GiB or 200GB [default: 200GiB]
+    #[arg(long, alias = "data", value_name = "BYTES", allow_hyphen_values = true, value_parser = Bytes::parse_u64)]
     pub data_bytes: u64,
-    /// Bytes of memory of the cache, all of it.
+    /// Total memory of the cache [default: 15GiB]
+    #[arg(short = 'm', long = "memory", value_name = "BYTES", allow_hyphen_values = true, value_parser = Bytes::parse_u64)]
     pub memory_bytes: u64,
-    /// Bytes of a page: the unit of reads, compression and caching.
+    /// Page size [default: 8KiB]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = Bytes::parse_u64)]
     pub page_bytes: u64,
-    /// Bytes that an access needs, the unit of the access distribution; `None` is a page. A longer page holds several
-    /// such pieces, whose rates add up; of shorter pages an access gets several. One length is a multiple of the other.
+    /// Bytes that an access needs: a part of a page, or a multiple of one [default: a page]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = Bytes::parse_u64)]
     pub access_bytes: Option<u64>,
-    /// Codecs to compare, each name once.
+    /// A codec: its ratio (raw over compressed) and microseconds to compress and decode a page; give one for each codec
+    /// [default: lz4=2.13,2,1 and zstd=2.97,8,3, the thesis's]
+    #[arg(
+        long = "codec-costs",
+        alias = "codec",
+        value_name = "NAME=RATIO,COMPRESS_US,DECOMPRESS_US"
+    )]
     pub codecs: Vec<CodecCosts>,
     /// Access distribution of pages.
+    #[arg(skip = Access::Law(Distribution::Uniform))]
     pub access: Access,
-    /// Microseconds of a page read from the device, at the expected load; as published, the inverse of its throughput.
+    /// Latency of a page read, at the expected load [default: 462.9, the thesis's SSD at queue depth 4; 110 with
+    /// --as-published]
+    #[arg(
+        long,
+        value_name = "US",
+        help_heading = "Device and costs",
+        allow_negative_numbers = true
+    )]
     pub device_us: f64,
-    /// Maximum pages per second of the device; `None` is unlimited. Not as published.
+    /// Maximum reads per second of the device [default: no limit]
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Device and costs",
+        allow_negative_numbers = true
+    )]
     pub device_iops: Option<f64>,
-    /// Microseconds to find and return a cached page. Not as published.
+    /// Cost of finding a page and returning it [default: 0.15]
+    #[arg(
+        long,
+        value_name = "US",
+        help_heading = "Device and costs",
+        allow_negative_numbers = true
+    )]
     pub hit_us: f64,
-    /// Percent of the compressions that are done in the background. Not as published.
+    /// Percentage of compressions done in the background, which no access waits for [default: 0]
+    #[arg(
+        long,
+        value_name = "PCT",
+        help_heading = "Device and costs",
+        allow_negative_numbers = true
+    )]
     pub background_pct: f64,
-    /// Threads that ask for pages, each waiting for its own.
+    /// Threads that request pages, each waiting for its own [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Device and costs")]
     pub workers: u32,
     /// Which formulas.
+    #[arg(skip)]
     pub method: Method,
     /// Which pages are where. Not as published.
+    #[arg(skip)]
     pub replacement: Replacement,
     /// Hits after which a compressed page becomes raw again, where replacement is [`Replacement::Clock`]: 1 to 63.
+    #[arg(skip)]
     pub restore_after: u8,
     /// Memory that holds no pages. Not as published.
+    #[arg(skip)]
     pub overhead: Overhead,
     /// Percents of the memory for compressed pages that tables show, rising.
+    #[arg(skip)]
     pub shares: Vec<u8>,
 }
 
