@@ -1,17 +1,19 @@
 //! The command line of `leafpress cache`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use leafpress_lab::cache::{CacheBenchDefaults, DiskOptions, EngineSpec, Length, Options, Work, cachebench_defaults};
+use leafpress_lab::cache::{
+    CacheBenchDefaults, DiskOptions, EngineSpec, Length, Options, TraceFormat, Work, cachebench_defaults,
+};
 use leafpress_lab::core::corpus::{Cut, RecordFormat, Source};
 use leafpress_lab::{Bytes, LabError};
 
 use super::mrc_args::MrcArgs;
 use super::paper_args::PaperArgs;
 use crate::failure::Failure;
+use crate::given::Given;
 use crate::output;
 use crate::words::list;
 
@@ -29,9 +31,13 @@ pub struct CacheArgs {
                 [default: leafpress quick_cache quick_cache+zstd:3 moka, and foyer where it is compiled in]"
     )]
     pub(super) engines: Option<Vec<String>>,
-    /// Total memory budget (RSS growth) [default: 64M, or the CacheBench file's]
-    #[arg(short = 'm', long, value_name = "BYTES", help_heading = "Caches")]
-    pub(super) memory: Option<Bytes>,
+
+    #[command(flatten)]
+    pub(super) mrc: MrcArgs,
+
+    #[command(flatten)]
+    pub(super) given: Given<Options>,
+
     /// Size of the disk tier, for the caches that have one; 0 for none [default: none, or the CacheBench file's]
     #[arg(long, value_name = "BYTES", help_heading = "Caches")]
     pub(super) disk: Option<Bytes>,
@@ -40,41 +46,23 @@ pub struct CacheArgs {
     pub(super) disk_path: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(super) mrc: MrcArgs,
-
-    #[command(flatten)]
     pub(super) paper: PaperArgs,
     /// Values, or records, from a file, directory, archive, or bundled sample, as in `leafpress eval`
     #[arg(long, value_name = "DATA", help_heading = "Work")]
-    data: Option<OsString>,
+    data: Option<Source>,
     /// Use the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
     #[arg(long, value_name = "FORMAT", help_heading = "Work")]
-    records: Option<String>,
+    records: Option<RecordFormat>,
     /// How data without --records is cut into values: fixed:BYTES, lines, length-prefixed [default: fixed:128]
     #[arg(long, value_name = "CUT", help_heading = "Work", conflicts_with_all = ["records", "trace", "cachebench"])]
-    cut: Option<String>,
-    /// Total bytes of keys and values [default: 8 times the memory]
-    #[arg(long, value_name = "BYTES", help_heading = "Work")]
-    pub(super) working_set: Option<Bytes>,
-    // No docstring: rustdoc would take the brackets for links.
-    #[arg(
-        long,
-        value_name = "DISTRIBUTION",
-        help_heading = "Work",
-        help = "Distribution of keys: uniform, zipfian[:THETA] (or zipf), self-similar[:H], hotset[:KEYS_PCT:OPERATIONS_PCT] \
-                [default: hotset:20:80 for the paper's objects, else zipfian:0.99]"
-    )]
-    pub(super) distribution: Option<String>,
-    /// Move the hot set after N measured operations of all threads
-    #[arg(long, value_name = "OPERATIONS", help_heading = "Work")]
-    pub(super) shift_at: Option<u64>,
+    cut: Option<Cut>,
     /// Replay a trace in order; values have the traced sizes, filled from --data
     #[arg(long, value_name = "FILE", help_heading = "Work")]
     trace: Option<PathBuf>,
     /// Format of the trace: oracle (libCacheSim's oracleGeneral), arc (.lis), csv (CacheLib's, Twitter's,
     /// time,key,size), keys [default: by the file's name]
     #[arg(long, value_name = "FORMAT", help_heading = "Work", requires = "trace")]
-    trace_format: Option<String>,
+    trace_format: Option<TraceFormat>,
     /// Replay only the first N requests of the trace
     #[arg(long, value_name = "N", help_heading = "Work", requires = "trace")]
     requests: Option<u64>,
@@ -85,59 +73,24 @@ pub struct CacheArgs {
     /// figures 7 to 10, which have many scenarios]
     #[arg(long, value_name = "F", allow_negative_numbers = true, help_heading = "Work")]
     pub(super) scale: Option<f64>,
-    /// Percentage of the operations that overwrite a key with a new version
-    #[arg(
-        long,
-        value_name = "PCT",
-        default_value_t = 0.0,
-        allow_negative_numbers = true,
-        help_heading = "Work"
-    )]
-    pub(super) writes: f64,
-    /// Time to live of records [default: none]
-    #[arg(long, value_name = "SECONDS", help_heading = "Work")]
-    pub(super) ttl: Option<u64>,
-
-    /// Insert every key once before the warm-up, up to three times the bytes of memory and disk
-    #[arg(long, help_heading = "Measurement")]
-    pub(super) load: bool,
-    /// Client threads [default: 2, or the CacheBench file's]
-    #[arg(short = 't', long, value_name = "N", help_heading = "Measurement")]
-    pub(super) threads: Option<usize>,
-    /// Warm-up operations [default: two per key; none for a trace or a CacheBench file]
-    #[arg(
-        long = "warmup-operations",
-        alias = "warmup",
-        value_name = "N",
-        help_heading = "Measurement"
-    )]
-    pub(super) warmup: Option<u64>,
     /// Length of the measurement [default: 5; a trace is replayed once, a CacheBench file defines its operations]
-    #[arg(short = 'd', long, allow_negative_numbers = true, help_heading = "Measurement")]
+    #[arg(
+        short = 'd',
+        long,
+        allow_negative_numbers = true,
+        help_heading = "Measurement",
+        display_order = 14
+    )]
     pub(super) seconds: Option<f64>,
     /// Number of measured operations, instead of a time
-    #[arg(long, value_name = "N", help_heading = "Measurement", conflicts_with = "seconds")]
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Measurement",
+        conflicts_with = "seconds",
+        display_order = 14
+    )]
     pub(super) operations: Option<u64>,
-    /// Open loop: issue N requests per second; latency counts from the intended start
-    #[arg(
-        long,
-        value_name = "OPS_PER_S",
-        allow_negative_numbers = true,
-        help_heading = "Measurement"
-    )]
-    pub(super) rate: Option<f64>,
-    /// Cost of a miss at the backend
-    #[arg(
-        long,
-        value_name = "US",
-        default_value_t = 1000.0,
-        allow_negative_numbers = true,
-        help_heading = "Measurement"
-    )]
-    pub(super) backend_us: f64,
-    /// Seed of every random choice
-    #[arg(long, default_value_t = 1, help_heading = "Measurement")]
-    pub(super) seed: u64,
     /// Directory for summary.tsv, over_time.tsv, mrc.tsv, results.json, report.html and logs [default:
     /// leafpress-results/cache/TIMESTAMP]
     #[arg(short = 'o', long, value_name = "DIR", help_heading = "Measurement")]
@@ -154,11 +107,6 @@ Each cache runs in its own process, with the same memory, measured from outside.
   leafpress cache --trace cluster.oracleGeneral.zst -m 256M --mrc
   leafpress cache --cachebench cdn/config.json --scale 0.01 -t 2 --seconds 20 --rate 20000";
 
-/// The default memory.
-const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
-/// The default number of threads.
-const DEFAULT_THREADS: usize = 2;
-
 impl CacheArgs {
     /// The requested comparison, with files under `out`. Not validated yet.
     pub fn options(&self, out: &std::path::Path) -> Result<Options, Failure> {
@@ -169,6 +117,7 @@ impl CacheArgs {
             }
             _ => CacheBenchDefaults::default(),
         };
+        self.given.set(&mut options);
         if let Some(engines) = &self.engines {
             options.engines = list(engines)
                 .iter()
@@ -184,8 +133,12 @@ impl CacheArgs {
             }
             _ => {}
         }
-        let memory_bytes = self.memory.map(|Bytes(bytes)| bytes).or(file.memory_bytes);
-        options.memory_bytes = memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES);
+        if !self.given.has("memory-bytes") {
+            options.memory_bytes = file.memory_bytes.unwrap_or(options.memory_bytes);
+        }
+        if !self.given.has("threads") {
+            options.threads = file.threads.unwrap_or(options.threads);
+        }
         // Caches without a disk tier may run a file that has one.
         let file_disk = file
             .disk_bytes
@@ -210,23 +163,10 @@ impl CacheArgs {
                 directory.display()
             )));
         }
-        options.working_set_bytes = self.working_set.map(|Bytes(bytes)| bytes);
-        if let Some(law) = &self.distribution {
-            options.distribution = Some(parse("distribution", law)?);
-        }
-        options.shift_at = self.shift_at;
-        options.load = self.load;
-        options.write_pct = self.writes;
-        options.ttl_seconds = self.ttl;
-        options.threads = self.threads.or(file.threads).unwrap_or(DEFAULT_THREADS);
-        options.warmup_operations = self.warmup;
         options.length = match (self.seconds, self.operations) {
             (Some(seconds), _) => Some(Length::Seconds(seconds)),
             (None, operations) => operations.or(file.operations).map(Length::Operations),
         };
-        options.rate = self.rate;
-        options.backend_us = self.backend_us;
-        options.seed = self.seed;
         Ok(options)
     }
 
@@ -234,17 +174,7 @@ impl CacheArgs {
         if self.scale.is_some() && self.cachebench.is_none() {
             return Err(Failure::bad_input("--scale: requires --cachebench or --paper FIGURE"));
         }
-        let data = self
-            .data
-            .as_deref()
-            .map(Source::named)
-            .transpose()
-            .map_err(|e| match e {
-                LabError::Option { reason, .. } => Failure::bad_input(format!("--data: {reason}")),
-                e => Failure::bad_input(format!("--data: {e}")),
-            })?;
-        let records = self.records.as_deref();
-        let records = records.map(|word| parse::<RecordFormat>("records", word)).transpose()?;
+        let (data, records) = (self.data.clone(), self.records.clone());
         let packages = || Source::Sample("packages".into());
         // Records are requested by their format; the sample's is known.
         let parts = match &data {
@@ -264,10 +194,9 @@ impl CacheArgs {
             });
         }
         if let Some(path) = &self.trace {
-            let format = self.trace_format.as_deref();
             return Ok(Work::Trace {
                 path: path.clone(),
-                format: format.map(|word| parse("trace-format", word)).transpose()?,
+                format: self.trace_format,
                 requests: self.requests,
                 data: data.unwrap_or_else(packages),
                 records: parts,
@@ -280,10 +209,7 @@ impl CacheArgs {
             },
             (Some(data), None) => Work::Values {
                 data,
-                cut: match &self.cut {
-                    Some(word) => parse("cut", word)?,
-                    None => Cut::Fixed(128),
-                },
+                cut: self.cut.unwrap_or(Cut::Fixed(128)),
             },
             (None, None) if self.cut.is_some() => {
                 return Err(Failure::bad_input("--cut: no data is given: name some with --data"));

@@ -5,6 +5,7 @@ use leafpress_lab::cache::{Figure, FigureOptions, MrcOptions, PaperObjects, Samp
 use leafpress_lab::core::keys::Distribution;
 
 use super::*;
+use crate::usage;
 
 #[derive(Debug, Parser)]
 struct Program {
@@ -14,7 +15,7 @@ struct Program {
 
 fn options(words: &str) -> Result<Options, Failure> {
     let words = std::iter::once("cache").chain(words.split_whitespace());
-    let program = Program::try_parse_from(words).map_err(|e| Failure::bad_input(e.to_string()))?;
+    let program = Program::try_parse_from(words).map_err(|e| usage::failure(&e, "cache"))?;
     let options = program.args.options(Path::new("out"))?;
     options.validate().map_err(|e| failure(&e))?;
     Ok(options)
@@ -97,7 +98,7 @@ fn the_papers_objects_may_have_other_lengths_and_zeros() {
 
 fn figure(words: &str) -> Result<Option<FigureOptions>, Failure> {
     let words = std::iter::once("cache").chain(words.split_whitespace());
-    let program = Program::try_parse_from(words).map_err(|e| Failure::bad_input(e.to_string()))?;
+    let program = Program::try_parse_from(words).map_err(|e| usage::failure(&e, "cache"))?;
     program.args.figure(Path::new("out"))
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use leafpress_lab::Bytes;
-use leafpress_lab::cache::{EngineSpec, Figure, FigureOptions, Length, PaperObjects};
+use leafpress_lab::cache::{EngineSpec, Figure, FigureOptions, Length, Options, PaperObjects, Work};
 
 use super::args::{CacheArgs, parse};
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ pub struct PaperArgs {
         help_heading = "Work",
         conflicts_with_all = ["data", "trace", "cachebench", "records", "cut"]
     )]
-    pub paper: Option<Option<String>>,
+    pub paper: Option<Option<Figure>>,
     /// Lengths of the paper's values, each with an equal part of all bytes [default: 64]
     #[arg(
         long,
@@ -65,18 +65,19 @@ impl PaperArgs {
 impl CacheArgs {
     /// The requested figure, if any, with files under `out`. Not validated yet.
     pub fn figure(&self, out: &Path) -> Result<Option<FigureOptions>, Failure> {
-        let Some(Some(word)) = &self.paper.paper else {
+        let Some(Some(figure)) = self.paper.paper else {
             return Ok(None);
         };
-        let figure: Figure = parse("paper", word)?;
+        let mut given = Options::new(Work::Paper(self.paper.objects()));
+        self.given.set(&mut given);
         for (option, is_given) in [
-            ("working-set", self.working_set.is_some()),
-            ("distribution", self.distribution.is_some()),
+            ("working-set", given.working_set_bytes.is_some()),
+            ("distribution", given.distribution.is_some()),
             ("value-bytes", self.paper.value_bytes.is_some()),
             ("incompressible", self.paper.incompressible.is_some()),
-            ("shift-at", self.shift_at.is_some()),
-            ("load", self.load),
-            ("writes", self.writes > 0.0),
+            ("shift-at", given.shift_at.is_some()),
+            ("load", given.load),
+            ("writes", given.write_pct > 0.0),
             ("disk", self.disk.is_some()),
         ] {
             if is_given {
@@ -85,8 +86,8 @@ impl CacheArgs {
             }
         }
         for (option, is_given) in [
-            ("ttl", self.ttl.is_some()),
-            ("rate", self.rate.is_some()),
+            ("ttl", given.ttl_seconds.is_some()),
+            ("rate", given.rate.is_some()),
             ("mrc", self.mrc.options().is_some()),
         ] {
             if is_given {
@@ -100,9 +101,7 @@ impl CacheArgs {
             let engines = engines.iter().map(|word| parse("engines", word));
             options.engines = Some(engines.collect::<Result<_, _>>()?);
         }
-        if let Some(Bytes(bytes)) = self.memory {
-            options.memory_bytes = bytes;
-        }
+        options.memory_bytes = given.memory_bytes;
         if self.disk_path.is_some() && !options.engines().iter().any(EngineSpec::has_disk) {
             return Err(Failure::bad_input(
                 "--disk-path: no listed cache has a disk tier: leafpress has",
@@ -110,14 +109,14 @@ impl CacheArgs {
         }
         options.scale = self.scale.unwrap_or(options.scale);
         options.disk_path = self.disk_path.clone().unwrap_or_else(|| out.join("cache.disk"));
-        options.threads = self.threads.unwrap_or(options.threads);
-        options.warmup_operations = self.warmup;
+        options.threads = given.threads;
+        options.warmup_operations = given.warmup_operations;
         options.length = match (self.seconds, self.operations) {
             (Some(seconds), _) => Some(Length::Seconds(seconds)),
             (None, operations) => operations.map(Length::Operations),
         };
-        options.backend_us = self.backend_us;
-        options.seed = self.seed;
+        options.backend_us = given.backend_us;
+        options.seed = given.seed;
         Ok(Some(options))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::Args;
 use leafpress::cache::{MIN_DISK_BYTES, MIN_MEMORY_BYTES};
 use serde::{Deserialize, Serialize};
 
@@ -138,45 +139,80 @@ impl DiskOptions {
     }
 }
 
-/// Options of a comparison.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Options of a comparison, with the flags of most. Fields are in the order of `results.json`; `display_order` puts the
+/// flags in the order of the help.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Args)]
 pub struct Options {
     /// The caches.
+    #[arg(skip)]
     pub engines: Vec<EngineSpec>,
-    /// Memory budget (growth of the process), in bytes.
+    /// Total memory budget (RSS growth) [default: 64M, or the CacheBench file's]
+    #[arg(short = 'm', long = "memory", value_name = "BYTES", help_heading = "Caches", value_parser = Bytes::parse_u64)]
     pub memory_bytes: u64,
     /// A disk tier.
+    #[arg(skip)]
     pub disk: Option<DiskOptions>,
     /// The workload.
+    #[arg(skip = Work::Paper(PaperObjects::default()))]
     pub work: Work,
     /// Distribution of keys; `None` is the workload's own. A trace has none, and a CacheBench file its own.
+    #[arg(
+        long,
+        value_name = "DISTRIBUTION",
+        help_heading = "Work",
+        display_order = 25,
+        help = "Distribution of keys: uniform, zipfian[:THETA] (or zipf), self-similar[:H], hotset[:KEYS_PCT:OPERATIONS_PCT] \
+                [default: hotset:20:80 for the paper's objects, else zipfian:0.99]"
+    )]
     pub distribution: Option<Distribution>,
-    /// Bytes of all keys and values; `None` is eight times the memory. Traces and CacheBench files have their own.
+    /// Total bytes of keys and values [default: 8 times the memory]
+    #[arg(long = "working-set", value_name = "BYTES", help_heading = "Work", display_order = 24, value_parser = Bytes::parse_u64)]
     pub working_set_bytes: Option<u64>,
-    /// Move the hot set after this many measured operations of all threads.
+    /// Move the hot set after N measured operations of all threads
+    #[arg(long, value_name = "OPERATIONS", help_heading = "Work", display_order = 25)]
     #[serde(default)]
     pub shift_at: Option<u64>,
-    /// Percent of the operations that overwrite a key with a new version.
+    /// Percentage of the operations that overwrite a key with a new version [default: 0]
+    #[arg(
+        long = "writes",
+        value_name = "PCT",
+        allow_negative_numbers = true,
+        help_heading = "Work",
+        display_order = 40
+    )]
     pub write_pct: f64,
-    /// Seconds that a record lives.
+    /// Time to live of records [default: none]
+    #[arg(long = "ttl", value_name = "SECONDS", help_heading = "Work", display_order = 41)]
     pub ttl_seconds: Option<u64>,
-    /// Threads that ask.
+    /// Client threads [default: 2, or the CacheBench file's]
+    #[arg(short = 't', long, value_name = "N", help_heading = "Measurement")]
     pub threads: usize,
-    /// Every key is inserted once before the warm-up, or until there are three times the bytes of memory and disk.
+    /// Insert every key once before the warm-up, up to three times the bytes of memory and disk
+    #[arg(long, help_heading = "Measurement", display_order = 10)]
     #[serde(default)]
     pub load: bool,
-    /// Operations before the measured ones; `None` is two for each key, and none of a trace or a CacheBench file.
+    /// Warm-up operations [default: two per key; none for a trace or a CacheBench file]
+    #[arg(long, alias = "warmup", value_name = "N", help_heading = "Measurement")]
     pub warmup_operations: Option<u64>,
     /// For how long is measured; `None` is 5 seconds, and once through a trace.
+    #[arg(skip)]
     pub length: Option<Length>,
-    /// Requests per second that come whether the cache keeps up or not; `None` lets each thread ask when it has its
-    /// answer.
+    /// Open loop: issue N requests per second; latency counts from the intended start
+    #[arg(
+        long,
+        value_name = "OPS_PER_S",
+        allow_negative_numbers = true,
+        help_heading = "Measurement"
+    )]
     pub rate: Option<f64>,
-    /// Microseconds that a miss is charged with, for what the backend would take.
+    /// Cost of a miss at the backend [default: 1000]
+    #[arg(long, value_name = "US", allow_negative_numbers = true, help_heading = "Measurement")]
     pub backend_us: f64,
-    /// Seed of every random choice.
+    /// Seed of every random choice [default: 1]
+    #[arg(long, help_heading = "Measurement")]
     pub seed: u64,
     /// Curves of hits by memory; with them there need be no caches.
+    #[arg(skip)]
     #[serde(default)]
     pub mrc: Option<MrcOptions>,
 }
