@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use leafpress::Codec;
+use leafpress_console::given::Given;
 use leafpress_lab::LabError;
+use leafpress_lab::core::corpus::Source;
 use leafpress_lab::core::keys::Distribution;
 use leafpress_lab::pool::{self, Options, Verify};
 use leafpress_pages::pool::{PoolError, RawShare};
@@ -17,7 +19,7 @@ use crate::failure::Failure;
 #[command(next_help_heading = "Tyche's options")]
 pub struct PoolArgs {
     #[command(flatten)]
-    options: Options,
+    given: Given<Options>,
     /// Codec of cold pages; several (lz4,zstd:1) run in turn (see `leafpress codecs`) [default: lz4]
     #[arg(
         short = 'c',
@@ -49,18 +51,8 @@ pub struct PoolArgs {
     #[arg(long, value_name = "LIST", help_heading = "Ours: the pool", display_order = 0, conflicts_with_all = ["fixed", "no_compression"], value_parser = pool::shares)]
     sweep_share: Option<std::vec::Vec<u8>>,
 
-    /// Compare pages read with their expected contents: all, one in N, off [default: all when pages are updated or
-    /// deleted, else 64]
-    #[arg(
-        long = "check",
-        alias = "verify",
-        value_name = "all|N|off",
-        help_heading = "Ours: work",
-        display_order = 17
-    )]
-    verify: Option<Verify>,
     /// Skip the run without compression that the others are compared with
-    #[arg(long, help_heading = "Ours: work", display_order = 18)]
+    #[arg(long, help_heading = "Ours: work", display_order = 20)]
     no_baseline: bool,
     /// Write summary.tsv, over_time.tsv, results.json and report.html to this directory
     #[arg(short = 'o', long, value_name = "DIR", help_heading = "Ours: work")]
@@ -178,17 +170,15 @@ impl PoolArgs {
     }
 
     fn options(&self) -> Options {
-        let mut options = self.options.clone();
+        let mut options = Options::new(Source::Sample("packages".into()));
+        self.given.set(&mut options);
         if let Some(raw_percent) = self.fixed {
             options.share = RawShare::Fixed { raw_percent };
         }
         options.distribution = self.bias.unwrap_or(options.distribution);
-        let usual = if options.writes() {
-            Verify::OneIn(1)
-        } else {
-            options.verify
-        };
-        options.verify = self.verify.unwrap_or(usual);
+        if options.writes() && !self.given.has("verify") {
+            options.verify = Verify::OneIn(1);
+        }
         options
     }
 }

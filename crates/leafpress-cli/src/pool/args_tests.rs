@@ -1,6 +1,5 @@
 use clap::Parser;
 use leafpress_console::usage;
-use leafpress_lab::core::corpus::Source;
 use leafpress_lab::pool::{StoreKind, Warmup};
 use leafpress_pages::pool::PolicyKind;
 

@@ -117,13 +117,7 @@ impl fmt::Display for Verify {
 pub struct Options {
     /// Directory whose files are the pages, a file to cut into pages, or a source as in `leafpress eval --data`: an
     /// archive, a bundled sample, synthetic:SHARE [default: the bundled sample `packages`]
-    #[arg(
-        short = 'p',
-        long,
-        value_name = "DATA",
-        default_value = "packages",
-        hide_default_value = true
-    )]
+    #[arg(short = 'p', long, value_name = "DATA")]
     pub data: Source,
     /// Use an archive's own, compressed bytes instead of opening it
     #[arg(long, help_heading = "Ours: pages", display_order = 3)]
@@ -131,8 +125,8 @@ pub struct Options {
     /// Where to keep the pages: file, dir or memory [default: where they are]
     #[arg(long, value_name = "STORE", help_heading = "Ours: pages")]
     pub store: Option<StoreKind>,
-    /// Size of the pages that a file is cut into, as in 8K
-    #[arg(long, value_name = "BYTES", default_value = "8K", help_heading = "Ours: pages", display_order = 1, value_parser = Bytes::parse_usize)]
+    /// Size of the pages that a file is cut into, as in 8K [default: 8K]
+    #[arg(long, value_name = "BYTES", help_heading = "Ours: pages", display_order = 1, value_parser = Bytes::parse_usize)]
     pub page_bytes: usize,
     /// Read at most N bytes of pages (as in 500M), spread over the whole file; of a directory, the first files
     /// [default: all]
@@ -141,19 +135,19 @@ pub struct Options {
     /// Read N pages, spread over the whole file; of a directory, the first files [default: all]
     #[arg(short = 'n', long = "pages", value_name = "N")]
     pub max_pages: Option<u64>,
-    /// Total memory of the pool, as in 500M
-    #[arg(short = 'm', long = "memory", value_name = "BYTES", default_value = "10M", value_parser = Bytes::parse_u64)]
+    /// Total memory of the pool, as in 500M [default: 10M]
+    #[arg(short = 'm', long = "memory", value_name = "BYTES", value_parser = Bytes::parse_u64)]
     pub budget_bytes: u64,
     /// The codec.
-    #[arg(skip = Codec::Lz4 { acceleration: 1 })]
+    #[arg(skip = Codec::None)]
     #[serde(with = "as_text")]
     pub codec: Codec,
     /// How the memory is shared between raw and compressed pages.
     #[arg(skip = RawShare::Adaptive)]
     #[serde(with = "as_text")]
     pub share: RawShare,
-    /// Eviction policy: clock, lru or s3-fifo
-    #[arg(long, value_name = "POLICY", default_value = "clock", help_heading = "Ours: the pool", value_parser = policy)]
+    /// Eviction policy: clock, lru or s3-fifo [default: clock]
+    #[arg(long, value_name = "POLICY", help_heading = "Ours: the pool", value_parser = policy)]
     #[serde(with = "as_text")]
     pub policy: PolicyKind,
     /// Hits after which a compressed page becomes raw again, 1 to 63 [default: the pool's]
@@ -162,21 +156,20 @@ pub struct Options {
     /// Threads that compress and evict ahead of need, 0 to 64 [default: the pool's]
     #[arg(long, value_name = "N", help_heading = "Ours: the pool")]
     pub background_threads: Option<usize>,
-    /// Length of the measured run
+    /// Length of the measured run [default: 5]
     #[arg(
         short = 'd',
         long,
         alias = "duration",
         value_name = "SECONDS",
-        default_value_t = 5.0,
         allow_negative_numbers = true
     )]
     pub seconds: f64,
-    /// Warm-up before measuring: full (until the pool is), or seconds
-    #[arg(long, value_name = "FULL|SECONDS", default_value_t = Warmup::Full, help_heading = "Ours: work", display_order = 15)]
+    /// Warm-up before measuring: full (until the pool is), or seconds [default: full]
+    #[arg(long, value_name = "FULL|SECONDS", help_heading = "Ours: work", display_order = 15)]
     pub warmup: Warmup,
     /// Threads that request pages [default: the number of CPUs]
-    #[arg(short = 'w', long, value_name = "N", default_value_t = cores(), hide_default_value = true)]
+    #[arg(short = 'w', long, value_name = "N")]
     pub workers: usize,
     /// Distribution of pages.
     #[arg(
@@ -184,8 +177,6 @@ pub struct Options {
         value_name = "DISTRIBUTION",
         help_heading = "Ours: work",
         conflicts_with = "bias",
-        default_value = "uniform",
-        hide_default_value = true,
         help = "Distribution of pages: uniform, zipfian[:THETA], self-similar[:H], hotset[:PAGES_PCT:ACCESSES_PCT] \
                 [default: uniform]"
     )]
@@ -198,41 +189,34 @@ pub struct Options {
         allow_negative_numbers = true
     )]
     pub switch_at_seconds: Option<f64>,
-    /// Minimum and maximum pages per round; they stay pinned until its end
-    #[arg(short = 'M', long = "round", value_name = "MIN,MAX", default_value = "5,5", value_parser = round_pages)]
+    /// Minimum and maximum pages per round; they stay pinned until its end [default: 5,5]
+    #[arg(short = 'M', long = "round", value_name = "MIN,MAX", value_parser = round_pages)]
     pub round_pages: (u64, u64),
-    /// Percentage of rounds that update all their pages
-    #[arg(
-        short = 'U',
-        long = "updates",
-        value_name = "PCT",
-        default_value_t = 0.0,
-        allow_negative_numbers = true
-    )]
+    /// Percentage of rounds that update all their pages [default: 0]
+    #[arg(short = 'U', long = "updates", value_name = "PCT", allow_negative_numbers = true)]
     pub update_pct: f64,
-    /// Percentage of rounds that delete some of their pages: a quarter and one more
-    #[arg(
-        short = 'D',
-        long = "deletes",
-        value_name = "PCT",
-        default_value_t = 0.0,
-        allow_negative_numbers = true
-    )]
+    /// Percentage of rounds that delete some of their pages: a quarter and one more [default: 0]
+    #[arg(short = 'D', long = "deletes", value_name = "PCT", allow_negative_numbers = true)]
     pub delete_pct: f64,
-    /// Add this latency to every read and write of a page
+    /// Add this latency to every read and write of a page [default: 0]
     #[arg(
         long = "device-us",
         alias = "device-latency-us",
         value_name = "US",
-        default_value_t = 0,
         help_heading = "Ours: pages"
     )]
     pub device_latency_us: u64,
-    /// The pages whose reads are compared with their expected contents.
-    #[arg(skip = Verify::OneIn(64))]
+    /// Compare pages read with their expected contents: all, one in N, off [default: all when pages are updated or
+    /// deleted, else 64]
+    #[arg(
+        long = "check",
+        alias = "verify",
+        value_name = "all|N|off",
+        help_heading = "Ours: work"
+    )]
     pub verify: Verify,
-    /// Seed of every random choice
-    #[arg(long, default_value_t = 1729, help_heading = "Ours: work")]
+    /// Seed of every random choice [default: 1729]
+    #[arg(long, help_heading = "Ours: work")]
     pub seed: u64,
     /// Directory for temporary copies: of opened archives, and of updated pages [default: the system's temporary
     /// directory]
