@@ -49,8 +49,8 @@ pub struct AdviseArgs {
     access_bytes: Bytes,
     /// Block sizes to choose from, multiples of --access-bytes [default: that, and its doubles up to 64K where the
     /// device is measured]
-    #[arg(short = 'b', long, value_name = "LIST")]
-    block_bytes: Option<String>,
+    #[arg(short = 'b', long, value_name = "LIST", value_parser = suite::block_bytes)]
+    block_bytes: Option<std::vec::Vec<usize>>,
     /// Fix the page size: what an access needs, and the only block size
     #[arg(long, value_name = "BYTES", conflicts_with_all = ["access_bytes", "block_bytes"], allow_hyphen_values = true)]
     page_bytes: Option<Bytes>,
@@ -133,9 +133,10 @@ pub struct AdviseArgs {
         value_name = "LIST",
         default_value = "0,30,60,90",
         help_heading = "How",
-        requires = "verify"
+        requires = "verify",
+        value_parser = pool::shares
     )]
-    verify_shares: String,
+    verify_shares: std::vec::Vec<u8>,
     /// Length of each verification run
     #[arg(
         long,
@@ -213,12 +214,7 @@ impl AdviseArgs {
         options.access_bytes = self.page_bytes.unwrap_or(self.access_bytes).0;
         options.block_bytes = match (&self.block_bytes, self.page_bytes) {
             (_, Some(Bytes(bytes))) => Some(vec![bytes]),
-            (Some(list), None) => Some(
-                suite::block_bytes(list)?
-                    .into_iter()
-                    .map(|bytes| bytes as u64)
-                    .collect(),
-            ),
+            (Some(lengths), None) => Some(lengths.iter().map(|bytes| *bytes as u64).collect()),
             (None, None) => None,
         };
         options.codecs = self.codecs.as_deref().map(|list| codecs("codecs", list)).transpose()?;
@@ -266,14 +262,8 @@ impl AdviseArgs {
     /// How to verify the advice; `None` to skip it.
     pub fn verify(&self) -> Result<Option<VerifyOptions>, LabError> {
         let Some(list) = &self.verify else { return Ok(None) };
-        let with_option = |option| {
-            move |e| match e {
-                LabError::Option { reason, .. } => LabError::Option { option, reason },
-                e => e,
-            }
-        };
         let mut options = VerifyOptions {
-            shares: pool::shares(&self.verify_shares).map_err(with_option("verify-shares"))?,
+            shares: self.verify_shares.clone(),
             seconds: self.verify_seconds,
             ..VerifyOptions::default()
         };

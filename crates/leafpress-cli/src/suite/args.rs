@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use leafpress::Codec;
+use leafpress::{Codec, CodecError};
 use leafpress_console::words::list;
 use leafpress_lab::core::corpus::RecordFormat;
 use leafpress_lab::suite::{self, Options, QUICK_BYTES, records};
@@ -21,29 +21,29 @@ pub struct SuiteArgs {
     paths: Vec<PathBuf>,
     /// Measure the records of one PATH, each alone and in frames: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
     #[arg(long, value_name = "FORMAT")]
-    records: Option<String>,
+    records: Option<RecordFormat>,
     /// Only these codecs, separated by commas [default: all that run here except none]
-    #[arg(short = 'c', long, value_name = "LIST")]
-    codecs: Option<String>,
+    #[arg(short = 'c', long, value_name = "LIST", value_parser = codecs)]
+    codecs: Option<std::vec::Vec<Codec>>,
     /// Block sizes, separated by commas [default: 4K,8K,16K,32K,64K, those that the data has]; with --records
     /// frame sizes [default: 4K,16K]
-    #[arg(short = 'b', long, value_name = "LIST")]
-    block_bytes: Option<String>,
+    #[arg(short = 'b', long, value_name = "LIST", value_parser = suite::block_bytes)]
+    block_bytes: Option<std::vec::Vec<usize>>,
     /// With --records: size of a trained dictionary, 0 for none [default: 32K]
-    #[arg(long, value_name = "BYTES")]
-    dictionary_bytes: Option<Bytes>,
+    #[arg(long, value_name = "BYTES", value_parser = Bytes::parse_usize)]
+    dictionary_bytes: Option<usize>,
     /// Numbers of threads, separated by commas [default: 1 and the number of CPUs; with --records 1]
-    #[arg(short = 't', long, value_name = "LIST")]
-    threads: Option<String>,
+    #[arg(short = 't', long, value_name = "LIST", value_parser = suite::threads)]
+    threads: Option<std::vec::Vec<usize>>,
     /// Measured passes; the best and the median are reported [default: 3]
     #[arg(short_alias = 'n', long, value_name = "N")]
     passes: Option<usize>,
     /// Sample at most N bytes of all files together, in pieces evenly spread over them, as in 500M [default: all]
-    #[arg(long, value_name = "BYTES")]
-    max_bytes: Option<Bytes>,
+    #[arg(long, value_name = "BYTES", value_parser = Bytes::parse_u64)]
+    max_bytes: Option<u64>,
     /// Sample at most N bytes of each file, in pieces evenly spread over it [default: all]
-    #[arg(long, value_name = "BYTES")]
-    max_file_bytes: Option<Bytes>,
+    #[arg(long, value_name = "BYTES", value_parser = Bytes::parse_u64)]
+    max_file_bytes: Option<u64>,
     /// Run one pass over a sample of 8M, unless --passes or --max-bytes is given
     #[arg(long)]
     quick: bool,
@@ -101,18 +101,15 @@ impl SuiteArgs {
         }
         let mut options = Options::new(self.paths.clone());
         options.raw = self.raw;
-        options.codecs = self.codecs.as_deref().map(codecs).transpose()?;
-        options.block_bytes = self.block_bytes.as_deref().map(suite::block_bytes).transpose()?;
-        if let Some(text) = &self.threads {
-            options.threads = suite::threads(text)?;
-        }
+        options.codecs.clone_from(&self.codecs);
+        options.block_bytes.clone_from(&self.block_bytes);
+        options.threads = self.threads.clone().unwrap_or(options.threads);
         (options.passes, options.max_bytes) = self.extent(options.passes);
-        options.max_file_bytes = self.max_file_bytes.map(|Bytes(bytes)| bytes);
+        options.max_file_bytes = self.max_file_bytes;
         Ok(options)
     }
 
-    fn of_records(&self, format: &str) -> Result<records::Options, LabError> {
-        let format: RecordFormat = format.parse()?;
+    fn of_records(&self, format: &RecordFormat) -> Result<records::Options, LabError> {
         let [path] = self.paths.as_slice() else {
             let reason = format!(
                 "{} PATHs are given, and it takes one: use a directory for several dumps",
@@ -132,17 +129,11 @@ impl SuiteArgs {
                 "records are sampled by --max-bytes: omit it with --records",
             ));
         }
-        let mut options = records::Options::new(path.clone(), format);
-        options.codecs = self.codecs.as_deref().map(codecs).transpose()?;
-        if let Some(text) = &self.block_bytes {
-            options.frame_bytes = suite::block_bytes(text)?;
-        }
-        if let Some(Bytes(bytes)) = self.dictionary_bytes {
-            options.dictionary_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        }
-        if let Some(text) = &self.threads {
-            options.threads = suite::threads(text)?;
-        }
+        let mut options = records::Options::new(path.clone(), format.clone());
+        options.codecs.clone_from(&self.codecs);
+        options.frame_bytes = self.block_bytes.clone().unwrap_or(options.frame_bytes);
+        options.dictionary_bytes = self.dictionary_bytes.unwrap_or(options.dictionary_bytes);
+        options.threads = self.threads.clone().unwrap_or(options.threads);
         (options.passes, options.max_bytes) = self.extent(options.passes);
         Ok(options)
     }
@@ -154,19 +145,14 @@ impl SuiteArgs {
         } else {
             (passes, None)
         };
-        (
-            self.passes.unwrap_or(passes),
-            self.max_bytes.map(|Bytes(bytes)| bytes).or(most),
-        )
+        (self.passes.unwrap_or(passes), self.max_bytes.or(most))
     }
 }
 
 fn codecs(text: &str) -> Result<Vec<Codec>, LabError> {
     let codec = |word: &String| {
-        word.parse::<Codec>().map_err(|e| LabError::Option {
-            option: "codecs",
-            reason: e.to_string(),
-        })
+        word.parse()
+            .map_err(|e: CodecError| LabError::option("codecs", e.to_string()))
     };
     list(&[text]).iter().map(codec).collect()
 }

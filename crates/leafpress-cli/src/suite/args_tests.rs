@@ -1,4 +1,5 @@
 use clap::Parser;
+use leafpress_console::usage;
 
 use super::*;
 
@@ -8,15 +9,15 @@ struct Command {
     suite: SuiteArgs,
 }
 
-#[track_caller]
-fn parsed(words: &str) -> SuiteArgs {
+fn asked(words: &str) -> Result<Asked, Failure> {
     let words = ["suite"].into_iter().chain(words.split_whitespace());
-    Command::try_parse_from(words).unwrap_or_else(|e| panic!("{e}")).suite
+    let command = Command::try_parse_from(words).map_err(|e| usage::failure(&e, "suite"))?;
+    command.suite.asked()
 }
 
 #[track_caller]
 fn options(words: &str) -> Options {
-    match parsed(words).asked() {
+    match asked(words) {
         Ok(Asked::Files(options)) => options,
         other => panic!("{words}: {other:?}"),
     }
@@ -24,7 +25,7 @@ fn options(words: &str) -> Options {
 
 #[track_caller]
 fn of_records(words: &str) -> records::Options {
-    match parsed(words).asked() {
+    match asked(words) {
         Ok(Asked::Records(options)) => options,
         other => panic!("{words}: {other:?}"),
     }
@@ -32,7 +33,7 @@ fn of_records(words: &str) -> records::Options {
 
 #[track_caller]
 fn refused(words: &str, expected: &[&str]) {
-    let Err(Failure::BadInput(message)) = parsed(words).asked() else {
+    let Err(Failure::BadInput(message)) = asked(words) else {
         panic!("{words}: not bad input");
     };
     for word in expected {
