@@ -2,10 +2,15 @@
 //! `leafpress` and of `leafpress-rocksdb`, whose command line is a crate without RocksDB.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
+use std::fmt::{Debug, Write};
 use std::path::PathBuf;
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Args, Command, CommandFactory, FromArgMatches};
+use leafpress_console::given::Given;
+use leafpress_lab::cache::{PaperObjects, Work};
+use leafpress_lab::core::corpus::Source;
+use leafpress_lab::peers::PeersConfig;
+use leafpress_lab::{EvalConfig, bench, cache, device, model, pool};
 
 use crate::Cli;
 
@@ -214,4 +219,44 @@ fn the_document_has_every_flag() {
             "docs/flags.md does not match the commands; regenerate it with UPDATE_GOLDEN=1"
         );
     }
+}
+
+/// Counts the options whose help names a default, each of which is the one of `defaults`. One that is described in
+/// words is not counted.
+fn told<O: Args + Clone + PartialEq + Debug>(defaults: &O) -> usize {
+    let command = Given::<O>::augment_args(Command::new("command"));
+    let is_told = |arg: &&Arg| {
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        let default = help
+            .rsplit_once("[default: ")
+            .and_then(|(_, rest)| rest.split_once([']', ';']));
+        let Some((word, _)) = default.filter(|(word, _)| !word.contains(' ')) else {
+            return false;
+        };
+        let flag = format!("--{}={word}", arg.get_long().expect("a flag"));
+        let Ok(matches) = command.clone().try_get_matches_from(["command", &flag]) else {
+            return false;
+        };
+        let given = Given::<O>::from_arg_matches(&matches).expect("the flags");
+        let mut options = defaults.clone();
+        given.set(&mut options);
+        assert_eq!(options, *defaults, "{flag}");
+        true
+    };
+    command.get_arguments().filter(is_told).count()
+}
+
+#[test]
+fn the_help_tells_the_defaults() {
+    let packages = Source::Sample("packages".into());
+    let told = [
+        told(&bench::Options::new(bench::Input::Builtin(bench::Builtin::Dummy))),
+        told(&cache::Options::new(Work::Paper(PaperObjects::default()))),
+        told(&device::Options::new("path")),
+        told(&EvalConfig::default()),
+        told(&model::Options::new(model::Method::Corrected)),
+        told(&PeersConfig::default()),
+        told(&pool::Options::new(packages)),
+    ];
+    assert_eq!(told, [24, 3, 6, 26, 6, 11, 11]);
 }

@@ -37,7 +37,7 @@ pub struct PoolArgs {
     #[arg(short = 'f', long, value_name = "RAW_PCT", display_order = 13)]
     fixed: Option<u8>,
     /// The hot X percent of the pages get Y percent of the accesses, as in 20,80 [default: 100,100, no bias]
-    #[arg(short = 'B', long, value_name = "X,Y", display_order = 14, value_parser = pool::bias)]
+    #[arg(short = 'B', long, value_name = "X,Y", display_order = 14, conflicts_with = "distribution", value_parser = pool::bias)]
     bias: Option<Distribution>,
     /// Print only the report
     #[arg(short = 'q', long, conflicts_with = "verbose")]

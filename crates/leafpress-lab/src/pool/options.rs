@@ -176,7 +176,6 @@ pub struct Options {
         long,
         value_name = "DISTRIBUTION",
         help_heading = "Ours: work",
-        conflicts_with = "bias",
         help = "Distribution of pages: uniform, zipfian[:THETA], self-similar[:H], hotset[:PAGES_PCT:ACCESSES_PCT] \
                 [default: uniform]"
     )]
