@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use leafpress_lab::report;
+use leafpress_lab::report::{self, Document};
 
 use crate::failure::Failure;
 
@@ -53,6 +53,22 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// See [`print()`].
 pub fn print_report(text: &str) -> Result<(), Failure> {
     print(&report::narrow(text))
+}
+
+/// Prints a report, writes its files into `out`, and prints where they are. The files are written even if the reader of
+/// standard output goes away.
+///
+/// # Errors
+/// See [`print()`]; [`Failure::Failed`] when a file cannot be written.
+pub fn show(report: &Document<'_>, command_line: &str, out: Option<&Path>) -> Result<(), Failure> {
+    let printed = print_report(&report.text());
+    if let Some(out) = out {
+        let written = report
+            .write(command_line, out)
+            .map_err(|e| Failure::failed(e.to_string()))?;
+        print(&format!("\n{written}"))?;
+    }
+    printed
 }
 
 /// Sets the report width to that of the terminal, if standard output is one, or to `COLUMNS`.

@@ -22,11 +22,7 @@ pub fn run(args: &DeviceArgs) -> Result<(), Failure> {
         }
         None => probe(args)?,
     };
-    let printed = output::print_report(&device::text(&report));
-    if let Some(out) = &args.out {
-        output::print(&write(&report, out)?)?;
-    }
-    printed?;
+    output::show(&device::document(&report), &crate::command_line(), args.out.as_deref())?;
     if report.interrupted {
         let done = report.measurements.len();
         return Err(Failure::Interrupted(format!(
@@ -54,11 +50,4 @@ fn probe(args: &DeviceArgs) -> Result<Report, Failure> {
 fn make(out: Option<&Path>) -> Result<(), Failure> {
     let Some(out) = out else { return Ok(()) };
     output::make_directory("out", out)
-}
-
-/// Writes the files and returns where they are.
-fn write(report: &Report, out: &Path) -> Result<String, Failure> {
-    let command_line = crate::command_line();
-    let files = device::write_files(report, &command_line, out).map_err(|e| Failure::failed(e.to_string()))?;
-    Ok(format!("\n{files}"))
 }

@@ -3,11 +3,9 @@
 
 mod args;
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leafpress_lab::LabError;
-use leafpress_lab::report::Written;
 use leafpress_lab::suite::{self, Progress, records};
 
 pub use self::args::SuiteArgs;
@@ -21,14 +19,12 @@ pub fn run(args: &SuiteArgs) -> Result<(), Failure> {
     match args.asked()? {
         Asked::Files(options) => {
             let report = measure(args, |cancel, progress| suite::run(&options, cancel, progress))?;
-            let write = |out: &Path| suite::write_files(&report, &crate::command_line(), out);
-            tell(args, &suite::text(&report), write)?;
+            output::show(&suite::document(&report), &crate::command_line(), args.out.as_deref())?;
             interrupted(report.interrupted, report.passes, options.passes)
         }
         Asked::Records(options) => {
             let report = measure(args, |cancel, progress| records::run(&options, cancel, progress))?;
-            let write = |out: &Path| records::write_files(&report, &crate::command_line(), out);
-            tell(args, &records::text(&report), write)?;
+            output::show(&records::document(&report), &crate::command_line(), args.out.as_deref())?;
             interrupted(report.interrupted, report.passes, options.passes)
         }
     }
@@ -62,17 +58,6 @@ fn measure<R>(
     bar.finish();
     directory.unwrap_or(Ok(()))?;
     report.map_err(|e| failure(&e))
-}
-
-/// Prints the report, writes the files and prints where they are. The files are written even if the reader of standard
-/// output goes away.
-fn tell(args: &SuiteArgs, text: &str, write: impl FnOnce(&Path) -> Result<Written, LabError>) -> Result<(), Failure> {
-    let printed = output::print_report(text);
-    if let Some(out) = &args.out {
-        let written = write(out).map_err(|e| Failure::failed(e.to_string()))?;
-        output::print(&format!("\n{written}"))?;
-    }
-    printed
 }
 
 fn interrupted(interrupted: bool, passes: usize, wanted: usize) -> Result<(), Failure> {

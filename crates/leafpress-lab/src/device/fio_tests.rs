@@ -1,6 +1,6 @@
 use std::io::Write;
 
-use super::super::text;
+use super::super::document;
 use super::*;
 use crate::report::testing::assert_golden;
 
@@ -32,7 +32,7 @@ fn a_result_of_fio_3_is_the_same_table() {
     if let Source::Fio { path, .. } = &mut report.source {
         *path = "/results/fio.json".into();
     }
-    assert_golden("device/golden/fio.txt", &text(&report));
+    assert_golden("device/golden/fio.txt", &document(&report).text());
 }
 
 #[test]

@@ -4,14 +4,13 @@
 //! [`probe`] opens the [`Options`]' path (`target`: a file of its own in a directory, or the user's file, which is only
 //! read), determines the medium (`medium`), reads and writes blocks in fio's order (`places`) through io_uring
 //! (`uring`) or threads (`threads`), and says what in the result is not the device's (`notes`). [`fio_report`] takes a
-//! result of fio itself instead. Either is a [`Report`]; [`text()`] and [`summary`] write it as tables, [`page`] draws
-//! it.
+//! result of fio itself instead. Either is a [`Report`]; [`document()`] makes it a report for
+//! people and programs.
 
 mod buffer;
 
-mod files;
+mod document;
 mod fio;
-mod html;
 mod job;
 mod medium;
 #[cfg_attr(
@@ -38,7 +37,6 @@ mod run;
 mod saved;
 mod tables;
 mod target;
-mod text;
 mod threads;
 mod verdict;
 
@@ -46,9 +44,8 @@ mod verdict;
 mod fixtures;
 
 pub use crate::core::DeviceError;
-pub use files::write_files;
+pub use document::document;
 pub use fio::fio_report;
-pub use html::page;
 pub use medium::Medium;
 pub use notes::{Note, Topic};
 pub use options::{
@@ -59,4 +56,3 @@ pub use report::{Latency, Measurement, Probed, Report, Reread, Source, Subject};
 pub use run::{Event, probe};
 pub use saved::saved_report;
 pub use tables::summary;
-pub use text::text;

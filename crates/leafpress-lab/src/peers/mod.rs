@@ -10,12 +10,11 @@
 //! compression holds; they are only read.
 
 mod blocks;
-mod html;
+mod document;
 mod options;
 mod outcome;
 mod peer;
 mod run;
-mod view;
 
 pub use options::PeersConfig;
 pub use outcome::{PeerLine, PeersOutcome};

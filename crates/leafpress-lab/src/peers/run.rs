@@ -6,10 +6,11 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
+use super::document::document;
 use super::options::PeersConfig;
 use super::outcome::{PeerLine, PeersOutcome};
 use super::peer::Peer;
-use super::{SAMPLE, WEIGH, html, view};
+use super::{SAMPLE, WEIGH};
 use crate::core::LabError;
 use crate::eval::dataset::Dataset;
 use crate::eval::result::RunResult;
@@ -139,11 +140,14 @@ pub fn run_peers_with(
         .zip(&samples)
         .filter_map(|(peer, samples)| PeerLine::new(peer, samples))
         .collect();
-    outcome.table = view::text(config, &outcome);
+    let report = document(config, &outcome);
+    let (text, page) = (report.text(), report.page("")?);
+    drop(report);
+    outcome.table = text;
     let path = out_dir.join("peers.json");
     let json = serde_json::to_string_pretty(&outcome).map_err(|e| LabError::System(e.to_string()))?;
     write(&path, &json)?;
-    write(&out_dir.join("report.html"), &html::page(config, &outcome)?)?;
+    write(&out_dir.join("report.html"), &page)?;
     Ok(outcome)
 }
 

@@ -178,7 +178,7 @@ fn the_table_is_relative_to_the_fastest_other() {
         failures: vec!["scc::TreeIndex: it fell".into()],
         cancelled: true,
     };
-    let table = view::text(&config(), &outcome);
+    let table = document::document(&config(), &outcome).text();
     for words in [
         "3.00x",
         "0.33x",

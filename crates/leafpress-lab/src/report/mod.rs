@@ -1,6 +1,7 @@
 //! Common parts of reports: pages, charts, tables, formatted numbers, and atomically written files. Independent of any
 //! command.
 
+pub(crate) mod document;
 pub mod draw;
 mod files;
 pub mod html;
@@ -28,6 +29,7 @@ pub(crate) mod words;
 use serde::Serialize;
 
 use crate::core::LabError;
+pub use document::Document;
 pub(crate) use files::create as create_file;
 pub use files::{Written, write, write_all};
 pub use paragraph::{narrow, wrapped, wrapped_to};

@@ -3,7 +3,7 @@
 use maud::Markup;
 use plotters::style::RGBColor;
 
-use super::text::{codecs_of, common_setting, in_words};
+use super::document::{codecs_of, common_setting, in_words};
 use super::{MEMCPY, Report, Row};
 use crate::core::{Bytes, LabError};
 use crate::report::draw::{Bars, bars};
@@ -16,10 +16,10 @@ use crate::report::scatter::{Point, Scatter, scatter};
 const MAX_FILES: usize = 16;
 
 /// The colours of memcpy and the codecs, in order: a codec looks the same in every chart.
-pub(super) fn hues(report: &Report) -> Vec<(&str, RGBColor)> {
+pub(super) fn hues(report: &Report) -> Vec<(RGBColor, &str)> {
     let names = codecs_of(report, true);
     let hues = colours(names.iter().map(|name| Some(*name)));
-    names.into_iter().zip(hues).collect()
+    hues.into_iter().zip(names).collect()
 }
 
 fn steps(report: &Report) -> (Vec<usize>, Vec<String>) {
@@ -42,8 +42,8 @@ fn over_lengths(
     let (lengths, names) = steps(report);
     let lines: Vec<LadderLine> = hues(report)
         .into_iter()
-        .filter(|(codec, _)| with_memcpy || *codec != MEMCPY)
-        .map(|(codec, hue)| {
+        .filter(|(_, codec)| with_memcpy || *codec != MEMCPY)
+        .map(|(hue, codec)| {
             let figures = lengths.iter().map(|length| report.row(codec, *length, threads).map(of));
             (hue, figures.collect(), codec == MEMCPY)
         })
@@ -65,8 +65,8 @@ pub(super) fn trade_off(report: &Report) -> Result<Option<Markup>, LabError> {
         return Ok(None);
     };
     let row = |codec| report.row(codec, block_bytes, threads);
-    let codecs = hues(report).into_iter().filter(|(codec, _)| *codec != MEMCPY);
-    let points = codecs.filter_map(|(codec, colour)| {
+    let codecs = hues(report).into_iter().filter(|(_, codec)| *codec != MEMCPY);
+    let points = codecs.filter_map(|(colour, codec)| {
         let row = row(codec)?;
         Some(Point {
             label: codec.to_owned(),
@@ -120,8 +120,8 @@ pub(super) fn times(report: &Report, threads: usize) -> Result<Vec<Markup>, LabE
     Ok(compression.into_iter().chain(decompression).collect())
 }
 
-/// Names and their colours.
-type Legend = Vec<(String, RGBColor)>;
+/// Colours and their names.
+type Legend = Vec<(RGBColor, String)>;
 
 /// Ratio of each file over the lengths of blocks, a chart for each codec: figures 7a to 7c.
 pub(super) fn ratio_by_file(report: &Report) -> Result<(Legend, Vec<Markup>), LabError> {
@@ -160,7 +160,7 @@ pub(super) fn ratio_by_file(report: &Report) -> Result<(Legend, Vec<Markup>), La
         charts.extend(svg.map(|svg| figure(&format!("Ratio by file, {codec}"), &svg)));
     }
     let names = report.files.iter().map(|file| last_part(&file.file).to_owned());
-    Ok((names.zip(file_hues).collect(), charts))
+    Ok((file_hues.into_iter().zip(names).collect(), charts))
 }
 
 /// Ratio and times by file, with blocks of one size: figures 6b and 9.
@@ -181,9 +181,9 @@ pub(super) fn by_file(report: &Report) -> Result<Vec<Markup>, LabError> {
     for (title, unit, with_memcpy, of) in figures {
         let shown: Vec<_> = hues(report)
             .into_iter()
-            .filter(|(codec, _)| with_memcpy || *codec != MEMCPY)
+            .filter(|(_, codec)| with_memcpy || *codec != MEMCPY)
             .collect();
-        let hues: Vec<RGBColor> = shown.iter().map(|(_, hue)| *hue).collect();
+        let hues: Vec<RGBColor> = shown.iter().map(|(hue, _)| *hue).collect();
         let svg = bars(&Bars {
             name: "files",
             size: (1080, 320),
@@ -192,7 +192,7 @@ pub(super) fn by_file(report: &Report) -> Result<Vec<Markup>, LabError> {
             colours: &hues,
             figure: &|file, bar| {
                 let mut rows = report.files[file].rows.iter();
-                let wanted = (shown[bar].0, block_bytes, threads);
+                let wanted = (shown[bar].1, block_bytes, threads);
                 rows.find(|row| (row.codec.as_str(), row.block_bytes, row.threads) == wanted)
                     .map(of)
             },

@@ -3,17 +3,15 @@
 //! The suite of K. J. Harper, "Viability of Time-Memory Trade-Offs in Large Data Sets" (2018), chapter 4 and appendix
 //! B: data is cut into blocks as a cache would hold them, and each block is compressed by itself. [`run()`] finds the
 //! files (`listing`), reads them or a sample of them (`sample`), cuts them (`blocks`) and lets each `method` (a codec's
-//! engine, or memcpy as the floor) do `pass`es over them. What it measured is a [`Report`]; [`text()`] writes it for
-//! people, [`write_files`] for programs and as a page with charts. [`records`] does the same with the records of a
-//! dump.
+//! engine, or memcpy as the floor) do `pass`es over them. What it measured is a [`Report`]; [`document()`] makes it a
+//! report for people and programs. [`records`] does the same with the records of a dump.
 
 mod blocks;
 mod charts;
 mod clock;
-mod files;
+mod document;
 #[cfg(test)]
 mod fixtures;
-mod html;
 mod listing;
 mod method;
 mod options;
@@ -25,12 +23,10 @@ mod run;
 mod sample;
 mod single;
 mod tables;
-mod text;
 mod turns;
 mod verdict;
 
-pub use files::write_files;
-pub use html::page;
+pub use document::document;
 pub use listing::Skipped;
 pub use method::Absent;
 pub use options::{
@@ -41,8 +37,6 @@ pub use run::{run, run_engines};
 #[cfg(feature = "advise")]
 pub(crate) use sample::SamplePages;
 pub use single::measure_blocks;
-pub use tables::{overall, summary, wide};
-pub use text::text;
 pub use turns::Progress;
 pub use verdict::among as verdict_among;
 

@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 use leafpress::codec::Engine;
 
 use super::blocks::Blocks;
+use super::document::in_words;
 use super::method::{self, Method};
 use super::sample::Sample;
-use super::text::in_words;
 use super::turns::{self, Progress, Series};
 use super::{Absent, FileRows, Options, Report};
 use crate::core::{Bytes, LabError};

@@ -238,7 +238,7 @@ fn archives_are_opened_unless_raw_and_what_cannot_be_read_is_skipped() {
         "{:?}",
         report.skipped
     );
-    let shown = text(&report);
+    let shown = document(&report).text();
     assert!(
         shown.contains("Skipped 4 files:") && shown.contains("empty: empty"),
         "{shown}"
@@ -275,7 +275,11 @@ fn what_is_packed_and_unpacked_too_is_taken_once() {
     let skipped: Vec<_> = report.skipped.iter().map(|skipped| skipped.reason.clone()).collect();
     let same = |name: &str| format!("a duplicate of {root}/{name}");
     assert_eq!(skipped, [same("b"), same("c.txt"), same("c.txt")]);
-    assert!(text(&report).contains(&format!("{root}/a.zip:one.txt: {}", same("b"))));
+    assert!(
+        document(&report)
+            .text()
+            .contains(&format!("{root}/a.zip:one.txt: {}", same("b")))
+    );
 
     options.raw = true;
     assert_eq!(measure(&options).unwrap().files.len(), 4);
@@ -321,7 +325,7 @@ fn codecs_that_are_not_here_are_left_out_or_refused() {
     let absent = report.absent.iter().find(|absent| absent.codec == codec.to_string());
     assert!(absent.is_some_and(|absent| !absent.reason.is_empty()));
     assert!(report.codecs.iter().all(|measured| measured.codec != "none"));
-    assert!(text(&report).contains("Not available: "));
+    assert!(document(&report).text().contains("Not available: "));
 }
 
 #[test]
@@ -338,7 +342,7 @@ fn a_sample_is_evenly_spread_and_the_report_says_so() {
     assert_eq!(report.sample.found_bytes, data.len() as u64 + 200_000);
     let (part, all) = (report.overall[2].ratio, whole.overall[2].ratio);
     assert!((part / all - 1.0).abs() < 0.1, "{part} for {all}");
-    let shown = text(&report);
+    let shown = document(&report).text();
     assert!(
         shown.contains("a sample of") && shown.contains("--max-bytes 128K"),
         "{shown}"
@@ -383,7 +387,7 @@ fn a_suite_that_is_cancelled_keeps_whole_passes() {
             .iter()
             .all(|row| row.ratio >= 1.0 && row.compress.us > 0.0)
     );
-    assert!(text(&report).contains("INTERRUPTED"));
+    assert!(document(&report).text().contains("INTERRUPTED"));
     assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
 }
 
@@ -397,7 +401,7 @@ fn files_have_the_documented_shapes() {
     };
     let report = measure(&options).unwrap();
     let out = TempDir::new().unwrap();
-    let files = write_files(&report, "leafpress suite 'a&b'", out.path()).unwrap();
+    let files = document(&report).write("leafpress suite 'a&b'", out.path()).unwrap();
     let read = |path: &Path| std::fs::read_to_string(path).unwrap();
 
     let wide = read(&out.path().join("suite_wide_2t.tsv"));

@@ -1,6 +1,6 @@
 //! Verdict of a suite, in a line or two.
 
-use super::text::{common_setting, in_words, us};
+use super::document::{common_setting, in_words, us};
 use super::{MEMCPY, Report, Row, Speed};
 use crate::core::Bytes;
 
@@ -64,8 +64,8 @@ pub fn among<'r>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::document::cautions;
     use super::super::fixtures::{directory, measure, options, words};
-    use super::super::text::cautions;
     use super::*;
 
     #[test]

@@ -5,26 +5,21 @@
 //! are, and the more is decoded to read one: [`run()`] measures both, the frontier between them. What one strong codec
 //! reaches for all values in one piece is the upper limit.
 
-mod files;
+mod document;
 mod frames;
-mod html;
 mod limit;
 mod options;
 mod outcome;
 mod run;
 mod tables;
-mod text;
 mod values;
 mod verdict;
 
-pub use files::write_files;
-pub use html::page;
+pub use document::document;
 pub use limit::LIMIT_LEVEL;
 pub use options::{DEFAULT_DICTIONARY_BYTES, DEFAULT_FRAME_BYTES, MAX_DICTIONARY_BYTES, Options};
 pub use outcome::{Limit, Place, Report, Row};
 pub use run::run;
-pub use tables::table;
-pub use text::text;
 
 #[cfg(test)]
 mod tests;

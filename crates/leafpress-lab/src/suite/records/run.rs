@@ -13,8 +13,8 @@ use super::{Options, Place, Report, Row};
 use crate::core::LabError;
 use crate::suite::Absent;
 use crate::suite::blocks::Blocks;
+use crate::suite::document::in_words;
 use crate::suite::method::{self, Method};
-use crate::suite::text::in_words;
 use crate::suite::turns::{self, Progress, Series};
 
 /// Bytes of values that a dictionary is trained from, for each of its own: what is beyond helps little and takes its

@@ -161,7 +161,7 @@ fn too_few_records_for_a_dictionary_are_measured_without() {
     let report = measure(&options).unwrap();
     let codecs: Vec<&str> = report.untrained.iter().map(|one| one.codec.as_str()).collect();
     assert_eq!(codecs, ["lz4", "zstd:3"]);
-    let told = text(&report);
+    let told = document(&report).text();
     assert!(
         told.contains("No dictionary for lz4: ") && told.contains("5 samples are too few"),
         "{told}"
@@ -180,7 +180,7 @@ fn a_sample_has_neighbours_and_says_that_it_is_one() {
         "{}",
         report.raw_bytes
     );
-    let told = text(&report);
+    let told = document(&report).text();
     assert!(
         told.contains(" of 40,000 records of ") && told.contains("(--max-bytes 600K), in runs of neighbours"),
         "{told}"
@@ -238,14 +238,16 @@ fn one_that_is_cancelled_keeps_whole_passes() {
     let report = report.unwrap();
     assert!(report.interrupted && report.limit.is_none());
     assert_eq!(report.rows.len(), 2 * 6);
-    assert!(text(&report).contains("INTERRUPTED"));
+    assert!(document(&report).text().contains("INTERRUPTED"));
 }
 
 #[test]
 fn what_is_written_has_the_rows_and_the_limit() {
     let (directory, options) = options(&dump(2000));
     let report = measure(&options).unwrap();
-    let files = write_files(&report, "leafpress suite <dump>", directory.path()).unwrap();
+    let files = document(&report)
+        .write("leafpress suite <dump>", directory.path())
+        .unwrap();
     let read = |path: &std::path::Path| std::fs::read_to_string(path).unwrap();
     let tsv = read(files.path("records"));
     let rows: Vec<Vec<&str>> = tsv.lines().map(|line| line.split('\t').collect()).collect();
@@ -271,7 +273,7 @@ fn what_is_written_has_the_rows_and_the_limit() {
         assert!(page.contains(part), "no `{part}`");
     }
     assert!(has_verdict(&page), "{page}");
-    let told = text(&report);
+    let told = document(&report).text();
     assert!(told.starts_with("Each record alone: "), "{told}");
     assert!(told.lines().all(|line| line.chars().count() <= 140), "{told}");
     for part in [

@@ -1,6 +1,6 @@
 //! Verdict of a suite over records: for single records, and for frames.
 
-use super::text::place;
+use super::document::place;
 use super::{Place, Report, Row};
 use crate::report::numbers::three_digits;
 use crate::suite::MEMCPY;

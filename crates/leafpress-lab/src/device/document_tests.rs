@@ -1,9 +1,9 @@
-use super::super::fixtures;
+use super::super::{Topic, fixtures, summary};
 use super::*;
-use crate::report::testing::{charts, has_verdict, kept};
+use crate::report::testing::{assert_golden, charts, has_verdict, kept};
 
 fn page_of(report: &Report) -> String {
-    kept(page(report, "leafpress device '/mnt/a<b'").unwrap())
+    kept(document(report).page("leafpress device '/mnt/a<b'").unwrap())
 }
 
 #[test]
@@ -16,7 +16,7 @@ fn a_probe_has_its_charts() {
     );
     assert!(has_verdict(&html), "{html}");
     assert!(html.contains("/mnt/a&lt;b") && !html.contains("a<b"));
-    assert!(!html.contains("Caveats") && !html.contains("Interrupted"));
+    assert!(!html.contains("Caveats") && !html.contains("INTERRUPTED"));
     let links = html.matches("http").count();
     assert_eq!(
         links,
@@ -29,7 +29,7 @@ fn a_probe_has_its_charts() {
 fn what_is_suspicious_comes_before_the_figures() {
     let html = page_of(&fixtures::suspicious());
     assert!(html.find("virtual disk").unwrap() < html.find("<svg").unwrap());
-    assert!(html.contains("Interrupted"));
+    assert!(html.contains("INTERRUPTED"));
     let cautions = html
         .split("<section class=\"cautions\">")
         .nth(1)
@@ -52,4 +52,37 @@ fn figures_that_are_missing_leave_their_chart_out() {
     assert!(!html.contains("By block size"), "{html}");
     report.measurements.clear();
     assert!(!page_of(&report).contains("<svg"));
+}
+
+#[test]
+fn the_report_of_a_probe() {
+    assert_golden("device/golden/report.txt", &document(&fixtures::report()).text());
+}
+
+#[test]
+fn what_is_suspicious_is_told() {
+    let report = fixtures::suspicious();
+    let text = document(&report).text();
+    assert_golden("device/golden/suspicious.txt", &text);
+    assert!(report.notes.iter().any(|note| note.topic == Topic::VirtualDisk));
+    assert_eq!(text.matches("\n! ").count(), report.notes.len());
+    assert!(text.ends_with("only finished measurements are shown.\n"));
+}
+
+#[test]
+fn the_summary_has_a_line_for_each_measurement() {
+    let report = fixtures::suspicious();
+    let table = summary(&report);
+    assert_golden("device/golden/summary.tsv", &table);
+    assert_eq!(table.lines().count(), 1 + report.measurements.len());
+    let columns = table.lines().next().map_or(0, |head| head.split('\t').count());
+    assert!(table.lines().all(|line| line.split('\t').count() == columns));
+}
+
+#[test]
+fn no_line_is_too_wide_and_none_without_a_figure() {
+    let text = document(&fixtures::report()).text();
+    let rules = text.lines().filter(|line| line.contains('─'));
+    assert!(rules.map(|line| line.chars().count()).max() <= Some(120));
+    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
 }

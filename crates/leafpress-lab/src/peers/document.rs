@@ -1,35 +1,57 @@
-//! The comparison's table for people.
+//! The report of a comparison.
+
+use maud::html;
 
 use super::{Peer, PeerLine, PeersConfig, PeersOutcome};
 use crate::core::keys::LoadOrder;
-use crate::core::resources;
+use crate::core::{LabError, resources};
 use crate::eval::Workload;
 use crate::harness::weigh::RESIDENT;
-use crate::report::paragraph::wrapped;
-use crate::report::table::{Part, of_parts};
+use crate::report::Part;
+use crate::report::document::{Document, Table};
+use crate::report::html::figure;
+use crate::report::palette::colours;
+use crate::report::scatter::{Point, Scatter, scatter};
 use crate::report::verdict;
 
-/// The table, what its figures are, and what went wrong.
-pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
-    let mut text = verdict::text(&outcome.verdicts(config.workload)) + &verdict::cautions(&outcome.cautions);
-    let (mut headings, rows) = table(config, outcome);
-    // Next to the memory, the reference is clear.
-    if let Some(last) = headings.last_mut() {
-        *last = "of the\nfastest".into();
-    }
-    text += &format!("{}\n{}\n", head(config, outcome), of_parts(headings, rows, 1, &PARTS));
-    text += &wrapped(&notes(outcome), "", "");
-    for trouble in troubles(outcome) {
-        text += &format!("{trouble}\n");
-    }
-    text
+/// The report.
+pub(super) fn document<'r>(config: &'r PeersConfig, outcome: &'r PeersOutcome) -> Document<'r> {
+    let mut document = Document::new("Leafpress vs other maps");
+    document.verdicts = outcome.verdicts(config.workload);
+    document.cautions.clone_from(&outcome.cautions);
+    document.head = head(config, outcome);
+    let left_out = outcome.left_out.iter().map(|left_out| format!("skipped: {left_out}"));
+    let unknown = outcome.lines.iter().filter_map(|line| {
+        let why = line.resident_unknown.as_ref()?;
+        Some(format!("no resident memory of {}: {why}", line.peer))
+    });
+    document.remarks = left_out.chain(unknown).collect();
+    let failures = outcome.failures.iter().map(|failure| format!("failed: {failure}"));
+    let mismatches = (outcome.mismatches > 0).then(|| format!("MISMATCHES: {}", outcome.mismatches));
+    let cancelled = outcome
+        .cancelled
+        .then(|| "cancelled: only finished samples are included".into());
+    document.troubles = failures.chain(mismatches).chain(cancelled).collect();
+    document.page_only(|| {
+        Ok(html! {
+            @if let Some(svg) = frontier(config, outcome)? {
+                (figure("Throughput vs memory", &svg))
+                p.faint {
+                    "Up and to the left is better; the line is the Pareto frontier. Memory is the growth of the process over the load, \
+                     for all maps."
+                }
+            }
+        })
+    });
+    document.table(table(config, outcome));
+    document.caption(notes(outcome));
+    document
 }
 
 /// Describes the data and the measurement.
-pub(super) fn head(config: &PeersConfig, outcome: &PeersOutcome) -> String {
-    format!(
-        "{}\nloaded {} by {} thread{}, {} of {} s, {}",
-        outcome.data,
+fn head(config: &PeersConfig, outcome: &PeersOutcome) -> Vec<String> {
+    let how = format!(
+        "loaded {} by {} thread{}, {} of {} s, {}",
         match config.load_order {
             LoadOrder::Random => "in random order",
             LoadOrder::Sequential =>
@@ -43,11 +65,12 @@ pub(super) fn head(config: &PeersConfig, outcome: &PeersOutcome) -> String {
         },
         config.seconds,
         resources::host(),
-    )
+    );
+    vec![outcome.data.clone(), how]
 }
 
 /// Explanation of the figures.
-pub(super) fn notes(outcome: &PeersOutcome) -> String {
+fn notes(outcome: &PeersOutcome) -> String {
     let settled = outcome.lines.iter().map(|line| line.settle_seconds).fold(0.0, f64::max);
     format!(
         "A record has {:.0} bytes of key and value. {RESIDENT} All maps use this program's \
@@ -59,35 +82,16 @@ pub(super) fn notes(outcome: &PeersOutcome) -> String {
     )
 }
 
-/// Failures and missing figures.
-pub(super) fn troubles(outcome: &PeersOutcome) -> Vec<String> {
-    let left_out = outcome.left_out.iter().map(|left_out| format!("skipped: {left_out}"));
-    let failures = outcome.failures.iter().map(|failure| format!("failed: {failure}"));
-    let unknown = outcome.lines.iter().filter_map(|line| {
-        let why = line.resident_unknown.as_ref()?;
-        Some(format!("no resident memory of {}: {why}", line.peer))
-    });
-    let mut troubles: Vec<String> = left_out.chain(unknown).chain(failures).collect();
-    if outcome.mismatches > 0 {
-        troubles.push(format!("MISMATCHES: {}", outcome.mismatches));
-    }
-    if outcome.cancelled {
-        troubles.push("cancelled: only finished samples are included".into());
-    }
-    troubles
-}
-
 /// The tables for people.
 const PARTS: [Part<'_>; 2] = [
-    ("", &[1, 3, 7, 9]),
+    ("", &[1, 3, 7, 8]),
     (
         "Range of the rounds, latency, loads, memory by its own accounting",
-        &[2, 4, 5, 8],
+        &[2, 4, 5, 9],
     ),
 ];
 
-/// Headings and rows of the table.
-pub(super) fn table(config: &PeersConfig, outcome: &PeersOutcome) -> (Vec<String>, Vec<Vec<String>>) {
+fn table(config: &PeersConfig, outcome: &PeersOutcome) -> Table {
     let others = || {
         let lines = outcome.lines.iter();
         lines.filter(|line| !line.peer.is_ours())
@@ -109,8 +113,8 @@ pub(super) fn table(config: &PeersConfig, outcome: &PeersOutcome) -> (Vec<String
         "loads\nM/s".into(),
         "of the\nfastest".into(),
         "resident\nB/record".into(),
+        "of the\nfastest".into(),
         "held\nB/record".into(),
-        "memory of\nthe fastest".into(),
     ];
     let rows = outcome.lines.iter().map(|line| {
         let ratio = |figure: &dyn Fn(&PeerLine) -> Option<f64>| {
@@ -135,9 +139,43 @@ pub(super) fn table(config: &PeersConfig, outcome: &PeersOutcome) -> (Vec<String
                 fastest_load.map_or_else(|| "NA".into(), |best| format!("{:.2}x", line.loads_per_second / best))
             }),
             bytes(line.resident_bytes_per_record),
-            bytes(line.bytes_held_per_record),
             ratio(&|line| line.resident_bytes_per_record),
+            bytes(line.bytes_held_per_record),
         ]
     });
-    (headings, rows.collect())
+    Table::new(headings, rows).parts(&PARTS)
+}
+
+fn frontier(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Option<String>, LabError> {
+    let codec = |line: &PeerLine| match &line.peer {
+        Peer::Leafpress(codec) => Some(codec.clone()),
+        _ => None,
+    };
+    let codecs: Vec<_> = outcome.lines.iter().map(codec).collect();
+    let hues = colours(codecs.iter().map(Option::as_deref));
+    let points = outcome.lines.iter().zip(hues).filter_map(|(line, colour)| {
+        let resident = line.resident_bytes_per_record?;
+        Some(Point {
+            label: line.peer.to_string(),
+            colour,
+            at: (
+                resident / outcome.record_bytes.max(1.0),
+                line.operations_per_second_per_core / 1e6,
+            ),
+            hollow: !line.peer.is_ours(),
+        })
+    });
+    let points: Vec<_> = points.collect();
+    let y = match config.workload {
+        Workload::ReadOnly => "Mreads/s per core".to_owned(),
+        workload => format!("{workload}, Mops/s per core"),
+    };
+    scatter(&Scatter {
+        name: "frontier",
+        size: (1080, 460),
+        x: "resident bytes per byte of keys and values",
+        y: &y,
+        points: &points,
+        pareto: true,
+    })
 }

@@ -1,63 +1,106 @@
-//! The results, for people: all files together, then each file.
+//! The report of a suite: all files together, then each file.
+
+use maud::html;
 
 use super::verdict::verdicts;
-use super::{Absent, FileRows, MEMCPY, Measured, Report, Row, Skipped};
+use super::{Absent, MEMCPY, Measured, Report, Row, Skipped, charts, tables};
 use crate::core::{Bytes, about};
-use crate::report::NOT_APPLICABLE;
+use crate::report::Part;
+use crate::report::document::{Document, Table};
+use crate::report::html::{all, legend, pair};
 use crate::report::numbers::thousands;
 use crate::report::paragraph::wrapped;
-use crate::report::table::{Part, of_parts, under_names};
-use crate::report::verdict;
 
-/// Files that are shown in tables; all of them are in `summary.tsv`.
+/// Files that are shown in tables of the text; all of them are on the page and in `summary.tsv`.
 const MAX_FILES: usize = 40;
 /// Files that were left out and are named.
 const MAX_SKIPPED: usize = 10;
-/// Characters of a file's name; the end is the part that differs.
-const MAX_NAME: usize = 24;
 
-/// The report.
-pub fn text(report: &Report) -> String {
-    let mut text = verdict::text(&verdicts(report)) + &head(report).join("\n") + "\n";
+const NOTES: [&str; 8] = [
+    "Each block is compressed separately, as in a cache, without a dictionary.",
+    "<b>Microseconds per block</b> are wall time: the blocks of a batch of 64M are processed one after the other, each \
+     with its own buffer. With several threads it is the time per block in bulk: \
+     threads work in parallel. <b>CPU</b> is the time of all threads.",
+    "<b>Best</b> is the fastest pass, <b>median</b> the median pass. Passes of all settings are interleaved; before each, every thread \
+     warms up on 512K. A sample of less than 8M for each thread is processed several times per pass.",
+    "A short block at the end of a file is a separate block; in microseconds per block it counts as a fraction of a block.",
+    "A block that does not shrink is stored raw: it counts as its raw bytes, and restoring it is a copy.",
+    "<b>Ratio</b> is raw bytes over stored bytes; over all files that is weighted by size. A stored block is the codec's output in the library: \
+     without a frame's header, length or checksum.",
+    "<b>memcpy</b> copies each block to where compressed blocks go, and back: the floor.",
+    "After each pass every block is compared with the original, outside of the measured time.",
+];
+
+/// The report. Its files are `summary.tsv`, a line for each file, codec, length of blocks and number of threads;
+/// `overall.tsv`, the same without the files; `suite_wide_Nt.tsv`, the thesis' table, for each number of threads.
+pub fn document(report: &Report) -> Document<'_> {
+    let mut document = Document::new("Leafpress compression suite");
+    document.verdicts = verdicts(report);
+    document.cautions = cautions(report);
+    document.head = head(report);
+    document.remarks = remarks(report);
+    document.notes = &NOTES;
+    if report.interrupted {
+        document
+            .troubles
+            .push("INTERRUPTED: only finished measurements are shown".into());
+    }
+    document.page_only(|| {
+        let mut over_lengths = charts::ratio(report)?;
+        for &threads in &report.options.threads {
+            over_lengths.extend(charts::times(report, threads)?);
+        }
+        Ok(html! {
+            h2 { "All files" }
+            (legend(charts::hues(report)))
+            @if let Some(trade_off) = charts::trade_off(report)? { (trade_off) }
+            (pair(&over_lengths))
+        })
+    });
     for &threads in &report.options.threads {
         let rows: Vec<&Row> = report.overall.iter().filter(|row| row.threads == threads).collect();
-        if rows.is_empty() {
-            continue;
+        if !rows.is_empty() {
+            document.table(Table {
+                title: format!("All files, {}", in_words(threads)),
+                is_grouped: true,
+                ..Table::new(HEADINGS, cells(&rows)).parts(&PARTS)
+            });
         }
-        text += &format!(
-            "\nAll files, {}\n{}\n",
-            in_words(threads),
-            of_parts(
-                headings().split_at(1).1.to_vec(),
-                under_names(named(all(&rows))),
-                1,
-                &PARTS
-            )
-        );
     }
-    text += &CAPTION.map(|line| wrapped(line, "", "")).concat();
-    text += &per_file(report);
-    for trouble in cautions(report).into_iter().chain(troubles(report)) {
-        text += &format!("{trouble}\n");
+    CAPTION
+        .iter()
+        .for_each(|line| document.text_only(wrapped(line, "", "")));
+    by_file(&mut document, report);
+    document.tsv("summary", "summary.tsv", || tables::summary(report));
+    document.tsv("overall", "overall.tsv", || tables::overall(report));
+    for &threads in &report.options.threads {
+        let name = format!("suite_wide_{threads}t.tsv");
+        document.tsv("wide", name, move || tables::wide(report, threads));
     }
-    text
+    document.results(report);
+    document
 }
 
-/// The tables of [`headings`] without the first. Medians are in the files.
+const HEADINGS: [&str; 12] = [
+    "block",
+    "codec",
+    "ratio",
+    "stored\nraw %",
+    "compress\nus",
+    "\nmedian",
+    "\nCPU",
+    "\nMB/s",
+    "decompress\nus",
+    "\nmedian",
+    "\nCPU",
+    "\nMB/s",
+];
+
+/// The tables of [`HEADINGS`] without the first. Medians are in the files.
 const PARTS: [Part<'_>; 2] = [
     ("", &[1, 3, 7, 2]),
     ("CPU time in us per block, and MB/s of raw bytes", &[5, 6, 9, 10]),
 ];
-
-/// Names of the groups of rows, instead of block sizes.
-fn named(rows: Vec<Vec<String>>) -> impl Iterator<Item = Vec<String>> {
-    rows.into_iter().map(|mut row| {
-        if !row[0].is_empty() {
-            row[0].insert_str(0, "blocks of ");
-        }
-        row
-    })
-}
 
 const CAPTION: [&str; 3] = [
     "us: microseconds per block, wall time of the best pass; medians are in the files of --out. CPU: all threads. A short block at the \
@@ -74,7 +117,7 @@ pub(super) fn in_words(threads: usize) -> String {
 }
 
 /// Describes the measurement.
-pub(super) fn head(report: &Report) -> Vec<String> {
+fn head(report: &Report) -> Vec<String> {
     let (sample, options) = (&report.sample, &report.options);
     let files = |count: u64| format!("{} file{}", thousands(count), if count == 1 { "" } else { "s" });
     let mut lines = vec![format!("{}, {}", files(sample.files), about(sample.bytes as f64))];
@@ -104,9 +147,6 @@ pub(super) fn head(report: &Report) -> Vec<String> {
         report.passes,
         if report.passes == 1 { "" } else { "es" }
     ));
-    if report.interrupted {
-        lines.push("INTERRUPTED: only finished measurements are shown".into());
-    }
     lines
 }
 
@@ -121,33 +161,10 @@ pub(super) fn libraries(codecs: &[Measured]) -> String {
     libraries.join(", ")
 }
 
-pub(super) fn headings() -> [&'static str; 12] {
-    [
-        "block",
-        "codec",
-        "ratio",
-        "stored\nraw %",
-        "compress\nus",
-        "\nmedian",
-        "\nCPU",
-        "\nMB/s",
-        "decompress\nus",
-        "\nmedian",
-        "\nCPU",
-        "\nMB/s",
-    ]
-}
-
 /// The rows of the table of all files.
-pub(super) fn all(rows: &[&Row]) -> Vec<Vec<String>> {
-    let mut last = 0;
+fn cells(rows: &[&Row]) -> Vec<Vec<String>> {
     let cells = rows.iter().map(|row| {
-        let block = if row.block_bytes == last {
-            String::new()
-        } else {
-            Bytes(row.block_bytes as u64).to_string()
-        };
-        last = row.block_bytes;
+        let block = format!("blocks of {}", Bytes(row.block_bytes as u64));
         let raw = if row.codec == MEMCPY {
             "-".to_owned()
         } else {
@@ -183,74 +200,54 @@ pub(super) fn common_setting(report: &Report) -> Option<(usize, usize)> {
     Some((nearest, threads))
 }
 
-/// A figure of a row, as files are compared by it.
-type Figure = (&'static str, fn(&Row) -> String, bool);
-
-pub(super) const FIGURES: [Figure; 3] = [
-    ("ratio", |row| format!("{:.3}", row.ratio), false),
-    ("compress, us per block", |row| us(row.compress.us), true),
-    ("decompress, us per block", |row| us(row.decompress.us), true),
-];
-
-/// A file's row of a figure: one cell for each of `codecs`.
-pub(super) fn file_cells(
-    file: &FileRows,
-    codecs: &[&str],
-    (block_bytes, threads): (usize, usize),
-    cell: fn(&Row) -> String,
-) -> Vec<String> {
-    let of_codec = |codec: &&str| {
-        let mut rows = file.rows.iter();
-        let row = rows.find(|row| (row.codec.as_str(), row.block_bytes, row.threads) == (*codec, block_bytes, threads));
-        row.map_or_else(|| NOT_APPLICABLE.to_owned(), cell)
-    };
-    codecs.iter().map(of_codec).collect()
-}
-
 /// The codecs, with the floor first where it is meaningful.
 pub(super) fn codecs_of(report: &Report, with_memcpy: bool) -> Vec<&str> {
     let codecs = report.codecs.iter().map(|codec| codec.codec.as_str());
     with_memcpy.then_some(MEMCPY).into_iter().chain(codecs).collect()
 }
 
-fn per_file(report: &Report) -> String {
-    let Some((block_bytes, threads)) = common_setting(report) else {
-        return String::new();
+/// Comparison by file; nothing for a single file, which is the total.
+fn by_file<'r>(document: &mut Document<'r>, report: &'r Report) {
+    let Some(setting) = common_setting(report).filter(|_| report.files.len() > 1) else {
+        return;
     };
-    // One file is all files.
-    if report.files.len() < 2 {
-        return String::new();
-    }
-    let codecs = codecs_of(report, false);
-    let rows = report.files.iter().take(MAX_FILES).flat_map(|file| {
-        let figures = FIGURES.map(|(_, cell, _)| file_cells(file, &codecs, (block_bytes, threads), cell));
-        let row = |(at, codec): (usize, &&str)| {
-            let cells = figures.each_ref().map(|cells| cells[at].clone());
-            [vec![short(&file.file), (*codec).to_owned()], cells.to_vec()].concat()
-        };
-        codecs.iter().enumerate().map(row).collect::<Vec<_>>()
+    document.page_only(|| {
+        let (files, figures) = charts::ratio_by_file(report)?;
+        Ok(html! {
+            h2 { "By file" }
+            (legend(charts::hues(report)))
+            (all(&charts::by_file(report)?))
+            @if !figures.is_empty() {
+                (legend(files.iter().map(|(hue, name)| (*hue, name.as_str()))))
+                (pair(&figures))
+            }
+        })
     });
-    let headings = ["file", "ratio", "compress\nus", "decompress\nus"];
-    let mut text = format!(
-        "\nPer file, blocks of {}, {}\n{}\n",
-        Bytes(block_bytes as u64),
-        in_words(threads),
-        of_parts(headings, under_names(rows), 1, &[("", &[1, 2, 3])])
-    );
-    if let Some(more) = report.files.len().checked_sub(MAX_FILES).filter(|more| *more > 0) {
-        text += &format!("and {more} more files\n");
-    }
-    text + "Other block sizes and threads by file are in summary.tsv (--out).\n"
-}
-
-/// The end of a long name.
-fn short(name: &str) -> String {
-    let length = name.chars().count();
-    if length <= MAX_NAME {
-        return name.to_owned();
-    }
-    let end: String = name.chars().skip(length - MAX_NAME + 3).collect();
-    format!("...{end}")
+    let rows = report.files.iter().flat_map(|file| {
+        let rows = file.rows.iter().filter(|row| (row.block_bytes, row.threads) == setting);
+        rows.map(|row| {
+            vec![
+                file.file.clone(),
+                row.codec.clone(),
+                about(row.raw_bytes as f64),
+                format!("{:.3}", row.ratio),
+                us(row.compress.us),
+                us(row.decompress.us),
+            ]
+        })
+    });
+    let headings = ["file", "codec", "size", "ratio", "compress\nus", "decompress\nus"];
+    document.table(Table {
+        title: format!(
+            "Per file, blocks of {}, {}",
+            Bytes(setting.0 as u64),
+            in_words(setting.1)
+        ),
+        is_grouped: true,
+        max_groups: Some(MAX_FILES),
+        ..Table::new(headings, rows).parts(&[("", &[2, 3, 4])])
+    });
+    document.text_only("Other block sizes and threads by file are in summary.tsv (--out).\n");
 }
 
 /// Caveats of the figures.
@@ -264,7 +261,7 @@ pub(super) fn cautions(report: &Report) -> Vec<String> {
 }
 
 /// Missing figures, and why.
-pub(super) fn troubles(report: &Report) -> Vec<String> {
+fn remarks(report: &Report) -> Vec<String> {
     let mut lines = not_available(&report.absent);
     let skipped = report.skipped.len();
     if skipped > 0 {

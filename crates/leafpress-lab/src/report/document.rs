@@ -1,0 +1,323 @@
+//! The report of a command: filled once, and rendered as text for a terminal, as a page, and as files.
+
+use std::path::Path;
+
+use maud::{Markup, html};
+use plotters::style::RGBColor;
+use serde::Serialize;
+
+use super::html::{self, cell, lines, swatch};
+use super::paragraph::wrapped;
+use super::table::{Marked, of_figures, of_parts, starred, under_names};
+use super::width::page_width;
+use super::{Part, Written, json, verdict, write_all};
+use crate::core::LabError;
+
+/// Characters of the name of a group of rows, as text.
+const MAX_NAME: usize = 24;
+
+/// A report. Its charts are drawn when its page is.
+pub struct Document<'r> {
+    /// The title of the page.
+    pub(crate) title: String,
+    pub(crate) verdicts: Vec<String>,
+    /// Caveats of the verdicts and figures.
+    pub(crate) cautions: Vec<String>,
+    /// Lines that describe the data and the measurement.
+    pub(crate) head: Vec<String>,
+    /// What failed, or was interrupted.
+    pub(crate) troubles: Vec<String>,
+    /// What is missing, and why.
+    pub(crate) remarks: Vec<String>,
+    /// How the figures were obtained, in a word: measured, or computed.
+    pub(crate) how: &'static str,
+    /// Settings of the measurement, with names; on the page.
+    pub(crate) terms: Vec<(&'static str, String)>,
+    /// Explanations of the figures, with markup; on the page.
+    pub(crate) notes: &'static [&'static str],
+    parts: Vec<Block<'r>>,
+    files: Vec<File<'r>>,
+}
+
+/// A description, a name, and what makes the text of the command line.
+type File<'r> = (&'static str, String, Box<dyn Fn(&str) -> Result<String, LabError> + 'r>);
+
+/// A part of a report between its head and its notes.
+enum Block<'r> {
+    Heading(String),
+    Paragraph(String, bool),
+    Table(Table),
+    Text(String),
+    Page(Box<dyn Fn() -> Result<Markup, LabError> + 'r>),
+}
+
+impl<'r> Document<'r> {
+    /// Creates an empty report.
+    pub(crate) fn new(title: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            verdicts: Vec::new(),
+            cautions: Vec::new(),
+            head: Vec::new(),
+            troubles: Vec::new(),
+            remarks: Vec::new(),
+            how: "measured",
+            terms: Vec::new(),
+            notes: &[],
+            parts: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+
+    /// Adds a heading.
+    pub(crate) fn heading(&mut self, heading: impl Into<String>) {
+        self.parts.push(Block::Heading(heading.into()));
+    }
+
+    /// Adds a paragraph.
+    pub(crate) fn paragraph(&mut self, text: impl Into<String>) {
+        self.parts.push(Block::Paragraph(text.into(), false));
+    }
+
+    /// Adds a paragraph that explains figures.
+    pub(crate) fn caption(&mut self, text: impl Into<String>) {
+        self.parts.push(Block::Paragraph(text.into(), true));
+    }
+
+    /// Adds a table.
+    pub(crate) fn table(&mut self, table: Table) {
+        self.parts.push(Block::Table(table));
+    }
+
+    /// Adds text that is not on the page.
+    pub(crate) fn text_only(&mut self, text: impl Into<String>) {
+        self.parts.push(Block::Text(text.into()));
+    }
+
+    /// Adds what is only on the page, such as charts.
+    pub(crate) fn page_only(&mut self, part: impl Fn() -> Result<Markup, LabError> + 'r) {
+        self.parts.push(Block::Page(Box::new(part)));
+    }
+
+    /// Adds a table for programs, with a description and the name of its file.
+    pub(crate) fn tsv(&mut self, what: &'static str, name: impl Into<String>, text: impl Fn() -> String + 'r) {
+        self.files.push((what, name.into(), Box::new(move |_| Ok(text()))));
+    }
+
+    /// Adds `results.json`.
+    pub(crate) fn results(&mut self, results: impl Serialize + 'r) {
+        let text = move |command_line: &str| json(command_line, &results);
+        self.files.push(("json", "results.json".into(), Box::new(text)));
+    }
+
+    /// The report as text.
+    pub fn text(&self) -> String {
+        let mut text = verdict::text(&self.verdicts) + &verdict::cautions(&self.cautions);
+        text.extend(self.head.iter().map(|line| of_line(line)));
+        for part in &self.parts {
+            if matches!(part, Block::Heading(_) | Block::Table(_)) && !text.is_empty() && !text.ends_with("\n\n") {
+                text.push('\n');
+            }
+            match part {
+                Block::Heading(heading) => text += &of_line(heading),
+                Block::Paragraph(paragraph, _) => text += &wrapped(paragraph, "", ""),
+                Block::Table(table) => text += &table.text(),
+                Block::Text(more) => text += more,
+                Block::Page(_) => {}
+            }
+        }
+        let last = self.remarks.iter().chain(&self.troubles);
+        text.extend(last.map(|line| of_line(line)));
+        text
+    }
+
+    /// The report as a page: one file, readable without a network.
+    ///
+    /// # Errors
+    /// [`LabError::Chart`] when a chart cannot be drawn.
+    pub fn page(&self, command_line: &str) -> Result<String, LabError> {
+        let parts = self.parts.iter().map(Block::html).collect::<Result<Vec<_>, _>>()?;
+        let body = html! {
+            h1 { (self.title) }
+            (verdict::html(&self.verdicts))
+            p { (lines(&self.head.join("\n"))) }
+            @for trouble in &self.troubles { p.bad { (trouble) } }
+            @if !self.remarks.is_empty() { p.faint { (lines(&self.remarks.join("\n"))) } }
+            (html::cautions(&self.cautions))
+            (html::all(&parts))
+            h2 { "How it was " (self.how) }
+            @if !command_line.is_empty() { pre { (command_line) } }
+            p { "leafpress " (env!("CARGO_PKG_VERSION")) }
+            @if !self.terms.is_empty() { (html::terms(&self.terms)) }
+            (html::notes(self.notes))
+        };
+        Ok(html::document(&self.title, &body))
+    }
+
+    /// Writes the report's tables and results, and `report.html`, into `directory`, which exists.
+    ///
+    /// # Errors
+    /// [`LabError::Io`] when a file cannot be written, [`LabError::Chart`] when a chart cannot be drawn.
+    pub fn write(&self, command_line: &str, directory: &Path) -> Result<Written, LabError> {
+        let files = self.files.iter();
+        let files = files.map(|(what, name, text)| Ok((*what, name.as_str(), text(command_line)?)));
+        let mut files = files.collect::<Result<Vec<_>, LabError>>()?;
+        files.push(("report", "report.html", self.page(command_line)?));
+        write_all(directory, files)
+    }
+}
+
+/// A line of text. Spaces in one that is short enough stay: it may have names of files in it.
+fn of_line(line: &str) -> String {
+    match line.chars().count() <= page_width() {
+        true => format!("{line}\n"),
+        false => wrapped(line, "", "  "),
+    }
+}
+
+impl Block<'_> {
+    fn html(&self) -> Result<Markup, LabError> {
+        Ok(match self {
+            Self::Heading(heading) => html! { h2 { (heading) } },
+            Self::Paragraph(text, is_faint) => html! { p.faint[*is_faint] { (text) } },
+            Self::Table(table) => table.html(),
+            Self::Text(_) => Markup::default(),
+            Self::Page(part) => part()?,
+        })
+    }
+}
+
+/// The end of a long name, which is the part that differs.
+fn short(name: &str) -> String {
+    let end: Vec<char> = name.chars().collect();
+    match end.len() {
+        ..=MAX_NAME => name.to_owned(),
+        length => format!("...{}", end[length - MAX_NAME + 3..].iter().collect::<String>()),
+    }
+}
+
+/// A table for people, as text and on a page.
+#[derive(Default)]
+pub(crate) struct Table {
+    pub title: String,
+    /// The colour of what the table is about.
+    pub hue: Option<RGBColor>,
+    pub headings: Vec<String>,
+    pub rows: Vec<Vec<Marked>>,
+    /// As text, the best of each column has a star.
+    pub is_marked: bool,
+    /// The first column names groups of rows, and is no column of its own.
+    pub is_grouped: bool,
+    /// Groups of the text; all of them are on the page.
+    pub max_groups: Option<usize>,
+    /// Leading columns that identify a row; without those of groups.
+    pub words: usize,
+    /// The colours of what the rows are about; none, or one for each row.
+    pub hues: Vec<RGBColor>,
+    /// The tables of the text; none stands for all columns.
+    pub parts: Vec<(String, Vec<usize>)>,
+}
+
+impl Table {
+    /// A table of which no cell is marked.
+    pub(crate) fn new<H: Into<String>>(
+        headings: impl IntoIterator<Item = H>,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Self {
+        let plain = |row: Vec<String>| row.into_iter().map(|text| Marked { text, best: false }).collect();
+        Self {
+            is_marked: false,
+            ..Self::marked(headings, rows.into_iter().map(plain).collect())
+        }
+    }
+
+    /// A table in which the best of each column can be seen.
+    pub(crate) fn marked<H: Into<String>>(headings: impl IntoIterator<Item = H>, rows: Vec<Vec<Marked>>) -> Self {
+        Self {
+            headings: headings.into_iter().map(Into::into).collect(),
+            rows,
+            is_marked: true,
+            words: 1,
+            ..Self::default()
+        }
+    }
+
+    /// The columns of each table of the text, counted without that of groups. Other columns are only on the page.
+    pub(crate) fn parts(mut self, parts: &[Part<'_>]) -> Self {
+        let owned = |(name, columns): &Part<'_>| ((*name).to_owned(), columns.to_vec());
+        self.parts = parts.iter().map(owned).collect();
+        self
+    }
+
+    fn headings(&self) -> &[String] {
+        &self.headings[usize::from(self.is_grouped)..]
+    }
+
+    fn text(&self) -> String {
+        let rows = self.rows.iter().map(|row| match self.is_marked {
+            true => starred(row.clone(), self.words),
+            false => row.iter().map(|cell| cell.text.clone()).collect(),
+        });
+        let (rows, more) = match self.is_grouped {
+            true => self.groups(rows),
+            false => (rows.collect(), String::new()),
+        };
+        let table = if self.parts.is_empty() {
+            of_figures(self.headings(), rows, self.words)
+        } else {
+            let parts = self
+                .parts
+                .iter()
+                .map(|(name, columns)| (name.as_str(), columns.as_slice()));
+            of_parts(self.headings(), rows, self.words, &parts.collect::<Vec<_>>())
+        };
+        let title = if self.title.is_empty() { "" } else { "\n" };
+        format!("{}{title}{table}\n{more}", self.title)
+    }
+
+    /// The rows of the first groups, each group under its name, and how many there are more.
+    fn groups(&self, rows: impl Iterator<Item = Vec<String>>) -> (Vec<Vec<String>>, String) {
+        let rows: Vec<Vec<String>> = rows.collect();
+        let mut names: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+        names.dedup();
+        let shown = self.max_groups.unwrap_or(usize::MAX).min(names.len());
+        let of_shown = |row: &&Vec<String>| names[..shown].contains(&row[0].as_str());
+        let shortened = |row: &Vec<String>| [&[short(&row[0])], &row[1..]].concat();
+        let more = match names.len() - shown {
+            0 => String::new(),
+            more => format!("and {more} more\n"),
+        };
+        (under_names(rows.iter().filter(of_shown).map(shortened)), more)
+    }
+
+    fn html(&self) -> Markup {
+        let columns = self.headings().len();
+        let mut last = "";
+        let rows = self.rows.iter().enumerate().map(|(at, row)| {
+            let (group, cells) = row.split_at(usize::from(self.is_grouped));
+            let group = group.first().map(|cell| cell.text.as_str());
+            let group = group.filter(|name| !name.is_empty() && *name != last);
+            last = group.unwrap_or(last);
+            html! {
+                @if let Some(name) = group { tr { th.faint scope="rowgroup" colspan=(columns) { (name) } } }
+                tr {
+                    @for (place, one) in cells.iter().enumerate() {
+                        @if place == 0 {
+                            th scope="row" { @if let Some(hue) = self.hues.get(at) { (swatch(*hue)) } (one.text) }
+                        } @else { (cell(&one.text, one.best)) }
+                    }
+                }
+            }
+        });
+        let rows: Vec<Markup> = rows.collect();
+        html! {
+            @if !self.title.is_empty() { h3 { @if let Some(hue) = self.hue { (swatch(hue)) } (self.title) } }
+            (html::scrolled(html! {
+                table {
+                    thead { tr { @for heading in self.headings() { th scope="col" { (lines(heading)) } } } }
+                    tbody { (html::all(&rows)) }
+                }
+            }))
+        }
+    }
+}
