@@ -10,7 +10,6 @@ use std::path::Path;
 
 use leafpress_lab::LabError;
 use leafpress_lab::cache::{self, FigureOptions, Options, Outcome};
-use leafpress_lab::report::Written;
 
 pub use self::args::CacheArgs;
 pub use self::args::parse;
@@ -46,13 +45,8 @@ pub fn run_comparison(options: &Options, program: &str, out: &Path) -> Result<()
     if outcome.lines.is_empty() && outcome.mrc.is_none() {
         return Err(failure(&LabError::Cancelled));
     }
-    let printed = output::print_report(&cache::report(&outcome)).and_then(|()| {
-        tell(cache::write_files(
-            &outcome,
-            &output::command_line(program, std::env::args_os()),
-            out,
-        ))
-    });
+    let command_line = output::command_line(program, std::env::args_os());
+    let printed = output::show(&cache::document(&outcome), &command_line, Some(out));
     judge([&outcome], outcome.troubles())?;
     printed
 }
@@ -68,21 +62,10 @@ fn run_figure(options: &FigureOptions, program: &str, out: &Path) -> Result<(), 
     if figure.scenarios.is_empty() {
         return Err(failure(&LabError::Cancelled));
     }
-    let printed = output::print_report(&cache::figure_report(&figure)).and_then(|()| {
-        tell(cache::write_figure_files(
-            &figure,
-            &output::command_line(program, std::env::args_os()),
-            out,
-        ))
-    });
+    let command_line = output::command_line(program, std::env::args_os());
+    let printed = output::show(&cache::figure_document(&figure), &command_line, Some(out));
     judge(figure.scenarios.iter().map(|one| &one.outcome), figure.troubles())?;
     printed
-}
-
-/// Prints where the files are.
-fn tell(files: Result<Written, LabError>) -> Result<(), Failure> {
-    let files = files.map_err(|e| Failure::failed(e.to_string()))?;
-    output::print(&format!("\n{files}"))
 }
 
 /// Returns an error if any cache cannot be trusted.

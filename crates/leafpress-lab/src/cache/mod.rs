@@ -5,11 +5,11 @@
 //! process grows by no more (`knob`). Then threads get keys by a distribution, a trace or a CacheBench file, insert
 //! missed keys, and compare every value that they find with what its key must have (`checks`).
 
+mod charts;
 mod checks;
+mod document;
 mod driver;
 mod engines;
-mod files;
-mod html;
 mod job;
 mod knob;
 mod mrc;
@@ -20,7 +20,6 @@ mod pace;
 mod paper;
 mod run;
 mod tables;
-mod text;
 mod verdict;
 mod worker;
 mod workload;
@@ -28,18 +27,17 @@ mod workload;
 #[cfg(test)]
 mod fixtures;
 
+pub use document::{document, line};
 pub use engines::{AddedEngine, Engine, EngineSpec, Envelope, Peer, Settings, Standing, add_engines, conformance};
-pub use files::{write_figure_files, write_files};
 pub(crate) use job::{fill, measure};
 pub use mrc::{Curve, Held, HitCurves, HitRatios, MrcOptions, Sampling, SizePoint};
 pub use objects::{MAX_PAPER_VALUE_BYTES, PaperObjects};
 pub use options::{DiskOptions, Length, MAX_WORKING_SET_BYTES, Options, Work};
 pub use outcome::{DiskFigures, Fill, Knob, Line, Measured, Mismatches, Outcome, RateFigures, Sample};
 pub use paper::{
-    Figure, FigureOptions, FigureOutcome, Scenario, ScenarioOutcome, figure_report, run_figure, run_figure_with,
+    Figure, FigureOptions, FigureOutcome, Scenario, ScenarioOutcome, figure_document, run_figure, run_figure_with,
 };
 pub use run::{Step, run_caches, run_caches_with};
-pub use text::{line, report};
 pub use workload::{CacheBenchDefaults, TraceFormat, cachebench_defaults};
 
 /// The job of a child that fills a cache, to see by how much its process grows.

@@ -31,7 +31,7 @@ pub fn document(report: &Report) -> Document<'_> {
     document.verdicts = verdict(report).into_iter().collect();
     document.cautions = report.notes.iter().map(|note| note.text.to_string()).collect();
     document.head = head(report);
-    document.notes = &NOTES;
+    document.notes.extend(NOTES);
     if report.interrupted {
         let trouble = "INTERRUPTED: only finished measurements are shown.";
         document.troubles.push(trouble.into());

@@ -34,7 +34,7 @@ pub struct Document<'r> {
     /// Settings of the measurement, with names; on the page.
     pub(crate) terms: Vec<(&'static str, String)>,
     /// Explanations of the figures, with markup; on the page.
-    pub(crate) notes: &'static [&'static str],
+    pub(crate) notes: Vec<&'static str>,
     parts: Vec<Block<'r>>,
     files: Vec<File<'r>>,
 }
@@ -45,9 +45,12 @@ type File<'r> = (&'static str, String, Box<dyn Fn(&str) -> Result<String, LabErr
 /// A part of a report between its head and its notes.
 enum Block<'r> {
     Heading(String),
+    /// A paragraph, and whether it explains figures.
     Paragraph(String, bool),
     Table(Table),
+    /// What only the text has.
     Text(String),
+    /// What only the page has.
     Page(Box<dyn Fn() -> Result<Markup, LabError> + 'r>),
 }
 
@@ -63,7 +66,7 @@ impl<'r> Document<'r> {
             remarks: Vec::new(),
             how: "measured",
             terms: Vec::new(),
-            notes: &[],
+            notes: Vec::new(),
             parts: Vec::new(),
             files: Vec::new(),
         }
@@ -114,10 +117,13 @@ impl<'r> Document<'r> {
     pub fn text(&self) -> String {
         let mut text = verdict::text(&self.verdicts) + &verdict::cautions(&self.cautions);
         text.extend(self.head.iter().map(|line| of_line(line)));
-        for part in &self.parts {
-            if matches!(part, Block::Heading(_) | Block::Table(_)) && !text.is_empty() && !text.ends_with("\n\n") {
+        let (mut is_first, mut is_headed) = (true, text.is_empty());
+        for part in self.parts.iter().filter(|part| part.is_text()) {
+            let is_apart = is_first || matches!(part, Block::Heading(_) | Block::Table(_));
+            if is_apart && !is_headed && !text.ends_with("\n\n") {
                 text.push('\n');
             }
+            (is_first, is_headed) = (false, matches!(part, Block::Heading(_)));
             match part {
                 Block::Heading(heading) => text += &of_line(heading),
                 Block::Paragraph(paragraph, _) => text += &wrapped(paragraph, "", ""),
@@ -140,7 +146,7 @@ impl<'r> Document<'r> {
         let body = html! {
             h1 { (self.title) }
             (verdict::html(&self.verdicts))
-            p { (lines(&self.head.join("\n"))) }
+            @if !self.head.is_empty() { p { (lines(&self.head.join("\n"))) } }
             @for trouble in &self.troubles { p.bad { (trouble) } }
             @if !self.remarks.is_empty() { p.faint { (lines(&self.remarks.join("\n"))) } }
             (html::cautions(&self.cautions))
@@ -149,7 +155,7 @@ impl<'r> Document<'r> {
             @if !command_line.is_empty() { pre { (command_line) } }
             p { "leafpress " (env!("CARGO_PKG_VERSION")) }
             @if !self.terms.is_empty() { (html::terms(&self.terms)) }
-            (html::notes(self.notes))
+            @if !self.notes.is_empty() { (html::notes(&self.notes)) }
         };
         Ok(html::document(&self.title, &body))
     }
@@ -176,6 +182,14 @@ fn of_line(line: &str) -> String {
 }
 
 impl Block<'_> {
+    fn is_text(&self) -> bool {
+        match self {
+            Self::Table(table) => !table.is_page_only,
+            Self::Page(_) => false,
+            _ => true,
+        }
+    }
+
     fn html(&self) -> Result<Markup, LabError> {
         Ok(match self {
             Self::Heading(heading) => html! { h2 { (heading) } },
@@ -204,9 +218,10 @@ pub(crate) struct Table {
     pub hue: Option<RGBColor>,
     pub headings: Vec<String>,
     pub rows: Vec<Vec<Marked>>,
+    pub is_page_only: bool,
     /// As text, the best of each column has a star.
     pub is_marked: bool,
-    /// The first column names groups of rows, and is no column of its own.
+    /// The first column names groups of rows: each name has a row of its own.
     pub is_grouped: bool,
     /// Groups of the text; all of them are on the page.
     pub max_groups: Option<usize>,
@@ -255,7 +270,7 @@ impl Table {
 
     fn text(&self) -> String {
         let rows = self.rows.iter().map(|row| match self.is_marked {
-            true => starred(row.clone(), self.words),
+            true => starred(row.clone(), self.words + usize::from(self.is_grouped)),
             false => row.iter().map(|cell| cell.text.clone()).collect(),
         });
         let (rows, more) = match self.is_grouped {
@@ -271,8 +286,11 @@ impl Table {
                 .map(|(name, columns)| (name.as_str(), columns.as_slice()));
             of_parts(self.headings(), rows, self.words, &parts.collect::<Vec<_>>())
         };
-        let title = if self.title.is_empty() { "" } else { "\n" };
-        format!("{}{title}{table}\n{more}", self.title)
+        let title = match self.title.is_empty() {
+            true => String::new(),
+            false => of_line(&self.title),
+        };
+        format!("{title}{table}\n{more}")
     }
 
     /// The rows of the first groups, each group under its name, and how many there are more.

@@ -39,7 +39,7 @@ pub fn document(report: &Report) -> Document<'_> {
     document.cautions = cautions(report);
     document.head = head(report);
     document.remarks = remarks(report);
-    document.notes = &NOTES;
+    document.notes.extend(NOTES);
     if report.interrupted {
         document
             .troubles

@@ -7,10 +7,11 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::super::Options;
 use super::curves::{Curve, HitCurves};
-use super::table::{BY_HITS, BY_SIZE, by_hits, by_size, notes, sentences};
+use super::table::{BY_HITS, BY_SIZE, PARTS, by_hits, by_size, notes, sentences};
 use crate::core::{LabError, about};
+use crate::report::document::{Document, Table};
 use crate::report::draw::{FONT_SIZE, GRID, INK, below, draw, framed, ink, labels_across, plain};
-use crate::report::html::{cell, figure, head, table};
+use crate::report::html::figure;
 use crate::report::palette::{colours, css};
 use crate::report::scatter::Point;
 use crate::report::{labels, words};
@@ -28,32 +29,41 @@ const NOTES: [&str; 3] = [
     "<b>Compressed</b>: memory is that of leafpress per byte of keys and values, measured by filling it with records of this workload.",
 ];
 
-/// The page's section; `points` are caches that were run, at bytes of memory and the share of the reads that they
-/// answered from it.
-///
-/// # Errors
-/// [`LabError::Chart`] when it cannot be drawn.
-pub(in super::super) fn section(curves: &HitCurves, options: &Options, points: &[Point]) -> Result<Markup, LabError> {
-    let svg = chart(curves, options, points)?;
-    let rows = |rows: Vec<Vec<String>>| {
-        rows.into_iter().map(|row| -> Vec<Markup> {
-            let cells = row.iter().enumerate();
-            cells
-                .map(|(at, text)| if at == 0 { head(text) } else { cell(text, false) })
-                .collect()
+/// Adds the curves to a report; `points` are caches that were run, at bytes of memory and the share of the reads that
+/// they answered from it.
+pub(in super::super) fn add<'r>(
+    document: &mut Document<'r>,
+    curves: &'r HitCurves,
+    options: &'r Options,
+    points: impl Fn() -> Vec<Point> + 'r,
+) {
+    document.heading("Hit ratio by memory");
+    document.page_only(move || {
+        let points = points();
+        Ok(html! {
+            (legend(!points.is_empty()))
+            @if let Some(svg) = chart(curves, options, &points)? { (figure("Hit ratio by cache size", &svg)) }
         })
-    };
-    Ok(html! {
-        h2 { "Hit ratio by memory" }
-        @if !options.engines.is_empty() { @for sentence in sentences(curves, options) { p { (sentence) } } }
-        (legend(!points.is_empty()))
-        @if let Some(svg) = svg { (figure("Hit ratio by cache size", &svg)) }
-        @for note in notes(curves) { p.faint { (note) } }
-        (table(BY_SIZE, rows(by_size(curves, options))))
-        h3 { "Memory by hit ratio" }
-        (table(BY_HITS, rows(by_hits(curves))))
-        (crate::report::html::notes(&NOTES))
-    })
+    });
+    notes(curves).into_iter().for_each(|note| document.caption(note));
+    document.table(Table {
+        words: 0,
+        ..Table::new(BY_SIZE, by_size(curves, options))
+    });
+    let rows = by_hits(curves);
+    if !rows.is_empty() {
+        document.table(Table {
+            title: "Memory by hit ratio".into(),
+            words: 0,
+            ..Table::new(BY_HITS, rows).parts(&PARTS)
+        });
+    }
+    // Without a cache they are the verdict.
+    if !options.engines.is_empty() {
+        let sentences = sentences(curves, options);
+        sentences.into_iter().for_each(|sentence| document.paragraph(sentence));
+    }
+    document.notes.extend(NOTES);
 }
 
 /// A curve's colour: grey uncompressed, ours compressed.

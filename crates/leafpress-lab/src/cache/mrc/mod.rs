@@ -16,11 +16,11 @@ mod table;
 
 use serde::{Deserialize, Serialize};
 
-pub(super) use chart::section;
+pub(super) use chart::add;
 pub use curves::{Curve, HitCurves, HitRatios, SizePoint};
 pub use held::Held;
 pub(super) use pass::run;
-pub(super) use table::{sentences, text, tsv};
+pub(super) use table::{sentences, tsv};
 
 use crate::core::words::between;
 use crate::core::{Bytes, LabError};

@@ -1,11 +1,10 @@
-//! Curves as text, and for programs.
+//! Curves as tables.
 
 use super::super::Options;
 use super::curves::{Curve, HitCurves};
 use crate::core::{Bytes, about};
 use crate::report::numbers::{percent, thousands};
-use crate::report::paragraph::wrapped;
-use crate::report::table::{Part, of_figures, of_parts};
+use crate::report::table::Part;
 use crate::report::tsv::{self, Cell, number, word};
 
 /// Hit ratios for which memory is reported.
@@ -30,24 +29,7 @@ pub(super) const BY_HITS: [&str; 7] = [
 ];
 
 /// The tables that use [`BY_HITS`].
-const PARTS: [Part<'_>; 2] = [("", &[1, 2, 3]), ("S3-FIFO", &[4, 5, 6])];
-
-/// Formats the curves.
-pub(in super::super) fn text(curves: &HitCurves, options: &Options) -> String {
-    let mut text: String = notes(curves).iter().map(|note| wrapped(note, "", "  ")).collect();
-    text += &format!("{}\n", of_figures(BY_SIZE.to_vec(), by_size(curves, options), 0));
-    let by_hits = by_hits(curves);
-    if !by_hits.is_empty() {
-        text += &format!("{}\n", of_parts(BY_HITS.to_vec(), by_hits, 0, &PARTS));
-    }
-    // Without a cache they are the verdict, in front of everything.
-    if !options.engines.is_empty() {
-        for sentence in sentences(curves, options) {
-            text += &wrapped(&sentence, "", "");
-        }
-    }
-    text
-}
+pub(super) const PARTS: [Part<'_>; 2] = [("", &[1, 2, 3]), ("S3-FIFO", &[4, 5, 6])];
 
 /// How the curves were computed, and the memory of a record.
 pub(super) fn notes(curves: &HitCurves) -> [String; 2] {

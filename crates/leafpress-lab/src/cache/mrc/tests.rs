@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use super::super::workload::Workload;
-use super::super::{EngineSpec, Length, Options, Outcome, Work, fixtures, html, report};
+use super::super::{EngineSpec, Length, Options, Outcome, Work, document, fixtures};
 use super::curves::sizes;
 use super::miniatures::Miniatures;
 use super::shards::Shards;
@@ -230,7 +230,7 @@ fn outcome() -> Outcome {
 #[test]
 fn curves_are_a_table_a_chart_and_a_file() {
     let with_caches = outcome();
-    let text = report(&with_caches);
+    let text = document(&with_caches).text();
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.lines().all(|line| line.chars().count() <= 130), "{text}");
     for part in [
@@ -240,7 +240,7 @@ fn curves_are_a_table_a_chart_and_a_file() {
     ] {
         assert!(flat.contains(part), "no `{part}` in\n{text}");
     }
-    let page = kept(html::page(&with_caches, "leafpress cache --mrc").unwrap());
+    let page = kept(document(&with_caches).page("leafpress cache --mrc").unwrap());
     // Eight of the caches, and the curves.
     assert_eq!(charts(&page), 9, "{}", page.len());
     for part in [
@@ -264,12 +264,12 @@ fn curves_alone_have_no_table_of_caches() {
     let mut alone = outcome();
     alone.options.engines.clear();
     alone.lines.clear();
-    let text = report(&alone);
+    let text = document(&alone).text();
     assert!(
         !text.contains("Mops/s") && !text.contains("threads") && text.contains("S3-FIFO at 64M: 43.0% hits compressed"),
         "{text}"
     );
-    let page = html::page(&alone, "leafpress cache --mrc").unwrap();
+    let page = document(&alone).page("leafpress cache --mrc").unwrap();
     assert!(has_verdict(&page), "{page}");
     assert!(
         !page.contains("Mops/s") && !page.contains("Knob") && page.contains("Hit ratio by memory"),

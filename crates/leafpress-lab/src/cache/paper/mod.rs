@@ -2,13 +2,12 @@
 //! in turn, all of them scaled to the memory that is given, and one table of our results and the paper's.
 
 mod charts;
+mod document;
 mod figures;
 mod outcome;
-mod page;
 mod run;
 mod scenario;
 mod table;
-mod text;
 mod tsv;
 mod verdict;
 
@@ -22,12 +21,11 @@ use crate::core::words::{serde_as_text, words};
 use crate::core::{Bytes, LabError};
 use crate::report::numbers::thousands;
 
+pub use document::document as figure_document;
 pub use outcome::{FigureOutcome, ScenarioOutcome};
-pub(super) use page::page;
 pub use run::{run_figure, run_figure_with};
 pub use scenario::Scenario;
-pub use text::report as figure_report;
-pub(super) use tsv::{over_time, summary};
+use tsv::{over_time, summary};
 
 /// A figure of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,14 @@
 //! The figure's table, a row per scenario and cache, and the paper's results.
 
+use super::super::document::microseconds;
 use super::super::outcome::{Line, Measured, Outcome};
-use super::super::text::microseconds;
 use super::super::{Options, Work};
 use super::{Figure, FigureOutcome};
 use crate::core::Bytes;
 use crate::core::latency::Latency;
+use crate::report::document::Table;
 use crate::report::numbers::{mops, percent, thousands};
-use crate::report::table::{Best, Marked, Part, of_parts, ranked, starred, under_names};
+use crate::report::table::{Best, Marked, Part, ranked};
 
 /// The text of a cell, and the value it is ranked by.
 type Shown = Option<(String, f64)>;
@@ -107,15 +108,8 @@ fn lengths(figure: &FigureOutcome) -> Vec<u32> {
     }
 }
 
-/// Column headings: the scenario and the cache first.
-pub(super) fn headings(figure: &FigureOutcome) -> Vec<String> {
-    let ours = columns(figure).into_iter().map(|column| column.heading);
-    let names = ["scenario", "cache"].map(str::to_owned).into_iter();
-    names.chain(ours).collect()
-}
-
 /// The rows. Of each column the best of a scenario is marked.
-pub(super) fn rows(figure: &FigureOutcome) -> Vec<Vec<Marked>> {
+fn rows(figure: &FigureOutcome) -> Vec<Vec<Marked>> {
     let columns = columns(figure);
     let of = |one: &super::ScenarioOutcome| {
         let mut rows = of_scenario(&one.outcome, &columns);
@@ -127,20 +121,26 @@ pub(super) fn rows(figure: &FigureOutcome) -> Vec<Vec<Marked>> {
     figure.scenarios.iter().flat_map(of).collect()
 }
 
-/// The tables for people, caches under their scenarios.
-pub(super) fn table(figure: &FigureOutcome) -> String {
-    let headings = headings(figure).split_off(1);
-    let own: Vec<usize> = (OWN..headings.len() - 1).collect();
+/// The table for people, caches under their scenarios.
+pub(super) fn table(figure: &FigureOutcome) -> Table {
+    let ours = columns(figure).into_iter().map(|column| column.heading);
+    let headings: Vec<String> = ["scenario", "cache"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(ours)
+        .collect();
+    // Behind that of the scenario.
+    let last = headings.len() - 2;
+    let own: Vec<usize> = (OWN..last).collect();
     let parts: [Part<'_>; 3] = [
         ("", &[1, 3, 4, 5]),
-        (
-            "Disk hits, read latency, peak memory",
-            &[2, 6, 7, 8, headings.len() - 1],
-        ),
+        ("Disk hits, read latency, peak memory", &[2, 6, 7, 8, last]),
         ("This figure's measure", &own),
     ];
-    let rows = rows(figure).into_iter().map(|row| starred(row, 2));
-    of_parts(headings, under_names(rows), 1, &parts)
+    Table {
+        is_grouped: true,
+        ..Table::marked(headings, rows(figure)).parts(&parts)
+    }
 }
 
 /// The paper's results by scenario.

@@ -273,7 +273,7 @@ fn reads_of_each_length_are_told_apart() {
         "{samples:?}"
     );
     assert_eq!(one.mismatches, Mismatches::default());
-    let report = figure_report(&figure);
+    let report = figure_document(&figure).text();
     assert!(report.contains("p50 of") && report.contains("2K"), "{report}");
 }
 
@@ -284,9 +284,14 @@ fn a_move_of_the_hot_keys_is_seen() {
     let moved = one.moved(options).unwrap();
     assert!(moved.worst_ns > moved.before_ns && moved.before_ns > 0.0, "{moved:?}");
     assert_eq!(one.mismatches, Mismatches::default());
-    let report = figure_report(&figure);
+    let report = figure_document(&figure).text();
     assert!(report.contains("mean us") && report.contains("back after"), "{report}");
-    assert!(page(&figure, "leafpress").unwrap().contains("while the hot keys move"));
+    assert!(
+        figure_document(&figure)
+            .page("leafpress")
+            .unwrap()
+            .contains("while the hot keys move")
+    );
 }
 
 /// A figure nobody measured, interrupted in its second scenario.
@@ -316,7 +321,7 @@ fn interrupted() -> FigureOutcome {
 #[test]
 fn a_figure_is_told_as_it_was() {
     let figure = interrupted();
-    let report = figure_report(&figure);
+    let report = figure_document(&figure).text();
     assert!(report.lines().all(|line| line.chars().count() <= 150), "{report}");
     assert_golden("cache/golden/figure.txt", &report);
     assert!(report.contains("interrupted: 6 of 64 runs finished"));
@@ -330,7 +335,11 @@ fn a_figure_is_told_as_it_was() {
 
 #[test]
 fn a_page_has_the_table_the_paper_and_the_troubles() {
-    let page = kept(page(&interrupted(), "leafpress cache --paper fig8").unwrap());
+    let page = kept(
+        figure_document(&interrupted())
+            .page("leafpress cache --paper fig8")
+            .unwrap(),
+    );
     for part in [
         "Figure 8 of the ZipCache paper",
         "DRAM hits +36.3 points",

@@ -36,7 +36,7 @@ pub fn document(report: &Report) -> Document<'_> {
     document.verdicts = verdicts(report);
     document.head = head(report);
     document.remarks = remarks(report);
-    document.notes = &NOTES;
+    document.notes.extend(NOTES);
     if report.interrupted {
         document
             .troubles

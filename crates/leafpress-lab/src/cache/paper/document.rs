@@ -1,13 +1,16 @@
-//! A figure as text: what was run, the table, and what its figures are.
+//! A figure's report: what was run, the table, the paper's results, and what its figures are.
+
+use maud::html;
 
 use super::super::{Length, Options};
+use super::charts::{charts, hues, is_wide};
 use super::table::{papers, table};
 use super::verdict::verdicts;
-use super::{Figure, FigureOutcome};
+use super::{Figure, FigureOutcome, over_time, summary};
 use crate::core::Bytes;
+use crate::report::document::Document;
+use crate::report::html::{all, legend, pair};
 use crate::report::numbers::thousands;
-use crate::report::paragraph::wrapped;
-use crate::report::verdict;
 
 /// The source of the paper's results.
 const THE_PAPERS: &str = "The paper's figures are from 16 threads on a machine with 384 GB and a drive with built-in compression (ScaleFlux CSD 3000), mostly \
@@ -21,29 +24,42 @@ const NOTES: [&str; 3] = [
     "Every hit was compared with the expected value. A star marks the best of its scenario.",
 ];
 
-/// All of it.
-pub fn report(figure: &FigureOutcome) -> String {
-    let mut text = verdict::text(&verdicts(figure));
-    text.extend(head(figure).iter().map(|line| wrapped(line, "", "  ")));
-    for trouble in figure.troubles() {
-        text += &wrapped(&trouble, "", "  ");
-    }
-    text += &format!("{}\n", table(figure));
+/// The report. Its tables are those of a comparison, with the scenario of each line.
+pub fn document(figure: &FigureOutcome) -> Document<'_> {
+    let number = figure.options.figure.number();
+    let mut document = Document::new(format!("Figure {number} of the ZipCache paper, on this machine"));
+    document.verdicts = verdicts(figure);
+    document.head = head(figure);
+    document.troubles = figure.troubles();
+    document.table(table(figure));
     let papers = papers(figure);
     if !papers.is_empty() {
-        text += "In the paper:\n";
+        document.paragraph("In the paper:");
     }
-    for paper in &papers {
-        text += &wrapped(paper, "  ", "    ");
-    }
-    for note in notes(figure) {
-        text += &wrapped(&note, "", "");
-    }
-    text
+    papers
+        .into_iter()
+        .for_each(|paper| document.paragraph(format!("  {paper}")));
+    notes(figure).into_iter().for_each(|note| document.caption(note));
+    document.page_only(|| {
+        let engines = figure.options.engines();
+        let names: Vec<String> = engines.iter().map(ToString::to_string).collect();
+        let charts = charts(figure)?;
+        Ok(html! {
+            @if !charts.is_empty() {
+                h2 { "By scenario" }
+                (legend(hues(&engines).into_iter().zip(names.iter().map(String::as_str))))
+                @if is_wide(figure) { (all(&charts)) } @else { (pair(&charts)) }
+            }
+        })
+    });
+    document.tsv("summary", "summary.tsv", || summary(figure));
+    document.tsv("over time", "over_time.tsv", || over_time(figure));
+    document.results(figure);
+    document
 }
 
 /// Describes the run.
-pub(super) fn head(figure: &FigureOutcome) -> Vec<String> {
+fn head(figure: &FigureOutcome) -> Vec<String> {
     let options = &figure.options;
     let number = options.figure.number();
     let mut lines = vec![format!(
@@ -90,7 +106,7 @@ fn how(figure: &FigureOutcome, first: &Options) -> String {
 }
 
 /// Explanation of the figures.
-pub(super) fn notes(figure: &FigureOutcome) -> Vec<String> {
+fn notes(figure: &FigureOutcome) -> Vec<&'static str> {
     let own = match figure.options.figure {
         Figure::Fig11 => Some("Written per byte: bytes written to the disk per byte of records evicted from memory."),
         Figure::Fig13 => {
@@ -99,6 +115,5 @@ pub(super) fn notes(figure: &FigureOutcome) -> Vec<String> {
         Figure::Fig16 => Some("p50 of a length: of reads of values of that length."),
         _ => None,
     };
-    let all = [THE_PAPERS].into_iter().chain(own).chain(NOTES);
-    all.map(str::to_owned).collect()
+    [THE_PAPERS].into_iter().chain(own).chain(NOTES).collect()
 }

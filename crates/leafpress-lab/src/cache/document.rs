@@ -1,22 +1,38 @@
-//! The comparison as text: workload, table, explanations and problems.
+//! The report of a comparison: workload, table, explanations, charts and problems.
+
+use maud::html;
 
 use super::outcome::{Line, Measured, Outcome};
 use super::verdict::verdicts;
-use super::{Length, Options, driver, mrc};
+use super::{Length, Options, charts, driver, mrc, tables};
 use crate::core::latency::Latency;
 use crate::core::{Bytes, about};
+use crate::report::document::{Document, Table};
+use crate::report::html::pair;
 use crate::report::moved;
 use crate::report::numbers::{mops, percent, thousands};
 use crate::report::paragraph::wrapped;
-use crate::report::table::{Best, Marked, Part, of_marked, ranked};
-use crate::report::verdict;
+use crate::report::table::{Best, Marked, Part, ranked};
 
-/// Explanation of the figures.
-const NOTES: [&str; 2] = [
+/// Explanation of the figures in the text.
+const CAPTION: [&str; 2] = [
     "Memory is the growth of the process since just before the cache is created; its peak is in the table, as a multiple of the memory. \
      leafpress is configured with the memory itself. For the others, a capacity (knob) was searched at which the process \
      fits; entries weigh their stored key and value.",
     "Every hit was compared with the expected value. A star marks the best of its column.",
+];
+
+const NOTES: [&str; 6] = [
+    "<b>Memory</b> is the growth of the process's resident memory since just before the cache was created, sampled 50 times per second. Each \
+     cache ran in its own process, with this program's allocator.",
+    "<b>Knob</b> is the capacity configured for a cache. For leafpress it is the memory itself; for the others, a capacity was searched at \
+     which the process fits into the memory.",
+    "<b>A hit</b> is a read that found its key; its value was copied out or decoded, and compared with the expected one. \
+     <b>A miss</b> is followed by the insertion, whose time is included.",
+    "<b>With miss cost</b>, each miss also waits for the backend, each thread for its own.",
+    "<b>With --rate</b>, requests arrive as a Poisson process, each thread with an equal share of the rate, whether the cache keeps up or not. \
+     Latency then counts from the intended start, queueing included. The warm-up runs at full speed.",
+    "Values are derived from a hash of key and version, so that each can be verified without a second copy.",
 ];
 
 /// Explanation of latencies.
@@ -40,7 +56,7 @@ const PARTS: [Part<'_>; 4] = [
 ];
 
 /// Column headings of the table.
-pub(super) fn headings(options: &Options) -> [&'static str; 14] {
+fn headings(options: &Options) -> [&'static str; 14] {
     [
         "cache",
         "hits\nmemory %",
@@ -63,31 +79,49 @@ pub(super) fn headings(options: &Options) -> [&'static str; 14] {
     ]
 }
 
-/// All of it.
-pub fn report(outcome: &Outcome) -> String {
-    let mut text = verdict::text(&verdicts(outcome)) + &head(outcome);
-    for trouble in outcome.troubles().into_iter().chain(outcome.cautions()) {
-        text += &wrapped(&trouble, "", "  ");
-    }
-    if !outcome.options.engines.is_empty() {
-        let headings = headings(&outcome.options).to_vec();
-        text += &format!("{}\n", of_marked(headings, rows(outcome), 1, &PARTS));
-        text += &moves(outcome).concat();
-        for note in [NOTES[0], times(&outcome.options), NOTES[1]] {
-            text += &wrapped(note, "", "");
+/// The report. Its tables are `summary.tsv`, a line for each cache, `over_time.tsv`, a line for each window of each, and
+/// `mrc.tsv`, a line for each size of the curves; there are none for what was not run.
+pub fn document(outcome: &Outcome) -> Document<'_> {
+    let options = &outcome.options;
+    let has_caches = !options.engines.is_empty();
+    let mut document = Document::new(match has_caches {
+        true => "Leafpress vs other caches",
+        false => "Memory needs of a cache",
+    });
+    document.verdicts = verdicts(outcome);
+    document.cautions = outcome.cautions();
+    document.head = head(outcome);
+    document.troubles = outcome.troubles();
+    document.page_only(|| Ok(pair(&charts::answers(outcome, &charts::runs(outcome)))));
+    if has_caches {
+        document.notes.extend(NOTES);
+        document.table(Table::marked(headings(options), rows(outcome)).parts(&PARTS));
+        moves(outcome).into_iter().for_each(|line| document.paragraph(line));
+        for note in [CAPTION[0], times(options), CAPTION[1]] {
+            document.text_only(wrapped(note, "", ""));
         }
-        if let Some(note) = different_work(outcome) {
-            text += &wrapped(&note, "", "");
-        }
+        different_work(outcome)
+            .into_iter()
+            .for_each(|note| document.caption(note));
+        document.tsv("summary", "summary.tsv", || tables::summary(outcome));
+        document.tsv("over time", "over_time.tsv", || tables::over_time(outcome));
     }
     if let Some(curves) = &outcome.mrc {
-        text += &mrc::text(curves, &outcome.options);
+        mrc::add(&mut document, curves, options, || {
+            charts::points(&charts::runs(outcome))
+        });
+        document.tsv("curves", "mrc.tsv", || mrc::tsv(curves));
     }
-    text
+    document.page_only(|| match charts::runs(outcome).as_slice() {
+        [] => Ok(html! {}),
+        runs => charts::charts(outcome, runs),
+    });
+    document.results(outcome);
+    document
 }
 
 /// The effect of moving the hot set on each cache, a line each.
-pub(super) fn moves(outcome: &Outcome) -> Vec<String> {
+fn moves(outcome: &Outcome) -> Vec<String> {
     let lines = outcome.lines.iter().filter_map(|line| {
         let (measured, shift_at) = (line.measured.as_ref()?, outcome.options.shift_at?);
         Some(moved::words(&line.engine.to_string(), &measured.timeline, shift_at))
@@ -96,7 +130,7 @@ pub(super) fn moves(outcome: &Outcome) -> Vec<String> {
 }
 
 /// A note if hit ratios are of different operations.
-pub(super) fn different_work(outcome: &Outcome) -> Option<String> {
+fn different_work(outcome: &Outcome) -> Option<String> {
     let (least, most) = outcome.operations()?;
     (!outcome.did_the_same()).then(|| {
         format!(
@@ -109,13 +143,7 @@ pub(super) fn different_work(outcome: &Outcome) -> Option<String> {
 }
 
 /// Describes the workload and the options.
-fn head(outcome: &Outcome) -> String {
-    let lines = head_lines(outcome);
-    lines.iter().map(|line| wrapped(line, "", "  ")).collect()
-}
-
-/// The description, unwrapped.
-pub(super) fn head_lines(outcome: &Outcome) -> Vec<String> {
+fn head(outcome: &Outcome) -> Vec<String> {
     let runs = (!outcome.options.engines.is_empty()).then(|| how(&outcome.options));
     let lines = outcome
         .work
@@ -173,7 +201,7 @@ fn how(options: &Options) -> String {
 type Figure<'f> = dyn Fn(&Line, &Measured) -> Option<(String, f64)> + 'f;
 
 /// The table's rows.
-pub(super) fn rows(outcome: &Outcome) -> Vec<Vec<Marked>> {
+fn rows(outcome: &Outcome) -> Vec<Vec<Marked>> {
     let options = &outcome.options;
     let rate_of = |per_second: f64| Some((mops(per_second), per_second));
     let share = |ratio: Option<f64>| ratio.map(|ratio| (percent(ratio, 1), ratio));
@@ -276,11 +304,11 @@ pub fn line(line: &Line) -> String {
 mod tests {
     use super::super::fixtures;
     use super::*;
-    use crate::report::testing::assert_golden;
+    use crate::report::testing::{assert_golden, charts, has_verdict, kept};
 
     #[test]
     fn the_report_is_as_it_was() {
-        let report = report(&fixtures::outcome());
+        let report = document(&fixtures::outcome()).text();
         assert!(report.lines().all(|line| line.chars().count() <= 130), "{report}");
         assert_golden("cache/golden/report.txt", &report);
     }
@@ -291,7 +319,7 @@ mod tests {
         let lines: Vec<_> = outcome.lines.iter().map(line).collect();
         assert_golden(
             "cache/golden/at_a_rate.txt",
-            &(report(&outcome) + &lines.join("\n") + "\n"),
+            &(document(&outcome).text() + &lines.join("\n") + "\n"),
         );
     }
 
@@ -300,5 +328,50 @@ mod tests {
         let outcome = fixtures::outcome();
         let lines: Vec<_> = outcome.lines.iter().map(line).collect();
         assert_golden("cache/golden/lines.txt", &(lines.join("\n") + "\n"));
+    }
+
+    #[test]
+    fn a_page_has_the_table_the_charts_and_the_troubles() {
+        let page = kept(document(&fixtures::outcome()).page("leafpress cache --paper").unwrap());
+        assert_eq!(charts(&page), 8, "{}", page.len());
+        assert!(has_verdict(&page), "{page}");
+        for part in [
+            "leafpress cache --paper",
+            "MISMATCHES: moka",
+            "failed: foyer",
+            "Memory over time",
+            "quick_cache+zstd:3",
+        ] {
+            assert!(page.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn a_page_of_a_rate_tells_who_fell_behind_and_charges_nothing() {
+        let page = document(&fixtures::at_a_rate())
+            .page("leafpress cache --rate 500000")
+            .unwrap();
+        assert_eq!(charts(&page), 7, "{}", page.len());
+        for part in [
+            "FELL BEHIND: quick_cache+zstd:3",
+            "log",
+            "from the intended start",
+            "cache_config.poolSizes",
+        ] {
+            assert!(page.contains(part), "{part}");
+        }
+        assert!(!page.contains("Throughput with miss cost"));
+    }
+
+    #[test]
+    fn a_page_without_a_run_is_one() {
+        let mut outcome = fixtures::outcome();
+        outcome.lines.clear();
+        outcome.cancelled = true;
+        let page = document(&outcome).page("leafpress cache").unwrap();
+        assert!(
+            page.contains("interrupted: 0 of 4 caches") && !page.contains("<svg"),
+            "{page}"
+        );
     }
 }

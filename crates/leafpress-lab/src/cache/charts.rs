@@ -1,48 +1,30 @@
-//! The comparison's page: one file, readable without a network.
+//! The charts of the comparison.
 
 use maud::{Markup, html};
 use plotters::style::RGBColor;
 
 use super::outcome::{Line, Measured, Outcome, Sample};
-use super::{mrc, text};
 use crate::core::LabError;
 use crate::report::draw::{microseconds, quantile_lines};
-use crate::report::html::{self, cell, document, figure, legend, lines, pair};
+use crate::report::html::{figure, legend, pair};
 use crate::report::moved;
 use crate::report::numbers::three_digits;
 use crate::report::over_time::{OverTime, over_time};
 use crate::report::palette::colours;
 use crate::report::rows::{Bar, rows};
 use crate::report::scatter::Point;
-use crate::report::verdict;
-
-const NOTES: [&str; 6] = [
-    "<b>Memory</b> is the growth of the process's resident memory since just before the cache was created, sampled 50 times per second. Each \
-     cache ran in its own process, with this program's allocator.",
-    "<b>Knob</b> is the capacity configured for a cache. For leafpress it is the memory itself; for the others, a capacity was searched at \
-     which the process fits into the memory.",
-    "<b>A hit</b> is a read that found its key; its value was copied out or decoded, and compared with the expected one. \
-     <b>A miss</b> is followed by the insertion, whose time is included.",
-    "<b>With miss cost</b>, each miss also waits for the backend, each thread for its own.",
-    "<b>With --rate</b>, requests arrive as a Poisson process, each thread with an equal share of the rate, whether the cache keeps up or not. \
-     Latency then counts from the intended start, queueing included. The warm-up runs at full speed.",
-    "Values are derived from a hash of key and version, so that each can be verified without a second copy.",
-];
 
 const MIB: f64 = (1 << 20) as f64;
 
 /// A cache that ended well, in its colour.
-struct Run<'r> {
+pub(super) struct Run<'r> {
     hue: RGBColor,
     line: &'r Line,
     measured: &'r Measured,
 }
 
-/// The page.
-///
-/// # Errors
-/// [`LabError::Chart`] when a chart cannot be drawn.
-pub(super) fn page(outcome: &Outcome, command_line: &str) -> Result<String, LabError> {
+/// The caches that ended well.
+pub(super) fn runs(outcome: &Outcome) -> Vec<Run<'_>> {
     let codecs: Vec<_> = outcome.lines.iter().map(|line| line.engine.hue()).collect();
     let hues = colours(codecs.iter().map(Option::as_deref));
     let runs = outcome.lines.iter().zip(hues).filter_map(|(line, hue)| {
@@ -52,34 +34,12 @@ pub(super) fn page(outcome: &Outcome, command_line: &str) -> Result<String, LabE
             measured: line.measured.as_ref()?,
         })
     });
-    let runs: Vec<_> = runs.collect();
-    let body = html! {
-        h1 { (if outcome.options.engines.is_empty() { "Memory needs of a cache" } else { "Leafpress vs other caches" }) }
-        (verdict::html(&super::verdict::verdicts(outcome)))
-        p { (lines(&text::head_lines(outcome).join("\n"))) }
-        @for trouble in outcome.troubles() { p.bad { (trouble) } }
-        (html::cautions(&outcome.cautions()))
-        (pair(&answers(outcome, &runs)))
-        @if !outcome.options.engines.is_empty() {
-            (html::table(text::headings(&outcome.options), text::rows(outcome).iter().map(|row| {
-                let cells = row.iter().enumerate();
-                cells.map(|(at, one)| if at == 0 { html::head(&one.text) } else { cell(&one.text, one.best) }).collect::<Vec<_>>()
-            })))
-        }
-        @if let Some(note) = text::different_work(outcome) { p.faint { (note) } }
-        @for moved in text::moves(outcome) { p { (moved) } }
-        @if let Some(curves) = &outcome.mrc { (mrc::section(curves, &outcome.options, &points(&runs))?) }
-        @if !runs.is_empty() { (charts(outcome, &runs)?) }
-        h2 { "How it was measured" }
-        pre { (command_line) }
-        @if !outcome.options.engines.is_empty() { (html::notes(&NOTES)) }
-    };
-    Ok(document("Leafpress cache", &body))
+    runs.collect()
 }
 
 /// The caches where they stand among sizes: at the memory that they took, and the share of the reads that they answered
 /// from it.
-fn points(runs: &[Run<'_>]) -> Vec<Point> {
+pub(super) fn points(runs: &[Run<'_>]) -> Vec<Point> {
     let points = runs.iter().filter_map(|run| {
         Some(Point {
             label: run.line.engine.to_string(),
@@ -92,7 +52,7 @@ fn points(runs: &[Run<'_>]) -> Vec<Point> {
 }
 
 /// The main results: hit ratio, throughput and memory.
-fn answers(outcome: &Outcome, runs: &[Run<'_>]) -> Vec<Markup> {
+pub(super) fn answers(outcome: &Outcome, runs: &[Run<'_>]) -> Vec<Markup> {
     let options = &outcome.options;
     let names: Vec<String> = runs.iter().map(|run| run.line.engine.to_string()).collect();
     let by_cache = |title: &str, text: fn(f64) -> String, of: &dyn Fn(&Measured) -> Option<f64>| {
@@ -124,7 +84,7 @@ fn answers(outcome: &Outcome, runs: &[Run<'_>]) -> Vec<Markup> {
     charts.into_iter().flatten().collect()
 }
 
-fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
+pub(super) fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
     let names: Vec<String> = runs.iter().map(|run| run.line.engine.to_string()).collect();
     let hues: Vec<RGBColor> = runs.iter().map(|run| run.hue).collect();
     let at_a_rate = outcome.options.rate.is_some();
@@ -198,53 +158,4 @@ fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
 fn around_move(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Option<String>, LabError> {
     let lines = runs.iter().map(|run| (run.hue, run.measured.timeline.as_slice()));
     moved::mean_reads(outcome.options.shift_at, &lines.collect::<Vec<_>>())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::fixtures;
-    use crate::report::testing::{charts, has_verdict, kept};
-
-    #[test]
-    fn a_page_has_the_table_the_charts_and_the_troubles() {
-        let page = kept(super::page(&fixtures::outcome(), "leafpress cache --paper").unwrap());
-        assert_eq!(charts(&page), 8, "{}", page.len());
-        assert!(has_verdict(&page), "{page}");
-        for part in [
-            "leafpress cache --paper",
-            "MISMATCHES: moka",
-            "failed: foyer",
-            "Memory over time",
-            "quick_cache+zstd:3",
-        ] {
-            assert!(page.contains(part), "{part}");
-        }
-    }
-
-    #[test]
-    fn a_page_of_a_rate_tells_who_fell_behind_and_charges_nothing() {
-        let page = super::page(&fixtures::at_a_rate(), "leafpress cache --rate 500000").unwrap();
-        assert_eq!(charts(&page), 7, "{}", page.len());
-        for part in [
-            "FELL BEHIND: quick_cache+zstd:3",
-            "log",
-            "from the intended start",
-            "cache_config.poolSizes",
-        ] {
-            assert!(page.contains(part), "{part}");
-        }
-        assert!(!page.contains("Throughput with miss cost"));
-    }
-
-    #[test]
-    fn a_page_without_a_run_is_one() {
-        let mut outcome = fixtures::outcome();
-        outcome.lines.clear();
-        outcome.cancelled = true;
-        let page = super::page(&outcome, "leafpress cache").unwrap();
-        assert!(
-            page.contains("interrupted: 0 of 4 caches") && !page.contains("<svg"),
-            "{page}"
-        );
-    }
 }
