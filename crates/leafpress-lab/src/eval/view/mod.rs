@@ -1,8 +1,8 @@
 //! Output of an evaluation for people and programs: the table, `results.json` and `report.html`.
 
 mod charts;
+mod document;
 mod hotset;
-mod html;
 mod pivot;
 mod table;
 mod verdict;
@@ -51,8 +51,12 @@ pub(super) fn finish(config: &EvalConfig, host: &str, outcome: &mut EvalOutcome)
     };
     let json = serde_json::to_string_pretty(&document).map_err(|e| LabError::System(e.to_string()))?;
     write(&outcome.json_path, &json)?;
-    write(&outcome.html_path, &html::page(config, host, outcome, &pivot)?)?;
-    outcome.table = table::text(outcome, &pivot);
+    let report = document::document(config, host, outcome, &pivot);
+    let page = report.page(config.command_line.as_deref().unwrap_or_default())?;
+    write(&outcome.html_path, &page)?;
+    let text = report.text();
+    drop(report);
+    outcome.table = text;
     Ok(())
 }
 

@@ -1,27 +1,13 @@
-//! The table for people, as text and as HTML.
+//! The table for people.
 
-use maud::{Markup, html};
-
-use super::hotset;
+use super::charts::codec_colour;
 use super::pivot::{Line, Pivot, Setting};
-use super::verdict::verdicts;
 use crate::core::keys::LoadOrder;
-use crate::eval::EvalOutcome;
 use crate::eval::Workload;
 use crate::harness::weigh::RESIDENT;
-use crate::report;
-use crate::report::html::{cell, table};
+use crate::report::document::Table;
 use crate::report::numbers::three_digits;
-use crate::report::paragraph::wrapped;
-use crate::report::table::{Best, Marked, of_marked, ranked};
-
-/// A table before it is text or HTML.
-struct Grid {
-    header: Vec<String>,
-    /// Columns of each of [`PARTS`].
-    parts: [Vec<usize>; 3],
-    lines: Vec<Vec<Marked>>,
-}
+use crate::report::table::{Best, Marked, ranked};
 
 /// Titles of the tables for people: throughput, latency, cost.
 const PARTS: [&str; 3] = ["", "CPU and times", "Work of writes, and memory"];
@@ -108,14 +94,15 @@ fn spread((least, most): (f64, f64)) -> (String, f64) {
     (if low == high { high } else { format!("{low}-{high}") }, most)
 }
 
-fn grid(setting: &Setting<'_>) -> Grid {
+/// A setting's table, with each codec in its colour.
+pub(super) fn table(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Table {
     let columns = columns(setting);
-    let mut header = vec!["codec".to_owned()];
-    header.extend(columns.iter().map(|column| column.heading.clone()));
-    let parts = [0, 1, 2].map(|part| {
+    let headings: Vec<String> = columns.iter().map(|column| column.heading.clone()).collect();
+    let parts = [0, 1, 2].map(|part| -> Vec<usize> {
         let of_part = columns.iter().enumerate().filter(|(_, column)| column.part == part);
         of_part.map(|(at, _)| at + 1).collect()
     });
+    let parts = [0, 1, 2].map(|part| (PARTS[part], parts[part].as_slice()));
     let codec = |line: &Line<'_>| {
         vec![Marked {
             text: line.codec.clone(),
@@ -128,7 +115,11 @@ fn grid(setting: &Setting<'_>) -> Grid {
             line.push(cell);
         }
     }
-    Grid { header, parts, lines }
+    let hues = setting.lines.iter().map(|line| codec_colour(pivot, line));
+    Table {
+        hues: hues.collect(),
+        ..Table::marked(["codec".to_owned()].into_iter().chain(headings), lines).parts(&parts)
+    }
 }
 
 /// Explanation of the columns of a setting's table.
@@ -160,67 +151,4 @@ pub(super) fn caption(setting: &Setting<'_>) -> String {
         }
     }
     caption
-}
-
-/// The tables of all settings, what failed, and where the files are.
-pub(super) fn text(outcome: &EvalOutcome, pivot: &Pivot<'_>) -> String {
-    let mut text = String::new();
-    if !pivot.settings.is_empty() {
-        text = format!(
-            "{}{}\n",
-            report::verdict::text(&verdicts(pivot)) + &report::verdict::cautions(&outcome.cautions),
-            wrapped(&outcome.data, "", "")
-        );
-    }
-    for setting in &pivot.settings {
-        let grid = grid(setting);
-        let parts = [0, 1, 2].map(|part| (PARTS[part], grid.parts[part].as_slice()));
-        let table = of_marked(grid.header, grid.lines, 1, &parts);
-        let caption = wrapped(&caption(setting), "", "");
-        text += &format!("{}\n{table}\n{caption}", setting.title());
-        for line in hotset::text(setting).lines() {
-            text += &wrapped(line, "", "");
-        }
-        text.push('\n');
-    }
-    if !pivot.settings.is_empty() {
-        text += "* best in its column\n";
-    }
-    for failure in &outcome.failures {
-        text += &format!(
-            "failed: {}: {} (log: {})\n",
-            failure.spec.label(),
-            failure.reason,
-            failure.log.display()
-        );
-    }
-    for row in outcome.rows.iter().filter(|row| row.result.mismatches > 0) {
-        let example = row.result.mismatch_examples.first().map_or("", String::as_str);
-        text += &format!(
-            "MISMATCHES: {}: {} ({example})\n",
-            row.spec.label(),
-            row.result.mismatches
-        );
-    }
-    if outcome.cancelled {
-        text += &format!(
-            "cancelled: {} finished rows are in {}\n",
-            outcome.rows.len(),
-            outcome.summary_path.display()
-        );
-    }
-    text
-}
-
-/// A setting's table as HTML, with a swatch in each codec's colour.
-pub(super) fn html(setting: &Setting<'_>, swatch: impl Fn(&str) -> Markup) -> Markup {
-    let grid = grid(setting);
-    let rows = grid.lines.iter().map(|line| {
-        let cells = line.iter().enumerate();
-        cells.map(|(at, one)| match at {
-            0 => html! { th scope="row" { (swatch(&one.text)) " " (one.text) } },
-            _ => cell(&one.text, one.best),
-        })
-    });
-    table(&grid.header, rows)
 }

@@ -189,7 +189,11 @@ fn what_went_wrong_is_on_the_page_and_under_the_table() {
             log: "x.log".into(),
         });
     });
-    for words in ["3 mismatches", "Cancelled", "killed by &lt;signal&gt;"] {
+    for words in [
+        "3 mismatches",
+        "cancelled: 49 finished rows",
+        "killed by &lt;signal&gt;",
+    ] {
         assert!(html.contains(words), "{words}");
     }
     for words in [

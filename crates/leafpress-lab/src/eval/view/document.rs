@@ -1,18 +1,18 @@
-//! `report.html`: one file, readable without a network.
+//! The report of an evaluation.
 
 use maud::{Markup, html};
 
-use super::charts::{self, Side};
+use super::charts::{self, Side, codec_colour};
+use super::hotset;
 use super::pivot::{Pivot, Setting};
+use super::table::{caption, table};
 use super::verdict::verdicts;
-use super::{hotset, table};
 use crate::core::LabError;
 use crate::core::keys::LoadOrder;
 use crate::eval::{EvalConfig, EvalOutcome, Workload};
-use crate::report;
-use crate::report::html::{self, document, figure, pair, swatch};
+use crate::report::document::Document;
+use crate::report::html::{figure, legend, pair};
 use crate::report::numbers::thousands;
-use crate::report::palette::colour;
 
 /// Explanation of the figures.
 const NOTES: [&str; 7] = [
@@ -33,90 +33,91 @@ const NOTES: [&str; 7] = [
     "Latencies cover the whole timed window, in HDR histograms with three significant digits.",
 ];
 
-pub(super) fn page(
+/// The report.
+pub(super) fn document<'r>(
     config: &EvalConfig,
     host: &str,
     outcome: &EvalOutcome,
-    pivot: &Pivot<'_>,
-) -> Result<String, LabError> {
-    let settings = pivot.settings.iter().map(|setting| section(pivot, setting));
-    let settings = settings.collect::<Result<Vec<_>, _>>()?;
-    let body = html! {
-        (head(host, outcome, pivot))
-        (html::all(&settings))
-        @if !outcome.failures.is_empty() {
-            h2 { "Runs that failed" }
-            ul.bad {
-                @for failure in &outcome.failures { li { code { (failure.spec.label()) } ": " (failure.reason) } }
-            }
-        }
-        h2 { "How it was measured" }
-        @if let Some(command) = &config.command_line {
-            h3 { "Command" }
-            pre { (command) }
-        }
-        (html::terms(&configuration(config, host)))
-        (html::notes(&NOTES))
-    };
-    Ok(document("Leafpress evaluation", &body))
-}
-
-fn head(host: &str, outcome: &EvalOutcome, pivot: &Pivot<'_>) -> Markup {
-    html! {
-        h1 { "Leafpress evaluation" }
-        (report::verdict::html(&verdicts(pivot)))
-        (html::cautions(&outcome.cautions))
-        p { (outcome.data) " · " (host) }
-        @if outcome.mismatches > 0 {
-            p.bad { (outcome.mismatches) " mismatches: answers that no order of the writes allows." }
-        } @else {
-            p.faint { (outcome.rows.len()) " runs, every answer checked, 0 mismatches." }
-        }
-        @if outcome.cancelled {
-            p.bad { "Cancelled: only finished rows are shown." }
-        }
+    pivot: &'r Pivot<'r>,
+) -> Document<'r> {
+    let mut document = Document::new("Leafpress evaluation");
+    document.verdicts = verdicts(pivot);
+    document.cautions.clone_from(&outcome.cautions);
+    if !pivot.settings.is_empty() {
+        let checked = format!(
+            "{} runs, every answer checked, {} mismatches.",
+            outcome.rows.len(),
+            outcome.mismatches
+        );
+        document.head = vec![outcome.data.clone(), host.to_owned(), checked];
     }
+    document.troubles = troubles(outcome);
+    document.terms = configuration(config, host);
+    document.notes.extend(NOTES);
+    for setting in &pivot.settings {
+        document.heading(setting.title());
+        document.page_only(|| trade_offs(pivot, setting));
+        document.table(table(pivot, setting));
+        document.caption(caption(setting));
+        hotset::text(setting).lines().for_each(|line| document.paragraph(line));
+        document.page_only(|| drawn(pivot, setting));
+    }
+    if !pivot.settings.is_empty() {
+        document.text_only("\n* best in its column\n");
+    }
+    document
 }
 
-fn section(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Markup, LabError> {
-    let hue = |codec: &str| {
-        let index = pivot.codecs.iter().position(|known| known == codec).unwrap_or(0);
-        colour(&pivot.codecs, index)
-    };
-    let throughput = charts::throughput(pivot, setting)?;
-    let (mut first, mut second) = (Vec::new(), Vec::new());
-    for workload in trade_off_workloads(setting) {
+fn troubles(outcome: &EvalOutcome) -> Vec<String> {
+    let failures = outcome.failures.iter();
+    let failures = failures.map(|failure| {
+        let (label, reason, log) = (failure.spec.label(), &failure.reason, failure.log.display());
+        format!("failed: {label}: {reason} (log: {log})")
+    });
+    let wrong = outcome.rows.iter().filter(|row| row.result.mismatches > 0);
+    let wrong = wrong.map(|row| {
+        let example = row.result.mismatch_examples.first().map_or("", String::as_str);
+        format!(
+            "MISMATCHES: {}: {} answers that no order of the writes allows ({example})",
+            row.spec.label(),
+            row.result.mismatches
+        )
+    });
+    let cancelled = outcome.cancelled.then(|| {
+        let path = outcome.summary_path.display();
+        format!("cancelled: {} finished rows are in {path}", outcome.rows.len())
+    });
+    failures.chain(wrong).chain(cancelled).collect()
+}
+
+/// Throughput against memory, for the two ends of the mix: the workload that reads most and the one that writes most.
+fn trade_offs(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Markup, LabError> {
+    let main = setting.main_workload();
+    let writes = setting.write_workload().filter(|write| *write != main);
+    let mut figures = Vec::new();
+    for workload in [main].into_iter().chain(writes) {
         let title = format!("Throughput vs memory saved, {workload}: up and to the right is better");
-        first.extend(charts::trade_off(pivot, setting, workload)?.map(|svg| figure(&title, &svg)));
+        figures.extend(charts::trade_off(pivot, setting, workload)?.map(|svg| figure(&title, &svg)));
     }
+    Ok(pair(&figures))
+}
+
+/// Throughput, latencies, and what a move of the hot keys costs.
+fn drawn(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Markup, LabError> {
+    let throughput = charts::throughput(pivot, setting)?;
+    let mut figures = Vec::new();
     for (side, title) in [(Side::Read, "Read latency"), (Side::Write, "Write latency")] {
-        second.extend(charts::latency(pivot, setting, side)?.map(|svg| figure(title, &svg)));
+        figures.extend(charts::latency(pivot, setting, side)?.map(|svg| figure(title, &svg)));
     }
     for (title, svg) in hotset::charts(pivot, setting)? {
-        second.push(figure(title, &svg));
+        figures.push(figure(title, &svg));
     }
-    let named = setting.lines.iter().map(|line| (hue(&line.codec), line.codec.as_str()));
+    let lines = setting.lines.iter();
     Ok(html! {
-        h2 { (setting.title()) }
-        (pair(&first))
-        (table::html(setting, |codec| swatch(hue(codec))))
-        p.faint { (table::caption(setting)) }
-        @for line in hotset::text(setting).lines() { p { (line) } }
-        (html::legend(named))
+        (legend(lines.map(|line| (codec_colour(pivot, line), line.codec.as_str()))))
         @if let Some(svg) = throughput { (figure("Throughput by workload", &svg)) }
-        (pair(&second))
+        (pair(&figures))
     })
-}
-
-/// The two ends of the mix: the workload that reads most and the one that writes most.
-fn trade_off_workloads(setting: &Setting<'_>) -> Vec<Workload> {
-    let mut workloads = vec![setting.main_workload()];
-    workloads.extend(
-        setting
-            .write_workload()
-            .filter(|write| *write != setting.main_workload()),
-    );
-    workloads
 }
 
 fn key_choice(config: &EvalConfig) -> String {
@@ -138,7 +139,6 @@ fn configuration(config: &EvalConfig, host: &str) -> Vec<(&'static str, String)>
     let default = |value: Option<usize>| value.map_or_else(|| "the codec's default".to_owned(), |n| n.to_string());
     let mut entries = vec![
         ("host", host.to_owned()),
-        ("leafpress", env!("CARGO_PKG_VERSION").to_owned()),
         (
             "data",
             format!(
