@@ -2,12 +2,10 @@
 
 mod args;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use leafpress_lab::LabError;
-use leafpress_lab::model::tco::{self, Savings};
-use leafpress_lab::model::{self, Options, Outcome, text, thesis};
+use leafpress_lab::model::{self, Options, tco, text, thesis};
 
 pub use self::args::ModelArgs;
 use crate::failure::Failure;
@@ -27,24 +25,21 @@ pub fn run(args: &ModelArgs) -> Result<(), Failure> {
     let outcome = model::evaluate(&options).map_err(|e| failure(&e))?;
     let savings = prices.map(|prices| tco::savings(&outcome, &prices)).transpose();
     let savings = savings.map_err(|e| failure(&e))?;
+    let report = model::document(&outcome, savings.as_deref().zip(prices.as_ref()));
     let command_line = crate::command_line();
-    // Write files first, so that they exist even if the reader of the table goes away.
-    let written = match &args.out {
-        Some(out) => write(&outcome, savings.as_deref(), &command_line, out)?,
-        None => String::new(),
-    };
-    if args.tsv {
-        return output::print(&model::summary(&outcome));
+    if let Some(out) = &args.out {
+        output::make_directory("out", out)?;
     }
-    if args.json {
-        let json = model::json(&outcome, savings.as_deref(), &command_line).map_err(|e| failure(&e))?;
-        return output::print(&json);
+    if args.tsv || args.json {
+        if let Some(out) = &args.out {
+            report
+                .write(&command_line, out)
+                .map_err(|e| Failure::failed(e.to_string()))?;
+        }
+        let json = || model::json(&outcome, savings.as_deref(), &command_line).map_err(|e| failure(&e));
+        return output::print(&if args.json { json()? } else { model::summary(&outcome) });
     }
-    let mut report = text::report(&outcome);
-    if let (Some(savings), Some(prices)) = (&savings, &prices) {
-        report += &format!("\n{}", text::savings(savings, prices));
-    }
-    output::print_report(&(report + &written))
+    output::show(&report, &command_line, args.out.as_deref())
 }
 
 /// The options, with the trace read.
@@ -64,14 +59,6 @@ fn options(args: &ModelArgs) -> Result<Options, Failure> {
     bar.finish();
     let trace = trace.map_err(|e| failure(&e))?;
     args.options(Some(Arc::new(trace))).map_err(|e| failure(&e))
-}
-
-/// Writes the files and returns where they are.
-fn write(outcome: &Outcome, savings: Option<&[Savings]>, command_line: &str, out: &Path) -> Result<String, Failure> {
-    output::make_directory("out", out)?;
-    let files = model::write_files(outcome, savings, command_line, out);
-    let files = files.map_err(|e| Failure::failed(e.to_string()))?;
-    Ok(format!("\n{files}"))
 }
 
 fn reproduce_thesis() -> Result<(), Failure> {

@@ -174,7 +174,7 @@ fn the_model_and_the_advice_never_contradict_each_other() {
         assert!((one / other - 1.0).abs() < 1e-3, "{times}: {one} and {other}");
         assert!(best.share <= MAX_COMPRESSED && advice.best.best.share <= MAX_COMPRESSED);
         assert_eq!(outcome.recommended().is_some(), advice.verdict.pays(), "{times}");
-        let said = crate::model::text::report(&outcome);
+        let said = crate::model::document(&outcome, None).text();
         assert_eq!(said.contains("Compress nothing"), !advice.verdict.pays(), "{said}");
         verdicts.push(advice.verdict);
     }

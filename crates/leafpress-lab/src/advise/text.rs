@@ -8,8 +8,9 @@ use super::run::Advice;
 use super::verify::Verification;
 use super::{tables, verify};
 use crate::core::{Bytes, about};
+use crate::model;
 use crate::model::tco::Prices;
-use crate::model::text::savings;
+use crate::report::document::Document;
 use crate::report::paragraph::wrapped;
 use crate::suite;
 
@@ -38,7 +39,9 @@ pub fn text(advice: &Advice, verification: Option<&Verification>) -> String {
 }
 
 fn money(saved: &crate::model::tco::Savings, prices: &Prices) -> String {
-    savings(std::slice::from_ref(saved), prices) + "\n"
+    let mut document = Document::new("");
+    model::costs(&mut document, std::slice::from_ref(saved), prices);
+    document.text() + "\n"
 }
 
 /// The question, in lines.

@@ -251,7 +251,11 @@ fn what_stops_paying_is_told() {
     );
     let until = Model::new(&asked).point(&codec.codec, codec.pays_until);
     assert_near(until.us_per_page, outcome.raw.us_per_page, 1e-3);
-    assert!(super::super::text::report(&outcome).contains(&format!(" to {:.2}%; best at", codec.pays_until * 100.0)));
+    assert!(
+        super::super::document(&outcome, None)
+            .text()
+            .contains(&format!(" to {:.2}%; best at", codec.pays_until * 100.0))
+    );
     let free = evaluate(&options("uniform", Replacement::Ideal)).unwrap();
     assert_eq!(free.codecs[0].pays_until, 1.0);
 }

@@ -2,17 +2,16 @@
 //! the data, an amount of memory, a codec, a device and a pattern of access, over all shares of the memory for
 //! compressed pages.
 //!
-//! [`evaluate()`] computes an [`Outcome`] from [`Options`]; [`text`] formats it for people, [`write_files`] writes it
-//! to a directory. The formulas are in [`formulas`] and [`replacement`], pure functions over numbers. [`thesis`]
+//! [`evaluate()`] computes an [`Outcome`] from [`Options`]; [`document()`] makes it a report for people and
+//! programs. The formulas are in [`formulas`] and [`replacement`], pure functions over numbers. [`thesis`]
 //! compares the figures of Harper's thesis with what its formulas give, [`tco`] is the arithmetic of costs.
 
 mod access;
 mod choice;
 mod codec_costs;
+mod document;
 mod evaluate;
-mod files;
 pub mod formulas;
-mod html;
 mod options;
 pub mod replacement;
 mod reuse;
@@ -29,11 +28,12 @@ pub use choice::{MAX_COMPRESSED, WITHIN_ERROR, gain};
 pub(crate) use choice::{NOTHING_US, least};
 pub use codec_costs::CodecCosts;
 #[cfg(feature = "advise")]
+pub(crate) use document::costs;
+pub use document::{document, json};
+#[cfg(feature = "advise")]
 pub(crate) use evaluate::evaluate_beside;
 pub use evaluate::{BreakEven, CodecOutcome, Crossing, Model, Outcome, Point, evaluate, raw_memory_for};
-pub use files::{json, write_files};
 pub use formulas::{mass_of_hottest, share_that_fits};
-pub use html::page;
 pub use options::{Method, Options, Overhead, Replacement};
 pub use reuse::{Reuse, ReuseCurve};
 pub use tables::summary;

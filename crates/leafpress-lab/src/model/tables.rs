@@ -5,7 +5,7 @@ use super::{CodecOutcome, Outcome, Point};
 pub(super) use crate::report::numbers::percent;
 use crate::report::numbers::share_of_memory;
 use crate::report::paragraph::wrapped_to;
-use crate::report::table::{of_figures, of_parts, under_names};
+use crate::report::table::{Marked, of_parts, under_names};
 use crate::report::{NOT_APPLICABLE, tsv};
 
 type Column = (&'static str, fn(&Row<'_>) -> String);
@@ -78,8 +78,8 @@ pub(super) const HEADINGS: [&str; 6] = [
     "pages\nper sec",
 ];
 
-/// A line of the table for people, and whether it is the codec's best, which is always included.
-pub(super) fn rows(codec: &CodecOutcome) -> Vec<(Vec<String>, bool)> {
+/// The rows of the table for people; of the codec's best, which is always included, the time is marked.
+pub(super) fn rows(codec: &CodecOutcome) -> Vec<Vec<Marked>> {
     let best = Some(codec.best).filter(|best| best.share > 0.0);
     let is_best = |point: &Point| best.is_some_and(|best| best.share == point.share);
     let mut points = codec.points.clone();
@@ -88,31 +88,22 @@ pub(super) fn rows(codec: &CodecOutcome) -> Vec<(Vec<String>, bool)> {
         points.sort_by(|one, other| one.share.total_cmp(&other.share));
     }
     let cells = |point: &Point| {
+        let cell = |text, best| Marked { text, best };
         vec![
-            share_of_memory(point.share),
-            percent(point.fits, 2),
-            percent(point.hit_ratio, 2),
-            percent(point.chance_compressed, 1),
-            us(point.us_per_page),
-            pages(point.pages_per_second, 0),
+            cell(share_of_memory(point.share), false),
+            cell(percent(point.fits, 2), false),
+            cell(percent(point.hit_ratio, 2), false),
+            cell(percent(point.chance_compressed, 1), false),
+            cell(us(point.us_per_page), is_best(point)),
+            cell(pages(point.pages_per_second, 0), false),
         ]
     };
-    points.iter().map(|point| (cells(point), is_best(point))).collect()
+    points.iter().map(cells).collect()
 }
 
 /// Microseconds with as many digits as help.
 pub(super) fn us(us: f64) -> String {
     format!("{us:.2}")
-}
-
-/// The table of one codec as text.
-pub(super) fn for_people(codec: &CodecOutcome) -> String {
-    let rows = rows(codec).into_iter().map(|(cells, best)| {
-        let cells = cells.into_iter().enumerate();
-        // A space instead of the mark keeps digits aligned.
-        cells.map(move |(at, cell)| format!("{cell}{}", if best && at == 4 { '*' } else { ' ' }))
-    });
-    format!("{}\n", of_figures(HEADINGS, rows, 0))
 }
 
 /// Computed and published figures, as text.

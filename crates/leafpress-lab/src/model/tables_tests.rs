@@ -14,7 +14,7 @@ fn the_summary_has_a_line_for_each_codec_and_share() {
 fn the_best_share_of_a_codec_is_marked_once() {
     let outcome = published();
     for codec in &outcome.codecs {
-        let best: Vec<_> = rows(codec).iter().map(|(_, best)| *best).collect();
+        let best: Vec<_> = rows(codec).iter().map(|row| row[4].best).collect();
         assert_eq!(best, [false, false, false, false, true], "{}", codec.codec.name);
     }
 }
