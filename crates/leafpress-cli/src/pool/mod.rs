@@ -4,7 +4,6 @@
 mod args;
 mod progress;
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use leafpress_lab::LabError;
@@ -34,17 +33,10 @@ pub fn run(args: &PoolArgs) -> Result<(), Failure> {
     };
     reporter.finish();
     let sweep = sweep?;
-    let report = match runs.len() {
-        1 => text::last(&sweep),
-        _ => text::sweep(&sweep),
-    };
-    let printed = output::print_report(&report);
-    if let Some(out) = &args.out {
-        let written = write(&sweep, out)?;
-        output::print(&written)?;
-    }
+    let report = pool::document(&sweep, runs.len() == 1);
+    let shown = output::show(&report, &crate::command_line(), args.out.as_deref());
     judge(&sweep, runs.len() + usize::from(baseline.is_some()))?;
-    printed
+    shown
 }
 
 /// Runs one run in this process, after the one that it is compared with.
@@ -97,13 +89,6 @@ fn in_turn(runs: &[Options], total: usize, cancel: &AtomicBool, reporter: &mut R
         return Err(failure(&LabError::Cancelled));
     }
     Ok(sweep)
-}
-
-/// Writes the files and returns where they are.
-fn write(sweep: &Sweep, out: &Path) -> Result<String, Failure> {
-    let command_line = crate::command_line();
-    let files = pool::write_files(sweep, &command_line, out).map_err(|e| Failure::failed(e.to_string()))?;
-    Ok(format!("\n{files}"))
 }
 
 /// Returns an error if any run cannot be trusted.

@@ -2,15 +2,14 @@
 //!
 //! [`run()`] opens the pages (`data`; a run that writes has a `view` that keeps changes away from the user's own),
 //! builds the pool, lets `worker`s do rounds while a `driver` samples, and proves with a `ledger` that no byte was
-//! wrong. What it measured is an [`Outcome`]; [`text`] writes it for people. [`sweep()`] runs several [`Options`] in
-//! turn, each in its own process; [`page`] draws them.
+//! wrong. What it measured is an [`Outcome`]; [`text`] writes it as Tyche does. [`sweep()`] runs several
+//! [`Options`] in turn, each in its own process; [`document()`] makes them a report.
 
 mod data;
+mod document;
 mod driver;
-mod files;
 #[cfg(test)]
 mod fixtures;
-mod html;
 mod ledger;
 mod options;
 mod outcome;
@@ -24,9 +23,8 @@ mod verdict;
 mod view;
 mod worker;
 
+pub use document::document;
 pub use driver::Event;
-pub use files::write_files;
-pub use html::page;
 pub use options::{
     MAX_BACKGROUND_THREADS, MAX_DEVICE_LATENCY_US, MAX_ROUND_PAGES, MAX_SECONDS, MIN_BUDGET_BYTES, Options, StoreKind,
     Verify, Warmup, bias, round_pages,

@@ -1,7 +1,7 @@
 use leafpress::Codec;
 use leafpress_pages::pool::RawShare;
 
-use super::super::{StoreKind, Verify, Warmup, write_files};
+use super::super::{StoreKind, Verify, Warmup, document};
 use super::*;
 use crate::core::corpus::Source;
 use crate::core::keys::Distribution;
@@ -181,7 +181,10 @@ fn what_was_measured_survives_the_way_to_another_process_and_to_files() {
     assert_eq!(read.outcome.work, report.outcome.work);
     assert_eq!(read.outcome.samples.len(), report.outcome.samples.len());
     let directory = tempfile::tempdir().unwrap();
-    let files = write_files(&super::super::Sweep::of(report), "leafpress pool", directory.path()).unwrap();
+    let sweep = super::super::Sweep::of(report);
+    let files = document(&sweep, true)
+        .write("leafpress pool", directory.path())
+        .unwrap();
     for path in ["summary", "over time", "json", "report"].map(|what| files.path(what)) {
         assert!(std::fs::metadata(path).unwrap().len() > 100, "{}", path.display());
     }

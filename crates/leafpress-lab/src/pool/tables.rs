@@ -3,8 +3,7 @@
 use super::sweep::{Line, Sweep};
 use super::{Options, Outcome, Sample};
 use crate::core::latency::Latency;
-use crate::report::paragraph::wrapped;
-use crate::report::table::{Best, Marked, Part, of_marked, ranked};
+use crate::report::table::{Best, Marked, Part, ranked};
 use crate::report::tsv::{self, Cell, number, word};
 
 /// A run that ended well.
@@ -168,7 +167,7 @@ pub fn over_time(sweep: &Sweep) -> String {
 }
 
 /// The tables of [`PEOPLE`].
-const PARTS: [Part<'_>; 2] = [
+pub(super) const PARTS: [Part<'_>; 2] = [
     ("", &[1, 2, 3, 4, 6]),
     ("Memory by use, and the device", &[7, 8, 9, 10, 5]),
 ];
@@ -229,27 +228,6 @@ pub(super) fn rows<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Vec<Marked>
         }
     }
     rows
-}
-
-/// The table for people, one for each codec, and its notes.
-pub(super) fn for_people(sweep: &Sweep) -> String {
-    let mut text = String::new();
-    for codec in sweep.codecs() {
-        let rows = rows(sweep.of_codec(codec));
-        if rows.is_empty() {
-            continue;
-        }
-        let table = of_marked(headings(), rows, 1, &PARTS);
-        text += &format!("{codec}\n{table}\n");
-        if let Some(verdict) = verdict(sweep, codec) {
-            text += &wrapped(&verdict, "", "");
-        }
-        text.push('\n');
-    }
-    for trouble in sweep.troubles() {
-        text += &wrapped(&trouble, "", "  ");
-    }
-    text
 }
 
 /// How the adaptive run compares with the best fixed share, in a sentence.

@@ -1,31 +1,27 @@
-//! The report of a run as text: Tyche's figures first, then additional ones.
+//! Tyche's report of a run, as text: Tyche's figures first, then additional ones.
 
 use std::fmt::Write;
 
 use leafpress_pages::pool::RawShare;
 
-use super::sweep::Sweep;
-use super::{Options, Outcome, Report, tables};
+use super::{Options, Outcome, Report};
 use crate::core::corpus::Source;
 use crate::core::{Bytes, about};
 use crate::report::numbers::thousands;
-use crate::report::paragraph::wrapped;
 use crate::report::table::of_figures;
-use crate::report::verdict;
 
 /// Points of the share over time that a report shows.
 const POINTS: usize = 10;
 
-/// The report of the last run of `sweep`, preceded by its gain if there is an uncompressed run.
-pub fn last(sweep: &Sweep) -> String {
-    let last = sweep.lines.last().and_then(|line| line.report.as_ref());
-    first_lines(sweep) + &last.map_or_else(String::new, report)
+/// Tyche's report of one run.
+pub fn report(report: &Report) -> String {
+    format!("{}\n\n{}", head(report).join("\n"), body(report))
 }
 
-/// The whole report of one run.
-pub fn report(report: &Report) -> String {
+/// Tyche's report without its head.
+pub(super) fn body(report: &Report) -> String {
     let (options, outcome) = (&report.options, &report.outcome);
-    let mut text = head(options, outcome, &report.host);
+    let mut text = String::new();
     acquisitions(&mut text, options, outcome);
     pool(&mut text, outcome);
     rounds(&mut text, outcome);
@@ -35,26 +31,6 @@ pub fn report(report: &Report) -> String {
     over_time(&mut text, options, outcome);
     checks(&mut text, outcome);
     text
-}
-
-/// The tables of several runs.
-pub fn sweep(sweep: &Sweep) -> String {
-    let first = sweep.lines.iter().find_map(|line| line.report.as_ref());
-    let head = first.map_or_else(String::new, |report| {
-        common_head(&report.options, &report.outcome, &report.host)
-    });
-    let mut text = format!("{}{head}\n{}", first_lines(sweep), tables::for_people(sweep));
-    if sweep.lines.len() > 1 {
-        let note = "* best of its codec. Theory: hit ratio by Harper's formula for the share, the ratio and a uniform or biased choice.";
-        text += &wrapped(note, "", "");
-    }
-    text
-}
-
-/// The verdict and its caveats.
-fn first_lines(sweep: &Sweep) -> String {
-    let (verdicts, cautions) = (sweep.verdicts(), sweep.cautions());
-    verdict::text(&verdicts) + &verdict::cautions(&cautions)
 }
 
 /// The share of the memory for compressed pages, as in tables.
@@ -73,20 +49,24 @@ pub fn name(options: &Options) -> String {
     }
 }
 
-fn head(options: &Options, outcome: &Outcome, host: &str) -> String {
-    let workers = counted(options.workers as u64, "worker");
-    let common = common_head(options, outcome, host);
-    format!(
-        "{common}Pool of {} · {} · {} · share {} · {workers}\n\n",
+/// Describes a run.
+pub(super) fn head(report: &Report) -> Vec<String> {
+    let options = &report.options;
+    let mut lines = common_head(report);
+    lines.push(format!(
+        "Pool of {} · {} · {} · share {} · {}",
         Bytes(options.budget_bytes),
         options.codec,
         options.policy,
-        options.share
-    )
+        options.share,
+        counted(options.workers as u64, "worker")
+    ));
+    lines
 }
 
 /// Describes the common setting of a sweep's runs.
-pub(super) fn common_head(options: &Options, outcome: &Outcome, host: &str) -> String {
+pub(super) fn common_head(report: &Report) -> Vec<String> {
+    let (options, outcome) = (&report.options, &report.outcome);
     let data = match &options.data {
         Source::Path(path) => path.display().to_string(),
         other => other.to_string(),
@@ -102,15 +82,18 @@ pub(super) fn common_head(options: &Options, outcome: &Outcome, host: &str) -> S
         0 => String::new(),
         us => format!("; {us} us added to every read and write"),
     };
-    format!(
-        "{} pages, {}, of {data}\nStore {}{device}\n{work} · {} to {} pages per round · {} s · {host}\n",
-        thousands(outcome.set.pages),
-        about(outcome.set.bytes as f64),
-        outcome.set.place,
-        options.round_pages.0,
-        options.round_pages.1,
-        options.seconds
-    )
+    vec![
+        format!(
+            "{} pages, {}, of {data}",
+            thousands(outcome.set.pages),
+            about(outcome.set.bytes as f64)
+        ),
+        format!("Store {}{device}", outcome.set.place),
+        format!(
+            "{work} · {} to {} pages per round · {} s · {}",
+            options.round_pages.0, options.round_pages.1, options.seconds, report.host
+        ),
+    ]
 }
 
 /// Lines of a section: a label, followed by figures.

@@ -21,22 +21,6 @@ fn what_went_wrong_is_in_the_report() {
 }
 
 #[test]
-fn the_table_of_a_sweep() {
-    let text = sweep(&fixtures::sweep());
-    assert_golden("pool/golden/sweep.txt", &text);
-    let widest = text
-        .lines()
-        .filter(|line| line.contains('─'))
-        .map(|line| line.chars().count())
-        .max();
-    assert!(widest <= Some(120), "{widest:?}");
-    assert!(
-        text.contains("failed: none 0%: run failed: killed by <signal> 9"),
-        "{text}"
-    );
-}
-
-#[test]
 fn no_line_is_left_without_a_figure() {
     let text = report(&Report {
         options: fixtures::options(LZ4, RawShare::Adaptive),

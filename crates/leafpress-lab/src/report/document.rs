@@ -193,7 +193,7 @@ impl Block<'_> {
     fn html(&self) -> Result<Markup, LabError> {
         Ok(match self {
             Self::Heading(heading) => html! { h2 { (heading) } },
-            Self::Paragraph(text, is_faint) => html! { p.faint[*is_faint] { (text) } },
+            Self::Paragraph(text, is_faint) => html! { p class=[is_faint.then_some("faint")] { (text) } },
             Self::Table(table) => table.html(),
             Self::Text(_) => Markup::default(),
             Self::Page(part) => part()?,

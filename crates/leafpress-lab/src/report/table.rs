@@ -237,12 +237,6 @@ pub(crate) fn ranked(cells: Vec<Option<(String, f64)>>, best: Option<Best>) -> V
     cells.collect()
 }
 
-/// [`of_parts`], with a star after the best.
-pub(crate) fn of_marked(headings: impl Into<Row>, rows: Vec<Vec<Marked>>, words: usize, parts: &[Part<'_>]) -> String {
-    let rows = rows.into_iter().map(|row| starred(row, words));
-    of_parts(headings, rows, words, parts)
-}
-
 /// The texts of a row whose first `words` cells are words, with a star after the best.
 pub(crate) fn starred(row: Vec<Marked>, words: usize) -> Vec<String> {
     // A space instead of the mark keeps digits aligned.

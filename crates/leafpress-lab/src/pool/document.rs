@@ -1,4 +1,4 @@
-//! The page of a run, or of a comparison: one file, readable without a network.
+//! The report of one run or several: Tyche's report or the tables, and charts.
 
 use leafpress::Codec;
 use maud::{Markup, html};
@@ -7,12 +7,13 @@ use plotters::style::RGBColor;
 use super::sweep::{Line, Sweep};
 use super::{Options, Outcome, Sample, tables, text};
 use crate::core::LabError;
+use crate::report::document::{Document, Table};
 use crate::report::draw::{Bars, Curve, Curves, bars, curves, microseconds, quantile_lines};
-use crate::report::html::{self, cell, document, figure, legend, legend_and, lines, pair, swatch};
+use crate::report::html::{figure, legend, legend_and, pair};
 use crate::report::numbers::thousands;
 use crate::report::over_time::{OverTime, over_time};
 use crate::report::palette::colours;
-use crate::report::verdict;
+use crate::report::paragraph::wrapped;
 
 const NOTES: [&str; 6] = [
     "A <b>hit</b> is a page that was in the pool, raw or compressed. <b>Microseconds per page</b> is the mean time to get one, hits and \
@@ -37,27 +38,76 @@ const MEMORY: [&str; 4] = [
     "compressed space",
 ];
 
-/// The page.
-///
-/// # Errors
-/// [`LabError::Chart`] when a chart cannot be drawn.
-pub fn page(sweep: &Sweep, command_line: &str) -> Result<String, LabError> {
-    let codecs = sweep.codecs();
-    let names: Vec<String> = codecs.iter().map(Codec::to_string).collect();
-    let hues = colours(names.iter().map(|name| Some(name.as_str())));
-    let styles = Styles { codecs, names, hues };
-    let title = match styles.names.as_slice() {
+/// The report of several runs; of one, and one that it is compared with, where `is_alone`. Its tables for programs are
+/// `summary.tsv`, a line for each run, and `over_time.tsv`, a line for each window of each run.
+pub fn document(sweep: &Sweep, is_alone: bool) -> Document<'_> {
+    let styles = Styles::of(sweep);
+    let mut document = Document::new(match styles.names.as_slice() {
         [one] => format!("Leafpress pool: {one}"),
         _ => "Leafpress pool".into(),
-    };
-    let body = html! {
-        (head(&title, sweep))
-        (tables_of(sweep, &styles))
-        (against_share(sweep, &styles)?)
-        (through_time(sweep, &styles)?)
-        (how(sweep, command_line))
-    };
-    Ok(document(&title, &body))
+    });
+    document.verdicts = sweep.verdicts();
+    document.cautions = sweep.cautions();
+    document.notes.extend(NOTES);
+    let reports = || sweep.lines.iter().filter_map(|line| line.report.as_ref());
+    if let Some(report) = reports().next() {
+        document.head = text::common_head(report);
+    }
+    document.terms = sweep
+        .lines
+        .last()
+        .map_or_else(Vec::new, |line| settings(&line.options).into());
+    document.troubles = sweep.troubles();
+    document.page_only(|| Ok(checked(sweep)));
+    let alone = sweep
+        .lines
+        .last()
+        .and_then(|line| line.report.as_ref())
+        .filter(|_| is_alone);
+    if let Some(report) = alone {
+        document.head = text::head(report);
+        document.text_only(text::body(report));
+    }
+    for (codec, name) in styles.codecs.iter().zip(&styles.names) {
+        let rows = tables::rows(sweep.of_codec(*codec));
+        if rows.is_empty() {
+            continue;
+        }
+        document.table(Table {
+            title: name.clone(),
+            hue: Some(styles.hue(*codec)),
+            is_page_only: is_alone,
+            ..Table::marked(tables::headings(), rows).parts(&tables::PARTS)
+        });
+        tables::verdict(sweep, *codec)
+            .into_iter()
+            .for_each(|verdict| document.paragraph(verdict));
+    }
+    if !is_alone && sweep.lines.len() > 1 {
+        let note = "* best of its codec. Theory: hit ratio by Harper's formula for the share, the ratio and a uniform or biased choice.";
+        document.text_only(format!("\n{}", wrapped(note, "", "")));
+    }
+    document.page_only(|| against_share(sweep, &Styles::of(sweep)));
+    document.page_only(|| through_time(sweep, &Styles::of(sweep)));
+    // With one run, or one and its uncompressed reference.
+    if let [
+        Line {
+            report: Some(report), ..
+        },
+    ]
+    | [
+        _,
+        Line {
+            report: Some(report), ..
+        },
+    ] = sweep.lines.as_slice()
+    {
+        document.page_only(|| Ok(html! { h2 { "Report" } pre { (text::report(report)) } }));
+    }
+    document.tsv("summary", "summary.tsv", || tables::summary(sweep));
+    document.tsv("over time", "over_time.tsv", || tables::over_time(sweep));
+    document.results(sweep);
+    document
 }
 
 /// The codecs and their colours: a codec looks the same in every chart.
@@ -68,6 +118,13 @@ struct Styles {
 }
 
 impl Styles {
+    fn of(sweep: &Sweep) -> Self {
+        let codecs = sweep.codecs();
+        let names: Vec<String> = codecs.iter().map(Codec::to_string).collect();
+        let hues = colours(names.iter().map(|name| Some(name.as_str())));
+        Self { codecs, names, hues }
+    }
+
     fn hue(&self, codec: Codec) -> RGBColor {
         let at = self.codecs.iter().position(|known| *known == codec);
         self.hues[at.unwrap_or(0)]
@@ -78,36 +135,18 @@ impl Styles {
     }
 }
 
-fn head(title: &str, sweep: &Sweep) -> Markup {
-    let reports = || sweep.lines.iter().filter_map(|line| line.report.as_ref());
-    let checked: u64 = reports().map(|report| report.outcome.checks.checked).sum();
-    let wrong: u64 = reports().map(|report| report.outcome.checks.wrong).sum();
+/// How many pages were compared, if none was wrong.
+fn checked(sweep: &Sweep) -> Markup {
+    let checks = || {
+        sweep
+            .lines
+            .iter()
+            .filter_map(|line| Some(&line.report.as_ref()?.outcome.checks))
+    };
+    let checked: u64 = checks().map(|checks| checks.checked).sum();
     html! {
-        h1 { (title) }
-        (verdict::html(&sweep.verdicts()))
-        @if let Some(report) = reports().next() {
-            p { (lines(&text::common_head(&report.options, &report.outcome, &report.host))) }
-        }
-        @for trouble in sweep.troubles() { p.bad { (trouble) } }
-        (html::cautions(&sweep.cautions()))
-        @if checked > 0 && wrong == 0 {
+        @if checked > 0 && checks().all(|checks| checks.wrong == 0) {
             p.faint { (thousands(checked)) " pages compared with their expected contents, none wrong." }
-        }
-    }
-}
-
-fn tables_of(sweep: &Sweep, styles: &Styles) -> Markup {
-    html! {
-        @for (codec, name) in styles.codecs.iter().zip(&styles.names) {
-            @let rows = tables::rows(sweep.of_codec(*codec));
-            @if !rows.is_empty() {
-                h3 { (swatch(styles.hue(*codec))) (name) }
-                (html::table(tables::headings(), rows.iter().map(|row| {
-                    let cells = row.iter().enumerate();
-                    cells.map(|(at, one)| if at == 0 { html::head(&one.text) } else { cell(&one.text, one.best) })
-                })))
-                @if let Some(verdict) = tables::verdict(sweep, *codec) { p { (verdict) } }
-            }
         }
     }
 }
@@ -315,24 +354,9 @@ fn memory_over_time(line: &Line, outcome: &Outcome) -> Result<Option<String>, La
     })
 }
 
-fn how(sweep: &Sweep, command_line: &str) -> Markup {
-    html! {
-        h2 { "How it was measured" }
-        pre { (command_line) }
-        // With one run, or one and its uncompressed reference.
-        @if let [Line { report: Some(report), .. }] | [_, Line { report: Some(report), .. }] = sweep.lines.as_slice() {
-            h3 { "Report" }
-            pre { (text::report(report)) }
-        }
-        @if let Some(line) = sweep.lines.last() { (html::terms(&settings(&line.options))) }
-        (html::notes(&NOTES))
-    }
-}
-
-fn settings(o: &Options) -> [(&'static str, String); 9] {
+fn settings(o: &Options) -> [(&'static str, String); 8] {
     let default = |value: Option<usize>| value.map_or_else(|| "the pool's default".to_owned(), |n| n.to_string());
     [
-        ("leafpress", env!("CARGO_PKG_VERSION").to_owned()),
         ("policy", o.policy.to_string()),
         ("workers", o.workers.to_string()),
         ("background threads", default(o.background_threads)),
@@ -348,5 +372,5 @@ fn settings(o: &Options) -> [(&'static str, String); 9] {
 }
 
 #[cfg(test)]
-#[path = "html_tests.rs"]
+#[path = "document_tests.rs"]
 mod tests;

@@ -2,10 +2,14 @@ use leafpress_pages::pool::RawShare;
 
 use super::super::fixtures::{self, LZ4};
 use super::*;
-use crate::report::testing::{charts, has_verdict, kept};
+use crate::report::testing::{assert_golden, charts, has_verdict, kept};
 
 fn page_of(sweep: &Sweep) -> String {
-    kept(page(sweep, "leafpress pool -p 'a<b'").unwrap())
+    kept(
+        document(sweep, sweep.lines.len() == 1)
+            .page("leafpress pool -p 'a<b'")
+            .unwrap(),
+    )
 }
 
 #[test]
@@ -52,4 +56,20 @@ fn a_run_that_measured_nothing_still_has_a_page() {
         cancelled: true,
     };
     assert!(page_of(&none).contains("cancelled"));
+}
+
+#[test]
+fn the_table_of_a_sweep() {
+    let text = document(&fixtures::sweep(), false).text();
+    assert_golden("pool/golden/sweep.txt", &text);
+    let widest = text
+        .lines()
+        .filter(|line| line.contains('─'))
+        .map(|line| line.chars().count())
+        .max();
+    assert!(widest <= Some(120), "{widest:?}");
+    assert!(
+        text.contains("failed: none 0%: run failed: killed by <signal> 9"),
+        "{text}"
+    );
 }
