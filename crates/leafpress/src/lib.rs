@@ -61,7 +61,8 @@ pub use cache::{Cache, CacheError};
 pub use leafpress_base::store;
 pub use leafpress_codec as codec;
 pub use leafpress_codec::{Codec, CodecError, Dictionary};
+#[cfg(any(test, feature = "testing"))]
+pub use tree::Layout;
 pub use tree::{
-    DictionaryChoice, KeyRange, Layout, Range, Record, RemovedRange, ShardBy, Tree, TreeBuilder, TreeError, TreeStats,
-    Upkeep,
+    DictionaryChoice, KeyRange, Range, Record, RemovedRange, ShardBy, Tree, TreeBuilder, TreeError, TreeStats, Upkeep,
 };

@@ -298,7 +298,6 @@ LP_API lp_status lp_options_new(lp_options **options);
  *   leaf_bytes                 size at which a leaf splits, 1 KiB to 32 KiB; chosen by default
  *   frame_bytes                bytes that are compressed together, 1 (a record each) to
  *                              leaf_bytes; chosen by default
- *   sub_pages                  1 to 64: records are put into frames by a hash of the key
  *   inline_value_bytes         longest value stored in a leaf, 64 to 2048
  *   landing_bytes              size of a leaf's log of new writes, 0 to 16 KiB; chosen by default
  *   temperature_rule           of codec auto: costs:PCT, deviation:FACTOR, deviation:auto:PCT
@@ -306,7 +305,6 @@ LP_API lp_status lp_options_new(lp_options **options);
  * Options of caches:
  *
  *   memory_bytes               memory bound, 4 MiB or more; default 64 MiB
- *   policy                     s3-fifo (default), clock, lru, page
  *   ttl_ms                     time to live of a record, 1000 or more; default unlimited
  *   time_to_idle_ms            time to live of a record that is not read; default unlimited
  *   stale_while_revalidate_ms  how long after its expiry a record is still returned to callers

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use leafpress_core::Codec;
-use leafpress_core::cache::{self, Disk, Policy};
-use leafpress_core::tree::{self, DictionaryChoice, Layout, TemperatureRule};
+use leafpress_core::cache::{self, Disk};
+use leafpress_core::tree::{self, DictionaryChoice, TemperatureRule};
 
 use crate::failure::Failure;
 
@@ -56,10 +56,6 @@ const TREE: &[Entry<TreeDraft>] = &[
     ("frame_bytes", |draft, text| {
         draft.set(bytes(text)?, tree::TreeBuilder::frame_bytes)
     }),
-    ("sub_pages", |draft, text| {
-        let sub_pages = number(text)?;
-        draft.set(Layout::Hashed { sub_pages }, tree::TreeBuilder::layout)
-    }),
     ("inline_value_bytes", |draft, text| {
         draft.set(bytes(text)?, tree::TreeBuilder::inline_value_bytes)
     }),
@@ -77,9 +73,6 @@ const CACHE: &[Entry<CacheDraft>] = &[
     }),
     ("codec", |draft, text| {
         draft.set(parsed(text)?, cache::CacheBuilder::codec)
-    }),
-    ("policy", |draft, text| {
-        draft.set(Policy::from_str(text)?, cache::CacheBuilder::policy)
     }),
     ("ttl_ms", |draft, text| {
         draft.set(time(text)?, cache::CacheBuilder::default_ttl)

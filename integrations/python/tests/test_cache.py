@@ -201,7 +201,6 @@ def test_options_of_another_type_are_told(options):
     ("options", "says"),
     [
         ({"codec": "lz5"}, "lz5"),
-        ({"policy": "arc"}, "s3-fifo"),
         ({"serializer": "yaml"}, "pickle"),
         ({"encoding": "utf-9"}, "utf-9"),
         ({"encoding": ("utf-8", "utf-8"), "serializer": "json"}, "encoding"),

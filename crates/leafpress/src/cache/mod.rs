@@ -33,7 +33,7 @@
 //!
 //! # Eviction
 //!
-//! Once the budget is reached, the records of least worth by the [`Policy`], S3-FIFO by default, are evicted. The
+//! Once the budget is reached, the records of least worth by S3-FIFO are evicted. The
 //! writing thread evicts, and so does a background thread. With a disk tier an evicting writer may wait for the device
 //! (backpressure).
 //!
@@ -124,6 +124,7 @@ pub use disk::{Disk, DiskStats, MIN_DISK_BYTES};
 pub use error::{CacheError, LoadError};
 pub use listener::{Listener, RemovalCause};
 pub use options::{CacheBuilder, InsertOptions};
+#[cfg(any(test, feature = "testing"))]
 pub use policy::Policy;
 pub use record::MAX_VALUE_BYTES;
 pub use scan::CacheRange;

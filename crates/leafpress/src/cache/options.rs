@@ -181,7 +181,7 @@ impl CacheBuilder {
         self
     }
 
-    /// Sets the eviction policy. Default [`Policy::S3Fifo`].
+    /// Sets the eviction policy, for measurements. Default [`Policy::S3Fifo`].
     ///
     /// ```
     /// use leafpress::cache::Policy;
@@ -189,6 +189,7 @@ impl CacheBuilder {
     /// let cache = leafpress::Cache::builder().memory(8 << 20).policy(Policy::Lru).build()?;
     /// # Ok::<(), leafpress::CacheError>(())
     /// ```
+    #[cfg(any(test, feature = "testing"))]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self

@@ -7,6 +7,8 @@ use super::error::CacheError;
 
 /// The eviction policy. Every policy visits the leaves in turn and evicts the records of least worth at each; policies
 /// differ in how they rate a record. Written and parsed by its name.
+///
+/// Those besides the default exist for measurements: with the feature `testing`. They may change without notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Policy {
@@ -15,15 +17,13 @@ pub enum Policy {
     /// al., SOSP 2023).
     #[default]
     S3Fifo,
-    /// `clock`: evicts records that were not read since the hand last passed. For comparison.
-    #[doc(hidden)]
+    /// `clock`: evicts records that were not read since the hand last passed.
     Clock,
-    /// `lru`: evicts from each leaf the records that were not read for the most rounds of the hand. For comparison.
-    #[doc(hidden)]
+    /// `lru`: evicts from each leaf the records that were not read for the most rounds of the hand.
     Lru,
     /// `page`: evicts a whole leaf if none of its records was read since the hand last passed, as in the ZipCache
-    /// paper. For comparison: a leaf with one record in use keeps all its others.
-    #[doc(hidden)]
+    /// paper. A leaf with one record in use keeps all its
+    /// others.
     Page,
 }
 

@@ -53,7 +53,9 @@ use std::sync::Arc;
 pub use error::{MAX_KEY_BYTES, MAX_VALUE_BYTES, TreeError};
 pub use key_range::KeyRange;
 pub use map::Update;
-pub use options::{DictionaryChoice, Layout, ShardBy, TreeBuilder, Upkeep};
+#[cfg(any(test, feature = "testing"))]
+pub use options::Layout;
+pub use options::{DictionaryChoice, ShardBy, TreeBuilder, Upkeep};
 pub use remove_range::RemovedRange;
 pub use scan::Range;
 pub(crate) use scan::{Bounds, copied_bound, is_empty, not_above, not_below};

@@ -6,7 +6,8 @@ use crate::tree::error::TreeError;
 use crate::tree::{TemperatureRule, Tree};
 use leafpress_codec::{Codec, Dictionary, DictionaryPool, Engine, EngineOptions, JobCache, StreamCache};
 
-/// The arrangement of a leaf's records in frames.
+/// The arrangement of a leaf's records in frames, which exists for measurements: with the feature `testing`. It may
+/// change without notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
@@ -14,6 +15,7 @@ pub enum Layout {
     Ordered,
     /// `sub_pages` frames per leaf, each with the records whose key hash selects it: the layout of the ZipCache paper,
     /// where a read decodes one sub-page and stops early. 1 to 64.
+    #[cfg_attr(not(any(test, feature = "testing")), expect(dead_code, reason = "for measurements"))]
     Hashed {
         /// Number of frames per leaf.
         sub_pages: usize,
@@ -126,7 +128,7 @@ impl TreeBuilder {
     /// (hot), rarely read leaves are compressed by Zstandard in wide frames (cold), and the others are compressed by
     /// LZ4 (warm). The tree counts reads and compacts leaves in the background as they become warmer or colder: see
     /// [`TreeBuilder::temperature_rule`], and
-    /// [`TreeStats::temperature_reason`](crate::tree::TreeStats::temperature_reason). It requires the ordered layout.
+    /// [`TreeStats::temperature_reason`](crate::tree::TreeStats::temperature_reason).
     ///
     /// ```
     /// let tree = leafpress::Tree::builder().codec("zstd:1".parse()?).build()?;
@@ -227,7 +229,7 @@ impl TreeBuilder {
         self
     }
 
-    /// Sets the arrangement of a leaf's records in frames. Default: [`Layout::Ordered`].
+    /// Sets the arrangement of a leaf's records in frames, for measurements. Default: [`Layout::Ordered`].
     ///
     /// ```
     /// use leafpress::Layout;
@@ -235,6 +237,7 @@ impl TreeBuilder {
     /// let tree = leafpress::Tree::builder().layout(Layout::Hashed { sub_pages: 16 }).build()?;
     /// # Ok::<(), leafpress::TreeError>(())
     /// ```
+    #[cfg(any(test, feature = "testing"))]
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self
@@ -371,13 +374,13 @@ impl TreeBuilder {
     }
 
     /// Restricts background compaction to a codec family (`lz4`, `zstd`, `deflate`, `zlib`, `qpl`, `none`), as
-    /// `BTREE_BG_CODEC` of the evaluation does, for experiments. Default: `None`, no restriction.
+    /// `BTREE_BG_CODEC` of the evaluation does, for measurements. Default: `None`, no restriction.
     ///
     /// ```
     /// let tree = leafpress::Tree::builder().background_codec(Some("zstd".to_owned())).build()?;
     /// # Ok::<(), leafpress::TreeError>(())
     /// ```
-    #[doc(hidden)]
+    #[cfg(any(test, feature = "testing"))]
     pub fn background_codec(mut self, family: Option<String>) -> Self {
         self.background_codec = family;
         self

@@ -113,7 +113,6 @@ static void budget(void) {
     pthread_mutex_init(&left.lock, NULL);
     lp_options *options = options_with("memory_bytes", "4MiB");
     OK(lp_options_set(options, "codec", "none"));
-    OK(lp_options_set(options, "policy", "clock"));
     OK(lp_options_set(options, "name", "of a test"));
     OK(lp_options_set_listener(options, count_left, &left));
     lp_cache *cache = open_cache(options);

@@ -54,7 +54,6 @@ void test_options(void) {
     refuse(options, "codec", "lz5", "zstd:");
     refuse(options, "memory_bytes", "much", "memory_bytes: `much` is not a number of bytes");
     refuse(options, "shards", "-1", "shards");
-    refuse(options, "policy", "arc", "s3-fifo");
     refuse(options, "dictionary", "yes", "lp_options_set_dictionary()");
     refuse(options, "temperature_rule", "costs:9999", "temperature_rule");
     refuse(options, "ttl_ms", "1s", "ttl_ms");
@@ -83,7 +82,6 @@ void test_options(void) {
 
     refuse_tree("shards", "0", "shards");
     refuse_tree("leaf_bytes", "1", "leaf_bytes");
-    refuse_tree("sub_pages", "1000", "layout");
     refuse_tree("memory_bytes", "64MiB", "`memory_bytes` is not an option of a tree");
     refuse_cache("shards", "1", LP_INVALID_ARGUMENT, "`shards` is not an option of a cache");
     refuse_cache("memory_bytes", "1", LP_INVALID_ARGUMENT, "memory: 1 bytes are fewer");

@@ -204,7 +204,7 @@ static void cursors_are_ranges() {
 static void options_take_text_and_numbers() {
     std::string codec = "zstd:3";
     leafpress::Options options{{"memory_bytes", 64 << 20}, {"codec", codec}, {"ttl_ms", 5000L}, {"name", "of a test"sv}};
-    leafpress::Cache cache(options.set("policy", "lru"));
+    leafpress::Cache cache(options.set("time_to_idle_ms", "60000"));
     CHECK(cache.stats().memory_bytes == 64 << 20);
     THROWS(LP_INVALID_ARGUMENT, "-1", (leafpress::Options{{"memory_bytes", -1}}));
     THROWS(LP_INVALID_ARGUMENT, "disk_path", (leafpress::Cache(leafpress::Options{{"disk_recover_after_crash", true}})));

@@ -260,7 +260,6 @@ class CacheBase:
         time_to_idle: _Time | None = None,
         stale_while_revalidate: _Time | None = None,
         codec: str = "zstd:1",
-        policy: str = "s3-fifo",
         serializer: str | tuple[_Dumps, _Dumps] | None = None,
         encoding: str | tuple[str | None, str | None] | None = None,
         name: str | None = None,

@@ -57,8 +57,7 @@ class Cache(CacheBase):
     stale_while_revalidate after its expiry a value is still returned to callers of get_or_set while another one loads
     it. All from 1 s to 10 years, in seconds or as timedelta.
 
-    codec is "zstd:1", "lz4", "auto" and others that codec.available() lists; policy "s3-fifo", "clock", "lru" or
-    "page".
+    codec is "zstd:1", "lz4", "auto" and others that codec.available() lists.
 
     serializer is "pickle", "json", "msgpack" or a pair of callables (dumps, loads); encoding is the name of one for
     keys and values, or a pair for keys and for values.

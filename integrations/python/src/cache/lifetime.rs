@@ -32,7 +32,6 @@ struct Options<'a, 'py> {
     overwrite: bool,
     times: [Option<&'a Bound<'py, PyAny>>; 3],
     codec: Option<&'a str>,
-    policy: Option<&'a str>,
     name: Option<&'a str>,
 }
 
@@ -55,9 +54,6 @@ impl Options<'_, '_> {
         }
         if let Some(codec) = self.codec {
             builder = builder.codec(codec.parse().map_err(|error| errors::of_codec(&error))?);
-        }
-        if let Some(policy) = self.policy {
-            builder = builder.policy(policy.parse().map_err(|error| errors::of_cache(&error))?);
         }
         if let Some(name) = self.name {
             builder = builder.name(name);
@@ -85,9 +81,9 @@ impl CacheBase {
     #[new]
     #[pyo3(
         signature = (memory=None, *, disk=None, disk_bytes=None, recover_after_crash=false, overwrite=false, ttl=None, time_to_idle=None,
-            stale_while_revalidate=None, codec=None, policy=None, serializer=None, encoding=None, name=None, on_removal=None),
+            stale_while_revalidate=None, codec=None, serializer=None, encoding=None, name=None, on_removal=None),
         text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', recover_after_crash=False, overwrite=False, ttl=None, time_to_idle=None, \
-            stale_while_revalidate=None, codec='zstd:1', policy='s3-fifo', serializer=None, encoding=None, name=None, on_removal=None)"
+            stale_while_revalidate=None, codec='zstd:1', serializer=None, encoding=None, name=None, on_removal=None)"
     )]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -101,7 +97,6 @@ impl CacheBase {
         time_to_idle: Option<&Bound<'_, PyAny>>,
         stale_while_revalidate: Option<&Bound<'_, PyAny>>,
         codec: Option<&str>,
-        policy: Option<&str>,
         serializer: Option<&Bound<'_, PyAny>>,
         encoding: Option<&Bound<'_, PyAny>>,
         name: Option<&str>,
@@ -118,7 +113,6 @@ impl CacheBase {
             overwrite,
             times,
             codec,
-            policy,
             name,
         }
         .builder()?;
