@@ -78,6 +78,8 @@ pub(crate) const OUT_OF_MEMORY: Failure = Failure::fixed(LP_OUT_OF_MEMORY, c"out
 
 /// The failure to find a record.
 pub(crate) const NOT_FOUND: Failure = Failure::fixed(LP_NOT_FOUND, c"there is no such record");
+/// The failure to replace a value that is not the expected one.
+pub(crate) const MISMATCH: Failure = Failure::fixed(LP_MISMATCH, c"the record has another value than was expected");
 /// The failure of a call that a callback stopped.
 pub(crate) const STOPPED: Failure = Failure::fixed(LP_STOPPED, c"the callback returned other than 0");
 

@@ -16,6 +16,8 @@ mod failure;
 mod fork;
 mod given;
 mod handle;
+#[macro_use]
+mod map;
 mod option_table;
 mod sections;
 

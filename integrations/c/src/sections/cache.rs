@@ -7,10 +7,9 @@ use std::time::Duration;
 use leafpress_core::Cache;
 use leafpress_core::cache::{InsertOptions, MAX_VALUE_BYTES};
 
-use crate::callback::{ShowFound, given, show_value};
-use crate::failure::{Failure, NOT_FOUND, call, found};
+use crate::failure::{Failure, call};
 use crate::fork::Process;
-use crate::given::{Given, Out, Room, each, list};
+use crate::given::{Given, Room};
 use crate::handle::{self, Handle};
 use crate::sections::options::cache_builder;
 use crate::{lp_bytes, lp_found_fn, lp_options, lp_status, lp_value_fn};
@@ -132,15 +131,7 @@ pub unsafe extern "C" fn lp_cache_get(
     capacity: usize,
     value_len: Option<&mut MaybeUninit<usize>>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
-    let key = unsafe { Given::new(key, key_len) };
-    call(|| {
-        // SAFETY: room of the caller's.
-        let mut room = unsafe { Room::new(buffer, capacity, value_len)? };
-        of(cache)?
-            .get_with(key.get("key")?, |value| room.fill(value))?
-            .unwrap_or(Err(NOT_FOUND))
-    })
+    map!(get, of(cache)?, key, key_len, buffer, capacity, value_len)
 }
 
 /// Calls read with the key's value, which is not copied, as lp_tree_read() does.
@@ -152,14 +143,7 @@ pub unsafe extern "C" fn lp_cache_read(
     read: lp_value_fn,
     context: *mut c_void,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
-    let key = unsafe { Given::new(key, key_len) };
-    call(|| {
-        given(read, "callback")?;
-        // SAFETY: the caller's function and its context.
-        let shown = of(cache)?.get_with(key.get("key")?, |value| unsafe { show_value(read, context, value) })?;
-        shown.unwrap_or(Err(NOT_FOUND))
-    })
+    map!(read, of(cache)?, key, key_len, read, context)
 }
 
 /// Calls read with the value of each of count keys, in their order, as lp_tree_get_many() does.
@@ -171,29 +155,19 @@ pub unsafe extern "C" fn lp_cache_get_many(
     read: lp_found_fn,
     context: *mut c_void,
 ) -> lp_status {
-    call(|| {
-        let cache = of(cache)?;
-        // SAFETY: a list of the caller's, of bytes of the caller's; and the caller's function with its context.
-        let (keys, mut read) = unsafe { (each(list(keys, count, "keys")?, "key")?, ShowFound::new(read, context)?) };
-        cache.get_many_with(&keys, |index, value| read.show(index, value))?;
-        read.end()
-    })
+    map!(get_many, of(cache)?, keys, count, read, context)
 }
 
 /// Returns LP_OK if the key is there, else LP_NOT_FOUND. It counts as a read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_contains(cache: Option<&lp_cache>, key: *const c_void, key_len: usize) -> lp_status {
-    // SAFETY: bytes of the caller's.
-    let key = unsafe { Given::new(key, key_len) };
-    call(|| found(of(cache)?.contains_key(key.get("key")?)?))
+    map!(contains_key, of(cache)?, key, key_len)
 }
 
 /// Removes the record; returns LP_NOT_FOUND if it was not there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_remove(cache: Option<&lp_cache>, key: *const c_void, key_len: usize) -> lp_status {
-    // SAFETY: bytes of the caller's.
-    let key = unsafe { Given::new(key, key_len) };
-    call(|| found(of(cache)?.remove(key.get("key")?)?))
+    map!(remove, of(cache)?, key, key_len)
 }
 
 /// Removes the record without reporting whether it was there: returns LP_OK either way. lp_cache_remove() may have to
@@ -218,11 +192,7 @@ pub unsafe extern "C" fn lp_cache_clear(cache: Option<&lp_cache>) -> lp_status {
 /// Returns the number of records in memory, including expired ones that have not been removed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_len(cache: Option<&lp_cache>, records: Option<&mut MaybeUninit<u64>>) -> lp_status {
-    call(|| {
-        let records = Out::at(records, "where to put the number of records")?;
-        records.write(of(cache)?.len() as u64);
-        Ok(())
-    })
+    map!(len, of(cache)?, records)
 }
 
 /// Changes the memory bound, 4 MiB or more. When it returns, the cache holds no more than that.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use leafpress_core::Tree;
 use leafpress_core::tree::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
-use crate::callback::{given, show_record, show_value};
+use crate::callback::{given, show_record};
 use crate::failure::{Failure, NOT_FOUND, call, found};
 use crate::fork::Process;
-use crate::given::{Given, Out, Room};
+use crate::given::Given;
 use crate::handle::{self, Handle};
 use crate::lp_status::LP_EXISTS;
 use crate::sections::options::tree_builder;
@@ -134,15 +134,7 @@ pub unsafe extern "C" fn lp_tree_get(
     capacity: usize,
     value_len: Option<&mut MaybeUninit<usize>>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
-    let key = unsafe { Given::new(key, key_len) };
-    call(|| {
-        // SAFETY: room of the caller's.
-        let mut room = unsafe { Room::new(buffer, capacity, value_len)? };
-        of(tree)?
-            .get_with(key.get("key")?, |value| room.fill(value))?
-            .unwrap_or(Err(NOT_FOUND))
-    })
+    map!(get, of(tree)?, key, key_len, buffer, capacity, value_len)
 }
 
 /// Calls read with the key's value, which is not copied. Returns LP_NOT_FOUND, or LP_STOPPED if read returns other than
@@ -155,30 +147,19 @@ pub unsafe extern "C" fn lp_tree_read(
     read: lp_value_fn,
     context: *mut c_void,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
-    let key = unsafe { Given::new(key, key_len) };
-    call(|| {
-        given(read, "callback")?;
-        // SAFETY: the caller's function and its context.
-        let shown = of(tree)?.get_with(key.get("key")?, |value| unsafe { show_value(read, context, value) })?;
-        shown.unwrap_or(Err(NOT_FOUND))
-    })
+    map!(read, of(tree)?, key, key_len, read, context)
 }
 
 /// Returns LP_OK if the key exists, else LP_NOT_FOUND.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_contains(tree: Option<&lp_tree>, key: *const c_void, key_len: usize) -> lp_status {
-    // SAFETY: bytes of the caller's.
-    let key = unsafe { Given::new(key, key_len) };
-    call(|| found(of(tree)?.contains_key(key.get("key")?)?))
+    map!(contains_key, of(tree)?, key, key_len)
 }
 
 /// Removes the record; returns LP_NOT_FOUND if it was not there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_remove(tree: Option<&lp_tree>, key: *const c_void, key_len: usize) -> lp_status {
-    // SAFETY: bytes of the caller's.
-    let key = unsafe { Given::new(key, key_len) };
-    call(|| found(of(tree)?.remove(key.get("key")?)?))
+    map!(remove, of(tree)?, key, key_len)
 }
 
 /// Shows one record, if there is one.
@@ -232,11 +213,7 @@ pub unsafe extern "C" fn lp_tree_pop_last(
 /// Returns the number of records; while others write, the number of a moment ago.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_len(tree: Option<&lp_tree>, records: Option<&mut MaybeUninit<u64>>) -> lp_status {
-    call(|| {
-        let records = Out::at(records, "where to put the number of records")?;
-        records.write(of(tree)?.len() as u64);
-        Ok(())
-    })
+    map!(len, of(tree)?, records)
 }
 
 /// Removes every record.

@@ -3,9 +3,9 @@
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 
-use crate::callback::{ShowFound, given};
+use crate::callback::given;
 use crate::failure::{Failure, STOPPED, call};
-use crate::given::{Given, Out, copied, each, list};
+use crate::given::{Given, Out, copied};
 use crate::sections::tree::of;
 use crate::{lp_bytes, lp_found_fn, lp_status, lp_tree};
 
@@ -19,13 +19,7 @@ pub unsafe extern "C" fn lp_tree_get_many(
     read: lp_found_fn,
     context: *mut c_void,
 ) -> lp_status {
-    call(|| {
-        let tree = of(tree)?;
-        // SAFETY: a list of the caller's, of bytes of the caller's; and the caller's function with its context.
-        let (keys, mut read) = unsafe { (each(list(keys, count, "keys")?, "key")?, ShowFound::new(read, context)?) };
-        tree.get_many_with(&keys, |index, value| read.show(index, value))?;
-        read.end()
-    })
+    map!(get_many, of(tree)?, keys, count, read, context)
 }
 
 /// Provides the next record to load: writes its key and value to the arguments and returns 1; 0 when there are no more;

@@ -2,10 +2,6 @@
 
 use std::ffi::c_void;
 
-use crate::callback::{given, show_value};
-use crate::failure::{Failure, NOT_FOUND, call};
-use crate::given::{Given, optional};
-use crate::lp_status::LP_MISMATCH;
 use crate::sections::tree::of;
 use crate::{lp_bytes, lp_status, lp_tree, lp_value_fn};
 
@@ -19,14 +15,7 @@ pub unsafe extern "C" fn lp_tree_take(
     read: lp_value_fn,
     context: *mut c_void,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
-    let key = unsafe { Given::new(key, key_len) };
-    call(|| {
-        given(read, "callback")?;
-        let value = of(tree)?.take(key.get("key")?)?.ok_or(NOT_FOUND)?;
-        // SAFETY: the caller's function and its context.
-        unsafe { show_value(read, context, &value) }
-    })
+    map!(take, of(tree)?, key, key_len, read, context)
 }
 
 /// Inserts the record, or replaces its value, and then calls read with the value that it had; where it had none, read
@@ -41,14 +30,7 @@ pub unsafe extern "C" fn lp_tree_swap(
     read: lp_value_fn,
     context: *mut c_void,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
-    let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
-    call(|| {
-        given(read, "callback")?;
-        let old = of(tree)?.swap(key.get("key")?, value.get("value")?)?;
-        // SAFETY: the caller's function and its context.
-        old.map_or(Ok(()), |old| unsafe { show_value(read, context, &old) })
-    })
+    map!(swap, of(tree)?, key, key_len, value, value_len, read, context)
 }
 
 /// Gives the key a new value if it has the expected one, in one step, and else returns LP_MISMATCH: expected NULL means
@@ -62,17 +44,5 @@ pub unsafe extern "C" fn lp_tree_compare_and_swap(
     expected: Option<&lp_bytes>,
     value: Option<&lp_bytes>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
-    let key = unsafe { Given::new(key, key_len) };
-    call(|| {
-        // SAFETY: bytes of the caller's.
-        let (expected, value) = unsafe { (optional(expected, "expected value")?, optional(value, "value")?) };
-        match of(tree)?.compare_and_swap(key.get("key")?, expected, value)? {
-            true => Ok(()),
-            false => Err(Failure::fixed(
-                LP_MISMATCH,
-                c"the record has another value than was expected",
-            )),
-        }
-    })
+    map!(compare_and_swap, of(tree)?, key, key_len, expected, value)
 }
