@@ -9,6 +9,7 @@
 //! | [`sync`] | latches and per-thread slots, replaced by a model checker under `--cfg shuttle`; the upkeep runtime |
 //! | [`reclaim`] | epoch-based reclamation of nodes |
 //! | [`io`] | direct I/O, io_uring, file locks |
+//! | [`bytes`], [`random`] | a cursor over encoded bytes, pseudo-random numbers |
 //! | [`store`] | page stores: a file, memory, and one that injects faults |
 #![warn(missing_docs)]
 // Modules that need unsafe code are allowed it individually, where they are declared.
@@ -17,8 +18,12 @@
 #[macro_use]
 mod trace;
 
+#[doc(hidden)]
+pub mod bytes;
 pub mod io;
 pub mod mem;
+#[doc(hidden)]
+pub mod random;
 pub mod reclaim;
 pub mod store;
 #[allow(unsafe_code)]

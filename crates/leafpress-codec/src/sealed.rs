@@ -34,6 +34,7 @@ use std::sync::{Arc, OnceLock};
 use rapidhash::v3::{RapidSecrets, rapidhash_v3, rapidhash_v3_seeded};
 
 use super::{Codec, CodecError, Dictionary, Engine, EngineOptions, output};
+use leafpress_base::bytes::{Bytes, MAX_LEB128_BYTES, put_leb128};
 use leafpress_base::mem::room::room_for;
 
 /// The name in errors.
@@ -46,8 +47,6 @@ const CHECKSUM_BYTES: usize = 8;
 pub const MAX_RAW_BYTES: usize = 1 << 30;
 /// The maximum difference between the lengths of a sealed block and of its raw bytes.
 pub const MAX_OVERHEAD_BYTES: usize = MAGIC.len() + 1 + MAX_LEB128_BYTES + 4 + CHECKSUM_BYTES;
-/// Length of the LEB128 encoding of [`MAX_RAW_BYTES`].
-const MAX_LEB128_BYTES: usize = 5;
 
 /// The format of the block in a seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,15 +185,16 @@ impl Label {
     /// # Errors
     /// Returns [`CodecError::Corrupt`] if it is not a sealed block, has a later version, or is truncated.
     pub fn read(sealed: &[u8]) -> Result<Self, CodecError> {
-        let (magic, rest) = sealed.split_first_chunk::<4>().ok_or_else(cut_off)?;
-        if *magic != MAGIC {
+        let mut bytes = Bytes(sealed);
+        let magic: [u8; 4] = bytes.array().ok_or_else(cut_off)?;
+        if magic != MAGIC {
             let reason = match magic[..3] == MAGIC[..3] {
                 true => "it is of a version that this build does not know",
                 false => "it does not begin as a sealed block",
             };
             return Err(output::corrupt(SEALED, reason));
         }
-        let (&form_byte, rest) = rest.split_first().ok_or_else(cut_off)?;
+        let [form_byte] = bytes.array().ok_or_else(cut_off)?;
         let form = match form_byte & !WITH_DICTIONARY {
             0 => Form::Raw,
             1 => Form::Lz4,
@@ -207,14 +207,13 @@ impl Label {
                 ));
             }
         };
-        let (raw_bytes, mut rest) = take_leb128(rest)?;
+        let raw_bytes = take_raw_bytes(&mut bytes)?;
         let mut dictionary_id = None;
         if form_byte & WITH_DICTIONARY != 0 {
-            let (id, behind) = rest.split_first_chunk::<4>().ok_or_else(cut_off)?;
-            (dictionary_id, rest) = (Some(u32::from_le_bytes(*id)), behind);
+            dictionary_id = Some(bytes.u32().ok_or_else(cut_off)?);
         }
-        let checksum_at = sealed.len() - rest.len();
-        let block_bytes = rest.len().checked_sub(CHECKSUM_BYTES).ok_or_else(cut_off)?;
+        let checksum_at = sealed.len() - bytes.0.len();
+        let block_bytes = bytes.0.len().checked_sub(CHECKSUM_BYTES).ok_or_else(cut_off)?;
         let is_possible = match form {
             Form::Raw => raw_bytes == block_bytes && dictionary_id.is_none(),
             _ => raw_bytes <= form.most_raw_bytes(block_bytes),
@@ -298,12 +297,7 @@ fn put_header(sealed: &mut Vec<u8>, form: Form, raw_bytes: usize, dictionary_id:
     let with_dictionary = if dictionary_id.is_some() { WITH_DICTIONARY } else { 0 };
     sealed.extend_from_slice(&MAGIC);
     sealed.push(form as u8 | with_dictionary);
-    let mut rest = raw_bytes;
-    while rest >= 0x80 {
-        sealed.push(rest as u8 | 0x80);
-        rest >>= 7;
-    }
-    sealed.push(rest as u8);
+    put_leb128(sealed, raw_bytes);
     if let Some(id) = dictionary_id {
         sealed.extend_from_slice(&id.to_le_bytes());
     }
@@ -322,23 +316,16 @@ fn checksum(header: &[u8], block: &[u8], raw: &[u8]) -> [u8; CHECKSUM_BYTES] {
     (of_block ^ rapidhash_v3(raw).rotate_left(1)).to_le_bytes()
 }
 
-/// Reads a number in LEB128, which must be in its shortest form; returns it and the rest.
-fn take_leb128(bytes: &[u8]) -> Result<(usize, &[u8]), CodecError> {
-    let mut number = 0_u64;
-    for (index, &byte) in bytes.iter().take(MAX_LEB128_BYTES).enumerate() {
-        number |= u64::from(byte & 0x7F) << (7 * index);
-        if byte & 0x80 == 0 {
-            let is_shortest = index == 0 || byte != 0;
-            let number = usize::try_from(number).ok().filter(|_| is_shortest);
-            let number = number.ok_or_else(bad_length)?;
-            return Ok((number, &bytes[index + 1..]));
-        }
-    }
-    Err(if bytes.len() < MAX_LEB128_BYTES {
-        cut_off()
-    } else {
-        bad_length()
-    })
+/// Reads the raw length, whose LEB128 must be in its shortest form.
+fn take_raw_bytes(bytes: &mut Bytes<'_>) -> Result<usize, CodecError> {
+    let left = bytes.0.len();
+    let number = bytes.leb128().ok_or_else(|| match left < MAX_LEB128_BYTES {
+        true => cut_off(),
+        false => bad_length(),
+    })?;
+    let digits = left - bytes.0.len();
+    let is_shortest = digits == 1 || number >> (7 * (digits - 1)) != 0;
+    if is_shortest { Ok(number) } else { Err(bad_length()) }
 }
 
 #[cold]

@@ -16,6 +16,7 @@
 use super::ghost::Ghost;
 use super::policy::Policy;
 use crate::tree::cache_hooks::{READ, Shown};
+use leafpress_base::random::Random;
 
 /// Minimum and maximum fraction of a leaf's records evicted at a visit.
 const MIN_PART: f64 = 0.05;
@@ -89,36 +90,12 @@ pub(super) fn heat(policy: Policy, mark: u8) -> u8 {
     }
 }
 
-/// Random number generator (xorshift: Marsaglia, 2003).
-#[derive(Debug)]
-pub(super) struct Chance(u64);
-
-impl Default for Chance {
-    fn default() -> Self {
-        Self(0x9E37_79B9_7F4A_7C15)
-    }
-}
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// Returns a number in [0, 1).
-    fn fraction(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
-
 /// State kept between visits.
 #[derive(Default)]
 pub(super) struct EvictionState {
     pub ghost: Ghost,
     pub policy: Policy,
-    chance: Chance,
+    chance: Random,
 }
 
 /// A record's rank during a visit.
@@ -155,7 +132,7 @@ impl EvictionState {
             record.mark = rounds << 1;
             judged.push(Judged {
                 worth: MAX_ROUNDS - rounds,
-                tie: self.chance.next(),
+                tie: self.chance.next_u64(),
                 index,
             });
         }
@@ -185,7 +162,7 @@ impl EvictionState {
             on_probation += usize::from(class == Class::Probation);
             judged.push(Judged {
                 worth: class.worth(),
-                tie: chance.next(),
+                tie: chance.next_u64(),
                 index,
             });
         }
@@ -259,12 +236,5 @@ mod tests {
         assert_eq!(Class::Main(MAX_COUNT).seen(true, false), Class::Main(MAX_COUNT));
         assert!(Class::Probation.worth() < Class::New.worth());
         assert!(Class::Main(1).worth() > Class::Main(0).worth());
-    }
-
-    #[test]
-    fn chance_is_fair() {
-        let mut chance = Chance::default();
-        let mean = (0..10_000).map(|_| chance.fraction()).sum::<f64>() / 10_000.0;
-        assert!((mean - 0.5).abs() < 0.02, "{mean}");
     }
 }

@@ -11,6 +11,7 @@ use crate::tuner::sampled_keys::SampledKeys;
 use crate::victim::{LENT_WORTH, OnHit, is_worth_restoring};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::TryGrow;
+use leafpress_base::random::Random;
 
 /// Memory of a block besides its stored bytes: header, key, and rounding.
 const ENTRY_BYTES: u32 = 100;
@@ -86,7 +87,7 @@ pub(in crate::victim) struct Miniature {
     raw: Space,
     settled: Space,
     crowded: bool,
-    random: u64,
+    random: Random,
     counts: [Counts; CLASSES],
     /// Misses of blocks of unknown length.
     unknown_misses: f32,
@@ -104,7 +105,7 @@ impl Miniature {
             raw: Space::default(),
             settled: Space::default(),
             crowded: false,
-            random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            random: Random::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
             counts: [Counts::default(); CLASSES],
             unknown_misses: 0.0,
             evictions: 0,
@@ -311,10 +312,7 @@ impl Miniature {
     fn victim(&mut self, state: State, except: Option<u32>, world: &World<'_>) -> Option<(u32, f32)> {
         let mut worst: Option<(u32, f32)> = None;
         for _ in 0..SAMPLE {
-            self.random ^= self.random >> 12;
-            self.random ^= self.random << 25;
-            self.random ^= self.random >> 27;
-            let drawn = (self.random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as usize;
+            let drawn = (self.random.next_u64() >> 32) as usize;
             let slots = &self.space(state).slots;
             let slot = *slots.get(drawn % slots.len().max(1))?;
             let worth = self.worth(slot, world);

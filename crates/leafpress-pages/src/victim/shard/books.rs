@@ -9,7 +9,7 @@ impl Shard {
         if self.table.is_closed() {
             return;
         }
-        let random = self.random();
+        let random = self.random.next_u64();
         let start = self.table.bucket(random);
         for bucket in 0..self.table.buckets() {
             for entry in self.table.chain((start + bucket) % self.table.buckets()) {

@@ -14,6 +14,7 @@ use super::OnHit;
 use super::entry::{At, BlockRef, Owned, Parts, Pin, Region, Table, Unlinked};
 use super::stats::Counts;
 use crate::eviction::sketch::Sketch;
+use leafpress_base::random::Random;
 pub(super) use raw::Form;
 use raw::RawSpace;
 
@@ -37,7 +38,7 @@ pub(super) struct Shard {
     clock: u32,
     /// Evictions were necessary since there was last much free room.
     crowded: bool,
-    random: u64,
+    random: Random,
     pub(super) entries: usize,
     pub(super) raw_bytes: u64,
     pub(super) stored_bytes: u64,
@@ -68,7 +69,7 @@ impl Shard {
     /// other than all.
     pub(super) fn new(seed: u64, keeps_raw: bool) -> Self {
         let mut shard = Self::default();
-        shard.random = seed.wrapping_mul(2).wrapping_add(1);
+        shard.random = Random::new(seed.wrapping_mul(2).wrapping_add(1));
         shard.raw = RawSpace::new(keeps_raw);
         shard
     }

@@ -12,14 +12,6 @@ const MAX_SPARED: usize = 64;
 const ROOMY_ONE_IN: usize = 4;
 
 impl Shard {
-    pub(super) fn random(&mut self) -> u64 {
-        // xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators", ACM TOMS 2016.
-        self.random ^= self.random >> 12;
-        self.random ^= self.random << 25;
-        self.random ^= self.random >> 27;
-        self.random.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
     /// Returns the worth of an entry per byte: its recent access frequency, discounted by the time since its last hit.
     pub(super) fn worth(&self, entry: BlockRef<'_>) -> f32 {
         let age = self.clock.wrapping_sub(entry.touched()) as f32 / (4 * self.entries.max(64)) as f32;
@@ -35,7 +27,7 @@ impl Shard {
             return None;
         }
         let spares_raw = self.raw.is_within_limit(self.table.listed_bytes());
-        let random = self.random();
+        let random = self.random.next_u64();
         let mut bucket = self.table.bucket(random);
         let mut worst: Option<(At, f32)> = None;
         let mut worst_spared: Option<(At, f32)> = None;

@@ -173,22 +173,3 @@ pub(super) fn are_in_order(runs: &[Arc<Run>], head: u64) -> bool {
             .iter()
             .all(|run| run.position.saturating_add(u64::from(run.blocks)) <= head)
 }
-
-/// A slice that is consumed from the front.
-pub(super) struct Bytes<'b>(pub &'b [u8]);
-
-impl<'b> Bytes<'b> {
-    pub(super) fn take(&mut self, len: usize) -> Option<&'b [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    pub(super) fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
-    }
-
-    pub(super) fn u64(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
-    }
-}

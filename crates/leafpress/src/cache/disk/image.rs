@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use super::bytes::{Bytes, Put, Take, are_in_order};
+use super::bytes::{Put, Take, are_in_order};
 use super::device::Device;
 use super::failure::Failure;
 use super::page::{BLOCK_BYTES, Place};
@@ -72,8 +72,7 @@ impl Chain<'_> {
             tier: self.tier,
             position: self.position,
         };
-        let checksum = place.checksum(&bytes[8..]);
-        bytes[..8].copy_from_slice(&checksum.to_le_bytes());
+        place.seal(bytes);
         let first = u64::from(self.chunk) * CHUNK_BLOCKS;
         self.device.write(first.., self.buffer.bytes())?;
         self.position += CHUNK_BLOCKS;
@@ -160,15 +159,11 @@ impl ChainReader<'_> {
             return Err(Failure::Damaged);
         }
         self.device.read(first.., self.buffer.bytes_mut())?;
-        let mut bytes = Bytes(self.buffer.bytes());
         let place = Place {
             tier: self.tier,
             position: self.position,
         };
-        let checksum = bytes.u64().ok_or(Failure::Damaged)?;
-        if checksum != place.checksum(bytes.0) {
-            return Err(Failure::Damaged);
-        }
+        let mut bytes = place.open(self.buffer.bytes()).ok_or(Failure::Damaged)?;
         let (next, len) = bytes.u32().zip(bytes.u32()).ok_or(Failure::Damaged)?;
         (self.at, self.end) = (HEADER_BYTES, (HEADER_BYTES + len as usize).min(CHUNK_BYTES));
         self.next = next;

@@ -9,6 +9,7 @@
 //! Integers are little-endian. The checksum covers everything that follows, to the end of the last block, and the
 //! page's position. Positions are never reused, so an overwritten page is detected.
 
+use leafpress_base::bytes::{Bytes, MAX_LEB128_BYTES, put_leb128};
 use leafpress_codec::{Engine, Scratch};
 
 use super::failure::Failure;
@@ -16,6 +17,7 @@ use super::failure::Failure;
 /// Size of a block, the unit of reads and writes, in bytes.
 pub(super) const BLOCK_BYTES: usize = 4096;
 pub(super) const HEADER_BYTES: usize = 16;
+const CHECKSUM_BYTES: usize = 8;
 /// Payload capacity of one block, in bytes.
 pub(super) const ROOM_BYTES: usize = BLOCK_BYTES - HEADER_BYTES;
 /// Maximum raw bytes of a page with several records: reading one decodes all of them.
@@ -43,6 +45,32 @@ impl Place {
         let seed = self.tier ^ self.position.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         rapidhash::v3::rapidhash_v3_seeded(bytes, &rapidhash::v3::RapidSecrets::seed_cpp(seed))
     }
+
+    /// Writes the checksum of `bytes` into their first eight, which it does not cover.
+    pub(super) fn seal(self, bytes: &mut [u8]) {
+        let checksum = self.checksum(&bytes[CHECKSUM_BYTES..]);
+        bytes[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// Returns what follows the checksum, if that is right.
+    pub(super) fn open(self, bytes: &[u8]) -> Option<Bytes<'_>> {
+        let mut bytes = Bytes(bytes);
+        (bytes.u64()? == self.checksum(bytes.0)).then_some(bytes)
+    }
+
+    /// Like [`Place::open`], for a header that [`begin_header`] began; returns what follows the version.
+    pub(super) fn open_header<'h>(self, header: &'h [u8], magic: &[u8; 16], version: u32) -> Option<Bytes<'h>> {
+        let mut bytes = self.open(header)?;
+        (bytes.array()? == *magic && bytes.u32()? == version).then_some(bytes)
+    }
+}
+
+/// Returns the start of a header: room for the checksum, the magic and the version.
+pub(super) fn begin_header(magic: &[u8; 16], version: u32) -> Vec<u8> {
+    let mut header = vec![0; CHECKSUM_BYTES];
+    header.extend_from_slice(magic);
+    header.extend_from_slice(&version.to_le_bytes());
+    header
 }
 
 /// Returns the number of blocks of a page with this payload.
@@ -57,13 +85,7 @@ pub(super) fn write(raw_bytes: usize, payload: &[u8], place: Place, blocks: &mut
     header[12..16].copy_from_slice(&(payload.len() as u32).to_le_bytes());
     rest[..payload.len()].copy_from_slice(payload);
     rest[payload.len()..].fill(0);
-    let checksum = place.checksum(&blocks[8..]);
-    blocks[..8].copy_from_slice(&checksum.to_le_bytes());
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<usize> {
-    let (four, _) = bytes.get(at..)?.split_first_chunk()?;
-    Some(u32::from_le_bytes(*four) as usize)
+    place.seal(blocks);
 }
 
 /// Decodes a page that was read from `place` into `raw`, at most `most_raw_bytes`.
@@ -76,15 +98,10 @@ pub(super) fn read(
     scratch: &mut Scratch,
 ) -> Result<(), Failure> {
     raw.clear();
-    let (checksum, rest) = blocks.split_first_chunk().ok_or(Failure::Damaged)?;
-    if u64::from_le_bytes(*checksum) != place.checksum(rest) {
-        return Err(Failure::Damaged);
-    }
-    let (Some(raw_bytes), Some(payload_bytes)) = (u32_at(blocks, 8), u32_at(blocks, 12)) else {
-        return Err(Failure::Damaged);
-    };
-    let payload = blocks.get(HEADER_BYTES..HEADER_BYTES + payload_bytes);
-    let payload = payload.ok_or(Failure::Damaged)?;
+    let mut bytes = place.open(blocks).ok_or(Failure::Damaged)?;
+    let (raw_bytes, payload_bytes) = bytes.u32().zip(bytes.u32()).ok_or(Failure::Damaged)?;
+    let (raw_bytes, payload_bytes) = (raw_bytes as usize, payload_bytes as usize);
+    let payload = bytes.take(payload_bytes).ok_or(Failure::Damaged)?;
     if raw_bytes > most_raw_bytes {
         return Err(Failure::Damaged);
     }
@@ -103,13 +120,8 @@ pub(super) fn read(
 pub(super) fn push(key: &[u8], record: &[u8], raw: &mut Vec<u8>) -> Result<(), Failure> {
     let bytes = framed_bytes(key, record);
     raw.try_reserve(bytes).map_err(|_| Failure::OutOfMemory { bytes })?;
-    for mut len in [key.len(), record.len()] {
-        while len >= 0x80 {
-            raw.push(len as u8 | 0x80);
-            len >>= 7;
-        }
-        raw.push(len as u8);
-    }
+    put_leb128(raw, key.len());
+    put_leb128(raw, record.len());
     raw.extend_from_slice(key);
     raw.extend_from_slice(record);
     Ok(())
@@ -117,20 +129,7 @@ pub(super) fn push(key: &[u8], record: &[u8], raw: &mut Vec<u8>) -> Result<(), F
 
 /// Returns the maximum size of a record in a page's raw bytes.
 pub(super) fn framed_bytes(key: &[u8], record: &[u8]) -> usize {
-    10 + key.len() + record.len()
-}
-
-fn take_len(bytes: &mut &[u8]) -> Option<usize> {
-    let mut len = 0_usize;
-    for shift in [0, 7, 14, 21, 28] {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        len |= usize::from(byte & 0x7F) << shift;
-        if byte & 0x80 == 0 {
-            return Some(len);
-        }
-    }
-    None
+    2 * MAX_LEB128_BYTES + key.len() + record.len()
 }
 
 /// Iterator over the records of a page's raw bytes: key and record. It ends with the bytes, or at invalid data.
@@ -140,11 +139,10 @@ impl<'r> Iterator for Records<'r> {
     type Item = (&'r [u8], &'r [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let key_bytes = take_len(&mut self.0)?;
-        let record_bytes = take_len(&mut self.0)?;
-        let (key, rest) = self.0.split_at_checked(key_bytes)?;
-        let (record, rest) = rest.split_at_checked(record_bytes)?;
-        self.0 = rest;
-        Some((key, record))
+        let mut bytes = Bytes(self.0);
+        let (key_bytes, record_bytes) = (bytes.leb128()?, bytes.leb128()?);
+        let found = (bytes.take(key_bytes)?, bytes.take(record_bytes)?);
+        self.0 = bytes.0;
+        Some(found)
     }
 }

@@ -12,11 +12,11 @@
 //! A file without the magic is not a cache's, and is left unchanged. So the superblock is written before anything else,
 //! and every version has the magic at the same offset: a torn write has it too.
 
-use super::bytes::Bytes;
 use super::device::Device;
 use super::failure::Failure;
-use super::page::Place;
+use super::page::{Place, begin_header};
 use crate::tree::hash::hash;
+use leafpress_base::bytes::Bytes;
 use leafpress_codec::Codec;
 
 const MAGIC: &[u8; 16] = b"leafpress cache\0";
@@ -93,22 +93,19 @@ pub(super) enum SuperblockState {
     Open { tier: u64, session: u64 },
 }
 
-fn seal(rest: &[u8], block: &mut [u8]) {
+fn seal(header: &[u8], block: &mut [u8]) {
     block.fill(0);
-    block[8..8 + rest.len()].copy_from_slice(rest);
-    let checksum = FIRST.checksum(&block[8..]);
-    block[..8].copy_from_slice(&checksum.to_le_bytes());
+    block[..header.len()].copy_from_slice(header);
+    FIRST.seal(block);
 }
 
 fn begin(state: u32, words: &[u64]) -> Vec<u8> {
-    let mut rest = Vec::with_capacity(128);
-    rest.extend_from_slice(MAGIC);
-    rest.extend_from_slice(&VERSION.to_le_bytes());
-    rest.extend_from_slice(&state.to_le_bytes());
+    let mut header = begin_header(MAGIC, VERSION);
+    header.extend_from_slice(&state.to_le_bytes());
     words
         .iter()
-        .for_each(|word| rest.extend_from_slice(&word.to_le_bytes()));
-    rest
+        .for_each(|word| header.extend_from_slice(&word.to_le_bytes()));
+    header
 }
 
 /// Returns true if a store that begins with these bytes was written by a cache, of any kind and version.
@@ -118,15 +115,15 @@ pub(super) fn is_ours(block: &[u8]) -> bool {
 
 impl Superblock {
     pub(super) fn write(self, kind: Kind, block: &mut [u8]) {
-        let mut rest = begin(CLOSED, &[kind.codec, self.tier, kind.blocks, self.head]);
-        rest.extend_from_slice(&self.chunk.to_le_bytes());
-        rest.extend_from_slice(&self.position.to_le_bytes());
+        let mut header = begin(CLOSED, &[kind.codec, self.tier, kind.blocks, self.head]);
+        header.extend_from_slice(&self.chunk.to_le_bytes());
+        header.extend_from_slice(&self.position.to_le_bytes());
         if let Some(epochs) = self.epochs {
-            rest.extend_from_slice(&epochs.session.to_le_bytes());
-            rest.extend_from_slice(&epochs.judged_before.to_le_bytes());
-            rest.extend_from_slice(&epochs.epoch.to_le_bytes());
+            header.extend_from_slice(&epochs.session.to_le_bytes());
+            header.extend_from_slice(&epochs.judged_before.to_le_bytes());
+            header.extend_from_slice(&epochs.epoch.to_le_bytes());
         }
-        seal(&rest, block);
+        seal(&header, block);
     }
 
     fn read(mut bytes: Bytes<'_>, tier: u64, kind: Kind) -> Option<Self> {
@@ -151,14 +148,7 @@ impl Superblock {
 }
 
 fn parse(block: &[u8], kind: Kind) -> Option<SuperblockState> {
-    let mut bytes = Bytes(block);
-    let checksum = bytes.u64()?;
-    if checksum != FIRST.checksum(bytes.0) {
-        return None;
-    }
-    if bytes.take(MAGIC.len())? != MAGIC || bytes.u32()? != VERSION {
-        return None;
-    }
+    let mut bytes = FIRST.open_header(block, MAGIC, VERSION)?;
     let state = bytes.u32()?;
     if bytes.u64()? != kind.codec {
         return None;

@@ -18,6 +18,7 @@ use crate::cache::disk::run::Run;
 use crate::cache::disk::state::SuperLeaf;
 use crate::cache::disk::superblock::{Kind, MAX_HEAD};
 use crate::tree::MAX_KEY_BYTES;
+use leafpress_base::bytes::Bytes;
 use leafpress_base::io::open;
 use leafpress_base::mem::room::{TryGrow, room_for};
 
@@ -32,16 +33,14 @@ pub(super) struct Replayed {
 
 /// The payload of an entry, whose checksum was verified.
 struct Payload<'p> {
-    bytes: &'p [u8],
+    bytes: Bytes<'p>,
     device_blocks: u64,
     room_bytes: usize,
 }
 
 impl Take for Payload<'_> {
     fn read(&mut self, into: &mut [u8]) -> Result<(), Failure> {
-        let (now, rest) = self.bytes.split_at_checked(into.len()).ok_or(Failure::Damaged)?;
-        into.copy_from_slice(now);
-        self.bytes = rest;
+        into.copy_from_slice(self.bytes.take(into.len()).ok_or(Failure::Damaged)?);
         Ok(())
     }
 
@@ -170,7 +169,7 @@ impl Replay {
 
     fn payload(&self) -> Payload<'_> {
         Payload {
-            bytes: &self.payload,
+            bytes: Bytes(&self.payload),
             device_blocks: self.header.kind.blocks,
             room_bytes: self.room_bytes - self.held_bytes,
         }

@@ -1,7 +1,6 @@
 //! Header of the side files: their tier and session.
 
-use crate::cache::disk::bytes::Bytes;
-use crate::cache::disk::page::Place;
+use crate::cache::disk::page::{Place, begin_header};
 use crate::cache::disk::superblock::Kind;
 
 /// Size of a side file's header, in bytes.
@@ -36,9 +35,7 @@ const HEADER: Place = Place {
 
 impl SideFileHeader {
     pub(super) fn write(&self, magic: &[u8; 16]) -> Vec<u8> {
-        let mut header = vec![0; 8];
-        header.extend_from_slice(magic);
-        header.extend_from_slice(&VERSION.to_le_bytes());
+        let mut header = begin_header(magic, VERSION);
         let Kind { codec, blocks, .. } = self.kind;
         for word in [codec, blocks, self.tier, self.session, self.previous]
             .iter()
@@ -47,21 +44,14 @@ impl SideFileHeader {
             header.extend_from_slice(&word.to_le_bytes());
         }
         header.resize(HEADER_BYTES, 0);
-        let checksum = HEADER.checksum(&header[8..]);
-        header[..8].copy_from_slice(&checksum.to_le_bytes());
+        HEADER.seal(&mut header);
         header
     }
 
     /// Reads a header; [`None`] if it is not of this tier and session.
     pub(super) fn read(header: &[u8], magic: &[u8; 16], kind: Kind, tier: u64, session: u64) -> Option<Self> {
-        let mut bytes = Bytes(header);
-        let checksum = bytes.u64()?;
-        let is_ours = checksum == HEADER.checksum(bytes.0)
-            && bytes.take(magic.len())? == magic
-            && bytes.u32()? == VERSION
-            && bytes.u64()? == kind.codec
-            && bytes.u64()? == kind.blocks
-            && bytes.u64()? == tier;
+        let mut bytes = HEADER.open_header(header, magic, VERSION)?;
+        let is_ours = bytes.u64()? == kind.codec && bytes.u64()? == kind.blocks && bytes.u64()? == tier;
         if !is_ours {
             return None;
         }
