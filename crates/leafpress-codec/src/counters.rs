@@ -3,11 +3,10 @@
 //! Every thread owns its cells and is their only writer, so counting is a plain load and store. Only a sample of the
 //! calls on small blocks is timed, because two clock reads cost as much as decoding a record.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::{CodecError, Scratch};
-use leafpress_base::sync::per_thread::PerThread;
+use leafpress_base::sync::counts::{Counts, ThreadCounts};
 
 /// A snapshot of an engine's counters since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,44 +83,56 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A count with one writing thread and any number of readers.
-#[derive(Debug, Default)]
-pub struct Count(AtomicU64);
+/// The counters.
+#[derive(Debug, Clone, Copy)]
+pub enum Count {
+    CompressCalls,
+    CompressBytesIn,
+    CompressBytesOut,
+    CompressNs,
+    DecompressCalls,
+    DecompressBytesIn,
+    DecompressBytesOut,
+    DecompressNs,
+    Errors,
+    Fallbacks,
+    HardwareCalls,
+    SoftwareCalls,
+    ThreadJobs,
+    CallJobs,
+    StreamInits,
+    StreamReuses,
+}
 
-impl Count {
-    /// Adds `n`. Only the thread that owns the count may call this.
-    #[inline]
-    pub fn add(&self, n: u64) {
-        self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Relaxed)
+impl From<Count> for usize {
+    fn from(count: Count) -> Self {
+        count as Self
     }
 }
 
-/// Counters of one direction.
-#[derive(Debug, Default)]
-struct Direction {
-    calls: Count,
-    bytes_in: Count,
-    bytes_out: Count,
-    ns: Count,
-    errors: Count,
-}
+/// Counters of one thread.
+type OwnCounts = Counts<{ Count::StreamReuses as usize + 1 }>;
+
+/// The number of a direction's first counter: its calls. Bytes in, bytes out and nanoseconds follow.
+struct Direction(usize);
+
+const COMPRESS: Direction = Direction(Count::CompressCalls as usize);
+const DECOMPRESS: Direction = Direction(Count::DecompressCalls as usize);
+const BYTES_IN: usize = 1;
+const BYTES_OUT: usize = 2;
+const NS: usize = 3;
 
 impl Direction {
     /// Runs `work`, which returns the number of bytes it wrote, and counts it.
     #[inline]
     fn run(
         &self,
+        mine: &OwnCounts,
         bytes_in: usize,
         raw_bytes: usize,
         work: impl FnOnce() -> Result<usize, CodecError>,
     ) -> Result<usize, CodecError> {
-        let calls = self.calls.get();
-        self.calls.add(1);
-        self.bytes_in.add(bytes_in as u64);
+        let calls = self.begin(mine, bytes_in);
         let weight = if raw_bytes >= TIMED_ALWAYS_BYTES || calls < TIMED_FIRST {
             1
         } else if calls.is_multiple_of(TIMED_EVERY) {
@@ -132,49 +143,37 @@ impl Direction {
         let start = (weight != 0).then(Instant::now);
         let result = work();
         if let Some(start) = start {
-            self.ns.add(nanoseconds(start.elapsed()).saturating_mul(weight));
+            mine.add(self.0 + NS, nanoseconds(start.elapsed()).saturating_mul(weight));
         }
-        self.finish(result)
+        self.finish(mine, result)
+    }
+
+    /// Counts a call, and returns how many the thread had made before.
+    #[inline]
+    fn begin(&self, mine: &OwnCounts, bytes_in: usize) -> u64 {
+        mine.add(self.0 + BYTES_IN, bytes_in as u64);
+        mine.add(self.0, 1) - 1
     }
 
     #[inline]
-    fn finish(&self, result: Result<usize, CodecError>) -> Result<usize, CodecError> {
+    fn finish(&self, mine: &OwnCounts, result: Result<usize, CodecError>) -> Result<usize, CodecError> {
         match &result {
-            Ok(bytes_out) => self.bytes_out.add(*bytes_out as u64),
-            Err(_) => self.errors.add(1),
-        }
+            Ok(bytes_out) => mine.add(self.0 + BYTES_OUT, *bytes_out as u64),
+            Err(_) => mine.add(Count::Errors, 1),
+        };
         result
     }
 }
 
-/// Counters of one thread.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub struct ThreadCounts {
-    compress: Direction,
-    decompress: Direction,
-    pub fallbacks: Count,
-    pub hardware_calls: Count,
-    pub software_calls: Count,
-    pub thread_jobs: Count,
-    pub call_jobs: Count,
-    pub stream_inits: Count,
-    pub stream_reuses: Count,
-}
-
 /// An engine's counters.
 #[derive(Debug, Default)]
-pub struct Counters {
-    threads: PerThread<ThreadCounts>,
-    /// Counters shared by threads whose own could not be allocated. Concurrent updates of these may be lost.
-    common: ThreadCounts,
-}
+pub struct Counters(ThreadCounts<{ Count::StreamReuses as usize + 1 }>);
 
 impl Counters {
     /// Returns the counters of the calling thread.
     #[inline]
-    pub fn mine(&self) -> &ThreadCounts {
-        self.threads.get_or_make().unwrap_or(&self.common)
+    pub fn mine(&self) -> &OwnCounts {
+        self.0.mine()
     }
 
     /// Runs and counts a call that compresses `raw_bytes`; `work` returns the compressed length.
@@ -184,7 +183,7 @@ impl Counters {
         raw_bytes: usize,
         work: impl FnOnce() -> Result<usize, CodecError>,
     ) -> Result<usize, CodecError> {
-        self.mine().compress.run(raw_bytes, raw_bytes, work)
+        COMPRESS.run(self.mine(), raw_bytes, raw_bytes, work)
     }
 
     /// Runs and counts a call that compresses `raw_bytes` into a limited room; the result may not fit.
@@ -211,7 +210,7 @@ impl Counters {
         raw_bytes: usize,
         work: impl FnOnce() -> Result<usize, CodecError>,
     ) -> Result<usize, CodecError> {
-        self.mine().decompress.run(block_bytes, raw_bytes, work)
+        DECOMPRESS.run(self.mine(), block_bytes, raw_bytes, work)
     }
 
     /// Runs and counts a call that decodes `block_bytes` to about `raw_bytes` in the scratch's output, and returns that
@@ -230,52 +229,49 @@ impl Counters {
 
     /// Counts an untimed compression.
     pub fn count_compress(&self, bytes_in: usize, result: Result<usize, CodecError>) -> Result<usize, CodecError> {
-        let direction = &self.mine().compress;
-        direction.calls.add(1);
-        direction.bytes_in.add(bytes_in as u64);
-        direction.finish(result)
+        let mine = self.mine();
+        COMPRESS.begin(mine, bytes_in);
+        COMPRESS.finish(mine, result)
     }
 
     /// Counts an untimed decompression.
     pub fn count_decompress(&self, bytes_in: usize, result: Result<usize, CodecError>) -> Result<usize, CodecError> {
-        let direction = &self.mine().decompress;
-        direction.calls.add(1);
-        direction.bytes_in.add(bytes_in as u64);
-        direction.finish(result)
+        let mine = self.mine();
+        DECOMPRESS.begin(mine, bytes_in);
+        DECOMPRESS.finish(mine, result)
     }
 
     /// Adds the time of a batch of compressions counted one by one.
     pub fn add_compress_time(&self, time: Duration) {
-        self.mine().compress.ns.add(nanoseconds(time));
+        self.mine().add(Count::CompressNs, nanoseconds(time));
     }
 
     /// Adds the time of a batch of decompressions counted one by one.
     pub fn add_decompress_time(&self, time: Duration) {
-        self.mine().decompress.ns.add(nanoseconds(time));
+        self.mine().add(Count::DecompressNs, nanoseconds(time));
     }
 
     /// Returns the sum over threads, for an engine that counts device and CPU calls itself.
     pub fn sum(&self) -> EngineCounters {
-        let mut sum = EngineCounters::default();
-        for t in self.threads.iter().chain([&self.common]) {
-            sum.compress_calls += t.compress.calls.get();
-            sum.compress_bytes_in += t.compress.bytes_in.get();
-            sum.compress_bytes_out += t.compress.bytes_out.get();
-            sum.compress_ns += t.compress.ns.get();
-            sum.decompress_calls += t.decompress.calls.get();
-            sum.decompress_bytes_in += t.decompress.bytes_in.get();
-            sum.decompress_bytes_out += t.decompress.bytes_out.get();
-            sum.decompress_ns += t.decompress.ns.get();
-            sum.errors += t.compress.errors.get() + t.decompress.errors.get();
-            sum.fallbacks += t.fallbacks.get();
-            sum.hardware_calls += t.hardware_calls.get();
-            sum.software_calls += t.software_calls.get();
-            sum.thread_jobs += t.thread_jobs.get();
-            sum.call_jobs += t.call_jobs.get();
-            sum.stream_inits += t.stream_inits.get();
-            sum.stream_reuses += t.stream_reuses.get();
+        let sum = |count: Count| self.0.sum(count);
+        EngineCounters {
+            compress_calls: sum(Count::CompressCalls),
+            compress_bytes_in: sum(Count::CompressBytesIn),
+            compress_bytes_out: sum(Count::CompressBytesOut),
+            compress_ns: sum(Count::CompressNs),
+            decompress_calls: sum(Count::DecompressCalls),
+            decompress_bytes_in: sum(Count::DecompressBytesIn),
+            decompress_bytes_out: sum(Count::DecompressBytesOut),
+            decompress_ns: sum(Count::DecompressNs),
+            errors: sum(Count::Errors),
+            fallbacks: sum(Count::Fallbacks),
+            hardware_calls: sum(Count::HardwareCalls),
+            software_calls: sum(Count::SoftwareCalls),
+            thread_jobs: sum(Count::ThreadJobs),
+            call_jobs: sum(Count::CallJobs),
+            stream_inits: sum(Count::StreamInits),
+            stream_reuses: sum(Count::StreamReuses),
         }
-        sum
     }
 
     /// Returns the sum over threads, for an engine whose every call runs on the CPU.

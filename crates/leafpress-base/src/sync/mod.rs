@@ -3,6 +3,7 @@
 //! Only the primitives that order the steps of tree and pool are replaced: node pointers, locks, landing counts, pins,
 //! epochs and per-thread slots. Statistics use `std`.
 
+pub mod counts;
 mod latch;
 mod locks;
 #[cfg(shuttle)]

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::ffi::Operation;
 use super::job::{Job, Place};
-use super::{Failure, QplEngine, bound, ffi, length};
+use super::{Count, Failure, QplEngine, bound, ffi, length};
 use crate::room::Room;
 use crate::{CodecError, Engine, QplPath};
 
@@ -139,7 +139,7 @@ impl QplEngine {
             match (&job, result) {
                 (Some(job), Ok(written)) => {
                     match place {
-                        Place::Hardware => self.counters.mine().hardware_calls.add(1),
+                        Place::Hardware => _ = self.counters.mine().add(Count::HardwareCalls, 1),
                         Place::Software => self.count_software(),
                     }
                     done(at, Ok(job.output(written)));

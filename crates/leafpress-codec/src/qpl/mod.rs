@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 use self::ffi::{NAME, Operation, Qpl, Status};
 use self::job::{Job, Place, TIMED_OUT, explain};
-use super::counters::Counters;
+use super::counters::{Count, Counters};
 use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, JobCache, QplMode, QplPath, output};
 
@@ -81,11 +81,11 @@ impl QplEngine {
             }
         }
         let job = Job::new(self.qpl, place)?;
-        let counts = self.counters.mine();
-        match self.cache {
-            JobCache::Thread => counts.thread_jobs.add(1),
-            JobCache::None => counts.call_jobs.add(1),
-        }
+        let count = match self.cache {
+            JobCache::Thread => Count::ThreadJobs,
+            JobCache::None => Count::CallJobs,
+        };
+        self.counters.mine().add(count, 1);
         Ok(job)
     }
 
@@ -134,9 +134,9 @@ impl QplEngine {
 
     pub(super) fn count_software(&self) {
         let counts = self.counters.mine();
-        counts.software_calls.add(1);
+        counts.add(Count::SoftwareCalls, 1);
         if self.path == QplPath::Auto {
-            counts.fallbacks.add(1);
+            counts.add(Count::Fallbacks, 1);
         }
     }
 
@@ -149,7 +149,7 @@ impl QplEngine {
         }
         match job.finish() {
             (Some(job), Ok(written)) => {
-                self.counters.mine().hardware_calls.add(1);
+                self.counters.mine().add(Count::HardwareCalls, 1);
                 Ok((job, written))
             }
             (Some(job), Err(status)) => {

@@ -7,7 +7,7 @@ pub(super) mod ffi;
 use std::ffi::c_uint;
 
 use self::ffi::{Direction, Stream, Zlib};
-use super::counters::Counters;
+use super::counters::{Count, Counters};
 use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, StreamCache, output};
 use leafpress_base::mem::room::TryGrow;
@@ -90,18 +90,18 @@ impl ZlibEngine {
     ) -> Result<R, CodecError> {
         let counts = self.counters.mine();
         if self.cache == StreamCache::None {
-            counts.stream_inits.add(1);
+            counts.add(Count::StreamInits, 1);
             return work(&mut new_stream(self.zlib, direction, self.window_bits)?);
         }
         STREAMS.with(|streams| {
             let is_mine = |stream: &Stream| stream.direction() == direction && stream.window_bits() == self.window_bits;
             let at = match streams.iter().position(is_mine) {
                 Some(at) if streams[at].reset() => {
-                    counts.stream_reuses.add(1);
+                    counts.add(Count::StreamReuses, 1);
                     at
                 }
                 at => {
-                    counts.stream_inits.add(1);
+                    counts.add(Count::StreamInits, 1);
                     if let Some(broken) = at {
                         streams.swap_remove(broken);
                     }

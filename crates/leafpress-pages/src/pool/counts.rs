@@ -1,17 +1,15 @@
 //! Counters of a pool, without cache lines shared between threads.
 
-use std::sync::atomic::{
-    AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence,
-};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence};
 
 /// Holds are part of the synchronization of threads, unlike the counters.
 use leafpress_base::sync::AtomicU32 as HoldCell;
+use leafpress_base::sync::counts;
 use leafpress_base::sync::per_thread::PerThread;
 use leafpress_base::sync::{Mutex, MutexGuard};
 
 /// The counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
 pub(super) enum Count {
     RawHits,
     CompressedHits,
@@ -36,7 +34,7 @@ pub(super) enum Count {
     PinsHandedBack,
 }
 
-const COUNTS: usize = Count::PinsHandedBack as usize + 1;
+type OwnCounts = counts::Counts<{ Count::PinsHandedBack as usize + 1 }>;
 
 /// Hazard slots per thread: raw pages that it holds without a pin in their entries.
 const HOLDS: usize = 8;
@@ -60,7 +58,7 @@ const HITS: usize = 32;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct ThreadCounts {
-    counts: [AtomicU64; COUNTS],
+    counts: OwnCounts,
     hits: [AtomicU32; HITS],
     gathered: AtomicU32,
     /// Hazard slots: an entry's number plus one, or 0.
@@ -68,11 +66,9 @@ pub(super) struct ThreadCounts {
 }
 
 impl ThreadCounts {
-    /// Only the owner thread writes, so a load and a store are an addition.
     #[inline]
     pub(super) fn add(&self, count: Count, n: u64) {
-        let cell = &self.counts[count as usize];
-        cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
+        self.counts.add(count as usize, n);
     }
 
     /// Publishes a hold of an entry's page, if there is a free slot. A thread that needs exclusive access marks the
@@ -101,7 +97,7 @@ impl ThreadCounts {
 pub(super) struct Counts {
     threads: PerThread<ThreadCounts>,
     /// Counters of threads whose own could not be allocated.
-    common: [AtomicU64; COUNTS],
+    common: OwnCounts,
     bytes: AtomicUsize,
     /// Retired entries, to be freed once no thread holds their pages, with capacity for as many as threads can hold.
     limbo: Mutex<Vec<u32>>,
@@ -136,22 +132,20 @@ impl Counts {
 
     #[inline]
     pub(super) fn add(&self, count: Count, n: u64) {
-        match self.mine() {
-            Some(mine) => mine.add(count, n),
-            None => {
-                self.common[count as usize].fetch_add(n, Relaxed);
-            }
-        }
+        self.add_to(self.mine(), count, n);
     }
 
     /// Counts a dropped guard that was given a pin, on any thread: a thread without counters allocates none for that.
     #[inline]
     pub(super) fn pin_handed_back(&self) {
-        match self.threads.get() {
-            Some(mine) => mine.add(Count::PinsHandedBack, 1),
-            None => {
-                self.common[Count::PinsHandedBack as usize].fetch_add(1, Relaxed);
-            }
+        self.add_to(self.threads.get(), Count::PinsHandedBack, 1);
+    }
+
+    #[inline]
+    fn add_to(&self, mine: Option<&ThreadCounts>, count: Count, n: u64) {
+        match mine {
+            Some(mine) => mine.add(count, n),
+            None => _ = self.common.add_shared(count as usize, n),
         }
     }
 
@@ -198,7 +192,7 @@ impl Counts {
     }
 
     pub(super) fn sum(&self, count: Count) -> u64 {
-        let of = |counts: &[AtomicU64; COUNTS]| counts[count as usize].load(Relaxed);
-        self.threads.iter().map(|thread| of(&thread.counts)).sum::<u64>() + of(&self.common)
+        let own = self.threads.iter().map(|thread| thread.counts.get(count as usize));
+        own.sum::<u64>() + self.common.get(count as usize)
     }
 }

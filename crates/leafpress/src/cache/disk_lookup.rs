@@ -73,7 +73,7 @@ impl CacheInner {
         self.before_store(stored);
         let may_come = |found: Option<&[u8]>| found.is_none() && is_newest();
         if matches!(self.tree.write_if(key, Some(stored), &may_come), Ok(true)) {
-            self.counters.count(Count::Promoted);
+            self.counters.add(Count::Promoted, 1);
             self.note_stored(bytes);
         }
     }
@@ -152,7 +152,7 @@ impl CacheInner {
         let Some(disk) = &self.disk else {
             return self.remove(key).map(|_| ());
         };
-        self.counters.count(Count::Removes);
+        self.counters.add(Count::Removes, 1);
         let value = match &self.listener {
             None => None,
             Some(_) => match self.find_in_memory(key, &mut Some(copied), &mut Seen::default()) {

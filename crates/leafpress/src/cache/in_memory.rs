@@ -57,7 +57,7 @@ impl Cache {
         let Ok(Some(Some(found))) = core.find_in_memory(key, &mut read, &mut seen) else {
             return Ok(None);
         };
-        core.counters.count(Count::MemoryHits);
+        core.counters.add(Count::MemoryHits, 1);
         core.observer.end_get(began, Outcome::of(true, false));
         if seen.wants_touch {
             core.touch(key);

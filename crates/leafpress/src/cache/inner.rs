@@ -139,7 +139,7 @@ impl CacheInner {
         let began = Observer::begin_get();
         let found = self.find(key, read, seen);
         let outcome = Outcome::of(matches!(found, Ok(Some(_))), seen.is_from_disk);
-        self.counters.count(outcome.count());
+        self.counters.add(outcome.count(), 1);
         self.observer.end_get(began, outcome);
         if seen.wants_touch {
             self.touch(key);
@@ -229,7 +229,7 @@ impl CacheInner {
             Ok(()) => Ok(()),
             Err(memory @ CacheError::OutOfMemory { .. }) => Err(memory),
             Err(_) => {
-                self.counters.count(Count::Damaged);
+                self.counters.add(Count::Damaged, 1);
                 Ok(())
             }
         }
@@ -241,7 +241,7 @@ impl CacheInner {
         match CacheError::from(error) {
             memory @ CacheError::OutOfMemory { .. } => Err(memory),
             reason => {
-                let damaged = self.counters.count(Count::Damaged);
+                let damaged = self.counters.add(Count::Damaged, 1);
                 warn_event_by_count!(damaged, cache = %self.observer.name, error = %reason, "record damaged");
                 // A leaf with a damaged frame cannot be compacted either.
                 let _ = match &self.disk {
@@ -268,7 +268,7 @@ impl CacheInner {
             is_over
         };
         if self.take_out_if(key, &is_over)? {
-            self.counters.count(Count::Expired);
+            self.counters.add(Count::Expired, 1);
             self.tell(key, value.take(), RemovalCause::Expired);
         }
         Ok(())
@@ -282,7 +282,7 @@ impl CacheInner {
 
     /// Removes a key; returns true if it was present and not expired.
     pub(super) fn remove(&self, key: &[u8]) -> Result<bool, CacheError> {
-        self.counters.count(Count::Removes);
+        self.counters.add(Count::Removes, 1);
         if let Some(disk) = &self.disk {
             return self.remove_below(disk, key);
         }
@@ -315,7 +315,7 @@ impl CacheInner {
             RemovalCause::Removed
         };
         if is_over {
-            self.counters.count(Count::Expired);
+            self.counters.add(Count::Expired, 1);
         }
         self.tell(key, value, cause);
         Ok(!is_over)

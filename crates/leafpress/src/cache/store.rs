@@ -64,7 +64,7 @@ impl CacheInner {
     pub(super) fn store(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<Stored, CacheError> {
         if !self.keeps(key, value)? {
             // The key's old value is outdated.
-            self.counters.count(Count::TooLarge);
+            self.counters.add(Count::TooLarge, 1);
             let replaced = self.take_out(key)?;
             return Ok(Stored { replaced, bytes: 0 });
         }
@@ -87,7 +87,7 @@ impl CacheInner {
     /// Counts an insertion; returns its bytes of key and value.
     pub(super) fn count_insert(&self, key: &[u8], value: &[u8]) -> u64 {
         let bytes = (key.len() + value.len()) as u64;
-        self.counters.count(Count::Inserts);
+        self.counters.add(Count::Inserts, 1);
         self.counters.add(Count::InsertedBytes, bytes);
         bytes
     }
@@ -143,7 +143,7 @@ impl CacheInner {
         let key = lead.key();
         let mut stored = Stored::default();
         if !self.keeps(key, value)? {
-            self.counters.count(Count::TooLarge);
+            self.counters.add(Count::TooLarge, 1);
             return Ok(stored);
         }
         self.before_store(value);
@@ -215,7 +215,7 @@ impl CacheInner {
         let Stored { replaced, bytes } = stored?;
         if let Some((value, cause)) = replaced {
             if cause == RemovalCause::Expired {
-                self.counters.count(Count::Expired);
+                self.counters.add(Count::Expired, 1);
             }
             self.tell(key, Some(value), cause);
         }

@@ -120,14 +120,14 @@ impl CacheInner {
 
     /// Visits one leaf; returns false if further visits are of no use.
     fn visit(&self, hand: &mut Hand, arena: &mut Bump, evictor: &mut dyn Evictor) -> bool {
-        self.counters.count(Count::Visits);
+        self.counters.add(Count::Visits, 1);
         match self.tree.evict_at(hand, arena, evictor) {
             Ok(visit) => {
                 self.counters.add(Count::VisitedRecords, visit.records as u64);
                 visit.records > 0 || !self.tree.is_empty()
             }
             Err(error) => {
-                let errors = self.counters.count(Count::EvictionErrors);
+                let errors = self.counters.add(Count::EvictionErrors, 1);
                 warn_event_by_count!(errors, cache = %self.observer.name, %error, "leaf not evicted from");
                 !matches!(error, tree::TreeError::OutOfMemory { .. })
             }
@@ -225,10 +225,13 @@ impl CacheInner {
         if self.disk.is_some() && is_tombstone(record) {
             return;
         }
-        self.counters.count(match cause {
-            RemovalCause::Expired => Count::Expired,
-            _ => Count::Evicted,
-        });
+        self.counters.add(
+            match cause {
+                RemovalCause::Expired => Count::Expired,
+                _ => Count::Evicted,
+            },
+            1,
+        );
         if self.listener.is_some() && (record.tag != MOVED || cause == RemovalCause::Expired) {
             let value = record.with_value(|stored| record::read(stored).0.to_vec());
             gone.0.extend(value.map(|value| (record.key.to_vec(), value, cause)));

@@ -289,7 +289,7 @@ impl CacheInner {
             if keeps {
                 self.note_stored(self.count_insert(key, value));
             } else {
-                self.counters.count(Count::TooLarge);
+                self.counters.add(Count::TooLarge, 1);
             }
         }
         Ok(is_done)
@@ -300,7 +300,7 @@ impl CacheInner {
         let is_done = self.write_over(key, before, None)?;
         if is_done && before.stored.is_some() {
             if before.value().is_some() {
-                self.counters.count(Count::Removes);
+                self.counters.add(Count::Removes, 1);
             }
             self.tell_of(key, before, RemovalCause::Removed);
         }
@@ -355,7 +355,7 @@ impl CacheInner {
         let cause = match before.is_expired() {
             false => cause,
             true if before.is_in_tree => {
-                self.counters.count(Count::Expired);
+                self.counters.add(Count::Expired, 1);
                 RemovalCause::Expired
             }
             // The listener is not called for records that expire on disk.

@@ -11,13 +11,13 @@ use bumpalo::Bump;
 use leafpress_base::mem::room::boxed;
 use leafpress_base::reclaim::guard::Guard;
 use leafpress_base::reclaim::node_heap::NodeHeap;
+use leafpress_base::sync::counts::Counts;
 use leafpress_base::sync::per_thread::PerThread;
 use leafpress_base::sync::plain::Mutex;
 use leafpress_codec::Scratch;
 
 /// The counters. `Inserted` minus `Erased` is the number of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
 pub(crate) enum Count {
     Gets,
     GetFrames,
@@ -72,13 +72,11 @@ pub(crate) enum Count {
     ColdNs,
 }
 
-const COUNTS: usize = Count::ColdNs as usize + 1;
-
 /// One thread's counters and buffers, on cache lines of its own, since the states of threads are adjacent in memory.
+#[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct ThreadState {
-    /// Only the owning thread writes, so an addition is a load and a store.
-    counts: [AtomicU64; COUNTS],
+    counts: Counts<{ Count::ColdNs as usize + 1 }>,
     tools: Cell<Option<Box<Scratchpad>>>,
     /// Whether the thread has used its scratchpad since the last search for idle ones.
     used: AtomicBool,
@@ -86,18 +84,6 @@ pub(crate) struct ThreadState {
     claimed: AtomicBool,
     /// Bytes of the scratchpad when they were last determined.
     held: AtomicU64,
-}
-
-impl Default for ThreadState {
-    fn default() -> Self {
-        Self {
-            counts: std::array::from_fn(|_| AtomicU64::new(0)),
-            tools: Cell::default(),
-            used: AtomicBool::default(),
-            claimed: AtomicBool::default(),
-            held: AtomicU64::default(),
-        }
-    }
 }
 
 // SAFETY: `tools`, the only field that is not atomic, is accessed by two threads: by the state's own thread, which gets
@@ -135,8 +121,7 @@ const MAX_KEPT_ARENA_BYTES: usize = 256 << 10;
 impl ThreadState {
     #[inline]
     pub(crate) fn add(&self, count: Count, amount: u64) {
-        let cell = &self.counts[count as usize];
-        cell.store(cell.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+        self.counts.add(count as usize, amount);
     }
 
     #[inline]
@@ -147,7 +132,7 @@ impl ThreadState {
     /// Returns this thread's own value of a counter.
     #[inline]
     pub(crate) fn so_far(&self, count: Count) -> u64 {
-        self.counts[count as usize].load(Ordering::Relaxed)
+        self.counts.get(count as usize)
     }
 
     /// Takes the thread's scratchpad, if there is one. The guard keeps other threads from accessing it.
