@@ -19,7 +19,7 @@ use crate::tree::upkeep::sizing::trial::Tried;
 pub(super) use crate::tree::upkeep::sizing::trial::{Bench, Trial, records_of};
 use leafpress_base::mem::room::{TryGrow, copied, room_for};
 use leafpress_base::sync::Mutex;
-use leafpress_codec::{Codec, Dictionary, Scratch};
+use leafpress_codec::{Codec, Scratch};
 
 /// The exchange rate between memory and processor time: per cent of read time that 1% of memory is worth, for a record
 /// that is read occasionally. It depends on the codec: one chosen for speed implies another rate than one chosen for
@@ -265,28 +265,8 @@ impl Rule {
 }
 
 impl TreeInner {
-    /// Tries lengths on records of the tree, to be compressed with `dictionary`. Returns the settings if they are worth
-    /// a change.
-    pub(super) fn better_lengths(&self, dictionary: Option<&Dictionary>) -> Result<Option<Settings>, TreeError> {
-        if !self.sizing.auto {
-            return Ok(None);
-        }
-        let arena = Bump::new();
-        let Some(mut trial) = self.trial(&arena)? else {
-            return Ok(None);
-        };
-        trial.dictionary = dictionary;
-        // The average of all records: those in the trial may be atypical.
-        let bytes = self.user_bytes()? / (self.len() as u64).max(1);
-        let Some((lengths, outcome)) = self.sizing.rule.choose(&mut trial, bytes, &|| false)? else {
-            return Ok(None);
-        };
-        self.sizing.note(outcome);
-        Ok(lengths)
-    }
-
-    /// Returns sample records of the tree for a trial, if there are enough.
-    pub(super) fn trial<'r>(&self, arena: &'r Bump) -> Result<Option<Trial<'_, 'r>>, TreeError> {
+    /// Returns a trial with these records of the tree, if there are enough.
+    pub(super) fn trial<'r>(&'r self, runs: &'r CopiedRuns) -> Result<Option<Trial<'r, 'r>>, TreeError> {
         let bench = Bench {
             engines: &self.engines,
             memory: &self.memory,
@@ -294,37 +274,15 @@ impl TreeInner {
             temperatures: self.temperatures.as_ref(),
             marks: self.marks,
         };
-        Ok(Trial::new(bench, self.runs(arena)?))
+        Ok(Trial::new(bench, runs.records()?))
     }
 
-    /// Returns the records of runs of leaves spread over the tree, in key order, without those in landing buffers and
-    /// those that cannot be decoded.
-    fn runs<'b>(&self, arena: &'b Bump) -> Result<Vec<Vec<Record<'b>>>, TreeError> {
+    /// Returns the records of runs of leaves spread over the tree.
+    pub(super) fn runs(&self) -> Result<CopiedRuns, TreeError> {
         let mut leaves = 0;
         self.for_each_leaf(&self.memory.enter()?, |_| leaves += 1);
-        let mut places = RunPlaces::among(leaves);
-        let mut scratch = Scratch::default();
-        let mut runs: Vec<Vec<Record<'b>>> = Vec::new();
-        self.for_each_leaf_in_turn(|leaf| {
-            let Some(in_run) = places.next_leaf() else {
-                return Ok(());
-            };
-            let records = records_of(leaf, &mut Decoder::new(&self.engines, &mut scratch), arena)?;
-            match runs.last_mut() {
-                // Keys of another shard need not follow in order.
-                Some(run)
-                    if in_run > 0
-                        && run
-                            .last()
-                            .is_none_or(|last| records.first().is_none_or(|first| last.key < first.key)) =>
-                {
-                    run.try_extend(records)?;
-                }
-                _ => runs.try_push(records)?,
-            }
-            Ok(())
-        })?;
-        runs.retain(|run| !run.is_empty());
+        let (mut runs, mut scratch) = (CopiedRuns::among(leaves), Scratch::default());
+        self.for_each_leaf_in_turn(|leaf| runs.visit(leaf, &self.engines, &mut scratch))?;
         Ok(runs)
     }
 }
@@ -357,7 +315,7 @@ impl RunPlaces {
     }
 }
 
-/// Copied records of runs of leaves, for a thread without access to the tree.
+/// Copied records of runs of leaves, in key order: a thread without access to the tree may have them.
 pub(super) struct CopiedRuns {
     places: RunPlaces,
     runs: Vec<Vec<(Vec<u8>, Vec<u8>)>>,

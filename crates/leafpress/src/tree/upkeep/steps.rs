@@ -109,7 +109,11 @@ impl Steps {
         {
             core.background.set_training(false);
             let found = training.found(core)?;
-            if let Some(sweep) = core.put_in_force(found)? {
+            let sweep = {
+                let _training = core.dictionaries.training.lock();
+                core.put_in_force(found)?
+            };
+            if let Some(sweep) = sweep {
                 self.pass(core, sweep, core.dictionaries.current_serial());
             }
             return Ok(true);
@@ -197,9 +201,13 @@ impl Steps {
             Job::Collecting(mut collecting) => {
                 if collecting.step(core)? {
                     self.job = Some(Job::Collecting(collecting));
-                } else if let Some(job) = collecting.collected(core)? {
-                    self.training = Some(Running::start(job, core)?);
+                    return Ok(());
                 }
+                let job = {
+                    let _training = core.dictionaries.training.lock();
+                    collecting.collected(core, true)?
+                };
+                self.training = job.map(|job| Running::start(job, core)).transpose()?;
             }
             Job::Passing(mut passing) => {
                 let begin = Instant::now();

@@ -1,5 +1,6 @@
-//! Training with upkeep by the caller: samples are collected a leaf at a time, and processed on a thread that only has
-//! copies, and takes no lock that the tree's readers or writers take. So the process may fork meanwhile.
+//! Training in steps: samples are collected a leaf at a time and then processed. With upkeep by the caller they are
+//! processed on a thread that only has copies, and takes no lock that the tree's readers or writers take, so the process
+//! may fork meanwhile. Otherwise [`TreeInner::train_dictionary`] does all steps at once.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -96,15 +97,15 @@ impl Collecting {
         }
     }
 
-    /// Returns the training of the collected samples.
+    /// Returns the training of the collected samples. The caller holds the lock `training` of the dictionaries. With
+    /// `copies` the training has copies of the dictionaries that it compares with.
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`].
-    pub(super) fn collected(self, core: &TreeInner) -> Result<Option<Training>, TreeError> {
+    pub(super) fn collected(self, core: &TreeInner, copies: bool) -> Result<Option<Training>, TreeError> {
         let Phase::Sampling(sampling) = self.phase else {
             return Ok(None);
         };
-        let _training = core.dictionaries.training.lock();
         let trainer = core.trainer();
         Ok(Some(Training {
             engines: Engines {
@@ -113,7 +114,7 @@ impl Collecting {
             },
             max_bytes: trainer.max_bytes,
             largest_bytes: trainer.largest_bytes,
-            standing: core.dictionaries.standing(trainer.engine.codec(), true)?,
+            standing: core.dictionaries.standing(trainer.engine.codec(), copies)?,
             rule: core.sizing.rule,
             now: core.settings.now(),
             marks: core.marks,
@@ -165,7 +166,7 @@ pub(super) struct Found {
 }
 
 impl Training {
-    fn run(self) -> Result<Found, TreeError> {
+    pub(super) fn run(self) -> Result<Found, TreeError> {
         let is_stopped = || self.is_stopped.load(Ordering::Relaxed);
         let codec = self.engines.warm.codec();
         let Counted {
@@ -322,7 +323,8 @@ impl Drop for Running {
 }
 
 impl TreeInner {
-    /// Makes the result current, unless the dictionary was changed meanwhile. Returns the pass that has to follow.
+    /// Makes the result current, unless the dictionary was changed meanwhile. Returns the pass that has to follow. The
+    /// caller holds the lock `training` of the dictionaries.
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`]; nothing has changed then, except possibly the lengths.
@@ -336,7 +338,6 @@ impl TreeInner {
         else {
             return Ok(None);
         };
-        let _training = self.dictionaries.training.lock();
         let mut sweep = None;
         if let Some(trained) = trained
             && self.dictionaries.current_serial() == before

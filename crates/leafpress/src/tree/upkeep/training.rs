@@ -9,12 +9,12 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::tree::Tree;
-use crate::tree::compact::compress::Settings;
 use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::options::{DictionaryChoice, Upkeep};
 use crate::tree::upkeep::defragment::Sweep;
-use crate::tree::upkeep::samples::{Ahead, Sampler, Samples, raw_bytes_of};
+use crate::tree::upkeep::samples::{Ahead, Samples};
+use crate::tree::upkeep::steps_of_training::{Collecting, Found, Training};
 use crate::tree::upkeep::trainer::{
     Aim, Candidate, LARGEST_BYTES, LARGEST_LZ4_BYTES, Standing, Trained, Trainer, sample_bytes_for,
 };
@@ -23,7 +23,7 @@ use leafpress_base::mem::room::{TryGrow, boxed, copied, room_for};
 use leafpress_base::mem::trim;
 use leafpress_base::reclaim::node_heap::{MAX_WAITS, NodeHeap};
 use leafpress_base::sync::{AtomicPtr, Mutex, Patience};
-use leafpress_codec::{CAN_TRAIN, Codec, Dictionary, DictionaryPool, Scratch};
+use leafpress_codec::{CAN_TRAIN, Codec, Dictionary, DictionaryPool};
 
 /// Number of leaves at which a dictionary is first trained.
 pub(crate) const FIRST_TRAINING_LEAVES: usize = 16;
@@ -240,12 +240,6 @@ impl Drop for Dictionaries {
     }
 }
 
-/// The improvements that a training found.
-struct Found {
-    dictionary: Option<Dictionary>,
-    lengths: Option<Settings>,
-}
-
 impl Tree {
     /// Trains a dictionary from the tree's records and chooses the frame length; recompresses every leaf if that saves
     /// more than it costs, and returns whether it did. The upkeep does this in the background as the tree grows; this
@@ -306,40 +300,27 @@ impl TreeInner {
 
     fn train_and_sweep(&self) -> Result<bool, TreeError> {
         let found = self.aside(&|| {
-            let found = self.trained_and_sized();
+            let found = self.found_by_training();
             trim::return_working_memory();
             found
         })?;
+        let before = self.dictionaries.current_serial();
         // With a new dictionary every leaf is recompressed, and then has frames of the new length too.
-        if let Some(lengths) = &found.lengths {
-            self.settings.set_lengths(lengths);
+        if let Some(sweep) = self.put_in_force(found)? {
+            self.sweep(sweep)?;
         }
-        let is_trained = found.dictionary.is_some();
-        if let Some(trained) = found.dictionary {
-            self.dictionaries.install(trained)?;
-        }
-        if found.lengths.is_some() {
-            self.sweep(Sweep::Anew)?;
-        } else if is_trained {
-            self.sweep(Sweep::Dictionary)?;
-        }
+        let is_trained = self.dictionaries.current_serial() != before;
         if is_trained {
             self.dictionaries.retire_older(&self.memory);
         }
         Ok(is_trained)
     }
 
-    /// Returns a better dictionary and better lengths, if there are any.
-    fn trained_and_sized(&self) -> Result<Found, TreeError> {
-        let dictionary = if self.dictionaries.auto { self.trained()? } else { None };
-        let lengths = self.better_lengths(dictionary.as_ref().or(self.dictionaries.current()));
-        // The dictionary is useful even if no better lengths are found.
-        let lengths = if dictionary.is_some() {
-            lengths.unwrap_or(None)
-        } else {
-            lengths?
-        };
-        Ok(Found { dictionary, lengths })
+    /// Trains with samples of all leaves. The caller holds the lock `training`.
+    fn found_by_training(&self) -> Result<Option<Found>, TreeError> {
+        let mut collecting = Collecting::begin();
+        while collecting.step(self)? {}
+        collecting.collected(self, false)?.map(Training::run).transpose()
     }
 
     /// Returns the number of leaves at which the next dictionary is trained after a training at `leaves`: twice as many
@@ -402,39 +383,6 @@ impl TreeInner {
         self.sweep(Sweep::Dictionary)?;
         self.dictionaries.retire_older(&self.memory);
         Ok(())
-    }
-
-    /// Returns a dictionary trained from the tree's leaves, if it saves more than it costs.
-    fn trained(&self) -> Result<Option<Dictionary>, TreeError> {
-        let (user_bytes, raw_bytes) = (self.user_bytes()?, self.raw_bytes()?);
-        let trainer = self.trainer();
-        let bytes = self.dictionaries.begin(trainer.bytes_for(user_bytes));
-        let samples = self.samples(sample_bytes_for(bytes))?;
-        let aim = Aim {
-            bytes,
-            user_bytes,
-            raw_bytes,
-        };
-        self.dictionaries.train(&trainer, &samples, aim)
-    }
-
-    /// Returns the approximate raw bytes of all frames.
-    fn raw_bytes(&self) -> Result<u64, TreeError> {
-        let mut bytes = 0;
-        self.for_each_leaf(&self.memory.enter()?, |leaf| bytes += raw_bytes_of(leaf));
-        Ok(bytes)
-    }
-
-    /// Returns raw frames from leaves spread over the tree, about `bytes` of them.
-    fn samples(&self, bytes: usize) -> Result<Samples, TreeError> {
-        let mut held = 0;
-        self.for_each_leaf(&self.memory.enter()?, |leaf| {
-            held += leaf.header().inline_bytes as usize
-        });
-        let mut sampler = Sampler::new(bytes, held)?;
-        let mut scratch = Scratch::default();
-        self.for_each_leaf_in_turn(|leaf| sampler.visit(leaf, &self.engines, &mut scratch))?;
-        Ok(sampler.samples)
     }
 }
 

@@ -110,8 +110,8 @@ impl TreeInner {
 
     /// Measures the size and cost of each temperature, with this dictionary for cold leaves.
     fn costs(&self, cold: Option<&Dictionary>) -> Result<Option<Costs>, TreeError> {
-        let arena = Bump::new();
-        let Some(mut trial) = self.trial(&arena)? else {
+        let runs = self.runs()?;
+        let Some(mut trial) = self.trial(&runs)? else {
             return Ok(None);
         };
         let user_bytes = trial.user_bytes_per_record();
