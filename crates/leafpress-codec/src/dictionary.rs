@@ -10,6 +10,7 @@ use super::lz4::dictionary::Lz4Compression;
 use super::lz4::ffi as lz4_ffi;
 #[cfg(feature = "lz4")]
 use super::lz4::short::History;
+use super::onpair::OnPairTables;
 #[cfg(feature = "zstd")]
 use super::zstd::dictionary::{ZstdCompression, ZstdDecompression};
 #[cfg(feature = "zstd")]
@@ -46,6 +47,7 @@ struct Inner {
     zstd_compression: ZstdCompression,
     #[cfg(feature = "zstd")]
     zstd_decompression: ZstdDecompression,
+    onpair: OnPairTables,
     bytes: Box<[u8]>,
 }
 
@@ -64,6 +66,7 @@ impl Dictionary {
                 zstd_compression: ZstdCompression::default(),
                 #[cfg(feature = "zstd")]
                 zstd_decompression: ZstdDecompression::default(),
+                onpair: OnPairTables::default(),
                 bytes: bytes.into(),
             }),
         }
@@ -97,6 +100,9 @@ impl Dictionary {
         match codec {
             #[cfg(feature = "zstd")]
             Codec::Zstd { .. } if !self.bytes().is_empty() => self.zstd_decompression().map(drop),
+            Codec::OnPair { .. } | Codec::OnPairHuffman if !self.bytes().is_empty() => {
+                self.inner.onpair.prepare_to_read(codec.onpair_form(), self.bytes())
+            }
             _ => Ok(()),
         }
     }
@@ -105,7 +111,7 @@ impl Dictionary {
     pub fn held_bytes(&self) -> usize {
         let inner = &self.inner;
         // An `Arc` keeps two counts before its value.
-        let own = size_of::<Inner>() + 2 * size_of::<usize>() + inner.bytes.len();
+        let own = size_of::<Inner>() + 2 * size_of::<usize>() + inner.bytes.len() + inner.onpair.held_bytes();
         #[cfg(feature = "lz4")]
         let own = own + inner.lz4.held_bytes();
         #[cfg(feature = "zstd")]
@@ -117,6 +123,12 @@ impl Dictionary {
     #[inline]
     pub fn serial(&self) -> u64 {
         self.inner.serial
+    }
+
+    /// Returns the tables of `onpair`.
+    #[inline]
+    pub(super) fn onpair(&self) -> &OnPairTables {
+        &self.inner.onpair
     }
 
     #[cfg(feature = "lz4")]

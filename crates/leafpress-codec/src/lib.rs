@@ -14,6 +14,7 @@
 //! | `none` | | the raw bytes |
 //! | `lz4` (any encoder) | `lz4` | a bare LZ4 block, with the exceptions below |
 //! | `zstd` | `zstd` | a bare zstd block or frame, see below |
+//! | `onpair` | | codes of a dictionary's tokens, see below |
 //! | `deflate`, `zlib`, `qpl` | `deflate`, `deflate`, `qpl` | one raw deflate stream (RFC 1951) |
 //!
 //! - `lz4`, unless [`Lz4Blocks::Standard`] is set: up to 4 KiB of raw bytes are compressed with twelve fixed bytes
@@ -21,6 +22,8 @@
 //! - `zstd`, up to 128 KiB of raw bytes: a bare zstd block without any header. A block as long as its raw bytes
 //!   contains them uncompressed. Above that: a zstd frame without magic number, content size, checksum or dictionary
 //!   id.
+//! - `onpair`: packed codes of 12, 14 or 16 bits, or with `onpair:huffman` the bits of a Huffman code over them. A block
+//!   as long as its raw bytes contains them uncompressed, and so does each block without a dictionary.
 //! - `deflate`, `zlib`, `qpl`: the history window is 4 KiB, so that each of them reads the others' blocks and an IAA
 //!   device reads all of them.
 
@@ -52,6 +55,7 @@ mod list;
 mod lz4;
 mod name;
 mod none;
+mod onpair;
 mod open;
 mod output;
 #[cfg(any(feature = "lz4", feature = "zstd"))]

@@ -24,6 +24,8 @@ impl Codec {
             Codec::Lz4Hc { level: 9 },
             Codec::Zstd { level: 1 },
             Codec::Zstd { level: 3 },
+            Codec::OnPair { bits: 12 },
+            Codec::OnPairHuffman,
             Codec::Deflate { level: 1 },
             Codec::Zlib { level: 1 },
         ];

@@ -46,6 +46,13 @@ pub enum Codec {
         /// -131072 to 22, not 0.
         level: i32,
     },
+    /// Codes of 12 to 16 bits for the strings of a trained dictionary, for records that are read one by one.
+    OnPair {
+        /// Bits of a code: 12, 14 or 16. Wider codes stand for more strings, and their tables take more memory.
+        bits: u8,
+    },
+    /// [`Codec::OnPair`] with 12 bits and a static Huffman code over its codes: smaller, and slower to decode.
+    OnPairHuffman,
     /// Raw deflate by libdeflate.
     Deflate {
         /// 1 to 12.
@@ -88,6 +95,9 @@ impl fmt::Display for Codec {
             Codec::Lz4 { acceleration } => write!(f, "lz4:fast={acceleration}"),
             Codec::Lz4Hc { level } => write!(f, "lz4:hc={level}"),
             Codec::Zstd { level } => write!(f, "zstd:{level}"),
+            Codec::OnPair { bits: 12 } => f.write_str("onpair"),
+            Codec::OnPair { bits } => write!(f, "onpair:{bits}"),
+            Codec::OnPairHuffman => f.write_str("onpair:huffman"),
             Codec::Deflate { level } => write!(f, "deflate:{level}"),
             Codec::Zlib { level } => write!(f, "zlib:{level}"),
             Codec::Zlib32K { level } => write!(f, "zlib:32k={level}"),
@@ -116,16 +126,18 @@ const MAX_LZ4_ACCELERATION: i32 = 65_537;
 
 /// The names of all codecs, for messages.
 pub const NAMES: &str = "none, lz4, lz4:fast=1..65537, lz4:hc=2..12, zstd:-131072..22 (not 0), \
+                                onpair, onpair:14|16|huffman, \
                                 deflate:1..12, zlib:1..9, zlib:32k=1..9, qpl:software|hardware|auto:fixed|dynamic, and for trees auto, \
                                 auto:zstd:LEVEL";
 
 impl Codec {
-    /// Returns the codec without its settings: `none`, `lz4`, `zstd`, `deflate`, `zlib`, `qpl` or `auto`.
+    /// Returns the codec without its settings: `none`, `lz4`, `zstd`, `onpair`, `deflate`, `zlib`, `qpl` or `auto`.
     pub fn family(&self) -> &'static str {
         match self {
             Codec::None => "none",
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => "lz4",
             Codec::Zstd { .. } => "zstd",
+            Codec::OnPair { .. } | Codec::OnPairHuffman => "onpair",
             Codec::Deflate { .. } => "deflate",
             Codec::Zlib { .. } | Codec::Zlib32K { .. } => "zlib",
             Codec::Qpl { .. } => "qpl",
@@ -136,7 +148,8 @@ impl Codec {
     /// Checks that the settings are within their bounds.
     pub fn validate(&self) -> Result<(), CodecError> {
         let good = match *self {
-            Codec::None | Codec::Qpl { .. } => true,
+            Codec::None | Codec::OnPairHuffman | Codec::Qpl { .. } => true,
+            Codec::OnPair { bits } => matches!(bits, 12 | 14 | 16),
             Codec::Lz4 { acceleration } => (1..=MAX_LZ4_ACCELERATION).contains(&acceleration),
             Codec::Lz4Hc { level } => (2..=12).contains(&level),
             Codec::Zstd { level } | Codec::Auto { level } => level != 0 && (MIN_ZSTD_LEVEL..=22).contains(&level),
@@ -177,6 +190,11 @@ fn parse(name: &str) -> Option<Codec> {
             _ => return None,
         },
         ("zstd", Some(level)) => Codec::Zstd { level: number(level)? },
+        ("onpair", None) => Codec::OnPair { bits: 12 },
+        ("onpair", Some("huffman")) => Codec::OnPairHuffman,
+        ("onpair", Some(bits)) => Codec::OnPair {
+            bits: u8::try_from(number(bits)?).ok()?,
+        },
         ("deflate", Some(level)) => Codec::Deflate { level: number(level)? },
         ("zlib", Some(settings)) => match settings.split_once('=') {
             None => Codec::Zlib {

@@ -9,6 +9,7 @@ use super::lz4::run_lengths::RunLengths;
 #[cfg(all(feature = "lz4", not(miri)))]
 use super::lz4::{Lz4, Method};
 use super::none::None;
+use super::onpair::{Form, OnPair};
 #[cfg(feature = "qpl")]
 use super::qpl::QplEngine;
 #[cfg(feature = "zlib")]
@@ -48,6 +49,7 @@ impl Codec {
             Codec::Lz4Hc { level } => Arc::new(Lz4::new(Method::High { level }, options.lz4_blocks)),
             #[cfg(feature = "zstd")]
             Codec::Zstd { level } => Arc::new(Zstd::new(level)),
+            Codec::OnPair { .. } | Codec::OnPairHuffman => Arc::new(OnPair::new(*self, self.onpair_form())),
             #[cfg(feature = "deflate")]
             Codec::Deflate { level } => Arc::new(Deflate::new(level)),
             #[cfg(feature = "zlib")]
@@ -71,6 +73,19 @@ impl Codec {
     }
 }
 
+impl Codec {
+    /// Returns the form of the codes of `onpair`.
+    pub(super) fn onpair_form(&self) -> Form {
+        match *self {
+            Codec::OnPair { bits } => Form { bits, entropy: false },
+            _ => Form {
+                bits: 12,
+                entropy: true,
+            },
+        }
+    }
+}
+
 /// Returns the error for a codec whose feature is off.
 #[allow(dead_code, reason = "nothing is left out with every feature")]
 pub(super) fn left_out(feature: &str) -> String {
@@ -89,6 +104,8 @@ mod tests {
             ("lz4", "lz4", cfg!(feature = "lz4")),
             ("lz4:hc=9", "lz4", cfg!(feature = "lz4")),
             ("zstd:1", "zstd", cfg!(feature = "zstd")),
+            ("onpair", "", true),
+            ("onpair:huffman", "", true),
             ("deflate:1", "deflate", cfg!(feature = "deflate")),
             ("zlib:1", "zlib", cfg!(feature = "zlib")),
             ("zlib:32k=6", "zlib", cfg!(feature = "zlib")),

@@ -23,7 +23,7 @@
 //! "LPS" 1   form u8   raw length LEB128   dictionary's id u32   checksum u64   block
 //! ```
 //!
-//! The low bits of the form are the block's format: 0 the raw bytes, 1 LZ4, 2 Zstandard, 3 deflate, as in the table in
+//! The low bits of the form are the block's format: 0 the raw bytes, 1 LZ4, 2 Zstandard, 3 deflate, 4 OnPair, as in the table in
 //! [`codec`](super) with the options' defaults. 128 is added if there is a dictionary; otherwise its id is omitted. An
 //! incompressible block is stored raw. The checksum is rapidhash V3 of the block, seeded with that of the bytes before
 //! the checksum (default seed), XORed with that of the raw bytes rotated left by one bit. It detects damage, and a
@@ -56,6 +56,7 @@ enum Form {
     Lz4 = 1,
     Zstd = 2,
     Deflate = 3,
+    OnPair = 4,
 }
 
 impl Form {
@@ -65,6 +66,7 @@ impl Form {
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Self::Lz4,
             Codec::Zstd { .. } => Self::Zstd,
             Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Zlib32K { .. } | Codec::Qpl { .. } => Self::Deflate,
+            Codec::OnPair { .. } | Codec::OnPairHuffman => Self::OnPair,
             // `auto` has no engine.
             Codec::None | Codec::Auto { .. } => Self::Raw,
         }
@@ -77,12 +79,14 @@ impl Form {
             Self::Lz4 => Codec::Lz4 { acceleration: 1 },
             Self::Zstd => Codec::Zstd { level: 1 },
             Self::Deflate => Codec::Deflate { level: 1 },
+            // The dictionary says what form its codes have.
+            Self::OnPair => Codec::OnPair { bits: 12 },
         }
     }
 
     /// Returns the engine of that codec, opened once.
     fn engine(self) -> Result<Arc<dyn Engine>, CodecError> {
-        static ENGINES: [OnceLock<Arc<dyn Engine>>; 4] = [const { OnceLock::new() }; 4];
+        static ENGINES: [OnceLock<Arc<dyn Engine>>; 5] = [const { OnceLock::new() }; 5];
         let place = &ENGINES[self as usize];
         if let Some(engine) = place.get() {
             return Ok(Arc::clone(engine));
@@ -102,6 +106,8 @@ impl Form {
             Self::Zstd => expanded(32 << 10, 128 << 10),
             // Two bits encode 258 bytes.
             Self::Deflate => expanded(1032, 1032),
+            // One bit encodes 16 bytes.
+            Self::OnPair => expanded(128, 128),
         }
     }
 }
@@ -200,6 +206,7 @@ impl Label {
             1 => Form::Lz4,
             2 => Form::Zstd,
             3 => Form::Deflate,
+            4 => Form::OnPair,
             _ => {
                 return Err(output::corrupt(
                     SEALED,

@@ -12,7 +12,7 @@ use super::EngineOptions;
 use super::dictionary::{Header, TRAINING};
 #[cfg(feature = "zstd")]
 use super::zstd::train::Samples;
-use super::{Codec, CodecError, Dictionary, output};
+use super::{Codec, CodecError, Dictionary, onpair, output};
 #[cfg(feature = "zstd")]
 use leafpress_base::mem::room::collected;
 
@@ -61,6 +61,13 @@ impl Dictionary {
         let header = match codec {
             Codec::Zstd { .. } => Header::Kept,
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Header::CutOff,
+            Codec::OnPair { .. } | Codec::OnPairHuffman => {
+                return Ok(Self::from_trained(onpair::train(
+                    codec.onpair_form(),
+                    samples,
+                    max_bytes,
+                )?));
+            }
             other => return Err(output::failed(TRAINING, format!("codec {other} uses no dictionary"))),
         };
         Ok(Self::from_trained(best(codec, header, samples, max_bytes)?))

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{dictionaries, engines, sample};
+use crate::support::{dictionaries_for, engines, sample};
 use leafpress_codec::{Codec, Dictionary, Engine, EngineOptions, Lz4Blocks};
 
 fn all() -> Vec<Arc<dyn Engine>> {
@@ -36,7 +36,7 @@ fn attempt(engine: &dyn Engine, dictionary: Option<&Dictionary>, raw: &[u8], roo
 #[test]
 fn what_fits_is_read_back() {
     for engine in all() {
-        for dictionary in dictionaries() {
+        for dictionary in dictionaries_for(engine.codec()) {
             let dictionary = dictionary.as_ref().filter(|_| engine.supports_dictionary());
             for size in [
                 0, 1, 100, 511, 4095, 4096, 4097, 16_384, 40_000, 131_072, 131_073, 300_000,

@@ -7,6 +7,7 @@ mod lz4_family;
 mod lz4_short;
 mod names;
 mod none;
+mod onpair;
 mod qpl;
 mod qpl_busy;
 mod round_trip;

@@ -7,7 +7,7 @@ use leafpress_codec::Codec;
 use leafpress_codec::{CodecError, Dictionary, Engine, EngineOptions};
 
 /// Names of all codecs, some with several settings.
-pub const NAMES: [&str; 23] = [
+pub const NAMES: [&str; 27] = [
     "none",
     "lz4",
     "lz4:fast=7",
@@ -19,6 +19,10 @@ pub const NAMES: [&str; 23] = [
     "zstd:-5",
     "zstd:9",
     "zstd:16",
+    "onpair",
+    "onpair:14",
+    "onpair:16",
+    "onpair:huffman",
     "deflate:1",
     "deflate:6",
     "deflate:12",
@@ -120,6 +124,30 @@ pub fn dictionaries() -> Vec<Option<Dictionary>> {
         ]
     })
     .clone()
+}
+
+/// The dictionaries that a codec takes: those of `onpair` are its own, as long as possible and short ones.
+pub fn dictionaries_for(codec: Codec) -> Vec<Option<Dictionary>> {
+    if codec.family() != "onpair" {
+        return dictionaries();
+    }
+    static TRAINED: OnceLock<Vec<(Codec, Dictionary)>> = OnceLock::new();
+    let trained = TRAINED.get_or_init(|| {
+        let samples: Vec<Vec<u8>> = (0..2000).map(|i| sample(1, 128, i)).collect();
+        let samples: Vec<&[u8]> = samples.iter().map(Vec::as_slice).collect();
+        let names = NAMES.iter().filter(|name| name.starts_with("onpair"));
+        let each = names.flat_map(|name| [2 << 10, 1 << 20].map(|bytes| (name.parse().unwrap(), bytes)));
+        each.map(|(codec, bytes)| (codec, Dictionary::train(codec, &samples, bytes).unwrap()))
+            .collect()
+    });
+    let own = trained
+        .iter()
+        .filter(|(of, _)| *of == codec)
+        .map(|(_, dictionary)| Some(dictionary.clone()));
+    [None, Some(Dictionary::from_bytes(10, Vec::new()))]
+        .into_iter()
+        .chain(own)
+        .collect()
 }
 
 /// Bytes that end directly before an inaccessible page: an access past them ends the process.
