@@ -84,5 +84,4 @@ pub use list::Availability;
 pub use name::{Codec, QplMode, QplPath};
 pub use saving::{MAX_STORED_65536THS, most_stored, saves_enough};
 pub use scratch::Scratch;
-pub use train::IS_BUILT_IN as CAN_TRAIN;
 pub use train::{MIN_DICTIONARY_BYTES, MIN_SAMPLE_BYTES, MIN_SAMPLES};

@@ -3,7 +3,7 @@
 //! The content is chosen by FastCover (Liao, Petri, Moffat, Wirth, "Effective construction of relative Lempel-Ziv
 //! dictionaries", WWW 2016, as implemented in zstd's dictBuilder). For zstd the entropy tables are added; LZ4 has none,
 //! so its dictionaries are only content. FastCover's main parameter, the length of a segment, is chosen by compressing
-//! held-out samples with the codec itself.
+//! held-out samples with the codec itself. `onpair` has a trainer of its own, `onpair/train.rs`.
 
 use rapidhash::v3::rapidhash_v3;
 
@@ -23,8 +23,16 @@ pub const MIN_SAMPLE_BYTES: usize = 2048;
 /// The minimum size of a dictionary, in bytes: zstd's own bound.
 pub const MIN_DICTIONARY_BYTES: usize = 256;
 
-/// True if this build can train dictionaries.
-pub const IS_BUILT_IN: bool = cfg!(feature = "zstd");
+impl Codec {
+    /// Returns true if this build can train dictionaries for the codec.
+    pub fn can_train(&self) -> bool {
+        match self {
+            Codec::OnPair { .. } | Codec::OnPairHuffman => true,
+            Codec::Lz4 { .. } | Codec::Lz4Hc { .. } | Codec::Zstd { .. } => cfg!(feature = "zstd"),
+            _ => false,
+        }
+    }
+}
 
 impl Dictionary {
     /// Trains a dictionary of at most `max_bytes` for `codec` from samples of the records or frames it will be used
@@ -33,8 +41,8 @@ impl Dictionary {
     ///
     /// # Errors
     /// Returns [`CodecError::OutOfMemory`]; [`CodecError::Failed`] if `codec` uses no dictionaries, `max_bytes` is
-    /// below [`MIN_DICTIONARY_BYTES`], or the samples are too few or too small; or [`CodecError::Unavailable`] if the
-    /// crate is built without its feature `zstd`, whose library has the trainer.
+    /// below [`MIN_DICTIONARY_BYTES`], or the samples are too few or too small; or, of `lz4` and `zstd`,
+    /// [`CodecError::Unavailable`] if the crate is built without its feature `zstd`, whose library has the trainer.
     pub fn train(codec: Codec, samples: &[&[u8]], max_bytes: usize) -> Result<Self, CodecError> {
         if max_bytes < MIN_DICTIONARY_BYTES {
             return Err(output::failed(

@@ -18,7 +18,7 @@ use super::wake::Wake;
 use crate::tuner::RawShare;
 use crate::tuner::costs::Costs;
 use leafpress_base::sync::worker::Health;
-use leafpress_codec::{CAN_TRAIN, Codec, Engine};
+use leafpress_codec::{Codec, Engine};
 
 pub(super) struct VictimInner {
     pub(super) codec: Codec,
@@ -67,7 +67,7 @@ impl VictimInner {
         };
         let keeps_raw = adaptive.is_some() || (fraction > 0.0 && fraction < 1.0);
         let shards = (0..shards).map(|n| Padded(Mutex::new(Shard::new(n as u64 + 1, keeps_raw))));
-        let dictionary_bytes = if CAN_TRAIN && engine.supports_dictionary() {
+        let dictionary_bytes = if engine.supports_dictionary() && engine.codec().can_train() {
             dictionary_bytes
         } else {
             0

@@ -204,7 +204,7 @@ impl Tree {
         let (sizing, settings) = Sizing::new(codec, given);
         let dictionaries = Dictionaries::new(
             &builder.dictionary,
-            engine.supports_dictionary(),
+            &*engine,
             builder.dictionary_bytes,
             builder.dictionary_pool,
         )?;

@@ -15,8 +15,6 @@ type Blocks = Tlsf<21>;
 pub(crate) const MAX_REGION_BYTES: usize = 16 << 20;
 /// Minimum size of a region, in bytes.
 pub(crate) const MIN_REGION_BYTES: usize = 64 << 10;
-/// Alignment of entries.
-pub(crate) const ALIGNMENT: usize = 16;
 
 /// A mapping that entries are allocated from.
 pub(crate) struct Region {
@@ -51,7 +49,7 @@ impl Room {
         self.bytes
     }
 
-    /// Returns the start of the room, a multiple of [`ALIGNMENT`].
+    /// Returns the start of the room, a multiple of 16 bytes.
     pub(super) fn into_start(self) -> NonNull<u8> {
         self.start
     }

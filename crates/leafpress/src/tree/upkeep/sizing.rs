@@ -59,6 +59,7 @@ const MAX_RUNS: usize = 2 * SAMPLE_LEAVES / RUN_LEAVES;
 fn first_frame_bytes(codec: Codec) -> usize {
     match codec {
         Codec::None | Codec::Lz4 { .. } | Codec::Lz4Hc { .. } | Codec::Auto { .. } => 1,
+        Codec::OnPair { .. } | Codec::OnPairHuffman => 1,
         Codec::Zstd { .. } => 512,
         // Deflate in all its implementations.
         _ => 2 << 10,
@@ -119,6 +120,8 @@ impl Sizing {
             "given by the caller"
         } else if codec == Codec::None {
             "without a codec neighbours save nothing"
+        } else if matches!(codec, Codec::OnPair { .. } | Codec::OnPairHuffman) {
+            "the codec compresses each record alone"
         } else {
             ""
         };

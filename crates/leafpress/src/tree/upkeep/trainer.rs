@@ -3,7 +3,7 @@
 use crate::tree::error::TreeError;
 use crate::tree::upkeep::samples::Samples;
 use leafpress_base::mem::room::collected;
-use leafpress_codec::{Dictionary, Engine, saves_enough};
+use leafpress_codec::{Codec, Dictionary, Engine, saves_enough};
 
 /// User bytes of the tree per byte of the dictionary; its size is the next power of two, as that of the tables derived
 /// from it.
@@ -12,6 +12,8 @@ const SMALLEST_BYTES: u64 = 4 << 10;
 pub(super) const LARGEST_BYTES: u64 = 32 << 10;
 /// Maximum for LZ4, whose lookup tables should stay in the L1 cache together with the dictionary.
 pub(super) const LARGEST_LZ4_BYTES: u64 = 16 << 10;
+/// Bytes of a dictionary of OnPair for each token, half of the maximum: few tokens are as long.
+const ONPAIR_BYTES_PER_TOKEN: u64 = 8;
 /// Bytes of samples per byte of the dictionary. Beyond [`MANY_SAMPLE_BYTES`] in total the second, lower ratio applies:
 /// more samples improve little and take time.
 const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 100;
@@ -210,6 +212,12 @@ impl Trainer<'_> {
             raw.len()
         } as u64)
     }
+}
+
+/// Returns the maximum for OnPair, by the number of its tokens.
+pub(super) fn largest_onpair_bytes(codec: Codec) -> u64 {
+    let bits = if let Codec::OnPair { bits } = codec { bits } else { 12 };
+    ONPAIR_BYTES_PER_TOKEN << bits
 }
 
 /// Returns the bytes of samples for a dictionary of `bytes`.

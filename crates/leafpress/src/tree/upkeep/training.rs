@@ -16,14 +16,15 @@ use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::samples::{Ahead, Samples};
 use crate::tree::upkeep::steps_of_training::{Collecting, Found, Training};
 use crate::tree::upkeep::trainer::{
-    Aim, Candidate, LARGEST_BYTES, LARGEST_LZ4_BYTES, Standing, Trained, Trainer, sample_bytes_for,
+    Aim, Candidate, LARGEST_BYTES, LARGEST_LZ4_BYTES, Standing, Trained, Trainer, largest_onpair_bytes,
+    sample_bytes_for,
 };
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, boxed, copied, room_for};
 use leafpress_base::mem::trim;
 use leafpress_base::reclaim::node_heap::{MAX_WAITS, NodeHeap};
 use leafpress_base::sync::{AtomicPtr, Mutex, Patience};
-use leafpress_codec::{CAN_TRAIN, Codec, Dictionary, DictionaryPool};
+use leafpress_codec::{Codec, Dictionary, DictionaryPool, Engine};
 
 /// Number of leaves at which a dictionary is first trained.
 pub(crate) const FIRST_TRAINING_LEAVES: usize = 16;
@@ -56,11 +57,12 @@ unsafe impl Sync for Dictionaries {}
 impl Dictionaries {
     pub(crate) fn new(
         choice: &DictionaryChoice,
-        supported: bool,
+        engine: &dyn Engine,
         max_bytes: Option<usize>,
         pool: Option<DictionaryPool>,
     ) -> Result<Self, OutOfMemory> {
-        let auto = supported && CAN_TRAIN && matches!(choice, DictionaryChoice::Auto);
+        let supported = engine.supports_dictionary();
+        let auto = supported && engine.codec().can_train() && matches!(choice, DictionaryChoice::Auto);
         let this = Self {
             current: AtomicPtr::new(std::ptr::null_mut()),
             versions: Mutex::new(Vec::new()),
@@ -275,6 +277,7 @@ impl TreeInner {
     pub(super) fn trainer(&self) -> Trainer<'_> {
         let largest_bytes = match self.engines.warm.codec() {
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => LARGEST_LZ4_BYTES,
+            codec @ (Codec::OnPair { .. } | Codec::OnPairHuffman) => largest_onpair_bytes(codec),
             _ => LARGEST_BYTES,
         };
         Trainer {

@@ -148,7 +148,7 @@ impl Temperatures {
         Ok(Self {
             cold_dictionaries: Dictionaries::new(
                 choice,
-                given.cold_engine.supports_dictionary(),
+                given.cold_engine,
                 given.dictionary_bytes,
                 given.dictionary_pool,
             )?,
