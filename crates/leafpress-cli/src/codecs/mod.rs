@@ -210,9 +210,11 @@ fn table(lines: &[Line], args: &CodecsArgs, corpus: &Corpus) -> String {
 
 /// The codecs that compress best and are the fastest, by the suite's rule.
 fn verdicts(lines: &[Line], args: &CodecsArgs) -> Vec<String> {
+    // Without a dictionary OnPair only copies.
     let rows = || {
         lines
             .iter()
+            .filter(|line| line.codec.family() != "onpair")
             .filter_map(|line| line.speed.as_ref())
             .map(|speed| &speed.row)
     };

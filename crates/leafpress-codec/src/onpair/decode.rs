@@ -26,7 +26,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// Returns a token, padded, and its length. A code that is no token's has any token, or one of length 0.
+    /// Returns a token, padded, and its length. A code without a token has any token, or one of length 0.
     #[inline(always)]
     pub(super) fn token(&self, code: usize) -> Token<'t> {
         let code = code & self.mask;
@@ -83,8 +83,8 @@ impl<'o> Output<'o> {
         self.written + FOUR_TOKENS_BYTES <= self.bytes.len()
     }
 
-    /// Appends up to four tokens, which `next` returns one by one; it gets the number of bytes written. What is written
-    /// behind the length of a token is no part of the output.
+    /// Appends up to four tokens, which `next` returns one by one; it gets the number of bytes written. The output does not include
+    /// what is written behind a token's length.
     ///
     /// # Safety
     /// There is room for four tokens.

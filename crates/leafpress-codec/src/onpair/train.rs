@@ -7,7 +7,8 @@
 
 use std::cmp::Reverse;
 
-use leafpress_base::mem::room::room_for;
+use leafpress_base::mem::room::{collected, room_for};
+use leafpress_base::mem::transient::Transient;
 
 use super::huffman;
 use super::matcher::Matcher;
@@ -147,7 +148,7 @@ struct Counts {
 }
 
 /// Two neighbours that occur together.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Pair {
     first: u16,
     second: u16,
@@ -156,6 +157,26 @@ struct Pair {
 }
 
 impl Pair {
+    /// Returns the pair in a slot of the table.
+    fn of(slot: [u8; 8]) -> Self {
+        let [a, b, c, d, count @ ..] = slot;
+        Self {
+            first: u16::from_le_bytes([a, b]),
+            second: u16::from_le_bytes([c, d]),
+            count: u32::from_le_bytes(count),
+        }
+    }
+
+    /// Returns the slot.
+    fn slot(&self) -> [u8; 8] {
+        let ([a, b], [c, d], [e, f, g, h]) = (
+            self.first.to_le_bytes(),
+            self.second.to_le_bytes(),
+            self.count.to_le_bytes(),
+        );
+        [a, b, c, d, e, f, g, h]
+    }
+
     fn length(&self, tokens: &Tokens) -> usize {
         tokens.get(usize::from(self.first)).len() + tokens.get(usize::from(self.second)).len()
     }
@@ -180,26 +201,28 @@ impl Pair {
 }
 
 impl Counts {
-    /// Counts in a sample; `slots`, a power of two, is the size of the table of pairs.
+    /// Counts in a sample; `slots`, a power of two, is the size of the table of pairs, which goes back to the system.
     fn of(tokens: &Tokens, sample: Sample<'_>, slots: usize) -> Result<Self, CodecError> {
         let matcher = Matcher::new(tokens)?;
         let mut counts: Vec<u32> = room_for(tokens.len())?;
         counts.resize(tokens.len(), 0);
-        let mut pairs: Vec<Pair> = room_for(slots)?;
-        pairs.resize(slots, Pair::default());
+        let bytes = slots * size_of::<u64>();
+        let mut table = Transient::with_capacity(bytes).ok_or(CodecError::OutOfMemory { bytes })?;
+        let table = &mut table.whole().as_chunks_mut().0[..slots];
         let mut free = slots - slots / 4;
         for record in sample {
             let mut before: Option<u16> = None;
             matcher.parse(tokens, record, |code| {
                 counts[usize::from(code)] = counts[usize::from(code)].saturating_add(1);
                 if let Some(first) = before {
-                    count_pair(&mut pairs, first, code, &mut free);
+                    count_pair(table, first, code, &mut free);
                 }
                 before = Some(code);
                 true
             });
         }
-        pairs.retain(|pair| pair.count >= MIN_COUNT && pair.length(tokens) <= MAX_TOKEN_BYTES);
+        let pairs = table.iter().map(|slot| Pair::of(*slot));
+        let pairs = collected(pairs.filter(|pair| pair.count >= MIN_COUNT && pair.length(tokens) <= MAX_TOKEN_BYTES))?;
         Ok(Self { tokens: counts, pairs })
     }
 
@@ -265,25 +288,28 @@ impl Counts {
 
 /// Counts a pair in a table with linear probing; `free` are the slots that may still be taken.
 #[inline]
-fn count_pair(pairs: &mut [Pair], first: u16, second: u16, free: &mut usize) {
-    let mask = pairs.len() - 1;
+fn count_pair(table: &mut [[u8; 8]], first: u16, second: u16, free: &mut usize) {
+    let mask = table.len() - 1;
     let key = u64::from(first) << 16 | u64::from(second);
     let mut at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
     loop {
-        let pair = &mut pairs[at & mask];
+        let slot = &mut table[at & mask];
+        let mut pair = Pair::of(*slot);
         if pair.count == 0 {
             if *free > 0 {
                 *free -= 1;
-                *pair = Pair {
+                *slot = Pair {
                     first,
                     second,
                     count: 1,
-                };
+                }
+                .slot();
             }
             return;
         }
         if (pair.first, pair.second) == (first, second) {
             pair.count = pair.count.saturating_add(1);
+            *slot = pair.slot();
             return;
         }
         at += 1;
