@@ -250,7 +250,7 @@ fn first_block(region: NonNull<[u8]>) -> (NonNull<Block>, usize) {
 #[inline]
 fn class_of(size: usize) -> (usize, usize) {
     let log = size.ilog2();
-    let class = (size - (1 << log)) * CLASSES >> log;
+    let class = ((size - (1 << log)) * CLASSES) >> log;
     ((log - STEP_BYTES.ilog2()) as usize, class)
 }
 

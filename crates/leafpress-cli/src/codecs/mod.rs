@@ -214,7 +214,7 @@ fn verdicts(lines: &[Line], args: &CodecsArgs) -> Vec<String> {
     let rows = || {
         lines
             .iter()
-            .filter(|line| line.codec.family() != "onpair")
+            .filter(|line| !line.codec.starts_with("onpair"))
             .filter_map(|line| line.speed.as_ref())
             .map(|speed| &speed.row)
     };
