@@ -114,8 +114,8 @@ typedef struct lp_dictionary lp_dictionary;
 
 /**
  * A codec at a level, by its name: none, lz4, lz4:fast=1..65537, lz4:hc=2..12,
- * zstd:-131072..22 (not 0), deflate:1..12, zlib:1..9,
- * qpl:software|hardware|auto:fixed|dynamic.
+ * zstd:-131072..22 (not 0), onpair, onpair:14|16|huffman, deflate:1..12,
+ * zlib:1..9, qpl:software|hardware|auto:fixed|dynamic.
  *
  * Any number of threads may use a codec at the same time, with all functions
  * except lp_codec_free().
