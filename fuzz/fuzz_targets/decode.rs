@@ -8,11 +8,15 @@ use std::sync::{Arc, OnceLock};
 use leafpress::codec::{CodecError, Dictionary, Engine, EngineOptions, Scratch};
 use libfuzzer_sys::fuzz_target;
 
-const CODECS: [&str; 8] = [
+const CODECS: [&str; 12] = [
     "none",
     "lz4",
     "zstd:1",
     "zstd:5",
+    "onpair",
+    "onpair:14",
+    "onpair:16",
+    "onpair:huffman",
     "deflate:1",
     "zlib:1",
     "qpl:software:fixed",
@@ -20,32 +24,36 @@ const CODECS: [&str; 8] = [
 ];
 const HEADER_BYTES: usize = 5;
 
+/// An engine and the dictionaries that it takes.
 struct Setup {
-    engines: Vec<Arc<dyn Engine>>,
+    engine: Arc<dyn Engine>,
     dictionaries: Vec<Option<Dictionary>>,
 }
 
-fn setup() -> &'static Setup {
-    static SETUP: OnceLock<Setup> = OnceLock::new();
-    SETUP.get_or_init(|| {
-        let open = |name: &&str| {
-            let codec: leafpress::Codec = name.parse().expect("a codec's name");
-            codec.open(&EngineOptions::default()).ok()
-        };
+fn setups() -> &'static [Setup] {
+    static SETUPS: OnceLock<Vec<Setup>> = OnceLock::new();
+    SETUPS.get_or_init(|| {
         let records: Vec<String> = (0..2000)
             .map(|i| format!("record {i:05} of {} leaves, {:x}\n", i % 7, i * i))
             .collect();
         let samples: Vec<&[u8]> = records.iter().map(String::as_bytes).collect();
-        let zstd = Dictionary::train(leafpress::Codec::Zstd { level: 1 }, &samples, 4096);
-        Setup {
-            engines: CODECS.iter().filter_map(open).collect(),
-            dictionaries: vec![
-                None,
-                Some(zstd.expect("enough samples")),
-                Some(Dictionary::from_bytes(2, records.concat().into_bytes())),
-                Some(Dictionary::from_bytes(3, b"leaf".to_vec())),
-            ],
-        }
+        let train = |codec, bytes| Some(Dictionary::train(codec, &samples, bytes).expect("enough samples"));
+        let open = |name: &&str| {
+            let codec: leafpress::Codec = name.parse().expect("a codec's name");
+            let engine = codec.open(&EngineOptions::default()).ok()?;
+            let dictionaries = match codec.family() {
+                "onpair" => vec![None, train(codec, 1024), train(codec, 64 << 10)],
+                _ if engine.supports_dictionary() => vec![
+                    None,
+                    train(leafpress::Codec::Zstd { level: 1 }, 4096),
+                    Some(Dictionary::from_bytes(2, records.concat().into_bytes())),
+                    Some(Dictionary::from_bytes(3, b"leaf".to_vec())),
+                ],
+                _ => vec![None],
+            };
+            Some(Setup { engine, dictionaries })
+        };
+        CODECS.iter().filter_map(open).collect()
     })
 }
 
@@ -57,11 +65,8 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
         return;
     };
-    let setup = setup();
-    let engine = &setup.engines[usize::from(header[0]) % setup.engines.len()];
-    let dictionary = setup.dictionaries[usize::from(header[1]) % setup.dictionaries.len()]
-        .as_ref()
-        .filter(|_| engine.supports_dictionary());
+    let Setup { engine, dictionaries } = &setups()[usize::from(header[0]) % setups().len()];
+    let dictionary = dictionaries[usize::from(header[1]) % dictionaries.len()].as_ref();
     // 128 KiB and a little: past it zstd has another format.
     let raw_len = usize::from(u16::from_le_bytes([header[2], header[3]])) * 2 + usize::from(header[4] & 7);
     let needed = raw_len * usize::from(header[4] >> 3) / 31;

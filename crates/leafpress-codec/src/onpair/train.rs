@@ -22,8 +22,9 @@ const FIRST_BYTES_PER_CODE: usize = 16;
 const LAST_BYTES_PER_CODE: usize = 256;
 /// A sample is at most this long.
 const MAX_SAMPLE_BYTES: usize = 8 << 20;
-/// Slots of the table of pairs for each code. Pairs that do not fit it are not counted.
+/// Slots of the table of pairs for each code, and at most. Pairs that do not fit it are not counted.
 const PAIRS_PER_CODE: usize = 128;
+const MAX_PAIRS: usize = 2 << 20;
 /// A token that occurs only once in a sample covers as much without one.
 const MIN_COUNT: u32 = 2;
 
@@ -41,12 +42,18 @@ pub(super) fn train(form: Form, records: &[&[u8]], max_bytes: usize) -> Result<V
     let room = (1 << form.bits) - SINGLES;
     let codes = 1_usize << form.bits;
     let last = (codes * LAST_BYTES_PER_CODE).min(MAX_SAMPLE_BYTES);
+    let all_bytes: usize = records.iter().map(|record| record.len()).sum();
     let mut tokens = Tokens::singles()?;
     let mut chosen: Vec<Candidate> = Vec::new();
     for round in 0..ROUNDS {
         let halvings = (ROUNDS - 2).saturating_sub(round) as u32;
         let bytes = (last >> halvings).max(last.min(codes * FIRST_BYTES_PER_CODE));
-        let counts = Counts::of(&tokens, Sample::new(records, bytes, round), PAIRS_PER_CODE * codes)?;
+        // A sample has fewer pairs than bytes.
+        let slots = (2 * bytes.min(all_bytes))
+            .next_power_of_two()
+            .min(PAIRS_PER_CODE * codes)
+            .min(MAX_PAIRS);
+        let counts = Counts::of(&tokens, Sample::new(records, bytes, round), slots)?;
         chosen = counts.choose(&tokens, room)?;
         tokens = joined(&chosen)?;
     }
