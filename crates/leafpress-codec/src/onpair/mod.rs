@@ -9,6 +9,7 @@
 //! over codes of 12 bits ([`huffman`]). A block as long as its raw bytes contains them uncompressed, and so does each
 //! block without a dictionary.
 
+mod code_lengths;
 #[allow(
     unsafe_code,
     reason = "writes without bounds checks, where there is room for four tokens"
@@ -134,7 +135,7 @@ impl Writing {
     fn new(reading: &Reading) -> Result<Self, CodecError> {
         Ok(Self {
             matcher: Matcher::new(&reading.tokens)?,
-            codes: reading.code_bits.as_deref().map(huffman::codes).transpose()?,
+            codes: reading.code_bits.as_deref().map(code_lengths::codes).transpose()?,
         })
     }
 

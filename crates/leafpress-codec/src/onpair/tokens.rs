@@ -12,7 +12,7 @@
 use leafpress_base::mem::room::{TryGrow, room_for};
 use rapidhash::v3::rapidhash_v3;
 
-use super::huffman::{self, MAX_CODE_BITS};
+use super::code_lengths::{self, MAX_CODE_BITS};
 use crate::CodecError;
 
 /// Maximum length of a token, in bytes.
@@ -186,7 +186,7 @@ impl Dictionary {
             let mut lengths = room_for(count)?;
             let (pairs, behind) = rest.split_at_checked(count.div_ceil(2)).ok_or_else(refused)?;
             lengths.extend(pairs.iter().flat_map(|pair| [pair & 15, pair >> 4]).take(count));
-            if lengths.iter().any(|&length| u32::from(length) > MAX_CODE_BITS) || !huffman::is_complete(&lengths) {
+            if lengths.iter().any(|&length| u32::from(length) > MAX_CODE_BITS) || !code_lengths::is_complete(&lengths) {
                 return Err(refused());
             }
             (code_bits, rest) = (Some(lengths), behind);

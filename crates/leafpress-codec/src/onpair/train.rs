@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use leafpress_base::mem::room::{collected, room_for};
 use leafpress_base::mem::transient::Transient;
 
-use super::huffman;
+use super::code_lengths;
 use super::matcher::Matcher;
 use super::tokens::{Dictionary, Form, MAX_TOKEN_BYTES, SINGLES, Tokens, padded};
 use crate::CodecError;
@@ -114,7 +114,7 @@ fn code_bits(tokens: &Tokens, records: &[&[u8]], sample_bytes: usize) -> Result<
             true
         });
     }
-    huffman::lengths(&frequencies)
+    code_lengths::lengths(&frequencies)
 }
 
 /// Records evenly spread over all of them.
