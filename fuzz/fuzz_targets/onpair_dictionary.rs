@@ -1,5 +1,5 @@
-//! Any bytes as a dictionary of `onpair`, with a right check, are refused, or a record returns as it was; and any block is an
-//! error or the requested number of bytes.
+//! Any bytes as a dictionary of `onpair`, with a right check, are refused, or a record returns as it was; and any block
+//! is an error or the requested number of bytes.
 #![no_main]
 
 use std::sync::OnceLock;

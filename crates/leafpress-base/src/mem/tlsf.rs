@@ -65,7 +65,8 @@ impl<const LEVELS: usize> Tlsf<LEVELS> {
     /// [`STEP_BYTES`]. Returns `None`, and leaves the region unused, when it is too short or too long for a block.
     ///
     /// # Safety
-    /// The region is readable and writable, and nothing else uses it as long as this value or one of its blocks is used.
+    /// The region is readable and writable, and nothing else uses it as long as this value or one of its blocks is
+    /// used.
     pub unsafe fn add_region(&mut self, region: NonNull<[u8]>) -> Option<()> {
         let (start, skipped) = first_block(region);
         let size = (region.len().checked_sub(skipped)? / STEP_BYTES * STEP_BYTES).checked_sub(STEP_BYTES)?;

@@ -2,7 +2,8 @@
 
 use super::tokens::{MAX_TOKEN_BYTES, Tokens};
 
-/// Bytes of room that four tokens may take. With as many after the output a block is decoded to its end in wide strides.
+/// Bytes of room that four tokens may take. With as many after the output a block is decoded to its end in wide
+/// strides.
 pub(super) const FOUR_TOKENS_BYTES: usize = 4 * MAX_TOKEN_BYTES;
 
 /// Tokens by their codes.
@@ -83,8 +84,8 @@ impl<'o> Output<'o> {
         self.written + FOUR_TOKENS_BYTES <= self.bytes.len()
     }
 
-    /// Appends up to four tokens, which `next` returns one by one; it gets the number of bytes written. The output does not include
-    /// what is written behind a token's length.
+    /// Appends up to four tokens, which `next` returns one by one; it gets the number of bytes written. The output does
+    /// not include what is written behind a token's length.
     ///
     /// # Safety
     /// There is room for four tokens.
@@ -138,7 +139,8 @@ impl<'b> Input<'b> {
         Some(u64::from_le_bytes(*next) >> (bit % 8))
     }
 
-    /// Returns the next bits, at least 57 unless the block ends before; zeros follow its end. `bit` is inside the block.
+    /// Returns the next bits, at least 57 unless the block ends before; zeros follow its end. `bit` is inside the
+    /// block.
     #[inline(always)]
     pub(super) fn last_word(&self, bit: usize) -> u64 {
         let Some(last) = self.bytes.last_chunk::<8>() else {

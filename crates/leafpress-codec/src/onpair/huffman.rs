@@ -1,7 +1,7 @@
 //! Blocks of Huffman codes.
 //!
-//! A block is the bits of its codes, the low bits of a byte first; the last byte is filled up with zeros. It ends with the
-//! code that completes the raw length.
+//! A block is the bits of its codes, the low bits of a byte first; the last byte is filled up with zeros. It ends with
+//! the code that completes the raw length.
 
 use std::hint::select_unpredictable;
 

@@ -3,8 +3,8 @@
 //! Tokens of eight bytes or more that share their first eight bytes are neighbours in the ascending order. A hash table
 //! finds them, and a binary search the last one that is not greater than the text. The longest match is that token or
 //! one of the tokens that are its prefixes, to which links lead. Where there is no such group, the same is done for the
-//! tokens of four to seven bytes that share their first four; then tables of the tokens of three and of two bytes answer,
-//! and last the single byte.
+//! tokens of four to seven bytes that share their first four; then tables of the tokens of three and of two bytes
+//! answer, and last the single byte.
 
 use std::hint::select_unpredictable;
 
@@ -209,8 +209,8 @@ impl Matcher {
         }
     }
 
-    /// Cuts `text` into tokens, each the longest one at its position, and passes their codes to `each`, until it returns
-    /// false. Returns whether it never did.
+    /// Cuts `text` into tokens, each the longest one at its position, and passes their codes to `each`, until it
+    /// returns false. Returns whether it never did.
     #[inline(always)]
     pub(super) fn parse(&self, tokens: &Tokens, text: &[u8], mut each: impl FnMut(u16) -> bool) -> bool {
         let mut rest = text;

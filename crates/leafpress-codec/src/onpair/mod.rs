@@ -1,9 +1,9 @@
 //! OnPair: records as codes of tokens, each record alone.
 //!
 //! OnPair (Gargiulo and Venturini, 2025, arXiv 2508.02280) replaces strings of up to sixteen bytes that recur in many
-//! records by codes of fixed width. A record is cut greedily, each time by the longest token. Decoding is a table lookup
-//! and a copy of sixteen bytes for each code, without history. The tokens are trained ([`mod@train`]) and are the bytes
-//! of a dictionary ([`tokens`]).
+//! records by codes of fixed width. A record is cut greedily, each time by the longest token. Decoding is a table
+//! lookup and a copy of sixteen bytes for each code, without history. The tokens are trained ([`mod@train`]) and are
+//! the bytes of a dictionary ([`tokens`]).
 //!
 //! A block is packed codes of 12, 14 or 16 bits ([`packed`]), or with entropy coding the bits of a static Huffman code
 //! over codes of 12 bits ([`huffman`]). A block as long as its raw bytes contains them uncompressed, and so does each

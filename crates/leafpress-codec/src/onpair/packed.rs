@@ -52,8 +52,8 @@ impl<'o> Packer<'o> {
     }
 }
 
-/// Decodes packed codes of `BITS` bits until `needed` bytes are written, or the block ends. Returns whether it was decoded
-/// to its end.
+/// Decodes packed codes of `BITS` bits until `needed` bytes are written, or the block ends. Returns whether it was
+/// decoded to its end.
 #[inline]
 pub(super) fn decode<const BITS: usize>(block: &[u8], table: &Table<'_>, needed: usize, out: &mut Output<'_>) -> bool {
     let mask = (1 << BITS) - 1;

@@ -1,9 +1,9 @@
 //! Training: which strings become tokens.
 //!
-//! OnPair (Gargiulo and Venturini, 2025, arXiv 2508.02280) joins neighbouring tokens that occur together often. Here this
-//! is done in rounds, as FSST does (Boncz, Neumann, Leis, VLDB 2020): each round cuts a sample by the tokens so far,
-//! counts tokens and pairs of neighbours, and keeps those which cover the most bytes. The first rounds take a small part
-//! of the sample, since their tokens are short and soon replaced. The result depends on the samples alone.
+//! OnPair (Gargiulo and Venturini, 2025, arXiv 2508.02280) joins neighbouring tokens that occur together often. Here
+//! this is done in rounds, as FSST does (Boncz, Neumann, Leis, VLDB 2020): each round cuts a sample by the tokens so
+//! far, counts tokens and pairs of neighbours, and keeps those which cover the most bytes. The first rounds take a
+//! small part of the sample, since their tokens are short and soon replaced. The result depends on the samples alone.
 
 use std::cmp::Reverse;
 
@@ -235,8 +235,8 @@ impl Counts {
 
     /// Returns the strings, at most `room`, that cover the most.
     ///
-    /// An occurrence of a pair that becomes a token is none of its parts any more. So the parts are counted again without
-    /// the pairs that a first choice takes.
+    /// An occurrence of a pair that becomes a token is none of its parts any more. So the parts are counted again
+    /// without the pairs that a first choice takes.
     fn choose(mut self, tokens: &Tokens, room: usize) -> Result<Vec<Candidate>, CodecError> {
         let key = |pair: &Pair| (Reverse(pair.covers(tokens)), pair.first, pair.second);
         if self.pairs.len() > 2 * room {
