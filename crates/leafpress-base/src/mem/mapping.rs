@@ -105,6 +105,7 @@ fn layout(bytes: usize) -> Option<std::alloc::Layout> {
     std::alloc::Layout::from_size_align(bytes, page_bytes()).ok()
 }
 
+/// Returns zeroed memory; Miri maps none.
 #[cfg(miri)]
 pub fn map(bytes: usize) -> Option<NonNull<[u8]>> {
     // SAFETY: the layout is not empty, since no caller maps zero bytes.

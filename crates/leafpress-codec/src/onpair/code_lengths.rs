@@ -120,7 +120,10 @@ mod tests {
     #[test]
     fn every_code_is_complete_and_within_the_limit() {
         let mut rng = fastrand::Rng::with_seed(1);
-        for count in [2, 3, 256, 257, 1000, 4096] {
+        for count in [2, 3, 256, 257, 1000, 4096]
+            .into_iter()
+            .take(if cfg!(miri) { 2 } else { 6 })
+        {
             for skew in 0..6 {
                 let frequencies: Vec<u64> = (0..count)
                     .map(|_| 1 + (rng.f64().powi(8 * skew) * 1e9) as u64)

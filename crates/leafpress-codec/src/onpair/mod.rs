@@ -319,3 +319,42 @@ impl Engine for OnPair {
         Ok(&scratch.output(raw_len, 0)?[..len])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EngineOptions;
+
+    /// Also under Miri, which the tests of all codecs are too long for.
+    #[test]
+    fn records_return() {
+        let record = |at: usize| {
+            format!(
+                "{{\"id\":{at},\"name\":\"record {}\",\"kind\":\"leaf\"}}",
+                at * 37 % 100
+            )
+        };
+        let records: Vec<String> = (0..50).map(record).collect();
+        let samples: Vec<&[u8]> = records.iter().map(String::as_bytes).collect();
+        for codec in [Codec::OnPair { bits: 12 }, Codec::OnPairHuffman] {
+            let dictionary = Dictionary::train(codec, &samples, 2000).unwrap();
+            let engine = codec.open(&EngineOptions::default()).unwrap();
+            let mut scratch = Scratch::default();
+            for at in [7, 100, 12_345] {
+                let raw = record(at).repeat(if at == 7 { 5 } else { 1 }).into_bytes();
+                let mut block = Vec::new();
+                let length = engine.compress(&raw, Some(&dictionary), &mut block).unwrap();
+                assert!(length < raw.len());
+                let mut back = vec![0; raw.len()];
+                engine.decompress(&block, Some(&dictionary), &mut back).unwrap();
+                assert_eq!(back, raw);
+                for needed in [0, 1, raw.len() / 2, raw.len()] {
+                    let part = engine
+                        .decode(&block, Some(&dictionary), raw.len(), needed, &mut scratch)
+                        .unwrap();
+                    assert!(part.len() >= needed && raw.starts_with(part));
+                }
+            }
+        }
+    }
+}

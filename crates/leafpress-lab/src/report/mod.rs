@@ -14,6 +14,7 @@ pub mod numbers;
 pub(crate) mod over_time;
 pub mod palette;
 pub(crate) mod paragraph;
+#[cfg(feature = "cache")]
 pub(crate) mod rows;
 pub mod scatter;
 pub(crate) mod table;

@@ -30,6 +30,7 @@ pub(crate) fn change(ratio: f64, noun: Noun) -> String {
 }
 
 /// `lz4 vs none: 44% less memory, 17% fewer reads per second.`; `None` when nothing can be compared.
+#[cfg(any(test, feature = "cache", feature = "peers"))]
 pub(crate) fn against(name: &str, other: &str, changes: impl IntoIterator<Item = Option<String>>) -> Option<String> {
     let changes: Vec<String> = changes.into_iter().flatten().collect();
     (!changes.is_empty()).then(|| format!("{name} vs {other}: {}.", changes.join(", ")))
