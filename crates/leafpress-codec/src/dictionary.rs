@@ -101,7 +101,7 @@ impl Dictionary {
             #[cfg(feature = "zstd")]
             Codec::Zstd { .. } if !self.bytes().is_empty() => self.zstd_decompression().map(drop),
             Codec::OnPair { .. } | Codec::OnPairHuffman if !self.bytes().is_empty() => {
-                self.inner.onpair.prepare_to_read(codec.onpair_form(), self.bytes())
+                self.inner.onpair.prepare_to_read(codec, self.bytes())
             }
             _ => Ok(()),
         }

@@ -22,8 +22,8 @@
 //! - `zstd`, up to 128 KiB of raw bytes: a bare zstd block without any header. A block as long as its raw bytes
 //!   contains them uncompressed. Above that: a zstd frame without magic number, content size, checksum or dictionary
 //!   id.
-//! - `onpair`: packed codes of 12, 14 or 16 bits, or with `onpair:huffman` the bits of a Huffman code over them. A block
-//!   as long as its raw bytes contains them uncompressed, and so does each block without a dictionary.
+//! - `onpair`: packed codes of 12, 14 or 16 bits, or with `onpair:huffman` the bits of a Huffman code over them. A
+//!   block as long as its raw bytes contains them uncompressed, and so does each block without a dictionary.
 //! - `deflate`, `zlib`, `qpl`: the history window is 4 KiB, so that each of them reads the others' blocks and an IAA
 //!   device reads all of them.
 

@@ -9,7 +9,7 @@ use super::lz4::run_lengths::RunLengths;
 #[cfg(all(feature = "lz4", not(miri)))]
 use super::lz4::{Lz4, Method};
 use super::none::None;
-use super::onpair::{Form, OnPair};
+use super::onpair::OnPair;
 #[cfg(feature = "qpl")]
 use super::qpl::QplEngine;
 #[cfg(feature = "zlib")]
@@ -49,7 +49,7 @@ impl Codec {
             Codec::Lz4Hc { level } => Arc::new(Lz4::new(Method::High { level }, options.lz4_blocks)),
             #[cfg(feature = "zstd")]
             Codec::Zstd { level } => Arc::new(Zstd::new(level)),
-            Codec::OnPair { .. } | Codec::OnPairHuffman => Arc::new(OnPair::new(*self, self.onpair_form())),
+            Codec::OnPair { .. } | Codec::OnPairHuffman => Arc::new(OnPair::new(*self)),
             #[cfg(feature = "deflate")]
             Codec::Deflate { level } => Arc::new(Deflate::new(level)),
             #[cfg(feature = "zlib")]
@@ -70,19 +70,6 @@ impl Codec {
             #[cfg(not(feature = "qpl"))]
             Codec::Qpl { .. } => return Err(left_out("qpl")),
         })
-    }
-}
-
-impl Codec {
-    /// Returns the form of the codes of `onpair`.
-    pub(super) fn onpair_form(&self) -> Form {
-        match *self {
-            Codec::OnPair { bits } => Form { bits, entropy: false },
-            _ => Form {
-                bits: 12,
-                entropy: true,
-            },
-        }
     }
 }
 

@@ -67,11 +67,7 @@ impl Dictionary {
             Codec::Zstd { .. } => Header::Kept,
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Header::CutOff,
             Codec::OnPair { .. } | Codec::OnPairHuffman => {
-                return Ok(Self::from_trained(onpair::train(
-                    codec.onpair_form(),
-                    samples,
-                    max_bytes,
-                )?));
+                return Ok(Self::from_trained(onpair::train(codec, samples, max_bytes)?));
             }
             other => return Err(output::failed(TRAINING, format!("codec {other} uses no dictionary"))),
         };

@@ -1,11 +1,11 @@
 //! A tree's own heap for its nodes.
 //!
 //! Leaves have any size, and the size classes of general-purpose allocators, 25% apart, would waste a ninth of the
-//! memory. Here a block is rounded up to a cache line and free neighbours are merged (see `tlsf.rs`). All blocks start 16 bytes before the end of a cache line, so that a node's
-//! payload, after its header of 16 bytes, starts on a line. The heap belongs to the tree, so that dropping the tree
-//! frees everything. It consists of several parts, each with its own lock, among which threads are distributed. Its
-//! memory is mapped in regions that double in size; they request huge pages where these cost no memory, since a read of
-//! a large tree otherwise misses the TLB at every step.
+//! memory. Here a block is rounded up to a cache line and free neighbours are merged (see `tlsf.rs`). All blocks start
+//! 16 bytes before the end of a cache line, so that a node's payload, after its header of 16 bytes, starts on a line.
+//! The heap belongs to the tree, so that dropping the tree frees everything. It consists of several parts, each with
+//! its own lock, among which threads are distributed. Its memory is mapped in regions that double in size; they request
+//! huge pages where these cost no memory, since a read of a large tree otherwise misses the TLB at every step.
 //!
 //! Leaves are constantly replaced by others of another size, which leaves holes, a tenth of the heap or more. When
 //! there are too many, leaves are moved together (see `defragment.rs`), and whole free pages are returned to the

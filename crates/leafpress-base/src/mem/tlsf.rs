@@ -89,7 +89,9 @@ impl<const LEVELS: usize> Tlsf<LEVELS> {
     #[inline]
     pub fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {
         let wanted = bytes.checked_add(HEADER_BYTES)?.checked_next_multiple_of(STEP_BYTES)?;
-        let wanted = wanted.max(STEP_BYTES);
+        if wanted >= STEP_BYTES << LEVELS {
+            return None;
+        }
         // The class after those in which a block may be too short.
         let (level, class) = class_of(wanted.checked_add(((1 << wanted.ilog2()) / CLASSES).saturating_sub(1))?);
         let (level, class) = self.first_from(level, class)?;

@@ -95,6 +95,7 @@ fn more_than_there_can_be_is_refused() {
         20_000,
         STEP_BYTES << LEVELS,
         usize::MAX / 2,
+        usize::MAX / 8 * 3,
         usize::MAX - HEADER_BYTES,
         usize::MAX,
     ] {

@@ -29,8 +29,7 @@ use self::decode::{FOUR_TOKENS_BYTES, Output, Table};
 use self::huffman::Decoder;
 use self::matcher::Matcher;
 use self::packed::Packer;
-pub(crate) use self::tokens::Form;
-use self::tokens::Tokens;
+use self::tokens::{Form, Tokens};
 use super::counters::Counters;
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch, output};
 
@@ -41,9 +40,20 @@ fn failed(reason: impl Into<String>) -> CodecError {
     output::failed(NAME, reason)
 }
 
+/// Returns the form of a codec's codes.
+fn form_of(codec: Codec) -> Form {
+    match codec {
+        Codec::OnPair { bits } => Form { bits, entropy: false },
+        _ => Form {
+            bits: 12,
+            entropy: true,
+        },
+    }
+}
+
 /// Trains the bytes of a dictionary, at most `max_bytes`, from records.
-pub(crate) fn train(form: Form, records: &[&[u8]], max_bytes: usize) -> Result<Vec<u8>, CodecError> {
-    train::train(form, records, max_bytes)
+pub(crate) fn train(codec: Codec, records: &[&[u8]], max_bytes: usize) -> Result<Vec<u8>, CodecError> {
+    train::train(form_of(codec), records, max_bytes)
 }
 
 /// A dictionary's tables, each built at its first use.
@@ -88,8 +98,8 @@ impl OnPairTables {
     }
 
     /// Builds the tables for reading.
-    pub(crate) fn prepare_to_read(&self, form: Form, bytes: &[u8]) -> Result<(), CodecError> {
-        self.reading(bytes)?.check(form)
+    pub(crate) fn prepare_to_read(&self, codec: Codec, bytes: &[u8]) -> Result<(), CodecError> {
+        self.reading(bytes)?.check(form_of(codec))
     }
 
     /// Memory of the tables built so far, in bytes.
@@ -157,10 +167,10 @@ pub(super) struct OnPair {
 }
 
 impl OnPair {
-    pub(super) fn new(codec: Codec, form: Form) -> Self {
+    pub(super) fn new(codec: Codec) -> Self {
         Self {
             codec,
-            form,
+            form: form_of(codec),
             counters: Counters::default(),
         }
     }

@@ -26,7 +26,7 @@ const CHECK_BYTES: usize = 4;
 
 /// The form of a dictionary's codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(super) struct Form {
     /// Bits of a code: 12, 14 or 16.
     pub bits: u8,
     /// Whether codes are Huffman coded.

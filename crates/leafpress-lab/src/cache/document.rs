@@ -79,8 +79,8 @@ fn headings(options: &Options) -> [&'static str; 14] {
     ]
 }
 
-/// The report. Its tables are `summary.tsv`, a line for each cache, `over_time.tsv`, a line for each window of each, and
-/// `mrc.tsv`, a line for each size of the curves; there are none for what was not run.
+/// The report. Its tables are `summary.tsv`, a line for each cache, `over_time.tsv`, a line for each window of each,
+/// and `mrc.tsv`, a line for each size of the curves; there are none for what was not run.
 pub fn document(outcome: &Outcome) -> Document<'_> {
     let options = &outcome.options;
     let has_caches = !options.engines.is_empty();

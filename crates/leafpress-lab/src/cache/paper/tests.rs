@@ -243,8 +243,8 @@ fn a_small_figure_runs_to_its_end_with_right_values() {
         assert_eq!((one.operations(), &one.mismatches), (60_000, &Mismatches::default()));
         let read = one.read_latency.as_ref().unwrap();
         assert_eq!(read.samples, one.hits + one.misses);
-        // All was loaded, and fits: the memory and the disk together answer nearly all, unless the machine is so busy that
-        // the disk falls behind, and records that leave memory are dropped.
+        // All was loaded, and fits: the memory and the disk together answer nearly all, unless the machine is so busy
+        // that the disk falls behind, and records that leave memory are dropped.
         assert!(
             one.hit_ratio().unwrap() > 0.6 && one.disk_hit_ratio().unwrap() > 0.03,
             "{one:?}"

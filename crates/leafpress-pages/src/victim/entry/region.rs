@@ -1,6 +1,7 @@
 //! Memory of entries: mappings that each contain a TLSF heap, so that the memory held is the memory mapped.
 //!
-//! A block is rounded up to 32 bytes, and adjacent free blocks are merged (`leafpress_base::mem::tlsf`). An entry that is too long to share a region has a mapping of its own.
+//! A block is rounded up to 32 bytes, and adjacent free blocks are merged (`leafpress_base::mem::tlsf`). An entry that
+//! is too long to share a region has a mapping of its own.
 
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;

@@ -1,6 +1,6 @@
 //! Training in steps: samples are collected a leaf at a time and then processed. With upkeep by the caller they are
-//! processed on a thread that only has copies, and takes no lock that the tree's readers or writers take, so the process
-//! may fork meanwhile. Otherwise [`TreeInner::train_dictionary`] does all steps at once.
+//! processed on a thread that only has copies, and takes no lock that the tree's readers or writers take, so the
+//! process may fork meanwhile. Otherwise [`TreeInner::train_dictionary`] does all steps at once.
 
 use std::any::Any;
 use std::sync::Arc;
