@@ -40,13 +40,9 @@ pub(crate) struct IdleDetector {
 }
 
 impl IdleDetector {
-    /// Returns the time until the next check, which is scheduled if necessary.
-    pub(crate) fn until_next(&mut self, core: &TreeInner) -> Duration {
-        let next = match self.next {
-            Some(next) => next,
-            None => self.plan(core),
-        };
-        next.saturating_duration_since(Instant::now())
+    /// Returns the time of the next check, which is scheduled if necessary.
+    pub(crate) fn next(&mut self, core: &TreeInner) -> Instant {
+        self.next.unwrap_or_else(|| self.plan(core))
     }
 
     pub(crate) fn look(&mut self, core: &TreeInner) -> Found {

@@ -2,6 +2,7 @@
 
 #[allow(unsafe_code)]
 pub(crate) mod defragment;
+mod due;
 pub(crate) mod idle;
 pub(crate) mod samples;
 pub(crate) mod scheduler;

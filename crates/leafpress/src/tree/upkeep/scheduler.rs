@@ -403,13 +403,7 @@ impl Background {
     }
 
     /// Does a piece of work without holding the lock.
-    pub(super) fn work_unlocked(
-        &self,
-        mut state: MutexGuard<'_, State>,
-        begin: impl FnOnce(&mut State),
-        work: impl FnOnce(),
-    ) {
-        begin(&mut state);
+    pub(super) fn work_unlocked(&self, mut state: MutexGuard<'_, State>, work: impl FnOnce()) {
         state.at_work += 1;
         drop(state);
         let _at_work = AtWork(self);

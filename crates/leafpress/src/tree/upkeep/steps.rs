@@ -11,11 +11,8 @@ use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::options::Upkeep;
 use crate::tree::upkeep::defragment::{Pass, Step, Sweep};
-use crate::tree::upkeep::idle::{Found, IdleDetector};
-use crate::tree::upkeep::scheduler::State;
+use crate::tree::upkeep::due::{Due, NextWork, Rests};
 use crate::tree::upkeep::steps_of_training::{Collecting, Running};
-use crate::tree::upkeep::workers::{MIN_REST, REST, TOOLS_LOOK_EVERY};
-use leafpress_base::sync::MutexGuard;
 
 /// Polling interval while waiting for a running training.
 const TRAINING_LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -24,18 +21,13 @@ const TRAINING_LOOK_EVERY: Duration = Duration::from_millis(1);
 /// current table is kept: leaves that were split since, or are beyond its span, are found from the root.
 const MAX_LEAVES_OF_A_TABLE: usize = 64 << 10;
 
-/// The work in progress, and the times of the next checks.
+/// The work in progress, and the rest periods before further work.
 #[derive(Default)]
 pub(crate) struct Steps {
     job: Option<Job>,
     /// A training on its thread.
     training: Option<Running>,
-    idle: IdleDetector,
-    /// Before this time no pass begins, except one that a caller waits for; `None` before the first pass.
-    rest_until: Option<Instant>,
-    last_rest: Duration,
-    /// Time of the next search for idle scratchpads.
-    tools_look: Option<Instant>,
+    rests: Rests,
 }
 
 /// Work of many steps.
@@ -50,20 +42,10 @@ enum Job {
 /// A pass over all leaves.
 struct Passing {
     pass: Pass,
-    sweep: Sweep,
     /// The dictionary of all leaves after the pass; older ones are retired then.
     dictionary: Option<u64>,
     /// Accumulated time of its steps.
     took: Duration,
-}
-
-/// Work that is due.
-enum Due {
-    Training,
-    Interpolation,
-    Defragmentation,
-    Look,
-    Scratchpad,
 }
 
 impl TreeInner {
@@ -127,72 +109,32 @@ impl Steps {
                 core.background.interpolation_renewed();
                 self.job = Some(Job::Renewing(0));
             }
-            Due::Defragmentation => self.pass(core, Sweep::Defragment, None),
-            Due::Look => self.look(core),
-            Due::Scratchpad => {
-                let left = core.free_tools(true);
-                self.tools_look = Some(Instant::now() + TOOLS_LOOK_EVERY);
-                core.background.state.lock().tools_due |= left;
-            }
+            // Not scheduled here: only `settle` checks the leaves' temperatures.
+            Due::Temperatures => {}
+            Due::Pass(sweep) => self.pass(core, sweep, None),
+            Due::Scratchpads => self.rests.free_tools(core),
         }
         Ok(true)
     }
 
-    /// Returns due work that has not begun, and marks it as begun.
+    /// Returns due work, and marks it as begun. A training waits for the end of a running one.
     fn take_due(&mut self, core: &TreeInner, settles: bool) -> Option<Due> {
-        let mut state: MutexGuard<'_, State> = core.background.state.lock();
-        if state.training_due && self.training.is_none() {
-            state.training_due = false;
-            return Some(Due::Training);
+        let mut state = core.background.state.lock();
+        let postponed = self.training.is_some() && std::mem::take(&mut state.training_due);
+        let next = self.rests.due(core, &mut state, settles);
+        state.training_due |= postponed;
+        match next {
+            NextWork::Due(due) => Some(due),
+            NextWork::Idle(_) => None,
         }
-        if state.interpolation_due {
-            state.interpolation_due = false;
-            return Some(Due::Interpolation);
-        }
-        if !(state.defragmentation_due || state.looks_due || state.tools_due) {
-            return None;
-        }
-        let now = Instant::now();
-        let is_rested = settles || self.rest_until.is_none_or(|until| until <= now);
-        if state.defragmentation_due && is_rested {
-            if settles || !core.memory.is_rewritten() {
-                state.defragmentation_due = false;
-                return Some(Due::Defragmentation);
-            }
-            // Active writers would undo the pass during the rest period. It stays due.
-            self.rest_until = Some(now + self.last_rest.max(MIN_REST));
-        }
-        if state.looks_due && is_rested && self.idle.until_next(core).is_zero() {
-            return Some(Due::Look);
-        }
-        if state.tools_due && self.tools_look.is_none_or(|at| at <= now) {
-            state.tools_due = false;
-            return Some(Due::Scratchpad);
-        }
-        None
     }
 
     fn pass(&mut self, core: &TreeInner, sweep: Sweep, dictionary: Option<u64>) {
         self.job = Some(Job::Passing(Box::new(Passing {
             pass: Pass::begin(core, sweep, false),
-            sweep,
             dictionary,
             took: Duration::ZERO,
         })));
-    }
-
-    /// Checks whether writers have left landing buffers that are worth a pass.
-    fn look(&mut self, core: &TreeInner) {
-        // Set before the check: a buffer allocated after it, or after the pass, is then checked again.
-        core.background.may_ask_to_look.store(true, Ordering::Relaxed);
-        match self.idle.look(core) {
-            Found::Writers => {}
-            Found::Few => core.background.state.lock().looks_due = false,
-            Found::Left => {
-                core.background.state.lock().looks_due = false;
-                self.pass(core, Sweep::Landed, None);
-            }
-        }
     }
 
     /// Runs the next step of the work in progress. After an error or a panic the work is abandoned.
@@ -213,13 +155,16 @@ impl Steps {
                 let begin = Instant::now();
                 let step = passing.pass.step_alone(core);
                 passing.took += begin.elapsed();
-                match step {
-                    Ok(Step::More) => self.job = Some(Job::Passing(passing)),
-                    Ok(Step::Last) => self.passed(core, *passing)?,
-                    Ok(Step::Stopped) => {}
-                    Err(error) => {
-                        self.rest(core, &passing);
-                        return Err(error);
+                if matches!(step, Ok(Step::More)) {
+                    self.job = Some(Job::Passing(passing));
+                    return Ok(());
+                }
+                core.background.may_ask_to_defragment.store(true, Ordering::Relaxed);
+                self.rests.passed(passing.took);
+                if step? == Step::Last {
+                    passing.pass.end_alone(core)?;
+                    if let Some(dictionary) = passing.dictionary {
+                        core.retire_dictionaries_older_than(dictionary);
                     }
                 }
             }
@@ -233,24 +178,6 @@ impl Steps {
             }
         }
         Ok(())
-    }
-
-    fn passed(&mut self, core: &TreeInner, passing: Passing) -> Result<(), TreeError> {
-        self.rest(core, &passing);
-        let Passing { pass, dictionary, .. } = passing;
-        pass.end_alone(core)?;
-        if let Some(dictionary) = dictionary {
-            core.retire_dictionaries_older_than(dictionary);
-        }
-        Ok(())
-    }
-
-    fn rest(&mut self, core: &TreeInner, passing: &Passing) {
-        if passing.sweep == Sweep::Defragment {
-            core.background.may_ask_to_defragment.store(true, Ordering::Relaxed);
-        }
-        self.last_rest = (passing.took * REST).max(MIN_REST);
-        self.rest_until = Some(Instant::now() + self.last_rest);
     }
 
     /// Makes the training's thread end early, without a result.
