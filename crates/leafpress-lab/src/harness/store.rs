@@ -110,7 +110,7 @@ impl ConditionalStore for Tree {
     }
 
     fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, TreeError> {
-        self.update_if_present(key, value)
+        self.replace(key, value)
     }
 
     #[inline]

@@ -74,7 +74,7 @@ pub type Record = (Vec<u8>, Vec<u8>);
 /// `&self` and may be called from any number of threads. Reads never wait for a lock.
 ///
 /// Operations on one record are linearizable: [`Tree::get`], [`Tree::insert`], [`Tree::insert_if_absent`],
-/// [`Tree::update_if_present`], [`Tree::remove`], [`Tree::swap`], [`Tree::take`], [`Tree::compare_and_swap`] and
+/// [`Tree::replace`], [`Tree::remove`], [`Tree::swap`], [`Tree::take`], [`Tree::compare_and_swap`] and
 /// [`Tree::update_with`] of one key happen one after the other, in an order that all threads agree on. The
 /// documentation of [`Tree::pop_first`], [`Tree::pop_last`], [`Tree::get_or_insert_with`] and [`Tree::retain`], which
 /// consist of several of these, states what is atomic. [`Tree::extend`], [`Tree::get_many`], [`Tree::clear`] and scans

@@ -48,7 +48,7 @@ impl Plain {
                 }
             }
             2 => {
-                if self.0.update_if_present(&name(key), &new).unwrap() {
+                if self.0.replace(&name(key), &new).unwrap() {
                     worker.log.note(key, begin, What::Write(fresh));
                 }
             }

@@ -72,7 +72,7 @@ fn exercise(tree: &Tree, key: impl Fn(u64) -> Vec<u8>) {
         assert!(tree.remove(&key(n)).unwrap());
         map.remove(&key(n));
     }
-    assert!(!tree.update_if_present(&key(1), b"no").unwrap());
+    assert!(!tree.replace(&key(1), b"no").unwrap());
     assert!(!tree.insert_if_absent(&key(4), b"no").unwrap());
     same(tree, &map);
     for n in (0..50).step_by(4) {

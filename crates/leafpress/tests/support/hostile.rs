@@ -336,7 +336,7 @@ impl Run {
                 }
             }
             Step::Insert(number, len) => self.write(number, len, Tree::insert_if_absent),
-            Step::Update(number, len) => self.write(number, len, Tree::update_if_present),
+            Step::Update(number, len) => self.write(number, len, Tree::replace),
             Step::Remove { first, count } => {
                 for i in 0..u16::from(count) {
                     let key = self.shape.key(first.wrapping_add(i));

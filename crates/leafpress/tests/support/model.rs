@@ -93,7 +93,7 @@ fn apply(tree: &Tree, map: &mut Map, shape: KeyShape, op: &Op, at: &str) {
             if present {
                 map.insert(key.clone(), value.clone());
             }
-            assert_eq!(tree.update_if_present(&key, &value).expect(at), present, "{at}");
+            assert_eq!(tree.replace(&key, &value).expect(at), present, "{at}");
         }
         Op::Swap(n, value) => {
             let (key, value) = (shape.key(n), value.bytes());

@@ -18,7 +18,7 @@ fn is_empty(tree: &Tree) {
         assert_eq!(tree.get(key).unwrap(), None);
         assert!(!tree.contains_key(key).unwrap());
         assert!(!tree.remove(key).unwrap());
-        assert!(!tree.update_if_present(key, b"v").unwrap());
+        assert!(!tree.replace(key, b"v").unwrap());
         assert!(!tree.get_into(key, &mut Vec::new()).unwrap());
         assert_eq!(tree.get_with(key, <[u8]>::len).unwrap(), None);
     }

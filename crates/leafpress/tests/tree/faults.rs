@@ -70,7 +70,7 @@ fn a_put_that_cannot_press_leaves_the_old_record() {
     for n in 0..1000u32 {
         engine.faults.fail_compress(0);
         is_the_fault(tree.insert(&n.to_be_bytes(), b"new"));
-        is_the_fault(tree.update_if_present(&n.to_be_bytes(), b"new"));
+        is_the_fault(tree.replace(&n.to_be_bytes(), b"new"));
         is_the_fault(tree.insert_if_absent(&(n + 5000).to_be_bytes(), &value(n)));
         engine.faults.clear();
         assert_eq!(tree.get(&n.to_be_bytes()).unwrap(), Some(value(n)), "{n}");

@@ -18,7 +18,7 @@ fn a_key_past_the_limit_is_refused() {
     for result in [
         tree.insert(&key, b"v"),
         tree.insert_if_absent(&key, b"v"),
-        tree.update_if_present(&key, b"v"),
+        tree.replace(&key, b"v"),
     ] {
         match result {
             Err(TreeError::KeyTooLong { len }) => assert_eq!(len, MAX_KEY_BYTES + 1),
@@ -97,7 +97,7 @@ fn a_value_past_the_limit_is_refused_and_the_old_one_kept() {
     let value = vec![0; MAX_VALUE_BYTES + 1];
     for result in [
         tree.insert(b"k", &value),
-        tree.update_if_present(b"k", &value),
+        tree.replace(b"k", &value),
         tree.insert_if_absent(b"other", &value),
     ] {
         match result {

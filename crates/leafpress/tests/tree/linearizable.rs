@@ -43,7 +43,7 @@ fn call(tree: &Tree, key: &[u8], kind: u8, fresh: u64) -> Call {
     match kind {
         0..3 => Call::Put(fresh, tree.insert(key, &value(fresh)).unwrap()),
         3 => Call::Insert(fresh, tree.insert_if_absent(key, &value(fresh)).unwrap()),
-        4 => Call::Update(fresh, tree.update_if_present(key, &value(fresh)).unwrap()),
+        4 => Call::Update(fresh, tree.replace(key, &value(fresh)).unwrap()),
         5..7 => Call::Remove(tree.remove(key).unwrap()),
         7 => Call::Swap(
             Some(fresh),

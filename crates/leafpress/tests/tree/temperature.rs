@@ -168,7 +168,7 @@ fn hot_records_are_those_of_the_tree() {
     }
     read(&|n| Some(value(n + 1)));
     for n in &hot {
-        assert!(tree.update_if_present(&key(*n), &value(n + 2)).unwrap());
+        assert!(tree.replace(&key(*n), &value(n + 2)).unwrap());
         assert_eq!(tree.get(&key(*n)).unwrap(), Some(value(n + 2)));
         assert_eq!(tree.take(&key(*n)).unwrap(), Some(value(n + 2)));
     }

@@ -61,11 +61,7 @@ fn writer(tree: &Tree, id: u64, steps: usize) -> BTreeMap<u64, u64> {
                 present.entry(n).or_insert(step);
             }
             6 => {
-                assert_eq!(
-                    tree.update_if_present(&key(n), &value(n, step)).unwrap(),
-                    here,
-                    "update {n}"
-                );
+                assert_eq!(tree.replace(&key(n), &value(n, step)).unwrap(), here, "update {n}");
                 present.entry(n).and_modify(|v| *v = step);
             }
             7 => {
@@ -282,7 +278,7 @@ fn successes_balance() {
                         1 => i64::from(tree.insert_if_absent(&key(n), &value(n, step)).unwrap()),
                         2 => -i64::from(tree.remove(&key(n)).unwrap()),
                         _ => {
-                            tree.update_if_present(&key(n), &value(n, step)).unwrap();
+                            tree.replace(&key(n), &value(n, step)).unwrap();
                             0
                         }
                     };

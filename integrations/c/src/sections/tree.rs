@@ -117,7 +117,7 @@ pub unsafe extern "C" fn lp_tree_update_if_present(
 ) -> lp_status {
     // SAFETY: bytes of the caller's.
     let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
-    call(|| found(of(tree)?.update_if_present(key.get("key")?, value.get("value")?)?))
+    call(|| found(of(tree)?.replace(key.get("key")?, value.get("value")?)?))
 }
 
 /// Copies the key's value to buffer, which has room for capacity bytes, and writes its length to value_len. With a NULL

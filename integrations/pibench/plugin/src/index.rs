@@ -94,9 +94,7 @@ impl Index {
     }
 
     pub(crate) fn update(&self, key: &[u8], value: &[u8]) -> bool {
-        let written = self
-            .sizes(key, value)
-            .and_then(|()| Ok(self.tree.update_if_present(key, value)?));
+        let written = self.sizes(key, value).and_then(|()| Ok(self.tree.replace(key, value)?));
         self.checked("update", written).unwrap_or(false)
     }
 

@@ -54,14 +54,14 @@ impl Tree {
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
-    /// assert!(!tree.update_if_present("apple", "red")?);
+    /// assert!(!tree.replace("apple", "red")?);
     /// assert!(tree.is_empty());
     /// # Ok::<(), leafpress::TreeError>(())
     /// ```
     ///
     /// # Errors
     /// As [`Tree::insert`].
-    pub fn update_if_present(
+    pub fn replace(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
         value: &(impl AsRef<[u8]> + ?Sized),
