@@ -53,7 +53,10 @@ fn counted(loaded: &mut Loaded, operation: &str, value: &mut Vec<u8>) {
             "remove" => drop(black_box(tree.remove(&key(2 * n)).expect("remove"))),
             "scan100" => {
                 let mut bytes = 0;
-                let scanned = tree.scan(&key(2 * n), 100, |_, value| bytes += value.len());
+                let scanned = tree
+                    .range(&key(2 * n)..)
+                    .limit(100)
+                    .visit(|_, value| bytes += value.len());
                 black_box((scanned.expect("scan"), bytes));
             }
             "compress" => loaded.compress(n, value),

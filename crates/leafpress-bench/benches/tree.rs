@@ -76,7 +76,8 @@ fn point_operations(criterion: &mut Criterion, loaded: &mut Loaded, codec: Codec
         b.iter(|| {
             let n = loaded.random();
             let mut bytes = 0;
-            let scanned = loaded.tree.scan(&key(2 * n), 100, |_, value| bytes += value.len());
+            let records = loaded.tree.range(&key(2 * n)..).limit(100);
+            let scanned = records.visit(|_, value| bytes += value.len());
             black_box((scanned.expect("scan"), bytes))
         });
     });

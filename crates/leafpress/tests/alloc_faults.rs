@@ -254,7 +254,7 @@ fn apply(tree: &Tree, map: &mut Map, step: Step, text: bool, after: i64) {
             }
             let mut seen = 0;
             let visit = |_: &[u8], _: &[u8]| seen += 1;
-            if let Some(visited) = done(starved(after, || tree.scan(&from, limit.into(), visit))) {
+            if let Some(visited) = done(starved(after, || tree.range(&from..).limit(limit.into()).visit(visit))) {
                 assert_eq!((seen, visited), (visited, map.range(from..).take(limit.into()).count()));
             }
         }

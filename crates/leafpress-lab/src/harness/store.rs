@@ -145,7 +145,7 @@ impl Store for Tree {
     }
 
     fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), TreeError> {
-        Tree::scan(self, start, limit, visit).map(drop)
+        self.range(start..).limit(limit).visit(visit).map(drop)
     }
 
     fn len(&self) -> usize {

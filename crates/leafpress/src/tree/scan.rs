@@ -101,14 +101,13 @@ pub(crate) fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
 }
 
 impl<'t> Range<'t> {
-    /// Creates a scan of at most `left` records, where that is known.
-    pub(crate) fn new(core: &'t TreeInner, bounds: Result<Bounds, TreeError>, left: Option<usize>) -> Self {
+    pub(crate) fn new(core: &'t TreeInner, bounds: Result<Bounds, TreeError>) -> Self {
         let cursors = bounds.and_then(|bounds| Self::cursors(core, &bounds));
         let (cursors, unsaid) = cursors.map_or_else(|error| (Vec::new(), Some(error)), |cursors| (cursors, None));
         Self {
             core,
             cursors,
-            left,
+            left: None,
             failed: unsaid.is_some(),
             unsaid,
         }

@@ -353,7 +353,7 @@ fn same_scan(tree: &Tree, map: &Map, start: &[u8], limit: usize, at: &str) {
     let mut expected = map
         .range::<[u8], _>((Bound::Included(start), Bound::Unbounded))
         .take(limit);
-    let scanned = tree.scan(start, limit, |key, value| {
+    let scanned = tree.range(start..).limit(limit).visit(|key, value| {
         let (wanted, wanted_value) = expected
             .next()
             .unwrap_or_else(|| panic!("{at}: a scan of {limit} goes on to {key:02x?}"));

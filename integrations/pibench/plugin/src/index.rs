@@ -119,7 +119,7 @@ impl Index {
     fn collect(&self, key: &[u8], count: usize, records: &mut Vec<u8>) -> usize {
         records.clear();
         let (mut collected, mut room) = (0, Ok(()));
-        let scanned = self.tree.scan(key, count, |key, value| {
+        let scanned = self.tree.range(key..).limit(count).visit(|key, value| {
             if room.is_ok() {
                 room = records.try_reserve(key.len() + value.len());
             }

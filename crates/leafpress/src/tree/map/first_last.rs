@@ -1,9 +1,7 @@
 //! The records with the least and the greatest key.
 
-use std::ops::Bound;
-
 use crate::tree::scan::End;
-use crate::tree::{Range, Record, Tree, TreeError};
+use crate::tree::{Record, Tree, TreeError};
 
 impl Tree {
     /// Returns the record with the least key, copied; `None` when the tree is empty.
@@ -77,8 +75,7 @@ impl Tree {
     }
 
     fn at_end(&self, end: End) -> Result<Option<Record>, TreeError> {
-        let mut range = Range::new(&self.core, Ok((Bound::Unbounded, Bound::Unbounded)), Some(1));
-        range.record(end).transpose()
+        self.iter().limit(1).record(end).transpose()
     }
 
     fn pop(&self, end: End) -> Result<Option<Record>, TreeError> {

@@ -187,7 +187,7 @@ impl Map {
         let start = record_key(self.id.get(), &field[..field.len().min(MAX_FIELD_BYTES)])?;
         let id = self.id.get().to_be_bytes();
         let mut visited = 0;
-        self.generation.tree().scan(&start, limit, |key, value| {
+        self.generation.tree().range(start..).limit(limit).visit(|key, value| {
             if key.starts_with(&id) {
                 visited += 1;
                 visit(field_of(key), value);
