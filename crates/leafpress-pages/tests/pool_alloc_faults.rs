@@ -97,7 +97,7 @@ proptest! {
                 },
                 Step::Update(id) => {
                     let bytes = page(id, version, LEN, 30);
-                    if done(starved(after, || pool.update(id, &bytes))).is_some() {
+                    if done(starved(after, || pool.write(id, &bytes))).is_some() {
                         model.insert(id, version);
                     }
                 }
@@ -172,7 +172,7 @@ fn removing_a_page_that_left_unsynced_needs_no_memory() {
         .unwrap();
     // At most the number of pages that the pool records individually with its budget.
     for id in 0..60 {
-        pool.update(id, &page(id, 1, LEN, 30)).unwrap();
+        pool.write(id, &page(id, 1, LEN, 30)).unwrap();
         // It is evicted, and written.
         pool.prefetch(&(id + 1..id + 1 + 100).collect::<Vec<_>>()).unwrap();
         starved(0, || pool.remove(id)).unwrap();

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let bytes = pool.get(page)?;
             assert!(round > 0 || bytes.starts_with(format!("page {page:06}").as_bytes()));
         }
-        pool.update(round, &[round as u8; PAGE_BYTES])?;
+        pool.write(round, &[round as u8; PAGE_BYTES])?;
     }
     pool.flush()?;
 

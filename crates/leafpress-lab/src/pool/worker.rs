@@ -202,7 +202,7 @@ impl<'r> Worker<'r> {
     fn write(&mut self, page: PageId) -> Result<bool, LabError> {
         self.recorder.interrupt();
         let start = self.recorder.start();
-        match self.shared.pool.update(page, &self.buffer) {
+        match self.shared.pool.write(page, &self.buffer) {
             Ok(()) => {
                 self.recorder.end(Kind::Write, start);
                 Ok(true)

@@ -14,7 +14,7 @@ use leafpress_base::sync::Patience;
 
 impl PoolInner {
     /// Replaces or creates a page.
-    pub(super) fn update(&self, page: PageId, bytes: &[u8]) -> Result<(), PoolError> {
+    pub(super) fn write(&self, page: PageId, bytes: &[u8]) -> Result<(), PoolError> {
         let len = bytes.len();
         // A version that the store would refuse must not become dirty here.
         let (least, most) = (self.store.min_page_bytes().max(1), self.max_page_bytes);

@@ -16,7 +16,7 @@
 //! let pool = PagePool::builder(MemoryStore::from_pages(pages)?).memory(1 << 20).codec("lz4".parse()?).build()?;
 //! let page = pool.get(7)?;
 //! assert_eq!(page[..4], 7_u32.to_le_bytes());
-//! pool.update(7, &[1; 4096])?;
+//! pool.write(7, &[1; 4096])?;
 //! assert_eq!(page[0], 7, "a page that is pinned stays as it was");
 //! assert_eq!(pool.get(7)?[0], 1);
 //! pool.flush()?;
@@ -160,7 +160,7 @@ impl PagePool {
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
     /// # let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
-    /// pool.update(7, &[1; 4096])?;
+    /// pool.write(7, &[1; 4096])?;
     /// assert_eq!(pool.get(7)?[0], 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -169,8 +169,8 @@ impl PagePool {
     /// Returns [`PoolError::PageLength`] or [`PoolError::Refused`] for a page that the store could never accept,
     /// [`PoolError::PoolFull`] if every page is pinned, or the store's error if dirty pages would have to be evicted
     /// for this one and cannot be written. The page is then unchanged.
-    pub fn update(&self, page: PageId, bytes: &[u8]) -> Result<(), PoolError> {
-        self.core.update(page, bytes)
+    pub fn write(&self, page: PageId, bytes: &[u8]) -> Result<(), PoolError> {
+        self.core.write(page, bytes)
     }
 
     /// Removes the page from the pool and the store. Existing guards keep it. Removing a page that does not exist is
@@ -205,7 +205,7 @@ impl PagePool {
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
     /// # let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
-    /// pool.update(7, &[1; 4096])?;
+    /// pool.write(7, &[1; 4096])?;
     /// assert!(pool.discard(7));
     /// assert_eq!(pool.get(7)?[0], 7, "what the store has");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -239,7 +239,7 @@ impl PagePool {
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
     /// # let store = leafpress_pages::store::MemoryStore::from_pages(pages)?;
     /// # let pool = leafpress_pages::PagePool::builder(store).memory(1 << 20).build()?;
-    /// pool.update(7, &[1; 4096])?;
+    /// pool.write(7, &[1; 4096])?;
     /// pool.flush()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -17,7 +17,7 @@ pub struct PoolStats {
     pub misses: u64,
     /// Pages read ahead by `prefetch`.
     pub prefetched: u64,
-    /// Pages replaced by `update`.
+    /// Pages replaced by `write`.
     pub updates: u64,
     /// Pages removed.
     pub removes: u64,

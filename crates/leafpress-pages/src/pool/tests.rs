@@ -45,7 +45,7 @@ fn a_page_that_is_moved_as_victims_are_chosen_can_leave_later() {
 #[test]
 fn a_flush_writes_a_page_that_is_being_moved() {
     let pool = pool();
-    pool.update(7, &[1; LEN]).unwrap();
+    pool.write(7, &[1; LEN]).unwrap();
     let entry = pool.core.entries.at(entry_of(&pool, 7));
     entry.set(CLAIMED);
     thread::scope(|scope| {

@@ -25,7 +25,7 @@ struct WriteBehind(u64);
 impl Drop for WriteBehind {
     fn drop(&mut self) {
         let held = POOL.get(999).unwrap();
-        POOL.update(self.0, &[self.0 as u8; LEN]).unwrap();
+        POOL.write(self.0, &[self.0 as u8; LEN]).unwrap();
         // Enough pages to evict others.
         for id in 200..900 {
             assert_eq!(POOL.get(id).unwrap()[..8], id.to_le_bytes());

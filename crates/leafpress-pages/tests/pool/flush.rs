@@ -120,7 +120,7 @@ impl PageStore for Store {
 }
 
 fn update(pool: &PagePool, id: PageId, version: u64) {
-    pool.update(id, &page(id, version, LEN, 30)).unwrap();
+    pool.write(id, &page(id, version, LEN, 30)).unwrap();
 }
 
 /// Gets enough pages to evict all others.

@@ -45,7 +45,7 @@ fn everything_pinned_is_an_error_at_once() {
             // Most of the budget is in use.
             assert!(pins.len() > 100, "{policy} {share}: {}", pins.len());
             assert!(matches!(
-                pool.update(3, &page(3, 1, LEN, 30)),
+                pool.write(3, &page(3, 1, LEN, 30)),
                 Err(PoolError::PoolFull { .. })
             ));
             let start = Instant::now();
@@ -73,7 +73,7 @@ fn pages_that_cannot_be_written_stay() {
         .unwrap();
     store.fail_writes(true);
     for id in 0..20 {
-        pool.update(id, &page(id, 1, LEN, 30)).unwrap();
+        pool.write(id, &page(id, 1, LEN, 30)).unwrap();
     }
     // Clean pages are evicted instead of them.
     for id in 20..400 {
@@ -84,7 +84,7 @@ fn pages_that_cannot_be_written_stay() {
     // With more of them than there is room for, the store's error is returned, and still nothing is lost.
     let mut updated = 20;
     let error = loop {
-        match pool.update(updated, &page(updated, 1, LEN, 30)) {
+        match pool.write(updated, &page(updated, 1, LEN, 30)) {
             Ok(()) => updated += 1,
             Err(error) => break error,
         }
@@ -96,7 +96,7 @@ fn pages_that_cannot_be_written_stay() {
         assert_eq!(version_of(id, &pool.get(id).unwrap()), 1);
     }
     store.fail_writes(false);
-    pool.update(updated, &page(updated, 1, LEN, 30)).unwrap();
+    pool.write(updated, &page(updated, 1, LEN, 30)).unwrap();
     pool.flush().unwrap();
     for id in 0..=updated {
         assert_eq!(version_of(id, &store.page(id).unwrap()), 1);
@@ -131,7 +131,7 @@ fn reads_that_fail_leave_nothing_behind() {
 fn removals_that_fail_keep_the_page() {
     let store = store(50);
     let pool = builder(&store).build().unwrap();
-    pool.update(5, &page(5, 3, LEN, 30)).unwrap();
+    pool.write(5, &page(5, 3, LEN, 30)).unwrap();
     store.fail_removes(true);
     assert_eq!(
         pool.remove(5).unwrap_err().to_string(),
@@ -295,7 +295,7 @@ fn settings_out_of_their_bounds() {
     let pool = builder(&store).build().unwrap();
     assert!(pool.set_memory(10).is_err());
     for len in [0, LEN - 1, LEN + 1, 2 << 20] {
-        let error = pool.update(1, &vec![0; len]).unwrap_err();
+        let error = pool.write(1, &vec![0; len]).unwrap_err();
         assert!(matches!(error, PoolError::PageLength { page: 1, .. }), "{error}");
     }
 }
@@ -373,7 +373,7 @@ fn lengths_that_a_store_makes_up() {
     let pool = PagePool::builder(Liar).memory(500 << 10).build().unwrap();
     for (page, len) in [(0, 0), (2, 3 * LEN)] {
         assert!(matches!(pool.get(page), Err(PoolError::PageLength { .. })));
-        let error = pool.update(page, &vec![1; len]).unwrap_err();
+        let error = pool.write(page, &vec![1; len]).unwrap_err();
         assert!(matches!(error, PoolError::PageLength { .. }), "{error}");
     }
     assert!(*pool.get(1).unwrap() == [1; LEN]);
@@ -402,7 +402,7 @@ fn notes_of_what_was_removed_stay_within_the_budget() {
     let store = store(500);
     let pool = builder(&store).background_threads(0).build().unwrap();
     store.fail_writes(true);
-    let first = (0..400).find(|&id| pool.update(id, &page(id, 1, LEN, 30)).is_err());
+    let first = (0..400).find(|&id| pool.write(id, &page(id, 1, LEN, 30)).is_err());
     let first = first.expect("400 pages do not fit, and none can be written");
     // Exactly the memory held: nothing is left for tables to grow.
     let held = pool.stats().bytes_held;

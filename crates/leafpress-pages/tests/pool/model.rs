@@ -99,7 +99,7 @@ fn run(
             },
             Operation::Update(id, percent, noise) => {
                 let bytes = page(id, next_version, len_of(percent), noise);
-                match pool.update(id, &bytes) {
+                match pool.write(id, &bytes) {
                     Ok(()) => {
                         versions.insert(id, (next_version, bytes.len()));
                     }

@@ -42,7 +42,7 @@ fn a_page_in_hand_stays_as_it_was() {
     let copies = |stats: PoolStats| stats.pinned_copy_bytes;
     assert!(copies(pool.stats()) > 0, "none of a compressed page");
     for (id, _) in &guards {
-        pool.update(*id, &page(*id, 1, LEN, 30)).unwrap();
+        pool.write(*id, &page(*id, 1, LEN, 30)).unwrap();
     }
     (0..PAGES).for_each(|id| drop(pool.get(id).unwrap()));
     check(&guards);

@@ -98,7 +98,7 @@ fn change_until(pool: &PagePool, version: &mut u64, done: impl Fn() -> bool) {
         );
         *version += 1;
         for id in 0..400 {
-            pool.update(id, &page(id, *version, LEN, 30)).unwrap();
+            pool.write(id, &page(id, *version, LEN, 30)).unwrap();
         }
     }
 }
@@ -137,7 +137,7 @@ fn a_store_that_panics_ends_no_thread_of_the_pool() {
 fn a_sync_that_panics_has_failed() {
     let store = Arc::new(Panicking::new(400));
     let pool = PagePool::builder(store.clone()).build().unwrap();
-    pool.update(3, &page(3, 1, LEN, 30)).unwrap();
+    pool.write(3, &page(3, 1, LEN, 30)).unwrap();
     assert!(matches!(pool.flush(), Err(PoolError::Sync { .. })));
     store.panics.store(false, SeqCst);
     pool.flush().unwrap();

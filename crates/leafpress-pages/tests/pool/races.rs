@@ -102,13 +102,13 @@ fn a_flush_writes_pages_that_are_updated_meanwhile() {
     let pool = Arc::new(store.pool().build().unwrap());
     pool.get(0).unwrap();
     for id in [1, 2] {
-        pool.update(id, &page(id, 1, LEN, 30)).unwrap();
+        pool.write(id, &page(id, 1, LEN, 30)).unwrap();
     }
     let weak = Arc::downgrade(&pool);
     *store.hooks.on_write.lock().unwrap() = Some(Box::new(move || {
         let pool = weak.upgrade().unwrap();
         pool.remove(0).unwrap();
-        pool.update(2, &page(2, 2, LEN, 30)).unwrap();
+        pool.write(2, &page(2, 2, LEN, 30)).unwrap();
     }));
     pool.flush().unwrap();
     assert_eq!(version_of(1, &store.store.page(1).unwrap()), 1);
@@ -125,7 +125,7 @@ fn updates_during_a_removal_come_after_it() {
     *store.hooks.on_remove.lock().unwrap() = Some(Box::new(move || {
         let pool = weak.upgrade().unwrap();
         for version in [1, 2] {
-            pool.update(1, &page(1, version, LEN, 30)).unwrap();
+            pool.write(1, &page(1, version, LEN, 30)).unwrap();
         }
     }));
     pool.remove(1).unwrap();
@@ -143,7 +143,7 @@ fn a_store_that_panics_has_failed() {
         panic!("a bug of the store");
     }
     let panics = || Some(Box::new(fail) as Box<dyn FnOnce() + Send>);
-    pool.update(1, &page(1, 1, LEN, 30)).unwrap();
+    pool.write(1, &page(1, 1, LEN, 30)).unwrap();
     *store.hooks.on_write.lock().unwrap() = panics();
     assert_eq!(
         pool.flush().unwrap_err().to_string(),
@@ -214,10 +214,10 @@ fn pages_that_are_written_are_not_counted_as_pinned() {
             stats
         })
     };
-    pool.update(0, &page(0, 1, LEN, 30)).unwrap();
+    pool.write(0, &page(0, 1, LEN, 30)).unwrap();
     assert_eq!(stats_during_a_write(&|| pool.flush().unwrap()).pinned_pages, 0);
     // A dirty page among those evicted for others.
-    pool.update(0, &page(0, 2, LEN, 30)).unwrap();
+    pool.write(0, &page(0, 2, LEN, 30)).unwrap();
     let reads = || (1..400).for_each(|id| assert_eq!(version_of(id, &pool.get(id).unwrap()), 0));
     assert_eq!(stats_during_a_write(&reads).pinned_pages, 0);
 }
@@ -248,7 +248,7 @@ fn a_get_waits_for_pages_that_a_flush_writes() {
     let store = Interrupted::new(100);
     let pool = store.pool().memory(100 << 10).build().unwrap();
     for id in 0..60 {
-        pool.update(id, &page(id, 1, LEN, 30)).unwrap();
+        pool.write(id, &page(id, 1, LEN, 30)).unwrap();
     }
     let (sender, receiver) = mpsc::channel();
     let (let_go, may_go) = mpsc::channel::<()>();
@@ -274,7 +274,7 @@ fn updates_wait_for_older_versions_that_a_flush_writes() {
     const WRITTEN: u64 = 40;
     let store = Interrupted::new(WRITTEN);
     let pool = store.pool().memory(300 << 10).build().unwrap();
-    let update_all = |version| (0..WRITTEN).try_for_each(|id| pool.update(id, &page(id, version, LEN, 30)));
+    let update_all = |version| (0..WRITTEN).try_for_each(|id| pool.write(id, &page(id, version, LEN, 30)));
     update_all(1).unwrap();
     let (sender, receiver) = mpsc::channel();
     let (let_go, may_go) = mpsc::channel::<()>();

@@ -12,7 +12,7 @@ fn pool(store: impl PageStore + 'static) -> PagePool {
 
 fn fill_and_remove(pool: &PagePool) {
     for id in 0..10 {
-        pool.update(id, &[id as u8 + 1; LEN]).unwrap();
+        pool.write(id, &[id as u8 + 1; LEN]).unwrap();
     }
     pool.remove(4).unwrap();
     pool.flush().unwrap();

@@ -73,7 +73,7 @@ fn a_pool_writes_again_what_a_directory_could_not_sync() {
         .open(directory.path())
         .unwrap();
     let pool = PagePool::builder(store).build().unwrap();
-    pool.update(3, &page(3, 1, 4096)).unwrap();
+    pool.write(3, &page(3, 1, 4096)).unwrap();
     let Some(flushed) = in_a_thread(|| forbid(libc::SYS_syncfs, libc::EIO), || pool.flush()) else {
         return;
     };

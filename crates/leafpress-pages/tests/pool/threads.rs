@@ -56,7 +56,7 @@ fn hammer(policy: PolicyKind, share: RawShare, codec: &str, writers: usize, read
                         assert!(matches!(pool.get(id), Err(PoolError::NotFound { .. })));
                     }
                     *version += 1;
-                    pool.update(id, &page(id, *version, LEN, random.usize(0..100))).unwrap();
+                    pool.write(id, &page(id, *version, LEN, random.usize(0..100))).unwrap();
                     truth.seen[id as usize].store(*version, Ordering::SeqCst);
                 }
             });

@@ -37,7 +37,7 @@ fn a_read_only_store_takes_no_updates() {
         .build()
         .unwrap();
     for id in 0..200 {
-        let text = is_refused(pool.update(id, &[9; LEN]), id);
+        let text = is_refused(pool.write(id, &[9; LEN]), id);
         assert!(text.starts_with(&format!("the store cannot take page {id}: ")) && text.ends_with("opened read-only"));
     }
     pool.flush().unwrap();
@@ -49,7 +49,7 @@ fn a_read_only_store_takes_no_updates() {
         .read_only(true)
         .open(directory.path())
         .unwrap();
-    assert!(PagePool::builder(store).build().unwrap().update(0, &[9; LEN]).is_err());
+    assert!(PagePool::builder(store).build().unwrap().write(0, &[9; LEN]).is_err());
 }
 
 #[test]
@@ -57,12 +57,12 @@ fn a_page_behind_a_short_last_one_waits_until_that_is_whole() {
     let directory = tempfile::tempdir().unwrap();
     let store = FileStore::open(file(directory.path(), LEN + 700), LEN).unwrap();
     let pool = PagePool::builder(store).build().unwrap();
-    let text = is_refused(pool.update(2, &[9; LEN]), 2);
+    let text = is_refused(pool.write(2, &[9; LEN]), 2);
     assert!(text.contains("page 1, now the last, has 700 of 4096 bytes"), "{text}");
     pool.flush().unwrap();
     // A whole last page that exists in the pool only is sufficient.
-    pool.update(1, &[8; LEN]).unwrap();
-    pool.update(2, &[9; LEN]).unwrap();
+    pool.write(1, &[8; LEN]).unwrap();
+    pool.write(2, &[9; LEN]).unwrap();
     pool.flush().unwrap();
     drop(pool);
     let bytes = fs::read(directory.path().join("pages")).unwrap();
@@ -75,14 +75,14 @@ fn a_number_past_what_a_store_can_address_is_refused() {
     let store = FileStore::open(file(directory.path(), LEN), LEN).unwrap();
     let pool = PagePool::builder(store).build().unwrap();
     for id in [u64::MAX, u64::MAX / LEN as u64, 1 << 52] {
-        is_refused(pool.update(id, &[9; LEN]), id);
+        is_refused(pool.write(id, &[9; LEN]), id);
     }
     pool.flush().unwrap();
     let memory = PagePool::builder(MemoryStore::new(LEN).unwrap()).build().unwrap();
-    is_refused(memory.update(u64::MAX, &[9; LEN]), u64::MAX);
+    is_refused(memory.write(u64::MAX, &[9; LEN]), u64::MAX);
     let store = DirectoryStore::open(directory.path()).unwrap();
     let directory = PagePool::builder(store).build().unwrap();
-    is_refused(directory.update(u64::MAX, &[9; LEN]), u64::MAX);
+    is_refused(directory.write(u64::MAX, &[9; LEN]), u64::MAX);
 }
 
 /// Returns a pool full of pages that the device, which is gone by then, does not accept, and their number.
@@ -94,7 +94,7 @@ fn filled(store: &TestStore) -> (PagePool, u64) {
         .build()
         .unwrap();
     store.fail_writes(true);
-    let full = (0..400).find_map(|id| pool.update(id, &page(id, 1, LEN, 30)).err().map(|error| (id, error)));
+    let full = (0..400).find_map(|id| pool.write(id, &page(id, 1, LEN, 30)).err().map(|error| (id, error)));
     let (taken, error) = full.expect("400 pages do not fit");
     // A writing caller gets the error.
     assert!(matches!(error, PoolError::Store { operation: "write", .. }), "{error}");
@@ -164,7 +164,7 @@ fn a_page_that_cannot_be_written_can_be_discarded() {
         assert!(!pool.discard(id), "clean");
     }
     // A page that the store never had is gone.
-    assert!(pool.update(1000, &page(1000, 1, LEN, 30)).is_ok() && pool.discard(1000));
+    assert!(pool.write(1000, &page(1000, 1, LEN, 30)).is_ok() && pool.discard(1000));
     assert!(matches!(pool.get(1000), Err(PoolError::NotFound { page: 1000 })));
     assert!(!pool.discard(2000));
 }

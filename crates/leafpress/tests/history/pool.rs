@@ -60,7 +60,7 @@ impl Subject for Pool {
                 let (fresh, len) = (worker.log.fresh(), worker.len().min(16_384));
                 let begin = worker.log.begin();
                 // A failed update leaves the page unchanged.
-                if self.pool.update(PageId::from(key), &value(key, fresh, len)).is_ok() {
+                if self.pool.write(PageId::from(key), &value(key, fresh, len)).is_ok() {
                     worker.log.note(key, begin, What::Write(fresh));
                 } else {
                     worker.log.note_until(key, begin, u64::MAX, What::Write(fresh));

@@ -68,7 +68,7 @@ fn pages_come_change_and_go() {
             let id = turn * 7 % 40;
             match turn % 5 {
                 0 => {
-                    pool.update(id, &page(id, turn)).unwrap();
+                    pool.write(id, &page(id, turn)).unwrap();
                     versions[id as usize] = Some(turn);
                 }
                 1 if turn % 3 == 0 => {
@@ -122,7 +122,7 @@ fn readers_a_writer_and_a_remover() {
             scope.spawn(|| {
                 for turn in 1..12_u64 {
                     let id = turn % 5;
-                    pool.update(id, &page(id, turn)).unwrap();
+                    pool.write(id, &page(id, turn)).unwrap();
                     newest[id as usize].store(turn, SeqCst);
                 }
                 pool.flush().unwrap();
@@ -130,7 +130,7 @@ fn readers_a_writer_and_a_remover() {
             scope.spawn(|| {
                 for turn in 0..5 {
                     pool.remove(20 + turn % 5).unwrap();
-                    pool.update(20 + turn % 5, &page(20 + turn % 5, turn)).unwrap();
+                    pool.write(20 + turn % 5, &page(20 + turn % 5, turn)).unwrap();
                 }
             });
             for seed in 0..2 {
@@ -186,6 +186,6 @@ fn a_thread_of_its_own() {
     for id in 0..10 {
         assert_eq!(version_of(id, &pool.get(id).unwrap()), 0);
     }
-    pool.update(3, &page(3, 1)).unwrap();
+    pool.write(3, &page(3, 1)).unwrap();
     drop(pool);
 }

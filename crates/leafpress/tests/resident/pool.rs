@@ -75,7 +75,7 @@ fn measured() {
                     if random.u32(0..10) == 0 {
                         let bytes = &mut page[..page_bytes(id)];
                         fill(id, bytes);
-                        pool.update(id, bytes).unwrap();
+                        pool.write(id, bytes).unwrap();
                     } else {
                         pool.get(id).unwrap();
                     }

@@ -150,7 +150,7 @@ impl World {
 
     /// Updates a page that no other thread updates.
     fn update(&self, id: PageId, version: u64) {
-        self.pool.update(id, &page(id, version)).unwrap();
+        self.pool.write(id, &page(id, version)).unwrap();
         self.newest[id as usize].store(version, SeqCst);
     }
 
