@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use leafpress_pages::PagePool;
 use leafpress_pages::pool::{PolicyKind, PoolError, RawShare};
-use leafpress_pages::store::{FileStore, MemoryStore, PageId, PageRead, PageStore, PageWrite, Switch};
+use leafpress_pages::store::{AutoOnOff, FileStore, MemoryStore, PageId, PageRead, PageStore, PageWrite};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use starving::{refused, starved};
@@ -200,8 +200,8 @@ fn a_thread_without_memory_of_its_own_reads_raw_pages() {
 #[test]
 fn batches_of_a_file_need_no_memory_but_for_copies() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    for io_uring in [Switch::Off, Switch::Auto] {
-        let options = FileStore::options().direct(Switch::Off).io_uring(io_uring);
+    for io_uring in [AutoOnOff::Off, AutoOnOff::Auto] {
+        let options = FileStore::options().direct(AutoOnOff::Off).io_uring(io_uring);
         let store = options
             .create(directory.path().join(format!("{io_uring:?}")), LEN)
             .unwrap();

@@ -19,7 +19,7 @@ use crate::io::uring::Rings;
 /// Whether to use a feature that not every system has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Switch {
+pub enum AutoOnOff {
     /// Used where it works.
     #[default]
     Auto,
@@ -34,8 +34,8 @@ pub enum Switch {
 #[must_use = "options do nothing until a store is opened with them"]
 pub struct FileOptions {
     read_only: bool,
-    direct: Switch,
-    io_uring: Switch,
+    direct: AutoOnOff,
+    io_uring: AutoOnOff,
     exclusive: bool,
     is_private: bool,
 }
@@ -53,13 +53,13 @@ impl FileOptions {
 
     /// Sets whether to bypass the system's page cache (`O_DIRECT`), so that a page is not held in memory twice.
     /// Default: auto, which uses it where the file system supports it and pages are a multiple of its blocks.
-    pub fn direct(mut self, direct: Switch) -> Self {
+    pub fn direct(mut self, direct: AutoOnOff) -> Self {
         self.direct = direct;
         self
     }
 
     /// Sets whether batches use io_uring. Default: auto.
-    pub fn io_uring(mut self, io_uring: Switch) -> Self {
+    pub fn io_uring(mut self, io_uring: AutoOnOff) -> Self {
         self.io_uring = io_uring;
         self
     }
@@ -158,10 +158,10 @@ impl FileOptions {
         let path = std::path::absolute(path)?;
         let is_device = file.metadata()?.file_type().is_block_device();
         let (direct, buffered_because) = match self.direct {
-            Switch::Off => (None, String::from("direct I/O is off")),
+            AutoOnOff::Off => (None, String::from("direct I/O is off")),
             asked => match Direct::open(&path, &file, page_bytes, !self.read_only) {
                 Ok(direct) => (Some(direct), String::new()),
-                Err(reason) if asked == Switch::On => return Err(unsupported("direct I/O", &reason)),
+                Err(reason) if asked == AutoOnOff::On => return Err(unsupported("direct I/O", &reason)),
                 Err(reason) => (None, format!("no direct I/O: {reason}")),
             },
         };
@@ -172,10 +172,10 @@ impl FileOptions {
         // A device has no length in its metadata.
         let end = file.seek(SeekFrom::End(0))?;
         let (rings, plain_because) = match self.io_uring {
-            Switch::Off => (None, String::from("io_uring is off")),
+            AutoOnOff::Off => (None, String::from("io_uring is off")),
             asked => match Rings::open() {
                 Ok(rings) => (Some(rings), String::new()),
-                Err(e) if asked == Switch::On => return Err(unsupported("io_uring", &e.to_string())),
+                Err(e) if asked == AutoOnOff::On => return Err(unsupported("io_uring", &e.to_string())),
                 Err(e) => (None, format!("no io_uring: {e}")),
             },
         };

@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[cfg(feature = "testing")]
 pub use faulty::{FaultyStore, Operation, StoreCounters};
 pub use file::FileStore;
-pub use file_options::{FileOptions, Switch};
+pub use file_options::{AutoOnOff, FileOptions};
 pub use memory::MemoryStore;
 
 /// A page's number.

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::store_support::{methods, page, read, read_batch, refused, scratch};
-use leafpress_pages::store::{DirectoryStore, FileStore, MAX_PAGE_BYTES, MemoryStore, PageStore, Switch};
+use leafpress_pages::store::{AutoOnOff, DirectoryStore, FileStore, MAX_PAGE_BYTES, MemoryStore, PageStore};
 
 /// Returns the kind of an error that names `path`.
 fn named<T: std::fmt::Debug>(result: io::Result<T>, path: &Path) -> io::ErrorKind {
@@ -229,7 +229,7 @@ fn a_file_that_was_cut_short() {
 fn what_was_asked_for_and_does_not_work() {
     let directory = scratch();
     let path = directory.path().join("pages");
-    let direct = FileStore::options().direct(Switch::On);
+    let direct = FileStore::options().direct(AutoOnOff::On);
     let (kind, text) = refused(direct.create(&path, 5000));
     assert_eq!(kind, io::ErrorKind::Unsupported);
     assert!(text.contains("direct I/O does not work"), "{text}");
@@ -261,6 +261,6 @@ fn a_file_system_in_memory() {
     for (n, bytes) in (6..100).zip(read_batch(&store, &(6..100).collect::<Vec<_>>())) {
         assert!(bytes.unwrap() == page(n, 0, 4096));
     }
-    let direct = FileStore::options().direct(Switch::On);
+    let direct = FileStore::options().direct(AutoOnOff::On);
     assert_eq!(named(direct.open(&path, 4096), &path), io::ErrorKind::Unsupported);
 }

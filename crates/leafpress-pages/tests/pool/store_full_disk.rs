@@ -143,7 +143,7 @@ fn a_file_system_that_is_full() {
     }
     for (name, options) in methods() {
         let path = directory.join(&name);
-        let options = options.direct(leafpress_pages::store::Switch::Auto);
+        let options = options.direct(leafpress_pages::store::AutoOnOff::Auto);
         let store = options.create(&path, 4096).unwrap();
         fill(&store, &path, io::ErrorKind::StorageFull);
         drop(store);

@@ -5,7 +5,7 @@ use std::io;
 use std::thread;
 
 use crate::store_support::{create, methods, page, read, read_batch, refused, scratch, write_batch};
-use leafpress_pages::store::{FileStore, PageStore, Switch};
+use leafpress_pages::store::{AutoOnOff, FileStore, PageStore};
 
 #[test]
 fn any_file_is_pages_and_a_rest() {
@@ -213,7 +213,7 @@ fn every_method_does_the_same() {
         assert!(*there == files[0].1, "{name}: pages");
         assert!(*bytes == files[0].2, "{name}: bytes");
     }
-    let auto = FileStore::options().direct(Switch::Auto).io_uring(Switch::Auto);
+    let auto = FileStore::options().direct(AutoOnOff::Auto).io_uring(AutoOnOff::Auto);
     let store = auto.open(directory.path().join(&files[0].0), 1024).unwrap();
     let length = files[0].2.len() as u64;
     assert_eq!(store.len(), length.div_ceil(1024));

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use leafpress_pages::store::{FileOptions, FileStore, PageRead, PageStore, PageWrite, Switch};
+use leafpress_pages::store::{AutoOnOff, FileOptions, FileStore, PageRead, PageStore, PageWrite};
 use tempfile::TempDir;
 
 /// A directory on the disk of the build: a temporary directory may be in memory, where there is no direct I/O.
@@ -34,15 +34,15 @@ pub fn methods() -> Vec<(String, FileOptions)> {
 fn working_methods() -> Vec<(String, FileOptions)> {
     let directory = scratch();
     let mut methods = Vec::new();
-    for direct in [Switch::Off, Switch::On] {
-        for io_uring in [Switch::Off, Switch::On] {
+    for direct in [AutoOnOff::Off, AutoOnOff::On] {
+        for io_uring in [AutoOnOff::Off, AutoOnOff::On] {
             let options = FileStore::options().direct(direct).io_uring(io_uring);
             let name = format!("direct {direct:?}, io_uring {io_uring:?}");
             let path = directory.path().join(&name);
             match options.create(&path, 4096) {
                 Ok(store) => {
-                    assert_eq!(store.is_direct(), direct == Switch::On, "{store}");
-                    assert_eq!(store.uses_io_uring(), io_uring == Switch::On, "{store}");
+                    assert_eq!(store.is_direct(), direct == AutoOnOff::On, "{store}");
+                    assert_eq!(store.uses_io_uring(), io_uring == AutoOnOff::On, "{store}");
                     methods.push((name, options));
                 }
                 Err(e) if e.kind() == io::ErrorKind::Unsupported => eprintln!("skipped: {name}: {e}"),
@@ -58,7 +58,7 @@ fn working_methods() -> Vec<(String, FileOptions)> {
 pub fn create(options: &FileOptions, path: &Path, page_bytes: usize) -> io::Result<FileStore> {
     match options.create(path, page_bytes) {
         Err(e) if e.kind() == io::ErrorKind::Unsupported => {
-            options.clone().direct(Switch::Auto).create(path, page_bytes)
+            options.clone().direct(AutoOnOff::Auto).create(path, page_bytes)
         }
         other => other,
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::alone::run_alone;
 use crate::store_support::{page, read_batch, refused, scratch, write_batch};
-use leafpress_pages::store::{FileStore, PageStore, Switch};
+use leafpress_pages::store::{AutoOnOff, FileStore, PageStore};
 
 const SETUP: &str = "LEAFPRESS_TEST_NO_URING_SETUP";
 const ENTER: &str = "LEAFPRESS_TEST_NO_URING_ENTER";
@@ -45,7 +45,7 @@ fn refused_from_the_start(test: &str, variable: &str, number: libc::c_long) {
         "{store}"
     );
     batches_work(&store);
-    let (kind, text) = refused(FileStore::options().io_uring(Switch::On).open(&path, 4096));
+    let (kind, text) = refused(FileStore::options().io_uring(AutoOnOff::On).open(&path, 4096));
     assert_eq!(kind, io::ErrorKind::Unsupported);
     assert!(text.contains("io_uring does not work: "), "{text}");
 }
