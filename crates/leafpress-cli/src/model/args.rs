@@ -48,7 +48,7 @@ pub struct ModelArgs {
     #[arg(long, help_heading = "Formulas", conflicts_with = "as_published")]
     corrected: bool,
     /// Use exactly the formulas of the thesis
-    #[arg(long, help_heading = "Formulas", conflicts_with_all = ["access_bytes", "replacement", "overhead", "restore_after", "device_iops", "background_pct", "hit_us"])]
+    #[arg(long, help_heading = "Formulas", conflicts_with_all = ["access_bytes", "replacement", "overhead", "promote_after_hits", "device_iops", "background_pct", "hit_us"])]
     as_published: bool,
     /// How pages are placed: clock (as the pool), lru, or ideal (the hottest raw, the next compressed) [default: clock;
     /// lru with a trace]
@@ -56,7 +56,7 @@ pub struct ModelArgs {
     replacement: Option<Replacement>,
     /// Hits after which a compressed page becomes raw again, 1 to 63, with clock
     #[arg(long, value_name = "HITS", default_value_t = 8, help_heading = "Formulas")]
-    restore_after: u8,
+    promote_after_hits: u8,
     /// Memory that holds no pages: pool (the pool's own overhead) or none
     #[arg(long, value_name = "WHOSE", default_value_t = Overhead::Pool, help_heading = "Formulas")]
     overhead: Overhead,
@@ -150,7 +150,7 @@ impl ModelArgs {
                 "a trace determines the hits of an LRU cache, not of a clock: use lru, or ideal",
             ));
         }
-        options.restore_after = self.restore_after;
+        options.promote_after_hits = self.promote_after_hits;
         options.overhead = self.overhead;
         if let Some(trace) = trace {
             options.access = Access::Trace(trace);

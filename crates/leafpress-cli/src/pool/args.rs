@@ -195,7 +195,6 @@ pub fn failure(error: &LabError) -> Failure {
         )),
         LabError::Pool(PoolError::Option { option, reason }) => {
             let option = match *option {
-                "promote_after_hits" => "restore-after".to_owned(),
                 "share" => "fixed".to_owned(),
                 other => other.replace('_', "-"),
             };

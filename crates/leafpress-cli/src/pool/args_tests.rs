@@ -100,7 +100,7 @@ fn long_names_are_the_same() {
 #[test]
 fn ours_beyond_tyche() {
     let options = one(
-        "--page-bytes 4K --raw --store memory --device-latency-us 110 --policy s3-fifo --restore-after 3 --background-threads 2 \
+        "--page-bytes 4K --raw --store memory --device-latency-us 110 --policy s3-fifo --promote-after-hits 3 --background-threads 2 \
          --distribution self-similar:0.1 --switch-at 2 --warmup 7 --verify 8 --seed 5 --scratch /var/tmp",
     );
     assert_eq!(
@@ -109,7 +109,10 @@ fn ours_beyond_tyche() {
     );
     assert_eq!(options.device_latency_us, 110);
     assert_eq!(options.policy, PolicyKind::S3Fifo);
-    assert_eq!((options.restore_after, options.background_threads), (Some(3), Some(2)));
+    assert_eq!(
+        (options.promote_after_hits, options.background_threads),
+        (Some(3), Some(2))
+    );
     assert_eq!(options.distribution, Distribution::SelfSimilar { h: 0.1 });
     assert_eq!(
         (options.switch_at_seconds, options.warmup),
@@ -171,7 +174,7 @@ fn what_cannot_work_is_told_by_its_option() {
     refused("--sweep-share 0,200", "--sweep-share: ", &["0,10,..,90"]);
     refused("--device-us 99999999", "--device-us: ", &[]);
     refused("--switch-at 1", "--switch-at: ", &["uniform"]);
-    refused("--restore-after 64", "--restore-after: ", &["63"]);
+    refused("--promote-after-hits 64", "--promote-after-hits: ", &["63"]);
 }
 
 #[test]

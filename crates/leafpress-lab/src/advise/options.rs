@@ -68,7 +68,7 @@ pub struct Options {
     /// Percent of the compressions that no access waits for.
     pub background_pct: f64,
     /// Hits after which a compressed page becomes raw again.
-    pub restore_after: u8,
+    pub promote_after_hits: u8,
     /// Bytes to take of the sample; `None` is [`SAMPLE_BYTES`], or [`QUICK_SAMPLE_BYTES`].
     pub sample_bytes: Option<u64>,
     /// Small samples and short measurements.
@@ -94,7 +94,7 @@ impl Options {
             workers: 1,
             hit_us: model.hit_us,
             background_pct: model.background_pct,
-            restore_after: model.restore_after,
+            promote_after_hits: model.promote_after_hits,
             sample_bytes: None,
             quick: false,
             prices: None,
@@ -160,7 +160,7 @@ impl Options {
             hit_us: self.hit_us,
             background_pct: self.background_pct,
             workers: self.workers,
-            restore_after: self.restore_after,
+            promote_after_hits: self.promote_after_hits,
             access: match &self.access {
                 // It checks its own bounds.
                 Access::Trace(_) => ModelOptions::new(crate::model::Method::Corrected).access,

@@ -51,7 +51,7 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
             Access::Trace(_) => Replacement::Lru,
             Access::Law(_) => Replacement::Clock,
         },
-        restore_after: question.restore_after,
+        promote_after_hits: question.promote_after_hits,
         overhead: Overhead::Pool,
         codecs: codecs(advice),
         threads: 1,

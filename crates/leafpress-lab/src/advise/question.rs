@@ -123,7 +123,7 @@ pub struct Question {
     /// Percent of the compressions that no access waits for.
     pub background_pct: f64,
     /// Hits after which a compressed page becomes raw again.
-    pub restore_after: u8,
+    pub promote_after_hits: u8,
     /// Lengths of blocks that may be chosen, multiples of `access_bytes`, rising; one at least.
     pub blocks: Vec<BlockFigures>,
     /// Prices, to compute the value of saved cores and memory.
@@ -151,7 +151,7 @@ impl Question {
             background_pct: self.background_pct,
             workers: self.workers,
             replacement,
-            restore_after: self.restore_after,
+            promote_after_hits: self.promote_after_hits,
             ..Options::new(Method::Corrected)
         }
     }

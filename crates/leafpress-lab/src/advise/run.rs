@@ -282,7 +282,7 @@ fn question(options: &Options, suite: &suite::Report, device: &Device) -> Result
         workers: options.workers,
         hit_us: options.hit_us,
         background_pct: options.background_pct,
-        restore_after: options.restore_after,
+        promote_after_hits: options.promote_after_hits,
         blocks: figures::blocks(suite, device),
         prices: options.prices,
     };

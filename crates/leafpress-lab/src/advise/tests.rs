@@ -36,7 +36,7 @@ fn question(access: Access, blocks: Vec<BlockFigures>) -> Question {
         workers: 1,
         hit_us: 0.15,
         background_pct: 0.0,
-        restore_after: 8,
+        promote_after_hits: 8,
         blocks,
         prices: None,
     }

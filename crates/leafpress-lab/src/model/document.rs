@@ -140,7 +140,7 @@ fn head(options: &Options) -> String {
 
 fn replacement(options: &Options) -> String {
     match options.replacement {
-        Replacement::Clock => format!("clock (raw again after {} hits)", options.restore_after),
+        Replacement::Clock => format!("clock (raw again after {} hits)", options.promote_after_hits),
         other => other.to_string(),
     }
 }

@@ -270,7 +270,7 @@ impl<'o> Model<'o> {
             pieces,
             pages_an_access,
             tiers: spread(gathered(&wanted, pieces), pages_an_access),
-            clock: is_clock.then(|| Clock::new(options.restore_after)),
+            clock: is_clock.then(|| Clock::new(options.promote_after_hits)),
         }
     }
 

@@ -185,7 +185,7 @@ fn options_out_of_bounds_are_told() {
         ("hit-us", |o| o.hit_us = f64::INFINITY),
         ("device-iops", |o| o.device_iops = Some(0.0)),
         ("background-pct", |o| o.background_pct = 101.0),
-        ("restore-after", |o| o.restore_after = 0),
+        ("promote-after-hits", |o| o.promote_after_hits = 0),
         ("workers", |o| o.workers = 0),
         ("shares", |o| o.shares = vec![50, 10]),
     ];

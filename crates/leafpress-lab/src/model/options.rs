@@ -128,7 +128,7 @@ pub struct Options {
     pub replacement: Replacement,
     /// Hits after which a compressed page becomes raw again, where replacement is [`Replacement::Clock`]: 1 to 63.
     #[arg(skip)]
-    pub restore_after: u8,
+    pub promote_after_hits: u8,
     /// Memory that holds no pages. Not as published.
     #[arg(skip)]
     pub overhead: Overhead,
@@ -160,7 +160,7 @@ impl Options {
             workers: 1,
             method,
             replacement: Replacement::Clock,
-            restore_after: 8,
+            promote_after_hits: 8,
             overhead: Overhead::Pool,
             shares: (0..=100).step_by(10).collect(),
         }
@@ -228,8 +228,8 @@ impl Options {
         if let Access::Law(law) = self.access {
             law.validate()?;
         }
-        if !(1..=63).contains(&self.restore_after) {
-            return refuse("restore-after", "is 1 to 63 hits".into());
+        if !(1..=63).contains(&self.promote_after_hits) {
+            return refuse("promote-after-hits", "is 1 to 63 hits".into());
         }
         between("workers", self.workers, 1, 1_000_000)?;
         if self.replacement == Replacement::Clock

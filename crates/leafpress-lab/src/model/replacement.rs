@@ -135,23 +135,23 @@ struct Stay {
 ///
 /// A page that was read enters the clock with popularity 0, and each hit adds 1. When the hand passes a page of
 /// popularity 0, it is compressed; others have it halved. In the log a page begins with 0 again; the hit that makes it
-/// `restore_after` brings it back into the clock, with that popularity. When a round of the log ends, a page of
+/// `promote_after_hits` brings it back into the clock, with that popularity. When a round of the log ends, a page of
 /// popularity 0 leaves, others have it halved. A block whose page was restored takes room until its round ends.
 #[derive(Debug, Clone)]
 pub struct Clock {
-    restore_after: f64,
+    promote_after_hits: f64,
     stays: Vec<Stay>,
 }
 
 impl Clock {
-    /// The chains of a pool with this `restore_after`, 1 to 63.
-    pub fn new(restore_after: u8) -> Self {
-        let restore_after = usize::from(restore_after).clamp(1, MAX_POPULARITY);
+    /// The chains of a pool with this `promote_after_hits`, 1 to 63.
+    pub fn new(promote_after_hits: u8) -> Self {
+        let promote_after_hits = usize::from(promote_after_hits).clamp(1, MAX_POPULARITY);
         let (from, to, step) = HITS_LOGS;
         let steps = ((to - from) / step).round() as usize;
-        let stays = (0..=steps).map(|at| stay((from + at as f64 * step).exp(), restore_after));
+        let stays = (0..=steps).map(|at| stay((from + at as f64 * step).exp(), promote_after_hits));
         Self {
-            restore_after: restore_after as f64,
+            promote_after_hits: promote_after_hits as f64,
             stays: stays.collect(),
         }
     }
@@ -165,7 +165,7 @@ impl Clock {
             // The raw page stays for ever, the compressed one is restored within its first round.
             return Stay {
                 blocks: 1.0,
-                compressed: self.restore_after / hits,
+                compressed: self.promote_after_hits / hits,
                 restored: 1.0,
                 ..last
             };
@@ -256,7 +256,7 @@ struct Total {
 }
 
 /// Rounds of a page with `hits` hits a round on average.
-fn stay(hits: f64, restore_after: usize) -> Stay {
+fn stay(hits: f64, promote_after_hits: usize) -> Stay {
     let chance = poisson(hits);
     // The raw space: from a popularity after the hand's pass to the next.
     let mut raw = Chain::new(HALVED);
@@ -274,11 +274,11 @@ fn stay(hits: f64, restore_after: usize) -> Stay {
     let restored = chance
         .iter()
         .enumerate()
-        .map(|(new, chance)| chance * rounds[next(restore_after, new) / 2][0]);
+        .map(|(new, chance)| chance * rounds[next(promote_after_hits, new) / 2][0]);
     // The log: it is restored by the hit that is `needed` more than it has, or leaves, or goes another round.
     let mut log = Chain::new(HALVED);
-    for before in 0..HALVED.min(restore_after) {
-        let needed = restore_after - before;
+    for before in 0..HALVED.min(promote_after_hits) {
+        let needed = promote_after_hits - before;
         let missed: f64 = chance[..needed].iter().sum();
         let hit_more: f64 = chance[(needed + 1).min(chance.len())..].iter().sum();
         let is_restored = (1.0 - missed).max(0.0);

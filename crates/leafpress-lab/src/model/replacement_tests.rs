@@ -42,7 +42,7 @@ impl rand_xoshiro::rand_core::TryRng for Random {
 /// The pool's two spaces, page by page, as docs/design.md has them.
 struct Simulated {
     room: (usize, usize),
-    restore_after: u8,
+    promote_after_hits: u8,
     /// 0 absent, 1 raw, 2 compressed; and the popularity.
     pages: Vec<(u8, u8)>,
     ring: VecDeque<usize>,
@@ -56,10 +56,10 @@ struct Simulated {
 }
 
 impl Simulated {
-    fn new(pages: usize, room: (usize, usize), restore_after: u8) -> Self {
+    fn new(pages: usize, room: (usize, usize), promote_after_hits: u8) -> Self {
         Self {
             room,
-            restore_after,
+            promote_after_hits,
             pages: vec![(0, 0); pages],
             ring: VecDeque::new(),
             log: VecDeque::new(),
@@ -82,7 +82,7 @@ impl Simulated {
             2 => {
                 self.events[2] += 1;
                 self.pages[page].1 = popularity;
-                if popularity >= self.restore_after {
+                if popularity >= self.promote_after_hits {
                     self.events[4] += 1;
                     self.live[page] = u64::MAX;
                     self.enter(page, popularity);
@@ -159,7 +159,7 @@ fn the_clock_does_what_a_simulated_pool_does() {
     let pages = 3000;
     for law in [Distribution::Uniform, PARETO, ZIPFIAN] {
         let tiers = tiers(law, pages as f64);
-        for (room, restore_after) in [
+        for (room, promote_after_hits) in [
             ((300, 0), 8),
             ((210, 225), 8),
             ((120, 450), 8),
@@ -167,15 +167,15 @@ fn the_clock_does_what_a_simulated_pool_does() {
             ((120, 450), 1),
             ((120, 450), 2),
         ] {
-            let simulated = Simulated::new(pages, room, restore_after).run(law, 300_000);
+            let simulated = Simulated::new(pages, room, promote_after_hits).run(law, 300_000);
             let room = Room {
                 raw_pages: room.0 as f64,
                 compressed_pages: room.1 as f64,
             };
-            let modelled = Clock::new(restore_after).events(&tiers, room);
+            let modelled = Clock::new(promote_after_hits).events(&tiers, room);
             // The chooser's zipfian distribution is itself an approximation (Gray et al.): at 3000 pages it is off by a
             // point.
-            let name = format!("{law} {room:?} after {restore_after}");
+            let name = format!("{law} {room:?} after {promote_after_hits}");
             assert_near(
                 &format!("{name}: hits"),
                 modelled.hit_ratio(),

@@ -361,8 +361,8 @@ fn settings(o: &Options) -> [(&'static str, String); 8] {
         ("workers", o.workers.to_string()),
         ("background threads", default(o.background_threads)),
         (
-            "restore after",
-            format!("{} hits", default(o.restore_after.map(usize::from))),
+            "promoted after",
+            format!("{} hits", default(o.promote_after_hits.map(usize::from))),
         ),
         ("measured time", format!("{} s", o.seconds)),
         ("warm-up", o.warmup.to_string()),

@@ -152,7 +152,7 @@ pub struct Options {
     pub policy: PolicyKind,
     /// Hits after which a compressed page becomes raw again, 1 to 63 [default: the pool's]
     #[arg(long, value_name = "HITS", help_heading = "Ours: the pool")]
-    pub restore_after: Option<u8>,
+    pub promote_after_hits: Option<u8>,
     /// Threads that compress and evict ahead of need, 0 to 64 [default: the pool's]
     #[arg(long, value_name = "N", help_heading = "Ours: the pool")]
     pub background_threads: Option<usize>,
@@ -239,7 +239,7 @@ impl Options {
             codec: Codec::Lz4 { acceleration: 1 },
             share: RawShare::Adaptive,
             policy: PolicyKind::Clock,
-            restore_after: None,
+            promote_after_hits: None,
             background_threads: None,
             seconds: 5.0,
             warmup: Warmup::Full,
@@ -291,8 +291,8 @@ impl Options {
                 "the percentage of the memory for raw pages must be between 0 and 100".into(),
             );
         }
-        if !(1..=63).contains(&self.restore_after.unwrap_or(8)) {
-            return refuse("restore-after", "is 1 to 63 hits".into());
+        if !(1..=63).contains(&self.promote_after_hits.unwrap_or(8)) {
+            return refuse("promote-after-hits", "is 1 to 63 hits".into());
         }
         if self
             .background_threads

@@ -29,8 +29,8 @@ fn every_bound_is_told_by_its_options_name() {
     refused("fixed", &["between 0 and 100"], |o| {
         o.share = RawShare::Fixed { raw_percent: 101 }
     });
-    refused("restore-after", &["1 to 63"], |o| o.restore_after = Some(0));
-    refused("restore-after", &["1 to 63"], |o| o.restore_after = Some(64));
+    refused("promote-after-hits", &["1 to 63"], |o| o.promote_after_hits = Some(0));
+    refused("promote-after-hits", &["1 to 63"], |o| o.promote_after_hits = Some(64));
     refused("background-threads", &["64"], |o| o.background_threads = Some(65));
     refused("workers", &["0", "1024"], |o| o.workers = 0);
     refused("seconds", &["0"], |o| o.seconds = 0.0);

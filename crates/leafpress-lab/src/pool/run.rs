@@ -74,7 +74,7 @@ fn build(options: &Options, store: Arc<dyn PageStore>) -> Result<PagePool, LabEr
         .codec(options.codec)
         .share(options.share)
         .policy(options.policy);
-    if let Some(hits) = options.restore_after {
+    if let Some(hits) = options.promote_after_hits {
         builder = builder.promote_after_hits(hits);
     }
     if let Some(threads) = options.background_threads {

@@ -39,7 +39,7 @@ pub struct PoolBuilder {
     codec: Codec,
     share: RawShare,
     policy: PolicyKind,
-    restore_after: u8,
+    promote_after_hits: u8,
     background_threads: usize,
 }
 
@@ -50,7 +50,7 @@ impl std::fmt::Debug for PoolBuilder {
             .field("codec", &self.codec)
             .field("share", &self.share)
             .field("policy", &self.policy)
-            .field("restore_after", &self.restore_after)
+            .field("promote_after_hits", &self.promote_after_hits)
             .field("background_threads", &self.background_threads)
             .finish_non_exhaustive()
     }
@@ -91,7 +91,7 @@ impl PoolBuilder {
             codec: Codec::Lz4 { acceleration: 1 },
             share: RawShare::default(),
             policy: PolicyKind::default(),
-            restore_after: 8,
+            promote_after_hits: 8,
             background_threads: 1,
         }
     }
@@ -158,9 +158,9 @@ impl PoolBuilder {
     /// let pool = leafpress_pages::PagePool::builder(store).promote_after_hits(4).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn promote_after_hits(self, hits: u8) -> Self {
+    pub fn promote_after_hits(self, promote_after_hits: u8) -> Self {
         Self {
-            restore_after: hits,
+            promote_after_hits,
             ..self
         }
     }
@@ -204,10 +204,10 @@ impl PoolBuilder {
             ));
         }
         check_budget(self.budget_bytes, max_page_bytes)?;
-        if !(1..=63).contains(&self.restore_after) {
+        if !(1..=63).contains(&self.promote_after_hits) {
             return Err(option(
                 "promote_after_hits",
-                format!("{} is not within 1 to 63", self.restore_after),
+                format!("{} is not within 1 to 63", self.promote_after_hits),
             ));
         }
         if self.background_threads > MAX_THREADS {
@@ -232,7 +232,7 @@ impl PoolBuilder {
         let adaptive = adapts.then(|| {
             Adaptive::of_pool(
                 self.policy,
-                self.restore_after,
+                self.promote_after_hits,
                 self.budget_bytes,
                 typical_page_bytes(&*self.store),
                 DEFAULT_RAW_FRACTION,
@@ -252,7 +252,7 @@ impl PoolBuilder {
             engine,
             policy: self.policy,
             wants_hits: policy.wants_hits(),
-            restore_after: self.restore_after,
+            promote_after_hits: self.promote_after_hits,
             budget: AtomicUsize::new(self.budget_bytes),
             adaptive,
             costs,

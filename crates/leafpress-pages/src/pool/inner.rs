@@ -41,7 +41,7 @@ pub(super) struct PoolInner {
     pub(super) engine: Option<Arc<dyn Engine>>,
     pub(super) policy: PolicyKind,
     pub(super) wants_hits: bool,
-    pub(super) restore_after: u8,
+    pub(super) promote_after_hits: u8,
     pub(super) budget: AtomicUsize,
     /// [`None`] if the share is fixed.
     pub(super) adaptive: Option<Adaptive>,

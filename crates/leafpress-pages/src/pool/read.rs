@@ -180,7 +180,7 @@ impl PoolInner {
     ) -> Result<PageGuard<'c>, PoolError> {
         let (number, len) = (pinned.number(), pinned.entry().len());
         self.follow(hash, len);
-        if pinned.state.popularity() >= self.restore_after {
+        if pinned.state.popularity() >= self.promote_after_hits {
             match self.restore(pinned, hash) {
                 Ok(guard) => {
                     self.counts.add(Count::CompressedHits, 1);

@@ -63,7 +63,7 @@ pub(super) fn input() -> PageInput {
         background_pct: 0.0,
         workers: 1,
         replacement: Replacement::Clock,
-        restore_after: 8,
+        promote_after_hits: 8,
         overhead: Overhead::Pool,
         codecs: vec![
             codec(

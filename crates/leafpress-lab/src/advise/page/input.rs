@@ -51,7 +51,7 @@ pub struct PageInput {
     /// The replacement model.
     pub replacement: Replacement,
     /// Hits after which a compressed page becomes raw again, 1 to 63.
-    pub restore_after: u8,
+    pub promote_after_hits: u8,
     /// Memory that holds no pages.
     pub overhead: Overhead,
     /// Codecs to choose from, at least one, with distinct names.
@@ -245,7 +245,7 @@ impl PageInput {
             workers: self.workers,
             method: Method::Corrected,
             replacement: self.replacement,
-            restore_after: self.restore_after,
+            promote_after_hits: self.promote_after_hits,
             overhead: self.overhead,
             shares: (0..=100).step_by(10).collect(),
         };

@@ -25,7 +25,7 @@ fn grid_of(input: &PageInput) -> Arc<Grid> {
     let Options {
         access,
         replacement,
-        restore_after,
+        promote_after_hits,
         overhead,
         data_bytes,
         memory_bytes,
@@ -34,7 +34,7 @@ fn grid_of(input: &PageInput) -> Arc<Grid> {
         ..
     } = &options;
     let key = format!(
-        "{access:?} {replacement} {restore_after} {overhead:?} {data_bytes} {memory_bytes} {page_bytes} {access_bytes:?} {rooms:?} {:?} {:?}",
+        "{access:?} {replacement} {promote_after_hits} {overhead:?} {data_bytes} {memory_bytes} {page_bytes} {access_bytes:?} {rooms:?} {:?} {:?}",
         input.choice, input.reads
     );
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -219,5 +219,5 @@ fn what_cannot_be_computed_is_refused() {
     refused(|input| input.choice.as_mut().unwrap().share_pct = 101.0, "share");
     refused(|input| input.device_us = f64::NAN, "device-us");
     refused(|input| input.memory_bytes = 1, "memory");
-    refused(|input| input.restore_after = 0, "restore-after");
+    refused(|input| input.promote_after_hits = 0, "promote-after-hits");
 }

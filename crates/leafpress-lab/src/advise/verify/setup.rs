@@ -216,7 +216,7 @@ impl<'a> Setup<'a> {
         run.budget_bytes = self.memory_bytes;
         run.codec = codec;
         run.share = share;
-        run.restore_after = Some(self.question.restore_after);
+        run.promote_after_hits = Some(self.question.promote_after_hits);
         run.background_threads = Some(usize::from(share == RawShare::Adaptive));
         run.seconds = self.options.seconds;
         run.distribution = self.law;
@@ -255,7 +255,7 @@ impl<'a> Setup<'a> {
             hit_us,
             workers: question.workers,
             background_pct: 0.0,
-            restore_after: question.restore_after,
+            promote_after_hits: question.promote_after_hits,
             ..ModelOptions::new(crate::model::Method::Corrected)
         }
     }

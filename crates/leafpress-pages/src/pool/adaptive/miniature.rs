@@ -90,7 +90,7 @@ pub(super) enum Access {
 /// A miniature.
 pub(in crate::pool) struct Miniature {
     kind: PolicyKind,
-    restore_after: u8,
+    promote_after_hits: u8,
     /// The fraction of the budget for raw pages.
     share: f64,
     policy: Box<dyn Policy>,
@@ -118,11 +118,11 @@ pub(in crate::pool) struct Miniature {
 
 impl Miniature {
     /// Creates an empty miniature, with tables for `pages`.
-    pub(super) fn new(kind: PolicyKind, restore_after: u8, share: f64, pages: usize) -> Result<Self, OutOfMemory> {
+    pub(super) fn new(kind: PolicyKind, promote_after_hits: u8, share: f64, pages: usize) -> Result<Self, OutOfMemory> {
         let policy = kind.build()?;
         let mut miniature = Self {
             kind,
-            restore_after: restore_after.clamp(1, MAX_POPULARITY),
+            promote_after_hits: promote_after_hits.clamp(1, MAX_POPULARITY),
             share,
             wants_hits: policy.wants_hits(),
             policy,
@@ -216,7 +216,7 @@ impl Miniature {
         if state & SPACE == COMPRESSED {
             self.counts[class].compressed_hits += self.weight;
             self.states.set(slot, COMPRESSED, popularity);
-            if popularity >= self.restore_after {
+            if popularity >= self.promote_after_hits {
                 self.counts[class].restorations += self.weight;
                 self.kill(slot);
                 self.enter_raw(slot, popularity, sampled);

@@ -46,13 +46,13 @@ impl Tuner<Model> {
     /// `raw_fraction` of the budget for raw pages, 0 to 1, but at least [`least_raw_fraction`].
     pub(super) fn of_pool(
         policy: PolicyKind,
-        restore_after: u8,
+        promote_after_hits: u8,
         budget_bytes: usize,
         typical_page_bytes: usize,
         raw_fraction: f64,
         costs: Arc<Costs>,
     ) -> Result<Self, OutOfMemory> {
-        let make = move |budget_bytes| Model::new(policy, restore_after, budget_bytes, typical_page_bytes);
+        let make = move |budget_bytes| Model::new(policy, promote_after_hits, budget_bytes, typical_page_bytes);
         let model = make(budget_bytes)?;
         let fraction = if raw_fraction.is_finite() {
             raw_fraction.clamp(least_raw_fraction(budget_bytes, typical_page_bytes), 1.0)

@@ -83,7 +83,7 @@ impl Model {
     /// Creates the miniatures of a pool of `budget_bytes` with pages of about `typical_page_bytes`.
     pub(super) fn new(
         kind: PolicyKind,
-        restore_after: u8,
+        promote_after_hits: u8,
         budget_bytes: usize,
         typical_page_bytes: usize,
     ) -> Result<Self, OutOfMemory> {
@@ -107,7 +107,7 @@ impl Model {
             asked_whether_full: Fullest::First,
             access_ns: ACCESS_NS,
         };
-        let make = |_, fraction, tables| Miniature::new(kind, restore_after, fraction, tables);
+        let make = |_, fraction, tables| Miniature::new(kind, promote_after_hits, fraction, tables);
         Ok(Self {
             base: Miniatures::new(shape, budget_bytes, make)?,
             ops: room_for(BATCH)?,
