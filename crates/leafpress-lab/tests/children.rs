@@ -273,7 +273,7 @@ fn bad_input_leaves_nothing_behind() {
         (|c| c.threads = vec![0], "threads: 0"),
         (|c| c.threads = vec![], "threads: the list is empty"),
         (|c| c.codecs = vec!["lz5".into()], "lz5"),
-        (|c| c.watermark_pct = 101, "watermark-pct: 101"),
+        (|c| c.landing_compaction_pct = 101, "landing-compaction-pct: 101"),
         (|c| c.seconds = 0.0, "seconds: 0"),
         (|c| c.seconds = f64::NAN, "seconds: NaN"),
         (|c| c.keys = 0, "keys: 0"),

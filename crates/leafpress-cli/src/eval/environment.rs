@@ -246,10 +246,10 @@ impl<'l> Environment<'l> {
             applied.origins.insert("background-threads", "BTREE_BG_THREADS");
         }
         if let Some(pct) = self.read("BTREE_BG_LANDING_HIGH_WATERMARK_PCT", percentage)? {
-            config.watermark_pct = pct;
+            config.landing_compaction_pct = pct;
             applied
                 .origins
-                .insert("watermark-pct", "BTREE_BG_LANDING_HIGH_WATERMARK_PCT");
+                .insert("landing-compaction-pct", "BTREE_BG_LANDING_HIGH_WATERMARK_PCT");
         }
         if let Some(family) = self.read("BTREE_BG_CODEC", background_family)? {
             config.background_codec = family;

@@ -115,9 +115,21 @@ fn numbers_out_of_range() {
         &[],
         &["--shard-by", "10 keys"],
     );
-    refused(&["--watermark-pct", "0"], &[], &["--watermark-pct", "100"]);
-    refused(&["--watermark-pct", "300"], &[], &["--watermark-pct", "300", "100"]);
-    refused(&["--watermark-pct", "101"], &[], &["--watermark-pct", "100"]);
+    refused(
+        &["--landing-compaction-pct", "0"],
+        &[],
+        &["--landing-compaction-pct", "100"],
+    );
+    refused(
+        &["--landing-compaction-pct", "300"],
+        &[],
+        &["--landing-compaction-pct", "300", "100"],
+    );
+    refused(
+        &["--landing-compaction-pct", "101"],
+        &[],
+        &["--landing-compaction-pct", "100"],
+    );
     refused(
         &["--background", "on", "--background-threads", "0"],
         &[],

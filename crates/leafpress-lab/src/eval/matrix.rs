@@ -188,7 +188,7 @@ impl RunSpec {
             })
             .background_threads(if self.background { base.background_threads } else { 0 })
             .load_threads(self.threads.clamp(1, MAX_LOAD_THREADS))
-            .landing_compaction_pct(base.watermark_pct)
+            .landing_compaction_pct(base.landing_compaction_pct)
             .background_codec(base.background_codec.clone())
             .temperature_rule(base.temperature);
         if let Some(bytes) = base.leaf_bytes {

@@ -109,7 +109,7 @@ pub struct EvalConfig {
     pub background_threads: usize,
     /// Fill percentage of a landing buffer at which its leaf is queued for background compaction [default: 75]
     #[arg(long, value_name = "PCT", help_heading = "Background compaction", value_parser = words::percentage)]
-    pub watermark_pct: u8,
+    pub landing_compaction_pct: u8,
     /// Restrict background compaction to a codec family: all, none, lz4, zstd, deflate, zlib, qpl [default: all]
     #[arg(long, value_name = "FAMILY", help_heading = "Background compaction", value_parser = words::background_family)]
     pub background_codec: std::option::Option<String>,
@@ -215,7 +215,7 @@ impl Default for EvalConfig {
             landing_bytes: vec![LandingBytes::Auto],
             background: vec![false],
             background_threads: 1,
-            watermark_pct: 75,
+            landing_compaction_pct: 75,
             background_codec: None,
             job_cache: JobCache::Thread,
             stream_cache: StreamCache::Thread,
@@ -332,7 +332,7 @@ impl EvalConfig {
             ));
         }
         between("background-threads", self.background_threads, 1, 64)?;
-        between("watermark-pct", self.watermark_pct, 1, 100)?;
+        between("landing-compaction-pct", self.landing_compaction_pct, 1, 100)?;
         self.distribution.validate()?;
         if self.workloads.contains(&Workload::HotSet) && matches!(self.distribution, Distribution::Latest { .. }) {
             return Err(LabError::option(

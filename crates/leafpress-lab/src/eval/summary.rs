@@ -34,7 +34,7 @@ const COLUMNS: [Column; 76] = [
         c.background(|c| word(c.row.spec.base.background_threads))
     }),
     ("bg_watermark", |c| {
-        c.background(|c| word(c.row.spec.base.watermark_pct))
+        c.background(|c| word(c.row.spec.base.landing_compaction_pct))
     }),
     ("bg_codec", |c| {
         c.background(|c| word(c.row.spec.base.background_codec.as_deref().unwrap_or("all")))

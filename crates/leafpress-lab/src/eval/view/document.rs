@@ -192,7 +192,7 @@ fn configuration(config: &EvalConfig, host: &str) -> Vec<(&'static str, String)>
             "background compaction",
             format!(
                 "{} threads, watermark {}%, codecs {codec}",
-                config.background_threads, config.watermark_pct
+                config.background_threads, config.landing_compaction_pct
             ),
         ));
     }
