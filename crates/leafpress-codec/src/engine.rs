@@ -36,6 +36,7 @@ pub enum Lz4Blocks {
 
 /// Options of an engine.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct EngineOptions {
     /// The block format of `lz4` for short inputs. Blocks of one format cannot be read as the other.
     pub lz4_blocks: Lz4Blocks,

@@ -7,10 +7,8 @@ use crate::support::{dictionaries_for, engines, sample};
 use leafpress_codec::{Codec, Dictionary, Engine, EngineOptions, Lz4Blocks};
 
 fn all() -> Vec<Arc<dyn Engine>> {
-    let options = EngineOptions {
-        lz4_blocks: Lz4Blocks::Standard,
-        ..EngineOptions::default()
-    };
+    let mut options = EngineOptions::default();
+    options.lz4_blocks = Lz4Blocks::Standard;
     let standard = ["lz4", "lz4:fast=7"].map(|name| name.parse::<Codec>().unwrap().open(&options).unwrap());
     engines().into_iter().chain(standard).collect()
 }

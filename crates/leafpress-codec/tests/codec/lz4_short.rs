@@ -27,10 +27,8 @@ const TAIL: [u8; 12] = [0xF9, 0xC5, 0xE3, 0x9B, 0xF6, 0xA7, 0xED, 0x8F, 0xDB, 0x
 const MAX_SHORT_BYTES: usize = 512;
 
 fn open(name: &str, lz4_blocks: Lz4Blocks) -> Arc<dyn Engine> {
-    let options = EngineOptions {
-        lz4_blocks,
-        ..EngineOptions::default()
-    };
+    let mut options = EngineOptions::default();
+    options.lz4_blocks = lz4_blocks;
     name.parse::<Codec>().unwrap().open(&options).unwrap()
 }
 

@@ -9,10 +9,8 @@ const CHILD: &str = "LEAFPRESS_QPL_TEST_CHILD";
 /// Opens `name`, or returns the error.
 fn open(name: &str, job_cache: JobCache) -> Result<std::sync::Arc<dyn Engine>, String> {
     let codec: leafpress_codec::Codec = name.parse().unwrap();
-    let options = EngineOptions {
-        job_cache,
-        ..EngineOptions::default()
-    };
+    let mut options = EngineOptions::default();
+    options.job_cache = job_cache;
     codec.open(&options).map_err(|error| match error {
         CodecError::Unavailable { codec, reason } => {
             assert_eq!(codec, name);

@@ -60,10 +60,8 @@ impl Fake {
 
 fn open(name: &str) -> Arc<dyn Engine> {
     let codec: leafpress_codec::Codec = name.parse().unwrap();
-    let options = EngineOptions {
-        job_cache: JobCache::None,
-        ..EngineOptions::default()
-    };
+    let mut options = EngineOptions::default();
+    options.job_cache = JobCache::None;
     codec.open(&options).unwrap()
 }
 

@@ -18,10 +18,8 @@ fn child() {
     }
     let codec: leafpress_codec::Codec = "zlib:6".parse().unwrap();
     for stream_cache in [StreamCache::Thread, StreamCache::None] {
-        let options = EngineOptions {
-            stream_cache,
-            ..EngineOptions::default()
-        };
+        let mut options = EngineOptions::default();
+        options.stream_cache = stream_cache;
         let engine = match codec.open(&options) {
             Ok(engine) => engine,
             Err(CodecError::Unavailable { reason, .. }) => {

@@ -45,10 +45,8 @@ pub unsafe extern "C" fn lp_codec_open(
             // SAFETY: a string of the caller's.
             let codec: Codec = unsafe { text(name, "codec's name")? }.parse()?;
             // Formats that other programs read.
-            let options = EngineOptions {
-                lz4_blocks: Lz4Blocks::Standard,
-                ..EngineOptions::default()
-            };
+            let mut options = EngineOptions::default();
+            options.lz4_blocks = Lz4Blocks::Standard;
             Ok(lp_codec {
                 engine: codec.open(&options)?,
                 sealer: Sealer::open(codec)?,

@@ -19,10 +19,8 @@ pub(crate) fn engine(codec: Codec) -> Result<Arc<dyn Engine>, CodecError> {
     if let Some(engine) = opened.iter().find(|engine| engine.codec() == codec) {
         return Ok(Arc::clone(engine));
     }
-    let options = EngineOptions {
-        lz4_blocks: Lz4Blocks::Standard,
-        ..EngineOptions::default()
-    };
+    let mut options = EngineOptions::default();
+    options.lz4_blocks = Lz4Blocks::Standard;
     let engine = codec.open(&options)?;
     opened.push(Arc::clone(&engine));
     Ok(engine)
