@@ -4,14 +4,15 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
+use super::name::NAMES;
 use leafpress_base::mem::OutOfMemory;
 
 /// An error of a codec or its engine.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// The name is not a codec's; contains the whole message.
-    #[error("{0}")]
+    /// The name is not a codec's, or a setting is out of its bounds.
+    #[error("unknown codec {0:?}; the codecs are {NAMES}")]
     UnknownName(String),
     /// The codec exists but cannot run here.
     #[error("codec {codec} is not available: {reason}")]

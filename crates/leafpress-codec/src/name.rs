@@ -156,12 +156,12 @@ impl Codec {
             Codec::Deflate { level } => (1..=12).contains(&level),
             Codec::Zlib { level } | Codec::Zlib32K { level } => (1..=9).contains(&level),
         };
-        if good { Ok(()) } else { Err(unknown(&self.to_string())) }
+        if good {
+            Ok(())
+        } else {
+            Err(CodecError::UnknownName(self.to_string()))
+        }
     }
-}
-
-fn unknown(name: &str) -> CodecError {
-    CodecError::UnknownName(format!("unknown codec {name:?}; the codecs are {NAMES}"))
 }
 
 /// Parses a number in its canonical form: no plus sign, no leading zeros.
@@ -228,6 +228,6 @@ impl FromStr for Codec {
     type Err = CodecError;
 
     fn from_str(s: &str) -> Result<Self, CodecError> {
-        parse(s).ok_or_else(|| unknown(s))
+        parse(s).ok_or_else(|| CodecError::UnknownName(s.to_owned()))
     }
 }

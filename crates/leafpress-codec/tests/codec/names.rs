@@ -110,7 +110,7 @@ fn bounds() {
         "snappy",
     ] {
         let error = bad.parse::<Codec>().unwrap_err();
-        assert!(matches!(error, CodecError::UnknownName(_)));
+        assert!(matches!(&error, CodecError::UnknownName(name) if name == bad));
         let message = error.to_string();
         for good in [
             "none",
