@@ -100,7 +100,8 @@ fn pool(codec: Codec) -> PagePool {
 
 /// Returns a victim cache in which all pages are.
 fn victim_cache(codec: Codec) -> VictimCache {
-    let cache = VictimCache::builder(16 << 20)
+    let cache = VictimCache::builder()
+        .memory(16 << 20)
         .codec(codec)
         .share(share(codec))
         .dictionary_bytes(0)

@@ -17,7 +17,8 @@ fn block(n: u64, len: usize) -> Vec<u8> {
 }
 
 fn cache(codec: &str, share: RawShare) -> VictimCache {
-    VictimCache::builder(8 << 20)
+    VictimCache::builder()
+        .memory(8 << 20)
         .codec(codec.parse().unwrap())
         .share(share)
         .shard_bits(1)

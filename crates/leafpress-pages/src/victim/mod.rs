@@ -16,7 +16,7 @@
 //! # fn main() -> Result<(), leafpress_pages::victim::VictimError> {
 //! use leafpress_pages::victim::VictimCache;
 //!
-//! let cache = VictimCache::builder(8 << 20).codec("lz4".parse()?).build()?;
+//! let cache = VictimCache::builder().memory(8 << 20).codec("lz4".parse()?).build()?;
 //! cache.insert(b"table 7, block 3", &[7; 4096]);
 //! assert_eq!(cache.get(b"table 7, block 3").as_deref(), Some([7; 4096].as_slice()));
 //! assert!(cache.stats().bytes_held < 8 << 20);
@@ -65,6 +65,7 @@ const SHARD_BYTES: usize = 4 << 20;
 const DEFAULT_MAX_SHARD_BITS: u32 = 8;
 /// The capacity for which shards are sized if the initial one is smaller.
 const MIN_EXPECTED_BYTES: usize = 16 << 20;
+const DEFAULT_MEMORY_BYTES: usize = 64 << 20;
 const DEFAULT_DICTIONARY_BYTES: usize = 16 << 10;
 /// The worth of a lent block, relative to its normal worth: it will be hit elsewhere, and saves a compression when it
 /// returns.
@@ -197,7 +198,7 @@ pub enum Insertion {
 /// Builder of a [`VictimCache`], from [`VictimCache::builder`].
 #[derive(Debug, Clone)]
 pub struct VictimBuilder {
-    capacity_bytes: usize,
+    memory_bytes: usize,
     codec: Codec,
     dictionary_bytes: usize,
     shard_bits: Option<u32>,
@@ -207,6 +208,13 @@ pub struct VictimBuilder {
 }
 
 impl VictimBuilder {
+    /// Sets the capacity in bytes, including tables, slack and dictionaries; default 64 MiB.
+    #[must_use]
+    pub fn memory(mut self, memory_bytes: usize) -> Self {
+        self.memory_bytes = memory_bytes;
+        self
+    }
+
     /// Sets the codec of the blocks; default `lz4`. `none` keeps them raw.
     #[must_use]
     pub fn codec(mut self, codec: Codec) -> Self {
@@ -278,7 +286,7 @@ impl VictimBuilder {
             }
             Some(bits) => bits,
             None => {
-                let expected = self.capacity_bytes.max(MIN_EXPECTED_BYTES);
+                let expected = self.memory_bytes.max(MIN_EXPECTED_BYTES);
                 (expected / SHARD_BYTES).ilog2().min(DEFAULT_MAX_SHARD_BITS)
             }
         };
@@ -294,7 +302,7 @@ impl VictimBuilder {
         let core = inner::VictimInner::new(self.codec, engine, 1 << bits, self.dictionary_bytes, self.share);
         let core = Arc::new(core);
         core.admission.store(self.admission, Relaxed);
-        core.set_memory(self.capacity_bytes);
+        core.set_memory(self.memory_bytes);
         let task = if core.dictionaries.dictionary_bytes > 0 || core.adaptive.is_some() {
             Some(background::start(&core).map_err(|error| VictimError::Thread {
                 reason: error.to_string(),
@@ -327,10 +335,10 @@ impl std::fmt::Debug for VictimCache {
 }
 
 impl VictimCache {
-    /// Returns a builder for a cache with this capacity in bytes, including tables, slack and dictionaries.
-    pub fn builder(capacity_bytes: usize) -> VictimBuilder {
+    /// Returns a builder with every option at its default.
+    pub fn builder() -> VictimBuilder {
         VictimBuilder {
-            capacity_bytes,
+            memory_bytes: DEFAULT_MEMORY_BYTES,
             codec: Codec::Lz4 { acceleration: 1 },
             dictionary_bytes: DEFAULT_DICTIONARY_BYTES,
             shard_bits: None,

@@ -28,7 +28,8 @@ fn hit_ratio(cache: &VictimCache, keys: std::ops::Range<u64>) -> f64 {
 #[test]
 fn a_scan_does_not_wipe_what_is_hot() {
     // As below: a dictionary trained late, during the scan, would make room.
-    let cache = VictimCache::builder(2 << 20)
+    let cache = VictimCache::builder()
+        .memory(2 << 20)
         .codec("lz4".parse().unwrap())
         .dictionary_bytes(0)
         .build()
@@ -46,7 +47,7 @@ fn a_scan_does_not_wipe_what_is_hot() {
 
 #[test]
 fn without_admission_a_scan_passes_through() {
-    let cache = VictimCache::builder(2 << 20).admission(false).build().unwrap();
+    let cache = VictimCache::builder().memory(2 << 20).admission(false).build().unwrap();
     hit_ratio(&cache, 0..300);
     hit_ratio(&cache, 10_000..16_000);
     let stats = cache.stats();
@@ -56,7 +57,8 @@ fn without_admission_a_scan_passes_through() {
 
 #[test]
 fn what_becomes_hot_gets_in() {
-    let cache = VictimCache::builder(2 << 20)
+    let cache = VictimCache::builder()
+        .memory(2 << 20)
         .codec("lz4".parse().unwrap())
         .build()
         .unwrap();
@@ -73,7 +75,11 @@ fn what_becomes_hot_gets_in() {
 #[test]
 fn a_rejected_block_is_not_asked_for_its_bytes() {
     // A dictionary trained late makes room, and with free room everything is admitted.
-    let cache = VictimCache::builder(1 << 20).dictionary_bytes(0).build().unwrap();
+    let cache = VictimCache::builder()
+        .memory(1 << 20)
+        .dictionary_bytes(0)
+        .build()
+        .unwrap();
     for _ in 0..5 {
         hit_ratio(&cache, 0..2_000);
     }
@@ -99,7 +105,8 @@ fn noise(random: &mut fastrand::Rng, len: usize) -> Vec<u8> {
 
 #[test]
 fn a_refused_block_takes_the_older_one_of_its_key_with_it() {
-    let cache = VictimCache::builder(2 << 20)
+    let cache = VictimCache::builder()
+        .memory(2 << 20)
         .codec("lz4".parse().unwrap())
         .dictionary_bytes(0)
         .build()
@@ -142,7 +149,7 @@ fn a_refused_block_takes_the_older_one_of_its_key_with_it() {
 
 #[test]
 fn a_block_whose_bytes_cannot_be_had_takes_the_older_one_of_its_key_with_it() {
-    let cache = VictimCache::builder(2 << 20).build().unwrap();
+    let cache = VictimCache::builder().memory(2 << 20).build().unwrap();
     cache.insert(b"key", &[1; 4096]);
     let failed = cache.insert_with(b"key", &NewBlock::new(4096), |_| Err("unreadable"));
     assert_eq!((failed, cache.get(b"key")), (Err("unreadable"), None));

@@ -10,7 +10,8 @@ use leafpress_pages::victim::{Insertion, RawShare, VictimCache, VictimError};
 use panicking::{Panicking, block, in_time};
 
 fn cache(panics: u64) -> VictimCache {
-    VictimCache::builder(8 << 20)
+    VictimCache::builder()
+        .memory(8 << 20)
         .engine(Arc::new(Panicking::new("zstd:1", "leafpress-upkeep", panics)))
         .dictionary_bytes(4096)
         .admission(false)

@@ -93,7 +93,8 @@ fn cache(codec: &str) -> (VictimCache, Arc<Telling>) {
         decoded: AtomicU64::new(0),
     });
     // Blocks are not moved: there is room for all, and none is made raw because of its lookups.
-    let cache = VictimCache::builder(8 << 20)
+    let cache = VictimCache::builder()
+        .memory(8 << 20)
         .engine(engine.clone())
         .dictionary_bytes(0)
         .share(RawShare::Fixed { raw_percent: 0 })

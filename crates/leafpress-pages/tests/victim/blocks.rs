@@ -17,7 +17,8 @@ fn text(seed: u64) -> Vec<u8> {
 #[test]
 fn lengths_of_every_size_come_back() {
     for codec in ["none", "lz4", "zstd:3", "deflate:1"] {
-        let cache = VictimCache::builder(32 << 20)
+        let cache = VictimCache::builder()
+            .memory(32 << 20)
             .codec(codec.parse::<Codec>().unwrap())
             .build()
             .unwrap();
@@ -36,7 +37,8 @@ fn lengths_of_every_size_come_back() {
 
 #[test]
 fn what_does_not_compress_is_stored_raw() {
-    let cache = VictimCache::builder(8 << 20)
+    let cache = VictimCache::builder()
+        .memory(8 << 20)
         .codec("zstd:1".parse().unwrap())
         .build()
         .unwrap();
@@ -50,14 +52,14 @@ fn what_does_not_compress_is_stored_raw() {
 
 #[test]
 fn what_cannot_be_held_is_refused() {
-    let cache = VictimCache::builder(8 << 20).build().unwrap();
+    let cache = VictimCache::builder().memory(8 << 20).build().unwrap();
     assert_eq!(cache.insert(b"empty", b""), Insertion::NoRoom);
     assert_eq!(cache.insert(b"long", &random_bytes(6 << 20, 1)), Insertion::NoRoom);
     assert_eq!(cache.insert(&[1; MAX_KEY_BYTES + 1], b"block"), Insertion::NoRoom);
     assert_eq!(cache.insert(&[1; MAX_KEY_BYTES], b"block"), Insertion::Inserted);
     assert_eq!(cache.insert(b"", b"block of the empty key"), Insertion::Inserted);
     assert_eq!(cache.get(b"").unwrap(), b"block of the empty key");
-    let none = VictimCache::builder(0).build().unwrap();
+    let none = VictimCache::builder().memory(0).build().unwrap();
     assert_eq!(none.insert(b"key", b"block"), Insertion::NoRoom);
     assert_eq!((none.get(b"key"), none.stats().entries), (None, 0));
 }
@@ -65,7 +67,8 @@ fn what_cannot_be_held_is_refused() {
 #[test]
 fn a_corrupt_block_is_a_miss_and_gone() {
     for codec in ["none", "lz4", "zstd:1", "deflate:1"] {
-        let cache = VictimCache::builder(8 << 20)
+        let cache = VictimCache::builder()
+            .memory(8 << 20)
             .codec(codec.parse::<Codec>().unwrap())
             .build()
             .unwrap();
@@ -93,7 +96,7 @@ fn a_corrupt_block_is_a_miss_and_gone() {
 
 #[test]
 fn a_block_that_its_reader_fails_on_is_gone() {
-    let cache = VictimCache::builder(8 << 20).build().unwrap();
+    let cache = VictimCache::builder().memory(8 << 20).build().unwrap();
     cache.insert(b"key", &text(1));
     assert_eq!(
         cache.read(b"key", OnHit::Keep, |_| Err::<(), _>("no memory")),
@@ -106,7 +109,7 @@ fn a_block_that_its_reader_fails_on_is_gone() {
 
 #[test]
 fn a_block_whose_bytes_are_not_to_be_had_is_not_put_in() {
-    let cache = VictimCache::builder(8 << 20).build().unwrap();
+    let cache = VictimCache::builder().memory(8 << 20).build().unwrap();
     let failed = cache.insert_with(b"key", &NewBlock::new(4096), |_| Err("saveto failed"));
     assert_eq!(failed, Err("saveto failed"));
     assert!(cache.get(b"key").is_none());
@@ -115,7 +118,8 @@ fn a_block_whose_bytes_are_not_to_be_had_is_not_put_in() {
 
 #[test]
 fn a_reader_keeps_a_block_that_leaves() {
-    let cache = VictimCache::builder(4 << 20)
+    let cache = VictimCache::builder()
+        .memory(4 << 20)
         .codec("none".parse().unwrap())
         .build()
         .unwrap();
@@ -137,7 +141,8 @@ fn a_reader_keeps_a_block_that_leaves() {
 #[test]
 fn a_dictionary_is_trained_and_old_blocks_decode() {
     for codec in ["lz4", "zstd:1"] {
-        let cache = VictimCache::builder(16 << 20)
+        let cache = VictimCache::builder()
+            .memory(16 << 20)
             .codec(codec.parse().unwrap())
             .dictionary_bytes(4096)
             .build()
@@ -184,7 +189,7 @@ fn options_out_of_bounds_are_named() {
         assert!(error.to_string().contains(word), "{error}");
         error
     };
-    let builder = || VictimCache::builder(1 << 20);
+    let builder = || VictimCache::builder().memory(1 << 20);
     assert!(matches!(
         fails(builder().dictionary_bytes(1), "dictionary_bytes"),
         VictimError::Option { .. }

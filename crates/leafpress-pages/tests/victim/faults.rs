@@ -89,7 +89,8 @@ fn a_block_that_cannot_be_compressed_is_stored_raw() {
     for share in shares() {
         let mut engine = Faulty::new("lz4");
         engine.compress_one_in = 3;
-        let cache = VictimCache::builder(2 << 20)
+        let cache = VictimCache::builder()
+            .memory(2 << 20)
             .engine(Arc::new(engine))
             .dictionary_bytes(0)
             .share(share)
@@ -114,7 +115,8 @@ fn a_block_that_cannot_be_decoded_is_a_miss_and_gone() {
     for share in shares() {
         let mut engine = Faulty::new("zstd:1");
         engine.decompress_one_in = 4;
-        let cache = VictimCache::builder(4 << 20)
+        let cache = VictimCache::builder()
+            .memory(4 << 20)
             .engine(Arc::new(engine))
             .dictionary_bytes(0)
             .share(share)
@@ -144,7 +146,8 @@ fn a_block_that_cannot_be_decoded_is_a_miss_and_gone() {
 fn a_training_that_fails_leaves_blocks_without_a_dictionary() {
     let mut engine = Faulty::new("zstd:1");
     engine.with_dictionary = true;
-    let cache = VictimCache::builder(8 << 20)
+    let cache = VictimCache::builder()
+        .memory(8 << 20)
         .engine(Arc::new(engine))
         .dictionary_bytes(2048)
         .build()
@@ -168,7 +171,8 @@ fn a_training_that_fails_leaves_blocks_without_a_dictionary() {
         (0, 0)
     );
     // Nor if no dictionary could be trained.
-    let cache = VictimCache::builder(8 << 20)
+    let cache = VictimCache::builder()
+        .memory(8 << 20)
         .codec("zstd:1".parse().unwrap())
         .dictionary_bytes(2048)
         .build()
@@ -184,7 +188,8 @@ fn a_training_that_fails_leaves_blocks_without_a_dictionary() {
 #[test]
 fn a_reader_may_change_the_capacity() {
     for share in shares() {
-        let cache = VictimCache::builder(4 << 20)
+        let cache = VictimCache::builder()
+            .memory(4 << 20)
             .shard_bits(0)
             .share(share)
             .build()
@@ -213,7 +218,8 @@ fn a_reader_may_change_the_capacity() {
 
 #[test]
 fn a_reader_that_panics_has_changed_the_capacity_all_the_same() {
-    let cache = VictimCache::builder(8 << 20)
+    let cache = VictimCache::builder()
+        .memory(8 << 20)
         .codec("zstd:1".parse().unwrap())
         .shard_bits(0)
         .dictionary_bytes(16 << 10)
@@ -244,7 +250,7 @@ fn a_reader_that_panics_has_changed_the_capacity_all_the_same() {
 
 #[test]
 fn readers_and_others_may_change_the_capacity_at_once() {
-    let cache = VictimCache::builder(4 << 20).shard_bits(1).build().unwrap();
+    let cache = VictimCache::builder().memory(4 << 20).shard_bits(1).build().unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
             let cache = &cache;
@@ -313,7 +319,8 @@ mod memory {
 
     fn child() {
         for share in shares() {
-            let cache = VictimCache::builder(1 << 30)
+            let cache = VictimCache::builder()
+                .memory(1 << 30)
                 .codec("lz4".parse().unwrap())
                 .share(share)
                 .build()

@@ -3,7 +3,8 @@
 use leafpress_pages::victim::{RawShare, VictimCache};
 
 fn used(lengths: impl Fn(&mut fastrand::Rng) -> usize) -> f64 {
-    let cache = VictimCache::builder(8 << 20)
+    let cache = VictimCache::builder()
+        .memory(8 << 20)
         .codec("none".parse().unwrap())
         .admission(false)
         .build()
@@ -38,7 +39,7 @@ fn blocks_of_many_lengths_fill_it() {
 #[test]
 fn an_empty_cache_takes_little_memory_however_large_it_may_become() {
     for (capacity_bytes, most) in [(64_usize << 20, 1 << 20), (20 << 30, 8 << 20), (1 << 40, 8 << 20)] {
-        let cache = VictimCache::builder(capacity_bytes).build().unwrap();
+        let cache = VictimCache::builder().memory(capacity_bytes).build().unwrap();
         cache.validate().unwrap();
         let held = cache.stats().bytes_held;
         assert!(held < most, "{held} bytes of {capacity_bytes}");
@@ -49,7 +50,8 @@ fn an_empty_cache_takes_little_memory_however_large_it_may_become() {
 fn tables_grow_with_the_entries_and_shrink_with_the_capacity() {
     const ENTRIES: u64 = 60_000;
     for share in [0, 50] {
-        let cache = VictimCache::builder(256 << 20)
+        let cache = VictimCache::builder()
+            .memory(256 << 20)
             .shard_bits(0)
             .share(RawShare::Fixed { raw_percent: share })
             .codec("lz4".parse().unwrap())

@@ -49,7 +49,8 @@ fn one_thread_sees_what_it_put_in() {
         let mut random = fastrand::Rng::with_seed(5);
         let (least, most) = (1 << 20, 6 << 20);
         let codec: Codec = codec.parse().unwrap();
-        let cache = VictimCache::builder(most)
+        let cache = VictimCache::builder()
+            .memory(most)
             .codec(codec)
             .dictionary_bytes(4096)
             .shard_bits(1)
@@ -139,7 +140,8 @@ fn threads_see_what_was_put_in() {
 
 fn threads(share: RawShare) {
     const KEYS: u64 = 400;
-    let cache = VictimCache::builder(4 << 20)
+    let cache = VictimCache::builder()
+        .memory(4 << 20)
         .codec("zstd:1".parse().unwrap())
         .dictionary_bytes(2048)
         .shard_bits(2)

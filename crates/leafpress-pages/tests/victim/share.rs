@@ -11,7 +11,8 @@ fn block(key: u64) -> Vec<u8> {
 }
 
 fn cache(capacity_bytes: usize, codec: &str, share: RawShare) -> VictimCache {
-    VictimCache::builder(capacity_bytes)
+    VictimCache::builder()
+        .memory(capacity_bytes)
         .codec(codec.parse().unwrap())
         .dictionary_bytes(0)
         .share(share)
@@ -169,7 +170,8 @@ fn a_codec_that_compresses_nothing_has_all_the_share() {
 
 #[test]
 fn a_share_out_of_bounds_is_named() {
-    let error = VictimCache::builder(1 << 20)
+    let error = VictimCache::builder()
+        .memory(1 << 20)
         .share(RawShare::Fixed { raw_percent: 101 })
         .build()
         .map(drop)

@@ -16,7 +16,8 @@ impl Victim {
             1 => RawShare::Fixed { raw_percent: 40 },
             _ => RawShare::Adaptive,
         };
-        let builder = VictimCache::builder(2 << 20)
+        let builder = VictimCache::builder()
+            .memory(2 << 20)
             .codec(codecs[round as usize % 3].parse().unwrap())
             .dictionary_bytes(if round.is_multiple_of(2) { 0 } else { 4096 })
             .share(share);

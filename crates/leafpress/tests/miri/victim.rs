@@ -27,7 +27,8 @@ fn is_of(id: u64, bytes: &[u8]) -> bool {
 }
 
 fn cache(codec: &str, raw_percent: u8) -> VictimCache {
-    VictimCache::builder(CAPACITY_BYTES)
+    VictimCache::builder()
+        .memory(CAPACITY_BYTES)
         .codec(codec.parse::<Codec>().unwrap())
         .share(RawShare::Fixed { raw_percent })
         .shard_bits(0)

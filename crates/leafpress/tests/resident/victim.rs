@@ -10,7 +10,8 @@ fn what_it_says_it_holds_is_what_the_system_gave() {
 
 fn measured() {
     let before = resident_bytes();
-    let cache = VictimCache::builder(96 << 20)
+    let cache = VictimCache::builder()
+        .memory(96 << 20)
         .codec("lz4".parse().unwrap())
         .build()
         .unwrap();

@@ -166,7 +166,8 @@ impl SecondaryCacheOptions {
 
     /// Makes the cache.
     pub(super) fn build(&self) -> Result<VictimCache, SecondaryCacheOptionError> {
-        let mut builder = VictimCache::builder(self.capacity_bytes)
+        let mut builder = VictimCache::builder()
+            .memory(self.capacity_bytes)
             .codec(self.codec)
             .dictionary_bytes(self.dictionary_bytes)
             .share(self.share)
