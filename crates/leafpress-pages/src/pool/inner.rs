@@ -17,7 +17,6 @@ use super::frames::Frames;
 use super::index::{Index, Locked, Shard, hash};
 use super::log::Log;
 use super::raw_space::RawSpace;
-use super::sweep::Sweeper;
 use super::unsynced::Unsynced;
 use super::waiters::Waiters;
 use super::workers::Workers;
@@ -191,12 +190,6 @@ impl PoolInner {
                 self.decide();
             }
         }
-    }
-
-    /// Adds a new raw page that the caller has pinned to the eviction policy.
-    pub(super) fn list_new(&self, number: u32, hash: u64, sweeper: Sweeper) {
-        self.list(number, hash);
-        self.fit(sweeper);
     }
 
     /// Adds a raw page that the caller has pinned to the eviction policy.

@@ -72,6 +72,12 @@ impl PoolInner {
         compressed.min((raw + compressed).saturating_sub(self.frames.bytes()))
     }
 
+    /// Adds a new raw page that the caller has pinned to the eviction policy, and makes room for it.
+    pub(super) fn list_new(&self, number: u32, hash: u64, sweeper: Sweeper) {
+        self.list(number, hash);
+        self.fit(sweeper);
+    }
+
     /// Evicts pages until there is room for the tables, which grow as pages are added.
     pub(super) fn fit(&self, sweeper: Sweeper) {
         for _ in 0..256 {
