@@ -6,6 +6,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, room_for};
 
+/// Maximum epoch that crash recovery can store. Larger epochs saturate: then records are lost, and none is stale.
+pub(super) const MAX_EPOCH: u32 = (1 << 24) - 1;
 /// Link of a record that has no older version.
 const NONE: u32 = u32::MAX;
 /// Header of each record: link to an older record with the same hash, key length, record length.

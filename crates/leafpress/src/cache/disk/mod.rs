@@ -36,6 +36,7 @@ mod merge;
 mod page;
 mod recovery;
 mod run;
+mod run_writer;
 mod spill;
 mod state;
 mod stats;
@@ -45,6 +46,7 @@ mod tests;
 mod tier;
 mod walk;
 mod writer;
+mod writer_state;
 
 use std::fmt;
 use std::fs::File;

@@ -5,8 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::batch::Batch;
-use super::recovery::MAX_EPOCH;
+use super::batch::{Batch, MAX_EPOCH};
 use super::run::Run;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, room_for};

@@ -19,7 +19,7 @@ use super::recovery::{Opened, Opening, Recovery};
 use super::run::CHUNK_BLOCKS;
 use super::state::State;
 use super::superblock::{Kind, RecoveryStamp};
-use super::writer::Writer;
+use super::writer_state::Writer;
 use crate::cache::clock::Clock;
 use crate::cache::error::CacheError;
 use crate::cache::observer::Observer;

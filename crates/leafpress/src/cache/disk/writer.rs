@@ -9,10 +9,11 @@ use super::change::Change;
 use super::counters::add;
 use super::merge::{MergeFailure, ReadBuffers, RunReader, Source, merge};
 use super::page::{self, BLOCK_BYTES, Place, Records};
-use super::run::{CHUNK_BLOCKS, Chunks, Run, RunWriter, WriteBuffers};
+use super::run::{CHUNK_BLOCKS, Run};
+use super::run_writer::{Chunks, RunWriter, WriteBuffers};
 use super::state::State;
 use super::tier::Tier;
-use crate::cache::clock::Clock;
+use super::writer_state::Writer;
 use crate::cache::record;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, room_for};
@@ -34,32 +35,6 @@ const MAX_WRITE_FAILURES: u32 = 8;
 const READER_BYTES: usize = 96 << 10;
 /// Maximum number of read buffers kept between merges.
 const MAX_KEPT_READERS: usize = 12;
-
-/// State that only the writer uses.
-pub(super) struct Writer {
-    /// The next position to be written.
-    pub head: u64,
-    failures_in_a_row: u32,
-    /// Moving average of blocks written per raw block.
-    ratio: Option<f64>,
-    write_buffers: WriteBuffers,
-    /// One per run of the largest merge so far.
-    read_buffers: Vec<ReadBuffers>,
-    clock: Arc<dyn Clock>,
-}
-
-impl Writer {
-    pub(super) fn new(head: u64, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            head,
-            failures_in_a_row: 0,
-            ratio: None,
-            write_buffers: WriteBuffers::default(),
-            read_buffers: Vec::new(),
-            clock,
-        }
-    }
-}
 
 /// A batch's records, and the range of them for each leaf they fall into.
 type Groups = (Vec<BatchSlot>, Vec<(usize, Range<usize>)>);

@@ -36,7 +36,7 @@ use leafpress_base::sync::plain::{Mutex, MutexGuard};
 pub(super) use self::opening::{Opened, Opening};
 use self::run_log::RunLog;
 use self::stale_epochs::StaleEpochTable;
-pub(super) use self::stale_epochs::{MAX_EPOCH, StaleFilter};
+pub(super) use self::stale_epochs::StaleFilter;
 use super::run::Run;
 
 /// Size of the epoch at the end of a record.

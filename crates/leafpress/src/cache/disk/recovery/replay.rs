@@ -286,6 +286,7 @@ mod tests {
     use super::super::run_log::RunLog;
     use super::super::stale_epochs::{self, StaleEpochTable, Table};
     use super::*;
+    use crate::cache::disk::batch::MAX_EPOCH;
     use crate::cache::disk::change::Change;
     use crate::cache::disk::filter::FilterBuilder;
     use crate::cache::disk::state::SuperLeaf;
@@ -339,7 +340,7 @@ mod tests {
             newest: 0,
             with: run(number),
         };
-        let most = u64::from(stale_epochs::MAX_EPOCH);
+        let most = u64::from(MAX_EPOCH);
         for first in [0, most - 9, most - 1, most, most + 1, 7 * (most + 1) - 3] {
             let directory = tempfile::tempdir().unwrap();
             let at = |name| directory.path().join(name);

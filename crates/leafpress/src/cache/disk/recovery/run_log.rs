@@ -17,7 +17,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::side_file_header::SideFileHeader;
-use super::stale_epochs::{MAX_EPOCH, StaleEpochTable};
+use super::stale_epochs::StaleEpochTable;
+use crate::cache::disk::batch::MAX_EPOCH;
 use crate::cache::disk::bytes::Put;
 use crate::cache::disk::change::Change;
 use crate::cache::disk::failure::Failure;

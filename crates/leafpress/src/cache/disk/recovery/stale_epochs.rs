@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::side_file_header::{HEADER_BYTES, SideFileHeader};
+use crate::cache::disk::batch::MAX_EPOCH;
 #[cfg(feature = "fuzz")]
 use crate::cache::disk::page;
 use crate::cache::disk::superblock::Kind;
@@ -26,8 +27,6 @@ use leafpress_base::mem::room::room_for;
 use leafpress_base::mem::shared_mapping::SharedMapping;
 
 const MAGIC: &[u8; 16] = b"leafpress notes\0";
-/// Maximum epoch that a word can hold. Larger epochs saturate: then records are lost, and none is stale.
-pub(in crate::cache::disk) const MAX_EPOCH: u32 = (1 << 24) - 1;
 /// Words before the slots: the header, and the number of committed log entries.
 const FIRST_SLOT: usize = HEADER_BYTES / WORD_BYTES + 1;
 const COMMITTED: usize = FIRST_SLOT - 1;
