@@ -1,4 +1,4 @@
-//! Per-thread counters of a cache.
+//! Per-thread counters of a cache, and the outcomes of reads.
 
 use leafpress_base::sync::counts::ThreadCounts;
 
@@ -28,6 +28,35 @@ pub(super) enum Count {
 impl From<Count> for usize {
     fn from(count: Count) -> Self {
         count as Self
+    }
+}
+
+/// Outcome of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Memory,
+    Disk,
+    Miss,
+}
+
+impl Outcome {
+    #[inline]
+    pub(super) fn of(is_found: bool, is_from_disk: bool) -> Self {
+        match (is_found, is_from_disk) {
+            (false, _) => Self::Miss,
+            (true, false) => Self::Memory,
+            (true, true) => Self::Disk,
+        }
+    }
+
+    /// The counter of the outcome.
+    #[inline]
+    pub(super) fn count(self) -> Count {
+        match self {
+            Self::Memory => Count::MemoryHits,
+            Self::Disk => Count::DiskHits,
+            Self::Miss => Count::Misses,
+        }
     }
 }
 

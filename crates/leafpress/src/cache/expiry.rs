@@ -1,18 +1,6 @@
-//! Expiry of records: time to live, time to idle, and how long an expired record may still be served stale.
-//!
-//! A record with a time to idle contains its idle deadline. A read extends the deadline once an eighth of the time has
-//! passed; the record is rewritten for that (`touches`), so it is not done at every read.
+//! Expiry times, and the default lifetimes of records.
 
 use std::time::Duration;
-
-use super::counters::Count;
-use super::error::CacheError;
-use super::inner::CacheInner;
-use super::record;
-use leafpress_base::mem::room::copied;
-
-/// A read extends the deadline once this fraction (1/8) of the time to idle has passed since the last extension.
-const TOUCH_DIVISOR: u32 = 8;
 
 /// Default lifetimes of records.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,55 +11,6 @@ pub(super) struct Times {
     pub to_idle: Option<Duration>,
     /// Period after expiry in which a record may be returned to callers while another one loads it.
     pub stale: Option<Duration>,
-}
-
-impl CacheInner {
-    pub(super) fn default_expiry(&self) -> Option<Expiry> {
-        self.expiry(self.times.to_live)
-    }
-
-    pub(super) fn expiry(&self, ttl: Option<Duration>) -> Option<Expiry> {
-        ttl.map(|ttl| Expiry::after(self.clock.now(), ttl))
-    }
-
-    /// The idle deadline of a record written now.
-    pub(super) fn idle_until(&self) -> Option<Expiry> {
-        self.expiry(self.times.to_idle)
-    }
-
-    /// Returns true if a read of a record at `now` has to extend its idle deadline.
-    #[inline]
-    pub(super) fn wants_touch(&self, stored: &[u8], now: Duration) -> bool {
-        let Some(to_idle) = self.times.to_idle else {
-            return false;
-        };
-        record::idle(stored).is_some_and(|idle| idle < Expiry::after(now, to_idle - to_idle / TOUCH_DIVISOR))
-    }
-
-    /// Returns the value of an expired key if it is within its stale period.
-    pub(super) fn find_stale(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
-        if self.times.stale.is_none() {
-            return Ok(None);
-        }
-        let now = self.clock.now();
-        let found = self.tree.get_with(key, |stored| {
-            let (value, expiry) = record::read(stored);
-            (!record::is_tombstone(stored) && !self.is_past_use(expiry, now)).then(|| copied(value))
-        });
-        match found {
-            Ok(found) => {
-                let found = found.flatten().transpose()?;
-                self.counters.add(Count::Stale, u64::from(found.is_some()));
-                Ok(found)
-            }
-            Err(error) => self.damaged(key, error),
-        }
-    }
-
-    /// Returns true if a record has expired and is past its stale period.
-    pub(super) fn is_past_use(&self, expiry: Option<Expiry>, now: Duration) -> bool {
-        record::is_expired(expiry, || now.saturating_sub(self.times.stale.unwrap_or_default()))
-    }
 }
 
 /// An expiry time: quarters of a second since 1970-01-01 00:00 UTC in 40 bits, which reach past the year 10000. Any

@@ -1,10 +1,10 @@
 //! Operations that do not read the disk.
 
 use super::Cache;
-use super::counters::Count;
+use super::counters::{Count, Outcome};
 use super::error::CacheError;
 use super::inner::Seen;
-use super::observer::{Observer, Outcome};
+use super::observer::Observer;
 
 impl Cache {
     /// Removes the key without returning whether it was present. With a disk tier [`Cache::remove`] may have to read

@@ -8,7 +8,7 @@ use bumpalo::Bump;
 
 use super::budget::{Budget, Due, Measured};
 use super::clock::Clock;
-use super::counters::{Count, Counters};
+use super::counters::{Count, Counters, Outcome};
 use super::disk::Tier;
 use super::error::CacheError;
 use super::evict::EvictionState;
@@ -16,7 +16,7 @@ use super::expiry::Times;
 use super::ghost::Ghost;
 use super::listener::{Listener, Notifier, RemovalCause};
 use super::load_table::LoadTable;
-use super::observer::{Observer, Outcome};
+use super::observer::Observer;
 use super::policy::Policy;
 use super::record;
 use super::touches::Touches;

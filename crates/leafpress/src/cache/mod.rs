@@ -94,6 +94,7 @@ mod expiry;
 mod ghost;
 mod in_memory;
 mod inner;
+mod lifetimes;
 mod listener;
 mod load;
 mod load_table;

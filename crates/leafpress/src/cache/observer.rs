@@ -4,41 +4,12 @@
 
 use std::sync::Arc;
 
-use super::counters::Count;
+use super::counters::Outcome;
 #[cfg(feature = "metrics")]
-use super::metrics::{Moment, Timings};
+use super::metrics::timings::{Moment, Timings};
 
 /// Name of an unnamed cache.
 const NO_NAME: &str = "default";
-
-/// Outcome of a read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Memory,
-    Disk,
-    Miss,
-}
-
-impl Outcome {
-    #[inline]
-    pub(super) fn of(is_found: bool, is_from_disk: bool) -> Self {
-        match (is_found, is_from_disk) {
-            (false, _) => Self::Miss,
-            (true, false) => Self::Memory,
-            (true, true) => Self::Disk,
-        }
-    }
-
-    /// The counter of the outcome.
-    #[inline]
-    pub(super) fn count(self) -> Count {
-        match self {
-            Self::Memory => Count::MemoryHits,
-            Self::Disk => Count::DiskHits,
-            Self::Miss => Count::Misses,
-        }
-    }
-}
 
 /// Stub: nothing is timed.
 #[cfg(not(feature = "metrics"))]
@@ -87,7 +58,7 @@ impl Observer {
 
 #[cfg(feature = "metrics")]
 impl Observer {
-    /// Begins a read: one in [`SAMPLED`](super::metrics::SAMPLED) of a thread's is timed.
+    /// Begins a read: one in [`SAMPLED`](super::metrics::timings::SAMPLED) of a thread's is timed.
     #[inline]
     pub(super) fn begin_get() -> Moment {
         Moment::sampled()

@@ -9,28 +9,25 @@ use std::time::Duration;
 
 use crossbeam_queue::ArrayQueue;
 
-use super::expiry::Expiry;
-use super::inner::CacheInner;
-use super::record;
 use crate::tree::hash::hash;
 use leafpress_base::mem::room::copied;
 use leafpress_base::sync::Mutex;
 
 /// Maximum length of the queue. A read that finds it full is not recorded; a later read of the record is.
-const MAX_WAITING: usize = 1024;
+pub(super) const MAX_WAITING: usize = 1024;
 
-struct Touch {
-    key: Vec<u8>,
-    read_at: Duration,
+pub(super) struct Touch {
+    pub key: Vec<u8>,
+    pub read_at: Duration,
 }
 
 /// Queued reads.
 pub(super) struct Touches {
-    queue: ArrayQueue<Touch>,
+    pub queue: ArrayQueue<Touch>,
     /// Hashes of queued keys, in the slot given by the hash: repeated reads of a record are queued once.
     waiting: Vec<AtomicU64>,
     /// Held while the queue is applied, so that other threads that need it applied wait for the end.
-    applying: Mutex<()>,
+    pub applying: Mutex<()>,
 }
 
 impl Touches {
@@ -46,7 +43,7 @@ impl Touches {
         &self.waiting[hash as usize % MAX_WAITING]
     }
 
-    fn push(&self, key: &[u8], read_at: Duration) {
+    pub(super) fn push(&self, key: &[u8], read_at: Duration) {
         let hash = hash(key);
         if self.slot_of(hash).swap(hash, Ordering::Relaxed) == hash {
             return;
@@ -57,7 +54,7 @@ impl Touches {
         }
     }
 
-    fn pop(&self) -> Option<Touch> {
+    pub(super) fn pop(&self) -> Option<Touch> {
         let touch = self.queue.pop()?;
         // Cleared before the record is rewritten: a read from here on is queued separately.
         self.slot_of(hash(&touch.key)).store(0, Ordering::Relaxed);
@@ -66,60 +63,6 @@ impl Touches {
 
     pub(super) fn held_bytes(&self) -> u64 {
         (MAX_WAITING * (size_of::<Touch>() + 2 * size_of::<u64>())) as u64
-    }
-}
-
-impl CacheInner {
-    /// Queues a read of a record in memory.
-    #[cold]
-    pub(super) fn touch(&self, key: &[u8]) {
-        if let Some(touches) = &self.touches {
-            touches.push(key, self.clock.now());
-        }
-    }
-
-    /// Applies the queued reads; returns true if there were any, or another thread applied some meanwhile.
-    pub(super) fn apply_touches(&self) -> bool {
-        let (Some(touches), Some(to_idle)) = (&self.touches, self.times.to_idle) else {
-            return false;
-        };
-        let applying = match touches.applying.try_lock() {
-            Some(_) if touches.queue.is_empty() => return false,
-            Some(applying) => applying,
-            None => touches.applying.lock(),
-        };
-        let mut written = 0;
-        for _ in 0..MAX_WAITING {
-            let Some(Touch { key, read_at }) = touches.pop() else {
-                break;
-            };
-            written += self.note_read(&key, Expiry::after(read_at, to_idle));
-        }
-        drop(applying);
-        // Called with no lock held, because it may evict and so call the listener.
-        if written > 0 {
-            self.note_stored(written);
-        }
-        true
-    }
-
-    /// Extends a record's idle deadline to `until`. Returns the bytes written: 0 if the record was written or read
-    /// later, or is absent.
-    fn note_read(&self, key: &[u8], until: Expiry) -> u64 {
-        let Ok(Some(Ok(stored))) = self.tree.get_with(key, copied) else {
-            return 0;
-        };
-        if record::idle(&stored).is_none_or(|idle| idle >= until) {
-            return 0;
-        }
-        let Ok(mut touched) = copied(&stored) else { return 0 };
-        record::set_idle(&mut touched, until);
-        // A concurrent writer has renewed the deadline as well.
-        let is_same = |found: Option<&[u8]>| found == Some(stored.as_slice());
-        match self.tree.write_if(key, Some(&touched), &is_same) {
-            Ok(true) => (key.len() + touched.len()) as u64,
-            _ => 0,
-        }
     }
 }
 

@@ -1,0 +1,118 @@
+//! Lifetimes of records: time to live, time to idle, and how long an expired record may still be served stale.
+//!
+//! A record with a time to idle contains its idle deadline. A read extends the deadline once an eighth of the time has
+//! passed; the record is rewritten for that (`touches`), so it is not done at every read.
+
+use std::time::Duration;
+
+use super::counters::Count;
+use super::error::CacheError;
+use super::expiry::Expiry;
+use super::inner::CacheInner;
+use super::record;
+use super::touches::{MAX_WAITING, Touch};
+use leafpress_base::mem::room::copied;
+
+/// A read extends the deadline once this fraction (1/8) of the time to idle has passed since the last extension.
+const TOUCH_DIVISOR: u32 = 8;
+
+impl CacheInner {
+    pub(super) fn default_expiry(&self) -> Option<Expiry> {
+        self.expiry(self.times.to_live)
+    }
+
+    pub(super) fn expiry(&self, ttl: Option<Duration>) -> Option<Expiry> {
+        ttl.map(|ttl| Expiry::after(self.clock.now(), ttl))
+    }
+
+    /// The idle deadline of a record written now.
+    pub(super) fn idle_until(&self) -> Option<Expiry> {
+        self.expiry(self.times.to_idle)
+    }
+
+    /// Returns true if a read of a record at `now` has to extend its idle deadline.
+    #[inline]
+    pub(super) fn wants_touch(&self, stored: &[u8], now: Duration) -> bool {
+        let Some(to_idle) = self.times.to_idle else {
+            return false;
+        };
+        record::idle(stored).is_some_and(|idle| idle < Expiry::after(now, to_idle - to_idle / TOUCH_DIVISOR))
+    }
+
+    /// Returns the value of an expired key if it is within its stale period.
+    pub(super) fn find_stale(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
+        if self.times.stale.is_none() {
+            return Ok(None);
+        }
+        let now = self.clock.now();
+        let found = self.tree.get_with(key, |stored| {
+            let (value, expiry) = record::read(stored);
+            (!record::is_tombstone(stored) && !self.is_past_use(expiry, now)).then(|| copied(value))
+        });
+        match found {
+            Ok(found) => {
+                let found = found.flatten().transpose()?;
+                self.counters.add(Count::Stale, u64::from(found.is_some()));
+                Ok(found)
+            }
+            Err(error) => self.damaged(key, error),
+        }
+    }
+
+    /// Returns true if a record has expired and is past its stale period.
+    pub(super) fn is_past_use(&self, expiry: Option<Expiry>, now: Duration) -> bool {
+        record::is_expired(expiry, || now.saturating_sub(self.times.stale.unwrap_or_default()))
+    }
+
+    /// Queues a read of a record in memory.
+    #[cold]
+    pub(super) fn touch(&self, key: &[u8]) {
+        if let Some(touches) = &self.touches {
+            touches.push(key, self.clock.now());
+        }
+    }
+
+    /// Applies the queued reads; returns true if there were any, or another thread applied some meanwhile.
+    pub(super) fn apply_touches(&self) -> bool {
+        let (Some(touches), Some(to_idle)) = (&self.touches, self.times.to_idle) else {
+            return false;
+        };
+        let applying = match touches.applying.try_lock() {
+            Some(_) if touches.queue.is_empty() => return false,
+            Some(applying) => applying,
+            None => touches.applying.lock(),
+        };
+        let mut written = 0;
+        for _ in 0..MAX_WAITING {
+            let Some(Touch { key, read_at }) = touches.pop() else {
+                break;
+            };
+            written += self.note_read(&key, Expiry::after(read_at, to_idle));
+        }
+        drop(applying);
+        // Called with no lock held, because it may evict and so call the listener.
+        if written > 0 {
+            self.note_stored(written);
+        }
+        true
+    }
+
+    /// Extends a record's idle deadline to `until`. Returns the bytes written: 0 if the record was written or read
+    /// later, or is absent.
+    fn note_read(&self, key: &[u8], until: Expiry) -> u64 {
+        let Ok(Some(Ok(stored))) = self.tree.get_with(key, copied) else {
+            return 0;
+        };
+        if record::idle(&stored).is_none_or(|idle| idle >= until) {
+            return 0;
+        }
+        let Ok(mut touched) = copied(&stored) else { return 0 };
+        record::set_idle(&mut touched, until);
+        // A concurrent writer has renewed the deadline as well.
+        let is_same = |found: Option<&[u8]>| found == Some(stored.as_slice());
+        match self.tree.write_if(key, Some(&touched), &is_same) {
+            Ok(true) => (key.len() + touched.len()) as u64,
+            _ => 0,
+        }
+    }
+}
