@@ -29,6 +29,7 @@ pub fn case(u: &mut Unstructured<'_>) -> Result<Case> {
         Coder::Codec(Codec::Lz4 { acceleration: 1 }),
         Coder::Codec(Codec::Zstd { level: 1 }),
         Coder::Codec(Codec::Deflate { level: 1 }),
+        Coder::Codec(Codec::OnPair { bits: 12 }),
     ];
     let (layout, frame_bytes) = *u.choose(&layouts)?;
     // As many records as a leaf may have take a while.
@@ -39,6 +40,7 @@ pub fn case(u: &mut Unstructured<'_>) -> Result<Case> {
         leaf_bytes: *u.choose(&[1024, 8192, 32 << 10])?,
         coder: *u.choose(&coders)?,
         dictionary: u.arbitrary()?,
+        keyed: u.arbitrary()?,
         keys: keys(u)?,
         runs: some(u, MAX_PARTS, |u| run(u, most))?,
         others: some(u, MAX_PARTS, |u| Ok((free_key(u)?, value(u)?)))?,

@@ -161,6 +161,7 @@ pub fn hostile_options(u: &mut Unstructured<'_>) -> Result<Options> {
     Ok(Options {
         layout: *u.choose(&layouts)?,
         frame_bytes: *u.choose(&[256, 1024, 1])?,
+        keyed: u.arbitrary()?,
         landing_bytes: *u.choose(&[0, 512, 4096])?,
         shape: *u.choose(&KeyShape::ALL)?,
         has_temperatures: u.arbitrary()?,

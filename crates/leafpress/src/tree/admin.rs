@@ -200,6 +200,7 @@ impl Tree {
             leaf_bytes: builder.leaf_bytes.or(temperatures.is_some().then_some(MAX_LEAF_BYTES)),
             inline_value_bytes: builder.inline_value_bytes.unwrap_or(default_inline_value_bytes(codec)),
             sub_pages,
+            keys_in_blocks: builder.keys_in_blocks,
         };
         let (sizing, settings) = Sizing::new(codec, given);
         let dictionaries = Dictionaries::new(

@@ -18,6 +18,7 @@ use crate::tree::node::landing::{Change, LandedWrite};
 pub(crate) use crate::tree::node::layout::READ;
 use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::Leaf;
+use crate::tree::node::leaf::frame::Ascending;
 use crate::tree::read::Read;
 use crate::tree::thread_state::Count;
 use crate::tree::write::{Cut, WritePath};
@@ -225,19 +226,21 @@ impl TreeInner {
                     tag: 0,
                 })
             };
-        let landed_value = |change: Change<'r>, decoder: &mut Decoder<'_>| -> Result<Option<Read<'r>>, TreeError> {
-            Ok(match change {
-                Change::Put(value) => Some(Read::Bytes(value)),
-                Change::PutLarge(large) => Some(Read::Large(large, &*self.engines.warm)),
-                Change::Compressed { block, raw_len } if with_values => Some(Read::Bytes(keep(
-                    arena,
-                    leaf.decode_block(block, raw_len, raw_len, decoder)?,
-                )?)),
-                Change::Compressed { .. } | Change::Remove => None,
-            })
-        };
+        let landed_value =
+            |entry: &LandedWrite<'r>, decoder: &mut Decoder<'_>| -> Result<Option<Read<'r>>, TreeError> {
+                Ok(match entry.change {
+                    Change::Put(value) => Some(Read::Bytes(value)),
+                    Change::PutLarge(large) => Some(Read::Large(large, &*self.engines.warm)),
+                    Change::Compressed { block, raw_len } if with_values => Some(Read::Bytes(keep(
+                        arena,
+                        leaf.landed_value(entry.key, block, raw_len, decoder)?,
+                    )?)),
+                    Change::Compressed { .. } | Change::Remove => None,
+                })
+            };
         let mut key = Vec::new();
         let mut in_frame = Vec::<(&'r [u8], Option<Read<'r>>)>::new();
+        let mut ascending = Ascending::default();
         for frame in 0..leaf.frames() {
             let slots = leaf.slots(&sections, frame);
             if with_values {
@@ -256,27 +259,16 @@ impl TreeInner {
                 })?;
             }
             for (slot, (key, value)) in slots.zip(in_frame.drain(..)) {
+                ascending.check(leaf, key)?;
                 while let Some(entry) = landed.next_if(|entry| entry.key < key) {
                     if entry.change.value_len().is_some() {
-                        place(
-                            &mut records,
-                            entry.key,
-                            landed_value(entry.change, decoder)?,
-                            None,
-                            true,
-                        )?;
+                        place(&mut records, entry.key, landed_value(entry, decoder)?, None, true)?;
                     }
                 }
                 match landed.next_if(|entry| entry.key == key) {
                     Some(entry) => {
                         if entry.change.value_len().is_some() {
-                            place(
-                                &mut records,
-                                key,
-                                landed_value(entry.change, decoder)?,
-                                Some(slot),
-                                true,
-                            )?;
+                            place(&mut records, key, landed_value(entry, decoder)?, Some(slot), true)?;
                         }
                     }
                     None => place(&mut records, key, value, Some(slot), false)?,
@@ -285,13 +277,7 @@ impl TreeInner {
         }
         for entry in landed {
             if entry.change.value_len().is_some() {
-                place(
-                    &mut records,
-                    entry.key,
-                    landed_value(entry.change, decoder)?,
-                    None,
-                    true,
-                )?;
+                place(&mut records, entry.key, landed_value(entry, decoder)?, None, true)?;
             }
         }
         Ok(records)

@@ -133,16 +133,16 @@ impl Leaves {
                 }
                 Some(value) if core.settings.while_writing().single() => {
                     block.clear();
-                    compress_block(
-                        value,
-                        &*core.engines.warm,
-                        leaf.dictionary(),
-                        &mut buffers.in_vain,
-                        &mut block,
-                    )?;
-                    Change::Compressed {
-                        block: keep(&arena, &block)?,
-                        raw_len: value.len(),
+                    let Buffers { raw, in_vain, .. } = &mut buffers;
+                    match leaf.raw_record(key, value, raw)? {
+                        None => Change::Put(value),
+                        Some(record) => {
+                            compress_block(record, &*core.engines.warm, leaf.dictionary(), in_vain, &mut block)?;
+                            Change::Compressed {
+                                block: keep(&arena, &block)?,
+                                raw_len: value.len(),
+                            }
+                        }
                     }
                 }
                 Some(value) => Change::Put(value),

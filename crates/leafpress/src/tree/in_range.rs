@@ -8,8 +8,9 @@ use crate::tree::compact::builder::keep;
 use crate::tree::error::TreeError;
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::landing::LandedWrite;
-use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, KEYED, SINGLE, Sections};
 use crate::tree::node::leaf::Leaf;
+use crate::tree::node::leaf::frame::Ascending;
 use crate::tree::scan::{Bounds, not_above, not_below};
 use leafpress_base::mem::room::{TryGrow, collected, copied};
 
@@ -45,12 +46,14 @@ pub(super) fn records_in<'r>(
     let is_hashed = leaf.has(HASHED);
     let mut slots: Vec<(Vec<u8>, usize)> = Vec::new();
     let mut key_buffer = Vec::new();
-    for frame in frames_of(leaf, &sections, bounds) {
+    let mut ascending = Ascending::default();
+    for frame in frames_of(leaf, &sections, bounds, decoder)? {
         if !is_hashed && records.len() > most {
             return Ok(records);
         }
         slots.clear();
         keys_of(leaf, &sections, frame, decoder, &mut key_buffer, |slot, key| {
+            ascending.check(leaf, key)?;
             if in_bounds(key) {
                 slots.try_push((copied(key)?, leaf.value_len(&sections, slot)))?;
             }
@@ -86,20 +89,25 @@ pub(super) fn records_in<'r>(
 }
 
 /// Returns the frames that may have keys of a range.
-fn frames_of(leaf: Leaf<'_>, sections: &Sections, (start, end): &Bounds) -> std::ops::Range<usize> {
+fn frames_of(
+    leaf: Leaf<'_>,
+    sections: &Sections,
+    (start, end): &Bounds,
+    decoder: &mut Decoder<'_>,
+) -> Result<std::ops::Range<usize>, TreeError> {
     let frames = leaf.frames();
     if leaf.has(HASHED) || leaf.count() == 0 {
-        return 0..frames;
+        return Ok(0..frames);
     }
     let first = match start {
-        Bound::Included(key) | Bound::Excluded(key) => leaf.frame_for(sections, key),
+        Bound::Included(key) | Bound::Excluded(key) => leaf.frame_for(sections, key, decoder)?,
         Bound::Unbounded => 0,
     };
     let last = match end {
-        Bound::Included(key) | Bound::Excluded(key) => leaf.frame_for(sections, key),
+        Bound::Included(key) | Bound::Excluded(key) => leaf.frame_for(sections, key, decoder)?,
         Bound::Unbounded => frames - 1,
     };
-    first..last + 1
+    Ok(first..last + 1)
 }
 
 /// Calls `visit` with the slots of a frame and their keys; values are decoded only if that is unavoidable.
@@ -115,9 +123,13 @@ pub(super) fn keys_of(
     if leaf.has(FINGERPRINTS) && !leaf.has(SINGLE) {
         return leaf.visit_frame(sections, frame, decoder, key, |slot, key, _| visit(slot, key));
     }
-    // Keys of one-record frames, and packed ones, are stored outside of the frames.
+    if leaf.has(KEYED) {
+        leaf.keyed_key(sections, frame, decoder, key)?;
+        return visit(frame, key);
+    }
+    // Other keys of one-record frames, and packed ones, are stored outside of the frames.
     if leaf.has(FINGERPRINTS) {
-        return visit(slots.start, &leaf.first_key(sections, frame)?);
+        return visit(slots.start, &leaf.first_key(sections, frame, decoder)?);
     }
     for slot in slots {
         key.clear();

@@ -32,7 +32,7 @@ use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::write::{Locked, Outcome, WritePath};
 use leafpress_base::mem::prefetch::{prefetch_directory, prefetch_for_write};
 use leafpress_base::reclaim::node_heap::NodeHeap;
-use leafpress_codec::{Codec, Dictionary, InVain};
+use leafpress_codec::{Codec, Dictionary};
 
 /// State shared by the tree's handle and its background threads.
 pub(crate) struct TreeInner {
@@ -322,7 +322,7 @@ impl TreeInner {
                 Change::Put(value)
                     if leaf.temperature() == Temperature::Warm && self.settings.while_writing().single() =>
                 {
-                    self.compress_value(leaf, value, context, &mut tools.buffers.in_vain, &mut block)
+                    self.compress_value(leaf, key, value, context, &mut tools.buffers, &mut block)
                 }
                 change => Ok(change),
             };
@@ -361,26 +361,31 @@ impl TreeInner {
         result
     }
 
-    /// Compresses a value as a one-record frame of `leaf`.
+    /// Compresses a record as a one-record frame of `leaf`: its value, and in a keyed leaf its key behind the prefix.
     fn compress_value<'v>(
         &self,
         leaf: Leaf,
-        value: &[u8],
+        key: &[u8],
+        value: &'v [u8],
         context: &ThreadState,
-        in_vain: &mut InVain,
+        buffers: &mut Buffers,
         block: &'v mut Vec<u8>,
     ) -> Result<Change<'v>, TreeError> {
+        let Buffers { raw, in_vain, .. } = buffers;
+        let Some(record) = leaf.raw_record(key, value, raw)? else {
+            return Ok(Change::Put(value));
+        };
         let likely = self.dictionaries.current();
-        self.count_compressed(value, context);
+        self.count_compressed(record, context);
         block.clear();
-        compress_block(value, &*self.engines.warm, likely, in_vain, block)?;
+        compress_block(record, &*self.engines.warm, likely, in_vain, block)?;
         let dictionary = leaf.dictionary();
         if !std::ptr::eq(
             dictionary.map_or(std::ptr::null(), std::ptr::from_ref),
             likely.map_or(std::ptr::null(), std::ptr::from_ref),
         ) {
             block.clear();
-            compress_block(value, &*self.engines.warm, dictionary, in_vain, block)?;
+            compress_block(record, &*self.engines.warm, dictionary, in_vain, block)?;
         }
         Ok(Change::Compressed {
             block,

@@ -76,6 +76,7 @@ pub struct TreeBuilder {
     pub(crate) engine_options: EngineOptions,
     pub(crate) leaf_bytes: Option<usize>,
     pub(crate) frame_bytes: Option<usize>,
+    pub(crate) keys_in_blocks: Option<bool>,
     pub(crate) layout: Layout,
     pub(crate) inline_value_bytes: Option<usize>,
     pub(crate) landing_bytes: Option<usize>,
@@ -102,6 +103,7 @@ impl Default for TreeBuilder {
             engine_options: EngineOptions::default(),
             leaf_bytes: None,
             frame_bytes: None,
+            keys_in_blocks: None,
             layout: Layout::Ordered,
             inline_value_bytes: None,
             landing_bytes: None,
@@ -177,6 +179,14 @@ impl TreeBuilder {
     /// let tree = leafpress::Tree::builder().job_cache(JobCache::default()).build()?;
     /// # Ok::<(), leafpress::TreeError>(())
     /// ```
+    /// Chooses whether the blocks of one-record frames hold the keys of leaves that do not pack them. By default they do
+    /// where the codec compresses each record alone.
+    #[doc(hidden)]
+    pub fn keys_in_blocks(mut self, keys_in_blocks: bool) -> Self {
+        self.keys_in_blocks = Some(keys_in_blocks);
+        self
+    }
+
     #[doc(hidden)]
     pub fn job_cache(mut self, job_cache: JobCache) -> Self {
         self.engine_options.job_cache = job_cache;

@@ -246,7 +246,7 @@ impl TreeInner {
         let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
         let landing = leaf.landing_for(hash, guard);
         if let Some(entry) = landing.and_then(|landing| landing.find(key, hash)) {
-            return self.landed(leaf, entry.change, &mut decoder, read);
+            return self.landed(leaf, key, entry.change, &mut decoder, read);
         }
         let sections = leaf.sections();
         let place = leaf.locate(&sections, key, hash, share, &mut decoder)?;
@@ -346,7 +346,7 @@ impl TreeInner {
             if let Some(slot) = entry.slot {
                 leaf.mark_read(usize::from(slot));
             }
-            return self.landed(*leaf, entry.change, decoder, read);
+            return self.landed(*leaf, key, entry.change, decoder, read);
         }
         let place = match looked.found {
             Some(place) => place,
@@ -363,6 +363,7 @@ impl TreeInner {
     fn landed<R>(
         &self,
         leaf: Leaf,
+        key: &[u8],
         change: Change<'_>,
         decoder: &mut Decoder<'_>,
         read: impl FnOnce(Read<'_>) -> Result<R, TreeError>,
@@ -371,7 +372,7 @@ impl TreeInner {
             Change::Put(value) => read(Read::Bytes(value)).map(Some),
             Change::PutLarge(large) => read(Read::Large(large, &*self.engines.warm)).map(Some),
             Change::Compressed { block, raw_len } => leaf
-                .decode_block(block, raw_len, raw_len, decoder)
+                .landed_value(key, block, raw_len, decoder)
                 .and_then(|value| read(Read::Bytes(value)))
                 .map(Some),
             Change::Remove => Ok(None),

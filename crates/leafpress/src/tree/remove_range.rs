@@ -21,7 +21,7 @@ use crate::tree::in_range::{InRange, records_in};
 use crate::tree::index::shard::{Shard, Splice};
 use crate::tree::inner::TreeInner;
 use crate::tree::key_range::KeyRange;
-use crate::tree::node::decoder::Decoder;
+use crate::tree::node::decoder::{Decoder, Engines};
 use crate::tree::node::inner::{Inner, Node};
 use crate::tree::node::landing::{Change, LandedWrite, Landing};
 use crate::tree::node::large::Large;
@@ -31,6 +31,7 @@ use crate::tree::scan::{Bounds, is_empty, not_above, not_below};
 use crate::tree::thread_state::{Count, Scratchpad};
 use crate::tree::write::{Cut, Locked, WritePath};
 use leafpress_base::mem::room::{TryGrow, copied, room_for};
+use leafpress_codec::Scratch;
 
 /// The result of [`Tree::remove_range`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -127,7 +128,7 @@ impl TreeInner {
             let left = usize::try_from(removed.records).map_or(0, |records| limit.saturating_sub(records));
             let (path, leaf) = shard.path(&from, &guard)?;
             let here = Ranged::at(&path, leaf)?;
-            if may_be_unlinked(&here, &path, bounds, left, &guard)?
+            if may_be_unlinked(&here, &path, bounds, left, &self.engines, &guard)?
                 && let Some(unlinked) = work.unlink(&from, bounds, left, arena)?
             {
                 removed.records += unlinked.records;
@@ -170,21 +171,37 @@ fn may_be_unlinked(
     path: &[(Inner<'_>, usize)],
     bounds: &Bounds,
     left: usize,
+    engines: &Engines,
     guard: &Guard<'_>,
 ) -> Result<bool, TreeError> {
     let live = here.leaf.header().live.load(Ordering::Relaxed) as usize;
     let has_neighbours = path.last().is_some_and(|(parent, _)| parent.children() > 1);
-    Ok(live <= left && has_neighbours && here.ends_within(&bounds.1) && begins_within(here, &bounds.0, guard)?)
+    Ok(
+        live <= left
+            && has_neighbours
+            && here.ends_within(&bounds.1)
+            && begins_within(here, &bounds.0, engines, guard)?,
+    )
 }
 
 /// Returns whether no record in the leaf is below the bound, judged by the start of its range or by its first key,
 /// since the leaf may have taken over the range of removed leaves.
-fn begins_within(here: &Ranged<'_>, low: &Bound<Vec<u8>>, guard: &Guard<'_>) -> Result<bool, TreeError> {
+fn begins_within(
+    here: &Ranged<'_>,
+    low: &Bound<Vec<u8>>,
+    engines: &Engines,
+    guard: &Guard<'_>,
+) -> Result<bool, TreeError> {
     let leaf = here.leaf;
     if here.begins_within(low) {
         return Ok(true);
     }
-    if leaf.has(HASHED) || leaf.count() == 0 || !not_below(low, &leaf.first_key(&leaf.sections(), 0)?) {
+    if leaf.has(HASHED) || leaf.count() == 0 {
+        return Ok(false);
+    }
+    let mut scratch = Scratch::default();
+    let least = leaf.first_key(&leaf.sections(), 0, &mut Decoder::new(engines, &mut scratch))?;
+    if !not_below(low, &least) {
         return Ok(false);
     }
     let mut landed = leaf.landing(guard).into_iter().flat_map(Landing::iter);
@@ -224,7 +241,7 @@ impl<'w> WritePath<'w> {
         let mut large = 0;
         while leaves.len() < most && here.ends_within(&bounds.1) {
             let Some(locked) = self.try_lock(here.leaf) else { break };
-            if !begins_within(&here, &bounds.0, self.guard)? {
+            if !begins_within(&here, &bounds.0, &self.core.engines, self.guard)? {
                 break;
             }
             let header = here.leaf.header();

@@ -20,6 +20,7 @@ use crate::tree::node::landing::{Change, LandedWrite, newest_by_key};
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, Sections};
 use crate::tree::node::leaf::Leaf;
+use crate::tree::node::leaf::frame::Ascending;
 use crate::tree::scan::batch::{Batch, Gathered, Record};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, copied, joined, room_for};
@@ -306,9 +307,24 @@ impl<'c> Reader<'c> {
     /// the range: exclusive from the front, inclusive from the back; `None` for all of it.
     fn read(&self, end: End, bounds: &Bounds, limit: usize) -> Result<(Batch, Option<Vec<u8>>), TreeError> {
         let guard = self.core.memory.enter()?;
+        let context = self.core.contexts.get()?;
+        let mut tools = self.core.take_tools(context, &guard)?;
+        let read = self.read_by(end, bounds, limit, &mut tools.scratch, &guard);
+        self.core.return_tools(context, tools, &guard);
+        read
+    }
+
+    fn read_by(
+        &self,
+        end: End,
+        bounds: &Bounds,
+        limit: usize,
+        scratch: &mut Scratch,
+        guard: &Guard<'_>,
+    ) -> Result<(Batch, Option<Vec<u8>>), TreeError> {
         let (leaf, span_frames, covered) = match end {
-            End::Front => self.first_leaf(&bounds.0, limit, &guard)?,
-            End::Back => self.last_leaf(&bounds.1, limit, &guard)?,
+            End::Front => self.first_leaf(&bounds.0, limit, scratch, guard)?,
+            End::Back => self.last_leaf(&bounds.1, limit, scratch, guard)?,
         };
         let (low, high) = match end {
             End::Front => (None, covered.as_deref()),
@@ -320,13 +336,8 @@ impl<'c> Reader<'c> {
             high,
             bounds,
         };
-        let context = self.core.contexts.get()?;
-        let mut tools = self.core.take_tools(context, &guard)?;
-        let gathered = self
-            .landed(leaf, &guard)
-            .and_then(|landed| self.gather(leaf, &landed, &span, &mut tools.scratch));
-        self.core.return_tools(context, tools, &guard);
-        let mut gathered = gathered?;
+        let landed = self.landed(leaf, guard)?;
+        let mut gathered = self.gather(leaf, &landed, &span, scratch)?;
         let trimmed = gathered.trim(end)?;
         let batch = gathered.read_large(&*self.core.engines.warm)?;
         Ok((batch, trimmed.or(covered)))
@@ -338,6 +349,7 @@ impl<'c> Reader<'c> {
         &self,
         start: &Bound<Vec<u8>>,
         limit: usize,
+        scratch: &mut Scratch,
         guard: &'g Guard<'_>,
     ) -> Result<Part<'g>, TreeError> {
         let from: &[u8] = match start {
@@ -350,7 +362,8 @@ impl<'c> Reader<'c> {
             return Ok((leaf, 0..frames, leaf_end));
         }
         let sections = leaf.sections();
-        let mut first = leaf.frame_for(&sections, from);
+        let mut decoder = Decoder::new(&self.core.engines, scratch);
+        let mut first = leaf.frame_for(&sections, from, &mut decoder)?;
         // The frame's last key, if available without decoding, may be below the range: then the frame is skipped.
         if !leaf.has(FINGERPRINTS) {
             let mut last_key = Vec::new();
@@ -359,7 +372,7 @@ impl<'c> Reader<'c> {
         }
         let last = first + frames_for(&leaf, &sections, first..frames, limit);
         let covered = if last < frames {
-            Some(leaf.first_key(&sections, last)?)
+            Some(leaf.first_key(&sections, last, &mut decoder)?)
         } else {
             leaf_end
         };
@@ -368,7 +381,13 @@ impl<'c> Reader<'c> {
 
     /// Returns the last leaf of a range with this end, its frames that form a batch, and where these or the leaf's
     /// range start.
-    fn last_leaf<'g>(&self, end: &Bound<Vec<u8>>, limit: usize, guard: &'g Guard<'_>) -> Result<Part<'g>, TreeError> {
+    fn last_leaf<'g>(
+        &self,
+        end: &Bound<Vec<u8>>,
+        limit: usize,
+        scratch: &mut Scratch,
+        guard: &'g Guard<'_>,
+    ) -> Result<Part<'g>, TreeError> {
         // The least key above an inclusive end is the end with a zero byte appended.
         let below = match end {
             Bound::Included(key) => Some(joined(key, &[0])?),
@@ -381,18 +400,19 @@ impl<'c> Reader<'c> {
             return Ok((leaf, 0..frames, leaf_start));
         }
         let sections = leaf.sections();
+        let mut decoder = Decoder::new(&self.core.engines, scratch);
         let last = match below {
             None => frames,
             Some(key) => {
-                let frame = leaf.frame_for(&sections, &key);
+                let frame = leaf.frame_for(&sections, &key, &mut decoder)?;
                 // A frame that starts at the end has no key in the range: if it were included, it could fill every
                 // batch by itself.
-                frame + usize::from(leaf.first_key(&sections, frame)? < key)
+                frame + usize::from(leaf.first_key(&sections, frame, &mut decoder)? < key)
             }
         };
         let first = last - frames_for(&leaf, &sections, (0..last).rev(), limit);
         let covered = if first > 0 {
-            Some(leaf.first_key(&sections, first)?)
+            Some(leaf.first_key(&sections, first, &mut decoder)?)
         } else {
             leaf_start
         };
@@ -425,7 +445,9 @@ impl<'c> Reader<'c> {
             .filter(|(entry, _)| span.holds(entry.key) && span.wants(entry.key))
             .peekable();
         let decoded_keys = leaf.has(FINGERPRINTS);
+        let mut ascending = Ascending::default();
         let mut emit = |gathered: &mut Gathered<'g>, key: &[u8], value: Value<'_, 'g>| -> Result<(), TreeError> {
+            ascending.check(leaf, key)?;
             if decoded_keys && !span.holds(key) {
                 return Err(corrupt("a key outside its leaf's range"));
             }
@@ -478,7 +500,9 @@ impl<'c> Reader<'c> {
         let mut decompressed = room_for(landed.len())?;
         for entry in landed {
             let value = match entry.change {
-                Change::Compressed { block, raw_len } => copied(leaf.decode_block(block, raw_len, raw_len, decoder)?)?,
+                Change::Compressed { block, raw_len } => {
+                    copied(leaf.landed_value(entry.key, block, raw_len, decoder)?)?
+                }
                 _ => Vec::new(),
             };
             decompressed.push((*entry, value));

@@ -112,7 +112,14 @@ impl TreeInner {
                 {
                     return invalid("a fingerprint is not its key's");
                 }
-                if !hashed && range.start == slot && leaf.first_key(&sections, frame)? != key {
+                if !hashed
+                    && range.start == slot
+                    && leaf.first_key(
+                        &sections,
+                        frame,
+                        &mut Decoder::new(&self.engines, &mut Scratch::default()),
+                    )? != key
+                {
                     return invalid("a frame's first key");
                 }
                 inline_bytes += key.len() + leaf.lens(&sections).get(slot) as usize;
@@ -137,7 +144,7 @@ impl TreeInner {
             return invalid("prefix");
         }
         self.validate_lookups(leaf, &records)?;
-        let records = with_landed(leaf, records)?;
+        let records = self.with_landed(leaf, records)?;
         let bytes: u64 = records.iter().map(|(key, len)| (key.len() + len) as u64).sum();
         if records.len() != header.live.load(Ordering::Relaxed) as usize {
             return invalid("live records");
@@ -160,38 +167,44 @@ impl TreeInner {
         }
         Ok(())
     }
-}
 
-/// Returns `records` (in key order) with the changes in the leaf's landing buffer.
-fn with_landed(leaf: Leaf, records: Vec<(Vec<u8>, usize)>) -> Result<Vec<(Vec<u8>, usize)>, TreeError> {
-    let Some(landing) = leaf.landing_locked() else {
-        return Ok(records);
-    };
-    if landing.used() > landing.capacity() {
-        return invalid("a landing buffer is over its capacity");
-    }
-    let mut entries = landing.read_all()?;
-    let sections = leaf.sections();
-    let is_where_it_says = |entry: &LandedWrite<'_>| match entry.slot.map(usize::from) {
-        None => true,
-        Some(slot) if slot >= leaf.count() => false,
-        Some(_) if leaf.has(HASHED) => true,
-        Some(slot) if leaf.has(FINGERPRINTS) => leaf.frame_of(&sections, slot) == leaf.frame_for(&sections, entry.key),
-        Some(slot) => {
-            let mut key = Vec::new();
-            leaf.packed_key(&sections, slot, &mut key).is_ok() && key == entry.key
-        }
-    };
-    if !entries.iter().all(is_where_it_says) {
-        return invalid("the slot of an entry in a landing buffer is not its key's");
-    }
-    newest_by_key(&mut entries, |_| {});
-    let mut merged: std::collections::BTreeMap<Vec<u8>, usize> = records.into_iter().collect();
-    for entry in entries {
-        match entry.change {
-            Change::Remove => merged.remove(entry.key),
-            change => merged.insert(entry.key.to_vec(), change.value_len().unwrap_or_default()),
+    /// Returns `records` (in key order) with the changes in the leaf's landing buffer.
+    fn with_landed(&self, leaf: Leaf, records: Vec<(Vec<u8>, usize)>) -> Result<Vec<(Vec<u8>, usize)>, TreeError> {
+        let Some(landing) = leaf.landing_locked() else {
+            return Ok(records);
         };
+        if landing.used() > landing.capacity() {
+            return invalid("a landing buffer is over its capacity");
+        }
+        let mut entries = landing.read_all()?;
+        let sections = leaf.sections();
+        let is_where_it_says = |entry: &LandedWrite<'_>| match entry.slot.map(usize::from) {
+            None => true,
+            Some(slot) if slot >= leaf.count() => false,
+            Some(_) if leaf.has(HASHED) => true,
+            Some(slot) if leaf.has(FINGERPRINTS) => leaf
+                .frame_for(
+                    &sections,
+                    entry.key,
+                    &mut Decoder::new(&self.engines, &mut Scratch::default()),
+                )
+                .is_ok_and(|frame| frame == leaf.frame_of(&sections, slot)),
+            Some(slot) => {
+                let mut key = Vec::new();
+                leaf.packed_key(&sections, slot, &mut key).is_ok() && key == entry.key
+            }
+        };
+        if !entries.iter().all(is_where_it_says) {
+            return invalid("the slot of an entry in a landing buffer is not its key's");
+        }
+        newest_by_key(&mut entries, |_| {});
+        let mut merged: std::collections::BTreeMap<Vec<u8>, usize> = records.into_iter().collect();
+        for entry in entries {
+            match entry.change {
+                Change::Remove => merged.remove(entry.key),
+                change => merged.insert(entry.key.to_vec(), change.value_len().unwrap_or_default()),
+            };
+        }
+        Ok(merged.into_iter().collect())
     }
-    Ok(merged.into_iter().collect())
 }

@@ -79,7 +79,7 @@ impl Config {
             .dictionary(match self.dictionary {
                 Dict::Off => DictionaryChoice::Off,
                 Dict::Auto => DictionaryChoice::Auto,
-                Dict::Given => DictionaryChoice::Given(given_dictionary()),
+                Dict::Given => DictionaryChoice::Given(given_dictionary(codec)),
             });
         if let Some(bytes) = self.frame_bytes {
             builder = builder.frame_bytes(bytes);
@@ -104,10 +104,11 @@ fn always_available(codec: Codec) -> bool {
 }
 
 /// One of every engine.
-pub const CODECS: [Codec; 6] = [
+pub const CODECS: [Codec; 7] = [
     Codec::None,
     Codec::Lz4 { acceleration: 1 },
     Codec::Zstd { level: 1 },
+    Codec::OnPair { bits: 12 },
     Codec::Deflate { level: 1 },
     Codec::Zlib { level: 1 },
     Codec::Qpl {
@@ -116,13 +117,20 @@ pub const CODECS: [Codec; 6] = [
     },
 ];
 
-fn given_dictionary() -> Dictionary {
-    let text = Value {
-        len: 2000,
+/// Returns a dictionary for the codec, of texts as the values have them.
+pub fn given_dictionary(codec: Codec) -> Dictionary {
+    let text = |len, seed| Value {
+        len,
         fill: Fill::Text,
-        seed: 7,
+        seed,
     };
-    Dictionary::from_bytes(42, text.bytes())
+    // OnPair has dictionaries of a form of its own.
+    if codec.family() == "onpair" {
+        let samples: Vec<_> = (0..200).map(|seed| text(100, seed).bytes()).collect();
+        let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
+        return Dictionary::train(codec, &samples, 64 << 10).expect("enough samples");
+    }
+    Dictionary::from_bytes(42, text(2000, 7).bytes())
 }
 
 /// Returns boundaries that give every shard some of the shape's first keys.

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use leafpress::codec::{Codec, Engine, EngineOptions};
 use leafpress::tree::fuzz::Leaves;
 use leafpress::tree::{DictionaryChoice, MAX_KEY_BYTES};
-use leafpress::{Dictionary, Layout, Tree};
+use leafpress::{Layout, Tree};
 
+use super::config::given_dictionary;
 use super::damage::{Damage, Damaging};
 use super::hostile::Hostile;
 use super::keys::KeyShape;
 use super::leaf_reader::{Model, Reader, inline_len};
-use super::values::{Fill, Value};
+use super::values::Value;
 
 /// A leaf is compacted with the contents of its landing buffer, of at most this size, and one more write. An entry
 /// takes `ENTRY_BYTES` in addition to its key and its value.
@@ -104,6 +105,8 @@ pub struct Case {
     pub frame_bytes: usize,
     pub coder: Coder,
     pub dictionary: bool,
+    /// Whether the blocks of one-record frames hold the keys.
+    pub keyed: bool,
     pub keys: Keys,
     pub runs: Vec<Run>,
     /// Records of other keys.
@@ -130,7 +133,13 @@ pub fn check(case: &Case) {
     let records: Vec<(&[u8], &[u8])> = model.iter().map(|(key, value)| (&**key, &**value)).collect();
     let mut leaves = Leaves::build(tree(case, engine.clone()), &records).expect("records that are within bounds");
     let packed = case.layout == Layout::Ordered && alike(&records);
-    assert!(leaves.iter().all(|leaf| leaf.is_packed() == packed), "the form");
+    let keyed = case.keyed && !packed && case.layout == Layout::Ordered && case.frame_bytes == 1;
+    assert!(
+        leaves
+            .iter()
+            .all(|leaf| leaf.is_packed() == packed && leaf.is_keyed() == keyed),
+        "the form"
+    );
     let mut reader = Reader::new(&case.probes);
     reader.check_leaves(&leaves, &model);
     for round in &case.rounds {
@@ -144,20 +153,18 @@ pub fn check(case: &Case) {
 }
 
 fn tree(case: &Case, engine: Arc<Damaging>) -> Tree {
-    let text = Value {
-        len: 2000,
-        fill: Fill::Text,
-        seed: 7,
-    };
-    let dictionary = match case.dictionary && engine.supports_dictionary() {
-        true => DictionaryChoice::Given(Dictionary::from_bytes(42, text.bytes())),
-        false => DictionaryChoice::Off,
+    let dictionary = match case.coder {
+        Coder::Codec(codec) if case.dictionary && engine.supports_dictionary() => {
+            DictionaryChoice::Given(given_dictionary(codec))
+        }
+        _ => DictionaryChoice::Off,
     };
     Tree::builder()
         .engine(engine)
         .layout(case.layout)
         .leaf_bytes(case.leaf_bytes)
         .frame_bytes(case.frame_bytes)
+        .keys_in_blocks(case.keyed)
         .dictionary(dictionary)
         .build()
         .expect("options within bounds")

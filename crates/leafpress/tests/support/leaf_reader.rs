@@ -111,8 +111,16 @@ impl<'c> Reader<'c> {
                 .collect();
             let keys_len = raw_len.checked_sub(values.len()).expect("room for the values");
             assert!(whole[keys_len..] == values, "values in frame {frame}");
-            // Keys that are stored in the directory are not in the frame.
-            assert!(!(leaf.is_packed() || leaf.is_single()) || keys_len == 0);
+            if leaf.is_keyed() {
+                let key = &records[leaf.slots(frame).expect("a frame").start].0;
+                assert!(
+                    whole[..keys_len] == key[leaf.prefix().len()..],
+                    "the key in frame {frame}"
+                );
+            } else {
+                // Keys that are stored in the directory are not in the frame.
+                assert!(!(leaf.is_packed() || leaf.is_single()) || keys_len == 0);
+            }
             for needed in [0, 1, raw_len / 2, raw_len.saturating_sub(1)] {
                 let needed = needed.min(raw_len);
                 let part = leaf.decode(frame, needed, &mut self.scratch).expect("a frame");
@@ -229,7 +237,7 @@ impl<'c> Reader<'c> {
             let (right_key, right_value) = &records[slot];
             assert!(!leaf.is_packed() || key == right_key, "a key that was not decoded");
             assert!(leaf.is_packed() || leaf.fingerprint(slot) == Some(fingerprint_of(key)));
-            assert!(leaf.is_hashed() || slot != slots.start || key == right_key);
+            assert!(leaf.is_hashed() || leaf.is_keyed() || slot != slots.start || key == right_key);
             assert!(value.len() == right_value.len(), "the value's length");
         }
         if !done {
@@ -238,7 +246,7 @@ impl<'c> Reader<'c> {
         let raw = damaged.raw.as_deref().expect("no error was requested");
         assert_eq!(raw.len(), damaged.raw_len, "a frame of another length was taken");
         assert_eq!(visited.len(), slots.len());
-        if let (Some((last, _)), Some(next)) = (visited.last(), leaf.first_key(frame + 1)) {
+        if let (Some((last, _)), Some(next), false) = (visited.last(), leaf.first_key(frame + 1), leaf.is_keyed()) {
             assert!(*last < next, "the last key of frame {frame}");
         }
         let mut values = raw.iter().rev();
@@ -268,7 +276,7 @@ impl<'c> Reader<'c> {
                 assert!(read.expect("a whole frame") == *value);
                 continue;
             };
-            let in_directory = leaf.is_packed() || slot == slots.start && !leaf.is_hashed();
+            let in_directory = leaf.is_packed() || slot == slots.start && !leaf.is_hashed() && !leaf.is_keyed();
             match typed(found) {
                 found if in_directory => assert_eq!(found, Some(Some((slot, frame)))),
                 Some(Some((place, of))) => {
@@ -325,7 +333,7 @@ fn check_sections(leaf: &LeafView<'_>, records: &Records) {
         }
         let first = leaf.first_key(frame).expect("a frame");
         assert!(first == records[slots.start].0, "the first key of frame {frame}");
-        if !leaf.is_packed() {
+        if !leaf.is_packed() && !leaf.is_keyed() {
             let separator = &first[leaf.prefix().len()..];
             assert_eq!(leaf.separators(frame..frame + 1), Some(separator));
             separators.extend_from_slice(separator);
@@ -334,7 +342,7 @@ fn check_sections(leaf: &LeafView<'_>, records: &Records) {
     if leaf.frames() > 0 {
         let all = 0..leaf.frames();
         assert_eq!(leaf.blocks(all.clone()).map(|(blocks, _)| blocks), Some(&*data));
-        let separated = !leaf.is_packed() && !leaf.is_hashed();
+        let separated = !leaf.is_packed() && !leaf.is_hashed() && !leaf.is_keyed();
         assert_eq!(leaf.separators(all), separated.then_some(&*separators));
     }
 }

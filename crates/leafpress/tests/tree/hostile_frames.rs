@@ -52,15 +52,24 @@ fn options() -> impl Strategy<Value = Options> {
     ];
     let frame_bytes = prop_oneof![Just(1usize), Just(256), Just(1024)];
     let landing_bytes = prop_oneof![Just(0usize), Just(512), Just(4096)];
-    (layouts, frame_bytes, landing_bytes, shapes(), any::<bool>()).prop_map(
-        |(layout, frame_bytes, landing_bytes, shape, has_temperatures)| Options {
-            layout,
-            frame_bytes,
-            landing_bytes,
-            shape,
-            has_temperatures,
-        },
+    (
+        layouts,
+        frame_bytes,
+        any::<bool>(),
+        landing_bytes,
+        shapes(),
+        any::<bool>(),
     )
+        .prop_map(
+            |(layout, frame_bytes, keyed, landing_bytes, shape, has_temperatures)| Options {
+                layout,
+                frame_bytes,
+                keyed,
+                landing_bytes,
+                shape,
+                has_temperatures,
+            },
+        )
 }
 
 proptest! {
@@ -72,12 +81,13 @@ proptest! {
     }
 }
 
-/// Corrupts the last keys of half of all frames, to `shared` bytes of the frame's base and `rest`. Only one in 256 has
-/// the matching fingerprint and is accepted: found by search, with `n` at the end.
-fn wrong_last_keys(layout: Layout, shared: u8, rest: &[u8]) {
+/// Corrupts the last keys of half of all frames: the bytes before their values are those of `entry`. Only one in 256
+/// has the matching fingerprint and is accepted: found by search, with `n` at the end.
+fn wrong_last_keys(layout: Layout, keyed: bool, entry: impl Fn(u8) -> Vec<u8>) {
     let options = Options {
         layout,
-        frame_bytes: 256,
+        frame_bytes: if keyed { 1 } else { 256 },
+        keyed,
         landing_bytes: 0,
         shape: KeyShape::Fields,
         has_temperatures: false,
@@ -88,9 +98,8 @@ fn wrong_last_keys(layout: Layout, shared: u8, rest: &[u8]) {
         len,
     };
     for n in 0..=255 {
-        let entry = [&[shared, rest.len() as u8 + 1], rest, &[n]].concat();
         let plan = Plan {
-            fault: Fault::BeforeValues(entry),
+            fault: Fault::BeforeValues(entry(n)),
             after: 0,
             one_in: 2,
         };
@@ -104,10 +113,16 @@ fn wrong_last_keys(layout: Layout, shared: u8, rest: &[u8]) {
 
 #[test]
 fn a_key_beyond_its_leaf_is_not_kept() {
+    // The bytes shared with the frame's base, the length of the rest, and the rest.
+    let in_frame = |shared, rest: &'static [u8]| move |n| [&[shared, rest.len() as u8 + 1], rest, &[n]].concat();
     for shared in 0..=2 {
-        wrong_last_keys(Layout::Ordered, shared, b"~~~");
-        wrong_last_keys(Layout::Ordered, shared, b"~~~~~~~");
+        wrong_last_keys(Layout::Ordered, false, in_frame(shared, b"~~~"));
+        wrong_last_keys(Layout::Ordered, false, in_frame(shared, b"~~~~~~~"));
     }
-    wrong_last_keys(Layout::Hashed { sub_pages: 2 }, 0, b"~~~~");
-    wrong_last_keys(Layout::Hashed { sub_pages: 2 }, 0, b"~~~~~~~~");
+    wrong_last_keys(Layout::Hashed { sub_pages: 2 }, false, in_frame(0, b"~~~~"));
+    wrong_last_keys(Layout::Hashed { sub_pages: 2 }, false, in_frame(0, b"~~~~~~~~"));
+    for len in 1..8 {
+        wrong_last_keys(Layout::Ordered, true, |n| [&[b'~'; 8][..len], &[n]].concat());
+        wrong_last_keys(Layout::Ordered, true, |n| [&[b' '; 8][..len], &[n]].concat());
+    }
 }

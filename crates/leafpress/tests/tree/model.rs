@@ -27,6 +27,8 @@ agrees_with_the_model! {
     lz4_fast: Codec::Lz4 { acceleration: 16 };
     zstd: Codec::Zstd { level: 1 };
     zstd_negative: Codec::Zstd { level: -3 };
+    onpair: Codec::OnPair { bits: 12 };
+    onpair_huffman: Codec::OnPairHuffman;
     auto: Codec::Auto { level: 1 };
     deflate: Codec::Deflate { level: 1 };
     zlib: Codec::Zlib { level: 1 };

@@ -76,7 +76,7 @@ impl TreeInner {
                 mark: 0,
             }))?;
             compression.begin();
-            let mut builder = LeafBuilder::new(form_for(&records, sub_pages));
+            let mut builder = LeafBuilder::new(form_for(&records, &compression.settings));
             for page in 0..sub_pages {
                 let is_on_it = |record: &Record<'_>| sub_page(hash(record.key), sub_pages) == page;
                 compression.compress_sub_page(&mut builder, records.iter().copied().filter(is_on_it))?;

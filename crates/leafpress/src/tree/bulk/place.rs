@@ -19,7 +19,7 @@ use crate::tree::inner::{Condition, TreeInner};
 use crate::tree::node::decoder::{Decoder, corrupt};
 use crate::tree::node::key_order::separator;
 use crate::tree::node::large::{DeadLarge, NewLarge};
-use crate::tree::node::layout::{FINGERPRINTS, HASHED};
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, KEYED};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::thread_state::{Count, Scratchpad};
 use crate::tree::write::{Locked, WritePath};
@@ -114,7 +114,7 @@ impl TreeInner {
                 first: batch.key(from),
                 last: batch.key(to - 1),
             };
-            if is_mixed(leaf, &run) {
+            if self.is_mixed(leaf, &run)? {
                 return Ok((to, None));
             }
             let mut tools = self.take_tools(context, &guard)?;
@@ -135,16 +135,18 @@ impl TreeInner {
             }
         }
     }
-}
 
-/// Returns whether some of the leaf's records are certainly between the run's: its frames begin there. Checked before
-/// the run is compressed.
-fn is_mixed(leaf: Leaf<'_>, run: &Run<'_>) -> bool {
-    if leaf.count() == 0 || leaf.has(HASHED) {
-        return false;
+    /// Returns whether some of the leaf's records are certainly between the run's: its frames begin there. Checked
+    /// before the run is compressed.
+    fn is_mixed(&self, leaf: Leaf<'_>, run: &Run<'_>) -> Result<bool, TreeError> {
+        if leaf.count() == 0 || leaf.has(HASHED) {
+            return Ok(false);
+        }
+        let (sections, mut scratch) = (leaf.sections(), Scratch::default());
+        let mut decoder = Decoder::new(&self.engines, &mut scratch);
+        let first = leaf.frame_for(&sections, run.first, &mut decoder)?;
+        Ok(first < leaf.frame_for(&sections, run.last, &mut decoder)?)
     }
-    let sections = leaf.sections();
-    leaf.frame_for(&sections, run.first) < leaf.frame_for(&sections, run.last)
 }
 
 impl<'w> WritePath<'w> {
@@ -246,7 +248,8 @@ impl<'w> WritePath<'w> {
         if !leaf.has(FINGERPRINTS) {
             let mut greatest = Vec::new();
             leaf.packed_key(&sections, leaf.count() - 1, &mut greatest)?;
-            return Ok((leaf.first_key(&sections, 0)?, greatest));
+            let mut decoder = Decoder::new(&self.core.engines, scratch);
+            return Ok((leaf.first_key(&sections, 0, &mut decoder)?, greatest));
         }
         let hashed = leaf.has(HASHED);
         let frames = if hashed { 0 } else { leaf.frames() - 1 }..leaf.frames();
@@ -267,11 +270,12 @@ impl<'w> WritePath<'w> {
         let (mut least, greatest) = ends.ok_or_else(|| corrupt("a leaf without records"))?;
         if !hashed {
             // The first key of a frame is its separator.
-            least = leaf.first_key(&sections, 0)?;
+            let mut decoder = Decoder::new(&self.core.engines, scratch);
+            least = leaf.first_key(&sections, 0, &mut decoder)?;
         }
         // A wrongly decoded key that became a separator would misdirect searches for others.
         let is_here = |key: &[u8]| self.shard.descend(key, self.guard).0 == leaf;
-        if !is_here(&greatest) || (hashed && !is_here(&least)) {
+        if !is_here(&greatest) || ((hashed || leaf.has(KEYED)) && !is_here(&least)) {
             return Err(corrupt("a key outside its leaf's range"));
         }
         Ok((least, greatest))

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use bumpalo::Bump;
 
+use crate::tree::compact::compress::Settings;
 use crate::tree::error::TreeError;
 use crate::tree::node::key_order::common_prefix;
 use crate::tree::node::large::Large;
@@ -28,7 +29,8 @@ pub(crate) struct Record<'b> {
 #[derive(Clone, Copy)]
 pub(crate) enum RecordValue<'b> {
     Inline(&'b [u8]),
-    /// A compressed block that is the record's whole frame; only in builders of one-record frames.
+    /// A compressed block that is the record's whole frame; only in builders of one-record frames. In a keyed builder
+    /// the block holds the key behind the builder's prefix as well. `raw_len` is the length of the value.
     Compressed {
         block: &'b [u8],
         raw_len: usize,
@@ -99,8 +101,16 @@ impl<'b> Part<'b> {
 /// How a leaf builder's keys are stored.
 #[derive(Clone)]
 pub(crate) enum Form<'b> {
-    Packed { key_len: usize, prefix: &'b [u8] },
-    Fingerprints { prefix: &'b [u8], hashed: bool },
+    Packed {
+        key_len: usize,
+        prefix: &'b [u8],
+    },
+    Fingerprints {
+        prefix: &'b [u8],
+        hashed: bool,
+        /// Whether blocks hold the keys: see [`crate::tree::node::layout::KEYED`].
+        keyed: bool,
+    },
 }
 
 /// The content of future leaves.
@@ -127,12 +137,14 @@ pub(crate) fn keep<'b>(arena: &'b Bump, bytes: &[u8]) -> Result<&'b [u8], TreeEr
 }
 
 /// Returns the form for ordered `records`.
-pub(crate) fn form_for<'b>(records: &[Record<'b>], sub_pages: usize) -> Form<'b> {
+pub(crate) fn form_for<'b>(records: &[Record<'b>], settings: &Settings) -> Form<'b> {
+    let sub_pages = settings.sub_pages;
     let (Some(first), Some(last)) = (records.first(), records.last()) else {
         return if sub_pages > 0 {
             Form::Fingerprints {
                 prefix: &[],
                 hashed: true,
+                keyed: false,
             }
         } else {
             Form::Packed {
@@ -155,6 +167,7 @@ pub(crate) fn form_for<'b>(records: &[Record<'b>], sub_pages: usize) -> Form<'b>
         Form::Fingerprints {
             prefix: &first.key[..common],
             hashed: sub_pages > 0,
+            keyed: settings.keyed(),
         }
     }
 }

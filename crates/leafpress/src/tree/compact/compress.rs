@@ -26,12 +26,19 @@ pub(crate) struct Settings {
     pub sub_pages: usize,
     /// Longest value that leaves and landing buffers store inline.
     pub inline_value_bytes: usize,
+    /// Whether the codec decodes a single record fast enough that the keys of one-record frames are in their blocks.
+    pub keys_in_blocks: bool,
 }
 
 impl Settings {
     /// Returns whether every record is a frame of its own.
     pub(crate) fn single(&self) -> bool {
         self.frame_bytes <= 1 && self.sub_pages == 0
+    }
+
+    /// Returns whether leaves of fingerprints are keyed: see [`crate::tree::node::layout::KEYED`].
+    pub(crate) fn keyed(&self) -> bool {
+        self.keys_in_blocks && self.single()
     }
 }
 
@@ -72,6 +79,7 @@ pub(crate) struct Buffers {
     pub raw: Vec<u8>,
     pub numbers: Vec<u64>,
     pub lens: Vec<u32>,
+    pub suffix_lens: Vec<u16>,
     pub prints: Vec<u8>,
     pub marks: Vec<u8>,
     pub in_vain: InVain,
@@ -88,6 +96,7 @@ impl Buffers {
             + self.raw.capacity()
             + self.numbers.capacity() * size_of::<u64>()
             + self.lens.capacity() * size_of::<u32>()
+            + self.suffix_lens.capacity() * size_of::<u16>()
             + self.prints.capacity()
             + self.marks.capacity()
             + self.overwritten.capacity() * size_of::<u16>()
@@ -192,6 +201,20 @@ impl<'b> Compression<'_, 'b> {
         }
         let raw: &[u8] = match (records, &builder.form) {
             (
+                [record],
+                Form::Fingerprints {
+                    prefix, keyed: true, ..
+                },
+            ) => {
+                let raw = &mut self.buffers.raw;
+                raw.clear();
+                raw.try_append(&record.key[prefix.len()..])?;
+                if let RecordValue::Inline(value) = record.value {
+                    raw.try_append(value)?;
+                }
+                raw
+            }
+            (
                 [
                     Record {
                         value: RecordValue::Inline(value),
@@ -203,7 +226,7 @@ impl<'b> Compression<'_, 'b> {
             _ => {
                 self.buffers.raw.clear();
                 self.buffers.raw.try_grow(raw_bound)?;
-                if let Form::Fingerprints { prefix, hashed } = builder.form {
+                if let Form::Fingerprints { prefix, hashed, .. } = builder.form {
                     let base = if hashed { &[] } else { &records[0].key[prefix.len()..] };
                     for record in &records[usize::from(!hashed)..] {
                         let suffix = &record.key[prefix.len()..];
@@ -256,9 +279,8 @@ impl<'b> Compression<'_, 'b> {
         records: Vec<Record<'b>>,
         split_hint: SplitHint,
     ) -> Result<BuiltLeaves, TreeError> {
-        let sub_pages = self.settings.sub_pages;
-        if sub_pages == 0 {
-            let mut builder = LeafBuilder::new(form_for(&records, 0));
+        if self.settings.sub_pages == 0 {
+            let mut builder = LeafBuilder::new(form_for(&records, &self.settings));
             builder.records = records;
             self.compress_tail(&mut builder, 0, split_hint)?;
             return self.finish(&mut builder, split_hint);
@@ -303,7 +325,7 @@ impl<'b> Compression<'_, 'b> {
     /// Compresses `records` (in key order) into one hashed leaf.
     fn compress_hashed(&mut self, records: &[Record<'b>]) -> Result<NewLeaf, TreeError> {
         let sub_pages = self.settings.sub_pages;
-        let mut builder = LeafBuilder::new(form_for(records, sub_pages));
+        let mut builder = LeafBuilder::new(form_for(records, &self.settings));
         for page in 0..sub_pages {
             self.compress_sub_page(
                 &mut builder,

@@ -9,7 +9,7 @@ use crate::tree::node::key_array;
 use crate::tree::node::key_array::Widths;
 use crate::tree::node::key_order::key_number;
 use crate::tree::node::large::Large;
-use crate::tree::node::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, MARKED, SINGLE, Sections, Shape};
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, KEYED, MARKED, SINGLE, Sections, Shape};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::node::packed;
 use crate::tree::node::packed::SLOP_BYTES;
@@ -57,6 +57,8 @@ struct Totals {
     /// Whether every frame is one record.
     single: bool,
     lens: Span,
+    /// Lengths of the keys behind the prefix, in a keyed leaf.
+    suffix_lens: Span,
 }
 
 impl<'b> Compression<'_, 'b> {
@@ -69,16 +71,19 @@ impl<'b> Compression<'_, 'b> {
         inline_bytes: usize,
     ) -> Result<NewLeaf, TreeError> {
         let prefix = builder.form.prefix();
-        let (mut flags, key_len) = match builder.form {
+        let (mut flags, mut key_len) = match builder.form {
             Form::Packed { key_len, .. } => (0, key_len),
             Form::Fingerprints { hashed: true, .. } => (FINGERPRINTS | HASHED, 0),
-            Form::Fingerprints { hashed: false, .. } => (FINGERPRINTS, 0),
+            Form::Fingerprints { keyed: true, .. } => (FINGERPRINTS | KEYED, 0),
+            Form::Fingerprints { .. } => (FINGERPRINTS, 0),
         };
         let mut larges = Vec::new();
         let totals = gather(self.buffers, &mut larges, builder, parts, flags)?;
         // A hashed leaf's sub-pages keep their own directory even if each happens to hold one record.
         if totals.single && flags & HASHED == 0 {
             flags |= SINGLE;
+        } else if flags & KEYED != 0 {
+            return Err(corrupt("a frame of several records in a keyed leaf"));
         }
         // Offsets have 16 bits. Leaves are cut by their count of user bytes, which wrongly decoded frames may have
         // falsified.
@@ -88,11 +93,16 @@ impl<'b> Compression<'_, 'b> {
         let Buffers { numbers, lens, .. } = &*self.buffers;
         let count = lens.len();
         let len_span = totals.lens.or_zero();
-        let (key_base, keys) = match builder.same_keys {
+        let (key_base, mut keys) = match builder.same_keys {
             Some(leaf) => (leaf.header().key_base, leaf.header().shape.keys),
             // Packed keys ascend; a leaf of fingerprints has no numbers.
             None => (numbers.first().copied().unwrap_or(0), Widths::of(numbers)),
         };
+        if flags & KEYED != 0 {
+            let span = totals.suffix_lens.or_zero();
+            key_len = span.least as usize;
+            keys.key_bits = span.bits();
+        }
         let large_bytes: u64 = larges.iter().map(|(_, large)| large.raw_len() as u64).sum();
         let marks = if self.marks { count } else { 0 };
         if self.marks {
@@ -148,7 +158,7 @@ impl<'b> Compression<'_, 'b> {
             };
             // Packed arrays are written by whole words past their end, so the following sections are written later.
             writer.large_values();
-            writer.keys_and_lens(len_span.least);
+            writer.keys_and_lens(len_span.least, key_len as u64);
             writer.prefix_and_frames(parts, data_at);
             writer.marks(data_at + totals.data_bytes + SLOP_BYTES);
             self.buffers.copied_bytes += leaf.leaf().header().node.asked() as u64;
@@ -187,10 +197,15 @@ fn gather<'b>(
     flags: u8,
 ) -> Result<Totals, OutOfMemory> {
     let Buffers {
-        numbers, lens, prints, ..
+        numbers,
+        lens,
+        suffix_lens,
+        prints,
+        ..
     } = buffers;
     numbers.clear();
     lens.clear();
+    suffix_lens.clear();
     prints.clear();
     let prefix_len = builder.form.prefix().len();
     let mut totals = Totals {
@@ -199,12 +214,14 @@ fn gather<'b>(
         separator_bytes: 0,
         single: true,
         lens: Span::NONE,
+        suffix_lens: Span::NONE,
     };
     let fingerprints = flags & FINGERPRINTS != 0;
+    let keyed = flags & KEYED != 0;
+    let separated = fingerprints && !keyed && flags & HASHED == 0;
     let new_keys = builder.same_keys.is_none();
     if let Some(leaf) = builder.same_keys
-        && fingerprints
-        && flags & HASHED == 0
+        && separated
     {
         totals.separator_bytes = leaf.separators(&leaf.sections(), 0, leaf.frames()).len();
     }
@@ -212,6 +229,9 @@ fn gather<'b>(
     for part in parts {
         let slots = part.slots();
         lens.try_grow(slots.len())?;
+        if keyed {
+            suffix_lens.try_grow(slots.len())?;
+        }
         match new_keys {
             true if fingerprints => prints.try_grow(slots.len())?,
             true => numbers.try_grow(slots.len())?,
@@ -226,9 +246,16 @@ fn gather<'b>(
                     numbers.extend(slots.clone().map(|slot| leaf.key_number(sections, slot)));
                 } else if new_keys {
                     prints.extend_from_slice(&leaf.fingerprints(sections)[slots.clone()]);
-                    if flags & HASHED == 0 {
+                    if separated {
                         totals.separator_bytes += leaf.separators(sections, *from, *to).len();
                     }
+                }
+                if keyed {
+                    suffix_lens.extend(slots.clone().map(|slot| {
+                        let len = leaf.suffix_len(sections, slot);
+                        totals.suffix_lens.add(len as u64);
+                        len as u16
+                    }));
                 }
                 if leaf.header().shape.large > 0 {
                     let before = lens.len();
@@ -252,7 +279,7 @@ fn gather<'b>(
                 totals.frames += 1;
                 totals.single &= slots.len() == 1;
                 let records = &builder.records[slots];
-                if flags == FINGERPRINTS && new_keys {
+                if separated && new_keys {
                     totals.separator_bytes += records[0].key.len() - prefix_len;
                 }
                 for record in records {
@@ -263,6 +290,11 @@ fn gather<'b>(
                     }
                     if let RecordValue::Large(large) = record.value {
                         larges.try_push((lens.len() as u16, large))?;
+                    }
+                    if keyed {
+                        let len = record.key.len() - prefix_len;
+                        totals.suffix_lens.add(len as u64);
+                        suffix_lens.push(len as u16);
                     }
                     totals.lens.add(record.value_len() as u64);
                     lens.push(record.value_len() as u32);
@@ -333,9 +365,13 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn keys_and_lens(&mut self, len_base: u64) {
+    fn keys_and_lens(&mut self, len_base: u64, suffix_len_base: u64) {
         let Buffers {
-            numbers, lens, prints, ..
+            numbers,
+            lens,
+            suffix_lens,
+            prints,
+            ..
         } = self.buffers;
         if let Some(leaf) = self.builder.same_keys {
             self.put(self.sections.keys, leaf.key_bytes(&leaf.sections()));
@@ -351,12 +387,18 @@ impl Writer<'_, '_> {
         let lens = lens.iter().map(|len| u64::from(*len));
         // SAFETY: the section has the packed lengths' size, and the slop follows the sections.
         unsafe { packed::pack(self.start.add(self.sections.lens), lens, self.shape.len_bits, len_base) };
+        if self.has(KEYED) {
+            let lens = suffix_lens.iter().map(|len| u64::from(*len));
+            let (start, bits) = (self.sections.suffix_lens, self.shape.keys.key_bits);
+            // SAFETY: the section has the packed lengths' size, and the slop follows the sections.
+            unsafe { packed::pack(self.start.add(start), lens, bits, suffix_len_base) };
+        }
     }
 
     fn prefix_and_frames(&mut self, parts: &[Part], data_at: usize) {
         let prefix = self.builder.form.prefix();
         self.put(self.sections.prefix, prefix);
-        let separated = self.has(FINGERPRINTS) && !self.has(HASHED);
+        let separated = self.has(FINGERPRINTS) && !self.has(HASHED) && !self.has(KEYED);
         let (mut frame, mut first, mut data, mut separators) = (0, 0, 0, 0);
         let mut known = None;
         for part in parts {

@@ -12,6 +12,7 @@ pub(crate) struct LiveSettings {
     lengths: AtomicU64,
     sub_pages: usize,
     inline_value_bytes: usize,
+    keys_in_blocks: bool,
     /// Maximum raw bytes of frames cut by writers: the tree's initial frame length.
     written_frame_bytes: usize,
 }
@@ -22,6 +23,7 @@ impl LiveSettings {
             lengths: lengths(&settings).into(),
             sub_pages: settings.sub_pages,
             inline_value_bytes: settings.inline_value_bytes,
+            keys_in_blocks: settings.keys_in_blocks,
             written_frame_bytes: settings.frame_bytes,
         }
     }
@@ -42,6 +44,7 @@ impl LiveSettings {
             frame_bytes: lengths as u32 as usize,
             sub_pages: self.sub_pages,
             inline_value_bytes: self.inline_value_bytes,
+            keys_in_blocks: self.keys_in_blocks,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::tree::node::hash_bits::sub_page;
 use crate::tree::node::key_order::key_number;
 use crate::tree::node::landing::{Change, LandedWrite};
 use crate::tree::node::large::DeadLarge;
-use crate::tree::node::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, READ, SINGLE, Sections};
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, KEYED, MAX_RECORDS, READ, SINGLE, Sections};
 use crate::tree::node::leaf::Leaf;
 use leafpress_base::mem::room::{TryGrow, collected, copied, short_lived_room_for};
 use leafpress_codec::Scratch;
@@ -24,6 +24,7 @@ fn form_of<'b>(leaf: &'b Leaf<'b>, sections: &Sections) -> Form<'b> {
         Form::Fingerprints {
             prefix,
             hashed: leaf.has(HASHED),
+            keyed: leaf.has(KEYED),
         }
     } else {
         Form::Packed {
@@ -79,17 +80,47 @@ impl<'b> Compaction<'_, '_, 'b> {
             || leaf.count() == 0
             || !std::ptr::eq(dictionary, leaf.header().dictionary)
             || leaf.temperature() != self.compression.temperature
+            || leaf.has(FINGERPRINTS) && leaf.has(KEYED) != self.compression.settings.keyed()
             || !changes.iter().all(|entry| form.fits(entry.key));
         if refit {
-            let split_hint = self.split_hint(leaf, &sections, changes)?;
-            let records = self.merge_all(leaf, &sections, changes)?;
-            return self.compression.compress_all(records, split_hint);
+            return self.rebuild(leaf, &sections, changes);
         }
+        match self.change(leaf, &sections, form, changes) {
+            // Keys that were once decoded wrongly may have misled an insertion: the records are sorted anew.
+            Err(TreeError::Codec(_)) if leaf.has(KEYED) => {
+                self.dead.clear();
+                self.compression.begin();
+                self.rebuild(leaf, &sections, changes)
+            }
+            result => result,
+        }
+    }
+
+    /// Compresses every record of the leaf with the changes applied.
+    fn rebuild(
+        &mut self,
+        leaf: &'b Leaf<'b>,
+        sections: &Sections,
+        changes: &[LandedWrite<'b>],
+    ) -> Result<BuiltLeaves, TreeError> {
+        let records = self.merge_all(leaf, sections, changes)?;
+        let split_hint = self.split_hint(leaf, sections, changes)?;
+        self.compression.compress_all(records, split_hint)
+    }
+
+    /// Compresses the frames that the changes touch, and keeps the others.
+    fn change(
+        &mut self,
+        leaf: &'b Leaf<'b>,
+        sections: &Sections,
+        form: Form<'b>,
+        changes: &[LandedWrite<'b>],
+    ) -> Result<BuiltLeaves, TreeError> {
         let single = leaf.has(SINGLE) && self.compression.settings.single();
-        if single && let Some(leaf) = self.overwrite(leaf, &sections, changes)? {
+        if single && let Some(leaf) = self.overwrite(leaf, sections, changes)? {
             return BuiltLeaves::one(|| Ok(leaf));
         }
-        let split_hint = self.split_hint(leaf, &sections, changes)?;
+        let split_hint = self.split_hint(leaf, sections, changes)?;
         let decompressed;
         // A frame of one record can use a compressed value directly.
         let changes = if self.compression.settings.single() && !leaf.has(HASHED) {
@@ -99,18 +130,24 @@ impl<'b> Compaction<'_, '_, 'b> {
             &decompressed
         };
         if leaf.has(HASHED) {
-            return self.run_hashed(leaf, &sections, form, changes);
+            return self.run_hashed(leaf, sections, form, changes);
         }
         let mut builder = if single {
-            self.draft_single(leaf, &sections, form, changes)?
+            self.draft_single(leaf, sections, form, changes)?
         } else {
-            self.draft_ordered(leaf, &sections, form, changes, split_hint)?
+            self.draft_ordered(leaf, sections, form, changes, split_hint)?
         };
-        self.compression.finish(&mut builder, split_hint)
+        let built = self.compression.finish(&mut builder, split_hint)?;
+        // A wrongly decoded key that became a separator would misdirect searches for others.
+        let in_range = |separator: &Vec<u8>| (self.leads_to)(separator, leaf);
+        if leaf.has(KEYED) && !(built.separators.is_sorted() && built.separators.iter().all(in_range)) {
+            return Err(corrupt("a key outside its leaf's range"));
+        }
+        Ok(built)
     }
 
     fn split_hint(
-        &self,
+        &mut self,
         leaf: &Leaf,
         sections: &Sections,
         changes: &[LandedWrite<'b>],
@@ -133,11 +170,12 @@ impl<'b> Compaction<'_, '_, 'b> {
                 _ => SplitHint::Within,
             });
         }
-        if last.key < leaf.first_key(sections, 0)?.as_slice() {
+        let mut decoder = Decoder::new(self.compression.engines, self.scratch);
+        if last.key < leaf.first_key(sections, 0, &mut decoder)?.as_slice() {
             return Ok(SplitHint::AtStart);
         }
         // The last frame's keys may not be available without decoding: its first key is used instead.
-        let after_end = first.key > leaf.first_key(sections, leaf.frames() - 1)?.as_slice()
+        let after_end = first.key > leaf.first_key(sections, leaf.frames() - 1, &mut decoder)?.as_slice()
             && changes.iter().all(|entry| !matches!(entry.change, Change::Remove));
         Ok(if after_end { SplitHint::AtEnd } else { SplitHint::Within })
     }
@@ -152,7 +190,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         for entry in &mut decompressed {
             if let Change::Compressed { block, raw_len } = entry.change {
                 let mut decoder = Decoder::new(self.compression.engines, self.scratch);
-                let value = leaf.decode_block(block, raw_len, raw_len, &mut decoder)?;
+                let value = leaf.landed_value(entry.key, block, raw_len, &mut decoder)?;
                 entry.change = Change::Put(keep(self.compression.arena, value)?);
             }
         }
@@ -166,17 +204,51 @@ impl<'b> Compaction<'_, '_, 'b> {
         sections: &Sections,
         changes: &[LandedWrite<'b>],
     ) -> Result<Vec<Record<'b>>, TreeError> {
-        let mut records = short_lived_room_for(leaf.count() + changes.len())?;
+        let mut records: Vec<Record<'b>> = short_lived_room_for(leaf.count() + changes.len())?;
         for frame in 0..leaf.frames() {
             self.read_frame(leaf, sections, frame, &mut records)?;
         }
         if leaf.has(HASHED) {
             records.sort_unstable_by(|a, b| a.key.cmp(b.key));
         }
+        if leaf.has(KEYED) {
+            self.order(leaf, &mut records)?;
+        }
         let changes = self.decompress(leaf, changes)?;
         let mut merged = short_lived_room_for(records.len() + changes.len())?;
         self.merge(&records, &changes, &mut merged)?;
         Ok(merged)
+    }
+
+    /// Sorts the records of a keyed leaf, which are in order unless keys were decoded wrongly before, and checks that
+    /// they are within the leaf's range.
+    fn order(&mut self, leaf: &Leaf, records: &mut Vec<Record<'b>>) -> Result<(), TreeError> {
+        if !records.is_sorted_by(|a, b| a.key < b.key) {
+            records.sort_by(|a, b| a.key.cmp(b.key));
+            // A key that was not found when it was written is there twice.
+            let mut last: Option<Record<'b>> = None;
+            for record in records.iter() {
+                if let Some(Record {
+                    key,
+                    value: RecordValue::Large(large),
+                    ..
+                }) = last
+                    && key == record.key
+                {
+                    self.dead.try_push(large.dead())?;
+                }
+                last = Some(*record);
+            }
+            records.reverse();
+            records.dedup_by_key(|record| record.key);
+            records.reverse();
+        }
+        let ends = [records.first(), records.last()];
+        if ends.iter().flatten().all(|record| (self.leads_to)(record.key, leaf)) {
+            Ok(())
+        } else {
+            Err(corrupt("a key outside its leaf's range"))
+        }
     }
 
     fn read_frame(
@@ -263,7 +335,11 @@ impl<'b> Compaction<'_, '_, 'b> {
         let mut gone_bytes = 0;
         let mut same_keys = true;
         for entry in changes {
-            let (at, found) = self.slot_of(leaf, sections, entry);
+            let (at, found) = self.slot_of(leaf, sections, entry)?;
+            // Wrongly decoded keys of a keyed leaf need not ascend.
+            if at < kept {
+                return Err(corrupt("a frame's keys"));
+            }
             builder.keep(*leaf, kept, at)?;
             kept = at;
             same_keys &= found && !matches!(entry.change, Change::Remove);
@@ -288,24 +364,34 @@ impl<'b> Compaction<'_, '_, 'b> {
 
     /// Returns the slot of the entry's key in a leaf of one-record frames and true, or the slot before which it belongs
     /// and false.
-    pub(crate) fn slot_of(&self, leaf: &Leaf, sections: &Sections, entry: &LandedWrite<'_>) -> (usize, bool) {
+    pub(crate) fn slot_of(
+        &mut self,
+        leaf: &Leaf,
+        sections: &Sections,
+        entry: &LandedWrite<'_>,
+    ) -> Result<(usize, bool), TreeError> {
         if let Some(slot) = entry.slot {
-            return (usize::from(slot), true);
+            return Ok((usize::from(slot), true));
         }
         let key = entry.key;
         if !leaf.has(FINGERPRINTS) {
-            return match leaf.search_packed(sections, key) {
+            return Ok(match leaf.search_packed(sections, key) {
                 Ok(slot) => (slot, true),
                 Err(slot) => (slot, false),
-            };
+            });
         }
-        let slot = leaf.frame_for(sections, key);
-        let suffix = &key[leaf.prefix(sections).len()..];
-        match leaf.separator(sections, slot).cmp(suffix) {
+        let mut decoder = Decoder::new(self.compression.engines, self.scratch);
+        let slot = leaf.frame_for(sections, key, &mut decoder)?;
+        let order = if leaf.has(KEYED) {
+            leaf.first_key(sections, slot, &mut decoder)?.as_slice().cmp(key)
+        } else {
+            leaf.separator(sections, slot).cmp(&key[leaf.prefix(sections).len()..])
+        };
+        Ok(match order {
             std::cmp::Ordering::Equal => (slot, true),
             std::cmp::Ordering::Less => (slot + 1, false),
             std::cmp::Ordering::Greater => (slot, false),
-        }
+        })
     }
 
     /// Merges frames of several records: those touched by changes are decoded, merged and cut again.
@@ -322,13 +408,15 @@ impl<'b> Compaction<'_, '_, 'b> {
         let small = self.compression.settings.frame_bytes / 2;
         // Separators depend on where frames are cut; packed keys do not.
         let mut same_keys = !leaf.has(FINGERPRINTS);
-        let frame_of = |entry: &LandedWrite<'_>| match entry.slot {
-            Some(slot) => leaf.frame_of(sections, usize::from(slot)),
-            None => leaf.frame_for(sections, entry.key),
-        };
         // Frames ascend since the changes' keys do.
         let mut frames: Vec<usize> = short_lived_room_for(changes.len())?;
-        frames.extend(changes.iter().map(frame_of));
+        for entry in changes {
+            let mut decoder = Decoder::new(self.compression.engines, self.scratch);
+            frames.push(match entry.slot {
+                Some(slot) => leaf.frame_of(sections, usize::from(slot)),
+                None => leaf.frame_for(sections, entry.key, &mut decoder)?,
+            });
+        }
         let (mut at, mut next) = (0, 0);
         let mut records = Vec::new();
         while let Some(&frame) = frames.get(next) {

@@ -25,7 +25,7 @@ impl<'b> Compaction<'_, '_, 'b> {
             let Change::Compressed { block, raw_len } = entry.change else {
                 break;
             };
-            let (slot, found) = self.slot_of(leaf, sections, entry);
+            let (slot, found) = self.slot_of(leaf, sections, entry)?;
             let fits = found
                 && leaf.block(sections, slot).len() == block.len()
                 && leaf.lens(sections).get(slot) as usize == raw_len

@@ -35,7 +35,7 @@ impl<'b> Compression<'_, 'b> {
         for range in groups {
             let bytes = sizes[range.clone()].iter().sum();
             if range.start > 0 {
-                let between = boundary(builder, &frames[range.start - 1], &frames[range.start])?;
+                let between = self.boundary(builder, &frames[range.start - 1], &frames[range.start])?;
                 built.separators.push(between);
             }
             let leaf = self.write(builder, &frames[range], bytes)?;
@@ -57,6 +57,12 @@ impl<'b> Compression<'_, 'b> {
                 (Part::Kept { leaf, from, .. }, Form::Packed { key_len, .. }) => {
                     leaf.raw_len(&leaf.sections(), *from) + frame.slots().len() * key_len
                 }
+                (
+                    Part::Kept { leaf, from, .. },
+                    Form::Fingerprints {
+                        prefix, keyed: true, ..
+                    },
+                ) => prefix.len() + leaf.raw_len(&leaf.sections(), *from),
                 (Part::Kept { leaf, from, .. }, Form::Fingerprints { .. }) => {
                     let sections = leaf.sections();
                     let mut decoder = Decoder::new(self.engines, &mut scratch);
@@ -71,24 +77,28 @@ impl<'b> Compression<'_, 'b> {
         }
         Ok(sizes)
     }
-}
 
-/// Returns a separator between two neighbouring frames of a leaf builder.
-fn boundary(builder: &LeafBuilder<'_>, left: &Part, right: &Part) -> Result<Vec<u8>, TreeError> {
-    let first = match right {
-        Part::Compressed { from, .. } => copied(builder.records[*from].key)?,
-        Part::Kept { leaf, from, .. } => leaf.first_key(&leaf.sections(), *from)?,
-    };
-    match left {
-        Part::Compressed { to, .. } => Ok(separator(builder.records[to - 1].key, &first)?),
-        Part::Kept { leaf, .. } if !leaf.has(FINGERPRINTS) => {
-            let mut last = Vec::new();
-            leaf.packed_key(&leaf.sections(), left.slots().end - 1, &mut last)?;
-            Ok(separator(&last, &first)?)
+    /// Returns a separator between two neighbouring frames of a leaf builder.
+    fn boundary(&self, builder: &LeafBuilder<'_>, left: &Part, right: &Part) -> Result<Vec<u8>, TreeError> {
+        let mut scratch = Scratch::default();
+        let first = match right {
+            Part::Compressed { from, .. } => copied(builder.records[*from].key)?,
+            Part::Kept { leaf, from, .. } => {
+                let mut decoder = Decoder::new(self.engines, &mut scratch);
+                leaf.first_key(&leaf.sections(), *from, &mut decoder)?
+            }
+        };
+        match left {
+            Part::Compressed { to, .. } => Ok(separator(builder.records[to - 1].key, &first)?),
+            Part::Kept { leaf, .. } if !leaf.has(FINGERPRINTS) => {
+                let mut last = Vec::new();
+                leaf.packed_key(&leaf.sections(), left.slots().end - 1, &mut last)?;
+                Ok(separator(&last, &first)?)
+            }
+            // The last key is inside a frame that need not be decoded for this: the next leaf's first key separates as
+            // well.
+            Part::Kept { .. } => Ok(first),
         }
-        // The last key is inside a frame that need not be decoded for this: the next leaf's first key separates as
-        // well.
-        Part::Kept { .. } => Ok(first),
     }
 }
 

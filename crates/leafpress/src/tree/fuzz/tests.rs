@@ -48,6 +48,7 @@ fn coders() -> impl Strategy<Value = Coder> {
         1 => Just(Coder::Codec(Codec::None)),
         1 => Just(Coder::Codec(Codec::Lz4 { acceleration: 1 })),
         1 => Just(Coder::Codec(Codec::Zstd { level: 1 })),
+        1 => Just(Coder::Codec(Codec::OnPair { bits: 12 })),
         1 => Just(Coder::Codec(Codec::Deflate { level: 1 })),
     ]
 }
@@ -112,7 +113,7 @@ fn damages() -> impl Strategy<Value = Damage> {
 
 fn cases() -> impl Strategy<Value = Case> {
     let leaf_bytes = prop_oneof![2 => Just(1024usize), 2 => Just(8192), 1 => Just(32 << 10)];
-    let options = (layouts(), leaf_bytes, coders(), any::<bool>());
+    let options = (layouts(), leaf_bytes, coders(), any::<bool>(), any::<bool>());
     let records = (key_makers(), vec(runs(120), 0..4), vec((free_keys(), values()), 0..3));
     let asked = (
         vec(rounds(), 0..4),
@@ -120,13 +121,18 @@ fn cases() -> impl Strategy<Value = Case> {
         vec((any::<u16>(), damages()), 0..8),
     );
     (options, records, asked).prop_map(
-        |(((layout, frame_bytes), leaf_bytes, coder, dictionary), (keys, runs, others), (rounds, probes, damages))| {
+        |(
+            ((layout, frame_bytes), leaf_bytes, coder, dictionary, keyed),
+            (keys, runs, others),
+            (rounds, probes, damages),
+        )| {
             Case {
                 layout,
                 leaf_bytes,
                 frame_bytes,
                 coder,
                 dictionary,
+                keyed,
                 keys,
                 runs,
                 others,
@@ -149,7 +155,7 @@ proptest! {
 }
 
 /// A leaf of few records with keys of this shape.
-fn small(layout: Layout, frame_bytes: usize, shape: KeyShape) -> Case {
+fn small((layout, frame_bytes, keyed): (Layout, usize, bool), shape: KeyShape) -> Case {
     let value = |len, seed| Value {
         len,
         fill: Fill::Text,
@@ -167,6 +173,7 @@ fn small(layout: Layout, frame_bytes: usize, shape: KeyShape) -> Case {
         frame_bytes,
         coder: Coder::Numbers,
         dictionary: false,
+        keyed,
         keys: Keys::Shape(shape),
         runs: vec![run(0, 8, 3, 5), run(20, 1, 2049, 0)],
         others: Vec::new(),
@@ -187,11 +194,13 @@ fn small(layout: Layout, frame_bytes: usize, shape: KeyShape) -> Case {
     }
 }
 
-const LAYOUTS: [(Layout, usize); 4] = [
-    (Layout::Ordered, 1),
-    (Layout::Ordered, 128),
-    (Layout::Hashed { sub_pages: 1 }, 1024),
-    (Layout::Hashed { sub_pages: 3 }, 1024),
+/// Layouts, frame bytes, and whether blocks hold the keys.
+const FORMS: [(Layout, usize, bool); 5] = [
+    (Layout::Ordered, 1, false),
+    (Layout::Ordered, 1, true),
+    (Layout::Ordered, 128, false),
+    (Layout::Hashed { sub_pages: 1 }, 1024, false),
+    (Layout::Hashed { sub_pages: 3 }, 1024, false),
 ];
 const SHAPES: [KeyShape; 6] = [
     KeyShape::Dense,
@@ -209,9 +218,9 @@ fn every_form_reads_back_and_survives_corruption_of_any_byte() {
         true => (&SHAPES[1..2], 1, 2, 1),
         false => (&SHAPES[..], 5, 120, 8),
     };
-    for (layout, frame_bytes) in LAYOUTS {
+    for form in FORMS {
         for shape in shapes {
-            let mut case = small(layout, frame_bytes, *shape);
+            let mut case = small(form, *shape);
             for frame in 0..frames {
                 for at in 0..bytes {
                     case.damages.push((frame, Damage::Cut(at)));
@@ -231,9 +240,9 @@ fn every_form_reads_back_and_survives_corruption_of_any_byte() {
 #[test]
 #[cfg_attr(miri, ignore = "thousands of records")]
 fn leaves_as_full_as_they_may_be_read_back() {
-    for (layout, frame_bytes) in LAYOUTS {
+    for form in FORMS {
         for count in [4096, 4097] {
-            let mut case = small(layout, frame_bytes, KeyShape::Short);
+            let mut case = small(form, KeyShape::Short);
             case.leaf_bytes = 32 << 10;
             case.runs = vec![Run {
                 first: 0,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::tree::error::TreeError;
 use crate::tree::node::decoder::{Decoder, Engines, Value};
-use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, KEYED, SINGLE, Sections};
 use crate::tree::node::leaf::{Leaf, Place};
 use leafpress_codec::Scratch;
 
@@ -61,6 +61,11 @@ impl<'l> LeafView<'l> {
         self.leaf.has(SINGLE)
     }
 
+    /// Returns whether blocks hold the keys.
+    pub fn is_keyed(&self) -> bool {
+        self.leaf.has(KEYED)
+    }
+
     /// Returns the user bytes of the leaf's frames, as stored in its header.
     pub fn inline_bytes(&self) -> usize {
         self.leaf.header().inline_bytes as usize
@@ -93,14 +98,16 @@ impl<'l> LeafView<'l> {
     /// Returns the first key of an ordered leaf's frame.
     pub fn first_key(&self, frame: usize) -> Option<Vec<u8>> {
         let frame = self.a_frame(frame).filter(|_| !self.is_hashed())?;
-        self.leaf.first_key(&self.sections, frame).ok()
+        let mut scratch = Scratch::default();
+        let mut decoder = Decoder::new(self.engines, &mut scratch);
+        self.leaf.first_key(&self.sections, frame, &mut decoder).ok()
     }
 
-    /// Returns the concatenated separators of these frames, in an ordered leaf of fingerprints.
+    /// Returns the concatenated separators of these frames, in an ordered leaf of fingerprints that is not keyed.
     pub fn separators(&self, frames: Range<usize>) -> Option<&[u8]> {
         let (from, to) = self
             .frame_range(&frames)
-            .filter(|_| !self.is_packed() && !self.is_hashed())?;
+            .filter(|_| !self.is_packed() && !self.is_hashed() && !self.is_keyed())?;
         Some(self.leaf.separators(&self.sections, from, to))
     }
 
@@ -160,7 +167,9 @@ impl<'l> LeafView<'l> {
     /// Returns the frame whose range holds `key` in an ordered leaf that is not empty.
     pub fn frame_for(&self, key: &[u8]) -> Option<usize> {
         let ordered = self.leaf.count() > 0 && !self.is_hashed();
-        ordered.then(|| self.leaf.frame_for(&self.sections, key))
+        let mut scratch = Scratch::default();
+        let mut decoder = Decoder::new(self.engines, &mut scratch);
+        ordered.then(|| self.leaf.frame_for(&self.sections, key, &mut decoder).ok())?
     }
 
     /// Returns the slot and the frame of `key`.

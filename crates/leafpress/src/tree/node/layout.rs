@@ -7,11 +7,13 @@
 //! frames:  offset u16 each and one more        where a frame's block starts in the data
 //!          first  u16 each and one more        (absent when every frame is one record) the frame's first slot
 //!          raw    u16 each                     (fingerprint form, not one record a frame) the frame's raw length
-//!          end    u16 each                     (fingerprint form, ordered) where the frame's separator ends
+//!          end    u16 each                     (fingerprint form, ordered, not keyed) where the frame's separator ends
 //! keys:    one byte a record                   (fingerprint form)
 //! lengths: bit-packed length of each value
+//! suffixes: bit-packed length of each key behind the prefix  (keyed)
 //! prefix   common to all keys
-//! separators                                   (fingerprint form, ordered) each frame's first key behind the prefix
+//! separators                                   (fingerprint form, ordered, not keyed) each frame's first key behind
+//!                                              the prefix
 //! data:    the frames' blocks
 //! marks:   one byte a record, at the node's end (where a cache uses the tree)
 //! ```
@@ -20,6 +22,11 @@
 //! its frame, which holds the keys as well as the values. A packed frame's raw bytes are its values; a fingerprint
 //! frame's are the keys (all but the first where frames are ordered, since that one is the separator) and then the
 //! values.
+//!
+//! A leaf of fingerprints whose frames are one record each may be *keyed*: a record's block then holds its key behind
+//! the prefix, and its value. Nothing of a key but the fingerprint is stored uncompressed, and every comparison of keys
+//! decodes; that pays for a codec that decodes a record in some tens of nanoseconds. Blocks are copied from leaf to
+//! leaf as long as the prefix stays the same, which it does when a leaf splits.
 //!
 //! A block with the length of its raw bytes is stored raw. A slot is a record's index in the leaf; in ordered leaves
 //! slots follow key order, in hashed leaves they follow it within each frame.
@@ -42,6 +49,9 @@ pub(crate) const HASHED: u8 = 4;
 const COLD: u8 = 8;
 /// Flag: there is a mark for each record.
 pub(crate) const MARKED: u8 = 16;
+/// Flag: a record's block holds its key behind the prefix before its value. Only in leaves of fingerprints whose frames
+/// are one record each.
+pub(crate) const KEYED: u8 = 32;
 
 /// Bit of a record's mark: it was read or replaced since the marks were last examined. The other bits belong to the
 /// eviction policy.
@@ -94,6 +104,7 @@ pub(crate) struct Header {
     pub live: Counter,
     pub len_base: u32,
     pub data_at: u32,
+    /// Length of every key of a packed leaf; in a keyed leaf the least length of a key behind the prefix.
     pub key_len: u16,
     pub shape: Shape,
     pub lock: Latch,
@@ -130,6 +141,7 @@ pub(crate) struct Shape {
     pub prefix_len: u16,
     /// Number of large values.
     pub large: u16,
+    /// Widths of a packed leaf's keys; in a keyed leaf `key_bits` is the width of the keys' lengths.
     pub keys: Widths,
     pub len_bits: u8,
     pub flags: u8,
@@ -147,6 +159,8 @@ pub(crate) struct Sections {
     pub ends: usize,
     pub keys: usize,
     pub lens: usize,
+    /// Lengths of the keys behind the prefix, in a keyed leaf.
+    pub suffix_lens: usize,
     pub prefix: usize,
     pub separators: usize,
 }
@@ -165,7 +179,8 @@ impl Sections {
         let firsts = offsets + (frames + 1) * 2;
         let raws = if single { firsts } else { firsts + (frames + 1) * 2 };
         let ends = if prints && !single { raws + frames * 2 } else { raws };
-        let behind_frames = if prints && flags & HASHED == 0 {
+        let keyed = flags & KEYED != 0;
+        let behind_frames = if prints && !keyed && flags & HASHED == 0 {
             ends + frames * 2
         } else {
             ends
@@ -175,7 +190,12 @@ impl Sections {
         } else {
             (behind_large, behind_frames)
         };
-        let prefix = lens + packed::bytes_for(count, shape.len_bits);
+        let suffix_lens = lens + packed::bytes_for(count, shape.len_bits);
+        let prefix = if keyed {
+            suffix_lens + packed::bytes_for(count, shape.keys.key_bits)
+        } else {
+            suffix_lens
+        };
         let separators = prefix + shape.prefix_len as usize;
         Self {
             large_slots,
@@ -185,6 +205,7 @@ impl Sections {
             ends,
             keys,
             lens,
+            suffix_lens,
             prefix,
             separators,
         }

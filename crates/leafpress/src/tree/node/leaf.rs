@@ -3,7 +3,7 @@
 
 #[allow(unsafe_code)]
 mod copy;
-mod frame;
+pub(crate) mod frame;
 mod hint;
 #[allow(unsafe_code)]
 mod marks;
@@ -17,11 +17,12 @@ use std::sync::atomic::{AtomicPtr as StdAtomicPtr, Ordering};
 use leafpress_base::reclaim::guard::Guard;
 
 use crate::tree::error::TreeError;
+use crate::tree::node::decoder::Decoder;
 use crate::tree::node::hash_bits::landed_bit;
 use crate::tree::node::key_array::KeyArray;
 use crate::tree::node::landing::{Landing, NewLanding};
 use crate::tree::node::large::{DeadLarge, Large};
-use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, Header, SINGLE, Sections, Temperature, WRITTEN};
+use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, Header, KEYED, SINGLE, Sections, Temperature, WRITTEN};
 use crate::tree::node::packed::Packed;
 use crate::tree::node::step::Step;
 use crate::tree::node::unpublished::unpublished;
@@ -220,6 +221,33 @@ impl<'g> Leaf<'g> {
         }
     }
 
+    /// Returns the lengths of the keys behind the prefix in a keyed leaf.
+    #[inline(always)]
+    fn suffix_lens(&self, sections: &Sections) -> Packed {
+        let header = self.header();
+        // SAFETY: the section was written by `packed::pack` with these parameters, and is followed by at least
+        // SLOP_BYTES.
+        unsafe {
+            Packed::new(
+                self.at(sections.suffix_lens),
+                self.count(),
+                header.shape.keys.key_bits,
+                u64::from(header.key_len),
+            )
+        }
+    }
+
+    /// Returns how many bytes of the key the block of `slot` holds before the value: all behind the prefix in a keyed
+    /// leaf, otherwise none.
+    #[inline(always)]
+    pub(crate) fn suffix_len(&self, sections: &Sections, slot: usize) -> usize {
+        if self.has(KEYED) {
+            self.suffix_lens(sections).get(slot) as usize
+        } else {
+            0
+        }
+    }
+
     pub(crate) fn sections(&self) -> Sections {
         Sections::of(&self.header().shape)
     }
@@ -242,7 +270,7 @@ impl<'g> Leaf<'g> {
         }
     }
 
-    /// Returns the first key of `frame` without the prefix, in an ordered leaf of fingerprints.
+    /// Returns the first key of `frame` without the prefix, in an ordered leaf of fingerprints that is not keyed.
     pub(crate) fn separator(&self, sections: &Sections, frame: usize) -> &[u8] {
         let start = if frame == 0 {
             0
@@ -301,7 +329,8 @@ impl<'g> Leaf<'g> {
             return self.u16_at(sections.raws, frame);
         }
         let slots = self.slots(sections, frame);
-        self.lens(sections).sum(slots.start, slots.end) as usize
+        // The frames of keyed leaves are one record each.
+        self.suffix_len(sections, slots.start) + self.lens(sections).sum(slots.start, slots.end) as usize
     }
 
     /// Returns the block of `frame`.
@@ -417,8 +446,18 @@ impl<'g> Leaf<'g> {
         Ok(())
     }
 
-    /// Returns the first key of `frame` in an ordered leaf, including the prefix.
-    pub(crate) fn first_key(&self, sections: &Sections, frame: usize) -> Result<Vec<u8>, TreeError> {
+    /// Returns the first key of `frame` in an ordered leaf, including the prefix. Decodes only in keyed leaves.
+    pub(crate) fn first_key(
+        &self,
+        sections: &Sections,
+        frame: usize,
+        decoder: &mut Decoder<'_>,
+    ) -> Result<Vec<u8>, TreeError> {
+        if self.has(KEYED) {
+            let mut key = Vec::new();
+            self.keyed_key(sections, frame, decoder, &mut key)?;
+            return Ok(key);
+        }
         if self.has(FINGERPRINTS) {
             return Ok(joined(self.prefix(sections), self.separator(sections, frame))?);
         }

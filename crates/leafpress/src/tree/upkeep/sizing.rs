@@ -59,11 +59,16 @@ const MAX_RUNS: usize = 2 * SAMPLE_LEAVES / RUN_LEAVES;
 fn first_frame_bytes(codec: Codec) -> usize {
     match codec {
         Codec::None | Codec::Lz4 { .. } | Codec::Lz4Hc { .. } | Codec::Auto { .. } => 1,
-        Codec::OnPair { .. } | Codec::OnPairHuffman => 1,
+        _ if compresses_records(codec) => 1,
         Codec::Zstd { .. } => 512,
         // Deflate in all its implementations.
         _ => 2 << 10,
     }
+}
+
+/// Returns whether the codec compresses each record alone as well as with its neighbours, and decodes it as fast.
+fn compresses_records(codec: Codec) -> bool {
+    matches!(codec, Codec::OnPair { .. } | Codec::OnPairHuffman)
 }
 
 /// The configured lengths.
@@ -73,6 +78,7 @@ pub(crate) struct Given {
     pub leaf_bytes: Option<usize>,
     pub inline_value_bytes: usize,
     pub sub_pages: usize,
+    pub keys_in_blocks: Option<bool>,
 }
 
 /// How a tree's lengths are determined.
@@ -90,6 +96,7 @@ pub(crate) struct Sizing {
 pub(super) struct Rule {
     given: Given,
     first_frame_bytes: usize,
+    keys_in_blocks: bool,
 }
 
 /// The result of the last trial.
@@ -120,7 +127,7 @@ impl Sizing {
             "given by the caller"
         } else if codec == Codec::None {
             "without a codec neighbours save nothing"
-        } else if matches!(codec, Codec::OnPair { .. } | Codec::OnPairHuffman) {
+        } else if compresses_records(codec) {
             "the codec compresses each record alone"
         } else {
             ""
@@ -128,6 +135,7 @@ impl Sizing {
         let rule = Rule {
             given,
             first_frame_bytes: first_frame_bytes(codec),
+            keys_in_blocks: given.keys_in_blocks.unwrap_or(compresses_records(codec)),
         };
         let sizing = Self {
             rule,
@@ -200,6 +208,7 @@ impl Rule {
             frame_bytes: frame_bytes.min(leaf_bytes),
             sub_pages: self.given.sub_pages,
             inline_value_bytes: self.given.inline_value_bytes,
+            keys_in_blocks: self.keys_in_blocks,
         }
     }
 

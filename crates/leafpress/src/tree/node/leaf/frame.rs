@@ -6,7 +6,7 @@ use crate::tree::error::{MAX_KEY_BYTES, TreeError};
 use crate::tree::node::decoder::{Decoder, Value, corrupt};
 use crate::tree::node::frame_keys::FrameKeys;
 use crate::tree::node::hash_bits::{fingerprint, sub_page};
-use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections, Temperature};
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, KEYED, SINGLE, Sections, Temperature};
 use crate::tree::node::leaf::{Leaf, Place};
 use leafpress_base::mem::room::TryGrow;
 
@@ -85,7 +85,7 @@ impl<'g> Leaf<'g> {
         let lens = self.lens(sections);
         let len = lens.get(place.slot) as usize;
         let start = if self.has(SINGLE) {
-            0
+            self.suffix_len(sections, place.slot)
         } else {
             let slots = self.slots(sections, place.frame);
             if self.has(FINGERPRINTS) {
@@ -103,9 +103,105 @@ impl<'g> Leaf<'g> {
             .ok_or_else(|| corrupt("a frame's lengths"))
     }
 
+    /// Replaces `key` by the key in a slot of a keyed leaf, once it agrees with its fingerprint.
+    pub(crate) fn keyed_key(
+        &self,
+        sections: &Sections,
+        slot: usize,
+        decoder: &mut Decoder<'_>,
+        key: &mut Vec<u8>,
+    ) -> Result<(), TreeError> {
+        let len = self.suffix_len(sections, slot);
+        let raw = self.decode(sections, slot, len, decoder)?;
+        let suffix = raw.get(..len).ok_or_else(wrong_keys)?;
+        self.checked_key(sections, slot, suffix, key)
+    }
+
+    /// Replaces `key` by the key in a slot of a keyed leaf, which was decoded to `suffix`, once it agrees with its
+    /// fingerprint.
+    pub(crate) fn checked_key(
+        &self,
+        sections: &Sections,
+        slot: usize,
+        suffix: &[u8],
+        key: &mut Vec<u8>,
+    ) -> Result<(), TreeError> {
+        key.clear();
+        key.try_append(self.prefix(sections))?;
+        key.try_append(suffix)?;
+        self.check_key(sections, slot, key)
+    }
+
+    /// Checks that the key in a slot of a keyed leaf, which was decoded to `suffix`, agrees with its fingerprint.
+    pub(crate) fn check_suffix(&self, sections: &Sections, slot: usize, suffix: &[u8]) -> Result<(), TreeError> {
+        let prefix = self.prefix(sections);
+        if prefix.is_empty() {
+            return self.check_key(sections, slot, suffix);
+        }
+        let mut short = [0; 128];
+        let len = prefix.len() + suffix.len();
+        match short.get_mut(..len) {
+            Some(key) => {
+                key[..prefix.len()].copy_from_slice(prefix);
+                key[prefix.len()..].copy_from_slice(suffix);
+                self.check_key(sections, slot, key)
+            }
+            None => self.checked_key(sections, slot, suffix, &mut Vec::new()),
+        }
+    }
+
+    fn check_key(&self, sections: &Sections, slot: usize, key: &[u8]) -> Result<(), TreeError> {
+        if self.fingerprints(sections)[slot] == fingerprint(crate::tree::hash::hash(key)) {
+            Ok(())
+        } else {
+            Err(wrong_keys())
+        }
+    }
+
+    /// Returns what a write of this record compresses for the leaf: the value, and in a keyed leaf the key behind the
+    /// prefix before it, joined in `buffer`. Returns `None` for a key without the prefix of a keyed leaf, which the next
+    /// compaction gives a shorter one.
+    pub(crate) fn raw_record<'r>(
+        &self,
+        key: &[u8],
+        value: &'r [u8],
+        buffer: &'r mut Vec<u8>,
+    ) -> Result<Option<&'r [u8]>, TreeError> {
+        if !self.has(KEYED) {
+            return Ok(Some(value));
+        }
+        let Some(suffix) = key.strip_prefix(self.prefix(&self.sections())) else {
+            return Ok(None);
+        };
+        buffer.clear();
+        buffer.try_append(suffix)?;
+        buffer.try_append(value)?;
+        Ok(Some(buffer))
+    }
+
+    /// Returns the value of an entry of the landing buffer that was compressed for this leaf, `value_len` bytes.
+    #[inline]
+    pub(crate) fn landed_value<'s>(
+        &self,
+        key: &[u8],
+        block: &'s [u8],
+        value_len: usize,
+        decoder: &'s mut Decoder<'_>,
+    ) -> Result<&'s [u8], TreeError> {
+        // An entry of a keyed leaf is compressed only if its key has the leaf's prefix.
+        let before = if self.has(KEYED) {
+            key.len().saturating_sub(self.header().shape.prefix_len as usize)
+        } else {
+            0
+        };
+        let raw_len = before + value_len;
+        let raw = self.decode_block(block, raw_len, raw_len, decoder)?;
+        raw.get(before..raw_len).ok_or_else(wrong_keys)
+    }
+
     /// Decodes `frame` and calls `visit` with each record's slot, key and value, in slot order. When it succeeds the
     /// keys ascend, have a valid length, and are within the frame's range in an ordered leaf; the last frame's range is
-    /// treated as unbounded. `visit` may be called for some records before an error.
+    /// treated as unbounded. The keys of a keyed leaf only agree with their fingerprints: see [`Ascending`]. `visit` may be called for some records before an error.
     pub(crate) fn visit_frame(
         &self,
         sections: &Sections,
@@ -116,6 +212,16 @@ impl<'g> Leaf<'g> {
     ) -> Result<(), TreeError> {
         let raw_len = self.raw_len(sections, frame);
         let raw = self.decode(sections, frame, raw_len, decoder)?;
+        if self.has(KEYED) {
+            let at = self.suffix_len(sections, frame);
+            let (suffix, value) = raw.split_at_checked(at).ok_or_else(wrong_keys)?;
+            self.checked_key(sections, frame, suffix, key)?;
+            let large = match self.header().shape.large {
+                0 => None,
+                _ => self.large(sections, frame),
+            };
+            return visit(frame, key, large.map_or(Value::Inline(value), Value::Large));
+        }
         let slots = self.slots(sections, frame);
         let lens = self.lens(sections);
         let values = lens.sum(slots.start, slots.end) as usize;
@@ -204,6 +310,30 @@ impl<'g> Leaf<'g> {
         } else {
             Err(wrong_keys())
         }
+    }
+}
+
+/// Checks that keys ascend from frame to frame where the leaf's own directory does not imply it: in a keyed leaf an
+/// engine may have decoded them to anything, and what is built from a leaf's records relies on their order.
+#[derive(Default)]
+pub(crate) struct Ascending {
+    last: Vec<u8>,
+    begun: bool,
+}
+
+impl Ascending {
+    /// Checks the next key of the leaf.
+    #[inline]
+    pub(crate) fn check(&mut self, leaf: Leaf<'_>, key: &[u8]) -> Result<(), TreeError> {
+        if !leaf.has(KEYED) {
+            return Ok(());
+        }
+        if self.begun && self.last.as_slice() >= key {
+            return Err(wrong_keys());
+        }
+        self.begun = true;
+        self.last.clear();
+        Ok(self.last.try_append(key)?)
     }
 }
 

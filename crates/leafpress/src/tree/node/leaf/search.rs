@@ -6,7 +6,7 @@ use crate::tree::node::fraction::Fraction;
 use crate::tree::node::frame_keys::FrameKeys;
 use crate::tree::node::hash_bits::{fingerprint, sub_page};
 use crate::tree::node::key_order::key_number;
-use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, KEYED, SINGLE, Sections};
 use crate::tree::node::leaf::{Leaf, Place};
 
 impl<'g> Leaf<'g> {
@@ -88,6 +88,9 @@ impl<'g> Leaf<'g> {
         let Some(suffix) = key.strip_prefix(self.prefix(sections)) else {
             return Ok(None);
         };
+        if self.has(KEYED) {
+            return self.locate_keyed(sections, suffix, hash, decoder);
+        }
         let hashed = self.has(HASHED);
         let (prints, offset) = if hashed {
             let slots = self.slots(sections, sub_page(hash, self.frames()));
@@ -135,32 +138,73 @@ impl<'g> Leaf<'g> {
         Ok(None)
     }
 
+    /// Finds the key with this suffix in a keyed leaf, and decodes the records whose fingerprint and length agree.
+    #[inline]
+    fn locate_keyed(
+        &self,
+        sections: &Sections,
+        suffix: &[u8],
+        hash: u64,
+        decoder: &mut Decoder<'_>,
+    ) -> Result<Option<Place>, TreeError> {
+        for slot in memchr::memchr_iter(fingerprint(hash), self.fingerprints(sections)) {
+            if self.suffix_len(sections, slot) != suffix.len() {
+                continue;
+            }
+            // The value is decoded as well: most records found are the key's, and are read next.
+            let raw_len = self.raw_len(sections, slot);
+            let raw = self.decode(sections, slot, raw_len, decoder)?;
+            if raw.starts_with(suffix) {
+                let (raw_at, decoded_len) = (raw.as_ptr(), raw.len());
+                if decoded_len == raw_len {
+                    decoder.note_whole(self.block(sections, slot), raw_at, raw_len);
+                }
+                return Ok(Some(Place { slot, frame: slot }));
+            }
+            // Another key with this fingerprint, or a key that was decoded wrongly and may be the one sought.
+            self.check_suffix(sections, slot, raw.get(..suffix.len()).unwrap_or_default())?;
+        }
+        Ok(None)
+    }
+
     /// Returns the slot where `key` is (`Ok`) or would be inserted (`Err`) in a packed leaf, whose form `key` fits.
     pub(crate) fn search_packed(&self, sections: &Sections, key: &[u8]) -> Result<usize, usize> {
         self.keys(sections).search(key_number(key))
     }
 
     /// Returns the frame whose range holds `key` in an ordered, non-empty leaf: the last whose first key is not above
-    /// it, else the first.
-    pub(crate) fn frame_for(&self, sections: &Sections, key: &[u8]) -> usize {
+    /// it, else the first. Decodes only in keyed leaves.
+    pub(crate) fn frame_for(
+        &self,
+        sections: &Sections,
+        key: &[u8],
+        decoder: &mut Decoder<'_>,
+    ) -> Result<usize, TreeError> {
         if self.has(FINGERPRINTS) {
             let prefix = self.prefix(sections);
             let Some(suffix) = key.strip_prefix(prefix) else {
-                return if key < prefix { 0 } else { self.frames() - 1 };
+                return Ok(if key < prefix { 0 } else { self.frames() - 1 });
             };
+            let mut at = Vec::new();
             let (mut low, mut high) = (0, self.frames());
             while high - low > 1 {
                 let middle = low.midpoint(high);
-                if self.separator(sections, middle) <= suffix {
+                let is_at_most = if self.has(KEYED) {
+                    self.keyed_key(sections, middle, decoder, &mut at)?;
+                    at.as_slice() <= key
+                } else {
+                    self.separator(sections, middle) <= suffix
+                };
+                if is_at_most {
                     low = middle;
                 } else {
                     high = middle;
                 }
             }
-            return low;
+            return Ok(low);
         }
         let slot = self.slot_for(sections, key);
-        self.frame_of(sections, slot)
+        Ok(self.frame_of(sections, slot))
     }
 
     /// Returns the last slot of a packed, non-empty leaf whose key is not above `key`, else the first.

@@ -95,7 +95,7 @@ impl TreeInner {
                 ..self.compression_for(Temperature::Cold, &mut buffers, &arena)
             };
             compression.begin();
-            let mut builder = LeafBuilder::new(form_for(&records, 0));
+            let mut builder = LeafBuilder::new(form_for(&records, &compression.settings));
             builder.records = records;
             compression.compress_tail(&mut builder, 0, SplitHint::Within)?;
             for part in &builder.parts {
