@@ -320,7 +320,7 @@ proptest! {
     /// returns success is done.
     #[test]
     fn an_operation_without_memory_changes_nothing(
-        codec in prop_oneof![1 => Just("none"), 2 => Just("lz4"), 2 => Just("zstd:1"), 1 => Just("deflate:1")],
+        codec in prop_oneof![1 => Just("none"), 2 => Just("lz4"), 2 => Just("zstd:1"), 1 => Just("deflate:1"), 2 => Just("onpair")],
         layout in prop_oneof![3 => Just(Layout::Ordered), 1 => Just(Layout::Hashed { sub_pages: 4 })],
         landing_bytes in prop_oneof![Just(0usize), Just(128), Just(512), Just(8192)],
         frame_bytes in prop_oneof![Just(1usize), Just(512)],

@@ -19,7 +19,13 @@ fn ask(cache: &leafpress::Cache, n: u64) -> bool {
 
 #[test]
 fn what_is_asked_for_often_outlives_what_is_not() {
-    for codec in [Codec::None, Codec::Lz4 { acceleration: 1 }, Codec::Auto { level: 1 }] {
+    let codecs = [
+        Codec::None,
+        Codec::Lz4 { acceleration: 1 },
+        Codec::OnPair { bits: 12 },
+        Codec::Auto { level: 1 },
+    ];
+    for codec in codecs {
         let cache = small().codec(codec).build().unwrap();
         let mut rng = fastrand::Rng::with_seed(3);
         let (mut asked, mut hits) = (0, 0);

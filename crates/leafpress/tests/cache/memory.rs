@@ -15,7 +15,7 @@ fn bound(memory: u64) -> u64 {
 
 #[test]
 fn it_is_kept_for_records_of_all_lengths() {
-    for codec in ["none", "lz4", "zstd:1", "auto"] {
+    for codec in ["none", "lz4", "zstd:1", "onpair", "auto"] {
         let memory = 16 << 20;
         let cache = Cache::builder()
             .memory(memory)

@@ -326,6 +326,11 @@ proptest! {
     }
 
     #[test]
+    fn onpair(ops in proptest::collection::vec(op(), 1..150)) {
+        check(Codec::OnPair { bits: 12 }, &ops);
+    }
+
+    #[test]
     fn auto(ops in proptest::collection::vec(op(), 1..150)) {
         check(Codec::Auto { level: 1 }, &ops);
     }

@@ -101,6 +101,11 @@ fn no_stale_value_of_lz4() {
 }
 
 #[test]
+fn no_stale_value_of_onpair() {
+    no_stale_value(small().codec(Codec::OnPair { bits: 12 }));
+}
+
+#[test]
 fn no_stale_value_of_auto() {
     no_stale_value(small().codec(Codec::Auto { level: 1 }));
 }

@@ -46,11 +46,11 @@ fn of(key: u32) -> impl Fn(&[u8]) -> u64 {
 impl Subjects {
     fn new(round: u64) -> Self {
         let clock = Arc::new(ManualClock::new(Duration::from_secs(BEGAN)));
-        let codecs = ["lz4", "zstd:1", "none"];
+        let codecs = ["lz4", "zstd:1", "onpair", "none"];
         let mut builder = Cache::builder()
             .memory(4 << 20)
             .clock(Arc::clone(&clock) as Arc<dyn leafpress::cache::Clock>)
-            .codec(codecs[round as usize % 3].parse().unwrap());
+            .codec(codecs[round as usize % codecs.len()].parse().unwrap());
         if round % 4 >= 2 {
             builder = builder.listener(|_, _, _| thread::yield_now());
         }

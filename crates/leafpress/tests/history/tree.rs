@@ -16,8 +16,8 @@ fn name(key: u32) -> [u8; 8] {
 
 impl Plain {
     fn new(round: u64) -> Self {
-        let codecs = ["lz4", "none", "zstd:1"];
-        let builder = TreeBuilder::default().codec(codecs[round as usize % 3].parse().unwrap());
+        let codecs = ["lz4", "none", "zstd:1", "onpair"];
+        let builder = TreeBuilder::default().codec(codecs[round as usize % codecs.len()].parse().unwrap());
         Self(builder.build().unwrap())
     }
 

@@ -148,6 +148,11 @@ fn zstd_at_64_mib() {
 }
 
 #[test]
+fn onpair_at_64_mib() {
+    crate::alone("cache::onpair_at_64_mib", || check("onpair", 64));
+}
+
+#[test]
 fn auto_at_32_mib() {
     crate::alone("cache::auto_at_32_mib", || check("auto", 32));
 }
