@@ -197,17 +197,16 @@ impl OnPair {
         let writing = tables.writing(reading)?;
         let mut packer = Packer::new(out);
         let fits = match (&writing.codes, &reading.code_bits) {
-            (Some(codes), Some(bits)) => writing.matcher.parse(&reading.tokens, raw, |token| {
-                packer.push(
-                    u32::from(codes[usize::from(token)]),
-                    u32::from(bits[usize::from(token)]),
-                )
+            (Some(codes), Some(bits)) => writing.matcher.parse(&reading.tokens, raw, |tokens| {
+                packer.push(tokens, |token| {
+                    (codes[usize::from(token)], u32::from(bits[usize::from(token)]))
+                })
             }),
             _ => {
                 let bits = u32::from(self.form.bits);
-                writing
-                    .matcher
-                    .parse(&reading.tokens, raw, |token| packer.push(u32::from(token), bits))
+                writing.matcher.parse(&reading.tokens, raw, |tokens| {
+                    packer.push(tokens, |token| (token, bits))
+                })
             }
         };
         Ok(if fits { packer.finish() } else { None })

@@ -25,21 +25,41 @@ impl<'o> Packer<'o> {
         }
     }
 
-    /// Appends the low `bits` bits of `code`, at most 16. Returns false if there is no room.
-    #[inline]
-    pub(super) fn push(&mut self, code: u32, bits: u32) -> bool {
-        self.word |= u64::from(code) << self.word_bits;
-        self.word_bits += bits;
-        if self.word_bits < 32 {
-            return true;
+    /// Appends codes of `bits` bits each, at most 16. Returns false if there is no room.
+    #[inline(always)]
+    pub(super) fn push(&mut self, codes: &[u16], code_and_bits: impl Fn(u16) -> (u16, u32)) -> bool {
+        // Three codes and the bits of a byte that is not full are at most 55 bits.
+        for some in codes.chunks(3) {
+            for &code in some {
+                let (code, bits) = code_and_bits(code);
+                self.word |= u64::from(code) << self.word_bits;
+                self.word_bits += bits;
+            }
+            if !self.write_whole_bytes() {
+                return false;
+            }
         }
-        let Some(to) = self.out.get_mut(self.len..self.len + 4) else {
+        true
+    }
+
+    #[inline(always)]
+    fn write_whole_bytes(&mut self) -> bool {
+        let count = (self.word_bits / 8) as usize;
+        let bytes = self.word.to_le_bytes();
+        let Some(to) = self.out.get_mut(self.len..) else {
             return false;
         };
-        to.copy_from_slice(&(self.word as u32).to_le_bytes());
-        self.len += 4;
-        self.word >>= 32;
-        self.word_bits -= 32;
+        if let Some(to) = to.first_chunk_mut() {
+            // What is written behind the whole bytes is overwritten.
+            *to = bytes;
+        } else if let Some(to) = to.get_mut(..count) {
+            to.copy_from_slice(&bytes[..count]);
+        } else {
+            return false;
+        }
+        self.len += count;
+        self.word >>= 8 * count;
+        self.word_bits %= 8;
         true
     }
 

@@ -109,8 +109,10 @@ fn code_bits(tokens: &Tokens, records: &[&[u8]], sample_bytes: usize) -> Result<
     // A token that does not occur in the sample may still occur, as an eighth of one that does once.
     frequencies.resize(tokens.len(), 1);
     for record in Sample::new(records, sample_bytes, 0) {
-        matcher.parse(tokens, record, |code| {
-            frequencies[usize::from(code)] += 8;
+        matcher.parse(tokens, record, |codes| {
+            for &code in codes {
+                frequencies[usize::from(code)] += 8;
+            }
             true
         });
     }
@@ -219,12 +221,14 @@ impl Counts {
         let mut free = slots - slots / 4;
         for record in sample {
             let mut before: Option<u16> = None;
-            matcher.parse(tokens, record, |code| {
-                counts[usize::from(code)] = counts[usize::from(code)].saturating_add(1);
-                if let Some(first) = before {
-                    count_pair(table, first, code, &mut free);
+            matcher.parse(tokens, record, |codes| {
+                for &code in codes {
+                    counts[usize::from(code)] = counts[usize::from(code)].saturating_add(1);
+                    if let Some(first) = before {
+                        count_pair(table, first, code, &mut free);
+                    }
+                    before = Some(code);
                 }
-                before = Some(code);
                 true
             });
         }
