@@ -28,7 +28,7 @@ const PADDED: usize = WINDOW + 2 * MAX_TOKEN_BYTES;
 /// Tokens of a window after which it is decided whether the rest is cut as two parts, and their mean length up to
 /// which it is: with long tokens the cuts of two parts meet late.
 const FIRST_TOKENS: usize = 4;
-const MAX_MEAN_BYTES: usize = 5;
+const MAX_MEAN_BYTES: usize = 4;
 /// The rest is cut as one part if it has fewer bytes.
 const MIN_PARTS_BYTES: usize = 48;
 /// Multipliers that are tried for a bucket.
@@ -51,12 +51,47 @@ pub(super) struct Sized<const SLOTS: usize, const BUCKETS: usize> {
     prefixes: Vec<u16>,
 }
 
-/// A matcher with the smallest of four tables that has room for its keys.
-pub(super) enum Matcher {
-    Tiny(Sized<0x1000, 0x400>),
-    Small(Sized<0x2000, 0x400>),
-    Medium(Sized<0x8000, 0x1000>),
-    Large(Sized<MAX_SLOTS, 0x4000>),
+/// Defines a matcher with the smallest table of these numbers of slots and buckets that has room for its keys.
+macro_rules! matcher {
+    ($($name:ident: $slots:expr, $buckets:expr;)*) => {
+        /// A matcher with the smallest table that has room for its keys. With numbers that are constants, no look-up
+        /// needs a check of its bounds.
+        pub(super) enum Matcher {
+            $($name(Sized<{ $slots }, { $buckets }>),)*
+        }
+
+        impl Matcher {
+            pub(super) fn new(tokens: &Tokens) -> Result<Self, CodecError> {
+                $(if let Some(sized) = Sized::new(tokens)? {
+                    return Ok(Self::$name(sized));
+                })*
+                Err(super::failed("there are more tokens than codes"))
+            }
+
+            /// Returns the memory that it holds, without the tokens.
+            pub(super) fn held_bytes(&self) -> usize {
+                match self {
+                    $(Self::$name(sized) => sized.held_bytes(),)*
+                }
+            }
+
+            /// Cuts the beginning of `text`. Returns the number of tokens and their bytes.
+            fn cut(&self, tokens: &Tokens, text: &[u8], codes: &mut [u16; WINDOW]) -> (usize, usize) {
+                match self {
+                    $(Self::$name(sized) => sized.cut(tokens, text, codes),)*
+                }
+            }
+        }
+    };
+}
+
+matcher! {
+    K4: 1 << 12, 1 << 10;
+    K8: 1 << 13, 1 << 10;
+    K16: 1 << 14, 1 << 11;
+    K32: 1 << 15, 1 << 12;
+    K64: 1 << 16, 1 << 13;
+    K128: MAX_SLOTS, 1 << 14;
 }
 
 /// A key, and its code.
@@ -90,30 +125,6 @@ fn boxed<T: Copy, const N: usize>(value: T) -> Result<Box<[T; N]>, CodecError> {
 }
 
 impl Matcher {
-    pub(super) fn new(tokens: &Tokens) -> Result<Self, CodecError> {
-        if let Some(sized) = Sized::new(tokens)? {
-            return Ok(Self::Tiny(sized));
-        }
-        if let Some(sized) = Sized::new(tokens)? {
-            return Ok(Self::Small(sized));
-        }
-        if let Some(sized) = Sized::new(tokens)? {
-            return Ok(Self::Medium(sized));
-        }
-        let sized = Sized::new(tokens)?.ok_or_else(|| super::failed("there are more tokens than codes"))?;
-        Ok(Self::Large(sized))
-    }
-
-    /// Returns the memory that it holds, without the tokens.
-    pub(super) fn held_bytes(&self) -> usize {
-        match self {
-            Self::Tiny(sized) => sized.held_bytes(),
-            Self::Small(sized) => sized.held_bytes(),
-            Self::Medium(sized) => sized.held_bytes(),
-            Self::Large(sized) => sized.held_bytes(),
-        }
-    }
-
     /// Cuts `text` into tokens, each the longest one at its position, and passes their codes to `each`, some at a
     /// time, until it returns false. Returns whether it never did.
     #[inline(always)]
@@ -121,12 +132,7 @@ impl Matcher {
         let mut codes = [0; WINDOW];
         let mut rest = text;
         while !rest.is_empty() {
-            let (count, length) = match self {
-                Self::Tiny(sized) => sized.cut(tokens, rest, &mut codes),
-                Self::Small(sized) => sized.cut(tokens, rest, &mut codes),
-                Self::Medium(sized) => sized.cut(tokens, rest, &mut codes),
-                Self::Large(sized) => sized.cut(tokens, rest, &mut codes),
-            };
+            let (count, length) = self.cut(tokens, rest, &mut codes);
             if !each(&codes[..count]) {
                 return false;
             }
