@@ -15,6 +15,7 @@ pub mod cache;
 pub mod core;
 #[cfg(feature = "device")]
 pub mod device;
+mod driver;
 pub mod eval;
 pub mod harness;
 mod jobs;

@@ -14,7 +14,7 @@ use super::values::Values;
 use super::worker::{Done, Shared, Shown, Worker};
 use super::{Counts, Hardware, Index, KeyFormat, Latencies, Mode, Options, Sample, ScanErrors, pin};
 use crate::core::LabError;
-use crate::core::resources::{Usage, usage};
+use crate::core::resources::{Spent, usage};
 use crate::harness::gate::{Gate, Stage};
 
 /// Interval of progress reports and of checks for cancellation.
@@ -195,7 +195,7 @@ impl Run<'_> {
         if let Some(counters) = counters {
             counters.stop();
         }
-        Ok((samples, CpuTime::between(&before, &usage()?, counted_from.elapsed())))
+        Ok((samples, usage()?.since(&before, counted_from.elapsed()).into()))
     }
 
     /// Whether the run must end early.
@@ -316,15 +316,15 @@ impl Samples {
     }
 }
 
-impl CpuTime {
-    fn between(before: &Usage, after: &Usage, length: Duration) -> Self {
+impl From<Spent> for CpuTime {
+    fn from(spent: Spent) -> Self {
         Self {
-            user_seconds: after.user_seconds - before.user_seconds,
-            system_seconds: after.system_seconds - before.system_seconds,
-            voluntary_switches: after.voluntary_switches - before.voluntary_switches,
-            involuntary_switches: after.involuntary_switches - before.involuntary_switches,
-            wall_seconds: length.as_secs_f64(),
-            other_cores: after.other_cores(before, length.as_secs_f64()),
+            user_seconds: spent.user_seconds,
+            system_seconds: spent.system_seconds,
+            voluntary_switches: spent.voluntary_switches,
+            involuntary_switches: spent.involuntary_switches,
+            wall_seconds: spent.wall_seconds,
+            other_cores: spent.other_cores,
         }
     }
 }

@@ -194,7 +194,7 @@ impl<'d> Driver<'d> {
             records: standing.records,
             bytes_held: standing.bytes_held,
             cpu_seconds: after.user_seconds + after.system_seconds - before.user_seconds - before.system_seconds,
-            other_cores: after.other_cores(&before, seconds),
+            other_cores: after.since(&before, from.elapsed()).other_cores,
             disk: standing.disk.zip(disk).map(|(after, before)| after.since(&before)),
             ..Measured::default()
         })

@@ -166,7 +166,6 @@ impl Recorder {
     }
 
     /// From now on other operations are measured.
-    #[cfg(feature = "pool")]
     pub(crate) fn set_sampling(&mut self, sampling: Sampling) {
         self.sampling = sampling;
         self.last_end = None;

@@ -1,6 +1,7 @@
 //! Resources of this process and machine, as reported by the system.
 
 use std::fs;
+use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
 
@@ -21,12 +22,47 @@ pub struct Usage {
     pub machine_seconds: Option<f64>,
 }
 
+/// What this process used between two moments.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spent {
+    /// User CPU seconds of all threads.
+    pub(crate) user_seconds: f64,
+    /// System CPU seconds of all threads.
+    pub(crate) system_seconds: f64,
+    /// Voluntary context switches.
+    #[cfg(feature = "bench")]
+    pub(crate) voluntary_switches: u64,
+    /// Involuntary context switches.
+    #[cfg(feature = "bench")]
+    pub(crate) involuntary_switches: u64,
+    /// Time between the two.
+    #[cfg(feature = "bench")]
+    pub(crate) wall_seconds: f64,
+    /// Cores that other processes kept busy; `None` if the system does not report it.
+    pub(crate) other_cores: Option<f64>,
+}
+
 impl Usage {
-    /// Cores that other processes kept busy since `before`, over `wall_seconds`.
-    pub(crate) fn other_cores(&self, before: &Self, wall_seconds: f64) -> Option<f64> {
-        let machine = self.machine_seconds? - before.machine_seconds?;
-        let own = self.user_seconds + self.system_seconds - before.user_seconds - before.system_seconds;
-        Some(((machine - own) / wall_seconds.max(1e-3)).max(0.0))
+    /// What was used since `before`, which was `wall` ago.
+    pub(crate) fn since(&self, before: &Self, wall: Duration) -> Spent {
+        let user_seconds = self.user_seconds - before.user_seconds;
+        let system_seconds = self.system_seconds - before.system_seconds;
+        let machine = self.machine_seconds.zip(before.machine_seconds);
+        let wall_seconds = wall.as_secs_f64();
+        Spent {
+            user_seconds,
+            system_seconds,
+            #[cfg(feature = "bench")]
+            voluntary_switches: self.voluntary_switches - before.voluntary_switches,
+            #[cfg(feature = "bench")]
+            involuntary_switches: self.involuntary_switches - before.involuntary_switches,
+            #[cfg(feature = "bench")]
+            wall_seconds,
+            other_cores: machine.map(|(now, before)| {
+                let others = now - before - user_seconds - system_seconds;
+                (others / wall_seconds.max(1e-3)).max(0.0)
+            }),
+        }
     }
 }
 

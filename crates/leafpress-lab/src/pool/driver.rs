@@ -164,7 +164,6 @@ impl<'c> Driver<'c> {
             user_seconds: after.user_seconds - before.user_seconds,
             system_seconds: after.system_seconds - before.system_seconds,
         };
-        let wall = self.measured_from.elapsed().as_secs_f64().max(1e-3);
         let stats = self.pool.stats();
         Ok(Outcome {
             warmup_seconds: warmup.as_secs_f64(),
@@ -173,7 +172,7 @@ impl<'c> Driver<'c> {
             counters: Counters::from(&stats).since(&counters_before),
             held: Held::from(&stats),
             cpu,
-            other_cores: after.other_cores(&before, wall),
+            other_cores: after.since(&before, self.measured_from.elapsed()).other_cores,
             ..Outcome::default()
         })
     }

@@ -3,12 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::{LabError, PROGRESS_EVERY, Permutation, Phase, Shared};
-use crate::core::keys::LoadOrder;
+use super::{LabError, PROGRESS_EVERY, Phase, Shared, panicked};
+use crate::core::keys::{LoadOrder, Permutation};
+use crate::driver::{CHUNK, Deal, for_every};
 use crate::harness::oracle::{Mutation, prefetch};
 
-/// Keys that a thread takes at a time.
-const CHUNK: u64 = 256;
 /// Prefetch distance in keys: key and value are prefetched this far ahead of the put.
 const AHEAD: u64 = 8;
 
@@ -78,7 +77,9 @@ fn load_in_order(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) -> R
         return Ok(false);
     };
     let new = loaded.map_err(|e| LabError::System(format!("load in key order: {e}")))?;
-    shared.check()?;
+    if shared.cancel.load(Ordering::Relaxed) {
+        return Err(LabError::Cancelled);
+    }
     if new != keys {
         shared.mismatches.add(|| format!("load: {new} of {keys} keys were new"));
     }
@@ -88,7 +89,6 @@ fn load_in_order(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) -> R
 /// Reads every key and the number of records; nothing mutates meanwhile, so each key has one right answer, or a few
 /// where mutations had overlapped.
 pub(super) fn verify(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) -> Result<(), LabError> {
-    shared.stop.store(false, Ordering::Relaxed);
     let present = std::sync::atomic::AtomicU64::new(0);
     over_all_keys(shared, Phase::Verify, progress, || {
         let mut keys = shared.key_bytes();
@@ -117,55 +117,16 @@ pub(super) fn verify(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) 
     Ok(())
 }
 
-/// Calls a visitor for every number below the number of keys, on all threads.
-fn over_all_keys<V>(
+/// Calls a visitor of each thread's own for every number below the number of keys.
+fn over_all_keys<V: FnMut(u64) -> Result<(), LabError>>(
     shared: &Shared<'_>,
     phase: Phase,
     progress: &mut dyn FnMut(Phase, f64),
-    visitor: impl Fn() -> V,
-) -> Result<(), LabError>
-where
-    V: FnMut(u64) -> Result<(), LabError> + Send,
-{
-    let keys = shared.ledger.keys();
-    let next = &shared.done;
-    next.store(0, Ordering::Relaxed);
-    progress(phase, 0.0);
-    std::thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for _ in 0..shared.spec.threads {
-            let mut visit = visitor();
-            let thread = std::thread::Builder::new().spawn_scoped(scope, move || {
-                while !shared.stop.load(Ordering::Relaxed) && !shared.cancel.load(Ordering::Relaxed) {
-                    let first = next.fetch_add(CHUNK, Ordering::Relaxed);
-                    if first >= keys {
-                        return;
-                    }
-                    for index in first..(first + CHUNK).min(keys) {
-                        if let Err(error) = visit(index) {
-                            return shared.fail(error);
-                        }
-                    }
-                }
-            });
-            match thread {
-                Ok(thread) => threads.push(thread),
-                Err(error) => shared.fail(LabError::System(format!("cannot start a thread: {error}"))),
-            }
-        }
-        let mut waits: u32 = 1;
-        while !threads.iter().all(std::thread::ScopedJoinHandle::is_finished) {
-            if waits.is_multiple_of(50) {
-                progress(phase, (next.load(Ordering::Relaxed) as f64 / keys as f64).min(1.0));
-            }
-            waits += 1;
-            std::thread::sleep(PROGRESS_EVERY / 50);
-        }
-        for thread in threads {
-            if thread.join().is_err() {
-                shared.fail(LabError::System("a worker thread panicked".into()));
-            }
-        }
-    });
-    shared.check()
+    visitor: impl Fn() -> V + Sync,
+) -> Result<(), LabError> {
+    let amount = (shared.ledger.keys(), shared.spec.threads);
+    let mut progress = |done| progress(phase, done);
+    for_every(amount, Deal::Next, shared.cancel, &panicked, &mut progress, || {
+        Ok(visitor())
+    })
 }

@@ -5,8 +5,7 @@ mod mismatch;
 mod weigh;
 mod worker;
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use leafpress::TreeStats;
@@ -15,9 +14,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::core::LabError;
-use crate::core::keys::{Chooser, KeyBytes, Permutation};
+use crate::core::keys::{Chooser, KeyBytes};
 use crate::core::latency::{Histograms, Kind, Recorder, Sampling};
 use crate::core::resources;
+use crate::driver::{Observer, Plan, drive};
 use crate::eval::dataset::Dataset;
 use crate::eval::matrix::RunSpec;
 use crate::eval::result::{Counters, Memory, Resources, RunResult};
@@ -25,7 +25,7 @@ use crate::eval::workload::Workload;
 use crate::harness::Phase;
 use crate::harness::oracle::Ledger;
 use crate::harness::store::Store;
-use crate::harness::timeline::{Moment, merge};
+use crate::harness::timeline::merge;
 use mismatch::Mismatches;
 pub(crate) use weigh::weigh;
 #[cfg(feature = "peers")]
@@ -42,12 +42,7 @@ struct Shared<'r> {
     ledger: &'r Ledger,
     data: &'r Dataset,
     cancel: &'r AtomicBool,
-    /// Ends the window in progress, or every window after an error.
-    stop: AtomicBool,
-    failure: Mutex<Option<LabError>>,
     mismatches: Mismatches,
-    /// Keys done in a phase that goes over all keys.
-    done: AtomicU64,
 }
 
 impl<'r> Shared<'r> {
@@ -64,46 +59,12 @@ impl<'r> Shared<'r> {
             ledger,
             data,
             cancel,
-            stop: AtomicBool::new(false),
-            failure: Mutex::new(None),
             mismatches: Mismatches::default(),
-            done: AtomicU64::new(0),
-        }
-    }
-
-    fn fail(&self, error: LabError) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Ok(mut failure) = self.failure.lock() {
-            failure.get_or_insert(error);
-        }
-    }
-
-    /// The error of a thread, or the cancellation, that ended a phase early.
-    fn check(&self) -> Result<(), LabError> {
-        if let Some(error) = self.failure.lock().ok().and_then(|mut failure| failure.take()) {
-            return Err(error);
-        }
-        if self.cancel.load(Ordering::Relaxed) {
-            Err(LabError::Cancelled)
-        } else {
-            Ok(())
         }
     }
 
     fn key_bytes(&self) -> KeyBytes {
         self.data.key_bytes()
-    }
-
-    /// Sleeps until `until` or until the run ends, reporting progress.
-    fn wait(&self, phase: Phase, from: Instant, length: Duration, progress: &mut dyn FnMut(Phase, f64)) {
-        progress(phase, 0.0);
-        while !self.stop.load(Ordering::Relaxed) && !self.cancel.load(Ordering::Relaxed) {
-            let Some(left) = length.checked_sub(from.elapsed()).filter(|left| !left.is_zero()) else {
-                return;
-            };
-            std::thread::sleep(PROGRESS_EVERY.min(left));
-            progress(phase, (from.elapsed().as_secs_f64() / length.as_secs_f64()).min(1.0));
-        }
     }
 }
 
@@ -165,40 +126,49 @@ pub fn run_store(
     let settle_seconds = settle_started.elapsed().as_secs_f64();
     let loaded = memory(&store.stats(), resident_before);
 
-    if base.warmup_seconds > 0.0 {
-        let unmeasured = || Ok(Recorder::new(clock.clone(), Histograms::new()?, Sampling::Off));
-        let recorders = (0..spec.threads)
-            .map(|_| unmeasured())
-            .collect::<Result<_, LabError>>()?;
-        window(
-            &shared,
-            &chooser,
-            recorders,
-            Phase::WarmUp,
-            base.warmup_seconds,
-            progress,
-        )?;
+    let plan = Plan {
+        warm_up: (base.warmup_seconds > 0.0).then(|| Duration::from_secs_f64(base.warmup_seconds)),
+        timed: Duration::from_secs_f64(base.seconds),
+        cancel,
+        panicked: &panicked,
+    };
+    let parts = streams(base.seed).zip(recorders).collect();
+    let make = |thread, (rngs, recorder)| Ok(Worker::new(&shared, chooser.clone(), rngs, recorder, thread));
+    let mut stages = Stages {
+        store: store.as_ref(),
+        stats: [None, None],
+        lengths: [base.warmup_seconds, base.seconds],
+        progress,
+    };
+    let timed = drive(&plan, parts, make, &mut stages)?.whole()?;
+    let [before, after] = stages.stats.map(|stats| stats.unwrap_or_else(|| store.stats()));
+    let mut counts = Counts::default();
+    let mut histograms = Histograms::new()?;
+    let mut timelines = Vec::new();
+    for of_thread in timed.done {
+        counts.add(&of_thread.counts);
+        histograms.add(&of_thread.histograms);
+        timelines.extend(of_thread.timeline);
     }
-    let timed = window(&shared, &chooser, recorders, Phase::Timed, base.seconds, progress)?;
     let [read_latency, write_latency, delete_latency, scan_latency] =
-        [Kind::Read, Kind::Write, Kind::Delete, Kind::Scan].map(|kind| timed.histograms.summary(kind));
+        [Kind::Read, Kind::Write, Kind::Delete, Kind::Scan].map(|kind| histograms.summary(kind));
     // The recorders are gone, some megabytes a thread: measured from a baseline with them, the tree would seem smaller
     // by as much.
-    drop(timed.histograms);
-    let ended = memory(&timed.after, resident_before_recorders);
+    drop(histograms);
+    let ended = memory(&after, resident_before_recorders);
     load::verify(&shared, progress)?;
     store.validate()?;
 
     let usage = resources::usage()?;
     let (mismatches, mismatch_examples) = shared.mismatches.take();
     Ok(RunResult {
-        engine: timed.after.engine_name.to_owned(),
-        wall_seconds: timed.wall_seconds,
-        reads: timed.counts.reads,
-        writes: timed.counts.writes,
-        deletes: timed.counts.deletes,
-        scans: timed.counts.scans,
-        scanned_records: timed.counts.scanned_records,
+        engine: after.engine_name.to_owned(),
+        wall_seconds: timed.seconds,
+        reads: counts.reads,
+        writes: counts.writes,
+        deletes: counts.deletes,
+        scans: counts.scans,
+        scanned_records: counts.scanned_records,
         mismatches,
         mismatch_examples,
         read_latency,
@@ -206,8 +176,8 @@ pub fn run_store(
         delete_latency,
         scan_latency,
         resources: base.collect_cpu.then_some(Resources {
-            user_seconds: timed.user_seconds,
-            system_seconds: timed.system_seconds,
+            user_seconds: timed.spent.user_seconds,
+            system_seconds: timed.spent.system_seconds,
             max_rss_kib: resources::peak_resident_kib(),
             voluntary_switches: usage.voluntary_switches,
             involuntary_switches: usage.involuntary_switches,
@@ -217,9 +187,9 @@ pub fn run_store(
         settle_seconds,
         loaded,
         ended,
-        counters: Counters::between(&timed.before, &timed.after),
-        other_cores: timed.other_cores,
-        timeline: timed.timeline,
+        counters: Counters::between(&before, &after),
+        other_cores: timed.spent.other_cores,
+        timeline: merge(&timelines),
     })
 }
 
@@ -254,92 +224,47 @@ fn growth(before: Option<u64>) -> Option<i64> {
     Some(resources::resident_bytes()? as i64 - before? as i64)
 }
 
-/// Measurements of a time window.
-struct Window {
-    wall_seconds: f64,
-    user_seconds: f64,
-    system_seconds: f64,
-    other_cores: Option<f64>,
-    before: TreeStats,
-    after: TreeStats,
-    counts: Counts,
-    histograms: Histograms,
-    timeline: Vec<Moment>,
+fn panicked(_: usize) -> LabError {
+    LabError::System("a worker thread panicked".into())
 }
 
-/// Runs the workload on all threads for `seconds`. Clocks and counters are read before the first operation and after
-/// the last.
-fn window(
-    shared: &Shared<'_>,
-    chooser: &Chooser,
-    recorders: Vec<Recorder>,
-    phase: Phase,
-    seconds: f64,
-    progress: &mut dyn FnMut(Phase, f64),
-) -> Result<Window, LabError> {
-    let salt = if phase == Phase::WarmUp { 1 << 63 } else { 0 };
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(shared.spec.base.seed ^ salt);
-    shared.stop.store(false, Ordering::Relaxed);
-    let go = AtomicBool::new(false);
-    let mut histograms = Histograms::new()?;
-    let mut counts = Counts::default();
-    let moves = phase == Phase::Timed && shared.spec.workload == Workload::HotSet;
-    std::thread::scope(|scope| {
-        let mut threads = Vec::with_capacity(recorders.len());
-        let mut timelines = Vec::new();
-        for (index, recorder) in recorders.into_iter().enumerate() {
-            // Jumps of 2^128 numbers keep the threads' random streams apart.
-            rng.jump();
-            let (chooser, rng, go) = (chooser.clone(), rng.clone(), &go);
-            // Made by its own thread, so that its small buffers, written at every operation, share no cache line with
-            // another's.
-            let work = move || {
-                let worker = Worker::new(shared, chooser, rng, recorder);
-                if moves {
-                    worker.with_timeline(index == 0)
-                } else {
-                    worker
-                }
-                .run(go)
-            };
-            match std::thread::Builder::new().spawn_scoped(scope, work) {
-                Ok(thread) => threads.push(thread),
-                Err(error) => shared.fail(LabError::System(format!("cannot start a thread: {error}"))),
-            }
-        }
-        let before = shared.store.stats();
-        let usage_before = resources::usage();
-        let started = Instant::now();
-        go.store(true, Ordering::Release);
-        threads.iter().for_each(|thread| thread.thread().unpark());
-        shared.wait(phase, started, Duration::from_secs_f64(seconds), progress);
-        shared.stop.store(true, Ordering::Relaxed);
-        for thread in threads {
-            match thread.join() {
-                Ok(of_thread) => {
-                    counts.add(&of_thread.counts);
-                    histograms.add(&of_thread.histograms);
-                    timelines.extend(of_thread.timeline);
-                }
-                Err(_) => shared.fail(LabError::System("a worker thread panicked".into())),
-            }
-        }
-        let wall_seconds = started.elapsed().as_secs_f64();
-        let (usage_before, usage) = (usage_before?, resources::usage()?);
-        let after = shared.store.stats();
-        shared.check()?;
-        Ok(Window {
-            wall_seconds,
-            user_seconds: usage.user_seconds - usage_before.user_seconds,
-            system_seconds: usage.system_seconds - usage_before.system_seconds,
-            other_cores: usage.other_cores(&usage_before, wall_seconds),
-            before,
-            after,
-            counts,
-            histograms,
-            timeline: merge(&timelines),
-        })
+/// Random numbers of each thread, for the warm-up and the measured time. Jumps of 2^128 numbers keep the threads' streams
+/// apart.
+fn streams(seed: u64) -> impl Iterator<Item = [Xoshiro256PlusPlus; 2]> {
+    let mut rngs = [seed ^ 1 << 63, seed].map(Xoshiro256PlusPlus::seed_from_u64);
+    std::iter::repeat_with(move || {
+        rngs.iter_mut().for_each(Xoshiro256PlusPlus::jump);
+        rngs.clone()
     })
+}
+
+/// Reports progress, and reads the store's counters before the first measured operation and after the last.
+struct Stages<'s> {
+    store: &'s dyn Store,
+    stats: [Option<TreeStats>; 2],
+    /// Seconds of the warm-up and of the measured time.
+    lengths: [f64; 2],
+    progress: &'s mut dyn FnMut(Phase, f64),
+}
+
+impl Observer for Stages<'_> {
+    fn begin(&mut self, stage: Phase) {
+        if stage == Phase::Timed {
+            self.stats[0] = Some(self.store.stats());
+        }
+    }
+
+    fn look(&mut self, stage: Phase, elapsed: Duration) -> Option<Duration> {
+        let length = self.lengths[usize::from(stage == Phase::Timed)];
+        (self.progress)(stage, (elapsed.as_secs_f64() / length).min(1.0));
+        Some(PROGRESS_EVERY)
+    }
+
+    fn end(&mut self, stage: Phase) {
+        if stage == Phase::Timed {
+            self.stats[1] = Some(self.store.stats());
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::sync::RwLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use leafpress::TreeError;
 

@@ -1,15 +1,16 @@
 //! One thread of the timed window.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
-use super::{LabError, Shared};
+use super::{LabError, Shared, sampling};
 use crate::core::keys::{Chooser, KeyBytes, below};
-use crate::core::latency::{Histograms, Kind, Recorder};
+use crate::core::latency::{Histograms, Kind, Recorder, Sampling};
+use crate::driver::Target;
 use crate::eval::options::MAX_READS_PER_CALL;
-use crate::eval::workload::Operation;
+use crate::eval::workload::{Operation, Workload};
 use crate::harness::oracle::{Mutation, prefetch};
 use crate::harness::timeline::{Moment, Timeline};
 
@@ -75,8 +76,12 @@ pub(super) struct Worker<'r> {
     reads: [ReadDone; MAX_READS_PER_CALL],
     /// Floors of the keys a scan is about to pass.
     floors: Vec<u32>,
-    /// Where the hot keys move; and whether this thread asks what the store holds.
-    timeline: Option<(Timeline, bool)>,
+    /// Random numbers of the measured time.
+    timed_rng: Xoshiro256PlusPlus,
+    /// Whether this thread asks what the store holds.
+    asks_held: bool,
+    /// Where the hot keys move.
+    timeline: Option<Timeline>,
 }
 
 /// Results of a thread.
@@ -94,8 +99,45 @@ pub(super) fn failed(operation: &'static str, id: u64, error: &leafpress::TreeEr
     }
 }
 
+impl Target for Worker<'_> {
+    type Done = Done;
+
+    #[inline]
+    fn step(&mut self, _: &AtomicBool) -> Result<bool, LabError> {
+        self.batch()?;
+        Ok(true)
+    }
+
+    fn begin(&mut self) {
+        let spec = self.shared.spec;
+        self.recorder.set_sampling(sampling(spec));
+        self.rng = self.timed_rng.clone();
+        self.counts = Counts::default();
+        self.batches = 0;
+        // The batch that was chosen for the warm-up.
+        self.plan.clear();
+        self.timeline = (spec.workload == Workload::HotSet).then(|| Timeline::new(spec.base.shift_at, spec.threads));
+    }
+
+    fn finish(self) -> Done {
+        Done {
+            counts: self.counts,
+            histograms: self.recorder.finish(),
+            timeline: self.timeline.map(Timeline::finish),
+        }
+    }
+}
+
 impl<'r> Worker<'r> {
-    pub(super) fn new(shared: &'r Shared<'r>, chooser: Chooser, rng: Xoshiro256PlusPlus, recorder: Recorder) -> Self {
+    /// Thread number `thread`, not measuring yet. `rngs` are for the warm-up and for the measured time.
+    pub(super) fn new(
+        shared: &'r Shared<'r>,
+        chooser: Chooser,
+        [rng, timed_rng]: [Xoshiro256PlusPlus; 2],
+        mut recorder: Recorder,
+        thread: usize,
+    ) -> Self {
+        recorder.set_sampling(Sampling::Off);
         let longest = shared.ledger.corpus().longest();
         let reads_per_call = shared.spec.base.reads_per_call.clamp(1, MAX_READS_PER_CALL);
         let batch = if longest > MAX_BATCHED_VALUE_BYTES || reads_per_call > BATCH {
@@ -121,35 +163,9 @@ impl<'r> Worker<'r> {
             values: std::array::from_fn(|slot| Vec::with_capacity(if slot < batch { longest } else { 0 })),
             reads: [ReadDone::default(); MAX_READS_PER_CALL],
             floors: Vec::with_capacity(shared.spec.base.scan_records),
+            timed_rng,
+            asks_held: thread == 0,
             timeline: None,
-        }
-    }
-
-    /// Moves the hot keys at its time, and measures latency over operations.
-    pub(super) fn with_timeline(mut self, asks_held: bool) -> Self {
-        let timeline = Timeline::new(self.shared.spec.base.shift_at, self.shared.spec.threads);
-        self.timeline = Some((timeline, asks_held));
-        self
-    }
-
-    /// Runs from the moment `go` is set until stopped, at least one batch.
-    pub(super) fn run(mut self, go: &AtomicBool) -> Done {
-        while !go.load(Ordering::Acquire) {
-            std::thread::park();
-        }
-        self.choose();
-        loop {
-            if let Err(error) = self.batch() {
-                self.shared.fail(error);
-            }
-            if self.shared.stop.load(Ordering::Relaxed) {
-                break;
-            }
-        }
-        Done {
-            counts: self.counts,
-            histograms: self.recorder.finish(),
-            timeline: self.timeline.map(|(timeline, _)| timeline.finish()),
         }
     }
 
@@ -179,6 +195,9 @@ impl<'r> Worker<'r> {
     }
 
     fn batch(&mut self) -> Result<(), LabError> {
+        if self.plan.is_empty() {
+            self.choose();
+        }
         let checked = self.is_checked(self.batches);
         self.batches = self.batches.wrapping_add(1);
         let plan = std::mem::replace(&mut self.plan, std::mem::take(&mut self.spare));
@@ -228,12 +247,12 @@ impl<'r> Worker<'r> {
 
     /// This many operations were done.
     fn advance(&mut self, operations: u64) {
-        let Some((timeline, asks_held)) = &mut self.timeline else {
+        let Some(timeline) = &mut self.timeline else {
             return;
         };
         let due = timeline.advance(operations);
         if due.moment {
-            let held = if *asks_held {
+            let held = if self.asks_held {
                 self.shared.store.stats().bytes_held
             } else {
                 0

@@ -1,0 +1,238 @@
+//! Runs the threads of a measurement in step: they start together, warm up, and are measured, until their time is over,
+//! they have nothing left to do, one of them fails, or the run is interrupted.
+//!
+//! What a thread does is a [`Target`], and what the driving thread does meanwhile is an [`Observer`]. A closed loop is a
+//! target whose operations follow each other; an open loop is one that waits for its turn (`pace`).
+
+mod every;
+mod gate;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::core::LabError;
+use crate::core::resources::{Spent, usage};
+use crate::harness::Phase;
+pub(crate) use every::{CHUNK, Deal, for_every};
+use gate::{Gate, Stage};
+
+/// Longest interval at which the driving thread checks the others.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The shortest one, at the end of a stage.
+const LOOK_SOON: Duration = Duration::from_micros(100);
+
+/// What one thread does. It is made, used and dropped by its own thread, so that its small buffers share no cache line
+/// with another's.
+pub(crate) trait Target {
+    /// Results of the thread.
+    type Done: Send;
+
+    /// Does the next operations: few, because `stop` is checked only between two steps. Returns false if none are left
+    /// in this stage.
+    ///
+    /// # Errors
+    /// The error of an operation. It ends the run.
+    fn step(&mut self, stop: &AtomicBool) -> Result<bool, LabError>;
+
+    /// The warm-up is over: counts and latencies start at zero here.
+    fn begin(&mut self);
+
+    /// The measured time is over.
+    fn finish(self) -> Self::Done;
+}
+
+/// What the driving thread does while the others work.
+pub(crate) trait Observer {
+    /// Called before a stage, [`Phase::WarmUp`] or [`Phase::Timed`], while all threads wait.
+    fn begin(&mut self, _stage: Phase) {}
+
+    /// Called while a stage runs, `elapsed` after its start, at least once. Returns the time until the next call; `None`
+    /// ends the stage.
+    fn look(&mut self, stage: Phase, elapsed: Duration) -> Option<Duration>;
+
+    /// Called after a stage, when all threads wait or have ended.
+    fn end(&mut self, _stage: Phase) {}
+}
+
+/// Length of a stage that ends when its targets have nothing left to do.
+pub(crate) const UNTIL_DONE: Duration = Duration::MAX;
+
+/// How threads are driven.
+pub(crate) struct Plan<'p> {
+    /// Length of the warm-up, if there is one.
+    pub(crate) warm_up: Option<Duration>,
+    /// Length of the measured time.
+    pub(crate) timed: Duration,
+    /// Set by an interrupt.
+    pub(crate) cancel: &'p AtomicBool,
+    /// The error of a thread, by its number, that panicked.
+    pub(crate) panicked: &'p (dyn Fn(usize) -> LabError + Sync),
+}
+
+/// A run.
+pub(crate) struct Measured<D> {
+    /// Results of the threads, in their order.
+    pub(crate) done: Vec<D>,
+    /// Length of the warm-up in seconds.
+    pub(crate) warmup_seconds: f64,
+    /// Length of the measured time in seconds, until the last thread had ended.
+    pub(crate) seconds: f64,
+    /// What the process used in the measured time.
+    pub(crate) spent: Spent,
+    /// Whether it was interrupted in the measured time.
+    pub(crate) interrupted: bool,
+}
+
+impl<D> Measured<D> {
+    /// A run that is of use only as a whole.
+    ///
+    /// # Errors
+    /// [`LabError::Cancelled`] if it was interrupted.
+    pub(crate) fn whole(self) -> Result<Self, LabError> {
+        if self.interrupted {
+            Err(LabError::Cancelled)
+        } else {
+            Ok(self)
+        }
+    }
+}
+
+/// Drives a thread for each of `parts`; `make` turns a part, and the thread's number, into a target.
+///
+/// # Errors
+/// The first error of a thread, [`LabError::System`] if one cannot be started, [`LabError::Cancelled`] if the run was
+/// interrupted before the measured time.
+pub(crate) fn drive<P: Send, T: Target>(
+    plan: &Plan<'_>,
+    parts: Vec<P>,
+    make: impl Fn(usize, P) -> Result<T, LabError> + Sync,
+    observer: &mut dyn Observer,
+) -> Result<Measured<T::Done>, LabError> {
+    let gate = &Gate::new(plan.panicked);
+    let make = &make;
+    let threads = parts.len();
+    let warms_up = plan.warm_up.is_some();
+    let mut warmup_seconds = 0.0;
+    let mut done = Vec::with_capacity(threads);
+    let timed = std::thread::scope(|scope| {
+        let mut handles = Vec::with_capacity(threads);
+        for (number, part) in parts.into_iter().enumerate() {
+            handles.push(gate.start(scope, number, move || {
+                live(gate, number, warms_up, || make(number, part))
+            })?);
+        }
+        gate.await_arrivals(threads);
+        if let Some(length) = plan.warm_up {
+            let started = Instant::now();
+            let all_came = || gate.arrivals() >= 2 * threads;
+            watch(plan, gate, Phase::WarmUp, length, observer, &all_came);
+            warmup_seconds = started.elapsed().as_secs_f64();
+        }
+        let (counted_from, before) = (Instant::now(), usage());
+        let before = match before {
+            Ok(before) if !gate.failed() && !plan.cancel.load(Ordering::Relaxed) => before,
+            before => {
+                gate.open(Stage::Abandoned);
+                before?;
+                return Ok(None);
+            }
+        };
+        let seconds = watch(plan, gate, Phase::Timed, plan.timed, observer, &|| !gate.at_work());
+        let spent = usage()?.since(&before, counted_from.elapsed());
+        for (number, handle) in handles.into_iter().enumerate() {
+            match handle.join() {
+                Ok(one) => done.extend(one),
+                Err(_) => gate.fail((plan.panicked)(number)),
+            }
+        }
+        Ok::<_, LabError>(Some((seconds, spent)))
+    });
+    gate.failure()?;
+    let (seconds, spent) = timed?.ok_or(LabError::Cancelled)?;
+    Ok(Measured {
+        done,
+        warmup_seconds,
+        seconds: seconds.as_secs_f64(),
+        spent,
+        interrupted: plan.cancel.load(Ordering::Relaxed),
+    })
+}
+
+/// A thread, from making its target to its results; `None` if the run was called off or it failed.
+fn live<T: Target>(
+    gate: &Gate<'_>,
+    number: usize,
+    warms_up: bool,
+    make: impl FnOnce() -> Result<T, LabError>,
+) -> Option<T::Done> {
+    let stop = gate.stopping();
+    let mut target = gate.work(number, make);
+    if warms_up {
+        if !gate.pass(Stage::WarmUp) {
+            return None;
+        }
+        target = target.and_then(|mut target| {
+            gate.work(number, move || {
+                while !stop.load(Ordering::Relaxed) && target.step(stop)? {}
+                Ok(target)
+            })
+        });
+    }
+    if !gate.pass(Stage::Timed) {
+        return None;
+    }
+    let mut target = target?;
+    gate.work(number, move || {
+        target.begin();
+        // A machine so busy that the time is over before the thread runs still gives a figure.
+        while target.step(stop)? && !stop.load(Ordering::Relaxed) {}
+        Ok(target.finish())
+    })
+}
+
+/// Opens a stage and waits until all threads have done it; returns its length.
+fn watch(
+    plan: &Plan<'_>,
+    gate: &Gate<'_>,
+    stage: Phase,
+    length: Duration,
+    observer: &mut dyn Observer,
+    is_over: &dyn Fn() -> bool,
+) -> Duration {
+    observer.begin(stage);
+    let from = Instant::now();
+    gate.open(if stage == Phase::WarmUp {
+        Stage::WarmUp
+    } else {
+        Stage::Timed
+    });
+    loop {
+        let elapsed = from.elapsed();
+        if elapsed >= length || plan.cancel.load(Ordering::Relaxed) {
+            gate.stop();
+        }
+        let next = observer.look(stage, elapsed).unwrap_or_else(|| {
+            gate.stop();
+            LOOK_EVERY
+        });
+        if is_over() {
+            break;
+        }
+        // A thread that ends or waits wakes this one. A stopped stage is over as soon as its last step is.
+        let left = if gate.stopping().load(Ordering::Relaxed) {
+            LOOK_EVERY
+        } else {
+            length.saturating_sub(from.elapsed())
+        };
+        std::thread::park_timeout(next.min(left).clamp(LOOK_SOON, LOOK_EVERY));
+        if is_over() {
+            break;
+        }
+    }
+    let elapsed = from.elapsed();
+    observer.end(stage);
+    elapsed
+}
+
+#[cfg(test)]
+mod tests;
