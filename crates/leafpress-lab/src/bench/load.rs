@@ -1,19 +1,18 @@
 //! The load, and reading it back.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::keys::readable;
 use super::values::Values;
-use super::{Index, Input, KeyFormat, Load, Options, Resident};
+use super::{Index, IndexError, Input, KeyFormat, Load, Options, Resident};
 use crate::core::keys::LoadOrder;
 use crate::core::{LabError, resources};
+use crate::driver::{CHUNK, Deal, for_every};
 
 /// Interval of progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
-/// Records between checks for cancellation.
-const CHUNK: u64 = 256;
 /// PiBench's buffer for a value, which wrappers may count on.
 pub(super) const MIN_VALUE_BUFFER: usize = 4096;
 
@@ -177,88 +176,44 @@ impl Loader<'_> {
         self.options.input.error(reason)
     }
 
-    /// Calls `visit` with every id, its key and a buffer for a value, on all threads; thread t has the t-th run of ids,
-    /// and the first threads get one id more for the remainder.
+    /// Calls `visit` with every id, its key and a buffer for a value, on all threads, each of which has a run of ids.
     fn over_all_ids(
         &self,
         progress: &mut dyn FnMut(f64),
         visit: impl Fn(u64, &[u8], &mut [u8]) -> Result<(), LabError> + Sync,
     ) -> Result<(), LabError> {
-        let (records, threads) = (self.options.records, self.options.threads as u64);
-        let done = AtomicU64::new(0);
-        let working = AtomicU64::new(0);
-        let waiting = std::thread::current();
-        let stop = AtomicBool::new(false);
-        let failure = Mutex::new(None);
-        let fail = |error| {
-            stop.store(true, Ordering::Relaxed);
-            if let Ok(mut failure) = failure.lock() {
-                failure.get_or_insert(error);
-            }
-        };
-        let work = |thread: u64| {
-            let first = 1 + thread * (records / threads) + thread.min(records % threads);
-            let end = first + records / threads + u64::from(thread < records % threads);
+        let amount = (self.options.records, self.options.threads);
+        let panicked = |_| self.error("a thread panicked in the index".into());
+        for_every(amount, Deal::Runs, self.cancel, &panicked, progress, || {
+            let attached = Attached::new(self.index).map_err(|e| self.error(e.to_string()))?;
             let mut key = self.format.blank();
             let mut value = vec![0; self.values.longest().max(MIN_VALUE_BUFFER)];
-            if let Err(error) = self.index.attach_thread() {
-                fail(self.error(error.to_string()));
-            }
-            for id in first..end {
-                if (id - first).is_multiple_of(CHUNK) {
-                    if stop.load(Ordering::Relaxed) || self.cancel.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    done.fetch_add(CHUNK.min(end - id), Ordering::Relaxed);
-                }
+            let visit = &visit;
+            Ok(move |number| {
+                let _attached = &attached;
+                let id = number + 1;
                 let len = self.format.fill(id, &mut key);
-                if let Err(error) = visit(id, &key[..len], &mut value) {
-                    fail(error);
-                    break;
-                }
-            }
-            self.index.detach_thread();
-        };
-        /// Counts a thread out, even one that panics.
-        struct Working<'w>(&'w AtomicU64, &'w std::thread::Thread);
-        impl Drop for Working<'_> {
-            fn drop(&mut self) {
-                self.0.fetch_sub(1, Ordering::Release);
-                self.1.unpark();
-            }
-        }
-        progress(0.0);
-        std::thread::scope(|scope| {
-            let mut started = Vec::new();
-            for thread in 0..threads {
-                let work = &work;
-                working.fetch_add(1, Ordering::Relaxed);
-                let working = Working(&working, &waiting);
-                let body = move || {
-                    let _working = working;
-                    work(thread);
-                };
-                match std::thread::Builder::new().spawn_scoped(scope, body) {
-                    Ok(handle) => started.push(handle),
-                    Err(e) => fail(LabError::System(format!("cannot start a thread: {e}"))),
-                }
-            }
-            while working.load(Ordering::Acquire) > 0 {
-                std::thread::park_timeout(PROGRESS_EVERY);
-                progress(done.load(Ordering::Relaxed) as f64 / records.max(1) as f64);
-            }
-            for handle in started {
-                if handle.join().is_err() {
-                    fail(self.error("a thread panicked in the index".into()));
-                }
-            }
-        });
-        if let Some(error) = failure.into_inner().ok().flatten() {
-            return Err(error);
-        }
-        if self.cancel.load(Ordering::Relaxed) {
-            return Err(LabError::Cancelled);
-        }
-        Ok(())
+                visit(id, &key[..len], &mut value)
+            })
+        })
+    }
+}
+
+/// A thread that an index knows, until this is dropped.
+pub(super) struct Attached<'i>(&'i dyn Index);
+
+impl<'i> Attached<'i> {
+    /// # Errors
+    /// The index's.
+    pub(super) fn new(index: &'i dyn Index) -> Result<Self, IndexError> {
+        // An index that failed to attach a thread is still to detach it.
+        let attached = Self(index);
+        index.attach_thread().map(|()| attached)
+    }
+}
+
+impl Drop for Attached<'_> {
+    fn drop(&mut self) {
+        self.0.detach_thread();
     }
 }
