@@ -7,7 +7,7 @@ use leafpress::store::PageStore;
 use leafpress_pages::PagePool;
 
 use super::data::Data;
-use super::driver::{Driver, Event};
+use super::driver::{Event, measure};
 use super::ledger::Ledger;
 use super::{Options, Report};
 use crate::core::LabError;
@@ -40,8 +40,8 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event<
     release_free_memory();
     let resident_before = resident_anonymous_bytes();
     let pool = build(options, Arc::clone(&data.store))?;
-    let driver = Driver::new(options, &pool, resident_before, cancel, events);
-    let mut outcome = driver.drive(data.origin.as_ref(), &ledger, data.set.pages, histograms)?;
+    let pages = (data.origin.as_ref(), &ledger, data.set.pages);
+    let mut outcome = measure((options, &pool), pages, histograms, resident_before, cancel, events)?;
     outcome.set = data.set.clone();
     if options.writes() {
         pool.flush()?;

@@ -18,7 +18,7 @@ use super::outcome::Work;
 use crate::core::LabError;
 use crate::core::keys::{Chooser, below, mix, unit};
 use crate::core::latency::{Histograms, Kind, Recorder, Sampling};
-use crate::harness::gate::{Gate, Stage};
+use crate::driver::Target;
 
 /// A worker's counts, visible from outside while it works.
 #[derive(Debug, Default)]
@@ -37,7 +37,6 @@ pub(super) struct Shared<'r> {
     /// How pages are chosen, before and after the hot ones change.
     pub choosers: [Chooser; 2],
     pub switched: AtomicBool,
-    pub stop: AtomicBool,
     pub shown: Vec<Shown>,
 }
 
@@ -67,6 +66,33 @@ pub(super) struct Worker<'r> {
     pinned: Vec<Pinned<'r>>,
     buffer: Vec<u8>,
     work: Work,
+    /// Pages compared before the measured time.
+    warmup_checked: u64,
+}
+
+impl Target for Worker<'_> {
+    type Done = Finished;
+
+    #[inline]
+    fn step(&mut self, _: &AtomicBool) -> Result<bool, LabError> {
+        self.round()?;
+        Ok(true)
+    }
+
+    fn begin(&mut self) {
+        self.warmup_checked = self.work.checked;
+        self.recorder.set_sampling(Sampling::All);
+        self.work = Work::default();
+    }
+
+    fn finish(self) -> Finished {
+        Finished {
+            end: Instant::now(),
+            work: self.work,
+            warmup_checked: self.warmup_checked,
+            latencies: self.recorder.finish(),
+        }
+    }
 }
 
 impl<'r> Worker<'r> {
@@ -80,38 +106,8 @@ impl<'r> Worker<'r> {
             pinned: Vec::with_capacity(shared.options.round_pages.1 as usize),
             buffer: Vec::new(),
             work: Work::default(),
+            warmup_checked: 0,
         }
-    }
-
-    /// A worker's life.
-    pub(super) fn live(mut self, gate: &Gate<'_, Finished>) {
-        let panicked = || LabError::System("a worker panicked in the pool".into());
-        if !gate.pass(Stage::WarmUp) {
-            return;
-        }
-        gate.work(panicked, || self.run());
-        let warmup_checked = self.work.checked;
-        // From now on latencies are measured and work is counted anew.
-        self.recorder.set_sampling(Sampling::All);
-        self.work = Work::default();
-        if !gate.pass(Stage::Timed) {
-            return;
-        }
-        gate.work(panicked, || self.run());
-        gate.finish(Finished {
-            end: Instant::now(),
-            work: self.work,
-            warmup_checked,
-            latencies: self.recorder.finish(),
-        });
-    }
-
-    /// Does rounds until stopped.
-    fn run(&mut self) -> Result<(), LabError> {
-        while !self.shared.stop.load(Ordering::Relaxed) {
-            self.round()?;
-        }
-        Ok(())
     }
 
     fn round(&mut self) -> Result<(), LabError> {
