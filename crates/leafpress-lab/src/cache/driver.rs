@@ -1,4 +1,4 @@
-//! The thread that starts and ends the others, and looks at hits and memory meanwhile.
+//! Runs the client threads, and looks at hits and memory meanwhile.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use quanta::Clock;
 
-use super::outcome::{Measured, Milestone, RateFigures, Sample};
-use super::worker::{COUNTED, Finished, Latencies, Scratch, Shared, Worker, by_kind, histograms};
+use super::outcome::{DiskFigures, Measured, Milestone, Mismatches, RateFigures, Sample};
+use super::worker::{COUNTED, Latencies, Scratch, Shared, Worker, by_kind, histograms};
 use super::workload::Workload;
 use super::{Length, Options};
 use crate::core::LabError;
 use crate::core::latency::{histogram, summary};
-use crate::core::resources::{resident_anonymous_bytes, usage};
+use crate::core::resources::resident_anonymous_bytes;
+use crate::driver::{Observer, Plan, UNTIL_DONE, drive};
 use crate::harness::Phase;
-use crate::harness::gate::{Gate, Stage};
 use crate::harness::timeline::merge;
 
 /// Sampling interval of resident memory, and of checks for cancellation.
@@ -50,197 +50,177 @@ impl Growth {
     }
 }
 
-/// The thread that starts and ends the others.
-pub(super) struct Driver<'d> {
-    cancel: &'d AtomicBool,
+/// Looks at hits and memory.
+struct Watcher<'d> {
+    shared: &'d Shared<'d>,
     progress: &'d mut dyn FnMut(Phase, f64),
     growth: Growth,
+    /// The warm-up and the measured stage.
+    stages: [Bounds; 2],
     /// When the warm-up began.
     started: Instant,
     every: Duration,
     samples: Vec<Sample>,
     /// When the last window ended, and the operations of its stage until then.
     last: (Duration, [u64; COUNTED]),
+    /// Operations of the warm-up, and what the disk had done by then.
+    warmup_operations: u64,
+    disk: Option<DiskFigures>,
 }
 
 /// A stage: how many operations it may have, and how long it may take.
 #[derive(Clone, Copy)]
 struct Bounds {
-    phase: Phase,
     operations: Option<u64>,
     length: Option<Duration>,
 }
 
-impl<'d> Driver<'d> {
-    pub(super) fn new(growth: Growth, cancel: &'d AtomicBool, progress: &'d mut dyn FnMut(Phase, f64)) -> Self {
-        Self {
-            cancel,
-            progress,
-            growth,
-            started: Instant::now(),
-            every: SAMPLE_EVERY.0,
-            // As many as a long run has: they must not be growth either.
-            samples: Vec::with_capacity(4 * SAMPLES as usize),
-            last: (Duration::ZERO, [0; COUNTED]),
+/// Runs warm-up and measurement, a thread for each of `scratch`; the process has grown by `growth` before.
+pub(super) fn measure(
+    shared: &Shared<'_>,
+    scratch: Vec<Scratch>,
+    growth: Growth,
+    cancel: &AtomicBool,
+    progress: &mut dyn FnMut(Phase, f64),
+) -> Result<Measured, LabError> {
+    let stages = stages(shared.options, shared.workload);
+    let every = stages[1].length.map_or(SAMPLE_EVERY.0, |length| length / SAMPLES);
+    let mut watcher = Watcher {
+        shared,
+        progress,
+        growth,
+        stages,
+        started: Instant::now(),
+        every: every.clamp(SAMPLE_EVERY.0, SAMPLE_EVERY.1),
+        // As many as a long run has: they must not be growth either.
+        samples: Vec::with_capacity(4 * SAMPLES as usize),
+        last: (Duration::ZERO, [0; COUNTED]),
+        warmup_operations: 0,
+        disk: None,
+    };
+    let plan = Plan {
+        warm_up: Some(UNTIL_DONE),
+        timed: stages[1].length.unwrap_or(UNTIL_DONE),
+        cancel,
+        panicked: &|number| LabError::System(format!("thread {number} panicked")),
+    };
+    let clock = Clock::new();
+    let make = |number, scratch| Ok(Worker::new(shared, number, clock.clone(), scratch));
+    let run = drive(&plan, scratch, make, &mut watcher)?.whole()?;
+    let [hits, misses, writes, removes] = done(shared);
+    let standing = shared.engine.standing();
+    if let Some(error) = standing.disk_error {
+        return Err(LabError::System(error));
+    }
+    watcher.growth.look();
+    let (mut latencies, mut by_kind) = (histograms()?, by_kind(shared.workload)?);
+    let (mut backlog, mut timelines, mut milestones) = (0, Vec::new(), Vec::new());
+    let mut mismatches = Mismatches::default();
+    for one in run.done {
+        mismatches.add(one.mismatches);
+        backlog += one.backlog;
+        timelines.push(one.timeline);
+        milestones.push(one.milestones);
+        let both = one.latencies.iter().chain(&one.by_kind);
+        for (all, one) in latencies.iter_mut().chain(&mut by_kind).zip(both) {
+            // Cannot fail: all histograms have the same bounds.
+            let _ = all.add(one);
         }
     }
-
-    /// Starts warm-up and run of the threads.
-    pub(super) fn drive(mut self, shared: &Shared<'_>, scratch: Vec<Scratch>) -> Result<Measured, LabError> {
-        let (warmup, timed) = stages(shared.options, shared.workload);
-        if let Some(length) = timed.length {
-            self.every = (length / SAMPLES).clamp(SAMPLE_EVERY.0, SAMPLE_EVERY.1);
-        }
-        let threads = shared.options.threads;
-        let (gate, clock) = (Gate::new(&shared.stop), Clock::new());
-        let mut measured = std::thread::scope(|scope| {
-            for (number, scratch) in scratch.into_iter().enumerate() {
-                let (gate, clock) = (&gate, clock.clone());
-                gate.start(scope, number, move || {
-                    live(Worker::new(shared, number, clock, scratch), number, gate);
-                })?;
-            }
-            self.measure(&gate, shared, threads, warmup, timed)
-        })?;
-        let (mut latencies, mut by_kind) = (histograms()?, by_kind(shared.workload)?);
-        let (mut backlog, mut timelines, mut milestones) = (0, Vec::new(), Vec::new());
-        for one in gate.close()? {
-            measured.mismatches.add(one.mismatches);
-            backlog += one.backlog;
-            timelines.push(one.timeline);
-            milestones.push(one.milestones);
-            let both = one.latencies.iter().chain(&one.by_kind);
-            for (all, one) in latencies.iter_mut().chain(&mut by_kind).zip(both) {
-                // Cannot fail: all histograms have the same bounds.
-                let _ = all.add(one);
-            }
-        }
-        measured.read_latency = summary(&reads(&latencies, shared.options.charge_ns())?);
-        measured.latency_by_length = by_kind.iter().map(summary).collect();
-        measured.timeline = merge(&timelines);
-        measured.milestones = passed_by_all(&milestones);
-        let wait;
-        [
-            measured.hit_latency,
-            measured.miss_latency,
-            measured.write_latency,
-            measured.remove_latency,
-            wait,
-        ] = latencies.each_ref().map(summary);
-        measured.rate = shared.options.rate.map(|asked| RateFigures {
+    let [hit_latency, miss_latency, write_latency, remove_latency, wait_latency] = latencies.each_ref().map(summary);
+    Ok(Measured {
+        warmup_seconds: run.warmup_seconds,
+        warmup_operations: watcher.warmup_operations,
+        seconds: run.seconds,
+        hits,
+        misses,
+        writes,
+        removes,
+        records: standing.records,
+        bytes_held: standing.bytes_held,
+        cpu_seconds: run.spent.user_seconds + run.spent.system_seconds,
+        other_cores: run.spent.other_cores,
+        disk: standing
+            .disk
+            .zip(watcher.disk)
+            .map(|(after, before)| after.since(&before)),
+        read_latency: summary(&reads(&latencies, shared.options.charge_ns())?),
+        hit_latency,
+        miss_latency,
+        write_latency,
+        remove_latency,
+        latency_by_length: by_kind.iter().map(summary).collect(),
+        timeline: merge(&timelines),
+        milestones: passed_by_all(&milestones),
+        mismatches,
+        rate: shared.options.rate.map(|asked| RateFigures {
             asked,
             backlog,
-            wait_latency: wait,
-        });
-        (measured.growth_bytes, measured.peak_growth_bytes) = (self.growth.now, self.growth.peak);
-        measured.samples = self.samples;
-        Ok(measured)
+            wait_latency,
+        }),
+        growth_bytes: watcher.growth.now,
+        peak_growth_bytes: watcher.growth.peak,
+        samples: watcher.samples,
+    })
+}
+
+impl Observer for Watcher<'_> {
+    fn begin(&mut self, stage: Phase) {
+        let shared = self.shared;
+        if stage == Phase::WarmUp {
+            self.started = Instant::now();
+        } else {
+            self.warmup_operations = done(shared).iter().sum();
+            self.disk = shared.engine.standing().disk;
+            shared.workload.rewind();
+            self.last = (self.started.elapsed(), [0; COUNTED]);
+        }
+        let operations = self.bounds(stage).operations.and_then(|all| i64::try_from(all).ok());
+        shared.left.store(operations.unwrap_or(i64::MAX / 2), Ordering::Relaxed);
+        for count in shared.shown.iter().flat_map(|shown| shown.counts()) {
+            count.store(0, Ordering::Relaxed);
+        }
     }
 
-    fn measure(
-        &mut self,
-        gate: &Gate<'_, Finished>,
-        shared: &Shared<'_>,
-        threads: usize,
-        warmup: Bounds,
-        timed: Bounds,
-    ) -> Result<Measured, LabError> {
-        gate.await_arrivals(threads);
-        self.started = Instant::now();
-        begin(shared, warmup);
-        gate.open(Stage::WarmUp);
-        self.watch(shared, warmup, &|| gate.arrived() >= 2 * threads || gate.failed());
-        gate.await_arrivals(2 * threads);
-        let before = usage();
-        if gate.failed() || self.cancel.load(Ordering::Relaxed) || before.is_err() {
-            gate.open(Stage::Abandoned);
-            before?;
-            // A failure is reported by the caller.
-            return if gate.failed() {
-                Ok(Measured::default())
-            } else {
-                Err(LabError::Cancelled)
-            };
-        }
-        let before = before?;
-        let warmup_seconds = self.started.elapsed().as_secs_f64();
-        let warmup_operations = done(shared).iter().sum();
-        let disk = shared.engine.standing().disk;
-        begin(shared, timed);
-        shared.workload.rewind();
-        self.last = (self.started.elapsed(), [0; COUNTED]);
-        let from = Instant::now();
-        gate.open(Stage::Timed);
-        self.watch(shared, timed, &|| !gate.at_work());
-        let seconds = from.elapsed().as_secs_f64();
-        if self.cancel.load(Ordering::Relaxed) {
-            return Err(LabError::Cancelled);
-        }
-        let after = usage()?;
-        let [hits, misses, writes, removes] = done(shared);
-        let standing = shared.engine.standing();
-        if let Some(error) = standing.disk_error {
-            return Err(LabError::System(error));
-        }
+    fn look(&mut self, stage: Phase, elapsed: Duration) -> Option<Duration> {
         self.growth.look();
-        Ok(Measured {
-            warmup_seconds,
-            warmup_operations,
-            seconds,
-            hits,
-            misses,
-            writes,
-            removes,
-            records: standing.records,
-            bytes_held: standing.bytes_held,
-            cpu_seconds: after.user_seconds + after.system_seconds - before.user_seconds - before.system_seconds,
-            other_cores: after.since(&before, from.elapsed()).other_cores,
-            disk: standing.disk.zip(disk).map(|(after, before)| after.since(&before)),
-            ..Measured::default()
-        })
+        if self.started.elapsed().saturating_sub(self.last.0) >= self.every {
+            self.sample(stage);
+        }
+        let bounds = self.bounds(stage);
+        let operations: u64 = done(self.shared).iter().sum();
+        let of_load = self.shared.loaded().filter(|_| stage == Phase::WarmUp);
+        let of_operations = bounds
+            .operations
+            .map_or(0.0, |all| operations as f64 / all.max(1) as f64);
+        let of_time = bounds
+            .length
+            .map_or(0.0, |length| elapsed.as_secs_f64() / length.as_secs_f64());
+        let done = of_operations.max(of_time).min(1.0);
+        let done = of_load.map_or(done, |loaded| (loaded + done) / 2.0);
+        (self.progress)(stage, done);
+        Some(LOOK_EVERY)
     }
 
-    /// Looks on until a stage is over.
-    fn watch(&mut self, shared: &Shared<'_>, bounds: Bounds, is_over: &dyn Fn() -> bool) {
-        let from = Instant::now();
-        while !is_over() {
-            let elapsed = from.elapsed();
-            if self.cancel.load(Ordering::Relaxed) || bounds.length.is_some_and(|length| elapsed >= length) {
-                shared.stop.store(true, Ordering::Relaxed);
-            }
-            self.growth.look();
-            if self.started.elapsed().saturating_sub(self.last.0) >= self.every {
-                self.sample(shared, bounds.phase);
-            }
-            let operations: u64 = done(shared).iter().sum();
-            let of_load = shared.loaded().filter(|_| bounds.phase == Phase::WarmUp);
-            let of_operations = bounds
-                .operations
-                .map_or(0.0, |all| operations as f64 / all.max(1) as f64);
-            let of_time = bounds
-                .length
-                .map_or(0.0, |length| elapsed.as_secs_f64() / length.as_secs_f64());
-            let done = of_operations.max(of_time).min(1.0);
-            let done = of_load.map_or(done, |loaded| (loaded + done) / 2.0);
-            (self.progress)(bounds.phase, done);
-            let left = bounds
-                .length
-                .map_or(LOOK_EVERY, |length| length.saturating_sub(elapsed));
-            // A thread that ends wakes this one.
-            std::thread::park_timeout(LOOK_EVERY.min(left).max(Duration::from_millis(1)));
-        }
+    fn end(&mut self, stage: Phase) {
         self.growth.look();
-        self.sample(shared, bounds.phase);
+        self.sample(stage);
+    }
+}
+
+impl Watcher<'_> {
+    fn bounds(&self, stage: Phase) -> Bounds {
+        self.stages[usize::from(stage == Phase::Timed)]
     }
 
     /// Ends a window.
-    fn sample(&mut self, shared: &Shared<'_>, phase: Phase) {
-        let (now, done) = (self.started.elapsed(), done(shared));
+    fn sample(&mut self, stage: Phase) {
+        let (now, done) = (self.started.elapsed(), done(self.shared));
         let (before, had) = self.last;
         self.samples.push(Sample {
             at_seconds: now.as_secs_f64(),
             length_seconds: now.saturating_sub(before).as_secs_f64(),
-            measured: phase == Phase::Timed,
+            measured: stage == Phase::Timed,
             hits: done[0].saturating_sub(had[0]),
             misses: done[1].saturating_sub(had[1]),
             growth_bytes: self.growth.now,
@@ -262,23 +242,6 @@ fn passed_by_all(threads: &[Vec<Milestone>]) -> Vec<Milestone> {
     sums.collect()
 }
 
-/// A thread, from its first stage to its last.
-fn live(mut worker: Worker<'_>, number: usize, gate: &Gate<'_, Finished>) {
-    let panicked = || LabError::System(format!("thread {number} panicked"));
-    if !gate.pass(Stage::WarmUp) {
-        return;
-    }
-    // A failed thread passes the next gate too: the driver counts.
-    let warm = gate.work(panicked, || worker.warm_up());
-    if !gate.pass(Stage::Timed) || warm.is_none() {
-        return;
-    }
-    worker.begin_measuring();
-    if gate.work(panicked, || worker.work()).is_some() {
-        gate.finish(worker.finish());
-    }
-}
-
 /// Latencies of reads, with this much added to misses for the backend.
 fn reads([hits, misses, ..]: &Latencies, charge_ns: u64) -> Result<Histogram<u64>, LabError> {
     let mut reads = histogram()?;
@@ -289,17 +252,6 @@ fn reads([hits, misses, ..]: &Latencies, charge_ns: u64) -> Result<Histogram<u64
         reads.saturating_record_n(ns, recorded.count_since_last_iteration());
     }
     Ok(reads)
-}
-
-fn begin(shared: &Shared<'_>, bounds: Bounds) {
-    let operations = bounds
-        .operations
-        .map_or(i64::MAX / 2, |all| i64::try_from(all).unwrap_or(i64::MAX / 2));
-    shared.left.store(operations, Ordering::Relaxed);
-    shared.stop.store(false, Ordering::Relaxed);
-    for count in shared.shown.iter().flat_map(|shown| shown.counts()) {
-        count.store(0, Ordering::Relaxed);
-    }
 }
 
 /// Operations of the stage so far, by kind: hits and misses first.
@@ -314,10 +266,9 @@ fn done(shared: &Shared<'_>) -> [u64; COUNTED] {
 }
 
 /// The warm-up and the measured stage.
-fn stages(options: &Options, workload: &Workload) -> (Bounds, Bounds) {
+fn stages(options: &Options, workload: &Workload) -> [Bounds; 2] {
     let default = if options.is_of_a_file() { 0 } else { 2 * workload.keys() };
     let warmup = Bounds {
-        phase: Phase::WarmUp,
         operations: Some(options.warmup_operations.unwrap_or(default)),
         length: None,
     };
@@ -329,10 +280,5 @@ fn stages(options: &Options, workload: &Workload) -> (Bounds, Bounds) {
         Length::Seconds(seconds) => (None, Some(Duration::from_secs_f64(seconds))),
         Length::Operations(operations) => (Some(operations), None),
     };
-    let timed = Bounds {
-        phase: Phase::Timed,
-        operations,
-        length,
-    };
-    (warmup, timed)
+    [warmup, Bounds { operations, length }]
 }

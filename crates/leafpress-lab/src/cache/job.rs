@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::checks::Versions;
-use super::driver::{Driver, Growth};
+use super::driver::{self, Growth};
 use super::engines::{Engine, EngineSpec, Settings};
 use super::outcome::{Fill, Measured};
 use super::worker::{Filling, Scratch, Shared, Shown};
@@ -70,7 +70,6 @@ impl Prepared {
                 is_load: true,
             }),
             left: AtomicI64::new(0),
-            stop: AtomicBool::new(false),
             shown: (0..options.threads).map(|_| Shown::default()).collect(),
         }
     }
@@ -86,9 +85,15 @@ pub(crate) fn measure(
     let prepared = Prepared::new(&task.options)?;
     let settings = Settings::new(&task.options, task.knob_bytes, prepared.workload.record_bytes());
     let scratch = Prepared::scratch(&task.options, &prepared.workload)?;
-    let driver = Driver::new(Growth::from_here(), cancel, progress);
+    let growth = Growth::from_here();
     let engine = task.engine.make(&settings)?;
-    driver.drive(&prepared.shared(&task.options, engine.as_ref()), scratch)
+    driver::measure(
+        &prepared.shared(&task.options, engine.as_ref()),
+        scratch,
+        growth,
+        cancel,
+        progress,
+    )
 }
 
 /// Fills a cache past its capacity, works on it, and returns the growth of the process.
@@ -122,7 +127,7 @@ pub(crate) fn fill(task: &Task, cancel: &AtomicBool, progress: &mut dyn FnMut(Ph
         let before = if phase == Phase::Timed { 0.5 } else { 0.0 };
         progress(Phase::Load, before + done / 2.0);
     };
-    let measured = Driver::new(growth, cancel, &mut progress).drive(&shared, scratch)?;
+    let measured = driver::measure(&shared, scratch, growth, cancel, &mut progress)?;
     Ok(Fill {
         knob_bytes: task.knob_bytes,
         growth_bytes: measured.peak_growth_bytes,

@@ -16,7 +16,6 @@ mod mrc;
 mod objects;
 mod options;
 mod outcome;
-mod pace;
 mod paper;
 mod run;
 mod tables;

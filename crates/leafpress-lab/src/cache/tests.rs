@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use leafpress::CacheError;
 
-use super::driver::{Driver, Growth};
+use super::driver::{self, Growth};
 use super::engines::{Engine, Standing};
 use super::job::{Prepared, Task};
 use super::*;
@@ -145,9 +145,10 @@ fn a_cache_whose_disk_fails_has_failed() {
     };
     let prepared = Prepared::new(&options).unwrap();
     let shared = prepared.shared(&options, &broken);
-    let driven = Driver::new(Growth::from_here(), &AtomicBool::new(false), &mut |_, _| {})
-        .drive(&shared, Prepared::scratch(&options, &prepared.workload).unwrap());
-    assert_eq!(driven.unwrap_err().to_string(), "no space left");
+    let scratch = Prepared::scratch(&options, &prepared.workload).unwrap();
+    let never = AtomicBool::new(false);
+    let measured = driver::measure(&shared, scratch, Growth::from_here(), &never, &mut |_, _| {});
+    assert_eq!(measured.unwrap_err().to_string(), "no space left");
 }
 
 #[test]
@@ -180,9 +181,8 @@ fn lie(options: &Options, fault: Fault) -> Mismatches {
 fn drive(options: &Options, engine: &dyn Engine, cancel: &AtomicBool) -> Measured {
     let prepared = Prepared::new(options).unwrap();
     let shared = prepared.shared(options, engine);
-    Driver::new(Growth::from_here(), cancel, &mut |_, _| {})
-        .drive(&shared, Prepared::scratch(options, &prepared.workload).unwrap())
-        .unwrap()
+    let scratch = Prepared::scratch(options, &prepared.workload).unwrap();
+    driver::measure(&shared, scratch, Growth::from_here(), cancel, &mut |_, _| {}).unwrap()
 }
 
 #[test]

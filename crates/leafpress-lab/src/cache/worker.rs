@@ -12,11 +12,11 @@ use super::Options;
 use super::checks::Versions;
 use super::engines::Engine;
 use super::outcome::{Milestone, Mismatches};
-use super::pace::Pace;
 use super::workload::{Action, Place, Request, Workload};
 use crate::core::LabError;
 use crate::core::keys::{mix, unit};
 use crate::core::latency::histogram;
+use crate::driver::{Arrivals, Pace, Target};
 use crate::harness::timeline::{Moment, Timeline};
 
 /// Operations between checks for cancellation.
@@ -32,8 +32,6 @@ pub(super) struct Shared<'s> {
     pub(super) filling: Option<Filling>,
     /// Operations that are left in the stage in progress.
     pub(super) left: AtomicI64,
-    /// Ends the stage in progress.
-    pub(super) stop: AtomicBool,
     /// Progress of each thread in the stage.
     pub(super) shown: Vec<Shown>,
 }
@@ -183,6 +181,8 @@ pub(super) struct Worker<'w> {
     number: usize,
     /// Reads of the current interval around a move of the hot set, and their total latency in nanoseconds.
     stretch: (u64, u64),
+    /// Whether the thread still fills the cache.
+    is_filling: bool,
     /// Whether the measured stage has begun.
     is_measuring: bool,
     /// The operations of this thread at which the next milestone is taken.
@@ -191,6 +191,68 @@ pub(super) struct Worker<'w> {
     pace: Option<Pace>,
     /// The clock at the end of the last call of the cache.
     ended: u64,
+}
+
+impl Target for Worker<'_> {
+    type Done = Finished;
+
+    fn step(&mut self, stop: &AtomicBool) -> Result<bool, LabError> {
+        let shared = self.shared;
+        if let Some(filling) = shared.filling.as_ref().filter(|_| self.is_filling) {
+            return self.fill_some(filling, stop);
+        }
+        // A thread that waits for requests must not take the remaining ones from others.
+        let batch = if self.pace.is_some() { 1 } else { BATCH };
+        let left = shared.left.fetch_sub(batch, Ordering::Relaxed);
+        if left <= 0 {
+            return Ok(false);
+        }
+        for _ in 0..batch.min(left) {
+            let mut request = shared.workload.next(&mut self.rng, &mut self.place);
+            if shared.options.write_pct > 0.0 && unit(&mut self.rng) * 100.0 < shared.options.write_pct {
+                request.action = Action::Write;
+            }
+            shared.workload.key(request.id, &mut self.key);
+            if !self.await_turn(stop) {
+                return Ok(false);
+            }
+            self.operate(request)?;
+            self.advance_timeline();
+            if let Some(pace) = &mut self.pace {
+                pace.advance();
+            }
+        }
+        self.show();
+        self.pass_milestone();
+        Ok(true)
+    }
+
+    /// From here on requests arrive at the rate, if there is one.
+    fn begin(&mut self) {
+        self.is_measuring = true;
+        self.is_filling = false;
+        self.counts = [0; COUNTED];
+        self.stretch = (0, 0);
+        let Scratch { latencies, by_kind, .. } = &mut self.scratch;
+        latencies.iter_mut().chain(by_kind).for_each(Histogram::reset);
+        self.place.rewind();
+        let options = self.shared.options;
+        self.pace = options.rate.map(|rate| {
+            let seed = mix(options.seed ^ mix(0x7061_6365 + self.number as u64));
+            Pace::new(self.clock.clone(), Arrivals::poisson(rate, options.threads, seed))
+        });
+    }
+
+    fn finish(self) -> Finished {
+        Finished {
+            latencies: self.scratch.latencies,
+            by_kind: self.scratch.by_kind,
+            timeline: self.scratch.timeline.map_or_else(Vec::new, Timeline::finish),
+            milestones: self.scratch.milestones,
+            mismatches: self.mismatches,
+            backlog: self.pace.map_or(0, |pace| pace.backlog()),
+        }
+    }
 }
 
 impl<'w> Worker<'w> {
@@ -207,6 +269,7 @@ impl<'w> Worker<'w> {
             counts: [0; COUNTED],
             number,
             stretch: (0, 0),
+            is_filling: shared.filling.is_some(),
             is_measuring: false,
             next_milestone: Milestone::FIRST,
             pace: None,
@@ -214,56 +277,22 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// Fills the cache if requested, or runs the workload.
-    pub(super) fn warm_up(&mut self) -> Result<(), LabError> {
-        let shared = self.shared;
-        let Some(filling) = &shared.filling else {
-            return self.work();
-        };
-        while !shared.stop.load(Ordering::Relaxed) && filling.bytes.load(Ordering::Relaxed) < filling.enough_bytes {
+    /// Inserts the next keys of a filling; returns false if the warm-up is over with it.
+    fn fill_some(&mut self, filling: &Filling, stop: &AtomicBool) -> Result<bool, LabError> {
+        let workload = self.shared.workload;
+        while !stop.load(Ordering::Relaxed) && filling.bytes.load(Ordering::Relaxed) < filling.enough_bytes {
             let at = filling.next.fetch_add(1, Ordering::Relaxed);
-            if at >= shared.workload.keys() {
+            if at >= workload.keys() {
                 break;
             }
-            let id = shared.workload.in_filling_order(at);
-            shared.workload.key(id, &mut self.key);
+            let id = workload.in_filling_order(at);
+            workload.key(id, &mut self.key);
             self.insert(id, 0)?;
             let bytes = self.key.len() + self.scratch.value.len();
             filling.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         }
-        if filling.is_load { self.work() } else { Ok(()) }
-    }
-
-    /// Asks until the stage is over.
-    pub(super) fn work(&mut self) -> Result<(), LabError> {
-        let shared = self.shared;
-        self.counts = [0; COUNTED];
-        // A thread that waits for requests must not take the remaining ones from others.
-        let batch = if self.pace.is_some() { 1 } else { BATCH };
-        while !shared.stop.load(Ordering::Relaxed) {
-            let left = shared.left.fetch_sub(batch, Ordering::Relaxed);
-            if left <= 0 {
-                break;
-            }
-            for _ in 0..batch.min(left) {
-                let mut request = shared.workload.next(&mut self.rng, &mut self.place);
-                if shared.options.write_pct > 0.0 && unit(&mut self.rng) * 100.0 < shared.options.write_pct {
-                    request.action = Action::Write;
-                }
-                self.shared.workload.key(request.id, &mut self.key);
-                if !self.await_turn() {
-                    return Ok(());
-                }
-                self.operate(request)?;
-                self.advance_timeline();
-                if let Some(pace) = &mut self.pace {
-                    pace.advance();
-                }
-            }
-            self.show();
-            self.pass_milestone();
-        }
-        Ok(())
+        self.is_filling = false;
+        Ok(filling.is_load)
     }
 
     /// Notes the hits where every run does, if that many operations are done.
@@ -292,36 +321,12 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// Measurements so far belong to the warm-up; from here on requests arrive at the rate, if there is one.
-    pub(super) fn begin_measuring(&mut self) {
-        self.is_measuring = true;
-        self.stretch = (0, 0);
-        let Scratch { latencies, by_kind, .. } = &mut self.scratch;
-        latencies.iter_mut().chain(by_kind).for_each(Histogram::reset);
-        self.place.rewind();
-        let options = self.shared.options;
-        self.pace = options
-            .rate
-            .map(|rate| Pace::new(self.clock.clone(), rate, options.threads, self.number, options.seed));
-    }
-
-    pub(super) fn finish(self) -> Finished {
-        Finished {
-            latencies: self.scratch.latencies,
-            by_kind: self.scratch.by_kind,
-            timeline: self.scratch.timeline.map_or_else(Vec::new, Timeline::finish),
-            milestones: self.scratch.milestones,
-            mismatches: self.mismatches,
-            backlog: self.pace.map_or(0, |pace| pace.backlog()),
-        }
-    }
-
     /// Waits until the next request is due, where they come at a rate; false when the stage was over first.
-    fn await_turn(&mut self) -> bool {
+    fn await_turn(&mut self, stop: &AtomicBool) -> bool {
         let Some(pace) = &self.pace else {
             return true;
         };
-        if !pace.wait(&self.shared.stop) {
+        if !pace.wait(stop) {
             return false;
         }
         self.scratch.latencies[WAIT].saturating_record(pace.since_due(self.clock.raw()));

@@ -6,6 +6,8 @@
 
 mod every;
 mod gate;
+#[cfg(any(feature = "bench", feature = "cache"))]
+mod pace;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +17,8 @@ use crate::core::resources::{Spent, usage};
 use crate::harness::Phase;
 pub(crate) use every::{CHUNK, Deal, for_every};
 use gate::{Gate, Stage};
+#[cfg(any(feature = "bench", feature = "cache"))]
+pub(crate) use pace::{Arrivals, Pace};
 
 /// Longest interval at which the driving thread checks the others.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
