@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
-use super::driver::{Part, Run};
+use super::driver::Run;
 use super::hardware::Counters;
 use super::load::Loader;
 use super::repeat::median_of;
@@ -148,13 +148,7 @@ fn once(
         values,
         cancel,
     };
-    let measured = run.run(counters, &mut |part, done| {
-        let phase = match part {
-            Part::WarmUp => Phase::WarmUp,
-            Part::Timed => Phase::Timed,
-        };
-        events(Event::Progress(phase, done));
-    })?;
+    let measured = run.run(counters, &mut |phase, done| events(Event::Progress(phase, done)))?;
     let outcome = Outcome {
         index: index.name(),
         load,

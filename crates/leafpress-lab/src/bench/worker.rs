@@ -5,7 +5,6 @@
 //! between: one reading of the clock each.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use quanta::Clock;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -13,14 +12,16 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::distribution::IdChooser;
 use super::keys::readable;
-use super::load::MIN_VALUE_BUFFER;
+use super::load::{Attached, MIN_VALUE_BUFFER};
 use super::mix::Mix;
 use super::outcome::OPERATIONS;
 use super::recorder::{Pending, Recorder};
 use super::scan::ScanCheck;
 use super::values::Values;
 use super::{Counts, Index, IndexError, KeyFormat, Operation, Options};
+use crate::core::LabError;
 use crate::core::keys::{Distribution, below, mix};
+use crate::driver::{Arrivals, Pace, Target};
 
 /// Operations of a batch, fewer when values are long.
 const BATCH: usize = 32;
@@ -28,11 +29,6 @@ const BATCH: usize = 32;
 const BATCH_VALUE_BYTES: usize = 64 << 10;
 /// Operations between two looks at how many ids the other threads have inserted.
 const LOOK_EVERY: u64 = 1024;
-/// Waits shorter than this are spun.
-const SPIN_NS: u64 = 60_000;
-/// A thread that waits looks this often whether the run has ended.
-const LONGEST_SLEEP: Duration = Duration::from_millis(5);
-
 /// A thread's progress, visible to others. Only the thread itself writes it.
 #[repr(align(128))]
 #[derive(Debug, Default)]
@@ -52,8 +48,6 @@ pub(super) struct Shared<'r> {
     pub mix: &'r Mix,
     pub distribution: Distribution,
     pub shown: Vec<Shown>,
-    /// Ends the warm-up, and then the run.
-    pub stop: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -77,12 +71,31 @@ enum Sampled {
     Below(u64),
 }
 
-/// Results of a thread.
+/// Activity of a thread.
 #[derive(Debug, Clone)]
 pub(super) struct Done {
     pub counts: [Counts; 6],
     pub scanned_records: u64,
     pub scans: ScanCheck,
+}
+
+impl Done {
+    fn new(shared: &Shared<'_>) -> Self {
+        Self {
+            counts: [Counts::default(); 6],
+            scanned_records: 0,
+            scans: ScanCheck::new(shared.options, shared.index.key_order()),
+        }
+    }
+}
+
+/// Results of a thread.
+pub(super) struct Finished {
+    /// The clock at the start and the end of the run.
+    pub start: u64,
+    pub end: u64,
+    pub done: Done,
+    pub recorder: Option<Recorder>,
 }
 
 /// One thread of a run.
@@ -106,13 +119,75 @@ pub(super) struct Worker<'r> {
     values: Vec<u8>,
     value_out: Vec<u8>,
     records_out: Vec<u8>,
-    pub clock: Clock,
-    pub done: Done,
-    pub recorder: Option<Recorder>,
+    clock: Clock,
+    /// The clock at the start of the stage; `None` before it.
+    origin: Option<u64>,
+    /// Where operations have intended starts.
+    pace: Option<Pace>,
+    is_measuring: bool,
+    /// Operations of the stage that are done, and those that are left.
+    completed: u64,
+    left: u64,
+    done: Done,
+    recorder: Option<Recorder>,
+    /// Detaches the thread from the index in the end.
+    _attached: Attached<'r>,
+}
+
+impl Target for Worker<'_> {
+    type Done = Finished;
+
+    #[inline]
+    fn step(&mut self, stop: &AtomicBool) -> Result<bool, LabError> {
+        if self.origin.is_none() {
+            self.start();
+        }
+        let size = usize::try_from(self.left).unwrap_or(usize::MAX).min(self.batch);
+        self.plan(size);
+        if let Some(recorder) = self.recorder.as_mut() {
+            recorder.make_room(size);
+        }
+        self.left -= size as u64;
+        let done = self.run_batch(stop);
+        let done = done.map_err(|e| self.shared.options.input.error(e.to_string()))?;
+        for planned in &self.planned[..done] {
+            let counts = &mut self.done.counts[planned.operation as usize];
+            counts.completed += 1;
+            counts.succeeded += u64::from(planned.succeeded);
+        }
+        self.completed += done as u64;
+        Ok(self.left > 0)
+    }
+
+    /// Forgets what was done; what was inserted stays.
+    fn begin(&mut self) {
+        self.done = Done::new(self.shared);
+        self.completed = 0;
+        self.left = self.shared.options.operations_of(self.thread).unwrap_or(u64::MAX);
+        self.shared.shown[self.thread].completed.store(0, Ordering::Relaxed);
+        self.is_measuring = true;
+        self.start();
+    }
+
+    fn finish(self) -> Finished {
+        let end = self.clock.raw();
+        Finished {
+            start: self.origin.unwrap_or(end),
+            end,
+            done: self.done,
+            recorder: self.recorder,
+        }
+    }
 }
 
 impl<'r> Worker<'r> {
-    pub(super) fn new(shared: &'r Shared<'r>, thread: usize, clock: Clock, recorder: Option<Recorder>) -> Self {
+    pub(super) fn new(
+        shared: &'r Shared<'r>,
+        thread: usize,
+        clock: Clock,
+        recorder: Option<Recorder>,
+        attached: Attached<'r>,
+    ) -> Self {
         let options = shared.options;
         // Streams 2^128 numbers apart (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021).
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
@@ -144,81 +219,37 @@ impl<'r> Worker<'r> {
             value_out: vec![0; longest.max(MIN_VALUE_BUFFER)],
             records_out: Vec::with_capacity((key_bytes + longest) * options.scan_size.min(1 << 12)),
             clock,
-            done: Done {
-                counts: [Counts::default(); 6],
-                scanned_records: 0,
-                scans: ScanCheck::new(options, shared.index.key_order()),
-            },
+            origin: None,
+            pace: None,
+            is_measuring: false,
+            completed: 0,
+            left: u64::MAX,
+            done: Done::new(shared),
             recorder,
+            _attached: attached,
             shared,
         }
     }
 
-    /// Forgets what was done; what was inserted stays.
-    pub(super) fn forget(&mut self) {
-        self.done.counts = [Counts::default(); 6];
-        self.done.scanned_records = 0;
-        self.done.scans = ScanCheck::new(self.shared.options, self.shared.index.key_order());
-        self.shared.shown[self.thread].completed.store(0, Ordering::Relaxed);
-    }
-
-    /// Does operations until the run is stopped or `limit` of them are done; the clock's reading at their start and
-    /// end.
-    pub(super) fn run(&mut self, limit: Option<u64>, measured: bool) -> Result<(u64, u64), IndexError> {
-        let shared = self.shared;
-        let mut recorder = self.recorder.take();
-        let origin = self.clock.raw();
-        let mut pace = Pace::new(shared.options, self.thread);
-        if let Some(recorder) = &mut recorder {
+    /// A stage starts now.
+    fn start(&mut self) {
+        let options = self.shared.options;
+        self.pace = options
+            .rate
+            .map(|rate| Pace::new(self.clock.clone(), Arrivals::even(rate, options.threads, self.thread)));
+        let origin = self.pace.as_ref().map_or_else(|| self.clock.raw(), Pace::began);
+        self.origin = Some(origin);
+        if let Some(recorder) = &mut self.recorder {
             recorder.start(origin);
         }
-        let result = self.run_batches(limit, measured, origin, &mut pace, &mut recorder);
-        self.recorder = recorder;
-        result?;
-        Ok((origin, self.clock.raw()))
     }
 
-    fn run_batches(
-        &mut self,
-        limit: Option<u64>,
-        measured: bool,
-        origin: u64,
-        pace: &mut Option<Pace>,
-        recorder: &mut Option<Recorder>,
-    ) -> Result<(), IndexError> {
-        let mut completed = 0;
-        let mut left = limit.unwrap_or(u64::MAX);
-        while left > 0 && !self.shared.stop.load(Ordering::Relaxed) {
-            let size = usize::try_from(left).unwrap_or(usize::MAX).min(self.batch);
-            self.plan(size, measured);
-            if let Some(recorder) = recorder.as_mut() {
-                recorder.make_room(size);
-            }
-            left -= size as u64;
-            let done = self.run_batch(completed, origin, pace, recorder)?;
-            for planned in &self.planned[..done] {
-                let counts = &mut self.done.counts[planned.operation as usize];
-                counts.completed += 1;
-                counts.succeeded += u64::from(planned.succeeded);
-            }
-            completed += done as u64;
-        }
-        Ok(())
-    }
-
-    /// Executes the plan, unless the run is stopped; returns the number of operations done. `completed` were done
-    /// before.
+    /// Executes the plan, unless the run is stopped; returns the number of operations done.
     ///
     /// On some processors a reading of the clock waits for everything before it and holds up everything behind it, so
     /// that whatever the loop does itself is in the time of each operation: nothing is computed or looked up here that
     /// could be before or after.
-    fn run_batch(
-        &mut self,
-        completed: u64,
-        origin: u64,
-        pace: &mut Option<Pace>,
-        recorder: &mut Option<Recorder>,
-    ) -> Result<usize, IndexError> {
+    fn run_batch(&mut self, stop: &AtomicBool) -> Result<usize, IndexError> {
         let Self {
             shared,
             thread,
@@ -230,9 +261,12 @@ impl<'r> Worker<'r> {
             clock,
             done,
             inserted,
+            pace,
+            recorder,
+            completed,
             ..
         } = self;
-        let Shared { index, stop, .. } = shared;
+        let (index, completed) = (shared.index, *completed);
         let shown = &shared.shown[*thread];
         let inserted = &mut inserted[*thread];
         let check_scans = index.stores();
@@ -244,11 +278,12 @@ impl<'r> Worker<'r> {
             let (key, value) = (&key[..planned.key_len], &value[..planned.value_len]);
             let mut intended = 0;
             if let Some(pace) = pace {
-                intended = pace.next();
+                intended = pace.due_ns();
                 last_end = None;
-                if !wait_until(clock, stop, origin, intended) {
+                if !pace.wait(stop) {
                     return Ok(at);
                 }
+                pace.advance();
             }
             if stop.load(Ordering::Relaxed) {
                 return Ok(at);
@@ -303,7 +338,7 @@ impl<'r> Worker<'r> {
     }
 
     /// Chooses the next `size` operations, their ids and values.
-    fn plan(&mut self, size: usize, measured: bool) {
+    fn plan(&mut self, size: usize) {
         let shared = self.shared;
         let inserts = shared.options.ratios.insert > 0.0;
         if inserts {
@@ -341,7 +376,7 @@ impl<'r> Worker<'r> {
                 }
                 size => size,
             };
-            let measured = measured
+            let measured = self.is_measuring
                 && match self.sampled {
                     Sampled::None => false,
                     Sampled::All => true,
@@ -418,53 +453,10 @@ impl<'r> Worker<'r> {
     }
 }
 
-/// Waits until `intended` nanoseconds after `origin`; false when the run is stopped meanwhile.
-fn wait_until(clock: &Clock, stop: &AtomicBool, origin: u64, intended: u64) -> bool {
-    loop {
-        let now = clock.delta_as_nanos(origin, clock.raw());
-        let Some(left) = intended.checked_sub(now).filter(|left| *left > 0) else {
-            return true;
-        };
-        if stop.load(Ordering::Relaxed) {
-            return false;
-        }
-        if left > SPIN_NS {
-            std::thread::sleep(Duration::from_nanos(left - SPIN_NS / 2).min(LONGEST_SLEEP));
-        } else {
-            std::hint::spin_loop();
-        }
-    }
-}
-
 #[cold]
 fn failed(planned: Planned, key: &[u8], error: &IndexError) -> IndexError {
     let name = OPERATIONS[planned.operation as usize].name().to_lowercase();
     IndexError::new(format!("{name} of key {} (id {}): {error}", readable(key), planned.id))
-}
-
-/// Intended starts of the operations of an open loop: evenly spaced, with the threads interleaved.
-struct Pace {
-    interval_ns: f64,
-    offset_ns: f64,
-    number: u64,
-}
-
-impl Pace {
-    fn new(options: &Options, thread: usize) -> Option<Self> {
-        let rate = options.rate?;
-        Some(Self {
-            interval_ns: options.threads as f64 / rate * 1e9,
-            offset_ns: thread as f64 / rate * 1e9,
-            number: 0,
-        })
-    }
-
-    /// The next intended start, in nanoseconds from the first thread's first.
-    fn next(&mut self) -> u64 {
-        let intended = self.offset_ns + self.number as f64 * self.interval_ns;
-        self.number += 1;
-        intended as u64
-    }
 }
 
 #[cfg(test)]

@@ -45,6 +45,13 @@ impl Index for Recording {
     }
 }
 
+/// Does this many operations.
+fn run(worker: &mut Worker<'_>, operations: u64) {
+    worker.begin();
+    worker.left = operations;
+    while worker.step(&AtomicBool::new(false)).unwrap() {}
+}
+
 /// The operations of each thread out of `operations`; the threads take turns of a few operations.
 fn drive(options: &Options, operations: u64) -> Vec<Vec<(Operation, Vec<u8>)>> {
     let index = Recording::default();
@@ -59,17 +66,16 @@ fn drive(options: &Options, operations: u64) -> Vec<Vec<(Operation, Vec<u8>)>> {
         mix: &mix,
         distribution: options.distribution().unwrap(),
         shown: (0..options.threads).map(|_| Shown::default()).collect(),
-        stop: AtomicBool::new(false),
     };
     let mut workers: Vec<_> = (0..options.threads)
-        .map(|thread| Worker::new(&shared, thread, Clock::new(), None))
+        .map(|thread| Worker::new(&shared, thread, Clock::new(), None, Attached::new(&index).unwrap()))
         .collect();
     let mut did = vec![Vec::new(); options.threads];
     for turn in 0..operations / 50 {
         for (thread, worker) in workers.iter_mut().enumerate() {
             // Threads need not be equally fast.
             let some = 50 + (turn + thread as u64) % 7;
-            worker.run(Some(some), true).unwrap();
+            run(worker, some);
             did[thread].append(&mut index.keys.lock().unwrap());
         }
     }
@@ -182,19 +188,6 @@ fn every_loaded_id_is_drawn() {
 }
 
 #[test]
-fn an_open_loop_is_evenly_spaced_over_all_threads() {
-    let mut options = options(4, 1.0, 0.0);
-    options.rate = Some(1e6);
-    let mut starts: Vec<u64> = Vec::new();
-    for thread in 0..4 {
-        let mut pace = Pace::new(&options, thread).unwrap();
-        starts.extend((0..5).map(|_| pace.next()));
-    }
-    starts.sort_unstable();
-    assert_eq!(starts, (0..20).map(|i| i * 1000).collect::<Vec<_>>());
-}
-
-#[test]
 fn scans_vary_in_length_where_told() {
     let mut options = options(1, 1.0, 0.0);
     options.set_ycsb(super::super::Ycsb::E);
@@ -210,12 +203,11 @@ fn scans_vary_in_length_where_told() {
         mix: &mix,
         distribution: options.distribution().unwrap(),
         shown: vec![Shown::default()],
-        stop: AtomicBool::new(false),
     };
-    let mut worker = Worker::new(&shared, 0, Clock::new(), None);
+    let mut worker = Worker::new(&shared, 0, Clock::new(), None, Attached::new(&index).unwrap());
     let mut seen = HashSet::new();
     for _ in 0..50 {
-        worker.plan(32, false);
+        worker.plan(32);
         let scans = worker
             .planned
             .iter()
@@ -277,14 +269,22 @@ fn latencies_of_slowly_made(options: &Options, operations: u64) -> Latencies {
         mix: &mix,
         distribution: options.distribution().unwrap(),
         shown: vec![Shown::default()],
-        stop: AtomicBool::new(false),
     };
     let recorder = Recorder::new(clock.clone(), options.rate.is_some(), options.sampling_ms).unwrap();
-    let mut worker = Worker::new(&shared, 0, clock.clone(), Some(recorder));
-    let (start, end) = worker.run(Some(operations), true).unwrap();
+    let mut worker = Worker::new(
+        &shared,
+        0,
+        clock.clone(),
+        Some(recorder),
+        Attached::new(&index).unwrap(),
+    );
+    run(&mut worker, operations);
+    let Finished {
+        start, end, recorder, ..
+    } = worker.finish();
     // They were made during the run, one key at least for each operation.
     assert!(clock.delta_as_nanos(start, end) >= operations * (1_000_000 + OPERATION_NS));
-    Recorder::merge(worker.recorder.into_iter().collect(), options.sampling_ms).unwrap()
+    Recorder::merge(recorder.into_iter().collect(), options.sampling_ms).unwrap()
 }
 
 #[test]

@@ -1,9 +1,7 @@
-//! Common parts of runs: child processes, the gate that keeps threads in step, the map under test, the maps it is
+//! Common parts of runs: child processes, the map under test, the maps it is
 //! compared with, their weights, and the oracle of valid answers. Independent of any command.
 
 pub mod child;
-#[cfg(any(feature = "bench", feature = "cache", feature = "pool"))]
-pub(crate) mod gate;
 #[cfg(feature = "peers")]
 pub(crate) mod maps;
 pub mod oracle;
