@@ -7,7 +7,7 @@ use rand_xoshiro::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::core::LabError;
-use crate::core::keys::{Distribution, Zipf, below, unit};
+use crate::core::keys::{Distribution, Ranks};
 
 /// Default skew of `latest`: YCSB's. (PiBench's 0.2 is for PiBench's distributions.)
 pub const DEFAULT_LATEST_SKEW: f64 = 0.99;
@@ -98,75 +98,35 @@ impl Law {
 /// Draws ids. Each thread has one; it shares nothing.
 #[derive(Debug, Clone)]
 pub(super) struct IdChooser {
-    n: u64,
-    shape: Shape,
-}
-
-#[derive(Debug, Clone)]
-enum Shape {
-    Uniform,
-    SelfSimilar { exponent: f64 },
-    Zipfian(Zipf),
-    Latest(Zipf),
-    HotSet { keys: f64, operations: f64 },
+    ranks: Ranks,
+    /// Whether ranks are ages.
+    by_age: bool,
 }
 
 impl IdChooser {
     /// A chooser of the ids 1 to n.
     pub(super) fn new(distribution: Distribution, n: u64) -> Self {
-        let shape = match distribution {
-            Distribution::Uniform => Shape::Uniform,
-            Distribution::SelfSimilar { h } => Shape::SelfSimilar {
-                exponent: h.ln() / (1.0 - h).ln(),
-            },
-            Distribution::Zipfian { theta } => Shape::Zipfian(Zipf::new(n, theta)),
-            Distribution::Latest { theta } => Shape::Latest(Zipf::new(n, theta)),
-            Distribution::HotSet {
-                keys_pct,
-                operations_pct,
-            } => Shape::HotSet {
-                keys: keys_pct / 100.0,
-                operations: operations_pct / 100.0,
-            },
-        };
-        Self { n, shape }
+        Self {
+            ranks: Ranks::new(distribution, n),
+            by_age: matches!(distribution, Distribution::Latest { .. }),
+        }
     }
 
     /// There are n ids now, not fewer than before.
     pub(super) fn grow(&mut self, n: u64) {
-        if n <= self.n {
-            return;
-        }
-        self.n = n;
-        if let Shape::Zipfian(zipf) | Shape::Latest(zipf) = &mut self.shape {
-            zipf.grow(n);
-        }
+        self.ranks.grow(n);
     }
 
     /// Number of ids it draws from.
     pub(super) fn ids(&self) -> u64 {
-        self.n
+        self.ranks.n()
     }
 
     /// An id from 1 to n; n is not 0.
     #[inline]
     pub(super) fn draw(&self, rng: &mut impl Rng) -> u64 {
-        let n = self.n;
-        let rank = match &self.shape {
-            Shape::Uniform => below(rng.next_u64(), n),
-            Shape::SelfSimilar { exponent } => (n as f64 * unit(rng).powf(*exponent)) as u64,
-            Shape::Zipfian(zipf) => zipf.rank(rng),
-            Shape::Latest(zipf) => n - 1 - zipf.rank(rng).min(n - 1),
-            Shape::HotSet { keys, operations } => {
-                let hot = ((n as f64 * keys).round() as u64).clamp(1, n);
-                if hot == n || unit(rng) < *operations {
-                    below(rng.next_u64(), hot)
-                } else {
-                    hot + below(rng.next_u64(), n - hot)
-                }
-            }
-        };
-        1 + rank.min(n - 1)
+        let rank = self.ranks.draw(rng);
+        if self.by_age { self.ids() - rank } else { 1 + rank }
     }
 }
 

@@ -125,92 +125,164 @@ impl FromStr for Distribution {
 
 serde_as_text!(Distribution);
 
-/// Chooses keys by a [`Distribution`]. Clones share what must be shared: the write position of `latest`.
+/// Draws ranks by the shape of a [`Distribution`]; 0 is the hottest.
 #[derive(Debug, Clone)]
-pub struct Chooser {
-    keys: u64,
+pub(crate) struct Ranks {
+    n: u64,
     law: Law,
-    scatter: Permutation,
-    /// Added to ranks: other keys are hot.
-    moved_by: u64,
 }
 
 #[derive(Debug, Clone)]
 enum Law {
     Uniform,
+    /// Also of `latest`, whose ranks are ages.
     Zipfian(Zipf),
-    SelfSimilar { exponent: f64 },
-    Latest { zipf: Zipf, written: Arc<AtomicU64> },
-    HotSet { hot_keys: u64, hot_operations: f64 },
+    SelfSimilar {
+        exponent: f64,
+    },
+    HotSet {
+        keys_pct: f64,
+        hot: u64,
+        hot_operations: f64,
+    },
 }
 
-impl Chooser {
-    /// A chooser over the numbers `0..keys`; `seed` decides which keys are hot.
-    pub fn new(distribution: Distribution, keys: u64, seed: u64) -> Self {
+impl Ranks {
+    /// Ranks below `n`.
+    pub(crate) fn new(distribution: Distribution, n: u64) -> Self {
         let law = match distribution {
             Distribution::Uniform => Law::Uniform,
-            Distribution::Zipfian { theta } => Law::Zipfian(Zipf::new(keys, theta)),
+            Distribution::Zipfian { theta } | Distribution::Latest { theta } => Law::Zipfian(Zipf::new(n, theta)),
             Distribution::SelfSimilar { h } => Law::SelfSimilar {
                 exponent: h.ln() / (1.0 - h).ln(),
-            },
-            Distribution::Latest { theta } => Law::Latest {
-                zipf: Zipf::new(keys, theta),
-                written: Arc::new(AtomicU64::new(keys)),
             },
             Distribution::HotSet {
                 keys_pct,
                 operations_pct,
             } => Law::HotSet {
-                hot_keys: ((keys as f64 * keys_pct / 100.0).round() as u64).clamp(1, keys),
+                keys_pct,
+                hot: hot_ranks(n, keys_pct),
                 hot_operations: operations_pct / 100.0,
             },
         };
+        Self { n, law }
+    }
+
+    /// How many there are.
+    pub(crate) fn n(&self) -> u64 {
+        self.n
+    }
+
+    /// There are `n` ranks now, not fewer than before.
+    #[cfg(feature = "bench")]
+    pub(crate) fn grow(&mut self, n: u64) {
+        if n <= self.n {
+            return;
+        }
+        self.n = n;
+        match &mut self.law {
+            Law::Zipfian(zipf) => zipf.grow(n),
+            Law::HotSet { keys_pct, hot, .. } => *hot = hot_ranks(n, *keys_pct),
+            Law::Uniform | Law::SelfSimilar { .. } => {}
+        }
+    }
+
+    /// A rank below n, which is not 0.
+    #[inline]
+    pub(crate) fn draw(&self, rng: &mut impl Rng) -> u64 {
+        let n = self.n;
+        let rank = match &self.law {
+            Law::Uniform => below(rng.next_u64(), n),
+            Law::Zipfian(zipf) => zipf.rank(rng),
+            Law::SelfSimilar { exponent } => (n as f64 * unit(rng).powf(*exponent)) as u64,
+            Law::HotSet {
+                hot, hot_operations, ..
+            } => {
+                if unit(rng) < *hot_operations || *hot == n {
+                    below(rng.next_u64(), *hot)
+                } else {
+                    hot + below(rng.next_u64(), n - hot)
+                }
+            }
+        };
+        rank.min(n - 1)
+    }
+}
+
+fn hot_ranks(n: u64, keys_pct: f64) -> u64 {
+    ((n as f64 * keys_pct / 100.0).round() as u64).clamp(1, n.max(1))
+}
+
+/// Chooses keys by a [`Distribution`]. Clones share what must be shared: the write position of `latest`.
+#[derive(Debug, Clone)]
+pub struct Chooser {
+    ranks: Ranks,
+    order: Order,
+}
+
+/// From a rank to a key.
+#[derive(Debug, Clone)]
+enum Order {
+    /// Ranks are keys.
+    Plain,
+    Scattered {
+        scatter: Permutation,
+        /// Added to ranks: other keys are hot.
+        moved_by: u64,
+    },
+    /// Ranks are ages.
+    Latest { written: Arc<AtomicU64> },
+}
+
+impl Chooser {
+    /// A chooser over the numbers `0..keys`; `seed` decides which keys are hot.
+    pub fn new(distribution: Distribution, keys: u64, seed: u64) -> Self {
         Self {
-            keys,
-            law,
-            scatter: Permutation::new(keys, seed),
-            moved_by: 0,
+            ranks: Ranks::new(distribution, keys),
+            order: match distribution {
+                Distribution::Uniform => Order::Plain,
+                Distribution::Latest { .. } => Order::Latest {
+                    written: Arc::new(AtomicU64::new(keys)),
+                },
+                _ => Order::Scattered {
+                    scatter: Permutation::new(keys, seed),
+                    moved_by: 0,
+                },
+            },
         }
     }
 
     /// Moves the hot set by half the ranks. This has no effect on distributions without one, `uniform`
     /// and `latest`.
     pub fn move_hot_keys(&mut self) {
-        self.moved_by = (self.moved_by + self.keys / 2) % self.keys;
+        let keys = self.ranks.n();
+        if let Order::Scattered { moved_by, .. } = &mut self.order {
+            *moved_by = (*moved_by + keys / 2) % keys;
+        }
     }
 
     /// The key of a read or the start of a scan.
     #[inline]
     pub fn read(&self, rng: &mut impl Rng) -> u64 {
-        let rank = match &self.law {
-            Law::Uniform => return below(rng.next_u64(), self.keys),
-            Law::Latest { zipf, written } => {
+        let keys = self.ranks.n();
+        match &self.order {
+            Order::Plain => self.ranks.draw(rng),
+            Order::Scattered { scatter, moved_by } => {
+                let rank = self.ranks.draw(rng) + moved_by;
+                scatter.apply(if rank < keys { rank } else { rank - keys })
+            }
+            Order::Latest { written } => {
                 let newest = written.load(Ordering::Relaxed) - 1;
-                return (newest - zipf.rank(rng)) % self.keys;
+                (newest - self.ranks.draw(rng)) % keys
             }
-            Law::Zipfian(zipf) => zipf.rank(rng),
-            Law::SelfSimilar { exponent } => (self.keys as f64 * unit(rng).powf(*exponent)) as u64,
-            Law::HotSet {
-                hot_keys,
-                hot_operations,
-            } => {
-                if unit(rng) < *hot_operations || *hot_keys == self.keys {
-                    below(rng.next_u64(), *hot_keys)
-                } else {
-                    hot_keys + below(rng.next_u64(), self.keys - hot_keys)
-                }
-            }
-        };
-        let rank = rank.min(self.keys - 1) + self.moved_by;
-        self.scatter
-            .apply(if rank < self.keys { rank } else { rank - self.keys })
+        }
     }
 
     /// The key of a write.
     #[inline]
     pub fn write(&self, rng: &mut impl Rng) -> u64 {
-        match &self.law {
-            Law::Latest { written, .. } => written.fetch_add(1, Ordering::Relaxed) % self.keys,
+        match &self.order {
+            Order::Latest { written } => written.fetch_add(1, Ordering::Relaxed) % self.ranks.n(),
             _ => self.read(rng),
         }
     }

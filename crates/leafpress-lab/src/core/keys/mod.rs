@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "bench")]
+pub(crate) use distribution::Ranks;
 #[cfg(any(feature = "bench", feature = "cache", feature = "pool"))]
 pub(crate) use distribution::unit;
 pub use distribution::{Chooser, Distribution};
@@ -17,8 +19,6 @@ pub use key_set::KeySet;
 pub use permutation::Permutation;
 pub use permutation::{below, mix};
 pub use shape::{KeyShape, MIN_SCATTERED_KEY_BYTES};
-#[cfg(feature = "bench")]
-pub(crate) use zipf::Zipf;
 pub(crate) use zipf::power_integral;
 
 use crate::core::words::words;
