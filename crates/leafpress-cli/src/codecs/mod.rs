@@ -210,11 +210,11 @@ fn table(lines: &[Line], args: &CodecsArgs, corpus: &Corpus) -> String {
 
 /// The codecs that compress best and are the fastest, by the suite's rule.
 fn verdicts(lines: &[Line], args: &CodecsArgs) -> Vec<String> {
-    // Without a dictionary OnPair only copies.
+    // Frames have no dictionary here.
     let rows = || {
         lines
             .iter()
-            .filter(|line| !line.codec.starts_with("onpair"))
+            .filter(|line| !suite::needs_dictionary(&line.codec))
             .filter_map(|line| line.speed.as_ref())
             .map(|speed| &speed.row)
     };

@@ -103,13 +103,10 @@ fn inputs(comparison: &Comparison) -> Vec<Input> {
 /// Our tree's codec, which decides its colour.
 fn codec(input: &Input) -> Option<&'static str> {
     // The palette knows codecs by their family, which is sufficient here.
-    let Input::Builtin(Builtin::Leafpress(codec)) = input else {
-        return None;
-    };
-    let name = codec.to_string();
-    ["none", "lz4", "zstd", "deflate", "zlib", "qpl"]
-        .into_iter()
-        .find(|family| name.split(':').next() == Some(family))
+    match input {
+        Input::Builtin(Builtin::Leafpress(codec)) => Some(codec.family()),
+        _ => None,
+    }
 }
 
 fn head(title: &str, comparison: &Comparison) -> Markup {

@@ -110,7 +110,7 @@ pub struct EvalConfig {
     /// Fill percentage of a landing buffer at which its leaf is queued for background compaction [default: 75]
     #[arg(long, value_name = "PCT", help_heading = "Background compaction", value_parser = words::percentage)]
     pub landing_compaction_pct: u8,
-    /// Restrict background compaction to a codec family: all, none, lz4, zstd, deflate, zlib, qpl [default: all]
+    /// Restrict background compaction to a codec family: all, none, lz4, zstd, onpair, deflate, zlib, qpl [default: all]
     #[arg(long, value_name = "FAMILY", help_heading = "Background compaction", value_parser = words::background_family)]
     pub background_codec: std::option::Option<String>,
     /// Cache QPL jobs: thread or none [default: thread]
@@ -345,11 +345,11 @@ impl EvalConfig {
             cut.validate()?;
         }
         if let Some(family) = self.background_codec.as_deref()
-            && !["none", "lz4", "zstd", "deflate", "zlib", "qpl"].contains(&family)
+            && !["none", "lz4", "zstd", "onpair", "deflate", "zlib", "qpl"].contains(&family)
         {
             return Err(LabError::option(
                 "background-codec",
-                format!("unknown codec family `{family}`; known: all none lz4 zstd deflate zlib qpl"),
+                format!("unknown codec family `{family}`; known: all none lz4 zstd onpair deflate zlib qpl"),
             ));
         }
         if self.zlib_accel {

@@ -3,11 +3,12 @@
 use plotters::style::RGBColor;
 
 /// Hues of the codec families, readable on white and on near-black.
-const FAMILIES: [(&str, RGBColor); 7] = [
+const FAMILIES: [(&str, RGBColor); 8] = [
     ("none", RGBColor(0x7d, 0x87, 0x96)),
     ("auto", RGBColor(0xa8, 0x7e, 0x00)),
     ("lz4", RGBColor(0x1f, 0x83, 0xd6)),
     ("zstd", RGBColor(0xd9, 0x6c, 0x12)),
+    ("onpair", RGBColor(0x12, 0x98, 0xa0)),
     ("deflate", RGBColor(0x1f, 0x9a, 0x66)),
     ("zlib", RGBColor(0x93, 0x5d, 0xd6)),
     ("qpl", RGBColor(0xd9, 0x3b, 0x60)),

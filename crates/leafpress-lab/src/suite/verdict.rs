@@ -1,5 +1,7 @@
 //! Verdict of a suite, in a line or two.
 
+use leafpress::Codec;
+
 use super::document::{common_setting, in_words, us};
 use super::{MEMCPY, Report, Row, Speed};
 use crate::core::Bytes;
@@ -23,6 +25,12 @@ pub(super) fn verdicts(report: &Report) -> Vec<String> {
     })
 }
 
+/// Whether a codec only copies blocks where it has no dictionary, as in the rows of a suite: it is then the fastest, and
+/// says nothing about the data.
+pub fn needs_dictionary(codec: &str) -> bool {
+    matches!(codec.parse(), Ok(Codec::OnPair { .. } | Codec::OnPairHuffman))
+}
+
 /// Verdict on codecs with the same blocks, `where_`; the fastest has the lowest `time`, and `speed` formats a codec's
 /// speed.
 pub fn among<'r>(
@@ -31,7 +39,9 @@ pub fn among<'r>(
     time: fn(&Speed) -> f64,
     speed: &dyn Fn(&Row) -> String,
 ) -> Vec<String> {
-    let rows: Vec<&Row> = rows.filter(|row| row.codec != "none").collect();
+    let rows: Vec<&Row> = rows
+        .filter(|row| row.codec != "none" && !needs_dictionary(&row.codec))
+        .collect();
     let least = |of: &dyn Fn(&Row) -> f64| rows.iter().copied().min_by(|one, other| of(one).total_cmp(&of(other)));
     let (Some(smallest), Some(decodes), Some(compresses)) = (
         least(&|row| -row.ratio),

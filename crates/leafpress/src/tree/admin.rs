@@ -40,7 +40,7 @@ const MAX_LEAF_BYTES: usize = 32 << 10;
 const MAX_SUB_PAGES: usize = 64;
 const MAX_SHARDS: usize = 1024;
 const MAX_THREADS: usize = 64;
-const FAMILIES: [&str; 6] = ["none", "lz4", "zstd", "deflate", "zlib", "qpl"];
+const FAMILIES: [&str; 7] = ["none", "lz4", "zstd", "onpair", "deflate", "zlib", "qpl"];
 
 /// The codec of warm leaves, where leaves have temperatures.
 const WARM_CODEC: Codec = Codec::Lz4 { acceleration: 1 };
