@@ -2,17 +2,15 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::keys::readable;
 use super::values::Values;
 use super::{Index, IndexError, Input, KeyFormat, Load, Options, Resident};
 use crate::core::keys::LoadOrder;
 use crate::core::{LabError, resources};
-use crate::driver::{CHUNK, Deal, for_every};
+use crate::driver::{Deal, for_every, in_order};
 
-/// Interval of progress reports.
-const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// PiBench's buffer for a value, which wrappers may count on.
 pub(super) const MIN_VALUE_BUFFER: usize = 4096;
 
@@ -84,19 +82,8 @@ impl Loader<'_> {
     /// it has none.
     fn load_in_order(&self, progress: &mut dyn FnMut(f64)) -> Result<bool, LabError> {
         let count = self.options.records;
-        let mut told = Instant::now();
-        let mut records = (1..=count).map_while(|id| {
-            if id.is_multiple_of(CHUNK) {
-                if self.cancel.load(Ordering::Relaxed) {
-                    return None;
-                }
-                if told.elapsed() >= PROGRESS_EVERY {
-                    told = Instant::now();
-                    progress(id as f64 / count as f64);
-                }
-            }
-            Some((self.format.key(id), self.values.loaded(id)))
-        });
+        let mut records =
+            in_order(count, self.cancel, progress).map(|at| (self.format.key(at + 1), self.values.loaded(at + 1)));
         let Some(loaded) = self.index.load_sorted(&mut records) else {
             return Ok(false);
         };

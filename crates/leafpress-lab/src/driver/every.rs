@@ -1,7 +1,7 @@
 //! Does something with every number up to a count, on all threads: loading keys, reading them back.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Observer, Plan, Target, UNTIL_DONE, drive};
 use crate::core::LabError;
@@ -10,7 +10,7 @@ use crate::harness::Phase;
 /// Interval of progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// Numbers that a thread takes at a time.
-pub(crate) const CHUNK: u64 = 256;
+const CHUNK: u64 = 256;
 
 /// How numbers are dealt out to threads.
 #[derive(Debug, Clone, Copy)]
@@ -62,6 +62,25 @@ pub(crate) fn for_every<V: FnMut(u64) -> Result<(), LabError>>(
         progress,
     };
     drive(&plan, of_threads, make, &mut observer)?.whole().map(drop)
+}
+
+/// The numbers below `count` in order, on the calling thread; they end early if `cancel` is set.
+pub(crate) fn in_order<'p>(
+    count: u64,
+    cancel: &'p AtomicBool,
+    progress: &'p mut dyn FnMut(f64),
+) -> impl Iterator<Item = u64> + 'p {
+    let mut reported = Instant::now();
+    (0..count).take_while(move |&number| {
+        if !number.is_multiple_of(CHUNK) {
+            return true;
+        }
+        if reported.elapsed() >= PROGRESS_EVERY {
+            reported = Instant::now();
+            progress(number as f64 / count as f64);
+        }
+        !cancel.load(Ordering::Relaxed)
+    })
 }
 
 /// Numbers that one thread, or all of them, take in order.

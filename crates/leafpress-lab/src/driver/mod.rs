@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::core::LabError;
 use crate::core::resources::{Spent, usage};
 use crate::harness::Phase;
-pub(crate) use every::{CHUNK, Deal, for_every};
+pub(crate) use every::{Deal, for_every, in_order};
 use gate::{Gate, Stage};
 #[cfg(any(feature = "bench", feature = "cache"))]
 pub(crate) use pace::{Arrivals, Pace};

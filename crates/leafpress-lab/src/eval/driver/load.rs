@@ -1,11 +1,10 @@
 //! Phases that go over every key once, on all threads: loading before the timed window, checking after it.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
-use super::{LabError, PROGRESS_EVERY, Phase, Shared, panicked};
+use super::{LabError, Phase, Shared, panicked};
 use crate::core::keys::{LoadOrder, Permutation};
-use crate::driver::{CHUNK, Deal, for_every};
+use crate::driver::{Deal, for_every, in_order};
 use crate::harness::oracle::{Mutation, prefetch};
 
 /// Prefetch distance in keys: key and value are prefetched this far ahead of the put.
@@ -55,18 +54,9 @@ pub(super) fn load(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) ->
 fn load_in_order(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) -> Result<bool, LabError> {
     let keys = shared.data.keys;
     let mut key_bytes = shared.key_bytes();
-    let mut told = Instant::now();
     progress(Phase::Load, 0.0);
-    let mut records = (0..keys).map_while(|id| {
-        if id.is_multiple_of(CHUNK) {
-            if shared.cancel.load(Ordering::Relaxed) {
-                return None;
-            }
-            if told.elapsed() >= PROGRESS_EVERY {
-                told = Instant::now();
-                progress(Phase::Load, id as f64 / keys as f64);
-            }
-        }
+    let mut progress = |done| progress(Phase::Load, done);
+    let mut records = in_order(keys, shared.cancel, &mut progress).map_while(|id| {
         match shared.ledger.mutation(id, 0) {
             Mutation::Put(value) => Some((key_bytes.encode(id).to_vec(), value)),
             // Version 0 is a put: the number of records shows whether one is missing.
