@@ -16,10 +16,11 @@ fn draw(distribution: &str) -> Vec<u64> {
     for _ in 0..DRAWS {
         hits[chooser.read(&mut rng) as usize] += 1;
     }
-    let scattered = !matches!(distribution, Distribution::Uniform | Distribution::Latest { .. });
-    (0..KEYS)
-        .map(|rank| hits[if scattered { chooser.scatter.apply(rank) } else { rank } as usize])
-        .collect()
+    let key = |rank| match &chooser.order {
+        Order::Scattered { scatter, .. } => scatter.apply(rank),
+        Order::Plain | Order::Latest { .. } => rank,
+    };
+    (0..KEYS).map(|rank| hits[key(rank) as usize]).collect()
 }
 
 /// Pearson's statistic over groups of ranks that are each expected to be hit at least 1000 times, and the number of
