@@ -20,6 +20,7 @@ pub mod eval;
 pub mod harness;
 mod jobs;
 pub mod model;
+pub mod papers;
 #[cfg(feature = "peers")]
 pub mod peers;
 #[cfg(feature = "pool")]

@@ -5,7 +5,8 @@ mod args;
 use std::sync::Arc;
 
 use leafpress_lab::LabError;
-use leafpress_lab::model::{self, Options, tco, text, thesis};
+use leafpress_lab::model::{self, Options, tco, text};
+use leafpress_lab::papers::thesis;
 
 pub use self::args::ModelArgs;
 use crate::failure::Failure;

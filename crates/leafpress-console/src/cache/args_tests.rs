@@ -1,8 +1,9 @@
 use std::path::Path;
 
 use clap::Parser;
-use leafpress_lab::cache::{Figure, FigureOptions, MrcOptions, PaperObjects, Sampling};
+use leafpress_lab::cache::{MrcOptions, PaperObjects, Sampling};
 use leafpress_lab::core::keys::Distribution;
+use leafpress_lab::papers::cache::{Figure, FigureOptions};
 
 use super::*;
 use crate::usage;

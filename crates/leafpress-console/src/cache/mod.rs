@@ -9,7 +9,8 @@ mod reporter;
 use std::path::Path;
 
 use leafpress_lab::LabError;
-use leafpress_lab::cache::{self, FigureOptions, Options, Outcome};
+use leafpress_lab::cache::{self, Options, Outcome};
+use leafpress_lab::papers::cache::{FigureOptions, figure_document, run_figure as reproduce};
 
 pub use self::args::CacheArgs;
 pub use self::args::parse;
@@ -56,14 +57,14 @@ fn run_figure(options: &FigureOptions, program: &str, out: &Path) -> Result<(), 
     let cancel = interrupt::flag()?;
     let engines = options.engines().len();
     let mut reporter = Reporter::new(engines, engines * options.scenarios().len());
-    let figure = cache::run_figure(options, &out.join("logs"), &cancel, &mut |step| reporter.show(&step));
+    let figure = reproduce(options, &out.join("logs"), &cancel, &mut |step| reporter.show(&step));
     reporter.finish();
     let figure = figure.map_err(|e| failure(&e))?;
     if figure.scenarios.is_empty() {
         return Err(failure(&LabError::Cancelled));
     }
     let command_line = output::command_line(program, std::env::args_os());
-    let printed = output::show(&cache::figure_document(&figure), &command_line, Some(out));
+    let printed = output::show(&figure_document(&figure), &command_line, Some(out));
     judge(figure.scenarios.iter().map(|one| &one.outcome), figure.troubles())?;
     printed
 }

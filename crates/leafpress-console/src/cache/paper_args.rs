@@ -4,7 +4,8 @@ use std::path::Path;
 
 use clap::Args;
 use leafpress_lab::Bytes;
-use leafpress_lab::cache::{EngineSpec, Figure, FigureOptions, Length, Options, PaperObjects, Work};
+use leafpress_lab::cache::{EngineSpec, Length, Options, PaperObjects, Work};
+use leafpress_lab::papers::cache::{Figure, FigureOptions};
 
 use super::args::{CacheArgs, parse};
 use crate::failure::Failure;

@@ -269,7 +269,7 @@ fn rows(outcome: &Outcome) -> Vec<Vec<Marked>> {
 }
 
 /// Microseconds with as many digits as help.
-pub(super) fn microseconds(us: f64) -> String {
+pub(crate) fn microseconds(us: f64) -> String {
     match us {
         us if us >= 100.0 => format!("{us:.0}"),
         us if us >= 10.0 => format!("{us:.1}"),

@@ -98,7 +98,7 @@ pub(super) fn at_a_rate() -> Outcome {
 }
 
 /// Four caches: one each of ours, another, one with mismatches, and one that failed.
-pub(super) fn outcome() -> Outcome {
+pub(crate) fn outcome() -> Outcome {
     let mut wrong = line("moka", 160_000, 20 << 20);
     if let Some(measured) = &mut wrong.measured {
         measured.mismatches = Mismatches {

@@ -26,9 +26,9 @@ const DISK_WORK: (u64, u64, u64) = (4, 100_000, 1_000_000);
 /// The job of a child.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
-    pub(super) options: Options,
-    pub(super) engine: EngineSpec,
-    pub(super) knob_bytes: u64,
+    pub(crate) options: Options,
+    pub(crate) engine: EngineSpec,
+    pub(crate) knob_bytes: u64,
 }
 
 /// The workload and the possible values: memory allocated before a cache is created, so that the process's growth from

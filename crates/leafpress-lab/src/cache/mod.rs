@@ -7,24 +7,23 @@
 
 mod charts;
 mod checks;
-mod document;
+pub(crate) mod document;
 mod driver;
 mod engines;
-mod job;
+pub(crate) mod job;
 mod knob;
 mod mrc;
 mod objects;
 mod options;
-mod outcome;
-mod paper;
-mod run;
-mod tables;
+pub(crate) mod outcome;
+pub(crate) mod run;
+pub(crate) mod tables;
 mod verdict;
 mod worker;
-mod workload;
+pub(crate) mod workload;
 
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 
 pub use document::{document, line};
 pub use engines::{AddedEngine, Engine, EngineSpec, Envelope, Peer, Settings, Standing, add_engines, conformance};
@@ -33,9 +32,6 @@ pub use mrc::{Curve, Held, HitCurves, HitRatios, MrcOptions, Sampling, SizePoint
 pub use objects::{MAX_PAPER_VALUE_BYTES, PaperObjects};
 pub use options::{DiskOptions, Length, MAX_WORKING_SET_BYTES, Options, Work};
 pub use outcome::{DiskFigures, Fill, Knob, Line, Measured, Mismatches, Outcome, RateFigures, Sample};
-pub use paper::{
-    Figure, FigureOptions, FigureOutcome, Scenario, ScenarioOutcome, figure_document, run_figure, run_figure_with,
-};
 pub use run::{Step, run_caches, run_caches_with};
 pub use workload::{CacheBenchDefaults, TraceFormat, cachebench_defaults};
 

@@ -306,7 +306,7 @@ impl Measured {
     }
 
     /// The effect of moving the hot set; `None` without a move, or if the run ended before it.
-    pub(super) fn moved(&self, options: &Options) -> Option<Move> {
+    pub(crate) fn moved(&self, options: &Options) -> Option<Move> {
         around_move(&self.timeline, options.shift_at?)
     }
 

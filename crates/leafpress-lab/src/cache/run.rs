@@ -58,7 +58,7 @@ pub fn run_caches_with(
 
 /// Knobs that were found: with the same memory and records they need not be searched again.
 #[derive(Debug, Default)]
-pub(super) struct Knobs(Vec<(EngineSpec, u64, Work, u64)>);
+pub(crate) struct Knobs(Vec<(EngineSpec, u64, Work, u64)>);
 
 impl Knobs {
     fn find(&self, engine: &EngineSpec, options: &Options) -> Option<u64> {
@@ -75,7 +75,7 @@ impl Knobs {
 }
 
 /// [`run_caches_with`], with knobs that were found before.
-pub(super) fn run_knowing(
+pub(crate) fn run_knowing(
     knobs: &mut Knobs,
     launcher: &Launcher,
     options: &Options,

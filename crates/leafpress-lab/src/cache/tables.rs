@@ -125,12 +125,12 @@ fn runs(outcome: &Outcome) -> impl Iterator<Item = Run<'_>> {
 }
 
 /// `summary.tsv`: a line for each cache that ended well.
-pub(super) fn summary(outcome: &Outcome) -> String {
+pub(crate) fn summary(outcome: &Outcome) -> String {
     tsv::columns(COLUMNS, runs(outcome), |of, run| of(run))
 }
 
 /// `over_time.tsv`: a line for each window of each.
-pub(super) fn over_time(outcome: &Outcome) -> String {
+pub(crate) fn over_time(outcome: &Outcome) -> String {
     type Window<'w> = (&'w Line, &'w Sample);
     type Column = (&'static str, fn(&Window<'_>) -> Cell);
     const COLUMNS: [Column; 7] = [

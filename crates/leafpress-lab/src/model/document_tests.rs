@@ -1,6 +1,7 @@
 use super::super::fixtures::published;
-use super::super::{evaluate, tco, text, thesis};
+use super::super::{evaluate, tco, text};
 use super::*;
+use crate::papers::thesis;
 use crate::report::testing::{assert_golden, charts, has_verdict};
 
 fn report(outcome: &Outcome) -> String {
@@ -56,7 +57,7 @@ fn the_corrected_report_is_as_it_was() {
 #[test]
 fn the_reproduction_is_as_it_was() {
     assert_golden(
-        "model/golden/reproduction.txt",
+        "papers/golden/reproduction.txt",
         &text::reproduction(&thesis::reproduce().unwrap()),
     );
 }

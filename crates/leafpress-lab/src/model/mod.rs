@@ -3,7 +3,7 @@
 //! compressed pages.
 //!
 //! [`evaluate()`] computes an [`Outcome`] from [`Options`]; [`document()`] makes it a report for people and
-//! programs. The formulas are in [`formulas`] and [`replacement`], pure functions over numbers. [`thesis`]
+//! programs. The formulas are in [`formulas`] and [`replacement`], pure functions over numbers. [`thesis`](crate::papers::thesis)
 //! compares the figures of Harper's thesis with what its formulas give, [`tco`] is the arithmetic of costs.
 
 mod access;
@@ -19,7 +19,6 @@ pub(crate) mod stack;
 mod tables;
 pub mod tco;
 pub mod text;
-pub mod thesis;
 mod trace;
 
 pub use access::Access;

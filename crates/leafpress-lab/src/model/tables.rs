@@ -1,7 +1,7 @@
 //! The model as tables: for people, and tab-separated for programs.
 
-use super::thesis::{Figure, Verdict};
 use super::{CodecOutcome, Outcome, Point};
+use crate::papers::thesis::{Figure, Verdict};
 pub(super) use crate::report::numbers::percent;
 use crate::report::numbers::share_of_memory;
 use crate::report::paragraph::wrapped_to;

@@ -9,9 +9,9 @@
 
 use serde::Serialize;
 
-use super::thesis::{Figure, Verdict};
 use super::{CodecOutcome, Outcome, raw_memory_for};
 use crate::core::LabError;
+use crate::papers::thesis::{Figure, Verdict};
 
 /// The share of compute in the total cost of ownership: the mean of what the white paper's two pairs of figures imply.
 pub const COMPUTE_SHARE: f64 = (0.09 / 0.47 + 0.15 / 0.67) / 2.0;

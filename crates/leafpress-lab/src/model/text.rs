@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::tables;
-use super::thesis::{Figure, Reproduction, Series, Verdict};
+use crate::papers::thesis::{Figure, Reproduction, Series, Verdict};
 use crate::report::table::of_figures;
 
 /// The thesis's figures with what its formulas give.

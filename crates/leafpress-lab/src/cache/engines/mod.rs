@@ -47,7 +47,7 @@ impl Peer {
     }
 
     /// Whether this build includes it.
-    pub(super) const fn is_compiled_in(self) -> bool {
+    pub(crate) const fn is_compiled_in(self) -> bool {
         !matches!(self, Self::Foyer) || cfg!(feature = "foyer")
     }
 }
@@ -106,7 +106,7 @@ impl EngineSpec {
     }
 
     /// The codec that it is known by in charts: of ours only.
-    pub(super) fn hue(&self) -> Option<String> {
+    pub(crate) fn hue(&self) -> Option<String> {
         match self {
             Self::Leafpress(None, Policy::S3Fifo) => Some("auto".into()),
             Self::Leafpress(Some(codec), Policy::S3Fifo) => Some(codec.to_string()),

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use self::cachebench::CacheBench;
-pub(super) use self::cachebench::check_scale;
+pub(crate) use self::cachebench::check_scale;
 pub use self::cachebench::{CacheBenchDefaults, cachebench_defaults};
 use self::keys::Keys;
 use self::made::Made;
@@ -30,7 +30,7 @@ use crate::report::numbers::thousands;
 /// Requests that a thread takes from a trace at a time: the order stays nearly the trace's.
 const BATCH: u64 = 32;
 /// Most keys of a working set.
-pub(super) const MAX_WORKING_SET_KEYS: u64 = 1 << 30;
+pub(crate) const MAX_WORKING_SET_KEYS: u64 = 1 << 30;
 /// Source of values of given lengths if no records are requested.
 const PIECES: Cut = Cut::Fixed(1024);
 

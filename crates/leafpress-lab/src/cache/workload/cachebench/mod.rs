@@ -44,7 +44,7 @@ pub fn cachebench_defaults(path: &Path, scale: f64) -> Result<CacheBenchDefaults
 }
 
 /// That a file can be scaled by this.
-pub(in super::super) fn check_scale(scale: f64) -> Result<(), LabError> {
+pub(crate) fn check_scale(scale: f64) -> Result<(), LabError> {
     if scale > 0.0 && scale <= 1.0 {
         return Ok(());
     }

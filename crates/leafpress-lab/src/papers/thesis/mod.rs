@@ -13,8 +13,8 @@ mod figures;
 
 use serde::Serialize;
 
-use super::{BreakEven, CodecCosts, Method, Options, Outcome, evaluate};
 use crate::core::LabError;
+use crate::model::{BreakEven, CodecCosts, Method, Options, Outcome, evaluate};
 
 /// The status of a published figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -106,7 +106,7 @@ pub fn reproduce() -> Result<Reproduction, LabError> {
 fn setting(data_gb: u64, access: &str, codecs: Vec<CodecCosts>) -> Result<Outcome, LabError> {
     evaluate(&Options {
         data_bytes: data_gb << 30,
-        access: super::Access::parse(access)?,
+        access: crate::model::Access::parse(access)?,
         codecs,
         shares: (0..=100).step_by(5).collect(),
         ..Options::new(Method::AsPublished)
@@ -204,5 +204,4 @@ fn break_even_pct(outcome: &Outcome, codec: usize) -> Option<f64> {
 }
 
 #[cfg(test)]
-#[path = "../thesis_tests.rs"]
 mod tests;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use super::super::run::{Knobs, Step, run_knowing};
 use super::{FigureOptions, FigureOutcome, ScenarioOutcome};
+use crate::cache::run::{Knobs, Step, run_knowing};
 use crate::core::LabError;
 use crate::harness::child::Launcher;
 
@@ -12,7 +12,7 @@ use crate::harness::child::Launcher;
 /// not an error but a line that says so.
 ///
 /// # Errors
-/// As [`run_caches`](super::super::run_caches).
+/// As [`run_caches`](crate::cache::run_caches).
 pub fn run_figure(
     options: &FigureOptions,
     logs: &Path,

@@ -1,8 +1,8 @@
 //! The paper's figures: scenarios, results, and assumptions where the notes are silent.
 
-use super::super::{EngineSpec, PaperObjects, Peer};
 use super::scenario::{DiskSize, Locality, Plan, Scenario};
 use super::{Figure, FigureOptions};
+use crate::cache::{EngineSpec, PaperObjects, Peer};
 use leafpress::Codec;
 use leafpress::cache::Policy;
 

@@ -1,9 +1,9 @@
 use std::sync::atomic::AtomicBool;
 
-use super::super::fixtures;
-use super::super::job::{Task, measure};
-use super::super::{Measured, Mismatches, Options, Work};
 use super::*;
+use crate::cache::fixtures;
+use crate::cache::job::{Task, measure};
+use crate::cache::{Measured, Mismatches, Options, Work};
 use crate::core::keys::Distribution;
 use crate::report::testing::{assert_golden, charts, has_verdict, kept};
 
@@ -47,7 +47,7 @@ fn engines(figure: Figure) -> Vec<String> {
     engines.iter().map(ToString::to_string).collect()
 }
 
-fn objects(options: &Options) -> &super::super::PaperObjects {
+fn objects(options: &Options) -> &crate::cache::PaperObjects {
     match &options.work {
         Work::Paper(objects) => objects,
         other => panic!("{other:?}"),
@@ -304,7 +304,7 @@ fn interrupted() -> FigureOutcome {
     let scenario = |one: Scenario| ScenarioOutcome {
         name: one.name,
         paper: one.paper.map(str::to_owned),
-        outcome: super::super::Outcome {
+        outcome: crate::cache::Outcome {
             options: one.options,
             ..fixtures::outcome()
         },
@@ -324,7 +324,7 @@ fn a_figure_is_told_as_it_was() {
     let figure = interrupted();
     let report = figure_document(&figure).text();
     assert!(report.lines().all(|line| line.chars().count() <= 150), "{report}");
-    assert_golden("cache/golden/figure.txt", &report);
+    assert_golden("papers/golden/figure.txt", &report);
     assert!(report.contains("interrupted: 6 of 64 runs finished"));
     let lines = summary(&figure);
     let scenarios: Vec<_> = lines.lines().map(|line| line.split('\t').nth(1).unwrap()).collect();

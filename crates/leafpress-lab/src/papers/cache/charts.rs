@@ -3,9 +3,9 @@
 use maud::Markup;
 use plotters::style::RGBColor;
 
-use super::super::EngineSpec;
-use super::super::outcome::{Measured, Outcome};
 use super::{Figure, FigureOutcome, ScenarioOutcome};
+use crate::cache::EngineSpec;
+use crate::cache::outcome::{Measured, Outcome};
 use crate::core::LabError;
 use crate::report::draw::{Bars, bars};
 use crate::report::html::figure as titled;

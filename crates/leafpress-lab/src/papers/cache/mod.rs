@@ -15,8 +15,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::workload::{MAX_WORKING_SET_KEYS, check_scale};
-use super::{EngineSpec, Length};
+use crate::cache::workload::{MAX_WORKING_SET_KEYS, check_scale};
+use crate::cache::{EngineSpec, Length};
 use crate::core::words::{serde_as_text, words};
 use crate::core::{Bytes, LabError};
 use crate::report::numbers::thousands;

@@ -1,16 +1,16 @@
 //! A figure's tables for programs: those of its scenarios, with the scenario of each line in front.
 
-use super::super::{Outcome, tables};
 use super::FigureOutcome;
+use crate::cache::{Outcome, tables};
 use crate::report::tsv;
 
 /// `summary.tsv`: a line for each scenario and cache that ended well.
-pub(in super::super) fn summary(figure: &FigureOutcome) -> String {
+pub(super) fn summary(figure: &FigureOutcome) -> String {
     joined(figure, tables::summary)
 }
 
 /// `over_time.tsv`: a line for each window of each.
-pub(in super::super) fn over_time(figure: &FigureOutcome) -> String {
+pub(super) fn over_time(figure: &FigureOutcome) -> String {
     joined(figure, tables::over_time)
 }
 

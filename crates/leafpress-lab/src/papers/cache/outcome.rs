@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::Outcome;
 use super::FigureOptions;
+use crate::cache::Outcome;
 
 /// Results of one scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Derives a run on this machine from a scenario of the paper.
 
-use super::super::{DiskOptions, EngineSpec, Length, Options, PaperObjects, Work};
 use super::FigureOptions;
+use crate::cache::{DiskOptions, EngineSpec, Length, Options, PaperObjects, Work};
 use crate::core::keys::Distribution;
 
 /// Default measured time of a scenario.

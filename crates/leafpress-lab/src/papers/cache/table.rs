@@ -1,9 +1,9 @@
 //! The figure's table, a row per scenario and cache, and the paper's results.
 
-use super::super::document::microseconds;
-use super::super::outcome::{Line, Measured, Outcome};
-use super::super::{Options, Work};
 use super::{Figure, FigureOutcome};
+use crate::cache::document::microseconds;
+use crate::cache::outcome::{Line, Measured, Outcome};
+use crate::cache::{Options, Work};
 use crate::core::Bytes;
 use crate::core::latency::Latency;
 use crate::report::document::Table;

@@ -2,11 +2,11 @@
 
 use maud::html;
 
-use super::super::{Length, Options};
 use super::charts::{charts, hues, is_wide};
 use super::table::{papers, table};
 use super::verdict::verdicts;
 use super::{Figure, FigureOutcome, over_time, summary};
+use crate::cache::{Length, Options};
 use crate::core::Bytes;
 use crate::report::document::Document;
 use crate::report::html::{all, legend, pair};

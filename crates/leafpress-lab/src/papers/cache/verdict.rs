@@ -1,8 +1,8 @@
 //! Verdict of a figure: a line for each of our caches, over all its scenarios.
 
-use super::super::EngineSpec;
-use super::super::outcome::{Measured, Outcome};
 use super::{FigureOutcome, ScenarioOutcome};
+use crate::cache::EngineSpec;
+use crate::cache::outcome::{Measured, Outcome};
 use crate::report::numbers::percent;
 use crate::report::verdict::{Noun, change, ratio};
 
