@@ -8,14 +8,12 @@ use quanta::Clock;
 use super::hardware::Counters;
 use super::load::Attached;
 use super::mix::Mix;
-use super::outcome::CpuTime;
 use super::recorder::Recorder;
 use super::scan::ScanCheck;
 use super::values::Values;
 use super::worker::{Shared, Shown, Worker};
-use super::{Counts, Hardware, Index, KeyFormat, Latencies, Mode, Options, Sample, ScanErrors, pin};
+use super::{Counts, Index, KeyFormat, Load, Mode, Options, Outcome, Sample, pin};
 use crate::core::LabError;
-use crate::core::resources::Spent;
 use crate::driver::{Observer, Plan, UNTIL_DONE, drive};
 use crate::harness::Phase;
 
@@ -33,18 +31,6 @@ pub(super) struct Run<'r> {
     pub cancel: &'r AtomicBool,
 }
 
-/// Measurements of a run.
-pub(super) struct Measured {
-    pub milliseconds: f64,
-    pub counts: [Counts; 6],
-    pub scanned_records: u64,
-    pub scan_errors: ScanErrors,
-    pub samples: Vec<Sample>,
-    pub latencies: Option<Latencies>,
-    pub hardware: Option<Hardware>,
-    pub cpu: CpuTime,
-}
-
 impl Run<'_> {
     /// Runs the operations and measures them.
     ///
@@ -53,9 +39,10 @@ impl Run<'_> {
     /// be started.
     pub(super) fn run(
         &self,
+        load: Option<Load>,
         mut counters: Option<Counters>,
         progress: &mut dyn FnMut(Phase, f64),
-    ) -> Result<Measured, LabError> {
+    ) -> Result<Outcome, LabError> {
         let options = self.options;
         let clock = Clock::new();
         let mix = Mix::new(&options.ratios)?;
@@ -118,17 +105,20 @@ impl Run<'_> {
             scans.add(&one.done.scans);
             recorders.extend(one.recorder);
         }
-        Ok(Measured {
-            milliseconds: clock.delta_as_nanos(start, end) as f64 / 1e6,
+        Ok(Outcome {
+            index: self.index.name(),
+            load,
+            run_milliseconds: clock.delta_as_nanos(start, end) as f64 / 1e6,
             counts,
             scanned_records,
             scan_errors: scans.finish(),
+            hardware,
             samples,
             latencies: wanted
                 .then(|| Recorder::merge(recorders, options.sampling_ms))
                 .transpose()?,
-            hardware,
-            cpu: measured.spent.into(),
+            cpu: measured.cpu,
+            held_bytes: self.index.held_bytes(),
         })
     }
 }
@@ -221,18 +211,5 @@ impl Samples {
             operations: count - self.counted,
         });
         (self.at, self.counted) = (at, count);
-    }
-}
-
-impl From<Spent> for CpuTime {
-    fn from(spent: Spent) -> Self {
-        Self {
-            user_seconds: spent.user_seconds,
-            system_seconds: spent.system_seconds,
-            voluntary_switches: spent.voluntary_switches,
-            involuntary_switches: spent.involuntary_switches,
-            wall_seconds: spent.wall_seconds,
-            other_cores: spent.other_cores,
-        }
     }
 }

@@ -37,6 +37,7 @@ mod weigh;
 mod worker;
 mod ycsb;
 
+pub use crate::core::resources::CpuTime;
 pub use builtin::Builtin;
 pub use compare::{Comparison, Line, compare, compare_with};
 pub use distribution::{DEFAULT_LATEST_SKEW, Law};
@@ -51,7 +52,7 @@ pub use options::{
     MAX_KEY_BYTES, MAX_OPERATIONS, MAX_RECORDS, MAX_REPEAT, MAX_SAMPLING_MS, MAX_SCAN, MAX_SECONDS, MAX_VALUE_BYTES,
     Mode, Options, Ratios,
 };
-pub use outcome::{Counts, CpuTime, Latencies, Load, Operation, Outcome, Sample, ScanErrors, WindowLatency};
+pub use outcome::{Counts, Latencies, Load, Operation, Outcome, Sample, ScanErrors, WindowLatency};
 pub use pin::Pin;
 pub use repeat::{Spread, median_of};
 pub use session::{Event, Report, run, run_with};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hardware::Hardware;
 use crate::core::latency::Latency;
+use crate::core::resources::CpuTime;
 use crate::harness::weigh::Resident;
 
 /// A kind of operation.
@@ -130,24 +131,6 @@ pub struct Latencies {
     pub service: Option<Latency>,
     /// Over time.
     pub windows: Vec<WindowLatency>,
-}
-
-/// CPU time and waits over the run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct CpuTime {
-    /// User seconds of all threads.
-    pub user_seconds: f64,
-    /// System seconds of all threads.
-    pub system_seconds: f64,
-    /// Voluntary context switches.
-    pub voluntary_switches: u64,
-    /// Involuntary context switches.
-    pub involuntary_switches: u64,
-    /// Seconds that all of this was counted over: the run, with the start and the end of its threads.
-    pub wall_seconds: f64,
-    /// Cores that other processes kept busy meanwhile; `None` if the system does not report it.
-    #[serde(default)]
-    pub other_cores: Option<f64>,
 }
 
 /// Measurements of one repetition of a run.

@@ -148,20 +148,7 @@ fn once(
         values,
         cancel,
     };
-    let measured = run.run(counters, &mut |phase, done| events(Event::Progress(phase, done)))?;
-    let outcome = Outcome {
-        index: index.name(),
-        load,
-        run_milliseconds: measured.milliseconds,
-        counts: measured.counts,
-        scanned_records: measured.scanned_records,
-        scan_errors: measured.scan_errors,
-        hardware: measured.hardware,
-        samples: measured.samples,
-        latencies: measured.latencies,
-        cpu: measured.cpu,
-        held_bytes: index.held_bytes(),
-    };
+    let outcome = run.run(load, counters, &mut |phase, done| events(Event::Progress(phase, done)))?;
     events(Event::Measured(&outcome));
     Ok(outcome)
 }

@@ -138,8 +138,8 @@ pub(super) fn measure(
         removes,
         records: standing.records,
         bytes_held: standing.bytes_held,
-        cpu_seconds: run.spent.user_seconds + run.spent.system_seconds,
-        other_cores: run.spent.other_cores,
+        cpu_seconds: run.cpu.user_seconds + run.cpu.system_seconds,
+        other_cores: run.cpu.other_cores,
         disk: standing
             .disk
             .zip(watcher.disk)

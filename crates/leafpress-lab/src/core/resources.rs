@@ -4,6 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
+use serde::{Deserialize, Serialize};
 
 use crate::core::LabError;
 
@@ -22,46 +23,39 @@ pub struct Usage {
     pub machine_seconds: Option<f64>,
 }
 
-/// What this process used between two moments.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Spent {
-    /// User CPU seconds of all threads.
-    pub(crate) user_seconds: f64,
-    /// System CPU seconds of all threads.
-    pub(crate) system_seconds: f64,
+/// CPU time and waits of this process between two moments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// User seconds of all threads.
+    pub user_seconds: f64,
+    /// System seconds of all threads.
+    pub system_seconds: f64,
     /// Voluntary context switches.
-    #[cfg(feature = "bench")]
-    pub(crate) voluntary_switches: u64,
+    pub voluntary_switches: u64,
     /// Involuntary context switches.
-    #[cfg(feature = "bench")]
-    pub(crate) involuntary_switches: u64,
-    /// Time between the two.
-    #[cfg(feature = "bench")]
-    pub(crate) wall_seconds: f64,
-    /// Cores that other processes kept busy; `None` if the system does not report it.
-    pub(crate) other_cores: Option<f64>,
+    pub involuntary_switches: u64,
+    /// Seconds that all of this was counted over: of a run, with the start and the end of its threads.
+    pub wall_seconds: f64,
+    /// Cores that other processes kept busy meanwhile; `None` if the system does not report it.
+    #[serde(default)]
+    pub other_cores: Option<f64>,
 }
 
 impl Usage {
     /// What was used since `before`, which was `wall` ago.
-    pub(crate) fn since(&self, before: &Self, wall: Duration) -> Spent {
+    pub(crate) fn since(&self, before: &Self, wall: Duration) -> CpuTime {
         let user_seconds = self.user_seconds - before.user_seconds;
         let system_seconds = self.system_seconds - before.system_seconds;
-        let machine = self.machine_seconds.zip(before.machine_seconds);
         let wall_seconds = wall.as_secs_f64();
-        Spent {
+        let machine = self.machine_seconds.zip(before.machine_seconds);
+        let others = machine.map(|(now, before)| now - before - user_seconds - system_seconds);
+        CpuTime {
             user_seconds,
             system_seconds,
-            #[cfg(feature = "bench")]
             voluntary_switches: self.voluntary_switches - before.voluntary_switches,
-            #[cfg(feature = "bench")]
             involuntary_switches: self.involuntary_switches - before.involuntary_switches,
-            #[cfg(feature = "bench")]
             wall_seconds,
-            other_cores: machine.map(|(now, before)| {
-                let others = now - before - user_seconds - system_seconds;
-                (others / wall_seconds.max(1e-3)).max(0.0)
-            }),
+            other_cores: others.map(|others| (others / wall_seconds.max(1e-3)).max(0.0)),
         }
     }
 }

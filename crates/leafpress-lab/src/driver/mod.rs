@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::core::LabError;
-use crate::core::resources::{Spent, usage};
+use crate::core::resources::{CpuTime, usage};
 use crate::harness::Phase;
 pub(crate) use every::{Deal, for_every, in_order};
 use gate::{Gate, Stage};
@@ -82,7 +82,7 @@ pub(crate) struct Measured<D> {
     /// Length of the measured time in seconds, until the last thread had ended.
     pub(crate) seconds: f64,
     /// What the process used in the measured time.
-    pub(crate) spent: Spent,
+    pub(crate) cpu: CpuTime,
     /// Whether it was interrupted in the measured time.
     pub(crate) interrupted: bool,
 }
@@ -142,22 +142,22 @@ pub(crate) fn drive<P: Send, T: Target>(
             }
         };
         let seconds = watch(plan, gate, Phase::Timed, plan.timed, observer, &|| !gate.at_work());
-        let spent = usage()?.since(&before, counted_from.elapsed());
+        let cpu = usage()?.since(&before, counted_from.elapsed());
         for (number, handle) in handles.into_iter().enumerate() {
             match handle.join() {
                 Ok(one) => done.extend(one),
                 Err(_) => gate.fail((plan.panicked)(number)),
             }
         }
-        Ok::<_, LabError>(Some((seconds, spent)))
+        Ok::<_, LabError>(Some((seconds, cpu)))
     });
     gate.failure()?;
-    let (seconds, spent) = timed?.ok_or(LabError::Cancelled)?;
+    let (seconds, cpu) = timed?.ok_or(LabError::Cancelled)?;
     Ok(Measured {
         done,
         warmup_seconds,
         seconds: seconds.as_secs_f64(),
-        spent,
+        cpu,
         interrupted: plan.cancel.load(Ordering::Relaxed),
     })
 }

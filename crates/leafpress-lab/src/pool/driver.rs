@@ -123,10 +123,10 @@ pub(super) fn measure(
         counters: Counters::from(&stats).since(&watcher.counters_before),
         held: Held::from(&stats),
         cpu: Cpu {
-            user_seconds: measured.spent.user_seconds,
-            system_seconds: measured.spent.system_seconds,
+            user_seconds: measured.cpu.user_seconds,
+            system_seconds: measured.cpu.system_seconds,
         },
-        other_cores: measured.spent.other_cores,
+        other_cores: measured.cpu.other_cores,
         samples: watcher.samples,
         ..Outcome::default()
     };

@@ -176,8 +176,8 @@ pub fn run_store(
         delete_latency,
         scan_latency,
         resources: base.collect_cpu.then_some(Resources {
-            user_seconds: timed.spent.user_seconds,
-            system_seconds: timed.spent.system_seconds,
+            user_seconds: timed.cpu.user_seconds,
+            system_seconds: timed.cpu.system_seconds,
             max_rss_kib: resources::peak_resident_kib(),
             voluntary_switches: usage.voluntary_switches,
             involuntary_switches: usage.involuntary_switches,
@@ -188,7 +188,7 @@ pub fn run_store(
         loaded,
         ended,
         counters: Counters::between(&before, &after),
-        other_cores: timed.spent.other_cores,
+        other_cores: timed.cpu.other_cores,
         timeline: merge(&timelines),
     })
 }
