@@ -138,7 +138,8 @@ impl<'g> Leaf<'g> {
         Ok(None)
     }
 
-    /// Finds the key with this suffix in a keyed leaf, and decodes the records whose fingerprint and length agree.
+    /// Finds the key with this suffix in a keyed leaf, and decodes the records whose fingerprint and length agree. A
+    /// record that is decoded wrongly may be the one sought: that is an error unless another one is.
     #[inline]
     fn locate_keyed(
         &self,
@@ -147,24 +148,29 @@ impl<'g> Leaf<'g> {
         hash: u64,
         decoder: &mut Decoder<'_>,
     ) -> Result<Option<Place>, TreeError> {
+        let mut doubt = Ok(());
         for slot in memchr::memchr_iter(fingerprint(hash), self.fingerprints(sections)) {
             if self.suffix_len(sections, slot) != suffix.len() {
                 continue;
             }
             // The value is decoded as well: most records found are the key's, and are read next.
             let raw_len = self.raw_len(sections, slot);
-            let raw = self.decode(sections, slot, raw_len, decoder)?;
-            if raw.starts_with(suffix) {
-                let (raw_at, decoded_len) = (raw.as_ptr(), raw.len());
-                if decoded_len == raw_len {
-                    decoder.note_whole(self.block(sections, slot), raw_at, raw_len);
+            match self.decode(sections, slot, raw_len, decoder) {
+                Ok(raw) if raw.starts_with(suffix) => {
+                    let (raw_at, decoded_len) = (raw.as_ptr(), raw.len());
+                    if decoded_len == raw_len {
+                        decoder.note_whole(self.block(sections, slot), raw_at, raw_len);
+                    }
+                    return Ok(Some(Place { slot, frame: slot }));
                 }
-                return Ok(Some(Place { slot, frame: slot }));
+                Ok(raw) => {
+                    let other = raw.get(..suffix.len()).unwrap_or_default();
+                    doubt = doubt.and(self.check_suffix(sections, slot, other));
+                }
+                Err(error) => doubt = Err(error),
             }
-            // Another key with this fingerprint, or a key that was decoded wrongly and may be the one sought.
-            self.check_suffix(sections, slot, raw.get(..suffix.len()).unwrap_or_default())?;
         }
-        Ok(None)
+        doubt.map(|()| None)
     }
 
     /// Returns the slot where `key` is (`Ok`) or would be inserted (`Err`) in a packed leaf, whose form `key` fits.
