@@ -1,8 +1,8 @@
 //! Runs the threads of a measurement in step: they start together, warm up, and are measured, until their time is over,
 //! they have nothing left to do, one of them fails, or the run is interrupted.
 //!
-//! What a thread does is a [`Target`], and what the driving thread does meanwhile is an [`Observer`]. A closed loop is a
-//! target whose operations follow each other; an open loop is one that waits for its turn (`pace`).
+//! What a thread does is a [`Target`], and what the driving thread does meanwhile is an [`Observer`]. A closed loop is
+//! a target whose operations follow each other; an open loop is one that waits for its turn (`pace`).
 
 mod every;
 mod gate;
@@ -50,8 +50,8 @@ pub(crate) trait Observer {
     /// Called before a stage, [`Phase::WarmUp`] or [`Phase::Timed`], while all threads wait.
     fn begin(&mut self, _stage: Phase) {}
 
-    /// Called while a stage runs, `elapsed` after its start, at least once. Returns the time until the next call; `None`
-    /// ends the stage.
+    /// Called while a stage runs, `elapsed` after its start, at least once. Returns the time until the next call;
+    /// `None` ends the stage.
     fn look(&mut self, stage: Phase, elapsed: Duration) -> Option<Duration>;
 
     /// Called after a stage, when all threads wait or have ended.

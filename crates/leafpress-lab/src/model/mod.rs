@@ -3,8 +3,9 @@
 //! compressed pages.
 //!
 //! [`evaluate()`] computes an [`Outcome`] from [`Options`]; [`document()`] makes it a report for people and
-//! programs. The formulas are in [`formulas`] and [`replacement`], pure functions over numbers. [`thesis`](crate::papers::thesis)
-//! compares the figures of Harper's thesis with what its formulas give, [`tco`] is the arithmetic of costs.
+//! programs. The formulas are in [`formulas`] and [`replacement`], pure functions over numbers.
+//! [`thesis`](crate::papers::thesis) compares the figures of Harper's thesis with what its formulas give, [`tco`] is
+//! the arithmetic of costs.
 
 mod access;
 mod choice;

@@ -25,8 +25,8 @@ pub(super) fn verdicts(report: &Report) -> Vec<String> {
     })
 }
 
-/// Whether a codec only copies blocks where it has no dictionary, as in the rows of a suite: it is then the fastest, and
-/// says nothing about the data.
+/// Whether a codec only copies blocks where it has no dictionary, as in the rows of a suite: it is then the fastest,
+/// and says nothing about the data.
 pub fn needs_dictionary(codec: &str) -> bool {
     matches!(codec.parse(), Ok(Codec::OnPair { .. } | Codec::OnPairHuffman))
 }

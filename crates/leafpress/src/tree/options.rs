@@ -179,8 +179,8 @@ impl TreeBuilder {
     /// let tree = leafpress::Tree::builder().job_cache(JobCache::default()).build()?;
     /// # Ok::<(), leafpress::TreeError>(())
     /// ```
-    /// Chooses whether the blocks of one-record frames hold the keys of leaves that do not pack them. By default they do
-    /// where the codec compresses each record alone.
+    /// Chooses whether the blocks of one-record frames hold the keys of leaves that do not pack them. By default they
+    /// do where the codec compresses each record alone.
     #[doc(hidden)]
     pub fn keys_in_blocks(mut self, keys_in_blocks: bool) -> Self {
         self.keys_in_blocks = Some(keys_in_blocks);

@@ -228,8 +228,8 @@ fn panicked(_: usize) -> LabError {
     LabError::System("a worker thread panicked".into())
 }
 
-/// Random numbers of each thread, for the warm-up and the measured time. Jumps of 2^128 numbers keep the threads' streams
-/// apart.
+/// Random numbers of each thread, for the warm-up and the measured time. Jumps of 2^128 numbers keep the threads'
+/// streams apart.
 fn streams(seed: u64) -> impl Iterator<Item = [Xoshiro256PlusPlus; 2]> {
     let mut rngs = [seed ^ 1 << 63, seed].map(Xoshiro256PlusPlus::seed_from_u64);
     std::iter::repeat_with(move || {

@@ -98,7 +98,9 @@ impl<'b> Compression<'_, 'b> {
             // Packed keys ascend; a leaf of fingerprints has no numbers.
             None => (numbers.first().copied().unwrap_or(0), Widths::of(numbers)),
         };
-        if flags & KEYED != 0 {
+        if let Some(leaf) = builder.same_keys.filter(|_| flags & KEYED != 0) {
+            key_len = usize::from(leaf.header().key_len);
+        } else if flags & KEYED != 0 {
             let span = totals.suffix_lens.or_zero();
             key_len = span.least as usize;
             keys.key_bits = span.bits();
@@ -229,7 +231,7 @@ fn gather<'b>(
     for part in parts {
         let slots = part.slots();
         lens.try_grow(slots.len())?;
-        if keyed {
+        if keyed && new_keys {
             suffix_lens.try_grow(slots.len())?;
         }
         match new_keys {
@@ -250,7 +252,7 @@ fn gather<'b>(
                         totals.separator_bytes += leaf.separators(sections, *from, *to).len();
                     }
                 }
-                if keyed {
+                if keyed && new_keys {
                     suffix_lens.extend(slots.clone().map(|slot| {
                         let len = leaf.suffix_len(sections, slot);
                         totals.suffix_lens.add(len as u64);
@@ -291,7 +293,7 @@ fn gather<'b>(
                     if let RecordValue::Large(large) = record.value {
                         larges.try_push((lens.len() as u16, large))?;
                     }
-                    if keyed {
+                    if keyed && new_keys {
                         let len = record.key.len() - prefix_len;
                         totals.suffix_lens.add(len as u64);
                         suffix_lens.push(len as u16);
@@ -387,7 +389,12 @@ impl Writer<'_, '_> {
         let lens = lens.iter().map(|len| u64::from(*len));
         // SAFETY: the section has the packed lengths' size, and the slop follows the sections.
         unsafe { packed::pack(self.start.add(self.sections.lens), lens, self.shape.len_bits, len_base) };
-        if self.has(KEYED) {
+        if !self.has(KEYED) {
+            return;
+        }
+        if let Some(leaf) = self.builder.same_keys {
+            self.put(self.sections.suffix_lens, leaf.suffix_len_bytes(&leaf.sections()));
+        } else {
             let lens = suffix_lens.iter().map(|len| u64::from(*len));
             let (start, bits) = (self.sections.suffix_lens, self.shape.keys.key_bits);
             // SAFETY: the section has the packed lengths' size, and the slop follows the sections.

@@ -170,6 +170,10 @@ impl<'b> Compaction<'_, '_, 'b> {
                 _ => SplitHint::Within,
             });
         }
+        // In a keyed leaf each comparison decodes, and changes of keys that are there do not make it grow at an end.
+        if leaf.has(KEYED) && changes.iter().all(|entry| entry.slot.is_some()) {
+            return Ok(SplitHint::Within);
+        }
         let mut decoder = Decoder::new(self.compression.engines, self.scratch);
         if last.key < leaf.first_key(sections, 0, &mut decoder)?.as_slice() {
             return Ok(SplitHint::AtStart);

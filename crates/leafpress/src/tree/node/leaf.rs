@@ -248,6 +248,11 @@ impl<'g> Leaf<'g> {
         }
     }
 
+    /// Returns the section of the lengths of keys in a keyed leaf.
+    pub(crate) fn suffix_len_bytes(&self, sections: &Sections) -> &[u8] {
+        self.bytes_at(sections.suffix_lens, sections.prefix - sections.suffix_lens)
+    }
+
     pub(crate) fn sections(&self) -> Sections {
         Sections::of(&self.header().shape)
     }

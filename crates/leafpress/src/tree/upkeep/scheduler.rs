@@ -42,7 +42,7 @@ pub(crate) struct Background {
     pub(super) done: Condvar,
     /// The watermark: fill of a landing buffer, in percent, at which its leaf is queued; `None` when no thread
     /// compacts.
-    pub watermark_pct: Option<u8>,
+    pub landing_compaction_pct: Option<u8>,
     /// Number of leaves, without the first of each shard.
     leaves: AtomicUsize,
     /// Number of leaves at which a dictionary is trained next.
@@ -120,9 +120,9 @@ impl State {
 }
 
 impl Background {
-    pub(crate) fn new(watermark_pct: Option<u8>, upkeep: Upkeep) -> Self {
+    pub(crate) fn new(landing_compaction_pct: Option<u8>, upkeep: Upkeep) -> Self {
         Self {
-            watermark_pct,
+            landing_compaction_pct,
             upkeep,
             train_at: AtomicUsize::new(FIRST_TRAINING_LEAVES),
             interpolation_at: AtomicUsize::new(FIRST_SHORTCUTS_LEAVES),
@@ -133,8 +133,8 @@ impl Background {
     /// Queues a leaf whose landing buffer has grown past the watermark for compaction.
     #[inline]
     pub(crate) fn offer(&self, work: &WritePath<'_>, leaf: Leaf, key: &[u8]) {
-        if let Some(watermark_pct) = self.watermark_pct
-            && past_watermark(leaf.landing(work.guard), watermark_pct)
+        if let Some(landing_compaction_pct) = self.landing_compaction_pct
+            && past_watermark(leaf.landing(work.guard), landing_compaction_pct)
         {
             self.enqueue(work, leaf, key);
         }
@@ -436,8 +436,8 @@ impl Drop for AtWork<'_> {
     }
 }
 
-fn past_watermark(landing: Option<Landing>, watermark_pct: u8) -> bool {
-    landing.is_some_and(|landing| landing.used() * 100 >= landing.capacity() * usize::from(watermark_pct))
+fn past_watermark(landing: Option<Landing>, landing_compaction_pct: u8) -> bool {
+    landing.is_some_and(|landing| landing.used() * 100 >= landing.capacity() * usize::from(landing_compaction_pct))
 }
 
 /// Bytes of freed scratchpads from which on the free memory of the program's allocator is returned to the system.
@@ -474,7 +474,7 @@ impl TreeInner {
     }
 
     /// Compacts the leaf that holds `key` if its latch is free and it is past the watermark.
-    pub(super) fn compact_one(&self, shard: usize, key: &[u8], watermark_pct: u8) {
+    pub(super) fn compact_one(&self, shard: usize, key: &[u8], landing_compaction_pct: u8) {
         // If there is no memory, the leaf stays unchanged.
         let (Ok(context), Ok(guard)) = (self.contexts.get(), self.memory.enter()) else {
             return;
@@ -493,7 +493,7 @@ impl TreeInner {
             return;
         };
         leaf.header().queued.store(false, Ordering::Relaxed);
-        if !past_watermark(leaf.landing_locked(), watermark_pct) {
+        if !past_watermark(leaf.landing_locked(), landing_compaction_pct) {
             context.count(Count::BgSkipped);
             return;
         }

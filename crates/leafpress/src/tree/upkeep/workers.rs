@@ -34,7 +34,7 @@ impl Worker for Compactor {
                 .ok();
         };
         background.work_unlocked(state, || {
-            core.compact_one(shard, &key, background.watermark_pct.unwrap_or(100));
+            core.compact_one(shard, &key, background.landing_compaction_pct.unwrap_or(100));
         });
         ControlFlow::Continue(())
     }

@@ -159,8 +159,8 @@ impl<'g> Leaf<'g> {
     }
 
     /// Returns what a write of this record compresses for the leaf: the value, and in a keyed leaf the key behind the
-    /// prefix before it, joined in `buffer`. Returns `None` for a key without the prefix of a keyed leaf, which the next
-    /// compaction gives a shorter one.
+    /// prefix before it, joined in `buffer`. Returns `None` for a key without the prefix of a keyed leaf, which the
+    /// next compaction gives a shorter one.
     pub(crate) fn raw_record<'r>(
         &self,
         key: &[u8],
@@ -201,7 +201,8 @@ impl<'g> Leaf<'g> {
 
     /// Decodes `frame` and calls `visit` with each record's slot, key and value, in slot order. When it succeeds the
     /// keys ascend, have a valid length, and are within the frame's range in an ordered leaf; the last frame's range is
-    /// treated as unbounded. The keys of a keyed leaf only agree with their fingerprints: see [`Ascending`]. `visit` may be called for some records before an error.
+    /// treated as unbounded. The keys of a keyed leaf only agree with their fingerprints: see [`Ascending`]. `visit`
+    /// may be called for some records before an error.
     pub(crate) fn visit_frame(
         &self,
         sections: &Sections,
