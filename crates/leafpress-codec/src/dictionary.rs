@@ -16,6 +16,8 @@ use super::zstd::dictionary::{ZstdCompression, ZstdDecompression};
 #[cfg(feature = "zstd")]
 use super::zstd::ffi::{CompressionTables, DecompressionTables, Prepared};
 use super::{Codec, CodecError};
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::copied;
 
 /// A trained or given dictionary. Clones share it.
 ///
@@ -41,6 +43,7 @@ struct Inner {
     id: u32,
     /// Unique in this process, so that a thread's buffer can identify the dictionary whose bytes it holds. Never 0.
     serial: u64,
+    codec: Option<Codec>,
     #[cfg(feature = "lz4")]
     lz4: Lz4Compression,
     #[cfg(feature = "zstd")]
@@ -56,10 +59,16 @@ static SERIALS: AtomicU64 = AtomicU64::new(1);
 impl Dictionary {
     /// Returns a dictionary with bytes that the caller trained or chose.
     pub fn from_bytes(id: u32, bytes: impl Into<Box<[u8]>>) -> Self {
+        Self::new(None, id, bytes)
+    }
+
+    /// Returns a dictionary that was trained for `codec`, if that is known.
+    pub(super) fn new(codec: Option<Codec>, id: u32, bytes: impl Into<Box<[u8]>>) -> Self {
         Self {
             inner: Arc::new(Inner {
                 id,
                 serial: SERIALS.fetch_add(1, Ordering::Relaxed),
+                codec,
                 #[cfg(feature = "lz4")]
                 lz4: Lz4Compression::default(),
                 #[cfg(feature = "zstd")]
@@ -74,6 +83,20 @@ impl Dictionary {
 
     pub(super) fn downgrade(&self) -> WeakDictionary {
         WeakDictionary(Arc::downgrade(&self.inner))
+    }
+
+    /// Returns a dictionary of the same bytes, id and codec that shares no memory with this one.
+    ///
+    /// # Errors
+    /// Returns [`OutOfMemory`].
+    pub fn copy(&self) -> Result<Self, OutOfMemory> {
+        Ok(Self::new(self.inner.codec, self.inner.id, copied(self.bytes())?))
+    }
+
+    /// Returns the codec that [`Dictionary::train`] trained the dictionary for; `None` if it is unknown.
+    #[inline]
+    pub fn codec(&self) -> Option<Codec> {
+        self.inner.codec
     }
 
     /// Returns the number of clones of this dictionary.

@@ -41,6 +41,7 @@
 // Modules with unsafe code are allowed it individually, at their declaration.
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
+mod by_dictionary;
 mod counters;
 #[cfg(feature = "deflate")]
 mod deflate;
@@ -74,6 +75,7 @@ mod zlib;
 #[cfg(feature = "zstd")]
 mod zstd;
 
+pub use by_dictionary::ByDictionary;
 pub use counters::EngineCounters;
 pub use dictionary::Dictionary;
 pub use dictionary_pool::DictionaryPool;
@@ -81,7 +83,7 @@ pub use engine::{Engine, EngineOptions, JobCache, Lz4Blocks, StreamCache};
 pub use error::CodecError;
 pub use in_vain::InVain;
 pub use list::Availability;
-pub use name::{Codec, QplMode, QplPath};
+pub use name::{Codec, QplMode, QplPath, TrialGoal};
 pub use saving::{MAX_STORED_65536THS, most_stored, saves_enough};
 pub use scratch::Scratch;
 pub use train::{MIN_DICTIONARY_BYTES, MIN_SAMPLE_BYTES, MIN_SAMPLES};

@@ -25,11 +25,21 @@ pub enum QplMode {
     Dynamic,
 }
 
-/// A codec's name and settings.
+/// What a tree's trial of codecs favours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TrialGoal {
+    /// Reads as fast as those of uncompressed records, in few bytes.
+    Balance,
+    /// Few bytes, as a cache wants whose misses cost more than any decoding.
+    Memory,
+}
+
+/// A codec's name and settings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Codec {
     /// Stored uncompressed.
+    #[default]
     None,
     /// LZ4; acceleration 1 is LZ4's default, larger is faster and compresses less.
     Lz4 {
@@ -76,8 +86,14 @@ pub enum Codec {
         /// The Huffman tables it writes.
         mode: QplMode,
     },
-    /// A codec per leaf, by how often it is read: hot leaves are stored uncompressed, cold leaves by Zstandard, those
-    /// in between by LZ4. Only a tree supports this codec.
+    /// The codec that is best for the records of a tree, chosen by trials on them: see [`Codec::candidates`]. Only a
+    /// tree supports this codec.
+    Trial {
+        /// What the choice favours.
+        goal: TrialGoal,
+    },
+    /// A codec per leaf, by how often it is read: records read often have an uncompressed copy, leaves that are rarely
+    /// read are compressed by Zstandard, the others as by `trial`. Only a tree supports this codec.
     Auto {
         /// Zstandard's level, -131072 to 22, not 0; default 3.
         level: i32,
@@ -113,6 +129,12 @@ impl fmt::Display for Codec {
                 };
                 write!(f, "qpl:{path}:{mode}")
             }
+            Codec::Trial {
+                goal: TrialGoal::Balance,
+            } => f.write_str("trial"),
+            Codec::Trial {
+                goal: TrialGoal::Memory,
+            } => f.write_str("trial:memory"),
             Codec::Auto { level: AUTO_LEVEL } => f.write_str("auto"),
             Codec::Auto { level } => write!(f, "auto:zstd:{level}"),
         }
@@ -127,11 +149,12 @@ const MAX_LZ4_ACCELERATION: i32 = 65_537;
 /// The names of all codecs, for messages.
 pub const NAMES: &str = "none, lz4, lz4:fast=1..65537, lz4:hc=2..12, zstd:-131072..22 (not 0), \
                                 onpair, onpair:14|16|huffman, \
-                                deflate:1..12, zlib:1..9, zlib:32k=1..9, qpl:software|hardware|auto:fixed|dynamic, and for trees auto, \
-                                auto:zstd:LEVEL";
+                                deflate:1..12, zlib:1..9, zlib:32k=1..9, qpl:software|hardware|auto:fixed|dynamic, and for trees trial, \
+                                trial:memory, auto, auto:zstd:LEVEL";
 
 impl Codec {
-    /// Returns the codec without its settings: `none`, `lz4`, `zstd`, `onpair`, `deflate`, `zlib`, `qpl` or `auto`.
+    /// Returns the codec without its settings: `none`, `lz4`, `zstd`, `onpair`, `deflate`, `zlib`, `qpl`, `trial` or
+    /// `auto`.
     pub fn family(&self) -> &'static str {
         match self {
             Codec::None => "none",
@@ -141,6 +164,7 @@ impl Codec {
             Codec::Deflate { .. } => "deflate",
             Codec::Zlib { .. } | Codec::Zlib32K { .. } => "zlib",
             Codec::Qpl { .. } => "qpl",
+            Codec::Trial { .. } => "trial",
             Codec::Auto { .. } => "auto",
         }
     }
@@ -148,7 +172,7 @@ impl Codec {
     /// Checks that the settings are within their bounds.
     pub fn validate(&self) -> Result<(), CodecError> {
         let good = match *self {
-            Codec::None | Codec::OnPairHuffman | Codec::Qpl { .. } => true,
+            Codec::None | Codec::OnPairHuffman | Codec::Qpl { .. } | Codec::Trial { .. } => true,
             Codec::OnPair { bits } => matches!(bits, 12 | 14 | 16),
             Codec::Lz4 { acceleration } => (1..=MAX_LZ4_ACCELERATION).contains(&acceleration),
             Codec::Lz4Hc { level } => (2..=12).contains(&level),
@@ -176,6 +200,12 @@ fn parse(name: &str) -> Option<Codec> {
     };
     let codec = match (family, settings) {
         ("none", None) => Codec::None,
+        ("trial", None) => Codec::Trial {
+            goal: TrialGoal::Balance,
+        },
+        ("trial", Some("memory")) => Codec::Trial {
+            goal: TrialGoal::Memory,
+        },
         ("auto", None) => Codec::Auto { level: AUTO_LEVEL },
         ("auto", Some(strongest)) => match parse(strongest)? {
             Codec::Zstd { level } => Codec::Auto { level },

@@ -56,7 +56,7 @@ impl Codec {
             Codec::Zlib { .. } | Codec::Zlib32K { .. } => Arc::new(ZlibEngine::new(*self, options.stream_cache)?),
             #[cfg(feature = "qpl")]
             Codec::Qpl { path, mode } => Arc::new(QplEngine::new(path, mode, options.job_cache)?),
-            Codec::Auto { .. } => {
+            Codec::Trial { .. } | Codec::Auto { .. } => {
                 return Err("only a tree chooses between codecs; name one of them".to_owned());
             }
             #[cfg(not(feature = "lz4"))]

@@ -68,7 +68,7 @@ impl Form {
             Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Zlib32K { .. } | Codec::Qpl { .. } => Self::Deflate,
             Codec::OnPair { .. } | Codec::OnPairHuffman => Self::OnPair,
             // `auto` has no engine.
-            Codec::None | Codec::Auto { .. } => Self::Raw,
+            Codec::None | Codec::Trial { .. } | Codec::Auto { .. } => Self::Raw,
         }
     }
 

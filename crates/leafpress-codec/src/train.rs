@@ -24,10 +24,13 @@ pub const MIN_SAMPLE_BYTES: usize = 2048;
 pub const MIN_DICTIONARY_BYTES: usize = 256;
 
 impl Codec {
-    /// Returns true if this build can train dictionaries for the codec.
+    /// Returns true if this build can train dictionaries for the codec, or for one of its candidates.
     pub fn can_train(&self) -> bool {
-        let by_zstd = cfg!(feature = "zstd") && matches!(self.family(), "lz4" | "zstd");
-        by_zstd || self.family() == "onpair"
+        match self.family() {
+            "lz4" | "zstd" => cfg!(feature = "zstd"),
+            "onpair" | "trial" => true,
+            _ => false,
+        }
     }
 }
 
@@ -67,11 +70,11 @@ impl Dictionary {
             Codec::Zstd { .. } => Header::Kept,
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Header::CutOff,
             Codec::OnPair { .. } | Codec::OnPairHuffman => {
-                return Ok(Self::from_trained(onpair::train(codec, samples, max_bytes)?));
+                return Ok(Self::trained(Some(codec), onpair::train(codec, samples, max_bytes)?));
             }
             other => return Err(output::failed(TRAINING, format!("codec {other} uses no dictionary"))),
         };
-        Ok(Self::from_trained(best(codec, header, samples, max_bytes)?))
+        Ok(Self::trained(Some(codec), best(codec, header, samples, max_bytes)?))
     }
 
     /// Returns the dictionary with the bytes of an earlier result of [`Dictionary::train`], and the same id.
@@ -83,10 +86,14 @@ impl Dictionary {
     /// assert_eq!(Dictionary::from_trained(dictionary.bytes()).id(), dictionary.id());
     /// ```
     pub fn from_trained(bytes: impl Into<Box<[u8]>>) -> Self {
+        Self::trained(None, bytes)
+    }
+
+    fn trained(codec: Option<Codec>, bytes: impl Into<Box<[u8]>>) -> Self {
         let bytes = bytes.into();
         // Any 32 bits derived from the bytes will do; 0 is reserved for "none".
         let id = (rapidhash_v3(&bytes) as u32).max(1);
-        Self::from_bytes(id, bytes)
+        Self::new(codec, id, bytes)
     }
 }
 

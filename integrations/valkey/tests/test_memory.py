@@ -135,7 +135,7 @@ def make_values(count):
 
 # How much more may be evicted than needed. With compression records of a tree that was just filled weigh more than they
 # will, and a training has samples, which count as any other memory.
-MORE = {"none": 1.1, "lz4": 1.5, "zstd:3": 1.5}
+MORE = {"none": 1.1, "lz4": 1.5, "zstd:3": 1.5, "trial": 1.5}
 
 
 @pytest.mark.parametrize("codec", MORE)

@@ -10,7 +10,7 @@ from resp import OK, Reply, as_pairs, info, is_error, pack
 from servers import until
 
 pytestmark = pytest.mark.skipif(CONTROL, reason="about the module")
-CODECS = ["none", "lz4", "zstd:3", "deflate:1"]
+CODECS = ["none", "lz4", "zstd:3", "deflate:1", "onpair", "trial"]
 
 
 def reported(client):

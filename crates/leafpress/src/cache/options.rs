@@ -16,7 +16,7 @@ use super::policy::Policy;
 use super::warm::keys_within;
 use super::{Cache, MIN_MEMORY_BYTES};
 use crate::tree::{self, Tree};
-use leafpress_codec::{Codec, Engine};
+use leafpress_codec::{Codec, Engine, TrialGoal};
 
 /// Options of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,7 +55,7 @@ impl Default for CacheBuilder {
             memory_bytes: 64 << 20,
             tree: tree::TreeBuilder {
                 marks: true,
-                ..Tree::builder().codec(default_codec())
+                ..Tree::builder().codec(DEFAULT_CODEC)
             },
             times: Times::default(),
             policy: Policy::default(),
@@ -67,16 +67,10 @@ impl Default for CacheBuilder {
     }
 }
 
-/// The compiled-in codec with the highest hit ratio: see docs/experiments/028.
-fn default_codec() -> Codec {
-    if cfg!(feature = "zstd") {
-        Codec::Zstd { level: 1 }
-    } else if cfg!(feature = "lz4") {
-        Codec::Lz4 { acceleration: 1 }
-    } else {
-        Codec::None
-    }
-}
+/// The codec with the highest hit ratio: see docs/experiments/028 and 045.
+const DEFAULT_CODEC: Codec = Codec::Trial {
+    goal: TrialGoal::Memory,
+};
 
 impl fmt::Debug for CacheBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,9 +99,9 @@ impl CacheBuilder {
         self
     }
 
-    /// Sets the codec. Default `zstd:1` if Zstandard is compiled in: in the same memory it has a higher hit ratio than
-    /// LZ4 or `auto`, and a miss costs more than any decoding. Choose `lz4` for caches that hold nearly all of the
-    /// data.
+    /// Sets the codec. Default `trial:memory`, which takes the codec that holds most of the cache's own records, since
+    /// a miss costs more than any decoding: OnPair for most short records, Zstandard for others. Choose `lz4` for caches
+    /// that hold nearly all of the data.
     ///
     /// ```
     /// let cache = leafpress::Cache::builder().memory(8 << 20).codec("lz4".parse()?).build()?;

@@ -24,14 +24,14 @@ use crate::tree::options::Layout;
 use crate::tree::thread_state::{Count, ThreadStates};
 use crate::tree::upkeep::scheduler::Background;
 use crate::tree::upkeep::sizing::{Given, Sizing};
-use crate::tree::upkeep::temperature::{self, Temperatures};
+use crate::tree::upkeep::temperature::{self, COLD_RECORD_CODEC, Temperatures};
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::walk::Walk;
 use crate::tree::write::Locked;
 use crate::tree::{DictionaryChoice, ShardBy, Tree, TreeBuilder, TreeStats, Upkeep};
 use leafpress_base::mem::node::Kind;
 use leafpress_base::reclaim::node_heap::{Flush, NodeHeap};
-use leafpress_codec::{Codec, CodecError, Dictionary, Engine};
+use leafpress_codec::{ByDictionary, Codec, CodecError, Dictionary, Engine, TrialGoal};
 
 /// Minimum of the builder's bound on inline values.
 const MIN_INLINE_VALUE_BYTES: usize = 64;
@@ -43,7 +43,9 @@ const MAX_THREADS: usize = 64;
 const FAMILIES: [&str; 7] = ["none", "lz4", "zstd", "onpair", "deflate", "zlib", "qpl"];
 
 /// The codec of warm leaves, where leaves have temperatures.
-const WARM_CODEC: Codec = Codec::Lz4 { acceleration: 1 };
+const WARM_CODEC: Codec = Codec::Trial {
+    goal: TrialGoal::Balance,
+};
 
 /// Longest value that an uncompressed leaf stores inline: longer ones gain nothing there, and every compaction copies
 /// them, while a value stored separately is replaced without copies. Shorter values would take much more memory if
@@ -147,12 +149,16 @@ impl Tree {
         builder.check()?;
         let cold_engine = match (builder.codec, &builder.engine) {
             (Codec::Auto { .. }, Some(engine)) => Some(Arc::clone(engine)),
-            (Codec::Auto { level }, None) => Some(Codec::Zstd { level }.open(&builder.engine_options)?),
+            (Codec::Auto { level }, None) => {
+                let engine = ByDictionary::of(Codec::Zstd { level }, &[COLD_RECORD_CODEC], &builder.engine_options)?;
+                Some(Arc::new(engine) as Arc<dyn Engine>)
+            }
             _ => None,
         };
         let engine: Arc<dyn Engine> = match (builder.codec, &builder.engine) {
             (_, Some(engine)) => Arc::clone(engine),
-            (Codec::Auto { .. }, None) => WARM_CODEC.open(&builder.engine_options)?,
+            (Codec::Auto { .. }, None) => Arc::new(ByDictionary::open(WARM_CODEC, &builder.engine_options)?),
+            (codec @ Codec::Trial { .. }, None) => Arc::new(ByDictionary::open(codec, &builder.engine_options)?),
             (codec, None) => codec.open(&builder.engine_options)?,
         };
         if let DictionaryChoice::Given(dictionary) = &builder.dictionary
@@ -202,7 +208,12 @@ impl Tree {
             sub_pages,
             keys_in_blocks: builder.keys_in_blocks,
         };
-        let (sizing, settings) = Sizing::new(codec, given);
+        let of_dictionary = match &builder.dictionary {
+            DictionaryChoice::Given(dictionary) => dictionary.codec(),
+            _ => None,
+        };
+        let first_codec = of_dictionary.filter(|of_dictionary| codec.candidates().contains(of_dictionary));
+        let (sizing, settings) = Sizing::new(codec, first_codec.unwrap_or(codec), given);
         let dictionaries = Dictionaries::new(
             &builder.dictionary,
             &*engine,
@@ -390,7 +401,13 @@ impl TreeInner {
             Ok(())
         });
         if let Ok(guard) = self.memory.enter() {
-            stats.dictionary_id = self.dictionaries.current().map_or(0, |dictionary| dictionary.id());
+            let dictionary = self.dictionaries.current();
+            stats.dictionary_id = dictionary.map_or(0, Dictionary::id);
+            let own = self.engines.warm.codec();
+            stats.codec = match own.candidates() {
+                [] => own,
+                [first, ..] => dictionary.and_then(Dictionary::codec).unwrap_or(*first),
+            };
             stats.depth = self.shards.iter().map(|shard| shard.depth(&guard)).max().unwrap_or(0);
         }
         let held = self.memory.held();

@@ -408,8 +408,8 @@ impl TreeInner {
         let settings = self.settings.now();
         let (temperature, settings, engine, dictionary) = match (&self.temperatures, temperature) {
             (Some(temperatures), Temperature::Cold) => {
-                let settings = temperatures.cold_settings(settings);
                 let dictionary = temperatures.cold_dictionaries.current();
+                let settings = temperatures.cold_settings(settings, dictionary);
                 (temperature, settings, &*self.engines.cold, dictionary)
             }
             _ => (

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::tree::error::TreeError;
 use crate::tree::{TemperatureRule, Tree};
-use leafpress_codec::{Codec, Dictionary, DictionaryPool, Engine, EngineOptions, JobCache, StreamCache};
+use leafpress_codec::{Codec, Dictionary, DictionaryPool, Engine, EngineOptions, JobCache, StreamCache, TrialGoal};
 
 /// The arrangement of a leaf's records in frames, which exists for measurements: with the feature `testing`. It may
 /// change without notice.
@@ -98,7 +98,9 @@ pub struct TreeBuilder {
 impl Default for TreeBuilder {
     fn default() -> Self {
         Self {
-            codec: Codec::Lz4 { acceleration: 1 },
+            codec: Codec::Trial {
+                goal: TrialGoal::Balance,
+            },
             engine: None,
             engine_options: EngineOptions::default(),
             leaf_bytes: None,
@@ -124,11 +126,16 @@ impl Default for TreeBuilder {
 }
 
 impl TreeBuilder {
-    /// Sets the codec of the leaves. Default: `lz4`.
+    /// Sets the codec of the leaves. Default: `trial`.
+    ///
+    /// With [`Codec::Trial`] the tree begins with LZ4. Whenever it trains a dictionary it trains one for each of
+    /// [`Codec::candidates`], rebuilds some of its own leaves with each, measures their bytes and the time of reads, and
+    /// takes the best: [`TreeStats::codec`](crate::tree::TreeStats::codec) and
+    /// [`TreeStats::limits_reason`](crate::tree::TreeStats::limits_reason) report the result.
     ///
     /// With [`Codec::Auto`] records and leaves have a *temperature*: frequently read records have uncompressed copies
-    /// (hot), rarely read leaves are compressed by Zstandard in wide frames (cold), and the others are compressed by
-    /// LZ4 (warm). The tree counts reads and compacts leaves in the background as they become warmer or colder: see
+    /// (hot), rarely read leaves are compressed by Zstandard in wide frames (cold), and the others are compressed as
+    /// with `trial` (warm). The tree counts reads and compacts leaves in the background as they become warmer or colder: see
     /// [`TreeBuilder::temperature_rule`], and
     /// [`TreeStats::temperature_reason`](crate::tree::TreeStats::temperature_reason).
     ///

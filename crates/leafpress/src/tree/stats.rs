@@ -1,6 +1,6 @@
 //! Statistics of a tree.
 
-use leafpress_codec::EngineCounters;
+use leafpress_codec::{Codec, EngineCounters};
 
 /// A snapshot of a tree's memory and counters, from [`Tree::stats`](crate::tree::Tree::stats).
 ///
@@ -48,13 +48,15 @@ pub struct TreeStats {
     pub inner_nodes: u64,
     /// Levels from root to leaf, 1 for a single leaf (the deepest shard).
     pub depth: u32,
+    /// The codec of new frames: the tree's, or the one that it chose.
+    pub codec: Codec,
     /// Id of the dictionary that new frames are compressed with, 0 for none.
     pub dictionary_id: u32,
     /// Raw bytes at which a frame is closed, 1 when every record is a frame: configured or chosen.
     pub frame_limit_bytes: u64,
     /// User bytes at which a leaf splits: configured or chosen.
     pub leaf_limit_bytes: u64,
-    /// Explanation of these two limits, in words: what was tried, and the result.
+    /// Explanation of these two limits, and of the codec if it was chosen, in words: what was tried, and the result.
     pub limits_reason: String,
 
     /// Number of records with an uncompressed copy: see [`Codec::Auto`](leafpress_codec::Codec::Auto).

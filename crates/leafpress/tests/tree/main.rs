@@ -6,6 +6,7 @@ mod support;
 mod background_panics;
 mod bulk;
 mod calm;
+mod codec_choice;
 mod dictionary_of_empty_leaf;
 mod dictionary_pool;
 mod drains;

@@ -89,7 +89,8 @@ pub unsafe extern "C" fn lp_options_new(options: Option<&mut MaybeUninit<*mut lp
 /// Options of trees and caches:
 ///
 ///   codec                      a name as for lp_codec_open(), or auto: several, by how often
-///                              a leaf is read. Default lz4 for trees, zstd:1 for caches
+///                              a leaf is read. Default trial for trees, trial:memory for
+///                              caches: the best of several by trials
 ///
 /// Options of trees:
 ///

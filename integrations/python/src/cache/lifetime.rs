@@ -83,7 +83,7 @@ impl CacheBase {
         signature = (memory=None, *, disk=None, disk_bytes=None, recover_after_crash=false, overwrite=false, ttl=None, time_to_idle=None,
             stale_while_revalidate=None, codec=None, serializer=None, encoding=None, name=None, on_removal=None),
         text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', recover_after_crash=False, overwrite=False, ttl=None, time_to_idle=None, \
-            stale_while_revalidate=None, codec='zstd:1', serializer=None, encoding=None, name=None, on_removal=None)"
+            stale_while_revalidate=None, codec='trial:memory', serializer=None, encoding=None, name=None, on_removal=None)"
     )]
     #[allow(clippy::too_many_arguments)]
     fn new(

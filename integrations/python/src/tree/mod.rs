@@ -52,7 +52,8 @@ const LONG_VALUE_BYTES: usize = 64 << 10;
 /// It has all methods of dict, and those that SortedDict adds for order. Keys are in the order of their bytes.
 ///
 /// Keyword arguments:
-///   codec              "lz4" (fast), "zstd:1" to "zstd:19" (smaller), "deflate:1", "none", "auto" (by how much is read): see
+///   codec              "trial" (the best for the tree's records, by trials), "lz4" (fast), "onpair" (short records),
+///                      "zstd:1" to "zstd:19" (smaller), "deflate:1", "none", "auto" (by how much is read): see
 ///                      `leafpress.codec.available()`
 ///   encoding           None, the name of an encoding, or a pair of these for keys and values
 ///   dictionary         "auto" has one trained from the tree's own records, None has none, or bytes, or a leafpress.codec.Dictionary
@@ -80,7 +81,7 @@ impl Tree {
     #[new]
     #[pyo3(
         signature = (records = None, /, **options),
-        text_signature = "(records=(), /, *, codec='lz4', encoding=None, dictionary='auto', dictionary_bytes=None, frame_bytes=None, \
+        text_signature = "(records=(), /, *, codec='trial', encoding=None, dictionary='auto', dictionary_bytes=None, frame_bytes=None, \
                           leaf_bytes=None, landing_bytes=None, shards=None, background_threads=None, load_threads=None)"
     )]
     fn new(py: Python<'_>, records: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {

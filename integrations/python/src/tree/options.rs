@@ -69,7 +69,9 @@ impl Options {
     /// `TypeError` for an unknown name, or a value of the wrong type; `InvalidOption` for a value that is not allowed.
     pub fn of(py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut options = Self {
-            codec: leafpress::Codec::Lz4 { acceleration: 1 },
+            codec: leafpress::Codec::Trial {
+                goal: leafpress::codec::TrialGoal::Balance,
+            },
             keys: Encoding::Bytes,
             values: Encoding::Bytes,
             dictionary: DictionaryOption::Auto,

@@ -15,7 +15,7 @@ const DICTIONARY_BYTES: std::ops::RangeInclusive<i64> = 1024..=1 << 20;
 
 static CODEC: TextOption = TextOption {
     name: c"codec",
-    default: c"lz4",
+    default: c"trial",
     get: || trees().codec.to_string(),
     set: set_codec,
     given: Mutex::new(None),

@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub leaf_bytes: usize,
     /// Raw bytes at which a frame is closed; 1 makes every record a frame.
     pub frame_bytes: usize,
+    /// Maximum of `frame_bytes` for frames cut by writers.
+    pub written_frame_bytes: usize,
     /// Sub-pages of a hashed leaf; 0 for ordered leaves.
     pub sub_pages: usize,
     /// Longest value that leaves and landing buffers store inline.

@@ -1,5 +1,5 @@
-//! The settings in force. Frame and leaf lengths may change while threads compact; a compaction uses the values that it
-//! read at its start.
+//! The settings in force. Frame and leaf lengths and the place of keys may change while threads compact; a compaction
+//! uses the values that it read at its start.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,24 +7,22 @@ use crate::tree::compact::compress::Settings;
 
 /// A tree's settings.
 pub(crate) struct LiveSettings {
-    /// Leaf bytes in the upper half and frame bytes in the lower: both are read by one load, since they belong
-    /// together.
-    lengths: AtomicU64,
+    /// The settings that change, read by one load since they belong together.
+    changing: AtomicU64,
     sub_pages: usize,
     inline_value_bytes: usize,
-    keys_in_blocks: bool,
-    /// Maximum raw bytes of frames cut by writers: the tree's initial frame length.
-    written_frame_bytes: usize,
 }
+
+/// The bits of a length.
+const LENGTH_BITS: u32 = 21;
+const LENGTH_MASK: u64 = (1 << LENGTH_BITS) - 1;
 
 impl LiveSettings {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
-            lengths: lengths(&settings).into(),
+            changing: changing(&settings).into(),
             sub_pages: settings.sub_pages,
             inline_value_bytes: settings.inline_value_bytes,
-            keys_in_blocks: settings.keys_in_blocks,
-            written_frame_bytes: settings.frame_bytes,
         }
     }
 
@@ -37,14 +35,15 @@ impl LiveSettings {
     /// Returns the current settings.
     #[inline]
     pub(crate) fn now(&self) -> Settings {
-        // Relaxed: no other data depends on the lengths.
-        let lengths = self.lengths.load(Ordering::Relaxed);
+        // Relaxed: no other data depends on the settings.
+        let bits = self.changing.load(Ordering::Relaxed);
         Settings {
-            leaf_bytes: (lengths >> 32) as usize,
-            frame_bytes: lengths as u32 as usize,
+            leaf_bytes: (bits & LENGTH_MASK) as usize,
+            frame_bytes: (bits >> LENGTH_BITS & LENGTH_MASK) as usize,
+            written_frame_bytes: (bits >> (2 * LENGTH_BITS) & LENGTH_MASK) as usize,
+            keys_in_blocks: bits >> (3 * LENGTH_BITS) != 0,
             sub_pages: self.sub_pages,
             inline_value_bytes: self.inline_value_bytes,
-            keys_in_blocks: self.keys_in_blocks,
         }
     }
 
@@ -54,17 +53,21 @@ impl LiveSettings {
     pub(crate) fn while_writing(&self) -> Settings {
         let now = self.now();
         Settings {
-            frame_bytes: now.frame_bytes.min(self.written_frame_bytes),
+            frame_bytes: now.frame_bytes.min(now.written_frame_bytes),
             ..now
         }
     }
 
-    /// Sets the frame and leaf lengths for compactions that begin from now on. The form of leaves does not change.
-    pub(crate) fn set_lengths(&self, settings: &Settings) {
-        self.lengths.store(lengths(settings), Ordering::Relaxed);
+    /// Sets the lengths and the place of keys for compactions that begin from now on. Sub-pages and the bound of inline
+    /// values do not change.
+    pub(crate) fn set(&self, settings: &Settings) {
+        self.changing.store(changing(settings), Ordering::Relaxed);
     }
 }
 
-fn lengths(settings: &Settings) -> u64 {
-    (settings.leaf_bytes as u64) << 32 | settings.frame_bytes as u64
+fn changing(settings: &Settings) -> u64 {
+    settings.leaf_bytes as u64
+        | (settings.frame_bytes as u64) << LENGTH_BITS
+        | (settings.written_frame_bytes as u64) << (2 * LENGTH_BITS)
+        | u64::from(settings.keys_in_blocks) << (3 * LENGTH_BITS)
 }

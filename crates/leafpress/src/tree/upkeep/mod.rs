@@ -1,5 +1,6 @@
 //! Background work: compaction ahead of writers, dictionary training, defragmentation.
 
+mod choice;
 #[allow(unsafe_code)]
 pub(crate) mod defragment;
 mod due;
@@ -10,7 +11,7 @@ pub(crate) mod sizing;
 pub(crate) mod steps;
 mod steps_of_training;
 pub(crate) mod temperature;
-mod trainer;
+pub(crate) mod trainer;
 #[allow(unsafe_code)]
 pub(crate) mod training;
 mod workers;

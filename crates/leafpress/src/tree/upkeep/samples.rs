@@ -1,9 +1,10 @@
-//! Samples for training a dictionary: raw frames, spread over a tree.
+//! Samples for training a dictionary: raw frames and records, spread over a tree.
 
 use crate::tree::error::TreeError;
-use crate::tree::node::decoder::{Decoder, Engines};
-use crate::tree::node::layout::FINGERPRINTS;
+use crate::tree::node::decoder::{Decoder, Engines, Value};
+use crate::tree::node::layout::{FINGERPRINTS, KEYED};
 use crate::tree::node::leaf::Leaf;
+use crate::tree::upkeep::trainer::sample_bytes_for;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::TryGrow;
 use leafpress_base::mem::transient::Transient;
@@ -12,25 +13,42 @@ use leafpress_codec::Scratch;
 /// Maximum length of a frame.
 const MAX_SAMPLE_BYTES: usize = 64 << 10;
 
-/// Collects raw frames as samples, spread over a tree.
+/// Samples for the dictionaries of a tree.
+pub(crate) struct Sampled {
+    /// Bytes of the dictionary that the number of samples fits.
+    pub dictionary_bytes: usize,
+    /// Raw frames.
+    pub frames: Samples,
+    /// What the frames of one record, with their keys, would be; `None` where no codec needs them.
+    pub records: Option<Samples>,
+}
+
+/// Collects samples spread over a tree.
 pub(super) struct Sampler {
     step: usize,
     seen: usize,
-    pub samples: Samples,
+    pub sampled: Sampled,
 }
 
 impl Sampler {
-    /// Creates a sampler that takes about `bytes` of a tree whose leaves hold `held` bytes.
+    /// Creates a sampler for a dictionary of a tree whose leaves hold `held` bytes, which takes records too if they are
+    /// of use.
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`].
-    pub(super) fn new(bytes: usize, held: usize) -> Result<Self, TreeError> {
+    pub(super) fn new(dictionary_bytes: usize, held: usize, takes_records: bool) -> Result<Self, TreeError> {
+        let bytes = sample_bytes_for(dictionary_bytes);
+        let samples = || Samples::for_frames(bytes.min(held));
         Ok(Self {
             // Takes every nth frame of every leaf, with n such that they sum to about `bytes`; the step should not be a
             // multiple of the frames per leaf, so that all positions in a leaf are sampled.
             step: held.div_ceil(bytes.max(1)).max(1),
             seen: 0,
-            samples: Samples::for_frames(bytes.min(held))?,
+            sampled: Sampled {
+                dictionary_bytes,
+                frames: samples()?,
+                records: takes_records.then(samples).transpose()?,
+            },
         })
     }
 
@@ -38,12 +56,32 @@ impl Sampler {
     pub(super) fn visit(&mut self, leaf: Leaf<'_>, engines: &Engines, scratch: &mut Scratch) -> Result<(), TreeError> {
         let sections = leaf.sections();
         let mut decoder = Decoder::new(engines, scratch);
+        let (mut key, mut record) = (Vec::new(), Vec::new());
         for frame in 0..leaf.frames() {
             self.seen += 1;
             if self.seen.is_multiple_of(self.step) {
                 let raw_len = leaf.raw_len(&sections, frame);
                 let raw = leaf.decode(&sections, frame, raw_len, &mut decoder)?;
-                self.samples.push(raw)?;
+                self.sampled.frames.push(raw)?;
+                let Some(records) = &mut self.sampled.records else {
+                    continue;
+                };
+                if leaf.has(KEYED) {
+                    records.push(raw)?;
+                    continue;
+                }
+                let prefix_len = match leaf.has(FINGERPRINTS) {
+                    true => leaf.prefix(&sections).len(),
+                    false => usize::MAX,
+                };
+                leaf.visit_frame(&sections, frame, &mut decoder, &mut key, |_, key, value| {
+                    record.clear();
+                    record.try_append(key.get(prefix_len..).unwrap_or_default())?;
+                    if let Value::Inline(value) = value {
+                        record.try_append(value)?;
+                    }
+                    Ok(records.push(&record)?)
+                })?;
             }
         }
         Ok(())
@@ -63,7 +101,7 @@ pub(super) fn raw_bytes_of(leaf: Leaf<'_>) -> u64 {
 
 /// What is known of frames that will be loaded into a tree.
 pub(crate) struct Ahead {
-    pub samples: Samples,
+    pub sampled: Sampled,
     /// Total raw bytes of the frames.
     pub raw_bytes: u64,
 }

@@ -1,9 +1,10 @@
-//! The choice of raw bytes per frame and user bytes per leaf, by trials on the tree's own records.
+//! The choice of raw bytes per frame and user bytes per leaf, and of the codec where it is not given, by trials on the
+//! tree's own records.
 //!
 //! A longer frame compresses better, since neighbours have much in common, and takes longer to read. Sample runs of
-//! neighbouring leaves are rebuilt with each candidate length, by the code that builds the tree's leaves, and their
-//! records are read as a reader does. The resulting bytes per record and time per read are combined into a price, and
-//! the cheapest length is chosen.
+//! neighbouring leaves are rebuilt with each candidate codec and length, by the code that builds the tree's leaves, and
+//! their records are read as a reader does. The resulting bytes per record and time per read are combined into a price,
+//! and the cheapest combination is chosen.
 
 mod trial;
 
@@ -19,13 +20,19 @@ use crate::tree::upkeep::sizing::trial::Tried;
 pub(super) use crate::tree::upkeep::sizing::trial::{Bench, Trial, records_of};
 use leafpress_base::mem::room::{TryGrow, copied, room_for};
 use leafpress_base::sync::Mutex;
-use leafpress_codec::{Codec, Scratch};
+use leafpress_codec::{Codec, Dictionary, Scratch, TrialGoal};
 
 /// The exchange rate between memory and processor time: per cent of read time that 1% of memory is worth, for a record
 /// that is read occasionally. It depends on the codec: one chosen for speed implies another rate than one chosen for
-/// its ratio. See `docs/experiments/024-frames-for-medium-records.md`.
+/// its ratio. See `docs/experiments/024-frames-for-medium-records.md` and `045-codec-by-trial.md`.
 fn time_for_bytes(codec: Codec) -> i32 {
     match codec {
+        Codec::Trial {
+            goal: TrialGoal::Balance,
+        } => 2,
+        Codec::Trial {
+            goal: TrialGoal::Memory,
+        } => 5,
         Codec::None | Codec::Lz4 { .. } => 5,
         _ => 8,
     }
@@ -36,10 +43,10 @@ pub(super) const REST_OF_READ_NS: f64 = 300.0;
 /// Records with fewer user bytes keep the codec's default frames, which were measured for them
 /// (`docs/experiments/014-frames-and-leaves.md`), unless the price of others is much lower: a dictionary provides most
 /// of the context that neighbours would, and a write should not recompress many records.
-const SHORT_RECORD_BYTES: u64 = 200;
+const SHORT_RECORD_BYTES: f64 = 200.0;
 const MIN_GAIN_OF_SHORT: f64 = 4.0;
-/// A length is changed only if the price falls by at least `1 / MIN_GAIN_IN`, since every leaf is recompressed.
-const MIN_GAIN_IN: f64 = 8.0;
+/// A codec or length is changed only if the price falls by at least `1 / MIN_GAIN_IN`, since every leaf is recompressed.
+pub(super) const MIN_GAIN_IN: f64 = 8.0;
 /// Beyond a length whose price exceeds the lowest by this factor, longer ones are not tried.
 const HOPELESS: f64 = 4.0;
 /// Candidate frame lengths; those below the codec's default are skipped.
@@ -58,6 +65,7 @@ const MAX_RUNS: usize = 2 * SAMPLE_LEAVES / RUN_LEAVES;
 /// Returns the initial raw bytes of a frame.
 fn first_frame_bytes(codec: Codec) -> usize {
     match codec {
+        Codec::Trial { .. } => codec.candidates().first().map_or(1, |first| first_frame_bytes(*first)),
         Codec::None | Codec::Lz4 { .. } | Codec::Lz4Hc { .. } | Codec::Auto { .. } => 1,
         _ if compresses_records(codec) => 1,
         Codec::Zstd { .. } => 512,
@@ -67,7 +75,7 @@ fn first_frame_bytes(codec: Codec) -> usize {
 }
 
 /// Returns whether the codec compresses each record alone as well as with its neighbours, and decodes it as fast.
-fn compresses_records(codec: Codec) -> bool {
+pub(super) fn compresses_records(codec: Codec) -> bool {
     matches!(codec, Codec::OnPair { .. } | Codec::OnPairHuffman)
 }
 
@@ -83,7 +91,7 @@ pub(crate) struct Given {
 
 /// How a tree's lengths are determined.
 pub(crate) struct Sizing {
-    /// Whether they are chosen.
+    /// Whether they are chosen, or the codec is.
     pub auto: bool,
     pub(super) rule: Rule,
     /// Why they are not chosen.
@@ -95,8 +103,24 @@ pub(crate) struct Sizing {
 #[derive(Clone, Copy)]
 pub(super) struct Rule {
     given: Given,
-    first_frame_bytes: usize,
-    keys_in_blocks: bool,
+    /// The tree's codec.
+    pub(super) codec: Codec,
+}
+
+/// A codec to try, with its dictionary.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate<'d> {
+    pub codec: Codec,
+    pub dictionary: Option<&'d Dictionary>,
+}
+
+/// The result of a choice.
+pub(super) struct Chosen {
+    /// Index of the candidate.
+    pub candidate: usize,
+    /// The settings to change to; [`None`] where they stay.
+    pub settings: Option<Settings>,
+    pub outcome: Outcome,
 }
 
 /// The result of the last trial.
@@ -113,16 +137,21 @@ pub(super) enum Outcome {
 #[derive(Clone, Copy)]
 pub(super) struct Choice {
     records: usize,
-    /// The previous lengths.
+    /// The previous codec and lengths.
     before: Tried,
     chosen: Tried,
+    /// The best of another codec, where there was one to try.
+    other: Option<Tried>,
 }
 
 impl Sizing {
-    /// Creates the sizing of a tree from the configured lengths, and the initial settings.
-    pub(crate) fn new(codec: Codec, given: Given) -> (Self, Settings) {
+    /// Creates the sizing of a tree from the configured lengths, and the initial settings, those of `first_codec`: the
+    /// tree's codec, or the one of a given dictionary.
+    pub(crate) fn new(codec: Codec, first_codec: Codec, given: Given) -> (Self, Settings) {
         let fixed = if given.sub_pages > 0 {
             "sub-pages take the place of frames"
+        } else if !codec.candidates().is_empty() {
+            ""
         } else if given.frame_bytes.is_some() {
             "given by the caller"
         } else if codec == Codec::None {
@@ -132,11 +161,7 @@ impl Sizing {
         } else {
             ""
         };
-        let rule = Rule {
-            given,
-            first_frame_bytes: first_frame_bytes(codec),
-            keys_in_blocks: given.keys_in_blocks.unwrap_or(compresses_records(codec)),
-        };
+        let rule = Rule { given, codec };
         let sizing = Self {
             rule,
             // Times are meaningless under model checkers, and trials take too long there.
@@ -144,7 +169,7 @@ impl Sizing {
             fixed,
             last: Mutex::new(Outcome::Untried),
         };
-        (sizing, rule.first())
+        (sizing, rule.first(first_codec))
     }
 
     /// Records the result of a trial.
@@ -157,75 +182,141 @@ impl Sizing {
         if !self.fixed.is_empty() {
             return self.fixed.to_owned();
         }
-        let (records, before, chosen) = match *self.last.lock() {
+        let Choice {
+            records,
+            before,
+            chosen,
+            other,
+        } = match *self.last.lock() {
             Outcome::Untried => return "the codec's own until there are enough records to try others".to_owned(),
             Outcome::Short(bytes) => {
                 return format!("the codec's own: others would save little of records of {bytes} bytes");
             }
-            Outcome::Tried(Choice {
-                records,
-                before,
-                chosen,
-            }) => (records, before, chosen),
+            Outcome::Tried(choice) => choice,
         };
         let lengths = |tried: &Tried| {
             let Tried {
+                codec,
                 settings,
                 bytes_per_record,
                 read_ns,
             } = tried;
+            let codec = match self.rule.codec.candidates() {
+                [] => String::new(),
+                _ => format!("{codec} in "),
+            };
             let frame = match settings.frame_bytes {
                 1 => "one record".to_owned(),
                 bytes => format!("{bytes} bytes"),
             };
             format!(
-                "frames of {frame} in leaves of {} KiB hold {bytes_per_record:.0} bytes per record, read in {read_ns:.0} ns",
+                "{codec}frames of {frame} in leaves of {} KiB: {bytes_per_record:.0} bytes per record, read in \
+                 {read_ns:.0} ns",
                 settings.leaf_bytes >> 10
             )
         };
-        if chosen.settings == before.settings {
-            return format!("by {records} records: {}", lengths(&chosen));
+        let mut reason = format!("by {records} records: {}", lengths(&chosen));
+        if (chosen.codec, chosen.settings) != (before.codec, before.settings) {
+            reason += &format!("; before, {}", lengths(&before));
         }
-        format!(
-            "by {records} records: {}; before, {}",
-            lengths(&chosen),
-            lengths(&before)
-        )
+        if let Some(other) = other.filter(|other| other.codec != before.codec) {
+            reason += &format!("; next best, {}", lengths(&other));
+        }
+        reason
     }
 }
 
 impl Rule {
-    /// Returns the initial settings.
-    fn first(&self) -> Settings {
-        let frame_bytes = self.given.frame_bytes.unwrap_or(self.first_frame_bytes);
+    /// Returns the initial settings of a codec.
+    fn first(&self, codec: Codec) -> Settings {
+        let frame_bytes = self.given.frame_bytes.unwrap_or(first_frame_bytes(codec));
         let [short, long] = LEAF_BYTES;
         let leaf_bytes = self
             .given
             .leaf_bytes
             .unwrap_or(if frame_bytes > short { long } else { short });
+        let frame_bytes = frame_bytes.min(leaf_bytes);
         Settings {
             leaf_bytes,
-            frame_bytes: frame_bytes.min(leaf_bytes),
+            frame_bytes,
+            written_frame_bytes: frame_bytes,
             sub_pages: self.given.sub_pages,
             inline_value_bytes: self.given.inline_value_bytes,
-            keys_in_blocks: self.keys_in_blocks,
+            keys_in_blocks: self.given.keys_in_blocks.unwrap_or(compresses_records(codec)),
         }
     }
 
-    /// Tries lengths on records of a tree with this average number of user bytes per record. Returns the settings if
-    /// they are worth a change, and the outcome; `None` where it `is_stopped`.
+    /// Chooses among the candidates, of which the first is the codec in force, by trials on records of the tree; `None`
+    /// where it `is_stopped`.
     pub(super) fn choose(
         &self,
         trial: &mut Trial<'_, '_>,
-        user_bytes_per_record: u64,
+        candidates: &[Candidate<'_>],
         is_stopped: &dyn Fn() -> bool,
-    ) -> Result<Option<(Option<Settings>, Outcome)>, TreeError> {
-        let Bench { now, engines, .. } = trial.bench();
-        let (records, codec) = (trial.records, engines.warm.codec());
-        let before = trial.run(now)?;
-        let mut best = before;
+    ) -> Result<Option<Chosen>, TreeError> {
+        let now = trial.bench().now;
+        let price = |tried: &Tried| tried.price(self.codec);
+        let Some(current) = candidates.first() else {
+            return Ok(None);
+        };
+        let before = trial.run(current, now)?;
+        let mut best_of_each: Vec<Tried> = room_for(candidates.len())?;
+        let mut is_short = false;
+        for candidate in candidates {
+            let start = if best_of_each.is_empty() {
+                before
+            } else {
+                trial.run(candidate, self.first(candidate.codec))?
+            };
+            let Some((tried, keeps_first)) = self.best_lengths(trial, candidate, start, is_stopped)? else {
+                return Ok(None);
+            };
+            is_short |= best_of_each.is_empty() && keeps_first;
+            best_of_each.try_push(tried)?;
+        }
+        let Some((candidate, chosen)) = cheapest(best_of_each.iter().enumerate(), price) else {
+            return Ok(None);
+        };
+        if candidate == 0 && is_short {
+            return Ok(Some(Chosen {
+                candidate,
+                settings: (chosen.settings != now).then_some(chosen.settings),
+                outcome: Outcome::Short(trial.user_bytes_per_record() as u64),
+            }));
+        }
+        let is_worth_it = price(&before) - price(&chosen) >= price(&before) / MIN_GAIN_IN;
+        let (candidate, chosen) = if is_worth_it { (candidate, chosen) } else { (0, before) };
+        let others = best_of_each.iter().enumerate().filter(|(index, _)| *index != candidate);
+        Ok(Some(Chosen {
+            candidate,
+            settings: (chosen.settings != now).then_some(chosen.settings),
+            outcome: Outcome::Tried(Choice {
+                records: trial.records,
+                before,
+                chosen,
+                other: cheapest(others, price).map(|(_, other)| other),
+            }),
+        }))
+    }
+
+    /// Returns the best lengths for a candidate, which was tried with some already, and whether its first ones are kept
+    /// since its records are short; `None` where it `is_stopped`.
+    fn best_lengths(
+        &self,
+        trial: &mut Trial<'_, '_>,
+        candidate: &Candidate<'_>,
+        start: Tried,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<(Tried, bool)>, TreeError> {
+        let codec = candidate.codec;
+        if self.given.frame_bytes.is_some() || codec == Codec::None || compresses_records(codec) {
+            return Ok((!is_stopped()).then_some((start, false)));
+        }
+        let price = |tried: &Tried| tried.price(self.codec);
+        let given = start.settings;
+        let mut best = start;
         let leaf_lengths = match self.given.leaf_bytes {
-            Some(_) => &[now.leaf_bytes][..],
+            Some(_) => &[given.leaf_bytes][..],
             None => &LEAF_BYTES[..],
         };
         for &leaf_bytes in leaf_lengths {
@@ -234,51 +325,55 @@ impl Rule {
                 let settings = Settings {
                     leaf_bytes,
                     frame_bytes,
-                    ..now
+                    ..given
                 };
                 // Longer leaves are not tried with shorter frames than shorter leaves.
                 let least = if leaf_bytes == leaf_lengths[0] {
-                    self.first_frame_bytes
+                    first_frame_bytes(codec)
                 } else {
                     shortest
                 };
-                if settings == now || frame_bytes < least || frame_bytes * MIN_FRAMES > leaf_bytes {
+                if settings == given || frame_bytes < least || frame_bytes * MIN_FRAMES > leaf_bytes {
                     continue;
                 }
                 if is_stopped() {
                     return Ok(None);
                 }
-                let tried = trial.run(settings)?;
-                if tried.price(codec) < best.price(codec) {
+                let tried = trial.run(candidate, settings)?;
+                if price(&tried) < price(&best) {
                     best = tried;
-                } else if tried.price(codec) > best.price(codec) * HOPELESS {
+                } else if price(&tried) > price(&best) * HOPELESS {
                     break;
                 }
             }
         }
-        let first = self.first();
-        if user_bytes_per_record < SHORT_RECORD_BYTES
-            && best.settings != first
-            && best.price(codec) * MIN_GAIN_OF_SHORT > trial.run(first)?.price(codec)
-        {
-            let outcome = Outcome::Short(user_bytes_per_record);
-            return Ok(Some(((first != now).then_some(first), outcome)));
+        let first = self.first(codec);
+        if trial.user_bytes_per_record() < SHORT_RECORD_BYTES && best.settings != first {
+            let tried = trial.run(candidate, first)?;
+            if price(&best) * MIN_GAIN_OF_SHORT > price(&tried) {
+                return Ok(Some((tried, true)));
+            }
         }
-        if before.price(codec) - best.price(codec) < before.price(codec) / MIN_GAIN_IN {
-            best = before;
-        }
-        let outcome = Outcome::Tried(Choice {
-            records,
-            before,
-            chosen: best,
-        });
-        Ok(Some(((best.settings != now).then_some(best.settings), outcome)))
+        Ok(Some((best, false)))
     }
 }
 
+/// Returns the cheapest result, with its index.
+fn cheapest<'t>(
+    tried: impl Iterator<Item = (usize, &'t Tried)>,
+    price: impl Fn(&Tried) -> f64,
+) -> Option<(usize, Tried)> {
+    let cheapest = tried.min_by(|(_, a), (_, b)| price(a).total_cmp(&price(b)));
+    cheapest.map(|(index, tried)| (index, *tried))
+}
+
 impl TreeInner {
-    /// Returns a trial with these records of the tree, if there are enough.
-    pub(super) fn trial<'r>(&'r self, runs: &'r CopiedRuns) -> Result<Option<Trial<'r, 'r>>, TreeError> {
+    /// Returns a trial with these records of the tree, which has `user_bytes`, if there are enough.
+    pub(super) fn trial<'r>(
+        &'r self,
+        runs: &'r CopiedRuns,
+        user_bytes: u64,
+    ) -> Result<Option<Trial<'r, 'r>>, TreeError> {
         let bench = Bench {
             engines: &self.engines,
             memory: &self.memory,
@@ -286,7 +381,7 @@ impl TreeInner {
             temperatures: self.temperatures.as_ref(),
             marks: self.marks,
         };
-        Ok(Trial::new(bench, runs.records()?))
+        Ok(Trial::new(bench, runs.records()?, user_bytes))
     }
 
     /// Returns the records of runs of leaves spread over the tree.
@@ -300,13 +395,13 @@ impl TreeInner {
 }
 
 /// The positions of sampled leaves: runs of neighbours, spread over a tree.
-struct RunPlaces {
+pub(crate) struct RunPlaces {
     period: usize,
     seen: usize,
 }
 
 impl RunPlaces {
-    fn among(leaves: usize) -> Self {
+    pub(crate) fn among(leaves: usize) -> Self {
         Self {
             period: (leaves / (SAMPLE_LEAVES / RUN_LEAVES)).max(RUN_LEAVES),
             seen: 0,
@@ -320,7 +415,7 @@ impl RunPlaces {
     }
 
     /// Returns the position of the next leaf in a run, if it is in one.
-    fn next_leaf(&mut self) -> Option<usize> {
+    pub(crate) fn next_leaf(&mut self) -> Option<usize> {
         let in_run = self.seen % self.period;
         self.seen += 1;
         (in_run < RUN_LEAVES).then_some(in_run)

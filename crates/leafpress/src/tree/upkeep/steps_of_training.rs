@@ -12,13 +12,13 @@ use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::Engines;
 use crate::tree::thread_state::Count;
+use crate::tree::upkeep::choice::{Choosing, Found, Known};
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::samples::{Sampler, raw_bytes_of};
-use crate::tree::upkeep::sizing::{Bench, CopiedRuns, Outcome, Rule, Trial};
-use crate::tree::upkeep::trainer::{Aim, Standing, Trained, Trainer, sample_bytes_for};
+use crate::tree::upkeep::sizing::{CopiedRuns, Rule};
+use crate::tree::upkeep::trainer::Standing;
 use crate::tree::walk::Walk;
-use leafpress_base::reclaim::node_heap::{Flush, NodeHeap};
-use leafpress_codec::{Codec, Dictionary, Scratch};
+use leafpress_codec::Scratch;
 
 /// The collection of samples for a training.
 pub(super) struct Collecting {
@@ -35,7 +35,6 @@ enum Phase {
 #[derive(Clone, Copy, Default)]
 struct Counted {
     leaves: usize,
-    records: u64,
     user_bytes: u64,
     raw_bytes: u64,
     inline_bytes: usize,
@@ -44,8 +43,8 @@ struct Counted {
 /// The counts, and the samples taken so far.
 struct Sampling {
     counted: Counted,
-    /// Bytes of the dictionary to train, and the frames to train it from.
-    frames: Option<(usize, Sampler)>,
+    /// The samples for dictionaries.
+    frames: Option<Sampler>,
     runs: Option<CopiedRuns>,
     scratch: Scratch,
 }
@@ -68,7 +67,6 @@ impl Collecting {
                 let more = self.walk.step(core, &mut |leaf| {
                     let header = leaf.header();
                     counted.leaves += 1;
-                    counted.records += u64::from(header.live.load(Ordering::Relaxed));
                     counted.user_bytes += header.live_user_bytes.load(Ordering::Relaxed);
                     counted.raw_bytes += raw_bytes_of(leaf);
                     counted.inline_bytes += header.inline_bytes as usize;
@@ -85,7 +83,7 @@ impl Collecting {
                     frames, runs, scratch, ..
                 } = &mut **sampling;
                 self.walk.step(core, &mut |leaf| {
-                    if let Some((_, sampler)) = frames {
+                    if let Some(sampler) = frames {
                         sampler.visit(leaf, &core.engines, scratch)?;
                     }
                     if let Some(runs) = runs {
@@ -113,8 +111,7 @@ impl Collecting {
                 cold: Arc::clone(&core.engines.cold),
             },
             max_bytes: trainer.max_bytes,
-            largest_bytes: trainer.largest_bytes,
-            standing: core.dictionaries.standing(trainer.engine.codec(), copies)?,
+            standing: core.dictionaries.standing(trainer.codec, copies)?,
             rule: core.sizing.rule,
             now: core.settings.now(),
             marks: core.marks,
@@ -130,7 +127,8 @@ impl Sampling {
             false => None,
             true => {
                 let bytes = core.dictionaries.begin(core.trainer().bytes_for(counted.user_bytes));
-                Some((bytes, Sampler::new(sample_bytes_for(bytes), counted.inline_bytes)?))
+                let takes_records = !core.sizing.rule.codec.candidates().is_empty();
+                Some(Sampler::new(bytes, counted.inline_bytes, takes_records)?)
             }
         };
         Ok(Self {
@@ -146,7 +144,6 @@ impl Sampling {
 pub(super) struct Training {
     engines: Engines,
     max_bytes: Option<usize>,
-    largest_bytes: u64,
     standing: Standing,
     rule: Rule,
     now: Settings,
@@ -156,83 +153,24 @@ pub(super) struct Training {
     is_stopped: Arc<AtomicBool>,
 }
 
-/// The result of a training.
-pub(super) struct Found {
-    codec: Codec,
-    trained: Option<Trained>,
-    lengths: Option<(Option<Settings>, Outcome)>,
-    /// The dictionary that it was compared with.
-    before: Option<u64>,
-}
-
 impl Training {
     pub(super) fn run(self) -> Result<Found, TreeError> {
-        let is_stopped = || self.is_stopped.load(Ordering::Relaxed);
-        let codec = self.engines.warm.codec();
         let Counted {
-            records,
-            user_bytes,
-            raw_bytes,
-            ..
+            user_bytes, raw_bytes, ..
         } = self.sampling.counted;
-        let mut trained = None;
-        if let Some((bytes, sampler)) = &self.sampling.frames {
-            let trainer = Trainer {
-                engine: &*self.engines.warm,
-                max_bytes: self.max_bytes,
-                largest_bytes: self.largest_bytes,
-            };
-            let aim = Aim {
-                bytes: *bytes,
-                user_bytes,
-                raw_bytes,
-            };
-            trained = trainer.train(&sampler.samples, &self.standing, aim, &is_stopped)?;
-        }
-        if let Some(trained) = &trained {
-            // Done here, so that the first reader does not have to.
-            trained.dictionary.prepare_to_read(codec)?;
-        }
-        let current = self.standing.current.as_ref().map(|current| &current.judged);
-        let dictionary = trained.as_ref().map(|trained| &trained.dictionary).or(current);
-        let lengths = match &self.sampling.runs {
-            Some(runs) if !is_stopped() => self.lengths(runs, dictionary, user_bytes / records.max(1), &is_stopped),
-            _ => Ok(None),
-        };
-        // The dictionary is useful even if no better lengths are found.
-        let lengths = if trained.is_some() {
-            lengths.unwrap_or(None)
-        } else {
-            lengths?
-        };
-        Ok(Found {
-            codec,
-            trained,
-            lengths,
-            before: self.standing.current.as_ref().map(|current| current.taken.serial()),
-        })
-    }
-
-    fn lengths(
-        &self,
-        runs: &CopiedRuns,
-        dictionary: Option<&Dictionary>,
-        user_bytes_per_record: u64,
-        is_stopped: &dyn Fn() -> bool,
-    ) -> Result<Option<(Option<Settings>, Outcome)>, TreeError> {
-        let memory = NodeHeap::new(Flush::InBatches);
-        let bench = Bench {
+        let choosing = Choosing {
             engines: &self.engines,
-            memory: &memory,
+            max_bytes: self.max_bytes,
+            standing: &self.standing,
+            sampled: self.sampling.frames.as_ref().map(|sampler| &sampler.sampled),
+            known: Known { user_bytes, raw_bytes },
+            rule: self.rule,
             now: self.now,
-            temperatures: None,
             marks: self.marks,
+            is_stopped: &|| self.is_stopped.load(Ordering::Relaxed),
         };
-        let Some(mut trial) = Trial::new(bench, runs.records()?) else {
-            return Ok(None);
-        };
-        trial.dictionary = dictionary;
-        self.rule.choose(&mut trial, user_bytes_per_record, is_stopped)
+        let runs = self.sampling.runs.as_ref();
+        choosing.run(runs.map(|runs| || runs.records()))
     }
 }
 
@@ -330,7 +268,6 @@ impl TreeInner {
     /// [`TreeError::OutOfMemory`]; nothing has changed then, except possibly the lengths.
     pub(super) fn put_in_force(&self, found: Option<Found>) -> Result<Option<Sweep>, TreeError> {
         let Some(Found {
-            codec,
             trained,
             lengths,
             before,
@@ -342,13 +279,13 @@ impl TreeInner {
         if let Some(trained) = trained
             && self.dictionaries.current_serial() == before
         {
-            self.dictionaries.install(self.dictionaries.offered(codec, trained))?;
+            self.dictionaries.install(self.dictionaries.offered(trained))?;
             sweep = Some(Sweep::Dictionary);
         }
         if let Some((lengths, outcome)) = lengths {
             self.sizing.note(outcome);
             if let Some(lengths) = lengths {
-                self.settings.set_lengths(&lengths);
+                self.settings.set(&lengths);
                 sweep = Some(Sweep::Anew);
             }
         }

@@ -9,9 +9,9 @@ use leafpress_codec::{Codec, Dictionary, Engine, saves_enough};
 /// from it.
 const USER_BYTES_PER_DICTIONARY_BYTE: u64 = 256;
 const SMALLEST_BYTES: u64 = 4 << 10;
-pub(super) const LARGEST_BYTES: u64 = 32 << 10;
+const LARGEST_BYTES: u64 = 32 << 10;
 /// Maximum for LZ4, whose lookup tables should stay in the L1 cache together with the dictionary.
-pub(super) const LARGEST_LZ4_BYTES: u64 = 16 << 10;
+const LARGEST_LZ4_BYTES: u64 = 16 << 10;
 /// Bytes of a dictionary of OnPair for each token, half of the maximum: few tokens are as long.
 const ONPAIR_BYTES_PER_TOKEN: u64 = 8;
 /// Bytes of samples per byte of the dictionary. Beyond [`MANY_SAMPLE_BYTES`] in total the second, lower ratio applies:
@@ -44,6 +44,8 @@ impl Judged {
 pub(super) struct Aim {
     /// Maximum bytes of the dictionary.
     pub bytes: usize,
+    /// Bytes of the dictionary that the number of samples fits.
+    pub sampled_bytes: usize,
     pub user_bytes: u64,
     /// Raw bytes in its frames.
     pub raw_bytes: u64,
@@ -61,8 +63,33 @@ pub(super) struct Candidate {
 /// The existing dictionaries at the start of a training.
 pub(super) struct Standing {
     pub current: Option<Candidate>,
-    /// Dictionaries of other trees that this one does not have.
-    pub shared: Vec<Candidate>,
+    /// Dictionaries of other trees that this one does not have, with their codecs.
+    pub shared: Vec<(Codec, Candidate)>,
+}
+
+impl Standing {
+    /// Returns the dictionaries for a codec, of which the current one is one if it `is_current`.
+    pub(super) fn among(&self, codec: Codec, is_current: bool) -> Among<'_> {
+        Among {
+            current: self.current.as_ref().filter(|_| is_current),
+            shared: &self.shared,
+            codec,
+        }
+    }
+}
+
+/// The existing dictionaries for one codec.
+pub(super) struct Among<'s> {
+    current: Option<&'s Candidate>,
+    shared: &'s [(Codec, Candidate)],
+    codec: Codec,
+}
+
+impl Among<'_> {
+    fn shared(&self) -> impl Iterator<Item = &Candidate> {
+        let of_codec = self.shared.iter().filter(|(codec, _)| *codec == self.codec);
+        of_codec.map(|(_, candidate)| candidate)
+    }
 }
 
 /// A dictionary that is better than the current one.
@@ -75,6 +102,8 @@ pub(super) struct Trained {
 /// The engine and limits of a training.
 pub(super) struct Trainer<'t> {
     pub engine: &'t dyn Engine,
+    /// The codec to train for: the engine's, or one of its candidates.
+    pub codec: Codec,
     /// Configured maximum bytes of a dictionary.
     pub max_bytes: Option<usize>,
     /// Maximum bytes of a dictionary where none is configured.
@@ -95,9 +124,10 @@ impl Trainer<'_> {
     pub(super) fn train(
         &self,
         samples: &Samples,
-        standing: &Standing,
+        standing: &Among<'_>,
         Aim {
             bytes,
+            sampled_bytes,
             user_bytes,
             raw_bytes,
         }: Aim,
@@ -121,12 +151,12 @@ impl Trainer<'_> {
             };
             self.judge(&judges, raw_bytes, Some(&candidate.judged), held_bytes)
         };
-        let before = match &standing.current {
+        let before = match standing.current {
             Some(current) => judge(current)?,
             None => self.judge(&judges, raw_bytes, None, |_| 0)?,
         };
         let mut best: Option<(Judged, Trained)> = None;
-        for shared in &standing.shared {
+        for shared in standing.shared() {
             // A dictionary that the codec rejects is skipped.
             let Ok(judged) = judge(shared) else {
                 continue;
@@ -146,9 +176,9 @@ impl Trainer<'_> {
             if is_stopped() {
                 return Ok(None);
             }
-            let training: Vec<&[u8]> = collected(training.iter().step_by(bytes / size).copied())?;
+            let training: Vec<&[u8]> = collected(training.iter().step_by((sampled_bytes / size).max(1)).copied())?;
             // Too little data, or data without anything in common, is not an error: the tree has no dictionary then.
-            let Ok(trained) = Dictionary::train(self.engine.codec(), &training, size) else {
+            let Ok(trained) = Dictionary::train(self.codec, &training, size) else {
                 continue;
             };
             let judged = self.judge(&judges, raw_bytes, Some(&trained), Dictionary::held_bytes)?;
@@ -214,14 +244,22 @@ impl Trainer<'_> {
     }
 }
 
-/// Returns the maximum for OnPair, by the number of its tokens.
-pub(super) fn largest_onpair_bytes(codec: Codec) -> u64 {
-    let bits = if let Codec::OnPair { bits } = codec { bits } else { 12 };
-    ONPAIR_BYTES_PER_TOKEN << bits
+/// Returns the maximum bytes of a dictionary for a codec, where none is configured.
+pub(super) fn largest_bytes(codec: Codec) -> u64 {
+    match codec {
+        Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => LARGEST_LZ4_BYTES,
+        Codec::OnPair { bits } => ONPAIR_BYTES_PER_TOKEN << bits,
+        Codec::OnPairHuffman => ONPAIR_BYTES_PER_TOKEN << 12,
+        Codec::Trial { .. } => {
+            let of_each = codec.candidates().iter().map(|candidate| largest_bytes(*candidate));
+            of_each.max().unwrap_or(LARGEST_BYTES)
+        }
+        _ => LARGEST_BYTES,
+    }
 }
 
 /// Returns the bytes of samples for a dictionary of `bytes`.
-pub(super) fn sample_bytes_for(bytes: usize) -> usize {
+pub(crate) fn sample_bytes_for(bytes: usize) -> usize {
     (bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)
         .min(MANY_SAMPLE_BYTES)
         .max(bytes * FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE)

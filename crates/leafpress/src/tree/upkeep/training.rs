@@ -9,18 +9,16 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::tree::Tree;
+use crate::tree::compact::builder::Record;
 use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::options::{DictionaryChoice, Upkeep};
-use crate::tree::upkeep::defragment::Sweep;
-use crate::tree::upkeep::samples::{Ahead, Samples};
-use crate::tree::upkeep::steps_of_training::{Collecting, Found, Training};
-use crate::tree::upkeep::trainer::{
-    Aim, Candidate, LARGEST_BYTES, LARGEST_LZ4_BYTES, Standing, Trained, Trainer, largest_onpair_bytes,
-    sample_bytes_for,
-};
+use crate::tree::upkeep::choice::{Choosing, Found, Known};
+use crate::tree::upkeep::samples::Ahead;
+use crate::tree::upkeep::steps_of_training::{Collecting, Training};
+use crate::tree::upkeep::trainer::{Candidate, Standing, Trained, Trainer, largest_bytes};
 use leafpress_base::mem::OutOfMemory;
-use leafpress_base::mem::room::{TryGrow, boxed, copied, room_for};
+use leafpress_base::mem::room::{TryGrow, boxed, room_for};
 use leafpress_base::mem::trim;
 use leafpress_base::reclaim::node_heap::{MAX_WAITS, NodeHeap};
 use leafpress_base::sync::{AtomicPtr, Mutex, Patience};
@@ -117,7 +115,8 @@ impl Dictionaries {
         bytes
     }
 
-    /// Returns the existing dictionaries that a training compares with. The caller protects the current one.
+    /// Returns the existing dictionaries that a training compares with, for a codec or its candidates. The caller
+    /// protects the current one.
     ///
     /// # Errors
     /// [`OutOfMemory`].
@@ -125,7 +124,7 @@ impl Dictionaries {
         let candidate = |dictionary: &Dictionary, is_shared| -> Result<Candidate, OutOfMemory> {
             Ok(Candidate {
                 judged: match copies {
-                    true => Dictionary::from_bytes(dictionary.id(), copied(dictionary.bytes())?),
+                    true => dictionary.copy()?,
                     false => dictionary.clone(),
                 },
                 taken: dictionary.clone(),
@@ -134,10 +133,16 @@ impl Dictionaries {
         };
         let current = self.current();
         let mut shared = Vec::new();
+        let codecs = match codec.candidates() {
+            [] => std::slice::from_ref(&codec),
+            candidates => candidates,
+        };
         if let Some(pool) = &self.pool {
-            for dictionary in pool.for_codec(codec)? {
-                if Some(dictionary.serial()) != current.map(Dictionary::serial) {
-                    shared.try_push(candidate(&dictionary, true)?)?;
+            for codec in codecs {
+                for dictionary in pool.for_codec(*codec)? {
+                    if Some(dictionary.serial()) != current.map(Dictionary::serial) {
+                        shared.try_push((*codec, candidate(&dictionary, true)?))?;
+                    }
                 }
             }
         }
@@ -149,24 +154,11 @@ impl Dictionaries {
     }
 
     /// Offers a trained dictionary to the pool, and returns it.
-    pub(super) fn offered(&self, codec: Codec, trained: Trained) -> Dictionary {
-        if let (true, Some(pool)) = (trained.is_new, &self.pool) {
+    pub(super) fn offered(&self, trained: Trained) -> Dictionary {
+        if let (true, Some(pool), Some(codec)) = (trained.is_new, &self.pool, trained.dictionary.codec()) {
             pool.offer(codec, &trained.dictionary);
         }
         trained.dictionary
-    }
-
-    /// Trains a dictionary to replace the current one, which the caller protects: see [`Trainer::train`].
-    pub(super) fn train(
-        &self,
-        trainer: &Trainer<'_>,
-        samples: &Samples,
-        aim: Aim,
-    ) -> Result<Option<Dictionary>, TreeError> {
-        let codec = trainer.engine.codec();
-        let standing = self.standing(codec, false)?;
-        let trained = trainer.train(samples, &standing, aim, &|| false)?;
-        Ok(trained.map(|trained| self.offered(codec, trained)))
     }
 
     /// Returns how many trees share this dictionary.
@@ -275,15 +267,11 @@ impl TreeInner {
 
     /// Returns the trainer of the warm leaves' dictionary.
     pub(super) fn trainer(&self) -> Trainer<'_> {
-        let largest_bytes = match self.engines.warm.codec() {
-            Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => LARGEST_LZ4_BYTES,
-            codec @ (Codec::OnPair { .. } | Codec::OnPairHuffman) => largest_onpair_bytes(codec),
-            _ => LARGEST_BYTES,
-        };
         Trainer {
             engine: &*self.engines.warm,
+            codec: self.engines.warm.codec(),
             max_bytes: self.dictionaries.max_bytes,
-            largest_bytes,
+            largest_bytes: largest_bytes(self.engines.warm.codec()),
         }
     }
 
@@ -352,39 +340,49 @@ impl TreeInner {
         self.dictionaries.auto && self.dictionaries.trained_for_bytes.load(Ordering::Relaxed) == 0
     }
 
-    /// Trains the tree's first dictionary from frames that will be loaded, of which `collect` returns a given number of
-    /// bytes, for a tree of `user_bytes`. If it saves more than it costs, it becomes current, and existing leaves are
-    /// recompressed with it.
+    /// Trains the tree's first dictionary from records that will be loaded, a tree of `user_bytes`, of which `collect` returns
+    /// samples for a dictionary of a given number of bytes, and `runs` runs of neighbours. If it saves more than it costs,
+    /// it becomes current, and existing leaves are recompressed with it.
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; nothing has changed, or some leaves have the new dictionary.
-    pub(crate) fn train_first(
+    pub(crate) fn train_first<'r>(
         &self,
         user_bytes: u64,
         collect: impl Fn(usize) -> Result<Ahead, TreeError> + Sync,
+        runs: impl Fn() -> Result<Vec<Vec<Record<'r>>>, TreeError> + Sync,
     ) -> Result<(), TreeError> {
         let _training = self.dictionaries.training.lock();
         if !self.lacks_dictionary() {
             return Ok(());
         }
-        let trained = self.aside(&|| {
-            let trainer = self.trainer();
-            let bytes = self.dictionaries.begin(trainer.bytes_for(user_bytes));
-            let trained = collect(sample_bytes_for(bytes)).and_then(|Ahead { samples, raw_bytes }| {
-                let aim = Aim {
-                    bytes,
-                    user_bytes,
-                    raw_bytes,
+        let found = self.aside(&|| {
+            let codec = self.engines.warm.codec();
+            let bytes = self.dictionaries.begin(self.trainer().bytes_for(user_bytes));
+            let found = collect(bytes).and_then(|Ahead { sampled, raw_bytes }| {
+                let choosing = Choosing {
+                    engines: &self.engines,
+                    max_bytes: self.dictionaries.max_bytes,
+                    standing: &self.dictionaries.standing(codec, false)?,
+                    sampled: Some(&sampled),
+                    known: Known { user_bytes, raw_bytes },
+                    rule: self.sizing.rule,
+                    now: self.settings.now(),
+                    marks: self.marks,
+                    is_stopped: &|| false,
                 };
-                self.dictionaries.train(&trainer, &samples, aim)
+                choosing.run((self.sizing.auto && !codec.candidates().is_empty()).then_some(&runs))
             });
             trim::return_working_memory();
-            trained
+            found
         })?;
-        let Some(trained) = trained else { return Ok(()) };
-        self.dictionaries.install(trained)?;
-        self.sweep(Sweep::Dictionary)?;
-        self.dictionaries.retire_older(&self.memory);
+        let before = self.dictionaries.current_serial();
+        if let Some(sweep) = self.put_in_force(Some(found))? {
+            self.sweep(sweep)?;
+        }
+        if self.dictionaries.current_serial() != before {
+            self.dictionaries.retire_older(&self.memory);
+        }
         Ok(())
     }
 }

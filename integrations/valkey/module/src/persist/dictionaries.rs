@@ -71,10 +71,12 @@ pub fn end_saving() {
 pub fn for_saving(generation: &Generation) -> Means {
     let serial = generation.serial();
     let saving = saving();
-    let dictionary = saving.iter().find(|saving| saving.serial == serial);
+    let saved = saving.iter().find(|saving| saving.serial == serial);
+    let dictionary = saved.map(|saving| saving.dictionary.clone());
+    let of_dictionary = dictionary.as_ref().and_then(Dictionary::codec);
     Means {
-        family: Family::of(generation.codec()),
-        dictionary: dictionary.map(|saving| saving.dictionary.clone()),
+        family: Family::of(of_dictionary.unwrap_or(generation.codec())),
+        dictionary,
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use leafpress::tree::Upkeep;
+use leafpress::codec::TrialGoal;
 use leafpress::{Codec, DictionaryChoice, Tree, TreeError};
 
 /// The settings of trees of new generations.
@@ -16,7 +17,9 @@ pub struct TreeSettings {
 }
 
 static TREES: Mutex<TreeSettings> = Mutex::new(TreeSettings {
-    codec: Codec::Lz4 { acceleration: 1 },
+    codec: Codec::Trial {
+        goal: TrialGoal::Balance,
+    },
     dictionary_bytes: 0,
 });
 

@@ -65,7 +65,7 @@ fn set_lengths(tree: &Tree, frame: usize, leaf: usize) {
         frame_bytes,
         ..tree.core.settings.now()
     };
-    tree.core.settings.set_lengths(&settings);
+    tree.core.settings.set(&settings);
 }
 
 fn check_all(tree: &Tree, map: &BTreeMap<Vec<u8>, Vec<u8>>) {

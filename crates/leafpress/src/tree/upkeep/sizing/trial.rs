@@ -13,7 +13,7 @@ use crate::tree::hash::hash;
 use crate::tree::node::decoder::{Decoder, Engines, Value};
 use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::Leaf;
-use crate::tree::upkeep::sizing::{REST_OF_READ_NS, time_for_bytes};
+use crate::tree::upkeep::sizing::{Candidate, REST_OF_READ_NS, time_for_bytes};
 use crate::tree::upkeep::temperature::Temperatures;
 use leafpress_base::mem::room::{TryGrow, room_for};
 use leafpress_base::reclaim::node_heap::NodeHeap;
@@ -26,16 +26,18 @@ const MAX_READS: usize = 256;
 /// Number of timings of each read; the minimum counts, since disturbances only add time.
 const ROUNDS: usize = 3;
 
-/// The result of trying a length.
+/// The result of trying a codec and lengths.
 #[derive(Clone, Copy)]
 pub(in crate::tree::upkeep) struct Tried {
+    pub(super) codec: Codec,
     pub(super) settings: Settings,
     pub(in crate::tree::upkeep) bytes_per_record: f64,
     pub(in crate::tree::upkeep) read_ns: f64,
 }
 
 impl Tried {
-    pub(super) fn price(&self, codec: Codec) -> f64 {
+    /// Returns the price in a tree of this codec.
+    pub(in crate::tree::upkeep) fn price(&self, codec: Codec) -> f64 {
         self.bytes_per_record.powi(time_for_bytes(codec)) * (self.read_ns + REST_OF_READ_NS)
     }
 }
@@ -87,22 +89,24 @@ pub(in crate::tree::upkeep) struct Trial<'c, 'r> {
     bench: Bench<'c>,
     runs: Vec<Vec<Record<'r>>>,
     pub(super) records: usize,
+    /// Records of the tree, which share the memory of a dictionary.
+    tree_records: f64,
     temperature: Temperature,
-    pub(in crate::tree::upkeep) dictionary: Option<&'c Dictionary>,
     buffers: Buffers,
     scratch: Scratch,
 }
 
 impl<'c, 'r> Trial<'c, 'r> {
-    /// Creates a trial from runs of neighbours, if they have enough records.
-    pub(in crate::tree::upkeep) fn new(bench: Bench<'c>, runs: Vec<Vec<Record<'r>>>) -> Option<Self> {
+    /// Creates a trial from runs of neighbours of a tree of `user_bytes`, if they have enough records.
+    pub(in crate::tree::upkeep) fn new(bench: Bench<'c>, runs: Vec<Vec<Record<'r>>>, user_bytes: u64) -> Option<Self> {
         let records = runs.iter().map(Vec::len).sum();
+        let bytes = runs.iter().flatten().map(Record::inline_bytes).sum::<usize>();
         (records >= MIN_RECORDS).then(|| Self {
             bench,
             runs,
             records,
+            tree_records: records as f64 * (user_bytes as f64 / bytes.max(1) as f64).max(1.0),
             temperature: Temperature::Warm,
-            dictionary: None,
             buffers: Buffers::default(),
             scratch: Scratch::default(),
         })
@@ -121,19 +125,27 @@ impl<'c, 'r> Trial<'c, 'r> {
     pub(in crate::tree::upkeep) fn run_as(
         &mut self,
         temperature: Temperature,
-        dictionary: Option<&'c Dictionary>,
+        dictionary: Option<&Dictionary>,
     ) -> Result<Tried, TreeError> {
-        (self.temperature, self.dictionary) = (temperature, dictionary);
-        let Bench { now, temperatures, .. } = self.bench;
-        self.run(match (temperature, temperatures) {
-            (Temperature::Cold, Some(temperatures)) => temperatures.cold_settings(now),
+        self.temperature = temperature;
+        let Bench {
+            now,
+            temperatures,
+            engines,
+            ..
+        } = self.bench;
+        let codec = engines.warm.codec();
+        let settings = match (temperature, temperatures) {
+            (Temperature::Cold, Some(temperatures)) => temperatures.cold_settings(now, dictionary),
             _ => now,
-        })
+        };
+        self.run(&Candidate { codec, dictionary }, settings)
     }
 
     /// Builds leaves of the records with these settings, and reads them.
-    pub(super) fn run(&mut self, settings: Settings) -> Result<Tried, TreeError> {
+    pub(super) fn run(&mut self, candidate: &Candidate<'_>, settings: Settings) -> Result<Tried, TreeError> {
         let bench = self.bench;
+        let Candidate { codec, dictionary } = *candidate;
         let (temperature, engine) = match (self.temperature, bench.temperatures) {
             (Temperature::Cold, Some(_)) => (Temperature::Cold, &*bench.engines.cold),
             _ => (Temperature::Warm, &*bench.engines.warm),
@@ -145,7 +157,7 @@ impl<'c, 'r> Trial<'c, 'r> {
                 settings,
                 temperature,
                 engine,
-                dictionary: self.dictionary,
+                dictionary,
                 engines: bench.engines,
                 reads: 0,
                 marks: bench.marks,
@@ -173,9 +185,11 @@ impl<'c, 'r> Trial<'c, 'r> {
             }
             ns += least;
         }
+        let dictionary_bytes = dictionary.map_or(0, Dictionary::held_bytes);
         Ok(Tried {
+            codec,
             settings,
-            bytes_per_record: bytes as f64 / self.records as f64,
+            bytes_per_record: bytes as f64 / self.records as f64 + dictionary_bytes as f64 / self.tree_records,
             read_ns: ns as f64 / f64::from(reads.max(1) as u32),
         })
     }

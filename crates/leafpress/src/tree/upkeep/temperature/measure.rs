@@ -2,10 +2,10 @@
 
 use bumpalo::Bump;
 
-use super::Temperatures;
 use super::plan::{Cost, Costs};
+use super::{COLD_RECORD_CODEC, Temperatures};
 use crate::tree::compact::builder::{LeafBuilder, Part, form_for};
-use crate::tree::compact::compress::{Buffers, Compression};
+use crate::tree::compact::compress::{Buffers, Compression, Settings};
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
@@ -13,14 +13,19 @@ use crate::tree::node::decoder::Decoder;
 use crate::tree::node::layout::Temperature;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::samples::Samples;
-use crate::tree::upkeep::sizing::{REST_OF_READ_NS, records_of};
-use crate::tree::upkeep::trainer::{Aim, Trainer, sample_bytes_for};
+use crate::tree::upkeep::sizing::{MIN_GAIN_IN, REST_OF_READ_NS, records_of};
+use crate::tree::upkeep::trainer::{Aim, Trained, Trainer, largest_bytes, sample_bytes_for};
 use crate::tree::upkeep::training::on_a_thread_of_its_own;
 use leafpress_base::mem::trim;
-use leafpress_codec::{Codec, Dictionary, EngineOptions, Scratch};
+use leafpress_codec::{Codec, Dictionary, EngineOptions, Scratch, TrialGoal};
 
 /// Maximum bytes of a cold dictionary. Wide frames are rarely read: the savings of a larger one outweigh its tables.
 const LARGEST_BYTES: u64 = 112 << 10;
+
+/// The codec whose prices decide between the codecs of cold leaves.
+const COLD_PRICES: Codec = Codec::Trial {
+    goal: TrialGoal::Memory,
+};
 
 /// The result of a measurement.
 struct Measured {
@@ -40,7 +45,7 @@ impl TreeInner {
         let measured = on_a_thread_of_its_own(&|| {
             let dictionary = self.trained_cold(temperatures, user_bytes)?;
             let newest = dictionary.as_ref().or(temperatures.cold_dictionaries.current());
-            let costs = self.costs(newest)?;
+            let costs = self.costs(newest, user_bytes)?;
             trim::return_working_memory();
             Ok::<_, TreeError>(Measured { dictionary, costs })
         })?;
@@ -52,27 +57,79 @@ impl TreeInner {
         Ok(measured.costs)
     }
 
+    /// Trains dictionaries for both codecs of cold leaves, and returns the one to change to, if any.
     fn trained_cold(&self, temperatures: &Temperatures, user_bytes: u64) -> Result<Option<Dictionary>, TreeError> {
-        if !temperatures.cold_dictionaries.auto {
+        let dictionaries = &temperatures.cold_dictionaries;
+        if !dictionaries.auto {
             return Ok(None);
         }
-        let trainer = Trainer {
-            engine: &*self.engines.cold,
-            max_bytes: temperatures.cold_dictionaries.max_bytes,
-            largest_bytes: LARGEST_BYTES,
+        let now = self.settings.now();
+        let in_frames = (self.engines.cold.codec(), temperatures.cold_frame_settings(now));
+        let in_records = (COLD_RECORD_CODEC, temperatures.cold_record_settings(now));
+        let standing = dictionaries.standing(in_frames.0, false)?;
+        let current = dictionaries.current();
+        let current_codec = match current.and_then(Dictionary::codec) {
+            Some(COLD_RECORD_CODEC) => COLD_RECORD_CODEC,
+            _ => in_frames.0,
         };
-        let bytes = temperatures.cold_dictionaries.begin(trainer.bytes_for(user_bytes));
-        let samples = self.cold_samples(sample_bytes_for(bytes), user_bytes)?;
-        let aim = Aim {
-            bytes,
-            user_bytes,
-            raw_bytes: user_bytes,
-        };
-        temperatures.cold_dictionaries.train(&trainer, &samples, aim)
+        let runs = self.runs()?;
+        let mut trial = self
+            .trial(&runs, user_bytes)?
+            .filter(|_| !temperatures.is_framed && self.sizing.auto);
+        let mut best: Option<(f64, Option<Trained>)> = None;
+        for (codec, settings) in [in_frames, in_records] {
+            let is_current = codec == current_codec;
+            if !is_current && trial.is_none() {
+                continue;
+            }
+            let trainer = Trainer {
+                engine: &*self.engines.cold,
+                codec,
+                max_bytes: dictionaries.max_bytes,
+                largest_bytes: if codec == COLD_RECORD_CODEC {
+                    largest_bytes(codec)
+                } else {
+                    LARGEST_BYTES
+                },
+            };
+            let bytes = trainer.bytes_for(user_bytes);
+            if codec == in_frames.0 {
+                dictionaries.begin(bytes);
+            }
+            let samples = self.cold_samples(sample_bytes_for(bytes), user_bytes, settings)?;
+            let aim = Aim {
+                bytes,
+                sampled_bytes: bytes,
+                user_bytes,
+                raw_bytes: user_bytes,
+            };
+            let trained = trainer.train(&samples, &standing.among(codec, is_current), aim, &|| false)?;
+            let newest = trained.as_ref().map(|trained| &trained.dictionary);
+            let price = match (&mut trial, newest) {
+                (None, _) => 0.0,
+                (Some(_), None) if !is_current => continue,
+                (Some(trial), newest) => {
+                    let dictionary = newest.or(current.filter(|_| is_current));
+                    trial.run_as(Temperature::Cold, dictionary)?.price(COLD_PRICES)
+                }
+            };
+            // A change of the codec has to pay off.
+            let price = if is_current {
+                price * (1.0 - 1.0 / MIN_GAIN_IN)
+            } else {
+                price
+            };
+            if best.as_ref().is_none_or(|(least, _)| price < *least) {
+                best = Some((price, trained));
+            }
+        }
+        let trained = best.and_then(|(_, trained)| trained);
+        Ok(trained.map(|trained| dictionaries.offered(trained)))
     }
 
-    /// Returns frames in the form of cold leaves, about `bytes` of them, of leaves spread over a tree of `user_bytes`.
-    fn cold_samples(&self, bytes: usize, user_bytes: u64) -> Result<Samples, TreeError> {
+    /// Returns frames in the form of cold leaves with these settings, about `bytes` of them, of leaves spread over a tree
+    /// of `user_bytes`.
+    fn cold_samples(&self, bytes: usize, user_bytes: u64, settings: Settings) -> Result<Samples, TreeError> {
         let step = user_bytes.div_ceil(bytes.max(1) as u64).max(1);
         let mut samples = Samples::for_frames((bytes as u64).min(user_bytes) as usize)?;
         // This engine's output is the frame itself.
@@ -90,6 +147,7 @@ impl TreeInner {
                 return Ok(());
             }
             let mut compression = Compression {
+                settings,
                 engine: &*plain,
                 dictionary: None,
                 ..self.compression_for(Temperature::Cold, &mut buffers, &arena)
@@ -108,10 +166,10 @@ impl TreeInner {
         Ok(samples)
     }
 
-    /// Measures the size and cost of each temperature, with this dictionary for cold leaves.
-    fn costs(&self, cold: Option<&Dictionary>) -> Result<Option<Costs>, TreeError> {
+    /// Measures the size and cost of each temperature of a tree of `user_bytes`, with this dictionary for cold leaves.
+    fn costs(&self, cold: Option<&Dictionary>, user_bytes: u64) -> Result<Option<Costs>, TreeError> {
         let runs = self.runs()?;
-        let Some(mut trial) = self.trial(&runs)? else {
+        let Some(mut trial) = self.trial(&runs, user_bytes)? else {
             return Ok(None);
         };
         let user_bytes = trial.user_bytes_per_record();

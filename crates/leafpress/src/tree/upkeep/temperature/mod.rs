@@ -23,15 +23,18 @@ use crate::tree::compact::compress::Settings;
 use crate::tree::error::TreeError;
 use crate::tree::hot::HotRecords;
 use crate::tree::node::layout::Temperature;
+use crate::tree::upkeep::sizing::compresses_records;
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::{DictionaryChoice, TemperatureRule};
 use leafpress_base::sync::{Mutex, MutexGuard};
-use leafpress_codec::{DictionaryPool, Engine};
+use leafpress_codec::{Codec, Dictionary, DictionaryPool, Engine};
 
 /// One in this number of reads is counted.
 const SAMPLED_IN: u64 = 4;
-/// Raw bytes at which a cold leaf's frame is closed.
+/// Raw bytes at which a cold leaf's frame is closed, unless its records are compressed one by one.
 const COLD_FRAME_BYTES: usize = 4 << 10;
+/// The codec of cold leaves whose records are compressed one by one.
+pub(crate) const COLD_RECORD_CODEC: Codec = Codec::OnPairHuffman;
 
 /// One in this number of the reads that no hot record answers may make its record hot, depending on the temperature of
 /// its leaf: copying a record takes a small fraction of the time of a read of a cold leaf, and a larger one of that of
@@ -80,6 +83,8 @@ pub(crate) struct Temperatures {
     pub hot: HotRecords,
     pub cold_dictionaries: Dictionaries,
     cold_frame_bytes: usize,
+    /// Whether the frame length of cold leaves is given, and thus their codec.
+    is_framed: bool,
     rule: TemperatureRule,
     /// Held during a pass.
     passes: Mutex<Passes>,
@@ -154,6 +159,7 @@ impl Temperatures {
             )?,
             hot: HotRecords::default(),
             cold_frame_bytes: given.cold_frame_bytes.unwrap_or(COLD_FRAME_BYTES),
+            is_framed: given.cold_frame_bytes.is_some(),
             rule: given.rule,
             passes: Mutex::new(Passes {
                 costs: None,
@@ -181,9 +187,26 @@ impl Temperatures {
         }
     }
 
-    pub(crate) fn cold_settings(&self, settings: Settings) -> Settings {
+    /// Returns the settings of leaves compressed with this cold dictionary.
+    pub(crate) fn cold_settings(&self, settings: Settings, dictionary: Option<&Dictionary>) -> Settings {
+        match dictionary.and_then(Dictionary::codec) {
+            Some(codec) if compresses_records(codec) => self.cold_record_settings(settings),
+            _ => self.cold_frame_settings(settings),
+        }
+    }
+
+    fn cold_frame_settings(&self, settings: Settings) -> Settings {
         Settings {
             frame_bytes: self.cold_frame_bytes.min(settings.leaf_bytes),
+            keys_in_blocks: false,
+            ..settings
+        }
+    }
+
+    fn cold_record_settings(&self, settings: Settings) -> Settings {
+        Settings {
+            frame_bytes: 1,
+            keys_in_blocks: true,
             ..settings
         }
     }

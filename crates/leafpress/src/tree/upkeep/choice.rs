@@ -1,0 +1,178 @@
+//! The training of a dictionary for each codec that a tree may use, and the choice among them.
+
+use crate::tree::compact::builder::Record;
+use crate::tree::compact::compress::Settings;
+use crate::tree::error::TreeError;
+use crate::tree::node::decoder::Engines;
+use crate::tree::upkeep::samples::Sampled;
+use crate::tree::upkeep::sizing::{Bench, Candidate, Outcome, Rule, Trial, compresses_records};
+use crate::tree::upkeep::trainer::{Aim, Standing, Trained, Trainer, largest_bytes};
+use leafpress_base::mem::room::{TryGrow, room_for};
+use leafpress_base::reclaim::node_heap::{Flush, NodeHeap};
+use leafpress_codec::{Codec, Dictionary};
+
+/// What is known of a tree.
+#[derive(Clone, Copy)]
+pub(super) struct Known {
+    pub user_bytes: u64,
+    /// Raw bytes in its frames.
+    pub raw_bytes: u64,
+}
+
+/// The inputs of a choice, none of which is shared with the tree's readers and writers if it runs beside them.
+pub(super) struct Choosing<'c> {
+    pub engines: &'c Engines,
+    /// Configured maximum bytes of a dictionary.
+    pub max_bytes: Option<usize>,
+    pub standing: &'c Standing,
+    /// Samples for dictionaries; `None` where none is trained.
+    pub sampled: Option<&'c Sampled>,
+    pub known: Known,
+    pub rule: Rule,
+    /// The settings in force.
+    pub now: Settings,
+    pub marks: bool,
+    pub is_stopped: &'c dyn Fn() -> bool,
+}
+
+/// A better dictionary, codec or lengths.
+pub(super) struct Found {
+    pub trained: Option<Trained>,
+    /// The settings to change to, if any, and why.
+    pub lengths: Option<(Option<Settings>, Outcome)>,
+    /// Serial number of the dictionary that it was compared with.
+    pub before: Option<u64>,
+}
+
+impl Choosing<'_> {
+    /// Trains dictionaries, and chooses among them by trials on runs of neighbouring records, which `runs` returns;
+    /// `None` where there are no trials.
+    pub(super) fn run<'r>(
+        &self,
+        runs: Option<impl FnOnce() -> Result<Vec<Vec<Record<'r>>>, TreeError>>,
+    ) -> Result<Found, TreeError> {
+        let before = self.standing.current.as_ref();
+        let current = self.current_codec();
+        let mut trained = self.train_each(|codec| codec == current || runs.is_some())?;
+        let chosen = match runs {
+            Some(runs) if !(self.is_stopped)() => self.choose(runs, current, &trained),
+            _ => Ok(None),
+        };
+        // The dictionary is useful even if no better lengths are found.
+        let chosen = if trained.iter().any(|(codec, _)| *codec == current) {
+            chosen.unwrap_or(None)
+        } else {
+            chosen?
+        };
+        let (codec, lengths) = match chosen {
+            None => (current, None),
+            Some((codec, settings, outcome)) => (codec, Some((settings, outcome))),
+        };
+        let index = trained.iter().position(|(other, _)| *other == codec);
+        let trained = index.map(|index| trained.swap_remove(index).1);
+        if let Some(trained) = &trained {
+            // Done here, so that the first reader does not have to.
+            trained.dictionary.prepare_to_read(codec)?;
+        }
+        Ok(Found {
+            trained,
+            lengths,
+            before: before.map(|current| current.taken.serial()),
+        })
+    }
+
+    /// Returns the codecs that the tree may use, at least one.
+    fn codecs(&self) -> &[Codec] {
+        match self.rule.codec.candidates() {
+            [] => std::slice::from_ref(&self.rule.codec),
+            candidates => candidates,
+        }
+    }
+
+    /// Returns the codec in force.
+    fn current_codec(&self) -> Codec {
+        let current = self.standing.current.as_ref();
+        let of_dictionary = current.and_then(|current| current.taken.codec());
+        let known = of_dictionary.filter(|codec| self.codecs().contains(codec));
+        known.unwrap_or(self.codecs()[0])
+    }
+
+    /// Trains the best dictionary for each codec that is to be tried.
+    fn train_each(&self, is_tried: impl Fn(Codec) -> bool) -> Result<Vec<(Codec, Trained)>, TreeError> {
+        let mut trained = room_for(self.codecs().len())?;
+        let Some(sampled) = self.sampled else {
+            return Ok(trained);
+        };
+        let current = self.current_codec();
+        for &codec in self.codecs().iter().filter(|codec| is_tried(**codec)) {
+            let trainer = Trainer {
+                engine: &*self.engines.warm,
+                codec,
+                max_bytes: self.max_bytes,
+                largest_bytes: largest_bytes(codec),
+            };
+            if matches!(codec, Codec::OnPair { bits: 14.. })
+                && self.rule.codec != codec
+                && trainer.bytes_for(self.known.user_bytes) < trainer.bytes_for(u64::MAX)
+            {
+                // The tables of a wide code would be a large part of a small tree.
+                continue;
+            }
+            let aim = Aim {
+                bytes: trainer.bytes_for(self.known.user_bytes).min(sampled.dictionary_bytes),
+                sampled_bytes: sampled.dictionary_bytes,
+                user_bytes: self.known.user_bytes,
+                raw_bytes: self.known.raw_bytes,
+            };
+            let samples = match &sampled.records {
+                Some(records) if compresses_records(codec) => records,
+                _ => &sampled.frames,
+            };
+            let standing = self.standing.among(codec, codec == current);
+            let best = trainer.train(samples, &standing, aim, self.is_stopped);
+            if let Some(best) = best? {
+                trained.try_push((codec, best))?;
+            }
+        }
+        Ok(trained)
+    }
+
+    /// Returns the codec and settings that are best by trials, and the outcome; `None` where there are too few records,
+    /// or it `is_stopped`.
+    fn choose<'r>(
+        &self,
+        runs: impl FnOnce() -> Result<Vec<Vec<Record<'r>>>, TreeError>,
+        current: Codec,
+        trained: &[(Codec, Trained)],
+    ) -> Result<Option<(Codec, Option<Settings>, Outcome)>, TreeError> {
+        let memory = NodeHeap::new(Flush::InBatches);
+        let bench = Bench {
+            engines: self.engines,
+            memory: &memory,
+            now: self.now,
+            temperatures: None,
+            marks: self.marks,
+        };
+        let Some(mut trial) = Trial::new(bench, runs()?, self.known.user_bytes) else {
+            return Ok(None);
+        };
+        let dictionary_for = |wanted: Codec| -> Option<&Dictionary> {
+            let trained = trained.iter().find(|(codec, _)| *codec == wanted);
+            trained.map(|(_, trained)| &trained.dictionary)
+        };
+        let in_force = self.standing.current.as_ref().map(|current| &current.judged);
+        let mut candidates: Vec<Candidate<'_>> = room_for(1 + trained.len())?;
+        candidates.try_push(Candidate {
+            codec: current,
+            dictionary: dictionary_for(current).or(in_force),
+        })?;
+        for (codec, trained) in trained.iter().filter(|(codec, _)| *codec != current) {
+            candidates.try_push(Candidate {
+                codec: *codec,
+                dictionary: Some(&trained.dictionary),
+            })?;
+        }
+        let chosen = self.rule.choose(&mut trial, &candidates, self.is_stopped)?;
+        Ok(chosen.map(|chosen| (candidates[chosen.candidate].codec, chosen.settings, chosen.outcome)))
+    }
+}
