@@ -13,7 +13,7 @@ from sortedcontainers import SortedDict
 KEYS = st.binary(max_size=3) | st.sampled_from([b"user:%d" % n for n in range(40)]) | st.binary(min_size=1020, max_size=1024)
 VALUES = st.binary(max_size=20) | st.integers(0, 70_000).map(lambda n: b"value" * (n // 5))
 ENDS = st.none() | KEYS
-CODECS = st.sampled_from(["lz4", "zstd:1", "none", "deflate:1", "auto"])
+CODECS = st.sampled_from(["lz4", "zstd:1", "none", "deflate:1", "onpair", "trial", "auto"])
 
 
 class Mapping(RuleBasedStateMachine):

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leafpress::Cache;
 use leafpress::cache::{CacheBuilder, CacheUpdate, Clock, Disk, InsertOptions, ManualClock, Policy};
-use leafpress::codec::Codec;
+use leafpress::codec::{Codec, TrialGoal};
 use leafpress::store::{FaultyStore, MemoryStore, Operation};
 use proptest::prelude::*;
 
@@ -328,6 +328,11 @@ proptest! {
     #[test]
     fn onpair(ops in proptest::collection::vec(op(), 1..150)) {
         check(Codec::OnPair { bits: 12 }, &ops);
+    }
+
+    #[test]
+    fn trial(ops in proptest::collection::vec(op(), 1..150)) {
+        check(Codec::Trial { goal: TrialGoal::Balance }, &ops);
     }
 
     #[test]

@@ -106,6 +106,11 @@ fn no_stale_value_of_onpair() {
 }
 
 #[test]
+fn no_stale_value_of_trial() {
+    no_stale_value(small().codec("trial:memory".parse().unwrap()));
+}
+
+#[test]
 fn no_stale_value_of_auto() {
     no_stale_value(small().codec(Codec::Auto { level: 1 }));
 }

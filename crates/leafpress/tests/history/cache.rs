@@ -46,7 +46,7 @@ fn of(key: u32) -> impl Fn(&[u8]) -> u64 {
 impl Subjects {
     fn new(round: u64) -> Self {
         let clock = Arc::new(ManualClock::new(Duration::from_secs(BEGAN)));
-        let codecs = ["lz4", "zstd:1", "onpair", "none"];
+        let codecs = ["lz4", "trial:memory", "zstd:1", "onpair", "none", "trial"];
         let mut builder = Cache::builder()
             .memory(4 << 20)
             .clock(Arc::clone(&clock) as Arc<dyn leafpress::cache::Clock>)

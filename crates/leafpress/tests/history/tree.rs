@@ -16,7 +16,7 @@ fn name(key: u32) -> [u8; 8] {
 
 impl Plain {
     fn new(round: u64) -> Self {
-        let codecs = ["lz4", "none", "zstd:1", "onpair"];
+        let codecs = ["lz4", "trial", "none", "zstd:1", "onpair", "auto"];
         let builder = TreeBuilder::default().codec(codecs[round as usize % codecs.len()].parse().unwrap());
         Self(builder.build().unwrap())
     }

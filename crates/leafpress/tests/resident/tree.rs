@@ -61,7 +61,7 @@ fn bytes_held_agrees_with_resident_growth() {
 }
 
 fn measured() {
-    for codec in ["none", "lz4", "zstd:1", "auto"] {
+    for codec in ["none", "lz4", "zstd:1", "trial", "auto"] {
         // A first tree makes the allocations for the life of the process: thread contexts, allocator tables, code
         // pages.
         drop(load(codec, 20_000));

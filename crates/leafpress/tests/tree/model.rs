@@ -2,7 +2,7 @@
 //! and dictionary.
 
 use crate::support::strategies::{configs, ops, settings, shapes};
-use leafpress::codec::{Codec, QplMode, QplPath};
+use leafpress::codec::{Codec, QplMode, QplPath, TrialGoal};
 use proptest::prelude::*;
 
 macro_rules! agrees_with_the_model {
@@ -29,6 +29,8 @@ agrees_with_the_model! {
     zstd_negative: Codec::Zstd { level: -3 };
     onpair: Codec::OnPair { bits: 12 };
     onpair_huffman: Codec::OnPairHuffman;
+    trial: Codec::Trial { goal: TrialGoal::Balance };
+    trial_memory: Codec::Trial { goal: TrialGoal::Memory };
     auto: Codec::Auto { level: 1 };
     deflate: Codec::Deflate { level: 1 };
     zlib: Codec::Zlib { level: 1 };

@@ -196,7 +196,7 @@ static void nulls(void) {
 
 void test_tree(void) {
     nulls();
-    const char *codecs[] = {"none", "lz4", "zstd:3", "deflate:1", "auto"};
+    const char *codecs[] = {"none", "lz4", "zstd:3", "deflate:1", "onpair", "trial", "auto"};
     for (size_t at = 0; at < sizeof codecs / sizeof *codecs; at++) {
         lp_tree *tree = tree_with(codecs[at]);
         reads(tree);
