@@ -125,6 +125,7 @@ pub(super) struct Chosen {
 
 /// The result of the last trial.
 #[derive(Clone, Copy)]
+#[allow(clippy::large_enum_variant, reason = "a tree has one")]
 pub(super) enum Outcome {
     /// There was none, or too few records.
     Untried,

@@ -182,6 +182,7 @@ pub(super) struct Running {
     is_stopped: Arc<AtomicBool>,
 }
 
+#[allow(clippy::large_enum_variant, reason = "a tree has one")]
 enum Thread {
     /// Under model checkers, which have their own threads, the training is done immediately.
     #[cfg_attr(any(shuttle, miri), allow(dead_code))]
@@ -261,7 +262,7 @@ impl Drop for Running {
 }
 
 impl TreeInner {
-    /// Makes the result current, unless the dictionary was changed meanwhile. Returns the pass that has to follow. The
+    /// Makes the result current, unless the dictionary was replaced meanwhile. Returns the pass that has to follow. The
     /// caller holds the lock `training` of the dictionaries.
     ///
     /// # Errors
@@ -276,9 +277,11 @@ impl TreeInner {
             return Ok(None);
         };
         let mut sweep = None;
-        if let Some(trained) = trained
-            && self.dictionaries.current_serial() == before
-        {
+        if let Some(trained) = trained {
+            // Lengths are chosen for a dictionary.
+            if self.dictionaries.current_serial() != before {
+                return Ok(None);
+            }
             self.dictionaries.install(self.dictionaries.offered(trained))?;
             sweep = Some(Sweep::Dictionary);
         }
