@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::counters::{add, get};
+use super::counters::Count;
 use super::failure::Failure;
 use super::key_hash::DiskHash;
 use super::page::{self, BLOCK_BYTES, MAX_RAW_BYTES, Place, Records};
@@ -53,7 +53,7 @@ impl Tier {
             return Ok(false);
         }
         let hash = hash.0;
-        add(&self.counters.lookups, 1);
+        self.counters.add(Count::Lookups, 1);
         for _ in 0..MAX_LOOKUPS {
             let candidates = {
                 let state = self.state.read();
@@ -89,11 +89,11 @@ impl Tier {
 
     pub(super) fn count_read_failure(&self, failure: &Failure) {
         match failure {
-            Failure::Damaged => add(&self.counters.damaged, 1),
-            Failure::Io(_) => add(&self.counters.read_errors, 1),
+            Failure::Damaged => _ = self.counters.add(Count::Damaged, 1),
+            Failure::Io(_) => _ = self.counters.add(Count::ReadErrors, 1),
             Failure::Codec(_) | Failure::OutOfMemory { .. } => {}
         }
-        let failures = get(&self.counters.damaged) + get(&self.counters.read_errors);
+        let failures = self.counters.sum(Count::Damaged) + self.counters.sum(Count::ReadErrors);
         warn_event_by_count!(failures, cache = %self.observer.name, error = %failure, "disk read failed");
     }
 
@@ -176,7 +176,7 @@ impl Tier {
                 scratch: Scratch::default(),
             }),
         };
-        add(&self.counters.blocks_read, blocks as u64);
+        self.counters.add(Count::BlocksRead, blocks as u64);
         let mut own;
         let bytes = if blocks == 1 {
             block.bytes_mut()

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use leafpress_base::sync::plain::RwLockWriteGuard;
 
-use super::counters::add;
+use super::counters::Count;
 use super::state::State;
 use super::tier::{MAX_SEALED, Tier};
 use crate::cache::record;
@@ -25,6 +25,8 @@ pub(in crate::cache) enum SpillOutcome {
 /// Admits records that leave memory, while the tier's state is locked: see [`Tier::begin_spill`].
 pub(in crate::cache) struct SpillGuard<'t> {
     tier: &'t Tier,
+    /// Whether the write limit was exceeded at the beginning.
+    is_over_limit: bool,
     state: RwLockWriteGuard<'t, State>,
 }
 
@@ -34,6 +36,7 @@ impl Tier {
     pub(in crate::cache) fn begin_spill(&self) -> SpillGuard<'_> {
         SpillGuard {
             tier: self,
+            is_over_limit: self.is_over_limit(),
             state: self.state.write(),
         }
     }
@@ -49,7 +52,7 @@ impl SpillGuard<'_> {
         let hash = hash.0;
         match stored {
             Some(stored) if record::is_clean(stored) && self.state.may_have(hash, key) => {
-                add(&counters.clean, 1);
+                counters.add(Count::Clean, 1);
                 return SpillOutcome::Moved;
             }
             Some(stored) if record::is_tombstone(stored) => {
@@ -60,8 +63,8 @@ impl SpillGuard<'_> {
             }
             Some(stored) if self.is_admitted(key, stored) => {
                 if self.takes(hash, key, stored) {
-                    add(&counters.admitted, 1);
-                    add(&counters.admitted_bytes, (key.len() + stored.len()) as u64);
+                    counters.add(Count::Admitted, 1);
+                    counters.add(Count::AdmittedBytes, (key.len() + stored.len()) as u64);
                     return SpillOutcome::Moved;
                 }
                 if !self.tier.is_stalled() {
@@ -70,19 +73,19 @@ impl SpillGuard<'_> {
             }
             _ => {}
         }
-        add(&counters.dropped, 1);
+        counters.add(Count::Dropped, 1);
         if self.state.may_have(hash, key) {
-            add(&counters.tombstones, 1);
+            counters.add(Count::Tombstones, 1);
             return SpillOutcome::Tombstone;
         }
         SpillOutcome::Forgotten
     }
 
-    /// Returns true if records like this are kept on disk.
+    /// Returns true if a record like this is kept on disk.
     fn is_admitted(&self, key: &[u8], stored: &[u8]) -> bool {
         let bytes = (key.len() + stored.len()) as u64;
         let is_short = bytes <= self.tier.most_record_bytes.load(Ordering::Relaxed);
-        is_short && !self.tier.has_failed() && !self.tier.is_over_limit()
+        is_short && !self.tier.has_failed() && !self.is_over_limit
     }
 
     /// Adds a record to the open batch, or to a new one if that is full; returns false if too many batches wait.

@@ -1,6 +1,6 @@
 //! Statistics of the disk tier.
 
-use super::counters::get;
+use super::counters::Count;
 use super::page::BLOCK_BYTES;
 use super::tier::Tier;
 
@@ -110,26 +110,26 @@ impl Tier {
             waiting_bytes: state.batches_bytes() as u64,
             waiting_batches: state.sealed.len() as u64,
             is_stalled: self.is_stalled(),
-            lookups: get(&counters.lookups),
-            hits: get(&counters.hits),
-            blocks_read: get(&counters.blocks_read),
-            read_errors: get(&counters.read_errors),
-            damaged: get(&counters.damaged),
-            admitted: get(&counters.admitted),
-            admitted_bytes: get(&counters.admitted_bytes),
-            clean: get(&counters.clean),
-            dropped: get(&counters.dropped),
-            tombstones: get(&counters.tombstones),
-            written_bytes: get(&counters.written_blocks) * block,
-            write_errors: get(&counters.write_errors),
+            lookups: counters.sum(Count::Lookups),
+            hits: counters.sum(Count::Hits),
+            blocks_read: counters.sum(Count::BlocksRead),
+            read_errors: counters.sum(Count::ReadErrors),
+            damaged: counters.sum(Count::Damaged),
+            admitted: counters.sum(Count::Admitted),
+            admitted_bytes: counters.sum(Count::AdmittedBytes),
+            clean: counters.sum(Count::Clean),
+            dropped: counters.sum(Count::Dropped),
+            tombstones: counters.sum(Count::Tombstones),
+            written_bytes: counters.sum(Count::WrittenBlocks) * block,
+            write_errors: counters.sum(Count::WriteErrors),
             last_error: self.last_error.lock().clone(),
-            merges: get(&counters.merges),
-            runs_dropped: get(&counters.runs_dropped),
-            records_dropped: get(&counters.records_dropped),
-            left_out: get(&counters.left_out),
+            merges: counters.sum(Count::Merges),
+            runs_dropped: counters.sum(Count::RunsDropped),
+            records_dropped: counters.sum(Count::RecordsDropped),
+            left_out: counters.sum(Count::LeftOut),
             recovered_records: self.recovered,
             is_recoverable: is_recoverable && !self.has_failed(),
-            log_errors: get(&counters.log_errors),
+            log_errors: counters.sum(Count::LogErrors),
             has_failed: self.has_failed(),
         }
     }

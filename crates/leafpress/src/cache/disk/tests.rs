@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::counters::get;
+use super::counters::Count;
 use super::device::Device;
 use super::filter::FilterBuilder;
 use super::key_hash::KeyHasher;
@@ -80,7 +80,7 @@ fn full_tier(leaves: u32) -> Tier {
 fn visits(leaves: u32) -> u64 {
     let tier = full_tier(leaves);
     let before = tier.state.read().visits;
-    let dropped = get(&tier.counters.runs_dropped);
+    let dropped = tier.counters.sum(Count::RunsDropped);
     for batch in 0..20 {
         for group in 0..10 {
             let leaf = (batch * 10 + group) * (leaves / 256) + leaves / 512;
@@ -91,7 +91,7 @@ fn visits(leaves: u32) -> u64 {
         }
         tier.write_all();
     }
-    let dropped = get(&tier.counters.runs_dropped) - dropped;
+    let dropped = tier.counters.sum(Count::RunsDropped) - dropped;
     assert!((100..1000).contains(&dropped), "{dropped} runs were dropped");
     tier.state.read().visits - before
 }
@@ -195,7 +195,7 @@ fn keys_of_one_hash_are_found_by_few_reads() {
                 .unwrap()
         );
     }
-    let (lookups, reads) = (get(&tier.counters.lookups), get(&tier.counters.blocks_read));
+    let (lookups, reads) = (tier.counters.sum(Count::Lookups), tier.counters.sum(Count::BlocksRead));
     // A lookup takes the logarithm of a run's pages, for each of about ten runs.
     assert!(reads < lookups * 60, "{reads} pages were read in {lookups} lookups");
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use leafpress_base::sync::plain::RwLock;
 
 use super::batch::Batch;
-use super::counters::{Counters, add, get};
+use super::counters::{Count, Counters};
 use super::device::{Device, MAX_RECORD_DIVISOR};
 use super::failure::Failure;
 use super::image;
@@ -288,7 +288,7 @@ impl Tier {
 
     /// Handles a failed write of the log of runs.
     pub(super) fn note_log_failure(&self, failure: &Failure) {
-        add(&self.counters.log_errors, 1);
+        self.counters.add(Count::LogErrors, 1);
         *self.last_error.lock() = format!("the log of runs: {failure}; crash recovery is off");
         warn_event!(cache = %self.observer.name, error = %failure, "log of runs given up");
     }
@@ -298,7 +298,7 @@ impl Tier {
         self.write_limit.is_some_and(|limit| {
             // The limit allows a burst of one second.
             let allowed = (self.opened.elapsed().as_secs_f64() + 1.0) * limit as f64;
-            get(&self.counters.written_blocks) as f64 * BLOCK_BYTES as f64 > allowed
+            self.counters.sum(Count::WrittenBlocks) as f64 * BLOCK_BYTES as f64 > allowed
         })
     }
 
@@ -373,8 +373,8 @@ impl Tier {
     /// Forgets everything: see [`Self::forget_runs_and_batches`].
     pub(in crate::cache) fn forget(&self) {
         let (runs, records) = self.forget_runs_and_batches();
-        add(&self.counters.runs_dropped, runs);
-        add(&self.counters.records_dropped, records);
+        self.counters.add(Count::RunsDropped, runs);
+        self.counters.add(Count::RecordsDropped, records);
         self.note_forgotten();
     }
 
@@ -394,7 +394,7 @@ impl Tier {
 
     /// Counts a lookup that found its key.
     pub(in crate::cache) fn note_hit(&self) {
-        add(&self.counters.hits, 1);
+        self.counters.add(Count::Hits, 1);
     }
 
     /// Gives the tier up, and logs the reason.
@@ -414,8 +414,8 @@ impl Tier {
         let state = self.state.read();
         let fixed = size_of::<Self>() + VERSIONS * size_of::<AtomicU64>();
         let recovery = self.recovery.as_ref().map_or(0, Recovery::held_bytes);
-        (state.index_bytes() + state.batches_bytes() + self.writing_bytes.load(Ordering::Relaxed) + fixed + recovery)
-            as u64
+        let rest = state.index_bytes() + state.batches_bytes() + self.writing_bytes.load(Ordering::Relaxed);
+        (rest + fixed + recovery) as u64 + self.counters.held_bytes()
     }
 
     /// Called after a batch was written or dropped.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::batch::{Batch, BatchSlot};
 use super::change::Change;
-use super::counters::add;
+use super::counters::Count;
 use super::merge::{MergeFailure, ReadBuffers, RunReader, Source, merge};
 use super::page::{self, BLOCK_BYTES, Place, Records};
 use super::run::{CHUNK_BLOCKS, Run};
@@ -211,7 +211,7 @@ impl Tier {
                 Ok(()) => {
                     writer.failures_in_a_row = 0;
                     if count > 0 {
-                        add(&self.counters.merges, 1);
+                        self.counters.add(Count::Merges, 1);
                     }
                     return;
                 }
@@ -223,7 +223,7 @@ impl Tier {
                 }
                 Err(MergeFailure::Write(_)) if self.state.read().generation != generation => return,
                 Err(MergeFailure::Write(failure)) => {
-                    add(&self.counters.write_errors, 1);
+                    self.counters.add(Count::WriteErrors, 1);
                     *self.last_error.lock() = failure.to_string();
                     warn_event!(cache = %self.observer.name, error = %failure, "disk write failed");
                     // The group is lost, so that everything older may be outdated.
@@ -246,9 +246,9 @@ impl Tier {
         }
         // This change needs no memory, so it cannot fail.
         let _ = self.change(generation, &Change::ForgetFrom { leaf, run });
-        add(&self.counters.runs_dropped, gone.len() as u64);
+        self.counters.add(Count::RunsDropped, gone.len() as u64);
         let records = gone.iter().map(|run| u64::from(run.records)).sum();
-        add(&self.counters.records_dropped, records);
+        self.counters.add(Count::RecordsDropped, records);
     }
 
     /// Returns a key near the median, estimated from the keys of one page and of the group.
@@ -393,10 +393,10 @@ impl Work<'_> {
             }
             out.push(hash, key, record)
         })?;
-        add(&tier.counters.left_out, left_out);
+        tier.counters.add(Count::LeftOut, left_out);
         let run = out.finish().map_err(MergeFailure::Write)?;
         if let Some(run) = &run {
-            add(&tier.counters.written_blocks, u64::from(run.blocks));
+            tier.counters.add(Count::WrittenBlocks, u64::from(run.blocks));
         }
         Ok(run.map(Arc::new))
     }
