@@ -30,6 +30,13 @@ impl<const COUNTS: usize> Counts<COUNTS> {
         self.0[count.into()].fetch_add(amount, Relaxed).wrapping_add(amount)
     }
 
+    /// Adds every counter of another set, like [`Counts::add`].
+    pub fn add_all(&self, other: &Self) {
+        for (count, cell) in other.0.iter().enumerate() {
+            self.add(count, cell.load(Relaxed));
+        }
+    }
+
     /// Returns the value of a counter.
     #[inline]
     pub fn get(&self, count: impl Into<usize>) -> u64 {

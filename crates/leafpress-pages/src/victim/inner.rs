@@ -13,7 +13,7 @@ use super::dictionaries::{Dictionaries, FAMILIES};
 use super::limits::Limits;
 use super::padded::Padded;
 use super::shard::Shard;
-use super::stats::{Counts, VictimStats};
+use super::stats::{Count, Counts, VictimStats};
 use super::wake::Wake;
 use crate::tuner::RawShare;
 use crate::tuner::costs::Costs;
@@ -37,12 +37,8 @@ pub(super) struct VictimInner {
     pub(super) shrinkage: [AtomicU32; FAMILIES],
     pub(super) attempts: AtomicU32,
     pub(super) probes: AtomicU32,
-    pub(super) compressed_later: AtomicU64,
-    pub(super) corrupt: AtomicU64,
-    /// Corrupt blocks found other than by lookups.
-    pub(super) corrupt_unread: AtomicU64,
-    pub(super) failed_hits: AtomicU64,
-    pub(super) failed_insertions: AtomicU64,
+    /// What is counted without a shard's lock.
+    pub(super) counts: Counts,
     /// The fraction of the memory for blocks that are kept raw: the bits of an `f64`.
     share: AtomicU64,
 }
@@ -87,11 +83,7 @@ impl VictimInner {
             shrinkage: std::array::from_fn(|_| AtomicU32::new(1 << 15)),
             attempts: AtomicU32::new(0),
             probes: AtomicU32::new(0),
-            compressed_later: AtomicU64::new(0),
-            corrupt: AtomicU64::new(0),
-            corrupt_unread: AtomicU64::new(0),
-            failed_hits: AtomicU64::new(0),
-            failed_insertions: AtomicU64::new(0),
+            counts: Counts::default(),
             share: AtomicU64::new(0),
         };
         core.set_share(fraction);
@@ -129,7 +121,7 @@ impl VictimInner {
         self.note(hash, |adaptive| adaptive.erased(hash));
         let mut shard = self.shard(hash).0.lock();
         let erased = shard.remove_key(key, hash);
-        shard.counts.erased += u64::from(erased);
+        shard.counts.add(Count::Erased, u64::from(erased));
         erased
     }
 
@@ -151,7 +143,7 @@ impl VictimInner {
     }
 
     pub(super) fn stats(&self) -> VictimStats {
-        let mut counts = Counts::default();
+        let counts = Counts::default();
         let mut stats = VictimStats {
             capacity_bytes: self.capacity() as u64,
             ..VictimStats::default()
@@ -159,7 +151,7 @@ impl VictimInner {
         let mut held = self.fixed_bytes();
         for shard in &self.shards {
             let shard = shard.0.lock();
-            counts.add(&shard.counts);
+            counts.add_all(&shard.counts);
             held += shard.held_bytes();
             stats.entries += shard.entries as u64;
             stats.compressed_entries += shard.pressed_entries as u64;
@@ -173,26 +165,26 @@ impl VictimInner {
         stats.dictionary_bytes = self.dictionaries.held_bytes() as u64;
         stats.buffer_bytes = self.buffers.held_bytes() as u64;
         stats.bytes_held = held as u64 + stats.dictionary_bytes + stats.buffer_bytes;
-        stats.corrupt = self.corrupt.load(Relaxed);
-        let corrupt_unread = self.corrupt_unread.load(Relaxed);
-        stats.failed_hits = self.failed_hits.load(Relaxed);
-        stats.failed_insertions = self.failed_insertions.load(Relaxed);
-        stats.lookups = counts.lookups;
-        stats.hits = counts.hits.saturating_sub(stats.corrupt + stats.failed_hits);
-        stats.corrupt += corrupt_unread;
-        stats.compressed_hits = counts.compressed_hits.min(stats.hits);
+        counts.add_all(&self.counts);
+        let corrupt = counts.get(Count::Corrupt);
+        stats.corrupt = corrupt + counts.get(Count::CorruptUnread);
+        stats.failed_hits = counts.get(Count::FailedHits);
+        stats.failed_insertions = counts.get(Count::FailedInsertions);
+        stats.lookups = counts.get(Count::Lookups);
+        stats.hits = counts.get(Count::Hits).saturating_sub(corrupt + stats.failed_hits);
+        stats.compressed_hits = counts.get(Count::CompressedHits).min(stats.hits);
         stats.raw_hits = stats.hits - stats.compressed_hits;
         stats.misses = stats.lookups - stats.hits;
-        stats.taken = counts.taken;
-        stats.inserted = counts.inserted;
-        stats.replaced = counts.replaced;
-        stats.rejected = counts.rejected;
-        stats.no_room = counts.no_room;
-        stats.evicted = counts.evicted;
-        stats.erased = counts.erased;
-        stats.compressed_later = self.compressed_later.load(Relaxed);
-        stats.returned = counts.returned;
-        stats.restored = counts.restored;
+        stats.taken = counts.get(Count::Taken);
+        stats.inserted = counts.get(Count::Inserted);
+        stats.replaced = counts.get(Count::Replaced);
+        stats.rejected = counts.get(Count::Rejected);
+        stats.no_room = counts.get(Count::NoRoom);
+        stats.evicted = counts.get(Count::Evicted);
+        stats.erased = counts.get(Count::Erased);
+        stats.compressed_later = counts.get(Count::CompressedLater);
+        stats.returned = counts.get(Count::Returned);
+        stats.restored = counts.get(Count::Restored);
         stats.raw_share_pct = f64::from_bits(self.share.load(Relaxed)) * 100.0;
         stats.decode_ns = self.costs.decompress_ns() as u64;
         stats.compress_ns = self.costs.compress_ns() as u64;

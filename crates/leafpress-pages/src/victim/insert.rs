@@ -11,6 +11,7 @@ use super::inner::VictimInner;
 use super::padded::{Padded, Pinned};
 use super::read::nanoseconds;
 use super::shard::{Form, Placed};
+use super::stats::Count;
 use super::{Insertion, MAX_KEY_BYTES, NewBlock};
 use leafpress_codec::{Codec, MAX_STORED_65536THS, saves_enough};
 
@@ -148,12 +149,12 @@ impl VictimInner {
     ) -> Result<bool, E> {
         raw.clear();
         if raw.try_reserve(raw_bytes).is_err() {
-            self.failed_insertions.fetch_add(1, Relaxed);
+            self.counts.add_shared(Count::FailedInsertions, 1);
             return Ok(false);
         }
         raw.resize(raw_bytes, 0);
         fill(raw).inspect_err(|_| {
-            self.failed_insertions.fetch_add(1, Relaxed);
+            self.counts.add_shared(Count::FailedInsertions, 1);
         })?;
         Ok(true)
     }
@@ -190,7 +191,7 @@ impl VictimInner {
             _ => block.raw_bytes,
         };
         if !block.force && self.admission.load(Relaxed) && !shard.admits(hash, key.len(), expected) {
-            shard.counts.rejected += 1;
+            shard.counts.add(Count::Rejected, 1);
             return Err(Insertion::Rejected);
         }
         Ok(form)
@@ -273,7 +274,7 @@ impl VictimInner {
             let pinned = Pinned::new(shard, pin);
             let entry = pinned.entry();
             if !entry.is_sound() {
-                self.corrupt_unread.fetch_add(1, Relaxed);
+                self.counts.add_shared(Count::CorruptUnread, 1);
                 shard.0.lock().remove(entry.at());
                 continue;
             }
@@ -302,7 +303,7 @@ impl VictimInner {
                 tag: entry.tag,
             };
             let replaced = shard.0.lock().replace(entry.at(), parts, false);
-            self.compressed_later.fetch_add(u64::from(replaced), Relaxed);
+            self.counts.add_shared(Count::CompressedLater, u64::from(replaced));
         }
     }
 
@@ -321,6 +322,6 @@ impl VictimInner {
         };
         let mut shard = pinned.home().0.lock();
         let replaced = shard.replace(entry.at(), parts, true);
-        shard.counts.restored += u64::from(replaced);
+        shard.counts.add(Count::Restored, u64::from(replaced));
     }
 }

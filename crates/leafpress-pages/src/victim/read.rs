@@ -1,7 +1,6 @@
 //! Lookups, and the measurement of their times.
 
 use std::cell::Cell;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use rapidhash::v3::rapidhash_v3;
@@ -9,6 +8,7 @@ use rapidhash::v3::rapidhash_v3;
 use super::inner::VictimInner;
 use super::limits::Reading;
 use super::padded::Pinned;
+use super::stats::Count;
 use super::{FoundBlock, OnHit};
 use leafpress_codec::{CodecError, Scratch};
 
@@ -105,11 +105,12 @@ impl VictimInner {
             }
             result
         });
-        match &result {
-            None => self.corrupt.fetch_add(1, Relaxed),
-            Some(Err(_)) => self.failed_hits.fetch_add(1, Relaxed),
+        let failure = match &result {
+            None => Count::Corrupt,
+            Some(Err(_)) => Count::FailedHits,
             Some(Ok(_)) => return result,
         };
+        self.counts.add_shared(failure, 1);
         if !is_gone {
             pinned.home().0.lock().remove(entry.at());
         }

@@ -1,38 +1,40 @@
 //! Statistics of a victim cache.
 
-/// Counters of a shard, changed under its lock.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counts {
-    pub(super) lookups: u64,
-    pub(super) hits: u64,
-    pub(super) compressed_hits: u64,
-    pub(super) restored: u64,
-    pub(super) returned: u64,
-    pub(super) taken: u64,
-    pub(super) inserted: u64,
-    pub(super) replaced: u64,
-    pub(super) rejected: u64,
-    pub(super) no_room: u64,
-    pub(super) evicted: u64,
-    pub(super) erased: u64,
+use leafpress_base::sync::counts;
+
+/// The counters.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Count {
+    Lookups,
+    Hits,
+    CompressedHits,
+    Restored,
+    Returned,
+    Taken,
+    Inserted,
+    Replaced,
+    Rejected,
+    NoRoom,
+    Evicted,
+    Erased,
+    CompressedLater,
+    /// Lookups of corrupt blocks.
+    Corrupt,
+    /// Corrupt blocks found other than by lookups.
+    CorruptUnread,
+    FailedHits,
+    FailedInsertions,
 }
 
-impl Counts {
-    pub(super) fn add(&mut self, other: &Self) {
-        self.lookups += other.lookups;
-        self.hits += other.hits;
-        self.compressed_hits += other.compressed_hits;
-        self.restored += other.restored;
-        self.returned += other.returned;
-        self.taken += other.taken;
-        self.inserted += other.inserted;
-        self.replaced += other.replaced;
-        self.rejected += other.rejected;
-        self.no_room += other.no_room;
-        self.evicted += other.evicted;
-        self.erased += other.erased;
+impl From<Count> for usize {
+    fn from(count: Count) -> Self {
+        count as Self
     }
 }
+
+/// A shard has a set, changed under its lock: every lookup holds the lock and has its cache lines, so that a set per
+/// thread would cost one more. Another set is for what is counted without a lock, which is rare.
+pub(super) type Counts = counts::Counts<{ Count::FailedInsertions as usize + 1 }>;
 
 /// A snapshot of the statistics of a [`VictimCache`](super::VictimCache). Counters start at its construction.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

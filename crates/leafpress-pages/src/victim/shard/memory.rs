@@ -4,6 +4,7 @@ use crate::eviction::sketch::Sketch;
 use crate::victim::entry::{MAX_REGION_BYTES, MIN_REGION_BYTES, Owned, Region, Room, Table, block_bytes};
 use crate::victim::shard::Shard;
 use crate::victim::shard::raw::BYTES_PER_PLACE;
+use crate::victim::stats::Count;
 use leafpress_base::mem::mapping::page_bytes;
 
 /// Memory per entry for which the tables are sized, in bytes.
@@ -153,7 +154,7 @@ impl Shard {
             let mut chain = self.table.chain(bucket);
             while let Some(entry) = chain.find(|entry| self.regions[region].contains(entry.address())) {
                 let at = entry.at();
-                self.counts.evicted += 1;
+                self.counts.add(Count::Evicted, 1);
                 self.remove(at);
                 chain = self.table.chain(bucket);
             }

@@ -12,7 +12,7 @@ mod victims;
 
 use super::OnHit;
 use super::entry::{At, BlockRef, Owned, Parts, Pin, Region, Table, Unlinked};
-use super::stats::Counts;
+use super::stats::{Count, Counts};
 use crate::eviction::sketch::Sketch;
 use leafpress_base::random::Random;
 pub(super) use raw::Form;
@@ -77,7 +77,7 @@ impl Shard {
     /// Looks up the entry, and counts the access.
     pub(super) fn get(&mut self, key: &[u8], hash: u64, on_hit: OnHit) -> Looked {
         self.clock = self.clock.wrapping_add(1);
-        self.counts.lookups += 1;
+        self.counts.add(Count::Lookups, 1);
         let asked = self.sketch.add(hash);
         let Some(pin) = self.table.find(key, hash).map(BlockRef::pin) else {
             return Looked {
@@ -92,13 +92,13 @@ impl Shard {
         if on_hit != OnHit::Keep {
             // Its hits will not be visible to this cache.
             self.sketch.add(hash);
-            self.counts.taken += 1;
+            self.counts.add(Count::Taken, 1);
         }
         if on_hit == OnHit::Remove {
             self.remove(entry.at());
         }
-        self.counts.hits += 1;
-        self.counts.compressed_hits += u64::from(entry.pressed);
+        self.counts.add(Count::Hits, 1);
+        self.counts.add(Count::CompressedHits, u64::from(entry.pressed));
         let is_for_raw = on_hit == OnHit::Keep && entry.pressed && self.is_for_raw(entry, asked);
         Looked {
             pin: Some(pin),
@@ -147,7 +147,7 @@ impl Shard {
 
     /// Returns true if there is too little memory for any block; counts a rejected insertion.
     pub(super) fn is_closed(&mut self) -> bool {
-        self.counts.no_room += u64::from(self.table.is_closed());
+        self.counts.add(Count::NoRoom, u64::from(self.table.is_closed()));
         self.table.is_closed()
     }
 
@@ -160,14 +160,15 @@ impl Shard {
         if is_same {
             entry.touch(self.clock);
             entry.set_lent(false);
-            self.counts.returned += 1;
+            self.counts.add(Count::Returned, 1);
         }
         is_same
     }
 
     /// Removes the entry of a key that has a newer block, whether that one is inserted or not.
     pub(super) fn drop_outdated(&mut self, key: &[u8], hash: u64) {
-        self.counts.replaced += u64::from(self.remove_key(key, hash));
+        let is_replaced = self.remove_key(key, hash);
+        self.counts.add(Count::Replaced, u64::from(is_replaced));
     }
 
     /// Inserts an entry, replacing one with its key and evicting others. `keeps_raw`: it is compressible, and is kept
@@ -175,10 +176,10 @@ impl Shard {
     pub(super) fn insert(&mut self, parts: Parts<'_>, keeps_raw: bool) -> Placed {
         self.drop_outdated(parts.key, parts.hash);
         if !self.put(parts, self.clock, keeps_raw) {
-            self.counts.no_room += 1;
+            self.counts.add(Count::NoRoom, 1);
             return Placed::NoRoom;
         }
-        self.counts.inserted += 1;
+        self.counts.add(Count::Inserted, 1);
         Placed::Inserted
     }
 
@@ -193,7 +194,7 @@ impl Shard {
         let touched = unlinked.touched;
         self.release(unlinked);
         if !self.put(parts, touched, keeps_raw) {
-            self.counts.evicted += 1;
+            self.counts.add(Count::Evicted, 1);
         }
         true
     }

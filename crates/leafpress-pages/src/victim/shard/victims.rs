@@ -3,6 +3,7 @@
 use super::super::entry::{At, BlockRef, entry_bytes};
 use super::Shard;
 use crate::victim::LENT_WORTH;
+use crate::victim::stats::Count;
 
 /// Size of the sample from which a victim is chosen.
 pub(super) const SAMPLE: usize = 8;
@@ -72,7 +73,7 @@ impl Shard {
     }
 
     pub(super) fn evict(&mut self, at: At) {
-        self.counts.evicted += 1;
+        self.counts.add(Count::Evicted, 1);
         self.remove(at);
     }
 }
