@@ -20,6 +20,8 @@ mod trace;
 
 #[doc(hidden)]
 pub mod bytes;
+#[doc(hidden)]
+pub mod ghost;
 pub mod io;
 pub mod mem;
 #[doc(hidden)]

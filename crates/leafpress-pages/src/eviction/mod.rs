@@ -1,7 +1,6 @@
 //! Eviction policies of a space.
 
 mod clock;
-mod ghost;
 mod links;
 mod lru;
 mod s3fifo;

@@ -6,9 +6,9 @@
 //! main queue is reinserted once per hit, at most three times.
 
 use super::clock::sweep;
-use super::ghost::Ghost;
 use super::links::{Links, Ring};
 use super::{Pages, Policy};
+use leafpress_base::ghost::Ghost;
 
 /// Maximum number of counted hits in the main queue, and so of reinsertions.
 const MAX_FREQUENCY: u8 = 3;
@@ -50,7 +50,9 @@ impl S3Fifo {
             let capacity = self.ghost_capacity();
             self.small.remove(&mut self.links, slot);
             if pages.popularity(slot) <= 1 {
-                self.ghost.insert(hash(slot), capacity);
+                // If the allocation fails, the old table is kept, which remembers fewer pages.
+                let _ = self.ghost.fit(capacity, usize::MAX);
+                self.ghost.add(hash(slot));
                 return Some(slot);
             }
             pages.set_popularity(slot, 0);
@@ -106,6 +108,6 @@ impl Policy for S3Fifo {
     }
 
     fn bytes(&self) -> usize {
-        self.links.bytes() + self.is_main.capacity() + self.ghost.bytes()
+        self.links.bytes() + self.is_main.capacity() + self.ghost.held_bytes()
     }
 }

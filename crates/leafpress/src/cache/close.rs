@@ -35,10 +35,7 @@ impl Evictor for Everything<'_> {
     fn choose(&mut self, records: &mut [Shown<'_>]) {
         for record in records.iter_mut() {
             record.goes = true;
-            let (heat, bytes) = (
-                heat(self.core.policy, record.mark),
-                record.key.len() as u64 + KEY_OVERHEAD_BYTES,
-            );
+            let (heat, bytes) = (heat(record.mark), record.key.len() as u64 + KEY_OVERHEAD_BYTES);
             if heat > 0 && bytes <= self.room_bytes && self.keys.try_reserve(1).is_ok() {
                 self.keys.extend(copied(record.key).map(|key| (heat, key)));
                 self.room_bytes -= bytes;

@@ -10,12 +10,12 @@
 //!   is decremented only when a visit finds too few other candidates.
 //!
 //! A visit evicts the records on probation, but at least a twentieth of the leaf and at most a quarter.
-//! `docs/experiments/028` compares this with other policies on traces. [`Policy`] offers some alternatives for
-//! comparison.
+//! `docs/experiments/028` compares this with other policies on traces. The pool's S3-FIFO, which evicts pages
+//! (`leafpress_pages::pool`), has the same ghost queue, but real queues instead of marks and a hand.
 
-use super::ghost::Ghost;
 use super::policy::Policy;
 use crate::tree::cache_hooks::{READ, Shown};
+use leafpress_base::ghost::Ghost;
 use leafpress_base::random::Random;
 
 /// Minimum and maximum fraction of a leaf's records evicted at a visit.
@@ -26,8 +26,6 @@ const MAX_PART: f64 = 0.25;
 const DEMOTED: f64 = 0.1;
 /// Maximum of the count.
 const MAX_COUNT: u8 = 3;
-/// Maximum number of counted rounds without a read.
-const MAX_ROUNDS: u8 = 7;
 
 /// The class of a record: bits of its mark besides the read bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,13 +78,11 @@ impl Class {
 }
 
 /// Returns how much a record is in use, by its mark: 0 if it was hardly read.
-pub(super) fn heat(policy: Policy, mark: u8) -> u8 {
+pub(super) fn heat(mark: u8) -> u8 {
     let is_read = mark & READ;
-    match (policy, Class::of(mark)) {
-        (Policy::S3Fifo, Class::Main(count)) => 1 + count + is_read,
-        (Policy::Lru, _) if is_read == 1 => MAX_ROUNDS,
-        // A record that was read, and then not for some rounds, is indistinguishable from one never read for as long.
-        _ => is_read,
+    match Class::of(mark) {
+        Class::Main(count) => 1 + count + is_read,
+        Class::New | Class::Probation => is_read,
     }
 }
 
@@ -111,39 +107,8 @@ impl EvictionState {
     pub(super) fn judge(&mut self, records: &mut [Shown<'_>], going: usize) {
         match self.policy {
             Policy::S3Fifo => self.judge_by_class(records, going),
-            Policy::Clock => judge_by_read(records),
-            Policy::Lru => self.judge_by_rounds(records, going),
             Policy::Page => judge_as_one(records),
         }
-    }
-
-    /// Marks the records that were not read for the most rounds.
-    fn judge_by_rounds(&mut self, records: &mut [Shown<'_>], going: usize) {
-        let mut judged: Vec<Judged> = Vec::new();
-        if judged.try_reserve_exact(records.len()).is_err() {
-            return;
-        }
-        for (index, record) in records.iter_mut().enumerate().filter(|(_, record)| !record.goes) {
-            let rounds = if record.mark & READ != 0 {
-                0
-            } else {
-                (record.mark >> 1).saturating_add(1).min(MAX_ROUNDS)
-            };
-            record.mark = rounds << 1;
-            judged.push(Judged {
-                worth: MAX_ROUNDS - rounds,
-                tie: self.chance.next_u64(),
-                index,
-            });
-        }
-        let least = (records.len() as f64 * MIN_PART + self.chance.fraction()) as usize;
-        let wanted = least.saturating_sub(going).min(judged.len());
-        if wanted > 0 {
-            judged.select_nth_unstable(wanted - 1);
-        }
-        judged[..wanted]
-            .iter()
-            .for_each(|judged| records[judged.index].goes = true);
     }
 
     fn judge_by_class(&mut self, records: &mut [Shown<'_>], going: usize) {
@@ -155,7 +120,7 @@ impl EvictionState {
         let mut on_probation = 0;
         for (index, record) in records.iter_mut().enumerate().filter(|(_, record)| !record.goes) {
             let class = Class::of(record.mark);
-            let came_back = class == Class::New && record.keeps_mark() && ghost.take(record.hash);
+            let came_back = class == Class::New && record.keeps_mark() && ghost.take(record.hash, usize::MAX);
             let class = class.seen(record.mark & READ != 0, came_back);
             // Kept until the remaining records are aged below.
             record.mark = class.mark() | record.mark & READ;
@@ -194,14 +159,6 @@ impl EvictionState {
             };
             record.mark = class.mark();
         }
-    }
-}
-
-/// Marks the records that were not read.
-fn judge_by_read(records: &mut [Shown<'_>]) {
-    for record in records {
-        record.goes |= record.mark & READ == 0;
-        record.mark = 0;
     }
 }
 

@@ -13,7 +13,6 @@ use super::disk::Tier;
 use super::error::CacheError;
 use super::evict::EvictionState;
 use super::expiry::Times;
-use super::ghost::Ghost;
 use super::listener::{Listener, Notifier, RemovalCause};
 use super::load_table::LoadTable;
 use super::observer::Observer;
@@ -40,7 +39,7 @@ pub(super) struct Sweeper {
 
 impl Sweeper {
     pub(super) fn held_bytes(&self) -> u64 {
-        self.arena.allocated_bytes() as u64 + self.memory.ghost.held_bytes()
+        self.arena.allocated_bytes() as u64 + self.memory.ghost.held_bytes() as u64
     }
 }
 
@@ -53,7 +52,6 @@ pub(super) struct CacheInner {
     pub times: Times,
     /// Queued reads, if records have a time to idle.
     pub touches: Option<Touches>,
-    pub policy: Policy,
     pub listener: Option<Notifier>,
     /// The disk tier, which takes the records that leave memory.
     pub disk: Option<Arc<Tier>>,
@@ -100,7 +98,6 @@ impl CacheInner {
             clock,
             touches: times.to_idle.map(|_| Touches::new()),
             times,
-            policy,
             listener: listener.map(Notifier::new),
             disk,
             health: Arc::default(),
@@ -358,7 +355,7 @@ impl CacheInner {
         let mut sweeper = self.evicting.lock();
         let before = sweeper.held_bytes();
         let most = self.budget.memory_bytes() / GHOST_DIVISOR;
-        if self.policy != Policy::S3Fifo {
+        if sweeper.memory.policy != Policy::S3Fifo {
             return;
         }
         // If the allocation fails, the old queue is kept.
@@ -421,7 +418,7 @@ impl CacheInner {
         for sweeper in &mut sweepers {
             let before = sweeper.held_bytes();
             sweeper.arena = Bump::new();
-            sweeper.memory.ghost = Ghost::default();
+            sweeper.memory.ghost = Default::default();
             self.note_sweeper(before, sweeper);
         }
         Ok(())

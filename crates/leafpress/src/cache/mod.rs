@@ -75,9 +75,8 @@
 //! # Structure of the module
 //!
 //! `inner` holds the shared state. `store` inserts records and `update` implements atomic updates. `budget` sets the
-//! byte limit of the tree's nodes. `sweep` visits leaves, `evict` selects victims, and `ghost` is the ghost queue of
-//! recently evicted keys. `load_table` and `load` implement single-flight loading. `record` is the header of a value.
-//! `observer` and `metrics` report to the outside.
+//! byte limit of the tree's nodes. `sweep` visits leaves, and `evict` selects victims. `load_table` and `load` implement
+//! single-flight loading. `record` is the header of a value. `observer` and `metrics` report to the outside.
 
 mod background;
 mod budget;
@@ -91,7 +90,6 @@ mod disk_lookup;
 mod error;
 mod evict;
 mod expiry;
-mod ghost;
 mod in_memory;
 mod inner;
 mod lifetimes;

@@ -180,7 +180,7 @@ impl CacheBuilder {
     /// ```
     /// use leafpress::cache::Policy;
     ///
-    /// let cache = leafpress::Cache::builder().memory(8 << 20).policy(Policy::Lru).build()?;
+    /// let cache = leafpress::Cache::builder().memory(8 << 20).policy(Policy::Page).build()?;
     /// # Ok::<(), leafpress::CacheError>(())
     /// ```
     #[cfg(any(test, feature = "testing"))]

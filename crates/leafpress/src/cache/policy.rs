@@ -5,10 +5,9 @@ use std::str::FromStr;
 
 use super::error::CacheError;
 
-/// The eviction policy. Every policy visits the leaves in turn and evicts the records of least worth at each; policies
-/// differ in how they rate a record. Written and parsed by its name.
+/// The eviction policy: how the records of a leaf that the hand visits are rated. Written and parsed by its name.
 ///
-/// Those besides the default exist for measurements: with the feature `testing`. They may change without notice.
+/// The one besides the default exists for measurements: with the feature `testing`. It may change without notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Policy {
@@ -17,25 +16,18 @@ pub enum Policy {
     /// al., SOSP 2023).
     #[default]
     S3Fifo,
-    /// `clock`: evicts records that were not read since the hand last passed.
-    Clock,
-    /// `lru`: evicts from each leaf the records that were not read for the most rounds of the hand.
-    Lru,
     /// `page`: evicts a whole leaf if none of its records was read since the hand last passed, as in the ZipCache
-    /// paper. A leaf with one record in use keeps all its
-    /// others.
+    /// paper. A leaf with one record in use keeps all its others.
     Page,
 }
 
 impl Policy {
     /// All policies.
-    pub const ALL: [Self; 4] = [Self::S3Fifo, Self::Clock, Self::Lru, Self::Page];
+    pub const ALL: [Self; 2] = [Self::S3Fifo, Self::Page];
 
     fn name(self) -> &'static str {
         match self {
             Self::S3Fifo => "s3-fifo",
-            Self::Clock => "clock",
-            Self::Lru => "lru",
             Self::Page => "page",
         }
     }
@@ -54,7 +46,7 @@ impl FromStr for Policy {
         let found = Self::ALL.into_iter().find(|policy| policy.name() == name);
         found.ok_or_else(|| CacheError::Option {
             option: "policy",
-            reason: format!("unknown policy `{name}`; expected s3-fifo, clock, lru or page"),
+            reason: format!("unknown policy `{name}`; expected s3-fifo or page"),
         })
     }
 }

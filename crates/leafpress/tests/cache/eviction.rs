@@ -109,14 +109,12 @@ fn each_policy_keeps_what_is_in_use() {
             }
         }
         cache.validate().unwrap();
-        (hits, policy)
+        hits
     });
     // Of about 37,500. Nearly every leaf has a record in use, so that whole leaves are poor victims.
-    let best = hits[0].0;
-    for (hits, policy) in hits {
-        match policy {
-            Policy::Page => assert!(hits > 20_000 && hits < best, "{policy}: {hits} of {best}"),
-            _ => assert!(hits > 34_000, "{policy}: {hits} of {best}"),
-        }
-    }
+    let [s3_fifo, page] = hits;
+    assert!(
+        s3_fifo > 34_000 && (20_000..s3_fifo).contains(&page),
+        "{s3_fifo} {page}"
+    );
 }

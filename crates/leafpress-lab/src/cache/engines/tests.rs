@@ -16,7 +16,7 @@ fn all() -> Vec<EngineSpec> {
         "leafpress:lz4",
         "leafpress:none",
         "leafpress@page",
-        "leafpress:zstd:1@clock",
+        "leafpress:zstd:1@page",
         "quick_cache",
         "quick_cache+lz4",
         "moka",

@@ -252,7 +252,7 @@ fn page_bytes(kind: PolicyKind) -> usize {
     let state_and_place = 5;
     let policy = match kind {
         PolicyKind::Clock | PolicyKind::Lru => 0,
-        PolicyKind::S3Fifo => 13,
+        PolicyKind::S3Fifo => 5,
     };
     links + log + state_and_place + policy
 }
