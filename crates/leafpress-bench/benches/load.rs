@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
-use leafpress::codec::{CodecError, Dictionary, Engine, EngineCounters, EngineOptions};
+use leafpress::codec::{CodecError, Dictionary, Engine, EngineOptions};
 use leafpress::{Codec, Tree};
 
 const CODECS: [&str; 3] = ["none", "lz4", "zstd:1"];
@@ -221,14 +221,6 @@ struct Seen {
 impl Engine for Seen {
     fn codec(&self) -> Codec {
         self.engine.codec()
-    }
-
-    fn engine_name(&self) -> &'static str {
-        self.engine.engine_name()
-    }
-
-    fn counters(&self) -> EngineCounters {
-        self.engine.counters()
     }
 
     fn supports_dictionary(&self) -> bool {

@@ -53,10 +53,14 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
 
     /// Returns the name of the implementation: `none`, `cpu`, `software`, `hardware`, `auto`, `zlib_system` or
     /// `zlib_accel_preload`.
-    fn engine_name(&self) -> &'static str;
+    fn engine_name(&self) -> &'static str {
+        "cpu"
+    }
 
-    /// Returns the counters since the engine was opened, summed over threads.
-    fn counters(&self) -> EngineCounters;
+    /// Returns the counters since the engine was opened, summed over threads; zeros if it does not count.
+    fn counters(&self) -> EngineCounters {
+        EngineCounters::default()
+    }
 
     /// Returns true if `compress` and `decompress` use a dictionary.
     fn supports_dictionary(&self) -> bool {

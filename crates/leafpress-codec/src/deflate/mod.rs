@@ -161,10 +161,6 @@ impl Engine for Deflate {
         Codec::Deflate { level: self.level }
     }
 
-    fn engine_name(&self) -> &'static str {
-        "cpu"
-    }
-
     fn counters(&self) -> EngineCounters {
         self.counters.sum_cpu()
     }

@@ -150,10 +150,6 @@ impl Engine for Lz4 {
         }
     }
 
-    fn engine_name(&self) -> &'static str {
-        "cpu"
-    }
-
     fn counters(&self) -> EngineCounters {
         self.counters.sum_cpu()
     }

@@ -256,10 +256,6 @@ impl Engine for OnPair {
         self.codec
     }
 
-    fn engine_name(&self) -> &'static str {
-        "cpu"
-    }
-
     fn counters(&self) -> EngineCounters {
         self.counters.sum_cpu()
     }

@@ -159,10 +159,6 @@ impl Engine for Zstd {
         Codec::Zstd { level: self.level }
     }
 
-    fn engine_name(&self) -> &'static str {
-        "cpu"
-    }
-
     fn counters(&self) -> EngineCounters {
         self.counters.sum_cpu()
     }

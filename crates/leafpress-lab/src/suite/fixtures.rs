@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use leafpress::codec::{Engine, EngineCounters, EngineOptions};
+use leafpress::codec::{Engine, EngineOptions};
 use leafpress::{Codec, CodecError, Dictionary};
 use tempfile::TempDir;
 
@@ -98,14 +98,6 @@ impl Faulty {
 impl Engine for Faulty {
     fn codec(&self) -> Codec {
         self.good.codec()
-    }
-
-    fn engine_name(&self) -> &'static str {
-        "faulty"
-    }
-
-    fn counters(&self) -> EngineCounters {
-        self.good.counters()
     }
 
     fn compress(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use leafpress_codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, EngineOptions};
+use leafpress_codec::{Codec, CodecError, Dictionary, Engine, EngineOptions};
 use leafpress_pages::victim::{Insertion, OnHit, RawShare, VictimCache};
 
 const BLOCK_BYTES: usize = 3000;
@@ -60,14 +60,6 @@ struct Telling {
 impl Engine for Telling {
     fn codec(&self) -> Codec {
         self.engine.codec()
-    }
-
-    fn engine_name(&self) -> &'static str {
-        self.engine.engine_name()
-    }
-
-    fn counters(&self) -> EngineCounters {
-        self.engine.counters()
     }
 
     fn supports_dictionary(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use leafpress_codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, EngineOptions};
+use leafpress_codec::{Codec, CodecError, Dictionary, Engine, EngineOptions};
 use leafpress_pages::victim::{Insertion, OnHit, RawShare, VictimCache};
 
 fn text(seed: u64, len: usize) -> Vec<u8> {
@@ -51,14 +51,6 @@ impl Faulty {
 impl Engine for Faulty {
     fn codec(&self) -> Codec {
         self.engine.codec()
-    }
-
-    fn engine_name(&self) -> &'static str {
-        "faulty"
-    }
-
-    fn counters(&self) -> EngineCounters {
-        self.engine.counters()
     }
 
     fn supports_dictionary(&self) -> bool {

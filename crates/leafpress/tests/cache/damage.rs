@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use leafpress::Cache;
 use leafpress::cache::CacheUpdate;
-use leafpress::codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, EngineOptions};
+use leafpress::codec::{Codec, CodecError, Dictionary, Engine, EngineOptions};
 
 use crate::{key, small};
 
@@ -33,18 +33,6 @@ impl Engine for Failing {
             });
         }
         self.inner.decompress(block, dictionary, out)
-    }
-
-    fn engine_name(&self) -> &'static str {
-        "failing"
-    }
-
-    fn supports_dictionary(&self) -> bool {
-        false
-    }
-
-    fn counters(&self) -> EngineCounters {
-        self.inner.counters()
     }
 }
 

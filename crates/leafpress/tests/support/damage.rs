@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leafpress::codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch};
+use leafpress::codec::{Codec, CodecError, Dictionary, Engine, Scratch};
 
 /// A corruption of decoded bytes. Positions are modulo the length.
 #[derive(Debug, Clone)]
@@ -73,14 +73,6 @@ impl Engine for Damaging {
         self.engine.codec()
     }
 
-    fn engine_name(&self) -> &'static str {
-        self.engine.engine_name()
-    }
-
-    fn counters(&self) -> EngineCounters {
-        self.engine.counters()
-    }
-
     fn supports_dictionary(&self) -> bool {
         self.engine.supports_dictionary()
     }
@@ -120,14 +112,6 @@ struct Ready<'r>(&'r [u8]);
 impl Engine for Ready<'_> {
     fn codec(&self) -> Codec {
         Codec::None
-    }
-
-    fn engine_name(&self) -> &'static str {
-        "cpu"
-    }
-
-    fn counters(&self) -> EngineCounters {
-        EngineCounters::default()
     }
 
     fn compress(&self, _: &[u8], _: Option<&Dictionary>, _: &mut Vec<u8>) -> Result<usize, CodecError> {

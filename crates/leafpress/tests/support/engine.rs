@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use leafpress::codec::{Codec, CodecError, Dictionary, Engine, EngineCounters};
+use leafpress::codec::{Codec, CodecError, Dictionary, Engine};
 
 /// Countdowns to failures: a call that finds 0 fails, and so do all later ones until the faults are cleared. Negative
 /// values cause no failures.
@@ -80,14 +80,6 @@ pub struct RunLength {
 impl Engine for RunLength {
     fn codec(&self) -> Codec {
         Codec::Lz4 { acceleration: 1 }
-    }
-
-    fn engine_name(&self) -> &'static str {
-        "cpu"
-    }
-
-    fn counters(&self) -> EngineCounters {
-        EngineCounters::default()
     }
 
     fn compress(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {

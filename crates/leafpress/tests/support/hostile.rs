@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leafpress::codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch};
+use leafpress::codec::{Codec, CodecError, Dictionary, Engine, Scratch};
 use leafpress::tree::{DictionaryChoice, TreeError};
 use leafpress::{Layout, Tree};
 
@@ -108,14 +108,6 @@ impl Engine for Hostile {
         Codec::Lz4 { acceleration: 1 }
     }
 
-    fn engine_name(&self) -> &'static str {
-        "cpu"
-    }
-
-    fn counters(&self) -> EngineCounters {
-        EngineCounters::default()
-    }
-
     fn compress(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
         let mut state = self.state();
         out.extend_from_slice(&(state.raws.len() as u32).to_le_bytes());
@@ -190,14 +182,6 @@ impl Engine for Hostile {
 impl Engine for Decompressing<'_> {
     fn codec(&self) -> Codec {
         self.0.codec()
-    }
-
-    fn engine_name(&self) -> &'static str {
-        self.0.engine_name()
-    }
-
-    fn counters(&self) -> EngineCounters {
-        self.0.counters()
     }
 
     fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use leafpress_codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, EngineOptions};
+use leafpress_codec::{Codec, CodecError, Dictionary, Engine, EngineOptions};
 
 /// Panics `panics` times while a thread whose name begins with `thread` compresses.
 #[derive(Debug)]
@@ -28,14 +28,6 @@ impl Panicking {
 impl Engine for Panicking {
     fn codec(&self) -> Codec {
         self.engine.codec()
-    }
-
-    fn engine_name(&self) -> &'static str {
-        "panicking"
-    }
-
-    fn counters(&self) -> EngineCounters {
-        self.engine.counters()
     }
 
     fn supports_dictionary(&self) -> bool {

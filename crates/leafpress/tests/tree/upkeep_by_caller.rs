@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::engine::RunLength;
-use leafpress::codec::{CodecError, Engine, EngineCounters};
+use leafpress::codec::{CodecError, Engine};
 use leafpress::{Codec, Dictionary, DictionaryChoice, Tree, TreeError, Upkeep};
 
 fn record(n: u32) -> (Vec<u8>, Vec<u8>) {
@@ -164,14 +164,6 @@ struct PanicsInTraining {
 impl Engine for PanicsInTraining {
     fn codec(&self) -> Codec {
         self.engine.codec()
-    }
-
-    fn engine_name(&self) -> &'static str {
-        self.engine.engine_name()
-    }
-
-    fn counters(&self) -> EngineCounters {
-        self.engine.counters()
     }
 
     fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
