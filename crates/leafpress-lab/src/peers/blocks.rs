@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock, RwLock};
 
 use leafpress::codec::{Codec, CodecError, Engine, EngineOptions};
 use leafpress::{TreeError, TreeStats};
+use leafpress_base::bytes::{Bytes, put_leb128};
 
 use crate::core::LabError;
 use crate::harness::store::Store;
@@ -76,7 +77,7 @@ impl BlockStore {
             }
             let shared = key.iter().zip(&before).take_while(|(one, other)| one == other).count();
             for len in [shared, key.len() - shared, value.len()] {
-                push_length(&mut raw, len);
+                put_leb128(&mut raw, len);
             }
             raw.extend_from_slice(&key[shared..]);
             raw.extend_from_slice(&value);
@@ -150,34 +151,10 @@ impl Blocks {
     }
 }
 
-fn push_length(raw: &mut Vec<u8>, mut len: usize) {
-    while len >= 0x80 {
-        raw.push(len as u8 | 0x80);
-        len >>= 7;
-    }
-    raw.push(len as u8);
-}
-
-fn take_length(raw: &mut &[u8]) -> Option<usize> {
-    let mut len = 0;
-    for shift in (0..usize::BITS).step_by(7) {
-        let (&byte, rest) = raw.split_first()?;
-        *raw = rest;
-        len |= usize::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(len);
-        }
-    }
-    None
-}
-
 /// The next record of a block: the length of the prefix shared with the previous key, the rest of its key, its value.
-fn take_record<'r>(raw: &mut &'r [u8]) -> Option<(usize, &'r [u8], &'r [u8])> {
-    let [shared, rest, value] = [take_length(raw)?, take_length(raw)?, take_length(raw)?];
-    let (rest, behind) = raw.split_at_checked(rest)?;
-    let (value, behind) = behind.split_at_checked(value)?;
-    *raw = behind;
-    Some((shared, rest, value))
+fn take_record<'r>(raw: &mut Bytes<'r>) -> Option<(usize, &'r [u8], &'r [u8])> {
+    let [shared, rest, value] = [raw.leb128()?, raw.leb128()?, raw.leb128()?];
+    Some((shared, raw.take(rest)?, raw.take(value)?))
 }
 
 fn built_once() -> TreeError {
@@ -200,7 +177,7 @@ impl Store for BlockStore {
         };
         BUFFERS.with_borrow_mut(|(raw, current)| {
             blocks.decode(&*self.engine, block, raw)?;
-            let mut rest = raw.as_slice();
+            let mut rest = Bytes(raw);
             current.clear();
             while let Some((shared, suffix, found)) = take_record(&mut rest) {
                 current.truncate(shared);

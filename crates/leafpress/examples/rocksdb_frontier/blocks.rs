@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use leafpress_base::bytes::put_leb128;
+
 const RESTART_INTERVAL: usize = 16;
 /// An 8-byte number and eight zeroes, like db_bench's keys of 16 bytes, then the sequence number and the type.
 const INTERNAL_KEY_BYTES: usize = 24;
@@ -53,7 +55,7 @@ impl Block {
             key.iter().zip(&self.last_key).take_while(|(a, b)| a == b).count()
         };
         for length in [shared, key.len() - shared, value.len()] {
-            varint(&mut self.bytes, length);
+            put_leb128(&mut self.bytes, length);
         }
         self.bytes.extend_from_slice(&key[shared..]);
         self.bytes.extend_from_slice(value);
@@ -69,14 +71,6 @@ impl Block {
             .extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
         self.bytes
     }
-}
-
-fn varint(bytes: &mut Vec<u8>, mut number: usize) {
-    while number >= 128 {
-        bytes.push(number as u8 | 128);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
 }
 
 /// Returns values cut from a file one after another, starting again at its end, `total_bytes` in total.

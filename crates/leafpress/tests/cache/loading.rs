@@ -1,7 +1,7 @@
 //! Single-flight loading: other callers wait, and a write during the load wins.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
@@ -13,6 +13,7 @@ use leafpress::cache::{CacheUpdate, Clock, Disk, InsertOptions, LoadError, Manua
 use leafpress::store::MemoryStore;
 
 use crate::small;
+use crate::tasks::{Yields, block_on};
 
 #[test]
 fn many_who_miss_have_one_loader() {
@@ -409,43 +410,6 @@ fn one_who_misses_after_a_removal_does_not_get_what_was_loaded_before_it() {
         })
         .unwrap();
     assert_eq!(cache.get("key").unwrap().unwrap(), b"new");
-}
-
-/// A waker that unparks a thread.
-struct Unparks(thread::Thread);
-
-impl Wake for Unparks {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// A runtime of one task.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unparks(thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
-
-/// A future that is ready at the second poll, and wakes itself at the first.
-#[derive(Default)]
-struct Yields(bool);
-
-impl Future for Yields {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.0, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    }
 }
 
 #[test]

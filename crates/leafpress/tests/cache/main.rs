@@ -23,6 +23,8 @@ mod model;
 mod recovery;
 mod scans;
 mod scans_of_tiers;
+#[path = "../support/tasks.rs"]
+mod tasks;
 mod threads;
 #[cfg(feature = "tracing")]
 mod tracing;

@@ -3,11 +3,8 @@
 //! A loaded value is as old as the beginning of its load, so it counts as written then: if a write or a removal took
 //! effect since, the loaded value must not be found afterwards.
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +14,7 @@ use leafpress::store::{FaultyStore, MemoryStore, Operation};
 
 use crate::log::{ALL_KEYS, Event, What};
 use crate::rounds::{KEYS, Subject, Worker, explore};
+use crate::tasks::{Yields, block_on};
 use crate::value::{number, value};
 
 /// Longer than the longest value that a cache with this memory stores.
@@ -343,43 +341,6 @@ impl Subject for Subjects {
         });
         late.map(|event| format!("key {}: {:?} after it had expired", event.key, event.what))
             .collect()
-    }
-}
-
-/// A waker that unparks a thread.
-struct Unparks(thread::Thread);
-
-impl Wake for Unparks {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// A minimal executor for one future.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unparks(thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
-
-/// A future that is ready when polled for the second time, and wakes itself at the first poll.
-#[derive(Default)]
-struct Yields(bool);
-
-impl Future for Yields {
-    type Output = ();
-
-    fn poll(mut self: std::pin::Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.0, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
     }
 }
 

@@ -8,6 +8,8 @@ mod cache;
 mod log;
 mod pool;
 mod rounds;
+#[path = "../support/tasks.rs"]
+mod tasks;
 mod tree;
 mod typed;
 mod value;

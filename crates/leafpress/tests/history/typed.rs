@@ -5,6 +5,7 @@ use std::sync::Arc;
 use leafpress::Cache;
 use leafpress::cache::{CacheUpdate, Disk, TypedCache};
 use leafpress::store::MemoryStore;
+use leafpress_base::bytes::put_leb128;
 
 use crate::log::What;
 use crate::rounds::{Subject, Worker, explore};
@@ -93,13 +94,9 @@ impl Subject for Typed {
 }
 
 /// Encodes a key as postcard does.
-fn postcard_of(mut key: u32) -> Vec<u8> {
+fn postcard_of(key: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while key >= 0x80 {
-        bytes.push(key as u8 | 0x80);
-        key >>= 7;
-    }
-    bytes.push(key as u8);
+    put_leb128(&mut bytes, key as usize);
     bytes
 }
 

@@ -46,13 +46,10 @@ fn check(codec: &str, records: u64) {
             let (tree, stop) = (&tree, &stop);
             scope.spawn(move || {
                 let mut value = Vec::new();
-                let mut random = 0x1234_5678 + thread;
+                let mut random = fastrand::Rng::with_seed(thread);
                 let mut turn = 1;
                 while !stop.load(Ordering::Relaxed) {
-                    random ^= random << 13;
-                    random ^= random >> 7;
-                    random ^= random << 17;
-                    let key = random % records;
+                    let key = random.u64(..records);
                     fill(&mut value, key, turn);
                     turn += 1;
                     tree.insert(&key.to_be_bytes(), &value).unwrap();
