@@ -1,86 +1,46 @@
 //! `leafpress advise` as a user runs it.
 
-use std::path::PathBuf;
-
-use crate::common::{assert_bad_input, leafpress, run, stderr, stdout};
+use crate::common::{Files, assert_bad_input, leafpress, run, run_quietly, stderr, stdout};
 use tempfile::TempDir;
 
-fn random() -> impl FnMut() -> u64 {
-    let mut state = 88_172_645_463_325_252_u64;
-    move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    }
+/// Data that compresses, data that does not, and a trace.
+fn data() -> Files {
+    let files = Files::new();
+    let words = ["alpha ", "beta ", "gamma ", "delta ", "epsilon ", "zeta "];
+    let mut random = fastrand::Rng::with_seed(1);
+    let text = (0..).flat_map(|_| words[random.usize(..words.len())].bytes());
+    let text: Vec<u8> = text.take(4 << 20).collect();
+    std::fs::write(files.path("text"), text).expect("written");
+    std::fs::write(files.path("noise"), noise(&mut random, 1 << 20)).expect("written");
+    let trace = (0..20_000).map(|_| format!("{}\n", random.u64(..100) * random.u64(..100)));
+    std::fs::write(files.path("trace"), trace.collect::<String>()).expect("written");
+    files
 }
 
-/// A directory with data that compresses, data that does not, and a trace.
-struct Data {
-    directory: TempDir,
+fn noise(random: &mut fastrand::Rng, len: usize) -> Vec<u8> {
+    std::iter::repeat_with(|| random.u8(..)).take(len).collect()
 }
 
-impl Data {
-    fn new() -> Self {
-        let directory = TempDir::new().expect("a temporary directory");
-        let words = ["alpha ", "beta ", "gamma ", "delta ", "epsilon ", "zeta "];
-        let mut next = random();
-        let text: Vec<u8> = (0..)
-            .flat_map(|_| words[(next() % 6) as usize].bytes())
-            .take(4 << 20)
-            .collect();
-        std::fs::write(directory.path().join("text"), text).expect("written");
-        let noise: Vec<u8> = (0..(1 << 17)).flat_map(|_| next().to_le_bytes()).collect();
-        std::fs::write(directory.path().join("noise"), noise).expect("written");
-        let trace: String = (0..20_000)
-            .map(|_| format!("{}\n", (next() % 100) * (next() % 100)))
-            .collect();
-        std::fs::write(directory.path().join("trace"), trace).expect("written");
-        Self { directory }
-    }
-
-    /// Data of which every 4 KB are half noise, and of eight in a row the last three repeat the first: long blocks hold
-    /// less of it.
-    fn repeats(&self) -> String {
-        let mut next = random();
-        let mut repeats = Vec::new();
-        while repeats.len() < 4 << 20 {
-            let noise: Vec<u8> = (0..5 * 256).flat_map(|_| next().to_le_bytes()).collect();
-            for piece in noise.chunks(2048).chain(noise.chunks(2048).take(3)) {
-                repeats.extend_from_slice(piece);
-                repeats.extend([b' '; 2048]);
-            }
+/// Adds data of which every 4 KB are half noise, and of eight in a row the last three repeat the first: long blocks hold
+/// less of it.
+fn repeats(files: &Files) -> String {
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut repeats = Vec::new();
+    while repeats.len() < 4 << 20 {
+        let noise = noise(&mut random, 5 * 2048);
+        for piece in noise.chunks(2048).chain(noise.chunks(2048).take(3)) {
+            repeats.extend_from_slice(piece);
+            repeats.extend([b' '; 2048]);
         }
-        std::fs::write(self.path("repeats"), repeats).expect("written");
-        self.text("repeats")
     }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).to_str().expect("UTF-8").to_owned()
-    }
+    std::fs::write(files.path("repeats"), repeats).expect("written");
+    files.text("repeats")
 }
 
 /// A run that must end well.
 #[track_caller]
 fn advise(arguments: &[&str]) -> String {
-    well(&[&["--quick", "-c", "lz4"], arguments].concat())
-}
-
-#[track_caller]
-fn well(arguments: &[&str]) -> String {
-    let output = run(&[&["advise"], arguments].concat());
-    assert!(
-        output.status.success(),
-        "{arguments:?}: {}{}",
-        stderr(&output),
-        stdout(&output)
-    );
-    assert_eq!(stderr(&output), "", "no bar in a pipe");
-    stdout(&output)
+    run_quietly(&[&["advise", "--quick", "-c", "lz4"], arguments].concat())
 }
 
 /// The text without line breaks within paragraphs.
@@ -117,7 +77,7 @@ fn the_bundled_sample_is_advised_on() {
 
 #[test]
 fn sizes_that_were_not_given_are_said() {
-    let data = Data::new();
+    let data = data();
     let text = flat(&advise(&[&data.text("text"), "--device-us", "110"]));
     assert!(
         text.contains("Assumed: the sample's size for the data, 4M, and an eighth of the data for the memory, 512K."),
@@ -127,7 +87,7 @@ fn sizes_that_were_not_given_are_said() {
 
 #[test]
 fn what_does_not_pay_is_not_recommended() {
-    let data = Data::new();
+    let data = data();
     for (sample, device_us) in [("text", "0.5"), ("noise", "400")] {
         let arguments = [
             &data.text(sample),
@@ -147,7 +107,7 @@ fn what_does_not_pay_is_not_recommended() {
 
 #[test]
 fn the_device_is_measured() {
-    let data = Data::new();
+    let data = data();
     let directory = data.text("");
     let text = advise(&[
         &data.text("text"),
@@ -169,7 +129,7 @@ fn the_device_is_measured() {
 
 #[test]
 fn a_result_of_fio_does_instead() {
-    let data = Data::new();
+    let data = data();
     let job = r#"{"fio version": "fio-3.36", "global options": {"ioengine": "libaio", "rw": "randread", "iodepth": "1", "bs": "8k"},
         "jobs": [{"jobname": "one", "job options": {}, "read": {"total_ios": 10000, "iops": 5000.0, "bw_bytes": 40960000, "runtime": 2000,
         "slat_ns": {"mean": 1000.0}, "clat_ns": {"min": 1, "max": 900000, "mean": 199000.0, "percentile": {"50.000000": 190000}}},
@@ -190,7 +150,7 @@ fn a_result_of_fio_does_instead() {
 
 #[test]
 fn what_the_probe_wrote_does_instead() {
-    let data = Data::new();
+    let data = data();
     let probed = data.text("probed");
     let words = [
         "device", "--quick", "-d", "0.1", "-Q", "1", "-b", "8K", "-s", "4M", "--out", &probed,
@@ -218,7 +178,7 @@ fn what_the_probe_wrote_does_instead() {
 
 #[test]
 fn a_trace_ends_the_guessing() {
-    let data = Data::new();
+    let data = data();
     let trace = format!("trace:{}", data.text("trace"));
     let text = flat(&advise(&[
         &data.text("text"),
@@ -235,10 +195,11 @@ fn a_trace_ends_the_guessing() {
 
 #[test]
 fn a_trace_of_records_says_what_memory_their_cache_needs() {
-    let data = Data::new();
+    let data = data();
     let trace = data.text("trace");
     let out = data.text("advised");
-    let text = well(&[
+    let text = run_quietly(&[
+        "advise",
         "--trace",
         &trace,
         "--trace-format",
@@ -268,7 +229,7 @@ fn money_is_worked_out() {
 
 #[test]
 fn files_are_written() {
-    let data = Data::new();
+    let data = data();
     let out = data.text("out");
     std::fs::create_dir(&out).expect("made");
     std::fs::write(data.path("out/verify.tsv"), "of an earlier advice").expect("written");
@@ -311,12 +272,12 @@ fn files_are_written() {
 /// a tenth is hot the shortest are. Sentence, table and page are of one model.
 #[test]
 fn the_page_says_what_the_command_says_of_blocks_longer_than_an_access() {
-    let data = Data::new();
+    let data = data();
     let out = data.text("out");
     for law in ["uniform", "10,90"] {
         let arguments =
             "--device-us 500 --data 1G --memory 128M --access-bytes 4K --block-bytes 4K,16K,32K --distribution";
-        let mut words = vec![data.repeats()];
+        let mut words = vec![repeats(&data)];
         words.extend(arguments.split(' ').map(str::to_owned));
         words.extend([law.to_owned(), "--out".to_owned(), out.clone()]);
         let text = flat(&advise(&words.iter().map(String::as_str).collect::<Vec<_>>()));
@@ -351,7 +312,7 @@ fn the_page_says_what_the_command_says_of_blocks_longer_than_an_access() {
 
 #[test]
 fn predicted_and_measured_stand_side_by_side() {
-    let data = Data::new();
+    let data = data();
     let out = data.text("out");
     let arguments = "--device-us 110 --memory 32M --data 256M --access uniform --verify --verify-shares 0,60 --verify-seconds 0.3 --page-bytes 8K";
     let mut words = vec![data.text("text")];
@@ -379,7 +340,7 @@ fn predicted_and_measured_stand_side_by_side() {
 
 #[test]
 fn bad_input_is_told_in_a_line() {
-    let data = Data::new();
+    let data = data();
     let text = data.text("text");
     let bad = |arguments: &[&str], words: &[&str]| {
         assert_bad_input(&run(&[&["advise", "--quick", "-c", "lz4"], arguments].concat()), words);
@@ -432,7 +393,7 @@ fn bad_input_is_told_in_a_line() {
 
 #[test]
 fn what_cannot_be_verified_leaves_the_advice() {
-    let data = Data::new();
+    let data = data();
     let arguments = [
         &data.text("text"),
         "--device-us",
@@ -460,7 +421,7 @@ fn what_cannot_be_verified_leaves_the_advice() {
 /// Of little all is taken, and of more a part.
 #[test]
 fn it_is_said_how_much_of_the_sample_was_taken() {
-    let data = Data::new();
+    let data = data();
     let of_much = ["--device-us", "110", "--data-bytes", "100G", "-m", "1G"];
     let text = data.text("text");
     let whole = flat(&advise(&[&[text.as_str()], &of_much[..]].concat()));

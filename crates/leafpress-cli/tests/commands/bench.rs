@@ -1,6 +1,6 @@
 //! `leafpress bench` as a user runs it.
 
-use crate::common::{assert_bad_input, leafpress, run, stderr, stdout};
+use crate::common::{assert_bad_input, leafpress, run, stderr, stdout, succeeded};
 use tempfile::TempDir;
 
 /// A small run that must end well.
@@ -11,8 +11,7 @@ pub(crate) fn bench(arguments: &[&str]) -> String {
         .args(arguments)
         .output()
         .expect("leafpress starts");
-    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
-    stdout(&output)
+    succeeded(&output)
 }
 
 /// The number behind a label.
@@ -291,8 +290,7 @@ fn few_records_are_resident_with_what_is_held() {
         ("btreemap", "20000"),
     ] {
         let output = run(&["bench", input, "-n", records, "-p", "1000"]);
-        assert!(output.status.success(), "{}", stderr(&output));
-        let text = stdout(&output);
+        let text = succeeded(&output);
         let records: f64 = records.parse().expect("a number");
         let grown = figure(&text, "Resident growth:") * records;
         if input == "btreemap" {

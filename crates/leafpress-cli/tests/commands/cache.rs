@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{assert_bad_input, leafpress, run, stderr, stdout, write};
+use crate::common::{assert_bad_input, leafpress, run, stderr, stdout, succeeded, write};
 use tempfile::TempDir;
 
 /// A text wherever its lines end.
@@ -38,8 +38,7 @@ fn caches_are_compared_in_a_table_and_files() {
         .arg(&out)
         .output()
         .expect("leafpress starts");
-    let text = stdout(&output);
-    assert!(output.status.success(), "{}{text}", stderr(&output));
+    let text = succeeded(&output);
     for part in [
         "6,553 keys, 512K of keys and values, 0.1 times the memory; hotset:20:80",
         "memory 8M, 2 threads, 5% overwrite; 2,000 warm-up operations, measured: 2,000 operations",
@@ -190,9 +189,7 @@ fn a_cachebench_file_is_run_at_its_own_pace_and_at_a_rate() {
             .args(arguments)
             .output()
             .expect("leafpress starts");
-        let text = stdout(&output);
-        assert!(output.status.success(), "{}{text}", stderr(&output));
-        text
+        succeeded(&output)
     };
     let text = run(&[]);
     for part in [
@@ -245,8 +242,7 @@ fn curves_take_one_pass_and_stand_beside_caches() {
             .arg(&out)
             .output()
             .expect("leafpress starts");
-        let text = stdout(&output);
-        assert!(output.status.success(), "{}{text}", stderr(&output));
+        let text = succeeded(&output);
         for part in [
             "LRU by SHARDS on ",
             "of those requested)",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{assert_bad_input, leafpress, run, stderr, stdout};
+use crate::common::{assert_bad_input, leafpress, run, run_quietly, stdout, succeeded};
 use crate::interrupt::{wait_until, watches_for_ctrl_c};
 use tempfile::TempDir;
 
@@ -29,10 +29,8 @@ fn entries(path: &Path) -> usize {
 #[track_caller]
 fn device(path: &Path, arguments: &[&str]) -> String {
     let moment = ["device", text(path), "--seconds", "0.05"];
-    let output = run(&[&moment[..], arguments].concat());
-    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
-    assert_eq!(stderr(&output), "", "no bar where there is no terminal");
-    stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ")
+    let said = run_quietly(&[&moment[..], arguments].concat());
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -217,8 +215,7 @@ fn a_result_of_fio_is_the_same_table() {
     let directory = directory();
     let out = directory.path().join("out");
     let output = run(&["device", "--fio-json", text(&golden("fio3.json")), "--out", text(&out)]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let said = stdout(&output);
+    let said = succeeded(&output);
     let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "a result of fio-3.33",

@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 
-use crate::common::{assert_bad_input, run, stderr, stdout, write};
+use crate::common::{assert_bad_input, run, succeeded, write};
 use tempfile::TempDir;
 
 /// A run that must end well.
 #[track_caller]
 fn model(arguments: &[&str]) -> String {
     let output = run(&[&["model"], arguments].concat());
-    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
-    stdout(&output)
+    succeeded(&output)
 }
 
 /// The lines of `--tsv` as maps from column to cell.

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::common::{leafpress, stderr, stdout};
+use crate::common::{leafpress, stderr, succeeded};
 use tempfile::TempDir;
 
 /// A run of `command` in `directory`, where `{}` in its words stands for `name`; it must end well.
@@ -24,8 +24,7 @@ fn well(directory: &Path, command: &str, name: &OsStr) -> String {
         .current_dir(directory)
         .output()
         .expect("leafpress starts");
-    assert!(output.status.success(), "{command}: {}", stderr(&output));
-    stdout(&output)
+    succeeded(&output)
 }
 
 #[test]

@@ -5,51 +5,37 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::common::{assert_bad_input, leafpress, run, stderr, stdout};
+use crate::common::{Files, assert_bad_input, leafpress, run, stderr, stdout, succeeded};
 use tempfile::TempDir;
 
-/// A directory with pages in it: a file of 600 pages of 1 KiB that compress well, and a directory of 40 files.
-struct Pages {
-    directory: TempDir,
+/// A file of 600 pages of 1 KiB that compress well, and a directory of 40 files.
+fn pages() -> Files {
+    let files = Files::new();
+    let file: Vec<u8> = (0..600).flat_map(|page| content(page, 1024)).collect();
+    std::fs::write(files.path("pages.db"), file).expect("written");
+    std::fs::create_dir(files.path("pages")).expect("made");
+    for page in 0..40 {
+        let path = files.path(&format!("pages/p{page:03}"));
+        std::fs::write(path, content(page, 600 + 100 * page)).expect("written");
+    }
+    files
 }
 
-impl Pages {
-    fn new() -> Self {
-        let directory = TempDir::new().expect("a temporary directory");
-        let file: Vec<u8> = (0..600).flat_map(|page| content(page, 1024)).collect();
-        std::fs::write(directory.path().join("pages.db"), file).expect("written");
-        let many = directory.path().join("pages");
-        std::fs::create_dir(&many).expect("made");
-        for page in 0..40 {
-            std::fs::write(many.join(format!("p{page:03}")), content(page, 600 + 100 * page)).expect("written");
-        }
-        Self { directory }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).to_str().expect("UTF-8").to_owned()
-    }
-
-    /// Everything below the directory: paths and contents.
-    fn snapshot(&self) -> Vec<(PathBuf, Vec<u8>)> {
-        let mut found = Vec::new();
-        let mut left = vec![self.directory.path().to_owned()];
-        while let Some(path) = left.pop() {
-            for entry in std::fs::read_dir(&path).expect("read").flatten() {
-                if entry.path().is_dir() {
-                    left.push(entry.path());
-                } else {
-                    found.push((entry.path(), std::fs::read(entry.path()).expect("read")));
-                }
+/// Everything below the directory: paths and contents.
+fn snapshot(files: &Files) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut left = vec![files.0.path().to_owned()];
+    while let Some(path) = left.pop() {
+        for entry in std::fs::read_dir(&path).expect("read").flatten() {
+            if entry.path().is_dir() {
+                left.push(entry.path());
+            } else {
+                found.push((entry.path(), std::fs::read(entry.path()).expect("read")));
             }
         }
-        found.sort();
-        found
     }
+    found.sort();
+    found
 }
 
 fn content(page: usize, len: usize) -> Vec<u8> {
@@ -77,13 +63,7 @@ fn pool(arguments: &[&str]) -> String {
         .args(arguments)
         .output()
         .expect("leafpress starts");
-    assert!(
-        output.status.success(),
-        "{arguments:?}: {}{}",
-        stderr(&output),
-        stdout(&output)
-    );
-    stdout(&output)
+    succeeded(&output)
 }
 
 /// The number behind a label, its thousands joined.
@@ -98,7 +78,7 @@ fn figure(text: &str, label: &str) -> u64 {
 
 #[test]
 fn the_report_has_what_tyche_reports_and_more() {
-    let pages = Pages::new();
+    let pages = pages();
     let text = pool(&["-p", &pages.text("pages.db"), "-f", "60", "-B", "20,80"]);
     let mut at = 0;
     for part in [
@@ -141,8 +121,8 @@ fn the_report_has_what_tyche_reports_and_more() {
 
 #[test]
 fn every_store_works_and_the_users_pages_stay_as_they_are() {
-    let pages = Pages::new();
-    let before = pages.snapshot();
+    let pages = pages();
+    let before = snapshot(&pages);
     let scratch = TempDir::new().expect("a temporary directory");
     let scratch_path = scratch.path().to_str().expect("UTF-8");
     for (data, store, count) in [
@@ -164,7 +144,7 @@ fn every_store_works_and_the_users_pages_stay_as_they_are() {
             "{data} {store}:\n{text}"
         );
         assert!(text.contains(" 0 wrong"), "{data} {store}:\n{text}");
-        assert!(pages.snapshot() == before, "{data} {store}: the user's pages changed");
+        assert!(snapshot(&pages) == before, "{data} {store}: the user's pages changed");
         assert_eq!(
             std::fs::read_dir(scratch.path()).expect("read").count(),
             0,
@@ -185,7 +165,7 @@ fn samples_and_synthetic_pages_are_opened() {
 
 #[test]
 fn every_policy_and_codec_runs() {
-    let pages = Pages::new();
+    let pages = pages();
     let data = pages.text("pages.db");
     for policy in ["clock", "lru", "s3-fifo"] {
         let text = pool(&["-p", &data, "--policy", policy, "-B", "20,80"]);
@@ -204,7 +184,7 @@ fn every_policy_and_codec_runs() {
 
 #[test]
 fn other_pages_become_hot() {
-    let pages = Pages::new();
+    let pages = pages();
     pool(&[
         "-p",
         &pages.text("pages.db"),
@@ -218,7 +198,7 @@ fn other_pages_become_hot() {
 /// A gain is reported relative to an uncompressed run, which is added automatically.
 #[test]
 fn a_run_is_compared_with_one_without_compression() {
-    let pages = Pages::new();
+    let pages = pages();
     let out = pages.path("out");
     let output = leafpress()
         .args([
@@ -240,8 +220,7 @@ fn a_run_is_compared_with_one_without_compression() {
         .arg(&out)
         .output()
         .expect("leafpress starts");
-    assert!(output.status.success(), "{}", stderr(&output));
-    let text = stdout(&output);
+    let text = succeeded(&output);
     assert!(text.starts_with("lz4, 60% of the memory compressed: "), "{text}");
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
@@ -257,7 +236,7 @@ fn a_run_is_compared_with_one_without_compression() {
 
 #[test]
 fn a_sweep_is_one_table_and_files() {
-    let pages = Pages::new();
+    let pages = pages();
     let out = pages.path("out/deep");
     let text = pool(&[
         "-p",
@@ -301,7 +280,7 @@ fn a_sweep_is_one_table_and_files() {
 
 #[test]
 fn verbose_says_what_is_going_on_and_quiet_does_not() {
-    let pages = Pages::new();
+    let pages = pages();
     let data = pages.text("pages.db");
     let run = |flag: &str| {
         let arguments = [
@@ -360,7 +339,7 @@ fn refused(arguments: &[&str], words: &[&str]) {
 
 #[test]
 fn what_cannot_work_is_refused_before_anything_is_written() {
-    let pages = Pages::new();
+    let pages = pages();
     let (file, directory) = (pages.text("pages.db"), pages.text("pages"));
     refused(&["-B", "120,5"], &["--bias", "120,5", "20,80"]);
     refused(&["-f", "101"], &["--fixed", "between 0 and 100"]);
@@ -389,7 +368,7 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
 
 #[test]
 fn a_place_that_cannot_be_written_is_told() {
-    let pages = Pages::new();
+    let pages = pages();
     let data = pages.text("pages.db");
     let scratch = [
         "pool",
@@ -442,7 +421,7 @@ fn interrupt(child: &Child) {
 
 #[test]
 fn a_page_that_changes_under_the_run_is_a_wrong_byte() {
-    let pages = Pages::new();
+    let pages = pages();
     let path = pages.path("pages.db");
     let mut child = long_run(&path, &["--verify", "all"]);
     let mut said = BufReader::new(child.stderr.take().expect("piped"))
@@ -470,7 +449,7 @@ fn a_page_that_changes_under_the_run_is_a_wrong_byte() {
 
 #[test]
 fn an_interrupt_keeps_what_was_measured() {
-    let pages = Pages::new();
+    let pages = pages();
     let out = pages.path("out");
     let mut child = long_run(&pages.path("pages.db"), &["--out", out.to_str().expect("UTF-8")]);
     let mut said = BufReader::new(child.stderr.take().expect("piped"))

@@ -5,54 +5,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::common::{assert_bad_input, leafpress, run, stderr, stdout};
+use crate::common::{Files, assert_bad_input, leafpress, run, run_quietly, stderr, stdout};
 use tempfile::TempDir;
 
-/// A directory with a file that compresses well and one that compresses less.
-struct Data {
-    directory: TempDir,
-}
-
-impl Data {
-    fn new() -> Self {
-        let directory = TempDir::new().expect("a temporary directory");
-        let text = |step: usize| {
-            let words = ["alpha ", "beta ", "gamma ", "delta ", "epsilon "];
-            let bytes = (0..).flat_map(move |i: usize| words[(i * 7 + i / step) % 5].bytes());
-            bytes.take(40_000).collect::<Vec<u8>>()
-        };
-        std::fs::create_dir(directory.path().join("deep")).expect("made");
-        std::fs::write(directory.path().join("even"), text(1000)).expect("written");
-        std::fs::write(directory.path().join("deep/odd"), text(3)).expect("written");
-        Self { directory }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).to_str().expect("UTF-8").to_owned()
-    }
+/// A file that compresses well and one that compresses less.
+fn data() -> Files {
+    let files = Files::new();
+    let text = |step: usize| {
+        let words = ["alpha ", "beta ", "gamma ", "delta ", "epsilon "];
+        let bytes = (0..).flat_map(move |i: usize| words[(i * 7 + i / step) % 5].bytes());
+        bytes.take(40_000).collect::<Vec<_>>()
+    };
+    std::fs::create_dir(files.path("deep")).expect("made");
+    std::fs::write(files.path("even"), text(1000)).expect("written");
+    std::fs::write(files.path("deep/odd"), text(3)).expect("written");
+    files
 }
 
 /// A short run that must end well.
 #[track_caller]
 fn suite(arguments: &[&str]) -> String {
-    let output = run(&[&["suite", "-n", "1"], arguments].concat());
-    assert!(
-        output.status.success(),
-        "{arguments:?}: {}{}",
-        stderr(&output),
-        stdout(&output)
-    );
-    assert_eq!(stderr(&output), "", "no bar in a pipe");
-    stdout(&output)
+    run_quietly(&[&["suite", "-n", "1"], arguments].concat())
 }
 
 #[test]
 fn the_report_has_all_files_and_each_file() {
-    let data = Data::new();
+    let data = data();
     let text = suite(&[&data.text(""), "-c", "lz4,zstd:1", "-b", "4K,8K", "-t", "1,2"]);
     for part in [
         "2 files, 78.1K\n",
@@ -82,7 +60,7 @@ fn the_report_has_all_files_and_each_file() {
 
 #[test]
 fn by_default_every_codec_runs_or_says_why_not() {
-    let data = Data::new();
+    let data = data();
     let text = suite(&[&data.text("even"), "--quick"]);
     for codec in ["memcpy", "lz4", "zstd:1", "zstd:3", "deflate:1"] {
         assert!(text.contains(&format!(" {codec} ")), "no {codec} in\n{text}");
@@ -111,7 +89,7 @@ fn by_default_every_codec_runs_or_says_why_not() {
 
 #[test]
 fn files_are_left_where_they_are_asked_for() {
-    let data = Data::new();
+    let data = data();
     let out = data.path("out/deep");
     let text = suite(&[
         &data.text("even"),
@@ -145,7 +123,7 @@ fn files_are_left_where_they_are_asked_for() {
 
 #[test]
 fn what_cannot_be_read_is_listed_and_skipped() {
-    let data = Data::new();
+    let data = data();
     std::fs::write(data.path("nothing"), b"").expect("written");
     std::fs::write(data.path("bad.zip"), b"PK\x03\x04 no zip").expect("written");
     let secret = data.path("secret");
@@ -169,7 +147,7 @@ fn what_cannot_be_read_is_listed_and_skipped() {
 
 #[test]
 fn a_sample_says_that_it_is_one() {
-    let data = Data::new();
+    let data = data();
     let text = suite(&[&data.text(""), "-c", "lz4", "-b", "4K", "-t", "1", "--max-bytes", "20K"]);
     assert!(
         text.contains("a sample of the 78.1K of 2 files (--max-bytes 20K)")
@@ -186,7 +164,7 @@ fn bundled_samples_have_names() {
 
 #[test]
 fn what_cannot_work_is_refused_before_anything_is_written() {
-    let data = Data::new();
+    let data = data();
     let even = data.text("even");
     let out = data.path("never");
     let refused = |arguments: &[&str], words: &[&str]| {
@@ -217,7 +195,7 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
 
 #[test]
 fn a_place_that_cannot_be_written_is_told() {
-    let data = Data::new();
+    let data = data();
     let even = data.text("even");
     assert_bad_input(&run(&["suite", &even, "--out", &even]), &["--out", "even"]);
 }
@@ -254,9 +232,9 @@ fn lying_zlib(directory: &Path) -> PathBuf {
 
 #[test]
 fn a_wrong_byte_is_exit_1_with_codec_file_and_block() {
-    let data = Data::new();
+    let data = data();
     let out = data.path("out");
-    let library = lying_zlib(data.directory.path());
+    let library = lying_zlib(data.0.path());
     let output = leafpress()
         .env("LD_PRELOAD", format!("{} libz.so.1", library.display()))
         .args([
@@ -293,7 +271,7 @@ fn a_wrong_byte_is_exit_1_with_codec_file_and_block() {
 
 #[test]
 fn an_interrupt_ends_it() {
-    let data = Data::new();
+    let data = data();
     let (even, out) = (data.text("even"), data.path("out"));
     let mut child = leafpress()
         .args([
@@ -361,7 +339,7 @@ fn records_are_measured_alone_in_frames_and_in_one_piece() {
 
 #[test]
 fn records_that_cannot_be_measured_are_refused() {
-    let data = Data::new();
+    let data = data();
     std::fs::write(data.path("dump.tsv"), "key\tvalue\n").expect("written");
     let (even, dump, out) = (data.text("even"), data.text("dump.tsv"), data.text("never"));
     let refused = |arguments: &[&str], words: &[&str]| {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::support::{Random, dictionaries, sample};
+use fastrand::Rng;
+
+use crate::support::{dictionaries, sample};
 use leafpress_codec::Codec;
 use leafpress_codec::{Dictionary, Engine, EngineOptions, Scratch};
 
@@ -91,11 +93,11 @@ fn a_dictionary_counts_the_tables_of_slow_encoders() {
 fn a_block_does_not_depend_on_the_blocks_before_it() {
     let dictionaries = dictionaries();
     let family = ["lz4:hc=2", "lz4:hc=4", "lz4:hc=11"].map(open);
-    let mut random = Random(11);
+    let mut random = Rng::with_seed(11);
     for seed in 0..400 {
-        let engine = &*family[random.below(family.len())];
-        let dictionary = dictionaries[random.below(dictionaries.len())].as_ref();
-        let raw = sample(1 + 2 * random.below(2), random.below(20_000), seed);
+        let engine = &*family[random.usize(..family.len())];
+        let dictionary = dictionaries[random.usize(..dictionaries.len())].as_ref();
+        let raw = sample(1 + 2 * random.usize(..2), random.usize(..20_000), seed);
         let after_others = block(engine, &raw, dictionary);
         // A thread that has compressed nothing before.
         let alone = std::thread::scope(|scope| scope.spawn(|| block(engine, &raw, dictionary)).join().unwrap());

@@ -3,7 +3,9 @@
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
-use crate::support::{Guarded, Random, dictionaries, sample};
+use fastrand::Rng;
+
+use crate::support::{Guarded, dictionaries, sample};
 use leafpress_codec::Codec;
 use leafpress_codec::{Dictionary, Engine, EngineOptions, Lz4Blocks, Scratch};
 // Linked for its object code.
@@ -249,10 +251,10 @@ fn blocks_are_no_larger_than_those_of_liblz4() {
 fn a_block_does_not_depend_on_the_blocks_before_it() {
     let dictionaries = dictionaries();
     let engine = lz4();
-    let mut random = Random(7);
+    let mut random = Rng::with_seed(7);
     for seed in 0..300 {
-        let dictionary = dictionaries[random.below(dictionaries.len())].as_ref();
-        let raw = sample(1 + 2 * random.below(2), random.below(600), seed);
+        let dictionary = dictionaries[random.usize(..dictionaries.len())].as_ref();
+        let raw = sample(1 + 2 * random.usize(..2), random.usize(..600), seed);
         let after_others = block(&*engine, &raw, dictionary);
         let alone = std::thread::scope(|scope| scope.spawn(|| block(&*engine, &raw, dictionary)).join().unwrap());
         assert!(after_others == alone, "{} bytes", raw.len());

@@ -1,8 +1,9 @@
 //! What is particular to `onpair`: its dictionaries, and what single records take.
 
+use fastrand::Rng;
 use leafpress_codec::{Codec, CodecError, Dictionary, EngineOptions, Scratch};
 
-use crate::support::{Random, sample};
+use crate::support::sample;
 
 const FORMS: [&str; 4] = ["onpair", "onpair:14", "onpair:16", "onpair:huffman"];
 
@@ -112,7 +113,7 @@ fn a_dictionary_of_another_form_is_refused_by_writers() {
 /// Dictionaries with a right check over wrong contents, as someone may make them, are refused or decode to some bytes.
 #[test]
 fn hostile_dictionaries() {
-    let mut random = Random(5);
+    let mut random = Rng::with_seed(5);
     let mut scratch = Scratch::default();
     for form in FORMS {
         let codec: Codec = form.parse().unwrap();
@@ -120,9 +121,9 @@ fn hostile_dictionaries() {
         let bytes = trained(codec, &records(), 2 << 10).bytes().to_vec();
         for _ in 0..500 {
             let mut changed = bytes.clone();
-            for _ in 0..=random.below(4) {
-                let at = random.below(changed.len() - 4);
-                changed[at] = random.next() as u8;
+            for _ in 0..=random.usize(..4) {
+                let at = random.usize(..changed.len() - 4);
+                changed[at] = random.u64(..) as u8;
             }
             let body = changed.len() - 4;
             let check = rapidhash::v3::rapidhash_v3(&changed[..body]) as u32;

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::support::{Random, dictionaries_for, engines, sample};
+use fastrand::Rng;
+
+use crate::support::{dictionaries_for, engines, sample};
 use leafpress_codec::{CodecError, Dictionary, Engine, Scratch};
 use proptest::prelude::*;
 
@@ -45,9 +47,9 @@ fn sizes_and_contents() {
 #[test]
 fn least_compressible_bytes() {
     let lengths = (1..700).chain(4000..4200).chain([9000, 65_535, 65_536, 100_003]);
-    let mut random = Random(9);
+    let mut random = Rng::with_seed(9);
     for len in lengths {
-        let raw: Vec<u8> = (0..len).map(|_| 144 + random.below(112) as u8).collect();
+        let raw: Vec<u8> = (0..len).map(|_| 144 + random.usize(..112) as u8).collect();
         for engine in engines() {
             let mut block = Vec::new();
             let compressed = engine.compress(&raw, None, &mut block);
@@ -197,13 +199,13 @@ fn more_dictionaries_than_a_thread_keeps_buffers_for() {
     // Those of onpair keep none: they decode without history.
     let primed = |engine: &&Arc<dyn Engine>| engine.supports_dictionary() && engine.codec().family() != "onpair";
     for engine in engines().iter().filter(primed) {
-        let mut random = Random(4);
+        let mut random = Rng::with_seed(4);
         for step in 0..600 {
             // Runs of one dictionary, alternating pairs, and all of them.
             let among = [1, 2, dictionaries.len()][step / 10 % 3];
-            let dictionary = Some(&dictionaries[(step / 30 + random.below(among)) % dictionaries.len()]);
-            let size = [60, 4096, 4200, 16_500, 140_000][random.below(5)];
-            let raw = sample(1 + 2 * random.below(2), size, step as u64);
+            let dictionary = Some(&dictionaries[(step / 30 + random.usize(..among)) % dictionaries.len()]);
+            let size = [60, 4096, 4200, 16_500, 140_000][random.usize(..5)];
+            let raw = sample(1 + 2 * random.usize(..2), size, step as u64);
             let mut block = Vec::new();
             engine.compress(&raw, dictionary, &mut block).unwrap();
             let mut back = vec![0xA5; size];

@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use fastrand::Rng;
 use leafpress_codec::Codec;
 use leafpress_codec::{CodecError, Dictionary, Engine, EngineOptions};
 
@@ -56,23 +57,6 @@ pub fn engines() -> Vec<Arc<dyn Engine>> {
         .collect()
 }
 
-/// A small generator (SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-}
-
 /// `size` bytes: 0 random, 1 text-like, 2 all equal, 3 noise with far repeats.
 pub fn sample(kind: usize, size: usize, seed: u64) -> Vec<u8> {
     const WORDS: [&str; 12] = [
@@ -89,18 +73,18 @@ pub fn sample(kind: usize, size: usize, seed: u64) -> Vec<u8> {
         "dictionary ",
         "1.2.3",
     ];
-    let mut random = Random(seed);
+    let mut random = Rng::with_seed(seed);
     let mut bytes = Vec::with_capacity(size + 16);
     while bytes.len() < size {
         match kind {
-            0 => bytes.extend_from_slice(&random.next().to_le_bytes()),
-            1 => bytes.extend_from_slice(WORDS[random.below(WORDS.len())].as_bytes()),
+            0 => bytes.extend_from_slice(&random.u64(..).to_le_bytes()),
+            1 => bytes.extend_from_slice(WORDS[random.usize(..WORDS.len())].as_bytes()),
             2 => bytes.push(b'x'),
-            _ if bytes.len() > 5000 && random.below(3) == 0 => {
-                let from = random.below(bytes.len() - 100);
+            _ if bytes.len() > 5000 && random.usize(..3) == 0 => {
+                let from = random.usize(..bytes.len() - 100);
                 bytes.extend_from_within(from..from + 50);
             }
-            _ => bytes.extend_from_slice(&random.next().to_le_bytes()),
+            _ => bytes.extend_from_slice(&random.u64(..).to_le_bytes()),
         }
     }
     bytes.truncate(size);

@@ -1,8 +1,10 @@
 //! Runs the command and checks its results.
 #![allow(dead_code)]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use tempfile::TempDir;
 
 /// The command with no evaluation variable of the caller's environment.
 pub fn leafpress() -> Command {
@@ -18,6 +20,22 @@ pub fn leafpress() -> Command {
 
 pub fn run(arguments: &[&str]) -> Output {
     leafpress().args(arguments).output().expect("leafpress starts")
+}
+
+/// Checks that the command succeeded, and returns what it printed.
+#[track_caller]
+pub fn succeeded(output: &Output) -> String {
+    assert!(output.status.success(), "{}{}", stderr(output), stdout(output));
+    stdout(output)
+}
+
+/// Runs the command, which must succeed without a message on standard error: without a terminal there is no bar.
+#[track_caller]
+pub fn run_quietly(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    let text = succeeded(&output);
+    assert_eq!(stderr(&output), "", "{arguments:?}");
+    text
 }
 
 pub fn stdout(output: &Output) -> String {
@@ -38,6 +56,23 @@ pub fn assert_bad_input(output: &Output, words: &[&str]) {
     assert!(message.starts_with("error: "), "{message}");
     for word in words {
         assert!(message.contains(word), "no `{word}` in: {message}");
+    }
+}
+
+/// A temporary directory with a test's files.
+pub struct Files(pub TempDir);
+
+impl Files {
+    pub fn new() -> Self {
+        Self(TempDir::new().expect("a temporary directory"))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        self.path(name).to_str().expect("UTF-8").to_owned()
     }
 }
 
