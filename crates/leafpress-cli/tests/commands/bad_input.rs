@@ -1,22 +1,18 @@
 //! What cannot work is one clear line, exit code 2, and nothing on disk.
 
-use crate::common::{assert_bad_input, leafpress};
+use crate::common::{assert_bad_input, assert_refused, leafpress};
 use tempfile::TempDir;
 
 /// Runs an evaluation that must be refused and leave no output directory.
 #[track_caller]
 fn refused(arguments: &[&str], variables: &[(&str, &str)], words: &[&str]) {
     let directory = TempDir::new().expect("a temporary directory");
-    let out = directory.path().join("out");
-    let output = leafpress()
-        .args(["eval", "--keys", "100", "--seconds", "0.1", "--out"])
-        .arg(&out)
-        .args(arguments)
-        .envs(variables.iter().copied())
-        .output()
-        .expect("leafpress starts");
-    assert_bad_input(&output, words);
-    assert!(!out.exists(), "nothing is left behind by {arguments:?}");
+    let mut command = leafpress();
+    command
+        .args(["eval", "--keys", "100", "--seconds", "0.1"])
+        .args(arguments);
+    command.envs(variables.iter().copied());
+    assert_refused(&mut command, &directory.path().join("out"), words);
 }
 
 #[test]

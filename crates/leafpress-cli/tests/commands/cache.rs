@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{assert_bad_input, leafpress, run, stderr, stdout, succeeded, write};
+use crate::common::{assert_bad_input, assert_refused, leafpress, run, stderr, stdout, succeeded, write};
 use tempfile::TempDir;
 
 /// A text wherever its lines end.
@@ -383,14 +383,7 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
         (&["--mrc", "--mrc-rate", "2"], &["--mrc-rate", "at most 1"]),
         (&["--mrc", "--trace", "/no/such.lis"], &["/no/such.lis", "no such file"]),
     ] {
-        let output = leafpress()
-            .args(["cache", "--out"])
-            .arg(&out)
-            .args(arguments)
-            .output()
-            .expect("leafpress starts");
-        assert_bad_input(&output, words);
-        assert!(!out.exists(), "nothing is left behind by {arguments:?}");
+        assert_refused(leafpress().arg("cache").args(arguments), &out, words);
     }
     for (ratios, words) in [
         (r#""getRatio": -1"#, &["config.json", "getRatio", "-1"][..]),

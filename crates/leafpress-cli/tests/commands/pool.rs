@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::common::{Files, assert_bad_input, leafpress, run, stderr, stdout, succeeded};
+use crate::common::{Files, assert_bad_input, assert_refused, leafpress, run, stderr, stdout, succeeded};
 use tempfile::TempDir;
 
 /// A file of 600 pages of 1 KiB that compress well, and a directory of 40 files.
@@ -325,16 +325,10 @@ fn verbose_says_what_is_going_on_and_quiet_does_not() {
 
 #[track_caller]
 fn refused(arguments: &[&str], words: &[&str]) {
-    let directory = TempDir::new().expect("a temporary directory");
-    let out = directory.path().join("out");
-    let output = leafpress()
-        .args(["pool", "-d", "0.1", "--out"])
-        .arg(&out)
-        .args(arguments)
-        .output()
-        .expect("leafpress starts");
-    assert_bad_input(&output, words);
-    assert!(!out.exists(), "nothing is left behind by {arguments:?}");
+    let files = Files::new();
+    let mut command = leafpress();
+    command.args(["pool", "-d", "0.1"]).args(arguments);
+    assert_refused(&mut command, &files.path("out"), words);
 }
 
 #[test]

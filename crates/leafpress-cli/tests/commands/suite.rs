@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::common::{Files, assert_bad_input, leafpress, run, run_quietly, stderr, stdout};
+use crate::common::{Files, assert_bad_input, assert_refused, leafpress, run, run_quietly, stderr, stdout};
 use tempfile::TempDir;
 
 /// A file that compresses well and one that compresses less.
@@ -168,14 +168,7 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
     let even = data.text("even");
     let out = data.path("never");
     let refused = |arguments: &[&str], words: &[&str]| {
-        let output = leafpress()
-            .args(["suite", "--out"])
-            .arg(&out)
-            .args(arguments)
-            .output()
-            .expect("leafpress starts");
-        assert_bad_input(&output, words);
-        assert!(!out.exists(), "nothing is left behind by {arguments:?}");
+        assert_refused(leafpress().arg("suite").args(arguments), &out, words);
     };
     refused(&[], &["PATH"]);
     refused(&["/no/such/file"], &["/no/such/file", "no such file"]);
@@ -341,10 +334,9 @@ fn records_are_measured_alone_in_frames_and_in_one_piece() {
 fn records_that_cannot_be_measured_are_refused() {
     let data = data();
     std::fs::write(data.path("dump.tsv"), "key\tvalue\n").expect("written");
-    let (even, dump, out) = (data.text("even"), data.text("dump.tsv"), data.text("never"));
+    let (even, dump, out) = (data.text("even"), data.text("dump.tsv"), data.path("never"));
     let refused = |arguments: &[&str], words: &[&str]| {
-        assert_bad_input(&run(&[&["suite", "--out", &out], arguments].concat()), words);
-        assert!(!data.path("never").exists(), "nothing is left behind by {arguments:?}");
+        assert_refused(leafpress().arg("suite").args(arguments), &out, words);
     };
     refused(&[&even, "--records", "tsv"], &["even: line 1: no tab", "--records tsv"]);
     refused(&[&dump, &even, "--records", "tsv"], &["--records", "2 PATHs"]);

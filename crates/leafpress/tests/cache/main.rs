@@ -13,6 +13,9 @@ mod disk_files;
 mod eviction;
 mod expiry;
 mod in_memory;
+#[allow(dead_code)]
+#[path = "../support/keys.rs"]
+mod keys;
 mod listener;
 mod loading;
 mod memory;
@@ -34,25 +37,19 @@ mod updates;
 use leafpress::Cache;
 use leafpress::cache::CacheBuilder;
 
+use crate::keys::mix;
+
 /// The minimum budget.
 fn small() -> CacheBuilder {
     Cache::builder().memory(4 << 20)
 }
 
-/// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): bijective, and without order.
-fn scattered(n: u64) -> u64 {
-    let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 fn key(n: u64) -> String {
-    format!("item:{:016x}", scattered(n))
+    format!("item:{:016x}", mix(n))
 }
 
 /// Incompressible bytes that identify their key.
 fn noise(n: u64, len: usize) -> Vec<u8> {
-    let words = (0..).map(|at| scattered(n * 1_000_003 + at).to_le_bytes());
+    let words = (0..).map(|at| mix(n * 1_000_003 + at).to_le_bytes());
     words.flatten().take(len).collect()
 }

@@ -6,7 +6,8 @@ use std::thread;
 use leafpress::Cache;
 use leafpress::codec::Codec;
 
-use crate::{key, noise, scattered};
+use crate::keys::mix;
+use crate::{key, noise};
 
 /// Allowed excess at any moment, for threads' work in progress: half of the allowance of the process.
 fn bound(memory: u64) -> u64 {
@@ -23,7 +24,7 @@ fn it_is_kept_for_records_of_all_lengths() {
             .build()
             .unwrap();
         for n in 0..60_000 {
-            let len = match scattered(n) % 100 {
+            let len = match mix(n) % 100 {
                 0 => 100_000,
                 1..4 => 3000,
                 4..30 => 1000,
@@ -96,9 +97,7 @@ fn it_is_kept_by_many_threads() {
                 // All at once, so that none reuses the number of one that has exited.
                 ready.wait();
                 for n in 0..INSERTS {
-                    cache
-                        .insert(&scattered(thread * INSERTS + n).to_be_bytes(), &[7; 3])
-                        .unwrap();
+                    cache.insert(&mix(thread * INSERTS + n).to_be_bytes(), &[7; 3]).unwrap();
                 }
                 done.wait();
                 // Each thread holds its buffers as long as it lives.

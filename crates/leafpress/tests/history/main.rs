@@ -5,6 +5,9 @@
 //! `make history`.
 
 mod cache;
+#[allow(dead_code)]
+#[path = "../support/keys.rs"]
+mod keys;
 mod log;
 mod pool;
 mod rounds;

@@ -1,28 +1,22 @@
 //! Values that contain their key and their number, so that a torn value, or another key's, is detected.
 
-const HEAD_BYTES: usize = 16;
+use crate::keys::mix;
 
-/// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014).
-fn mixed(n: u64) -> u64 {
-    let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
+const HEAD_BYTES: usize = 16;
 
 /// Returns the value of this length, at least 16 bytes. Half of it is compressible.
 pub fn value(key: u32, number: u64, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + HEAD_BYTES);
     bytes.extend_from_slice(&u64::from(key).to_le_bytes());
     bytes.extend_from_slice(&number.to_le_bytes());
-    let mut word = mixed(number ^ u64::from(key) << 32);
+    let mut word = mix(number ^ u64::from(key) << 32);
     while bytes.len() < len {
         if word & 1 == 0 {
             bytes.extend_from_slice(b"the same words again");
         } else {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
-        word = mixed(word);
+        word = mix(word);
     }
     bytes.truncate(len.max(HEAD_BYTES));
     bytes

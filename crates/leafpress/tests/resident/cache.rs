@@ -7,6 +7,7 @@ use std::sync::{Arc, Barrier, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::keys::mix;
 use crate::resident_bytes;
 use leafpress::Cache;
 use leafpress::cache::Disk;
@@ -14,24 +15,16 @@ use leafpress::cache::Disk;
 /// Duration of each load.
 const LOAD: Duration = Duration::from_secs(2);
 
-/// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014).
-fn scattered(n: u64) -> u64 {
-    let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 /// A realistic record: a document of 100 bytes to 2 KB, and one in a hundred much longer.
 fn fill(value: &mut Vec<u8>, n: u64) {
-    let mut state = scattered(n);
+    let mut state = mix(n);
     let len = match state % 100 {
         0 => 40_000,
         long => 100 + long as usize * 20,
     };
     value.clear();
     while value.len() < len {
-        state = scattered(state);
+        state = mix(state);
         let word = ["active", "suspended", "closed", "pending"][(state & 3) as usize];
         write!(
             value,
@@ -56,10 +49,10 @@ fn use_it(cache: &Cache, stop: &AtomicBool, round: &AtomicU64, seed: u64) {
         };
         fill(&mut value, n);
         let found = cache
-            .get_with(&scattered(n).to_be_bytes(), |found| assert_eq!(found, value))
+            .get_with(&mix(n).to_be_bytes(), |found| assert_eq!(found, value))
             .unwrap();
         if found.is_none() {
-            cache.insert(&scattered(n).to_be_bytes(), &value).unwrap();
+            cache.insert(&mix(n).to_be_bytes(), &value).unwrap();
         }
     }
 }
@@ -191,8 +184,8 @@ fn used_by(threads: u64, memory: u64, codec: &str, disk: Option<Disk>) -> (usize
                 for n in (thread..INSERTS).step_by(threads as usize) {
                     value.clear();
                     value.extend(std::iter::repeat_with(|| random.u8(..)).take(100));
-                    cache.insert(&scattered(n).to_be_bytes(), &value).unwrap();
-                    cache.get(&scattered(n / 2).to_be_bytes()).unwrap();
+                    cache.insert(&mix(n).to_be_bytes(), &value).unwrap();
+                    cache.get(&mix(n / 2).to_be_bytes()).unwrap();
                 }
                 gates[2].wait();
             };
@@ -305,8 +298,8 @@ fn threads_that_have_ended_leave_nothing() {
                         for n in 0..50 {
                             fill(&mut value, thread * 50 + n);
                             if let Some(cache) = cache {
-                                cache.insert(&scattered(thread * 50 + n).to_be_bytes(), &value).unwrap();
-                                cache.get_with(&scattered(n).to_be_bytes(), |_| ()).unwrap();
+                                cache.insert(&mix(thread * 50 + n).to_be_bytes(), &value).unwrap();
+                                cache.get_with(&mix(n).to_be_bytes(), |_| ()).unwrap();
                             }
                         }
                         all.wait();
@@ -395,7 +388,7 @@ fn what_is_cleared_goes_back_to_the_system() {
                 let mut value = Vec::new();
                 for n in 0..records {
                     fill(&mut value, n);
-                    cache.insert(&scattered(n).to_be_bytes(), &value).unwrap();
+                    cache.insert(&mix(n).to_be_bytes(), &value).unwrap();
                 }
                 cache.settle().unwrap();
             };

@@ -4,6 +4,9 @@
 #[path = "../support/alone.rs"]
 mod alone;
 mod cache;
+#[allow(dead_code)]
+#[path = "../support/keys.rs"]
+mod keys;
 mod pool;
 mod tree;
 #[cfg(feature = "node-heap")]

@@ -5,22 +5,15 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::keys::mix;
 use crate::resident_bytes;
 use leafpress::{Tree, TreeBuilder, Upkeep};
-
-/// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): bijective, and without order.
-fn scattered(n: u64) -> u64 {
-    let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 const RECORDS: u64 = 1_000_000;
 
 /// A record's value: 128 bytes with parts in common with others.
 fn fill(value: &mut Vec<u8>, n: u64) {
-    let key = scattered(n);
+    let key = mix(n);
     value.clear();
     let state = ["active", "suspended", "closed"][key as usize % 3];
     write!(
@@ -47,7 +40,7 @@ fn load_into(builder: TreeBuilder, records: u64) -> Tree {
     for n in 0..records {
         // Random, so that leaves are of all sizes. With evenly distributed keys all leaves would grow in step, and at
         // the wrong moment every allocator holds the room they have just outgrown.
-        let key = scattered(n);
+        let key = mix(n);
         fill(&mut value, n);
         tree.insert(&key.to_be_bytes(), &value).unwrap();
     }
@@ -98,7 +91,7 @@ fn bytes_held_agrees_with_resident_growth_where_records_are_few() {
                         let mut value = Vec::new();
                         for n in 0..records {
                             fill(&mut value, n);
-                            tree.insert(&scattered(n).to_be_bytes(), &value[..len]).unwrap();
+                            tree.insert(&mix(n).to_be_bytes(), &value[..len]).unwrap();
                         }
                         tree.settle().unwrap();
                         tree
@@ -179,7 +172,7 @@ fn measured_with_waiting_threads(codec: &str) {
                     let mut value = Vec::new();
                     for n in (0..20_000).filter(|n| n % THREADS == thread) {
                         fill(&mut value, n);
-                        tree.insert(&scattered(n).to_be_bytes(), &value).unwrap();
+                        tree.insert(&mix(n).to_be_bytes(), &value).unwrap();
                     }
                     // Loaded; measured.
                     turn.wait();
@@ -243,7 +236,7 @@ fn hot_set_moves() {
                     random.u64(0..KEYS)
                 };
                 fill(&mut value, n);
-                let found = tree.get_with(&scattered(n).to_be_bytes(), |found| found == value);
+                let found = tree.get_with(&mix(n).to_be_bytes(), |found| found == value);
                 assert_eq!(found.unwrap(), Some(true));
             }
             let (grown, stats) = (resident_bytes().saturating_sub(before), tree.stats());

@@ -59,6 +59,14 @@ pub fn assert_bad_input(output: &Output, words: &[&str]) {
     }
 }
 
+/// Runs a command that has to be refused, and checks that it made nothing at `out`, which it was told to.
+#[track_caller]
+pub fn assert_refused(command: &mut Command, out: &Path, words: &[&str]) {
+    let output = command.arg("--out").arg(out).output().expect("leafpress starts");
+    assert_bad_input(&output, words);
+    assert!(!out.exists(), "{command:?} left something behind");
+}
+
 /// A temporary directory with a test's files.
 pub struct Files(pub TempDir);
 
