@@ -1,30 +1,31 @@
 //! Pseudo-random numbers for samples and ties.
 
-/// A generator of pseudo-random numbers, xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift
-/// generators", ACM TOMS 2016.
-#[derive(Debug, Clone)]
+/// A generator of pseudo-random numbers, SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
+/// generators", OOPSLA 2014. Any seed will do.
+#[derive(Debug, Clone, Default)]
 pub struct Random(u64);
 
-impl Default for Random {
-    fn default() -> Self {
-        Self(0x9E37_79B9_7F4A_7C15)
-    }
-}
-
 impl Random {
-    /// Returns a generator that begins with `seed`, which is not 0.
+    /// Returns a generator that begins with `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Returns the next number. Its high bits are the better ones.
+    /// Returns the next number.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Returns a number below `end`, which is not 0.
+    #[inline]
+    pub fn below(&mut self, end: usize) -> usize {
+        ((u128::from(self.next_u64()) * end as u128) >> u64::BITS) as usize
     }
 
     /// Returns a number in [0, 1).

@@ -21,6 +21,7 @@ use crate::tree::scan::{Bounds, is_empty};
 use crate::tree::{Record, Tree};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, copied, room_for};
+use leafpress_base::random::Random;
 use leafpress_base::reclaim::guard::Guard;
 
 /// Number of candidate leaves, one of which is drawn by weight. With more of them the distribution approaches the
@@ -52,24 +53,6 @@ impl Tree {
     /// As [`Tree::range`].
     pub fn sample_range(&self, range: impl KeyRange, count: usize, seed: u64) -> Result<Vec<Record>, TreeError> {
         self.core.sample_range(&range.into_bounds()?, count, seed)
-    }
-}
-
-/// A random number generator (SplitMix64: Steele, Lea, Flood, 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Returns a number below `end`, which is not 0.
-    fn below(&mut self, end: usize) -> usize {
-        ((u128::from(self.next()) * end as u128) >> u64::BITS) as usize
     }
 }
 
@@ -186,7 +169,7 @@ impl TreeInner {
         if count == 0 || is_empty(&bounds.0, &bounds.1) {
             return Ok(sampled);
         }
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let guard = self.memory.enter()?;
         let leaves = Leaves::of(self, bounds, &guard)?;
         // Draws are grouped by leaf: each is visited once.

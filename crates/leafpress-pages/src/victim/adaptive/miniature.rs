@@ -105,7 +105,7 @@ impl Miniature {
             raw: Space::default(),
             settled: Space::default(),
             crowded: false,
-            random: Random::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
+            random: Random::new(seed),
             counts: [Counts::default(); CLASSES],
             unknown_misses: 0.0,
             evictions: 0,

@@ -69,7 +69,7 @@ impl Shard {
     /// other than all.
     pub(super) fn new(seed: u64, keeps_raw: bool) -> Self {
         let mut shard = Self::default();
-        shard.random = Random::new(seed.wrapping_mul(2).wrapping_add(1));
+        shard.random = Random::new(seed);
         shard.raw = RawSpace::new(keeps_raw);
         shard
     }

@@ -118,7 +118,7 @@ impl Shard {
     fn raw_victim(&mut self) -> Option<usize> {
         let mut worst: Option<(usize, f32)> = None;
         for _ in 0..SAMPLE.min(self.table.listed()) {
-            let place = (self.random.next_u64() >> 32) as usize % self.table.listed();
+            let place = self.random.below(self.table.listed());
             let entry = self.table.listed_at(place)?;
             if entry.is_pinned() {
                 continue;
