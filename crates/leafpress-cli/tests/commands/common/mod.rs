@@ -59,7 +59,7 @@ pub fn assert_bad_input(output: &Output, words: &[&str]) {
     }
 }
 
-/// Runs a command that has to be refused, and checks that it made nothing at `out`, which it was told to.
+/// Runs a command that has to be refused with `--out`, and checks that it made nothing there.
 #[track_caller]
 pub fn assert_refused(command: &mut Command, out: &Path, words: &[&str]) {
     let output = command.arg("--out").arg(out).output().expect("leafpress starts");
