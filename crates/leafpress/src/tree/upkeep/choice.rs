@@ -19,7 +19,7 @@ pub(super) struct Known {
     pub raw_bytes: u64,
 }
 
-/// The inputs of a choice, none of which is shared with the tree's readers and writers if it runs beside them.
+/// The inputs of a choice.
 pub(super) struct Choosing<'c> {
     pub engines: &'c Engines,
     /// Configured maximum bytes of a dictionary.
