@@ -101,7 +101,7 @@ impl Heap {
             return match map(mapped_bytes(bytes)) {
                 Some(block) => Some((block.cast(), MAPPED)),
                 // SAFETY: the layout is not empty, since a node is never empty.
-                None => NonNull::new(unsafe { System.alloc(layout(bytes)?) }).map(|block| (block, SYSTEM)),
+                None => NonNull::new(unsafe { System.alloc_zeroed(layout(bytes)?) }).map(|block| (block, SYSTEM)),
             };
         }
         let part = self.own_part();
@@ -117,6 +117,21 @@ impl Heap {
             room.limit = room.peak.max(room.used + held_bytes(bytes)) + GROW_BYTES;
         }
         Some((room.allocate(bytes)?, part))
+    }
+
+    /// Shortens a block in place, if it is a mapping of its own and stays one; returns whether it did.
+    ///
+    /// # Safety
+    /// `block` came from `allocate(asked)` of this heap with this part, and what is behind its first `shorter` bytes is
+    /// not used again.
+    pub unsafe fn shorten(&self, block: NonNull<u8>, asked: usize, shorter: usize, part: u8) -> bool {
+        if part != MAPPED || shorter < SYSTEM_BYTES {
+            return false;
+        }
+        let (kept, all) = (mapped_bytes(shorter), mapped_bytes(asked));
+        // SAFETY: the caller gives up what is behind `shorter` bytes of the mapping, and both lengths are whole pages.
+        unsafe { unmap(block.add(kept), all - kept) };
+        true
     }
 
     /// Returns the part that the calling thread allocates from.

@@ -85,6 +85,14 @@ impl Heap {
         }
     }
 
+    /// Does nothing and returns false: blocks keep their lengths.
+    ///
+    /// # Safety
+    /// `block` came from `allocate(asked)`.
+    pub unsafe fn shorten(&self, _block: NonNull<u8>, _asked: usize, _shorter: usize, _part: u8) -> bool {
+        false
+    }
+
     /// Does nothing: the allocator manages its pages.
     pub fn return_pages_but_of(&self, _part: u8) {}
 

@@ -152,7 +152,8 @@ impl NodeHeap {
         self.local.iter().chain([&self.common])
     }
 
-    /// Allocates a node of `bytes` (its header included), 16-byte aligned, uninitialised after the header.
+    /// Allocates a node of `bytes` (its header included), 16-byte aligned, uninitialised after the header; zeroed if it
+    /// cannot be moved.
     ///
     /// # Safety
     /// `self` outlives the node.
@@ -175,6 +176,30 @@ impl NodeHeap {
         unsafe { pointer.cast::<NodeHeader>().write(header) };
         self.count(kind as usize, 1, held, 0);
         Ok(pointer)
+    }
+
+    /// Shortens a node to `bytes`, in place where it is a mapping of its own and stays one; returns its address then.
+    /// On an error the node is unchanged.
+    ///
+    /// # Safety
+    /// `node` came from [`NodeHeap::allocate`] of this heap, has at least `bytes`, and no other thread can reach it. It
+    /// is not used again under another address.
+    pub unsafe fn shorten(&self, node: NonNull<u8>, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
+        // SAFETY: the caller guarantees that the node is live, has `bytes`, and belongs to the calling thread alone.
+        unsafe {
+            let header = node.cast::<NodeHeader>().as_ptr();
+            let (kind, before) = ((*header).kind, (*header).held());
+            if self.heap.shorten(node, (*header).asked(), bytes, (*header).part) {
+                (*header).asked = bytes as u32;
+                self.count(kind as usize, 0, (*header).held() - before, 0);
+                return Ok(node);
+            }
+            let shorter = self.allocate(bytes, kind)?;
+            let own = size_of::<NodeHeader>();
+            shorter.add(own).copy_from_nonoverlapping(node.add(own), bytes - own);
+            Self::free(node);
+            Ok(shorter)
+        }
     }
 
     /// Frees a node that no other thread can reach.
@@ -342,7 +367,8 @@ impl NodeHeap {
         !self.local.iter().any(|local| local.slot.is_in_the_way(epoch))
     }
 
-    /// Returns whether a node of `bytes` is allocated from a part of the heap, and not directly from the system.
+    /// Returns whether a node of `bytes` is allocated from a part of the heap, and not directly from the system: then
+    /// defragmentation moves it, and otherwise [`NodeHeap::shorten`] returns memory at once.
     pub fn can_be_moved(bytes: usize) -> bool {
         heap::can_be_moved(bytes)
     }

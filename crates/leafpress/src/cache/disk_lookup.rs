@@ -70,9 +70,11 @@ impl CacheInner {
         if expiry.is_some() {
             self.note_expiring();
         }
-        self.before_store(stored);
+        let in_hand = self.before_store(stored);
         let may_come = |found: Option<&[u8]>| found.is_none() && is_newest();
-        if matches!(self.tree.write_if(key, Some(stored), &may_come), Ok(true)) {
+        let promoted = self.tree.write_if(key, Some(stored), &may_come);
+        drop(in_hand);
+        if matches!(promoted, Ok(true)) {
             self.counters.add(Count::Promoted, 1);
             self.note_stored(bytes);
         }

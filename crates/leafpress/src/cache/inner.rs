@@ -15,6 +15,7 @@ use super::evict::EvictionState;
 use super::expiry::Times;
 use super::listener::{Listener, Notifier, RemovalCause};
 use super::load_table::LoadTable;
+use super::long_values::LongValues;
 use super::observer::Observer;
 use super::policy::Policy;
 use super::record;
@@ -48,6 +49,7 @@ pub(super) struct CacheInner {
     pub budget: Budget,
     pub counters: Counters,
     pub loads: LoadTable,
+    pub long_values: LongValues,
     pub clock: Arc<dyn Clock>,
     pub times: Times,
     /// Queued reads, if records have a time to idle.
@@ -95,6 +97,7 @@ impl CacheInner {
             budget: Budget::new(memory_bytes),
             counters: Counters::default(),
             loads: LoadTable::default(),
+            long_values: LongValues::default(),
             clock,
             touches: times.to_idle.map(|_| Touches::new()),
             times,

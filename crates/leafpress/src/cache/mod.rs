@@ -96,6 +96,7 @@ mod lifetimes;
 mod listener;
 mod load;
 mod load_table;
+mod long_values;
 mod map;
 #[cfg(feature = "metrics")]
 mod metrics;

@@ -11,6 +11,7 @@ use super::expiry::Expiry;
 use super::inner::{CacheInner, Seen};
 use super::listener::RemovalCause;
 use super::load_table::LoadLeader;
+use super::long_values::InHand;
 use super::record::{self, MAX_VALUE_BYTES};
 use crate::tree;
 use leafpress_base::mem::room::copied;
@@ -19,6 +20,10 @@ use leafpress_base::mem::room::copied;
 const MAX_RECORD_DIVISOR: u64 = 8;
 /// For longer values room is made before the insertion.
 const FEW_BYTES: u64 = 64 << 10;
+/// Values of at least this fraction (1/64) of the budget are counted while they are in the hand of a writer.
+const LONG_DIVISOR: u64 = 64;
+/// Number of times that a writer of a long value makes room before it writes all the same.
+const MAX_TRIES: usize = 8;
 /// Longer values are encoded in memory that returns to the system at once.
 const MAX_BUFFER_BYTES: usize = 64 << 10;
 /// Maximum buffer that a thread keeps: with many threads, larger ones would add up.
@@ -40,18 +45,35 @@ pub(super) struct Stored {
 impl CacheInner {
     /// Inserts or replaces, regardless of loads of the key.
     pub(super) fn insert(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<(), CacheError> {
-        self.before_store(value);
+        let in_hand = self.before_store(value);
         let stored = self.store(key, value, expiry);
+        drop(in_hand);
         self.after_store(key, stored)
     }
 
-    /// Makes room for a long value before its insertion. No lock may be held, since the listener is called for evicted
-    /// records.
-    pub(super) fn before_store(&self, value: &[u8]) {
-        let bytes = value.len() as u64;
-        if bytes > FEW_BYTES && bytes <= self.most_record_bytes() {
-            self.make_room_for(bytes);
+    /// Makes room for a long value before its insertion, during which the result must be kept. No lock may be held,
+    /// since the listener is called for evicted records.
+    ///
+    /// Its writer encodes the record, and then the tree compresses it into a node: so there is room for both, and all
+    /// writers together encode no more than the longest record that is kept.
+    pub(super) fn before_store(&self, value: &[u8]) -> Option<InHand<'_>> {
+        let (bytes, most) = (value.len() as u64, self.most_record_bytes());
+        if bytes <= FEW_BYTES || bytes > most {
+            return None;
         }
+        if bytes < self.budget.memory_bytes() / LONG_DIVISOR {
+            self.make_room_for(bytes);
+            return None;
+        }
+        for _ in 1..MAX_TRIES {
+            self.make_room_for(2 * bytes);
+            let in_hand = self.long_values.take(bytes, most);
+            // Another writer may have taken the room while this one waited.
+            if self.excess(bytes) == 0 {
+                return Some(in_hand);
+            }
+        }
+        Some(self.long_values.take(bytes, most))
     }
 
     /// Returns the maximum length of a record that is kept, in bytes of key and value.
@@ -146,7 +168,7 @@ impl CacheInner {
             self.counters.add(Count::TooLarge, 1);
             return Ok(stored);
         }
-        self.before_store(value);
+        let _in_hand = self.before_store(value);
         let (now, replaced) = (self.clock.now(), Cell::new(None));
         let may_store = |found: Option<&[u8]>| {
             let is_free = found.is_none_or(|found| record::is_expired(record::read(found).1, || now));

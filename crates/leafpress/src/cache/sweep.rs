@@ -54,13 +54,20 @@ impl CacheInner {
         self.make_room_for(0);
     }
 
+    /// Returns by how many bytes the nodes would exceed their limit, with the long values that writers hold and `bytes`
+    /// of new nodes.
+    pub(super) fn excess(&self, bytes: u64) -> u64 {
+        let held = self.tree.node_bytes() + self.long_values.in_hand_bytes();
+        (held + bytes).saturating_sub(self.budget.node_limit_bytes())
+    }
+
     /// Evicts until there is room for `bytes` of new nodes.
     pub(super) fn make_room_for(&self, bytes: u64) {
-        if self.tree.node_bytes() + bytes > self.budget.node_limit_bytes() {
+        if self.excess(bytes) > 0 {
             // Otherwise records with queued reads would be removed as expired.
             self.apply_touches();
         }
-        let is_over = |slack: u64| self.tree.node_bytes() + bytes > self.budget.node_limit_bytes() + slack;
+        let is_over = |slack: u64| self.excess(bytes) > slack;
         let slack = self.budget.memory_bytes() / SLACK_DIVISOR;
         // Turns in a row without progress because of the disk, the time of the first, and the bytes of nodes then.
         let mut stalled: (usize, Option<Instant>, u64) = (0, None, u64::MAX);

@@ -279,7 +279,7 @@ impl CacheInner {
     fn put_over(&self, key: &[u8], before: &Before, value: &[u8], expiry: Option<Expiry>) -> Result<bool, CacheError> {
         let keeps = self.keeps(key, value)?;
         let is_done = if keeps {
-            self.before_store(value);
+            let _in_hand = self.before_store(value);
             self.with_record(value, expiry, |record| self.write_over(key, before, Some(record)))?
         } else {
             self.write_over(key, before, None)?

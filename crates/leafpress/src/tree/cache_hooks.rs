@@ -69,11 +69,7 @@ impl Shown<'_> {
     pub(crate) fn with_value<R>(&self, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
         match self.value.as_ref()? {
             Read::Bytes(value) => Some(read(value)),
-            large @ Read::Large(..) => {
-                let mut value = Vec::new();
-                large.append_to(&mut value).ok()?;
-                Some(read(&value))
-            }
+            Read::Large(large, engine) => large.with(*engine, read).ok(),
         }
     }
 }

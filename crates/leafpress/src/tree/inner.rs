@@ -19,7 +19,7 @@ use crate::tree::index::shard::Shard;
 use crate::tree::node::decoder::{Decoder, Engines};
 use crate::tree::node::fraction::Fraction;
 use crate::tree::node::landing::{Change, Landing};
-use crate::tree::node::large::{Large, NewLarge};
+use crate::tree::node::large::{Large, MAX_BUFFERED_BYTES, NewLarge};
 use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
@@ -243,13 +243,18 @@ impl TreeInner {
         }
         // Inside an operation of its own, for example in the callback of a read, the thread must not wait for others.
         let _admitted = (!self.memory.is_inside()).then(|| self.admission.enter());
+        // A long value is compressed before the epoch is entered: no node could be freed for milliseconds otherwise.
+        let mut large = match value {
+            Some(value) if value.len() > MAX_BUFFERED_BYTES => Some(self.new_large(value, context, &mut Vec::new())?),
+            _ => None,
+        };
         let guard = self.memory.enter()?;
         let mut tools = self.take_tools(context, &guard)?;
-        let mut large = None;
-        let change = match value {
-            None => Ok(Change::Remove),
-            Some(value) if value.len() <= self.settings.inline_value_bytes() => Ok(Change::Put(value)),
-            Some(value) => self
+        let change = match (value, &large) {
+            (None, _) => Ok(Change::Remove),
+            (Some(_), Some(new)) => Ok(Change::PutLarge(new.large())),
+            (Some(value), None) if value.len() <= self.settings.inline_value_bytes() => Ok(Change::Put(value)),
+            (Some(value), None) => self
                 .new_large(value, context, &mut tools.block)
                 .map(|new| Change::PutLarge(large.insert(new).large())),
         };

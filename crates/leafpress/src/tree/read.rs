@@ -53,11 +53,7 @@ impl Read<'_> {
     pub(crate) fn with<R>(self, read: impl FnOnce(&[u8]) -> R) -> Result<R, TreeError> {
         match self {
             Read::Bytes(value) => Ok(read(value)),
-            large => {
-                let mut value = Vec::new();
-                large.append_to(&mut value)?;
-                Ok(read(&value))
-            }
+            Read::Large(large, engine) => large.with(engine, read),
         }
     }
 }

@@ -7,6 +7,7 @@ mod cache;
 #[allow(dead_code)]
 #[path = "../support/keys.rs"]
 mod keys;
+mod long_values;
 mod pool;
 mod tree;
 #[cfg(feature = "node-heap")]

@@ -422,31 +422,6 @@ impl<'g> Landing<'g> {
     }
 }
 
-impl<'g> Landing<'g> {
-    /// Replaces the address of each large value by the result of `other`.
-    ///
-    /// # Safety
-    /// The buffer is not published yet.
-    pub(crate) unsafe fn exchange_larges(
-        &self,
-        mut other: impl FnMut(NonNull<u8>) -> Result<NonNull<u8>, TreeError>,
-    ) -> Result<(), TreeError> {
-        for index in 0..self.entries() {
-            // SAFETY: the entry is complete, its address is stored after its key, and the buffer is not published, so
-            // nothing else accesses it.
-            unsafe {
-                let offset = (self.index_at(index).read() & 0xFFFF) as usize;
-                let entry = self.entry_at(offset);
-                if let Change::PutLarge(large) = entry.change {
-                    let at = self.data().add(offset + EntryHeader::BYTES + entry.key.len());
-                    at.cast::<*mut u8>().write_unaligned(other(large.node())?.as_ptr());
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Up to this number, entries are sorted by insertion.
 const FEW_ENTRIES: usize = 64;
 

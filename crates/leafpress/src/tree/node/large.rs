@@ -14,7 +14,7 @@ use leafpress_codec::{Codec, Engine, most_stored, saves_enough};
 pub(crate) const MAX_INLINE_VALUE_BYTES: usize = 2048;
 /// Longer values are compressed in memory that is mapped directly: an allocator would keep freed buffers of each thread
 /// and length.
-const MAX_BUFFERED_BYTES: usize = 64 << 10;
+pub(crate) const MAX_BUFFERED_BYTES: usize = 64 << 10;
 
 #[repr(C)]
 struct Header {
@@ -59,6 +59,10 @@ impl<'g> Large<'g> {
             // SAFETY: the caller guarantees that `memory` outlives the value.
             return unsafe { Self::store(value, value, memory) };
         }
+        if !NodeHeap::can_be_moved(size_of::<Header>() + value.len()) {
+            // SAFETY: the caller guarantees that `memory` outlives the value.
+            return unsafe { Self::compress_in_place(value, engine, memory) };
+        }
         let mut room;
         let pressed = if value.len() > MAX_BUFFERED_BYTES {
             let most = most_stored(value.len());
@@ -72,6 +76,33 @@ impl<'g> Large<'g> {
         };
         // SAFETY: the caller guarantees that `memory` outlives the value.
         unsafe { Self::store(value, pressed.unwrap_or(value), memory) }
+    }
+
+    /// Compresses `value` in a node that is a mapping of its own, and is shortened afterwards: so a writer holds no copy
+    /// of the block, and what it holds is counted.
+    ///
+    /// # Safety
+    /// `memory` outlives the value, and a node with the value cannot be moved.
+    unsafe fn compress_in_place(value: &[u8], engine: &dyn Engine, memory: &NodeHeap) -> Result<NewLarge, TreeError> {
+        // SAFETY: the caller guarantees that `memory` outlives the value. Nothing else refers to the new node, whose
+        // header is followed by room for the value, zeroed since the node cannot be moved.
+        unsafe {
+            let node = memory.allocate(size_of::<Header>() + value.len(), Kind::Large)?;
+            let new = NewLarge::new(node);
+            let header = node.cast::<Header>().as_ptr();
+            let start = node.as_ptr().add(size_of::<Header>());
+            (*header).raw_len = value.len() as u32;
+            let room = std::slice::from_raw_parts_mut(start, most_stored(value.len()));
+            let Some(block_len) = engine.compress_into(value, None, room)? else {
+                (*header).block_len = value.len() as u32;
+                start.copy_from_nonoverlapping(value.as_ptr(), value.len());
+                return Ok(new);
+            };
+            (*header).block_len = block_len as u32;
+            let node = memory.shorten(node, size_of::<Header>() + block_len)?;
+            new.publish();
+            Ok(NewLarge::new(node))
+        }
     }
 
     /// Stores a block in a new node.
@@ -156,17 +187,36 @@ impl<'g> Large<'g> {
         unsafe { self.0.cast::<Header>().as_ref().block_len as usize }
     }
 
+    /// Returns the block, which is the value itself if it has the value's length.
+    fn block(self) -> &'g [u8] {
+        // SAFETY: a live large value begins with its header, and `block_len` bytes follow it, which never change.
+        unsafe {
+            let block = self.0.as_ptr().add(size_of::<Header>());
+            std::slice::from_raw_parts(block, self.stored_len())
+        }
+    }
+
+    /// Calls `read` with the value, decoded if it is compressed.
+    pub(crate) fn with<R>(self, engine: &dyn Engine, read: impl FnOnce(&[u8]) -> R) -> Result<R, TreeError> {
+        let (raw_len, block) = (self.raw_len(), self.block());
+        if block.len() == raw_len {
+            return Ok(read(block));
+        }
+        if raw_len <= MAX_BUFFERED_BYTES {
+            let mut value = Vec::new();
+            self.read_into(engine, &mut value)?;
+            return Ok(read(&value));
+        }
+        let room = Transient::with_capacity(raw_len);
+        let mut room = room.ok_or(TreeError::OutOfMemory { bytes: raw_len })?;
+        let value = &mut room.whole()[..raw_len];
+        engine.decompress(block, None, value)?;
+        Ok(read(value))
+    }
+
     /// Appends the value to `out`. On an error `out` is unchanged.
     pub(crate) fn read_into(self, engine: &dyn Engine, out: &mut Vec<u8>) -> Result<(), TreeError> {
-        // SAFETY: a live large value begins with its header and `block_len` bytes follow it.
-        let (raw_len, block) = unsafe {
-            let header = self.0.cast::<Header>().as_ref();
-            let block = self.0.as_ptr().add(size_of::<Header>());
-            (
-                header.raw_len as usize,
-                std::slice::from_raw_parts(block, header.block_len as usize),
-            )
-        };
+        let (raw_len, block) = (self.raw_len(), self.block());
         out.try_reserve(raw_len)
             .map_err(|_| TreeError::OutOfMemory { bytes: raw_len })?;
         let before = out.len();

@@ -3,7 +3,6 @@
 //! A pass allocates its nodes from a part of the heap that nothing else uses, so that they are contiguous in key order;
 //! the old nodes leave whole free pages, most of which are returned to the system during the pass.
 
-use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use crate::tree::compact::live_settings::LiveSettings;
@@ -11,13 +10,11 @@ use crate::tree::error::TreeError;
 use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::landing::NewLanding;
-use crate::tree::node::large::{DeadLarge, Large, NewLarge};
 use crate::tree::node::layout::Temperature;
-use crate::tree::node::leaf::{Leaf, NewLeaf};
+use crate::tree::node::leaf::Leaf;
 use crate::tree::thread_state::Count;
 use crate::tree::write::{Cut, Locked, WritePath};
 use leafpress_base::mem::node::Kind;
-use leafpress_base::mem::room::TryGrow;
 use leafpress_base::reclaim::node_heap::{NodeHeap, OwnPart, PartName};
 
 /// Which leaves a pass compacts; the others are only moved.
@@ -48,12 +45,14 @@ pub(crate) struct Pass {
     at: At,
     stride: u64,
     moved: u64,
+    /// Bytes of large values that are still to be moved, lest a pass follow writers for ever.
+    larges: u64,
     first_error: Option<TreeError>,
 }
 
 /// The next item of a shard.
 enum At {
-    /// The leaf with this key.
+    /// The leaf with this key, after its large values.
     Leaf(Vec<u8>),
     /// The inner nodes above this key.
     Inner(Vec<u8>),
@@ -64,6 +63,8 @@ enum At {
 enum Swept {
     /// The leaf is no longer in the tree: it was replaced by another.
     Gone,
+    /// Some of the leaf's large values are done.
+    InPart,
     /// The leaf is done; its range ends before this key, if it has an end.
     Before(Option<Vec<u8>>),
 }
@@ -116,6 +117,7 @@ impl Pass {
             at: At::Leaf(Vec::new()),
             stride: ((held.bytes(Kind::Leaf) + held.bytes(Kind::Large)) / part_of_stride).max(least),
             moved: 0,
+            larges: held.bytes(Kind::Large),
             first_error: None,
         }
     }
@@ -145,7 +147,7 @@ impl Pass {
                     return Ok(Step::Stopped);
                 }
                 match self.sweep_leaf(core, shard, &key, part)? {
-                    Swept::Gone => self.at = At::Leaf(key),
+                    Swept::Gone | Swept::InPart => self.at = At::Leaf(key),
                     Swept::Before(Some(end)) => self.at = At::Leaf(end),
                     Swept::Before(None) if NodeHeap::CAN_BE_DEFRAGMENTED || cfg!(any(shuttle, miri)) => {
                         self.at = At::Inner(Vec::new());
@@ -177,7 +179,7 @@ impl Pass {
         Ok(Step::More)
     }
 
-    /// Compacts or moves the leaf that holds `key`.
+    /// Moves large values of the leaf that holds `key`; once none are left, compacts or moves the leaf itself.
     fn sweep_leaf(&mut self, core: &TreeInner, shard: &Shard, key: &[u8], part: &OwnPart) -> Result<Swept, TreeError> {
         let guard = core.memory.enter()?;
         let work = WritePath {
@@ -191,14 +193,32 @@ impl Pass {
         if leaf.header().obsolete.load(Ordering::Relaxed) {
             return Ok(Swept::Gone);
         }
-        match work.sweep_locked(&locked, key, self.sweep) {
-            Ok(Some(bytes)) => self.moved += bytes,
-            Ok(None) => return Ok(Swept::Gone),
-            // If there is no memory for the next leaf's copy, continuing gains nothing.
-            Err(error) if self.sweep == Sweep::Defragment => return Err(error),
-            // This leaf stays unchanged; others may be compacted.
-            Err(error) => _ = self.first_error.get_or_insert(error),
-        }
+        let compacts = work.compacts(leaf, self.sweep);
+        let larges = if compacts {
+            0
+        } else {
+            let most = self.stride.saturating_sub(self.moved).min(self.larges);
+            match work.move_larges(&locked, part, most) {
+                Err(error) if self.sweep == Sweep::Defragment => return Err(error),
+                // The leaf may still be moved.
+                moved => moved.unwrap_or_default(),
+            }
+        };
+        self.moved += larges;
+        self.larges = self.larges.saturating_sub(larges);
+        let swept = if larges > 0 {
+            Swept::InPart
+        } else {
+            match work.sweep_locked(&locked, key, self.sweep, compacts) {
+                Ok(Some(bytes)) => self.moved += bytes,
+                Ok(None) => return Ok(Swept::Gone),
+                // If there is no memory for the next leaf's copy, continuing gains nothing.
+                Err(error) if self.sweep == Sweep::Defragment => return Err(error),
+                // This leaf stays unchanged; others may be compacted.
+                Err(error) => _ = self.first_error.get_or_insert(error),
+            }
+            Swept::Before(end)
+        };
         drop(locked);
         if self.moved >= self.stride {
             self.moved = 0;
@@ -206,7 +226,7 @@ impl Pass {
             core.memory.reclaim_all();
             core.memory.return_free_but_of(part);
         }
-        Ok(Swept::Before(end))
+        Ok(swept)
     }
 
     /// Ends the pass after all shards. Returns the first error of a failed compaction.
@@ -222,16 +242,13 @@ impl Pass {
 }
 
 impl<'w> WritePath<'w> {
-    /// Compacts or moves the leaf, and returns the bytes moved; `None` when the leaf is no longer in the tree. `key` is
-    /// any key of its range.
-    fn sweep_locked(&self, locked: &Locked<'w>, key: &[u8], sweep: Sweep) -> Result<Option<u64>, TreeError> {
-        let leaf = locked.leaf;
-        let temperature = leaf.temperature();
+    /// Returns whether a sweep compacts the leaf; other leaves are moved.
+    fn compacts(&self, leaf: Leaf<'_>, sweep: Sweep) -> bool {
         let current = self
             .core
-            .dictionary_for(temperature)
+            .dictionary_for(leaf.temperature())
             .map_or(std::ptr::null(), std::ptr::from_ref);
-        let compacts = match sweep {
+        match sweep {
             Sweep::Landed => {
                 leaf.landing_locked().is_some()
                     || !std::ptr::eq(current, leaf.header().dictionary)
@@ -240,7 +257,20 @@ impl<'w> WritePath<'w> {
             Sweep::Dictionary => !std::ptr::eq(current, leaf.header().dictionary),
             Sweep::Anew => true,
             Sweep::Defragment => false,
-        };
+        }
+    }
+
+    /// Compacts or moves the leaf, and returns the bytes moved; `None` when the leaf is no longer in the tree. `key` is
+    /// any key of its range.
+    fn sweep_locked(
+        &self,
+        locked: &Locked<'w>,
+        key: &[u8],
+        sweep: Sweep,
+        compacts: bool,
+    ) -> Result<Option<u64>, TreeError> {
+        let leaf = locked.leaf;
+        let temperature = leaf.temperature();
         if !compacts {
             return match self.move_locked(locked, key) {
                 // A leaf that cannot be moved stays where it is; those to be compacted may still be.
@@ -260,24 +290,64 @@ impl<'w> WritePath<'w> {
         Ok(compacted?.then_some(bytes))
     }
 
-    /// Replaces the leaf, its landing buffer and its large values by copies. Returns the bytes moved, `None` when the
-    /// leaf is no longer in the tree. `key` is any key of its range.
+    /// Replaces the leaf's large values by copies in the part, as far as they are not there. A leaf may have any number
+    /// of them, together most of the tree's memory: so this ends when `most` bytes were copied, for the caller to leave
+    /// the guard, and the old values to be freed. Returns the bytes moved.
+    fn move_larges(&self, locked: &Locked<'w>, part: &OwnPart, most: u64) -> Result<u64, TreeError> {
+        let leaf = locked.leaf;
+        let sections = leaf.sections();
+        let mut moved = 0;
+        for (slot, large) in leaf.larges(&sections) {
+            if moved >= most {
+                break;
+            }
+            // SAFETY: the value is the leaf's, which is in the tree, and the memory outlives every node.
+            let copy = unsafe {
+                if part.has(large.node()) {
+                    continue;
+                }
+                large.copy(&self.core.memory)?
+            };
+            if let Some(copy) = copy
+                && let Some(old) = leaf.exchange_large(&sections, slot, copy.large())
+            {
+                copy.publish();
+                self.retire_large(&[old]);
+                moved += large.stored_len() as u64;
+            }
+        }
+        self.context.add(Count::CopiedBytes, moved);
+        Ok(moved)
+    }
+
+    /// Replaces the leaf and its landing buffer by copies, which own the large values then. Returns the bytes moved,
+    /// `None` when the leaf is no longer in the tree. `key` is any key of its range.
     fn move_locked(&self, locked: &Locked<'w>, key: &[u8]) -> Result<Option<u64>, TreeError> {
         let leaf = locked.leaf;
-        let mut larges = MovedLarges::default();
-        // SAFETY: the caller holds the leaf's lock, and the memory outlives every node.
-        let (new, landing) = unsafe { leaf.copy(&self.core.memory, &mut larges)? };
+        let new = self.copy_of(leaf)?;
+        let header = new.leaf().header();
+        header
+            .landed
+            .store(leaf.header().landed.load(Ordering::Relaxed), Ordering::Relaxed);
+        let landing = match leaf.landing_locked() {
+            None => None,
+            Some(landing) => {
+                // SAFETY: the caller holds the leaf's lock, so the buffer does not change, and the memory outlives
+                // every node.
+                let landing = unsafe { landing.copy(&self.core.memory)? };
+                header.landing.store(landing.landing().as_ptr(), Ordering::Relaxed);
+                Some(landing)
+            }
+        };
         // The copies are freed when dropped without being published.
         if !self.shard.replace(leaf, new.leaf(), key, None, self.guard) {
             return Ok(None);
         }
         new.publish();
         landing.into_iter().for_each(NewLanding::publish);
-        larges.copies.drain(..).for_each(NewLarge::publish);
-        let bytes = leaf.header().node.asked() as u64 + larges.bytes;
+        let bytes = leaf.header().node.asked() as u64;
         self.context.add(Count::CopiedBytes, bytes);
         self.retire_leaf(leaf);
-        self.retire_large(&larges.left);
         Ok(Some(bytes))
     }
 }
@@ -290,75 +360,4 @@ fn has_short_frames(leaf: Leaf<'_>, settings: &LiveSettings) -> bool {
         && now != settings.while_writing()
         && frames > 1
         && bytes < frames * (now.frame_bytes / 2)
-}
-
-/// The copies of large values during a move.
-#[derive(Default)]
-struct MovedLarges {
-    left: Vec<DeadLarge>,
-    copies: Vec<NewLarge>,
-    bytes: u64,
-}
-
-impl MovedLarges {
-    /// Copies the value, and returns the address to store.
-    ///
-    /// # Safety
-    /// `memory` outlives the copy.
-    unsafe fn copy(&mut self, large: Large<'_>, memory: &NodeHeap) -> Result<NonNull<u8>, TreeError> {
-        // SAFETY: the caller guarantees that `memory` outlives the copy.
-        let Some(copy) = (unsafe { large.copy(memory)? }) else {
-            return Ok(large.node());
-        };
-        let node = copy.large().node();
-        self.left.try_push(large.dead())?;
-        self.copies.try_push(copy)?;
-        self.bytes += large.raw_len() as u64;
-        Ok(node)
-    }
-}
-
-impl<'g> Leaf<'g> {
-    /// Returns a leaf with the same records, unlocked, with copies of the landing buffer and of the large values of
-    /// both.
-    ///
-    /// # Safety
-    /// The caller holds the leaf's lock, and `memory` outlives the copies.
-    unsafe fn copy(
-        &self,
-        memory: &NodeHeap,
-        larges: &mut MovedLarges,
-    ) -> Result<(NewLeaf, Option<NewLanding>), TreeError> {
-        let header = self.header();
-        let (live_user_bytes, live) = (
-            header.live_user_bytes.load(Ordering::Relaxed),
-            header.live.load(Ordering::Relaxed),
-        );
-        // SAFETY: the caller guarantees that `memory` outlives the copies, and holds the lock, so the leaf does not
-        // change; the copies get their own large values before they are published.
-        unsafe {
-            let copy = self.copy_frames(live_user_bytes, live, memory)?;
-            copy.leaf()
-                .header()
-                .landed
-                .store(header.landed.load(Ordering::Relaxed), Ordering::Relaxed);
-            copy.leaf()
-                .exchange_larges(|large| larges.copy(Large::from_node(large), memory))?;
-            let landing = match self.landing_locked() {
-                None => None,
-                Some(landing) => {
-                    let landing = landing.copy(memory)?;
-                    landing
-                        .landing()
-                        .exchange_larges(|large| larges.copy(Large::from_node(large), memory))?;
-                    copy.leaf()
-                        .header()
-                        .landing
-                        .store(landing.landing().as_ptr(), Ordering::Relaxed);
-                    Some(landing)
-                }
-            };
-            Ok((copy, landing))
-        }
-    }
 }

@@ -1,10 +1,9 @@
 //! Copying a leaf's frames to another leaf.
 
-use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use crate::tree::error::TreeError;
-use crate::tree::node::layout::{HEADER_BYTES, Header, Sections};
+use crate::tree::node::layout::{Header, Sections};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use leafpress_base::mem::node::Kind;
 use leafpress_base::reclaim::node_heap::NodeHeap;
@@ -52,24 +51,6 @@ impl<'g> Leaf<'g> {
             }
             Ok(NewLeaf::new(node))
         }
-    }
-
-    /// Replaces the address of each large value in the frames by the result of `other`.
-    ///
-    /// # Safety
-    /// The leaf is not published, and `other` returns large values.
-    pub(crate) unsafe fn exchange_larges(
-        &self,
-        mut other: impl FnMut(NonNull<u8>) -> Result<NonNull<u8>, TreeError>,
-    ) -> Result<(), TreeError> {
-        for index in 0..usize::from(self.header().shape.large) {
-            // SAFETY: the addresses follow the header, and the leaf is not published, so nothing else accesses it.
-            unsafe {
-                let address = self.node().add(HEADER_BYTES).cast::<NonNull<u8>>().add(index);
-                address.write(other(address.read())?);
-            }
-        }
-        Ok(())
     }
 
     /// Overwrites a frame's block by `block`.
