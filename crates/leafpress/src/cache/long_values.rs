@@ -1,4 +1,4 @@
-//! Long values that are being inserted: the memory that their writers hold, which is no node of the tree yet.
+//! Long values that are being inserted: the memory that their writers hold, besides the nodes of the tree.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -290,7 +290,7 @@ impl<'w> WritePath<'w> {
         Ok(compacted?.then_some(bytes))
     }
 
-    /// Replaces the leaf's large values by copies in the part, as far as they are not there. A leaf may have any number
+    /// Replaces the leaf's large values by copies in the part, except those that are there. A leaf may have any number
     /// of them, together most of the tree's memory: so this ends when `most` bytes were copied, for the caller to leave
     /// the guard, and the old values to be freed. Returns the bytes moved.
     fn move_larges(&self, locked: &Locked<'w>, part: &OwnPart, most: u64) -> Result<u64, TreeError> {
