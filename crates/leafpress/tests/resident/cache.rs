@@ -136,8 +136,8 @@ fn worst_of(codec: &str, megabytes: u64, disk: Option<Disk>) -> u64 {
 }
 
 #[test]
-fn zstd_at_64_mib() {
-    crate::alone("cache::zstd_at_64_mib", || check("zstd:1", 64));
+fn trial_at_64_mib() {
+    crate::alone("cache::trial_at_64_mib", || check("trial:memory", 64));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_disk_at_64_mib() {
     crate::alone("cache::a_disk_at_64_mib", || {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let disk = || Some(Disk::file(directory.path().join("cache"), 1 << 30));
-        check_with("zstd:1", 64, disk);
+        check_with("trial:memory", 64, disk);
     });
 }
 
@@ -257,7 +257,7 @@ fn check_threads(codec: &str, disk: impl Fn() -> Option<Disk>) {
 #[test]
 fn many_threads_at_8_mib() {
     crate::alone("cache::many_threads_at_8_mib", || {
-        for codec in ["zstd:1", "lz4"] {
+        for codec in ["trial:memory", "lz4"] {
             check_threads(codec, || None);
         }
     });
