@@ -10,7 +10,6 @@ use std::sync::atomic::AtomicBool;
 
 use leafpress_lab::bench::{self, Comparison, Event, Input, Line, Operation, Options, Outcome, Report, Weight, text};
 use leafpress_lab::{LabError, Launcher, Phase, report};
-use serde::Serialize;
 
 pub use self::args::BenchArgs;
 use self::args::{Layout, Plan, bad_input};
@@ -76,17 +75,6 @@ struct Files {
     html: Option<Output>,
 }
 
-/// The contents of a JSON file.
-#[derive(Serialize)]
-struct Document<'d> {
-    /// Number of this layout; a change that breaks readers raises it.
-    format: u32,
-    version: &'static str,
-    command_line: String,
-    #[serde(flatten)]
-    comparison: &'d Comparison,
-}
-
 impl Files {
     fn of(args: &BenchArgs) -> Result<Self, Failure> {
         if let Some(out) = &args.out {
@@ -105,19 +93,12 @@ impl Files {
 
     fn write(self, comparison: &Comparison) -> Result<(), Failure> {
         let command_line = crate::command_line();
+        let failed = |e: LabError| Failure::failed(e.to_string());
         if let Some(html) = self.html {
-            let page = bench::page(comparison, &command_line).map_err(|e| Failure::failed(e.to_string()))?;
-            html.write(&page)?;
+            html.write(&bench::document(comparison).page(&command_line).map_err(failed)?)?;
         }
         if let Some(json) = self.json {
-            let document = Document {
-                format: 1,
-                version: env!("CARGO_PKG_VERSION"),
-                command_line,
-                comparison,
-            };
-            let text = serde_json::to_string_pretty(&document).map_err(|e| Failure::failed(e.to_string()))?;
-            json.write(&(text + "\n"))?;
+            json.write(&report::json(&command_line, comparison).map_err(failed)?)?;
         }
         Ok(())
     }
@@ -228,10 +209,9 @@ fn of_one(report: Report) -> Comparison {
     }
 }
 
-/// The verdict, the setting, and the tables.
+/// The report of a comparison as text.
 fn table(comparison: &Comparison) -> String {
-    let verdicts = comparison.verdict_text();
-    report::narrow(&format!("{verdicts}{}{}\n", heading(comparison), comparison.text()))
+    report::narrow(&bench::document(comparison).text())
 }
 
 fn directory_of_logs() -> Result<tempfile::TempDir, Failure> {
@@ -263,29 +243,6 @@ fn several(runs: &[Options], files: Files, cancel: &Arc<AtomicBool>) -> Result<(
     tell_empty(&comparison);
     judge(&comparison)?;
     printed
-}
-
-/// One line with what all runs of a comparison share.
-fn heading(comparison: &Comparison) -> String {
-    let Some(Line { options, .. }) = comparison.lines.first() else {
-        return String::new();
-    };
-    let length = match options.mode {
-        bench::Mode::Operation => format!("{} operations", options.operations),
-        bench::Mode::Time => format!("{} s", options.seconds),
-    };
-    format!(
-        "{} records {}{}, {length}, {} thread{}, {}\n",
-        options.records,
-        options.record(),
-        match options.dump {
-            Some(_) => String::new(),
-            None => format!(" ({})", options.value_source),
-        },
-        options.threads,
-        if options.threads == 1 { "" } else { "s" },
-        leafpress_lab::core::resources::host()
-    )
 }
 
 /// Returns an error if any run cannot be trusted.

@@ -9,17 +9,11 @@ use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
 
-use super::{Options, Outcome, Ratios, Report, Resident, Weight};
+use super::{Options, Outcome, Ratios, Report, Weight};
 use crate::core::LabError;
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
 use crate::harness::other_work;
-use crate::harness::weigh::RESIDENT;
-use crate::report::paragraph::wrapped;
-use crate::report::table::of_parts;
-
-/// Note on the other memory figure.
-const HELD: &str = "Held: the index's own accounting, which only Leafpress has. Both in bytes per record.";
 
 /// One run of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -40,25 +34,6 @@ pub struct Comparison {
     /// Whether it was cancelled before the last one.
     pub cancelled: bool,
 }
-
-/// The tables for people: their names, and the headings of their columns.
-const PARTS: [(&str, &[&str]); 2] = [
-    (
-        "",
-        &[
-            "Mops/s",
-            "range",
-            "of the\nfastest",
-            "p99\nus",
-            "resident\nB/record",
-            "held\nB/record",
-        ],
-    ),
-    (
-        "Other times and the CPU",
-        &["p50\nus", "p99.9\nus", "max\nus", "load\ns", "cores\nbusy"],
-    ),
-];
 
 /// Runs each of `runs`; their output goes to logs in `log_dir`. `progress` receives the number of the child, the number
 /// of children, its options, and what it is doing.
@@ -209,65 +184,6 @@ impl Comparison {
             .filter(move |line| line.options.workload() == workload)
     }
 
-    /// The table for people, with its notes.
-    pub fn text(&self) -> String {
-        let columns = self.columns();
-        let mut rows: Vec<Vec<String>> = Vec::new();
-        for (at, workload) in self.workloads().iter().enumerate() {
-            if at > 0 {
-                rows.push(columns.iter().map(|_| String::new()).collect());
-            }
-            let cells = |line| columns.iter().map(|column| self.cell(column, line)).collect();
-            rows.extend(self.of(workload).map(cells));
-        }
-        let words = columns.iter().take_while(|column| !column.is_figure).count();
-        let is_of = |column: &Column, part: &[&str]| part.contains(&column.heading.as_str());
-        let parts = PARTS.map(|(name, headings)| {
-            let at = (words..columns.len()).filter(|at| is_of(&columns[*at], headings));
-            (name, at.collect::<Vec<usize>>())
-        });
-        let parts = parts.each_ref().map(|(name, columns)| (*name, columns.as_slice()));
-        let table = of_parts(columns.iter().map(|column| &column.heading), rows, words, &parts);
-        let notes = self.notes();
-        let notes = notes.iter().map(|note| wrapped(note, "", "")).collect::<String>();
-        format!("{table}\n{}", notes.trim_end())
-    }
-
-    /// Notes for the reader of the table.
-    pub(super) fn notes(&self) -> Vec<String> {
-        let mut notes = vec![match self.lines.as_slice() {
-            [_] => format!("{RESIDENT} {HELD}"),
-            _ => format!("Each index ran in its own process. {RESIDENT} {HELD}"),
-        }];
-        for line in &self.lines {
-            let name = format!("{} in {}", line.options.input.short_name(), line.options.workload());
-            notes.extend(line.failures.iter().map(|failure| format!("failed: {name}: {failure}")));
-            let Some(outcome) = line.median() else { continue };
-            let total = outcome.total();
-            if total.succeeded < total.completed {
-                let share = total.succeeded as f64 / total.completed as f64 * 100.0;
-                notes.push(format!("{name}: {share:.2}% of the operations succeeded"));
-            }
-            if let Some(Resident::Unknown(why)) = outcome.load.as_ref().map(|load| &load.resident) {
-                notes.push(format!("{name}: no resident memory: {why}"));
-            }
-            if outcome.scan_errors.scans > 0 {
-                let example = outcome.scan_errors.example.as_deref().unwrap_or_default();
-                notes.push(format!("WRONG SCANS: {name}: {}; {example}", outcome.scan_errors.scans));
-            }
-            if let Some(load) = outcome.load.as_ref().filter(|load| load.wrong_values > 0) {
-                notes.push(format!(
-                    "{name}: {} records were read back with a wrong value",
-                    load.wrong_values
-                ));
-            }
-        }
-        if self.cancelled {
-            notes.push("cancelled: only finished runs are included".into());
-        }
-        notes
-    }
-
     /// Caveats of the figures, a sentence or two each.
     pub fn cautions(&self) -> Vec<String> {
         let reports = || self.lines.iter().filter_map(|line| line.report.as_ref());
@@ -282,102 +198,11 @@ impl Comparison {
         cautions.extend(other_work::caution(busiest, "bytes per record"));
         cautions
     }
-
-    /// Columns that have a figure somewhere.
-    pub(super) fn columns(&self) -> Vec<Column> {
-        let all = [
-            Column::words("workload", |line, _| Some(line.options.workload())),
-            Column::words("index", |line, _| Some(line.options.input.short_name())),
-            Column::figure("Mops/s", |outcome| Some(outcome.throughput() / 1e6), 3),
-            Column::words("range", |line, _| {
-                let report = line.report.as_ref().filter(|report| report.outcomes.len() > 1)?;
-                report.throughput().map(|spread| format!("{:.1}%", spread.range_pct()))
-            })
-            .right(),
-            Column::words("of the\nfastest", |line, comparison| {
-                if comparison.lines.len() == 1 {
-                    return None;
-                }
-                let mine = line.median()?.throughput();
-                let workload = line.options.workload();
-                let fastest = comparison
-                    .of(&workload)
-                    .filter_map(|line| Some(line.median()?.throughput()));
-                let fastest = fastest.reduce(f64::max).filter(|fastest| *fastest > 0.0)?;
-                Some(format!("{:.0}%", mine / fastest * 100.0))
-            })
-            .right(),
-            Column::figure("p50\nus", |outcome| latency(outcome, |l| l.p50_ns), 2),
-            Column::figure("p99\nus", |outcome| latency(outcome, |l| l.p99_ns), 2),
-            Column::figure("p99.9\nus", |outcome| latency(outcome, |l| l.p999_ns), 2),
-            Column::figure("max\nus", |outcome| latency(outcome, |l| l.max_ns), 0),
-            Column::figure("cores\nbusy", |outcome| Some(outcome.cores()), 2),
-            Column::figure("load\ns", |outcome| Some(outcome.load.as_ref()?.milliseconds / 1e3), 2),
-            Column::figure(
-                "resident\nB/record",
-                |outcome| per_record(outcome, |load| load.resident.bytes()),
-                0,
-            ),
-            Column::figure(
-                "held\nB/record",
-                |outcome| per_record(outcome, |load| load.held_bytes),
-                0,
-            ),
-        ];
-        let several = self.workloads().len() > 1;
-        all.into_iter()
-            .filter(|column| {
-                if column.heading == "workload" {
-                    return several;
-                }
-                column.heading == "index" || self.lines.iter().any(|line| (column.text)(line, self).is_some())
-            })
-            .collect()
-    }
-
-    pub(super) fn cell(&self, column: &Column, line: &Line) -> String {
-        (column.text)(line, self).unwrap_or_else(|| "-".into())
-    }
 }
 
 pub(super) fn per_record(outcome: &Outcome, bytes: impl Fn(&super::Load) -> Option<u64>) -> Option<f64> {
     let load = outcome.load.as_ref().filter(|load| load.records > 0)?;
     Some(bytes(load)? as f64 / load.records as f64)
-}
-
-fn latency(outcome: &Outcome, quantile: impl Fn(&crate::core::latency::Latency) -> u64) -> Option<f64> {
-    Some(quantile(outcome.latencies.as_ref()?.all.as_ref()?) as f64 / 1e3)
-}
-
-type CellText = Box<dyn Fn(&Line, &Comparison) -> Option<String>>;
-
-/// A column of the table.
-pub(super) struct Column {
-    pub heading: String,
-    pub is_figure: bool,
-    text: CellText,
-}
-
-impl Column {
-    fn words(heading: &str, text: impl Fn(&Line, &Comparison) -> Option<String> + 'static) -> Self {
-        Self {
-            heading: heading.into(),
-            is_figure: false,
-            text: Box::new(text),
-        }
-    }
-
-    fn figure(heading: &str, figure: impl Fn(&Outcome) -> Option<f64> + 'static, decimals: usize) -> Self {
-        Self::words(heading, move |line, _| {
-            figure(line.median()?).map(|figure| format!("{figure:.decimals$}"))
-        })
-        .right()
-    }
-
-    fn right(mut self) -> Self {
-        self.is_figure = true;
-        self
-    }
 }
 
 #[cfg(test)]

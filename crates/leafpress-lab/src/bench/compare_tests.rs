@@ -1,6 +1,6 @@
 use super::*;
 use crate::bench::text::tests::report;
-use crate::bench::{ScanErrors, Ycsb, page};
+use crate::bench::{ScanErrors, Ycsb, document};
 use crate::report::testing::has_verdict;
 
 fn comparison() -> Comparison {
@@ -26,29 +26,31 @@ fn comparison() -> Comparison {
 
 #[test]
 fn the_table_has_a_row_for_each_run() {
-    let text = comparison().text();
-    // A row is in each of the tables that fit the page.
-    let row = |start: &[&str]| {
+    let comparison = comparison();
+    let text = document(&comparison).text();
+    // A row is in each of the tables that fit the page, below its workload.
+    let row = |workload: &str, index: &str| {
+        let mut of = "";
         let rows = text.lines().filter(|line| {
-            let cells: Vec<_> = line.split_whitespace().collect();
-            cells.windows(start.len()).any(|cells| cells == start)
+            of = line.strip_prefix("YCSB ").unwrap_or(of);
+            of == workload && line.trim_start().starts_with(index)
         });
         let rows = rows.collect::<Vec<_>>().join(" ");
-        assert!(!rows.is_empty(), "no {start:?} in\n{text}");
+        assert!(!rows.is_empty(), "no {index} of {workload} in\n{text}");
         rows
     };
     // A million operations in 500 ms, the lower of the middle two: 2 Mops/s, and the other repetition 2.5.
-    let ours = row(&["A", "leafpress:lz4"]);
+    let ours = row("A", "leafpress:lz4");
     assert!(
         ours.contains("2.000") && ours.contains("22.2%") && ours.contains("100%"),
         "{ours}"
     );
-    let other = row(&["A", "btreemap"]);
+    let other = row("A", "btreemap");
     assert!(
         other.contains("1.000") && other.contains("50%") && other.contains("64"),
         "{other}"
     );
-    let failed = row(&["E", "btreemap"]);
+    let failed = row("E", "btreemap");
     assert!(failed.contains("- "), "{failed}");
     assert!(
         text.contains("failed: btreemap in YCSB E: killed by signal 11"),
@@ -68,7 +70,7 @@ fn wrong_scans_are_told_below_the_table() {
         };
     }
     assert!(
-        comparison
+        document(&comparison)
             .text()
             .contains("WRONG SCANS: leafpress:lz4 in YCSB A: 3; a scan of")
     );
@@ -76,7 +78,7 @@ fn wrong_scans_are_told_below_the_table() {
 
 #[test]
 fn the_page_stands_alone_and_shows_everything() {
-    let page = page(&comparison(), "leafpress bench --compare <x>").unwrap();
+    let page = document(&comparison()).page("leafpress bench --compare <x>").unwrap();
     for part in [
         "<!doctype html>",
         "YCSB A",
@@ -96,7 +98,7 @@ fn the_page_stands_alone_and_shows_everything() {
     }
     let mut one = comparison();
     one.lines.truncate(1);
-    let page = super::super::page(&one, "leafpress bench leafpress").unwrap();
+    let page = document(&one).page("leafpress bench leafpress").unwrap();
     assert!(page.contains("Latency by operation") && page.contains("Benchmark Options:"));
     // A single index is described in words, without a bar.
     assert!(has_verdict(&page) && !page.contains("class=\"bars\""), "{page}");

@@ -5,7 +5,7 @@ use leafpress::Codec;
 use super::compare::per_record;
 use super::{Builtin, Comparison, Input, Line, Outcome};
 use crate::report::numbers::{mops, three_digits};
-use crate::report::verdict::{self, Noun, against, change, ratio};
+use crate::report::verdict::{Noun, against, change, ratio};
 
 impl Comparison {
     /// Our trees vs the uncompressed one, or vs the fastest other index if there is none. Where nothing of ours can be
@@ -23,11 +23,6 @@ impl Comparison {
             found.into_iter().map(move |verdict| format!("{prefix}{verdict}"))
         };
         workloads.iter().flat_map(of).collect()
-    }
-
-    /// The verdicts and the cautions as lines of text.
-    pub fn verdict_text(&self) -> String {
-        verdict::text(&self.verdicts()) + &verdict::cautions(&self.cautions())
     }
 
     fn of_workload(&self, workload: &str) -> Vec<String> {

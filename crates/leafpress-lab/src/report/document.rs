@@ -19,22 +19,23 @@ const MAX_NAME: usize = 24;
 /// A report. Its charts are drawn when its page is.
 pub struct Document<'r> {
     /// The title of the page.
-    pub(crate) title: String,
-    pub(crate) verdicts: Vec<String>,
+    pub title: String,
+    /// The conclusions, a sentence each.
+    pub verdicts: Vec<String>,
     /// Caveats of the verdicts and figures.
-    pub(crate) cautions: Vec<String>,
+    pub cautions: Vec<String>,
     /// Lines that describe the data and the measurement.
-    pub(crate) head: Vec<String>,
+    pub head: Vec<String>,
     /// What failed, or was interrupted.
-    pub(crate) troubles: Vec<String>,
+    pub troubles: Vec<String>,
     /// What is missing, and why.
-    pub(crate) remarks: Vec<String>,
+    pub remarks: Vec<String>,
     /// How the figures were obtained, in a word: measured, or computed.
-    pub(crate) how: &'static str,
+    pub how: &'static str,
     /// Settings of the measurement, with names; on the page.
-    pub(crate) terms: Vec<(&'static str, String)>,
+    pub terms: Vec<(&'static str, String)>,
     /// Explanations of the figures, with markup; on the page.
-    pub(crate) notes: Vec<&'static str>,
+    pub notes: Vec<&'static str>,
     parts: Vec<Block<'r>>,
     files: Vec<File<'r>>,
 }
@@ -56,7 +57,7 @@ enum Block<'r> {
 
 impl<'r> Document<'r> {
     /// Creates an empty report.
-    pub(crate) fn new(title: impl Into<String>) -> Self {
+    pub fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
             verdicts: Vec::new(),
@@ -73,42 +74,42 @@ impl<'r> Document<'r> {
     }
 
     /// Adds a heading.
-    pub(crate) fn heading(&mut self, heading: impl Into<String>) {
+    pub fn heading(&mut self, heading: impl Into<String>) {
         self.parts.push(Block::Heading(heading.into()));
     }
 
     /// Adds a paragraph.
-    pub(crate) fn paragraph(&mut self, text: impl Into<String>) {
+    pub fn paragraph(&mut self, text: impl Into<String>) {
         self.parts.push(Block::Paragraph(text.into(), false));
     }
 
     /// Adds a paragraph that explains figures.
-    pub(crate) fn caption(&mut self, text: impl Into<String>) {
+    pub fn caption(&mut self, text: impl Into<String>) {
         self.parts.push(Block::Paragraph(text.into(), true));
     }
 
     /// Adds a table.
-    pub(crate) fn table(&mut self, table: Table) {
+    pub fn table(&mut self, table: Table) {
         self.parts.push(Block::Table(table));
     }
 
     /// Adds text that is not on the page.
-    pub(crate) fn text_only(&mut self, text: impl Into<String>) {
+    pub fn text_only(&mut self, text: impl Into<String>) {
         self.parts.push(Block::Text(text.into()));
     }
 
     /// Adds what is only on the page, such as charts.
-    pub(crate) fn page_only(&mut self, part: impl Fn() -> Result<Markup, LabError> + 'r) {
+    pub fn page_only(&mut self, part: impl Fn() -> Result<Markup, LabError> + 'r) {
         self.parts.push(Block::Page(Box::new(part)));
     }
 
     /// Adds a table for programs, with a description and the name of its file.
-    pub(crate) fn tsv(&mut self, what: &'static str, name: impl Into<String>, text: impl Fn() -> String + 'r) {
+    pub fn tsv(&mut self, what: &'static str, name: impl Into<String>, text: impl Fn() -> String + 'r) {
         self.files.push((what, name.into(), Box::new(move |_| Ok(text()))));
     }
 
     /// Adds `results.json`.
-    pub(crate) fn results(&mut self, results: impl Serialize + 'r) {
+    pub fn results(&mut self, results: impl Serialize + 'r) {
         let text = move |command_line: &str| json(command_line, &results);
         self.files.push(("json", "results.json".into(), Box::new(text)));
     }
@@ -212,12 +213,16 @@ fn short(name: &str) -> String {
 
 /// A table for people, as text and on a page.
 #[derive(Default)]
-pub(crate) struct Table {
+pub struct Table {
+    /// The title; none where it is empty.
     pub title: String,
     /// The colour of what the table is about.
     pub hue: Option<RGBColor>,
+    /// The headings of the columns; a line break is one.
     pub headings: Vec<String>,
+    /// The rows, of as many cells as there are headings.
     pub rows: Vec<Vec<Marked>>,
+    /// The text does not have it.
     pub is_page_only: bool,
     /// As text, the best of each column has a star.
     pub is_marked: bool,
@@ -235,19 +240,26 @@ pub(crate) struct Table {
 
 impl Table {
     /// A table of which no cell is marked.
-    pub(crate) fn new<H: Into<String>>(
+    pub fn new<H: Into<String>>(
         headings: impl IntoIterator<Item = H>,
         rows: impl IntoIterator<Item = Vec<String>>,
     ) -> Self {
-        let plain = |row: Vec<String>| row.into_iter().map(|text| Marked { text, best: false }).collect();
-        Self {
+        let mut table = Self {
             is_marked: false,
-            ..Self::marked(headings, rows.into_iter().map(plain).collect())
-        }
+            ..Self::marked(headings, Vec::new())
+        };
+        rows.into_iter().for_each(|row| table.row(row));
+        table
+    }
+
+    /// Adds a row of which no cell is marked.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let cells = cells.into_iter().map(|text| Marked { text, best: false });
+        self.rows.push(cells.collect());
     }
 
     /// A table in which the best of each column can be seen.
-    pub(crate) fn marked<H: Into<String>>(headings: impl IntoIterator<Item = H>, rows: Vec<Vec<Marked>>) -> Self {
+    pub fn marked<H: Into<String>>(headings: impl IntoIterator<Item = H>, rows: Vec<Vec<Marked>>) -> Self {
         Self {
             headings: headings.into_iter().map(Into::into).collect(),
             rows,
@@ -258,7 +270,7 @@ impl Table {
     }
 
     /// The columns of each table of the text, counted without that of groups. Other columns are only on the page.
-    pub(crate) fn parts(mut self, parts: &[Part<'_>]) -> Self {
+    pub fn parts(mut self, parts: &[Part<'_>]) -> Self {
         let owned = |(name, columns): &Part<'_>| ((*name).to_owned(), columns.to_vec());
         self.parts = parts.iter().map(owned).collect();
         self

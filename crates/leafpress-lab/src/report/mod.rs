@@ -22,7 +22,7 @@ pub(crate) mod table;
 pub(crate) mod testing;
 #[cfg(feature = "suite")]
 pub(crate) mod trade_off;
-pub(crate) mod tsv;
+pub mod tsv;
 pub(crate) mod verdict;
 mod width;
 pub(crate) mod words;
@@ -30,11 +30,11 @@ pub(crate) mod words;
 use serde::Serialize;
 
 use crate::core::LabError;
-pub use document::Document;
+pub use document::{Document, Table};
 pub(crate) use files::create as create_file;
 pub use files::{Written, write, write_all};
 pub use paragraph::{narrow, wrapped, wrapped_to};
-pub use table::{Part, of_parts, under_names};
+pub use table::{Marked, Part, of_parts};
 pub use width::set_page_width;
 
 /// A cell without meaning for a run.

@@ -183,7 +183,7 @@ fn texts(row: &Row) -> Vec<String> {
 
 /// Rows whose first column names what several of them are about, by turns or once: each name in a row of its own, and
 /// the others, which have that column no more, below it.
-pub fn under_names(rows: impl IntoIterator<Item = Vec<String>>) -> Vec<Vec<String>> {
+pub(crate) fn under_names(rows: impl IntoIterator<Item = Vec<String>>) -> Vec<Vec<String>> {
     let mut named: Vec<Vec<String>> = Vec::new();
     let mut last = String::new();
     for mut row in rows {
@@ -202,8 +202,10 @@ pub fn under_names(rows: impl IntoIterator<Item = Vec<String>>) -> Vec<Vec<Strin
 
 /// A cell of a table in which the best of each column can be seen.
 #[derive(Clone)]
-pub(crate) struct Marked {
+pub struct Marked {
+    /// The text.
     pub text: String,
+    /// It is the best of its column.
     pub best: bool,
 }
 

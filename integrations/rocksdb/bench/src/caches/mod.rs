@@ -1,16 +1,14 @@
 //! Compares caches at the same total memory: a block cache alone, with RocksDB's `CompressedSecondaryCache` behind it,
 //! and with ours.
 
-mod html;
-mod text;
+mod document;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
 
-pub use html::page;
-pub use text::{runs, summary, text};
+pub use document::document;
 
 use crate::report::Row;
 use crate::session::Session;

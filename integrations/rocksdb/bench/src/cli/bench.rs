@@ -16,6 +16,7 @@ use leafpress_rocksdb_bench::{
 use super::args::{a_run, shape, tuning};
 use super::failure::failure;
 use super::reporter::Reporter;
+use super::study::{Ending, finish};
 
 fn compression(args: &BenchArgs) -> Result<Compression, BenchError> {
     let mut compression: Compression = args.compression.parse()?;
@@ -157,36 +158,12 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         }
     }
     reporter.finish();
-    finish(&report, runs.len(), args)
-}
-
-/// Writes what was measured, and judges it.
-fn finish(report: &Report, wanted: usize, args: &BenchArgs) -> Result<(), Failure> {
-    let mut text = if report.rows.is_empty() {
-        String::new()
-    } else {
-        report::text(report)
+    let ending = Ending {
+        mismatches: report.rows.iter().map(|row| row.outcome.mismatches).sum(),
+        failure: report.failure.clone(),
+        cancelled: report.cancelled,
+        runs: report.rows.len(),
+        wanted: Some(runs.len()),
     };
-    if let (Some(out), false) = (&args.run.output.out, report.rows.is_empty()) {
-        let command_line = output::command_line("leafpress-rocksdb", std::env::args_os());
-        let files = report::write_files(report, &command_line, out).map_err(|e| failure(&e))?;
-        text += &files.to_string();
-    }
-    let printed = output::print_report(&text);
-    if let Some(trouble) = &report.failure {
-        return Err(Failure::failed(trouble.clone()));
-    }
-    if report.cancelled {
-        return Err(Failure::Interrupted(format!(
-            "interrupted: {} of {wanted} benchmarks had finished",
-            report.rows.len()
-        )));
-    }
-    let wrong: u64 = report.rows.iter().map(|row| row.outcome.mismatches).sum();
-    if wrong > 0 {
-        return Err(Failure::failed(format!(
-            "{wrong} reads did not return what their keys hold"
-        )));
-    }
-    printed
+    finish(&report::document(&report), ending, &args.run.output)
 }

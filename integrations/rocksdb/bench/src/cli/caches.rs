@@ -11,7 +11,7 @@ use leafpress_rocksdb_bench::{BenchError, Cache, Work, Workload, check_options, 
 use super::args::{a_run, rounds, shape, tuning};
 use super::failure::failure;
 use super::scratch::Scratch;
-use super::study::{Findings, Stage, finish};
+use super::study::{Ending, Stage, finish};
 
 fn caches(args: &CachesArgs, memory: u64) -> Result<Vec<Cache>, BenchError> {
     if !args.cache.is_empty() {
@@ -120,18 +120,12 @@ pub fn run(args: &CachesArgs) -> Result<(), Failure> {
     drop(events);
     stage.reporter.finish();
     let comparison = comparison.map_err(|e| failure(&e))?;
-    let findings = Findings {
-        text: caches::text(&comparison),
-        tables: vec![
-            ("summary", caches::summary(&comparison)),
-            ("runs", caches::runs(&comparison)),
-        ],
-        results: &comparison,
-        page: &|command_line| Ok(caches::page(&comparison, command_line)?),
+    let ending = Ending {
         mismatches: comparison.runs.iter().map(|row| row.outcome.mismatches).sum(),
         failure: None,
         cancelled: comparison.cancelled,
         runs: comparison.runs.len(),
+        wanted: None,
     };
-    finish(&findings, &args.run.output)
+    finish(&caches::document(&comparison), ending, &args.run.output)
 }

@@ -13,7 +13,7 @@ use super::args::{baseline, less_data, rounds, shape, tuning};
 use super::failure::failure;
 use super::matrix::{accesses, check, threads};
 use super::scratch::Scratch;
-use super::study::{Findings, Stage, finish};
+use super::study::{Ending, Stage, finish};
 
 fn plan(args: &FrontierArgs, directory: &std::path::Path) -> Result<Plan, BenchError> {
     let baseline = baseline(&args.study.baseline)?;
@@ -85,18 +85,12 @@ pub fn run(args: &FrontierArgs) -> Result<(), Failure> {
         study: study.map_err(|e| failure(&e))?,
     };
     let study = &frontier.study;
-    let findings = Findings {
-        text: frontier::text(&frontier),
-        tables: vec![
-            ("summary", study.summary(true)),
-            ("runs", leafpress_rocksdb_bench::report::summary(&study.runs)),
-        ],
-        results: &frontier,
-        page: &|command_line| Ok(frontier::page(&frontier, command_line)?),
+    let ending = Ending {
         mismatches: study.mismatches(),
         failure: study.failures.first().map(|(name, reason)| format!("{name}: {reason}")),
         cancelled: stage.is_cancelled(),
         runs: study.runs.len(),
+        wanted: None,
     };
-    finish(&findings, &args.run.output)
+    finish(&frontier::document(&frontier), ending, &args.run.output)
 }

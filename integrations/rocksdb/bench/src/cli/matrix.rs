@@ -11,7 +11,7 @@ use leafpress_rocksdb_bench::{BenchError, Cache, Work, check_options, check_valu
 use super::args::{a_run, baseline, less_data, rounds, shape, tuning};
 use super::failure::failure;
 use super::scratch::Scratch;
-use super::study::{Findings, Stage, finish};
+use super::study::{Ending, Stage, finish};
 
 /// Returns the requested access patterns.
 pub fn accesses(only: Option<&str>) -> Vec<Access> {
@@ -138,15 +138,12 @@ pub fn run(args: &MatrixArgs) -> Result<(), Failure> {
     if let (Some(error), true) = (&trouble, matrix.studies.is_empty()) {
         return Err(failure(error));
     }
-    let findings = Findings {
-        text: matrix::text(&matrix),
-        tables: vec![("summary", matrix::tables(&matrix)), ("runs", matrix::runs(&matrix))],
-        results: &matrix,
-        page: &|command_line| Ok(matrix::page(&matrix, command_line)?),
+    let ending = Ending {
         mismatches: matrix.mismatches(),
         failure: trouble.map(|error| error.to_string()).or_else(|| matrix.failure()),
         cancelled: matrix.cancelled,
         runs: matrix.studies.iter().map(|study| study.runs.len()).sum(),
+        wanted: None,
     };
-    finish(&findings, &args.run.output)
+    finish(&matrix::document(&matrix), ending, &args.run.output)
 }

@@ -1,16 +1,15 @@
-//! The common part of `matrix`, `frontier` and `caches`.
+//! The common part of `bench`, `matrix`, `frontier` and `caches`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use leafpress_console::failure::Failure;
 use leafpress_console::{interrupt, output};
+use leafpress_lab::report::Document;
 use leafpress_rocksdb_arguments::OutputArgs;
-use leafpress_rocksdb_bench::BenchError;
-use leafpress_rocksdb_bench::report::{self, Files, Row};
+use leafpress_rocksdb_bench::report::{self, Row};
 use leafpress_rocksdb_bench::session::Session;
 use leafpress_rocksdb_bench::study::Event;
-use serde::Serialize;
 
 use super::failure::failure;
 use super::reporter::Reporter;
@@ -87,50 +86,41 @@ impl Stage {
     }
 }
 
-/// The results of a command, to be written and judged.
-pub struct Findings<'f, R> {
-    pub text: String,
-    pub tables: Vec<(&'static str, String)>,
-    pub results: &'f R,
-    /// Draws the page, from the command line.
-    pub page: &'f dyn Fn(&str) -> Result<String, BenchError>,
+/// How a command ended.
+pub struct Ending {
     pub mismatches: u64,
     pub failure: Option<String>,
     pub cancelled: bool,
     /// Runs that finished.
     pub runs: usize,
+    /// Runs that were asked for, where their number is known.
+    pub wanted: Option<usize>,
 }
 
-/// Prints, writes the files, and judges.
-pub fn finish<R: Serialize>(findings: &Findings<'_, R>, args: &OutputArgs) -> Result<(), Failure> {
-    let mut text = findings.text.clone();
-    if findings.runs == 0 {
-        text.clear();
+/// Prints the report, writes its files, and judges.
+pub fn finish(report: &Document<'_>, ending: Ending, args: &OutputArgs) -> Result<(), Failure> {
+    let printed = match ending.runs {
+        0 => Ok(()),
+        _ => {
+            let command_line = output::command_line("leafpress-rocksdb", std::env::args_os());
+            output::show(report, &command_line, args.out.as_deref())
+        }
+    };
+    if ending.cancelled {
+        let finished = match ending.wanted {
+            Some(wanted) => format!("{} of {wanted} benchmarks", ending.runs),
+            None => format!("{} runs", ending.runs),
+        };
+        return Err(Failure::Interrupted(format!("interrupted: {finished} had finished")));
     }
-    if let (Some(out), true) = (&args.out, findings.runs > 0) {
-        text += &write(findings, out).map_err(|e| failure(&e))?.to_string();
+    if let Some(trouble) = ending.failure {
+        return Err(Failure::failed(trouble));
     }
-    let printed = output::print_report(&text);
-    if findings.cancelled {
-        return Err(Failure::Interrupted(format!(
-            "interrupted: {} runs had finished",
-            findings.runs
-        )));
-    }
-    if let Some(trouble) = &findings.failure {
-        return Err(Failure::failed(trouble.clone()));
-    }
-    if findings.mismatches > 0 {
+    if ending.mismatches > 0 {
         return Err(Failure::failed(format!(
             "{} reads did not return what their keys hold",
-            findings.mismatches
+            ending.mismatches
         )));
     }
     printed
-}
-
-fn write<R: Serialize>(findings: &Findings<'_, R>, out: &std::path::Path) -> Result<Files, BenchError> {
-    let command_line = output::command_line("leafpress-rocksdb", std::env::args_os());
-    let page = (findings.page)(&command_line)?;
-    report::write_set(&findings.tables, findings.results, &page, &command_line, out)
 }

@@ -1,20 +1,18 @@
 //! The frontier: throughput against data size for every codec and level, with dictionaries and without.
 
-mod html;
-
-use std::fmt::Write;
-
 use leafpress::Codec;
 use leafpress::codec::EngineOptions;
+use leafpress_lab::LabError;
+use leafpress_lab::report::Document;
+use leafpress_lab::report::html::{all as together, figure};
 use leafpress_lab::report::scatter::pareto;
+use maud::{Markup, html};
 use serde::Serialize;
 
-pub use html::page;
-
 use crate::compression::Engine;
-use crate::report::grid::Grid;
-use crate::report::text::shape;
-use crate::study::{Access, Study};
+use crate::matrix::{NOTES, trade_off};
+use crate::report::{shape, tables};
+use crate::study::{Access, Study, summary};
 use crate::{Compression, Engines};
 
 /// RocksDB's LZ4HC levels of the frontier.
@@ -111,30 +109,9 @@ fn best(study: &Study, access: Access) -> Vec<usize> {
     pareto(&points)
 }
 
-/// Returns the table of an access pattern for a page; a mark at what nothing beats.
-fn grid(study: &Study, access: Access) -> Grid {
-    let mut grid = study.grid(access);
-    let best = best(study, access);
-    grid.headings.insert(1, "best".into());
-    grid.words = 2;
-    for (number, row) in grid.rows.iter_mut().enumerate() {
-        row.insert(
-            1,
-            if best.contains(&number) {
-                "◆".into()
-            } else {
-                String::new()
-            },
-        );
-    }
-    grid
-}
-
 /// The description of the columns, under the tables.
-const CAPTION: &str = "\
-◆ nothing else has as much throughput at as little data: the Pareto line.
-%: change against the baseline, the median over pairs of runs made directly one after the other; data as loaded.
-";
+const CAPTION: &str = "◆ nothing else has as much throughput at as little data: the Pareto line. %: change against the baseline, the \
+     median over pairs of runs made directly one after the other; data as loaded.";
 
 /// Returns the description of the runs, in lines.
 fn head(frontier: &Frontier) -> Vec<String> {
@@ -153,22 +130,32 @@ fn head(frontier: &Frontier) -> Vec<String> {
     ]
 }
 
-/// Everything for people.
-pub fn text(frontier: &Frontier) -> String {
+const TRADE_OFF: &str =
+    "Throughput against data size; filled: leafpress, rings: RocksDB's own; the dashed line joins what nothing beats";
+
+/// Returns the report.
+pub fn document(frontier: &Frontier) -> Document<'_> {
     let study = &frontier.study;
-    let mut text = head(frontier).join("\n") + "\n";
+    let mut document = Document::new("Leafpress in RocksDB: the frontier");
+    document.head = head(frontier);
+    document.troubles = study.troubles();
+    document.notes = NOTES.to_vec();
+    document.page_only(|| charts(study));
+    study.tables(&mut document, |access| {
+        best(study, access).into_iter().map(|number| (number, " ◆")).collect()
+    });
+    document.caption(CAPTION);
+    document.tsv("summary", "summary.tsv", move || summary([study]));
+    document.tsv("runs", "runs.tsv", || tables::summary(&study.runs));
+    document.results(frontier);
+    document
+}
+
+fn charts(study: &Study) -> Result<Markup, LabError> {
+    let mut charts = Vec::new();
     for access in &study.plan.accesses {
-        let mut grid = study.grid(*access);
-        for number in best(study, *access) {
-            if let Some(name) = grid.rows.get_mut(number).and_then(|row| row.first_mut()) {
-                name.push_str(" ◆");
-            }
-        }
-        text += &study.titled(*access, &grid);
+        let svg = trade_off(study, *access, true)?;
+        charts.extend(svg.map(|svg| html! { h2 { (access) } (figure(TRADE_OFF, &svg)) }));
     }
-    text += CAPTION;
-    for trouble in study.troubles() {
-        let _ = writeln!(text, "{trouble}");
-    }
-    text
+    Ok(together(&charts))
 }

@@ -1,14 +1,14 @@
 //! The white paper's whole set: blocks of 4 and 16 KiB, values of 32 and 256 bytes, read-only and 80:20, against zstd.
 
-mod html;
-mod summary;
+mod charts;
+mod document;
 
 use leafpress_lab::model::tco::Prices;
 use serde::Serialize;
 
-pub use html::page;
-pub(crate) use html::{NOTES, trade_off};
-pub use summary::{runs, tables, text};
+pub(crate) use charts::trade_off;
+pub(crate) use document::NOTES;
+pub use document::document;
 
 use crate::study::{Access, Cell, Study};
 

@@ -1,17 +1,14 @@
 //! The output of benchmarks for people and programs: a table, `summary.tsv`, `results.json`, `report.html`.
 
-mod files;
-pub mod grid;
-pub(crate) mod html;
+pub(crate) mod cells;
+mod document;
 pub(crate) mod tables;
-pub(crate) mod text;
 
 use leafpress_lab::core::resources;
 use serde::Serialize;
 
-pub use files::{Files, write_files, write_set};
-pub use tables::summary;
-pub use text::{line, text};
+pub use document::{document, line};
+pub(crate) use document::{options_of, shape};
 
 use crate::{Outcome, Run};
 
@@ -34,6 +31,20 @@ impl Row {
             options: crate::options_string(&run.shape, &run.tuning),
             outcome,
         }
+    }
+
+    /// The wrong answers of the run, with an example; none where all were right.
+    pub(crate) fn wrong_answers(&self) -> Option<String> {
+        let Outcome {
+            mismatches,
+            mismatch_examples,
+            ..
+        } = &self.outcome;
+        let example = mismatch_examples.first().map_or("", String::as_str);
+        (*mismatches > 0).then(|| {
+            let (workload, compression) = (&self.run.workload, &self.run.shape.compression);
+            format!("{workload} {compression}: {mismatches} ({example})")
+        })
     }
 }
 

@@ -1,10 +1,10 @@
 //! Benchmarks as a tab-separated table, for programs.
 
-use super::Row;
 use leafpress_lab::core::latency::Latency;
+use leafpress_lab::report::NOT_APPLICABLE;
+use leafpress_lab::report::tsv;
 
-/// The text for a missing figure.
-pub(crate) const NOT_APPLICABLE: &str = "NA";
+use super::Row;
 
 type Column = (&'static str, fn(&Row) -> String);
 
@@ -53,7 +53,12 @@ const COLUMNS: [Column; 37] = [
     ("seed", |r| r.run.shape.seed.to_string()),
 ];
 
-pub(crate) fn decimals(figure: f64) -> String {
+/// A figure's cell.
+pub(crate) fn number(figure: Option<f64>) -> tsv::Cell {
+    figure.and_then(|figure| tsv::number(figure, 4))
+}
+
+fn decimals(figure: f64) -> String {
     format!("{figure:.4}")
 }
 
@@ -64,17 +69,7 @@ fn us(latency: Option<&Latency>, of: fn(&Latency) -> u64) -> String {
     )
 }
 
-/// Returns a line of cells; no cell breaks it.
-pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
-    let cells = cells.into_iter().map(|cell| cell.replace(['\t', '\n', '\r'], " "));
-    cells.collect::<Vec<_>>().join("\t") + "\n"
-}
-
 /// `summary.tsv`: a line for each benchmark.
 pub fn summary<'r>(rows: impl IntoIterator<Item = &'r Row>) -> String {
-    let mut table = line(COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
-    for row in rows {
-        table += &line(COLUMNS.iter().map(|(_, cell)| cell(row)));
-    }
-    table
+    tsv::columns(COLUMNS, rows, |cell, row| cell(row))
 }

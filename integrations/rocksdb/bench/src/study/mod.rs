@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use ladder::{Ladder, Rung};
 pub use measure::{Study, measure};
 pub use pairs::{Cell, Pair, median};
-pub use view::{hues, shape_name};
+pub(crate) use view::{BASELINE_HUE, hues, shape_name, summary};
 
 use crate::{BenchError, Compression, Outcome, Run, Shape, Tuning, Work, Workload};
 

@@ -2,12 +2,17 @@
 
 use leafpress_lab::Bytes;
 use leafpress_lab::report::palette::colours;
+use leafpress_lab::report::{Document, NOT_APPLICABLE, Table, tsv};
 use plotters::style::RGBColor;
 
 use super::{Access, Cell, Study, median};
-use crate::report::grid::{Grid, change, figure, size, throughput};
-use crate::report::tables::{NOT_APPLICABLE, decimals, line};
+use crate::report::Row;
+use crate::report::cells::{change, figure, size, throughput};
+use crate::report::tables::number;
 use crate::{Compression, Outcome, Shape};
+
+/// The colour of the baseline.
+pub(crate) const BASELINE_HUE: RGBColor = RGBColor(0xe8, 0x7a, 0x24);
 
 /// Returns a shape in few words: `16K blocks, 256 B values`.
 pub fn shape_name(shape: &Shape) -> String {
@@ -54,8 +59,22 @@ impl Study {
             .filter(move |cell| cell.access == access && !cell.pairs.is_empty())
     }
 
-    /// Returns the table of an access pattern, the baseline first.
-    pub fn grid(&self, access: Access) -> Grid {
+    /// Adds the tables of all access patterns, the baseline first, each under what it is of. `mark` gives what is put
+    /// behind the names of the rows of an access pattern, by their numbers.
+    pub(crate) fn tables(&self, document: &mut Document<'_>, mark: impl Fn(Access) -> Vec<(usize, &'static str)>) {
+        for access in &self.plan.accesses {
+            if let Some(mut table) = self.table(*access) {
+                for (number, mark) in mark(*access) {
+                    table.rows[number][0].text += mark;
+                }
+                document.table(table);
+            }
+        }
+    }
+
+    fn table(&self, access: Access) -> Option<Table> {
+        let cells: Vec<&Cell> = self.cells(access).collect();
+        cells.first()?;
         let mut headings = vec![
             "compression",
             "Mops/s",
@@ -72,52 +91,48 @@ impl Study {
         if self.plan.ladder {
             headings.push("CPU saved at its\nthroughput %");
         }
-        let mut grid = Grid::new(1, &headings).in_parts(&[
+        let rows = cells.iter().map(|cell| self.row(cell));
+        let rows = std::iter::once(self.baseline_row(access)).chain(rows);
+        let compressions: Vec<_> = cells.iter().map(|cell| &cell.compression).collect();
+        let table = Table {
+            title: format!("{}, {access}", shape_name(&self.plan.shape)),
+            hues: std::iter::once(BASELINE_HUE).chain(hues(&compressions)).collect(),
+            ..Table::new(headings, rows)
+        };
+        Some(table.parts(&[
             ("", &[1, 2, 7]),
             ("Latency, and CPU of an operation", &[4, 5, 9, 10]),
             ("Range of the throughput, CPU saved", &[3, 11]),
             ("Bytes of files", &[6, 8]),
-        ]);
-        if self.cells(access).next().is_none() {
-            return grid;
-        }
-        grid.rows.push(self.baseline_row(access));
-        let keys = self.plan.shape.keys().max(1) as f64;
-        for cell in self.cells(access) {
-            let range = cell.throughput_range_pct();
-            let mut row = vec![
-                cell.compression.to_string(),
-                throughput(cell.figure(|outcome| Some(outcome.throughput()))),
-                change(cell.throughput_change_pct()),
-                range.map_or_else(String::new, |(least, most)| format!("{least:+.0}..{most:+.0}")),
-                figure(cell.figure(Outcome::p99_us)),
-                change(cell.p99_change_pct()),
-                size(Some(cell.loaded_bytes as f64)),
-                change(cell.size_change_pct()),
-                format!("{:.1}", cell.loaded_bytes as f64 / keys),
-                figure(cell.figure(|outcome| Some(outcome.cpu_us()))),
-                change(cell.cpu_change_pct()),
-            ];
-            if self.plan.ladder {
-                let sign = cell.ladder.as_ref().is_some_and(|ladder| !ladder.reaches());
-                let saved = cell.cpu_saved_pct().map(|saved| format!("{saved:.1}"));
-                row.push(match (saved, sign) {
-                    (None, _) => "NA".into(),
-                    (Some(saved), false) => saved,
-                    (Some(saved), true) => format!("{saved} *"),
-                });
-            }
-            grid.rows.push(row);
-        }
-        grid
+        ]))
     }
 
-    /// Returns a table of an access pattern under what it is of, for a terminal; nothing if it has no row.
-    pub fn titled(&self, access: Access, grid: &Grid) -> String {
-        if grid.rows.is_empty() {
-            return String::new();
+    fn row(&self, cell: &Cell) -> Vec<String> {
+        let keys = self.plan.shape.keys().max(1) as f64;
+        let range = cell.throughput_range_pct();
+        let mut row = vec![
+            cell.compression.to_string(),
+            throughput(cell.figure(|outcome| Some(outcome.throughput()))),
+            change(cell.throughput_change_pct()),
+            range.map_or_else(String::new, |(least, most)| format!("{least:+.0}..{most:+.0}")),
+            figure(cell.figure(Outcome::p99_us)),
+            change(cell.p99_change_pct()),
+            size(Some(cell.loaded_bytes as f64)),
+            change(cell.size_change_pct()),
+            format!("{:.1}", cell.loaded_bytes as f64 / keys),
+            figure(cell.figure(|outcome| Some(outcome.cpu_us()))),
+            change(cell.cpu_change_pct()),
+        ];
+        if self.plan.ladder {
+            let sign = cell.ladder.as_ref().is_some_and(|ladder| !ladder.reaches());
+            let saved = cell.cpu_saved_pct().map(|saved| format!("{saved:.1}"));
+            row.push(match (saved, sign) {
+                (None, _) => NOT_APPLICABLE.into(),
+                (Some(saved), false) => saved,
+                (Some(saved), true) => format!("{saved} *"),
+            });
         }
-        format!("\n{}, {access}\n{}", shape_name(&self.plan.shape), grid.text())
+        row
     }
 
     /// Returns the first row of the table.
@@ -144,47 +159,6 @@ impl Study {
         row
     }
 
-    /// Tab-separated lines, one for each compression and access pattern; with the names of the columns where `header`.
-    pub fn summary(&self, header: bool) -> String {
-        let shape = &self.plan.shape;
-        let number = |figure: Option<f64>| figure.map_or_else(|| NOT_APPLICABLE.to_owned(), decimals);
-        let mut table = match header {
-            true => line(COLUMNS.map(str::to_owned)),
-            false => String::new(),
-        };
-        for cell in self.cells.iter().filter(|cell| !cell.pairs.is_empty()) {
-            let range = cell.throughput_range_pct();
-            table += &line([
-                cell.access.to_string(),
-                shape.block_bytes.to_string(),
-                shape.value_bytes.to_string(),
-                cell.compression.to_string(),
-                self.plan.baseline.to_string(),
-                shape.instances.to_string(),
-                self.plan.threads(cell.access).to_string(),
-                shape.keys().to_string(),
-                cell.pairs.len().to_string(),
-                number(cell.figure(|outcome| Some(outcome.throughput()))),
-                number(cell.throughput_change_pct()),
-                number(range.map(|(least, _)| least)),
-                number(range.map(|(_, most)| most)),
-                number(cell.figure(Outcome::p99_us)),
-                number(cell.p99_change_pct()),
-                cell.loaded_bytes.to_string(),
-                number(cell.size_change_pct()),
-                number(cell.figure(|outcome| Some(outcome.cpu_us()))),
-                number(cell.cpu_change_pct()),
-                number(cell.cpu_saved_pct()),
-                cell.pairs
-                    .iter()
-                    .map(|pair| pair.other.mismatches + pair.baseline.mismatches)
-                    .sum::<u64>()
-                    .to_string(),
-            ]);
-        }
-        table
-    }
-
     /// Reads that did not return what their keys hold, in all runs.
     pub fn mismatches(&self) -> u64 {
         self.runs.iter().map(|row| row.outcome.mismatches).sum()
@@ -197,40 +171,65 @@ impl Study {
             .failures
             .iter()
             .map(|(compression, reason)| format!("failed: {name}, {compression}: {reason}"));
-        let wrong = self.runs.iter().filter(|row| row.outcome.mismatches > 0).map(|row| {
-            format!(
-                "WRONG ANSWERS: {name}, {} {}: {} ({})",
-                row.run.workload,
-                row.run.shape.compression,
-                row.outcome.mismatches,
-                row.outcome.mismatch_examples.first().map_or("", String::as_str)
-            )
-        });
+        let wrong = self.runs.iter().filter_map(Row::wrong_answers);
+        let wrong = wrong.map(|wrong| format!("WRONG ANSWERS: {name}, {wrong}"));
         failed.chain(wrong).collect()
     }
 }
 
-/// The columns of a study's table, in order.
-const COLUMNS: [&str; 21] = [
-    "access",
-    "block_bytes",
-    "value_bytes",
-    "compression",
-    "baseline",
-    "instances",
-    "threads_per_instance",
-    "keys",
-    "pairs",
-    "ops_per_second",
-    "throughput_change_pct",
-    "throughput_change_least_pct",
-    "throughput_change_most_pct",
-    "read_p99_us",
-    "read_p99_change_pct",
-    "sst_bytes",
-    "size_change_pct",
-    "cpu_us_per_op",
-    "cpu_per_op_change_pct",
-    "cpu_saved_at_baseline_throughput_pct",
-    "mismatches",
+type Column = (&'static str, fn(&(&Study, &Cell)) -> tsv::Cell);
+
+/// The columns of `summary.tsv`, in order.
+const COLUMNS: [Column; 21] = [
+    ("access", |(_, cell)| tsv::word(cell.access)),
+    ("block_bytes", |(study, _)| tsv::word(study.plan.shape.block_bytes)),
+    ("value_bytes", |(study, _)| tsv::word(study.plan.shape.value_bytes)),
+    ("compression", |(_, cell)| tsv::word(&cell.compression)),
+    ("baseline", |(study, _)| tsv::word(&study.plan.baseline)),
+    ("instances", |(study, _)| tsv::word(study.plan.shape.instances)),
+    ("threads_per_instance", |(study, cell)| {
+        tsv::word(study.plan.threads(cell.access))
+    }),
+    ("keys", |(study, _)| tsv::word(study.plan.shape.keys())),
+    ("pairs", |(_, cell)| tsv::word(cell.pairs.len())),
+    ("ops_per_second", |(_, cell)| {
+        number(cell.figure(|outcome| Some(outcome.throughput())))
+    }),
+    ("throughput_change_pct", |(_, cell)| {
+        number(cell.throughput_change_pct())
+    }),
+    ("throughput_change_least_pct", |(_, cell)| {
+        number(cell.throughput_range_pct().map(|(least, _)| least))
+    }),
+    ("throughput_change_most_pct", |(_, cell)| {
+        number(cell.throughput_range_pct().map(|(_, most)| most))
+    }),
+    ("read_p99_us", |(_, cell)| number(cell.figure(Outcome::p99_us))),
+    ("read_p99_change_pct", |(_, cell)| number(cell.p99_change_pct())),
+    ("sst_bytes", |(_, cell)| tsv::word(cell.loaded_bytes)),
+    ("size_change_pct", |(_, cell)| number(cell.size_change_pct())),
+    ("cpu_us_per_op", |(_, cell)| {
+        number(cell.figure(|outcome| Some(outcome.cpu_us())))
+    }),
+    ("cpu_per_op_change_pct", |(_, cell)| number(cell.cpu_change_pct())),
+    ("cpu_saved_at_baseline_throughput_pct", |(_, cell)| {
+        number(cell.cpu_saved_pct())
+    }),
+    ("mismatches", |(_, cell)| {
+        let pairs = cell.pairs.iter();
+        tsv::word(
+            pairs
+                .map(|pair| pair.other.mismatches + pair.baseline.mismatches)
+                .sum::<u64>(),
+        )
+    }),
 ];
+
+/// `summary.tsv`: a line for each scenario and compression.
+pub(crate) fn summary<'s>(studies: impl IntoIterator<Item = &'s Study>) -> String {
+    let cells = studies.into_iter().flat_map(|study| {
+        let measured = study.cells.iter().filter(|cell| !cell.pairs.is_empty());
+        measured.map(move |cell| (study, cell))
+    });
+    tsv::columns(COLUMNS, cells, |of, row| of(row))
+}

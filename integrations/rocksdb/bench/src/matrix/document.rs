@@ -1,55 +1,61 @@
-//! The matrix as text: a table for each scenario, the white paper's summary rows, and what saved cores are worth.
+//! The report of a matrix: the white paper's summary rows, what saved cores are worth, and a table for each scenario.
 
 use std::fmt::Write;
 
 use leafpress_lab::model::tco::{YEARS, of_cores};
+use leafpress_lab::report::{Document, Table};
 
-use super::Matrix;
+use super::{Matrix, charts};
 use crate::Compression;
-use crate::report::grid::Grid;
-use crate::report::tables;
-use crate::report::text::shape;
-use crate::study::{Access, Cell};
+use crate::report::{options_of, shape, tables};
+use crate::study::{Access, Cell, Study, hues, summary};
+
+/// Notes under every page of studies.
+pub(crate) const NOTES: [&str; 6] = [
+    "Each compression's databases are loaded once with <code>fillseq</code>; reads are measured on them as loaded, 80:20 on copies by hard links, so \
+     that every run starts from the same files.",
+    "A pair is a run of the baseline and one of the compression, directly one after the other, in turns first and second. A change is the \
+     median over the pairs of the ratio within a pair: a machine that wanders slows both.",
+    "Each run is a process of its own, its instances in it.",
+    "Every read is looked at: its key must be there and its value of the right length.",
+    "The page cache holds all files, so that the device does not matter, as in the white paper; there is no block cache by default.",
+    "p99 is of gets, over the measured time, in HDR histograms with three significant digits. CPU is the process's, RocksDB's background \
+     threads included.",
+];
 
 /// The description of the columns, under the tables.
-pub(super) const CAPTION: &str = "\
-%: change against the baseline, the median over pairs of runs made directly one after the other; data as loaded.
-CPU saved: the part of the baseline's CPU that is not needed for the baseline's throughput, found by raising threads until \
-it is reached; * where it is not reached with all threads, and extrapolated.
-";
+const CAPTION: &str = "%: change against the baseline, the median over pairs of runs made directly one after the other; data as \
+     loaded. CPU saved: the part of the baseline's CPU that is not needed for the baseline's throughput, found by raising \
+     threads until it is reached; * where it is not reached with all threads, and extrapolated.";
 
-/// Everything for people.
-pub fn text(matrix: &Matrix) -> String {
-    let mut text = head(matrix).join("\n") + "\n";
+/// Returns the report.
+pub fn document(matrix: &Matrix) -> Document<'_> {
+    let mut document = Document::new("Leafpress in RocksDB: the white paper's matrix");
+    document.head = head(matrix);
+    document.troubles = matrix.studies.iter().flat_map(Study::troubles).collect();
+    let first = matrix.studies.first().and_then(|study| study.runs.first());
+    document.terms = options_of("RocksDB's options of the first run", first);
+    document.notes = NOTES.to_vec();
+    document.table(table(matrix));
+    document.caption(CAPTION);
+    document.page_only(|| charts::over_all(matrix));
+    document.heading("Total cost of ownership");
+    for line in costs(matrix) {
+        document.paragraph(line);
+    }
     for study in &matrix.studies {
-        for access in &study.plan.accesses {
-            text += &study.titled(*access, &study.grid(*access));
-        }
+        document.page_only(|| charts::scenario(study, matrix));
+        study.tables(&mut document, |_| Vec::new());
     }
-    text += CAPTION;
-    let _ = write!(
-        text,
-        "\nOver all scenarios, least..most, against {}\n{}",
-        baseline(matrix),
-        grid(matrix).text()
-    );
-    text += &costs(matrix).join("\n");
-    text += "\n";
-    for trouble in matrix.studies.iter().flat_map(|study| study.troubles()) {
-        let _ = writeln!(text, "{trouble}");
-    }
-    text
-}
-
-pub(super) fn baseline(matrix: &Matrix) -> String {
-    matrix
-        .studies
-        .first()
-        .map_or_else(String::new, |study| study.plan.baseline.to_string())
+    let runs = || tables::summary(matrix.studies.iter().flat_map(|study| &study.runs));
+    document.tsv("summary", "summary.tsv", || summary(&matrix.studies));
+    document.tsv("runs", "runs.tsv", runs);
+    document.results(matrix);
+    document
 }
 
 /// Returns the description of the runs, in lines.
-pub(super) fn head(matrix: &Matrix) -> Vec<String> {
+fn head(matrix: &Matrix) -> Vec<String> {
     let mut lines = vec![matrix.host.clone()];
     if let Some(study) = matrix.studies.first() {
         let plan = &study.plan;
@@ -88,29 +94,31 @@ fn in_words(range: Option<(f64, f64)>) -> String {
 }
 
 /// Returns the summary rows.
-pub(super) fn grid(matrix: &Matrix) -> Grid {
-    let mut grid = Grid::new(
-        2,
-        &[
-            "compression",
-            "access",
-            "throughput\n%",
-            "p99 get latency\n%",
-            "data size\n%",
-            "CPU per op\n%",
-            "CPU saved at its\nthroughput %",
-        ],
-    )
-    .in_parts(&[
-        ("", &[2, 4]),
-        ("CPU of an operation, and saved at its throughput", &[5, 6]),
-        ("p99 latency of gets", &[3]),
-    ]);
-    for compression in matrix.compressions() {
+fn table(matrix: &Matrix) -> Table {
+    let headings = [
+        "compression",
+        "access",
+        "throughput\n%",
+        "p99 get latency\n%",
+        "data size\n%",
+        "CPU per op\n%",
+        "CPU saved at its\nthroughput %",
+    ];
+    let baseline = matrix.studies.first().map(|study| study.plan.baseline.to_string());
+    let compressions = matrix.compressions();
+    let mut table = Table {
+        title: format!(
+            "Over all scenarios, least..most, against {}",
+            baseline.unwrap_or_default()
+        ),
+        is_grouped: true,
+        ..Table::new(headings, [])
+    };
+    for (compression, hue) in compressions.iter().zip(hues(&compressions)) {
         for access in Access::ALL {
             let of = |figure: fn(&Cell) -> Option<f64>| in_words(range(matrix.cells(compression, access), figure));
             if matrix.cells(compression, access).next().is_some() {
-                grid.rows.push(vec![
+                table.row([
                     compression.to_string(),
                     access.to_string(),
                     of(Cell::throughput_change_pct),
@@ -119,14 +127,19 @@ pub(super) fn grid(matrix: &Matrix) -> Grid {
                     of(Cell::cpu_change_pct),
                     of(Cell::cpu_saved_pct),
                 ]);
+                table.hues.push(hue);
             }
         }
     }
-    grid
+    table.parts(&[
+        ("", &[1, 3]),
+        ("CPU of an operation, and saved at its throughput", &[4, 5]),
+        ("p99 latency of gets", &[2]),
+    ])
 }
 
 /// Returns the value of saved cores, in lines.
-pub(super) fn costs(matrix: &Matrix) -> Vec<String> {
+fn costs(matrix: &Matrix) -> Vec<String> {
     let prices = &matrix.prices;
     let mut lines = vec![format!(
         "Cost: compute is {:.1}% of the total cost of ownership over {YEARS} years (`leafpress model --tco` has the arithmetic)",
@@ -164,15 +177,4 @@ fn cost(matrix: &Matrix, compression: &Compression) -> Option<String> {
         }
     }
     Some(line)
-}
-
-/// `summary.tsv`: a line for each scenario and compression.
-pub fn tables(matrix: &Matrix) -> String {
-    let studies = matrix.studies.iter().enumerate();
-    studies.map(|(number, study)| study.summary(number == 0)).collect()
-}
-
-/// `runs.tsv`: a line for each run, in order.
-pub fn runs(matrix: &Matrix) -> String {
-    tables::summary(matrix.studies.iter().flat_map(|study| &study.runs))
 }
