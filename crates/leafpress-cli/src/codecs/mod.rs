@@ -212,11 +212,8 @@ fn table(lines: &[Line], args: &CodecsArgs, corpus: &Corpus) -> String {
 fn verdicts(lines: &[Line], args: &CodecsArgs) -> Vec<String> {
     // Frames have no dictionary here.
     let rows = || {
-        lines
-            .iter()
-            .filter(|line| !suite::needs_dictionary(&line.codec))
-            .filter_map(|line| line.speed.as_ref())
-            .map(|speed| &speed.row)
+        let compressing = lines.iter().filter(|line| suite::compresses(&line.codec));
+        compressing.filter_map(|line| Some(&line.speed.as_ref()?.row))
     };
     let where_ = format!("frames of {}, one thread", Bytes(args.frame_bytes as u64));
     let mut verdicts = suite::verdict_among(rows(), &where_, |speed| speed.us, &|row| {
@@ -234,8 +231,9 @@ fn verdicts(lines: &[Line], args: &CodecsArgs) -> Vec<String> {
             line.codec
         ));
     }
+    let mut copying = lines.iter().filter(|line| line.dictionary_ratio.is_none());
     if verdicts.is_empty()
-        && let Some(row) = rows().next()
+        && let Some(row) = copying.find_map(|line| Some(&line.speed.as_ref()?.row))
     {
         verdicts.push(format!(
             "{} only copies, at {:.0} MB/s ({where_}).",

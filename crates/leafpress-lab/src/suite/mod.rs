@@ -38,7 +38,7 @@ pub use run::{run, run_engines};
 pub(crate) use sample::SamplePages;
 pub use single::measure_blocks;
 pub use turns::Progress;
-pub use verdict::{among as verdict_among, needs_dictionary};
+pub use verdict::{among as verdict_among, compresses};
 
 #[cfg(test)]
 mod tests;

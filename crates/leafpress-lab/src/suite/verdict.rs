@@ -3,7 +3,7 @@
 use leafpress::Codec;
 
 use super::document::{common_setting, in_words, us};
-use super::{MEMCPY, Report, Row, Speed};
+use super::{Report, Row, Speed};
 use crate::core::Bytes;
 
 /// The codec that stores least, the one that decodes fastest and the one that compresses fastest, with blocks of one
@@ -13,7 +13,7 @@ pub(super) fn verdicts(report: &Report) -> Vec<String> {
         return Vec::new();
     };
     let rows = report.overall.iter();
-    let rows = rows.filter(|row| (row.block_bytes, row.threads) == (block_bytes, threads) && row.codec != MEMCPY);
+    let rows = rows.filter(|row| (row.block_bytes, row.threads) == (block_bytes, threads));
     let where_ = format!("blocks of {}, {}", Bytes(block_bytes as u64), in_words(threads));
     let (time, unit): (fn(&Speed) -> f64, _) = match report.is_busy() {
         true => (|speed| speed.cpu_us, "us of CPU"),
@@ -25,10 +25,11 @@ pub(super) fn verdicts(report: &Report) -> Vec<String> {
     })
 }
 
-/// Whether a codec only copies blocks where it has no dictionary, as in the rows of a suite: it is then the fastest,
-/// and says nothing about the data.
-pub fn needs_dictionary(codec: &str) -> bool {
-    matches!(codec.parse(), Ok(Codec::OnPair { .. } | Codec::OnPairHuffman))
+/// Whether this is a codec that compresses blocks without a dictionary, as those of a suite are. The others only copy
+/// them: they are the fastest, and say nothing about the data. So does [`MEMCPY`](super::MEMCPY), which is no codec.
+pub fn compresses(codec: &str) -> bool {
+    let codec = codec.parse::<Codec>();
+    codec.is_ok_and(|codec| !matches!(codec, Codec::None | Codec::OnPair { .. } | Codec::OnPairHuffman))
 }
 
 /// Verdict on codecs with the same blocks, `where_`; the fastest has the lowest `time`, and `speed` formats a codec's
@@ -39,9 +40,7 @@ pub fn among<'r>(
     time: fn(&Speed) -> f64,
     speed: &dyn Fn(&Row) -> String,
 ) -> Vec<String> {
-    let rows: Vec<&Row> = rows
-        .filter(|row| row.codec != "none" && !needs_dictionary(&row.codec))
-        .collect();
+    let rows: Vec<&Row> = rows.filter(|row| compresses(&row.codec)).collect();
     let least = |of: &dyn Fn(&Row) -> f64| rows.iter().copied().min_by(|one, other| of(one).total_cmp(&of(other)));
     let (Some(smallest), Some(decodes), Some(compresses)) = (
         least(&|row| -row.ratio),

@@ -1,5 +1,7 @@
 //! Verdict of an evaluation: each codec vs no compression, or alone.
 
+use leafpress::Codec;
+
 use super::pivot::{Line, Pivot, Setting, held_per_user_byte};
 use crate::eval::Workload;
 use crate::report::numbers::three_digits;
@@ -10,8 +12,9 @@ pub(super) fn verdicts(pivot: &Pivot<'_>) -> Vec<String> {
     let Some(setting) = pivot.settings.first() else {
         return Vec::new();
     };
-    let raw = setting.lines.iter().find(|line| line.codec == "none");
-    let codecs = setting.lines.iter().filter(|line| line.codec != "none");
+    let is_raw = |line: &&Line<'_>| line.codec.parse().is_ok_and(|codec: Codec| codec == Codec::None);
+    let raw = setting.lines.iter().find(is_raw);
+    let codecs = setting.lines.iter().filter(|line| !is_raw(line));
     match raw {
         Some(raw) if setting.lines.len() > 1 => codecs.filter_map(|line| compared(setting, line, raw)).collect(),
         _ => setting.lines.iter().filter_map(|line| alone(setting, line)).collect(),
