@@ -3,7 +3,6 @@
 mod args;
 mod records;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -50,10 +49,9 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
         Some(Err(e)) => (None, Some(failure(&e))),
         None => (None, None),
     };
-    let printed = output::print_report(&advise::text(&advice, verification.as_ref()));
-    if let Some(out) = &args.out {
-        output::print(&write(&advice, verification.as_ref(), out)?)?;
-    }
+    let report = advise::document(&advice, verification.as_ref());
+    let printed = output::show(&report, &crate::command_line(), args.out.as_deref());
+    drop(report);
     match (stopped, verification) {
         (Some(failure), _) => Err(failure),
         (None, Some(verification)) if verification.interrupted => Err(Failure::Interrupted(format!(
@@ -104,14 +102,6 @@ fn advise(
         }
     });
     Ok((advice, Some(verification)))
-}
-
-/// Writes the files and returns where they are.
-fn write(advice: &Advice, verification: Option<&Verification>, out: &Path) -> Result<String, Failure> {
-    let command_line = crate::command_line();
-    let files = advise::write_files(advice, verification, &command_line, out);
-    let files = files.map_err(|e| Failure::failed(e.to_string()))?;
-    Ok(format!("\n{files}"))
 }
 
 fn of_trace(error: &LabError) -> Failure {

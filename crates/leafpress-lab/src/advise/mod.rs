@@ -4,13 +4,13 @@
 //! (`crate::model`) for every codec, block length and share of the memory, and recommends: an [`Advice`]. The
 //! recommendation itself is [`recommend()`], a pure function of a [`Question`], with nothing measured in it.
 //! [`verify()`] runs the page pool at a smaller scale and compares the model's prediction with the measurement.
-//! [`text()`] formats an advice for people, [`write_files`] for programs and as an interactive [`page`].
+//! [`document()`] makes an advice a report for people and programs, with an interactive [`page`].
 
 mod candidates;
 mod cautions;
 mod cold;
+mod document;
 mod figures;
-mod files;
 mod narrative;
 mod options;
 pub mod page;
@@ -19,20 +19,18 @@ mod question;
 mod recommend;
 mod run;
 mod tables;
-mod text;
 mod thresholds;
 mod verify;
 
 pub use candidates::Candidate;
 pub use cold::{Cold, SWEEP_US};
-pub use files::write_files;
+pub use document::document;
 pub use narrative::{reasons, sentence};
 pub use options::{DeviceSource, MAX_BLOCK_BYTES, Options, QUICK_SAMPLE_BYTES, SAMPLE_BYTES};
 pub use question::{Assumed, BlockFigures, Question, Reads};
 pub use recommend::{Recommendation, Verdict, recommend};
 pub use run::{Advice, Event, Times, run};
 pub use tables::summary;
-pub use text::text;
 pub use thresholds::{Crossover, MemoryBound};
 pub use verify::{Comparison, HIT_OFF, US_OFF, Verification, VerifyOptions, verify};
 

@@ -5,8 +5,8 @@ use super::narrative::{percent, us};
 use super::run::Advice;
 use crate::core::Bytes;
 use crate::report::NOT_APPLICABLE;
-use crate::report::paragraph::wrapped;
-use crate::report::table::{Part, of_parts};
+use crate::report::Part;
+use crate::report::document::{Document, Table};
 use crate::report::tsv;
 
 /// Candidates in the table for people.
@@ -39,8 +39,8 @@ fn costs(one: &Candidate) -> [String; 3] {
     }
 }
 
-/// The table for people: the best, and all that compress nothing.
-pub(super) fn for_people(advice: &Advice) -> String {
+/// Adds the table for people: the best, and all that compress nothing.
+pub(super) fn add(document: &mut Document<'_>, advice: &Advice) {
     let recommendation = &advice.recommendation;
     let mut rows = Vec::new();
     let (mut left_out, mut never_pay) = (0, 0);
@@ -69,7 +69,11 @@ pub(super) fn for_people(advice: &Advice) -> String {
         cells.push(format!("{:.0}", one.best.pages_per_second));
         rows.push(cells);
     }
-    let table = of_parts(HEADINGS, rows, 2, &PARTS);
+    document.table(Table {
+        words: 2,
+        ..Table::new(HEADINGS, rows).parts(&PARTS)
+    });
+    document.paragraph("* recommended. Each at its best share of the memory.");
     let mut more = String::new();
     if never_pay > 0 {
         more += &format!("{never_pay} that never beat uncompressed pages of their size are omitted");
@@ -80,11 +84,8 @@ pub(super) fn for_people(advice: &Advice) -> String {
         more += if never_pay > 0 { "" } else { " are omitted" };
     }
     if !more.is_empty() {
-        more += "; --out writes all of them.";
-        more = wrapped(&more, "", "");
+        document.paragraph(more + "; --out writes all of them.");
     }
-    let note = wrapped("* recommended. Each at its best share of the memory.", "", "");
-    format!("{table}\n{note}{more}")
 }
 
 type Column = (&'static str, fn(&Advice, &Candidate) -> String);

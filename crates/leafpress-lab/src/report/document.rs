@@ -38,10 +38,16 @@ pub struct Document<'r> {
     pub notes: Vec<&'static str>,
     parts: Vec<Block<'r>>,
     files: Vec<File<'r>>,
+    /// Files that a report of another kind has.
+    absent: Vec<&'static str>,
+    own_page: Option<OfCommandLine<'r>>,
 }
 
-/// A description, a name, and what makes the text of the command line.
-type File<'r> = (&'static str, String, Box<dyn Fn(&str) -> Result<String, LabError> + 'r>);
+/// What makes a text of the command line.
+type OfCommandLine<'r> = Box<dyn Fn(&str) -> Result<String, LabError> + 'r>;
+
+/// A description, a name, and the text.
+type File<'r> = (&'static str, String, OfCommandLine<'r>);
 
 /// A part of a report between its head and its notes.
 enum Block<'r> {
@@ -70,6 +76,8 @@ impl<'r> Document<'r> {
             notes: Vec::new(),
             parts: Vec::new(),
             files: Vec::new(),
+            absent: Vec::new(),
+            own_page: None,
         }
     }
 
@@ -114,6 +122,16 @@ impl<'r> Document<'r> {
         self.files.push(("json", "results.json".into(), Box::new(text)));
     }
 
+    /// Removes a file from where the report is written: one of an earlier report would pass for this one's.
+    pub fn absent(&mut self, name: &'static str) {
+        self.absent.push(name);
+    }
+
+    /// Takes this as the page, from the command line, instead of what the report consists of.
+    pub fn own_page(&mut self, page: impl Fn(&str) -> Result<String, LabError> + 'r) {
+        self.own_page = Some(Box::new(page));
+    }
+
     /// The report as text.
     pub fn text(&self) -> String {
         let mut text = verdict::text(&self.verdicts) + &verdict::cautions(&self.cautions);
@@ -143,6 +161,9 @@ impl<'r> Document<'r> {
     /// # Errors
     /// [`LabError::Chart`] when a chart cannot be drawn.
     pub fn page(&self, command_line: &str) -> Result<String, LabError> {
+        if let Some(page) = &self.own_page {
+            return page(command_line);
+        }
         let parts = self.parts.iter().map(Block::html).collect::<Result<Vec<_>, _>>()?;
         let body = html! {
             h1 { (self.title) }
@@ -170,6 +191,12 @@ impl<'r> Document<'r> {
         let files = files.map(|(what, name, text)| Ok((*what, name.as_str(), text(command_line)?)));
         let mut files = files.collect::<Result<Vec<_>, LabError>>()?;
         files.push(("report", "report.html", self.page(command_line)?));
+        for old in self.absent.iter().map(|name| directory.join(name)) {
+            match std::fs::remove_file(&old) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(LabError::io(old, e)),
+                _ => {}
+            }
+        }
         write_all(directory, files)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The suite of K. J. Harper, "Viability of Time-Memory Trade-Offs in Large Data Sets" (2018), chapter 4 and appendix
 //! B: data is cut into blocks as a cache would hold them, and each block is compressed by itself. [`run()`] finds the
-//! files (`listing`), reads them or a sample of them (`sample`), cuts them (`blocks`) and lets each `method` (a codec's
+//! files (`core::corpus`), reads them or a sample of them (`sample`), cuts them (`blocks`) and lets each `method` (a codec's
 //! engine, or memcpy as the floor) do `pass`es over them. What it measured is a [`Report`]; [`document()`] makes it a
 //! report for people and programs. [`records`] does the same with the records of a dump.
 
@@ -12,7 +12,6 @@ mod clock;
 mod document;
 #[cfg(test)]
 mod fixtures;
-mod listing;
 mod method;
 mod options;
 mod outcome;
@@ -26,8 +25,8 @@ mod tables;
 mod turns;
 mod verdict;
 
+pub use crate::core::corpus::Skipped;
 pub use document::document;
-pub use listing::Skipped;
 pub use method::Absent;
 pub use options::{
     DEFAULT_BLOCK_BYTES, MAX_BLOCK_BYTES, MAX_PASSES, MIN_BLOCK_BYTES, Options, QUICK_BYTES, block_bytes, threads,

@@ -1,11 +1,12 @@
 //! The data in memory: files, or evenly spread pieces of them.
 
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::listing::{Listed, Listing, Skipped};
-use super::{DEFAULT_BLOCK_BYTES, Options, SampleSize, pieces};
+use super::{DEFAULT_BLOCK_BYTES, Options, SampleSize, Skipped, pieces};
+use crate::core::corpus::{Listed, Listing, Reader, Sample as Root, Source, find_sample, plain};
 use crate::core::resources::total_memory_bytes;
 use crate::core::{Bytes, LabError};
 
@@ -49,7 +50,9 @@ impl Sample {
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(f64),
     ) -> Result<Self, LabError> {
-        let mut listing = Listing::new(&options.paths, options.raw, cancel)?;
+        let roots = options.paths.iter().map(|path| find(path));
+        let mut listing = Listing::new(roots.collect::<Result<Vec<_>, _>>()?, options.raw, cancel)?;
+        listing.measure(cancel)?;
         if listing.files.is_empty() {
             return Err(nothing(&listing.skipped, &options.paths));
         }
@@ -72,7 +75,7 @@ impl Sample {
         } else {
             piece_bytes
         };
-        let whole: Vec<u64> = listing.files.iter().map(|file| file.bytes).collect();
+        let whole: Vec<u64> = listing.files.iter().map(length).collect();
         let chosen = pieces::choose(&whole, piece_bytes, options.max_file_bytes, options.max_bytes);
         let wanted: u64 = chosen.iter().flatten().map(|range| range.end - range.start).sum();
         fits_in_memory(wanted)?;
@@ -85,6 +88,7 @@ impl Sample {
             piece_bytes,
             ..SampleSize::default()
         };
+        let mut reader = Reader::default();
         for (file, ranges) in std::mem::take(&mut listing.files).into_iter().zip(chosen) {
             if cancel.load(Ordering::Relaxed) {
                 return Err(LabError::Cancelled);
@@ -93,16 +97,16 @@ impl Sample {
                 continue;
             }
             let before = bytes.len();
-            match read(&file, ranges, &mut bytes) {
+            match read(&mut reader, &file, ranges, &mut bytes) {
                 Ok(pieces) => files.push(SampleFile {
+                    bytes: length(&file),
                     name: file.name,
-                    bytes: file.bytes,
                     pieces,
                 }),
                 Err(reason) => {
                     bytes.truncate(before);
                     size.found_files -= 1;
-                    size.found_bytes -= file.bytes;
+                    size.found_bytes -= length(&file);
                     listing.skip(file.name, reason);
                 }
             }
@@ -131,16 +135,24 @@ impl Sample {
 }
 
 /// Appends ranges of a file to `bytes`.
-fn read(file: &Listed, ranges: Vec<Range<u64>>, bytes: &mut Vec<u8>) -> Result<Vec<(u64, Range<usize>)>, String> {
-    file.read(|contents| {
+fn read(
+    reader: &mut Reader,
+    file: &Listed,
+    ranges: Vec<Range<u64>>,
+    bytes: &mut Vec<u8>,
+) -> Result<Vec<(u64, Range<usize>)>, String> {
+    reader.read(file, |contents| {
         let (mut at, mut pieces) = (0, Vec::with_capacity(ranges.len()));
         for range in ranges {
             let length = range.end - range.start;
             let room = usize::try_from(length).map_err(io::Error::other)?;
             bytes.try_reserve(room).map_err(io::Error::other)?;
-            contents.skip(range.start - at)?;
+            let skipped = contents.skip(range.start - at)?;
             let start = bytes.len();
-            contents.take(length, bytes)?;
+            let taken = contents.take(length).read_to_end(bytes)? as u64;
+            if skipped + taken < range.end - at {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
             pieces.push((range.start, start..bytes.len()));
             at = range.end;
         }
@@ -148,10 +160,28 @@ fn read(file: &Listed, ranges: Vec<Range<u64>>, bytes: &mut Vec<u8>) -> Result<V
     })
 }
 
+/// The length of a file of a listing that was measured.
+fn length(file: &Listed) -> u64 {
+    file.bytes.unwrap_or(0)
+}
+
+/// What a path names: a file or directory, or else a bundled sample.
+fn find(path: &Path) -> Result<(Root, String), LabError> {
+    let name = path.display().to_string();
+    let root = match path.metadata() {
+        Ok(_) => Root::File(path.to_owned()),
+        Err(e) => match path.to_str().map(str::parse) {
+            Some(Ok(Source::Sample(sample))) => find_sample(&sample)?,
+            _ => return Err(LabError::data(name, plain(&e))),
+        },
+    };
+    Ok((root, name))
+}
+
 /// The requested block sizes that at least one file has.
 fn lengths(options: &Options, files: &[Listed]) -> Result<Vec<usize>, LabError> {
-    let longest = files.iter().max_by_key(|file| file.bytes);
-    let (name, most) = longest.map_or(("", 0), |file| (file.name.as_str(), file.bytes));
+    let longest = files.iter().max_by_key(|file| length(file));
+    let (name, most) = longest.map_or(("", 0), |file| (file.name.as_str(), length(file)));
     let too_long = |block_bytes: usize| {
         let reason = format!(
             "the longest file, {name}, has {most} bytes, less than one block of {block_bytes}: use more data, or smaller blocks"

@@ -21,7 +21,7 @@ use leafpress::Codec;
 use serde::Serialize;
 
 use self::setup::Setup;
-pub(super) use self::table::{summary, text};
+pub(super) use self::table::{add, summary};
 pub(super) use self::verdict::sentences;
 use super::cold::Cold;
 use super::run::{Advice, Event};

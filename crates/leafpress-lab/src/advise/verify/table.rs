@@ -3,13 +3,13 @@
 use super::{Comparison, HIT_OFF, US_OFF, Verification};
 use crate::advise::narrative::{percent, us};
 use crate::core::{Bytes, about};
+use crate::report::Part;
+use crate::report::document::{Document, Table};
 use crate::report::numbers::thousands;
-use crate::report::paragraph::wrapped;
-use crate::report::table::{Part, of_parts};
 use crate::report::tsv::{self, word};
 
-/// The table, and its explanation.
-pub(in crate::advise) fn text(verification: &Verification) -> String {
+/// Adds the table, and its explanation.
+pub(in crate::advise) fn add(document: &mut Document<'_>, verification: &Verification) {
     const HEADINGS: [&str; 9] = [
         "codec",
         "compressed\n% of memory",
@@ -31,7 +31,7 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
             None => format!("{}a", percent(one.share, 0)),
         };
         let flag = |is_off: bool| if is_off { '!' } else { ' ' };
-        [
+        vec![
             one.codec.clone(),
             share,
             us(one.device_us),
@@ -43,7 +43,6 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
             format!("{:+.1}{}", one.us_off() * 100.0, flag(one.us_off().abs() > US_OFF)),
         ]
     });
-    let table = of_parts(HEADINGS, rows, 1, &PARTS);
     let off = verification.comparisons.iter().filter(|one| one.is_off()).count();
     let about = format!(
         "{} pages of {} from the sample, {} of memory, {} access, a simulated device of {} us, {} s per run",
@@ -54,7 +53,9 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
         verification.device_us,
         verification.seconds
     );
-    let mut text = format!("Predicted and measured\n{}{table}\n", wrapped(&about, "", ""));
+    document.heading("Predicted and measured");
+    document.paragraph(about);
+    document.table(Table::new(HEADINGS, rows).parts(&PARTS));
     let notes = [
         format!(
             "Predicted by the model from the suite's ratio, the device and codec times measured separately around each run, and {} us \
@@ -69,17 +70,18 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
             verification.comparisons.len()
         ),
     ];
-    text += &notes.map(|note| wrapped(&note, "", "")).concat();
-    for sentence in super::sentences(verification) {
-        text += &wrapped(&sentence, "", "");
+    for line in notes.into_iter().chain(super::sentences(verification)) {
+        document.paragraph(line);
     }
-    for failure in &verification.failures {
-        text += &format!("FAILED: {failure}\n");
-    }
+    let failures = verification.failures.iter();
+    document
+        .troubles
+        .extend(failures.map(|failure| format!("FAILED: {failure}")));
     if verification.interrupted {
-        text += "INTERRUPTED: only finished runs are shown.\n";
+        document
+            .troubles
+            .push("INTERRUPTED: only finished runs are shown.".into());
     }
-    text
 }
 
 type Column = (&'static str, fn(&Comparison) -> String);

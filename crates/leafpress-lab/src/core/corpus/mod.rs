@@ -6,6 +6,7 @@
 mod assignment;
 mod copies;
 mod cut;
+mod listing;
 pub mod records;
 mod samples;
 mod source;
@@ -16,20 +17,19 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 pub use assignment::{Assignment, Pairing, Repeats};
-#[cfg(feature = "suite")]
-pub(crate) use copies::{Unpacked, is_same};
 pub use cut::Cut;
+pub use listing::Skipped;
+#[cfg(feature = "suite")]
+pub(crate) use listing::{Listed, Listing, Reader};
 pub use records::{Census, RecordFormat, Records};
 pub use samples::sample_names;
 #[cfg(feature = "suite")]
 pub(crate) use samples::{Sample, find as find_sample};
 #[cfg(any(feature = "cache", feature = "pool"))]
 pub(crate) use source::check_regular;
-#[cfg(feature = "suite")]
-pub(crate) use source::open_packed;
 #[cfg(any(feature = "cache", feature = "pool", feature = "suite"))]
 pub(crate) use source::plain;
-#[cfg(any(feature = "cache", feature = "suite"))]
+#[cfg(feature = "cache")]
 pub(crate) use source::unpacked;
 pub(crate) use source::{MAGIC_BYTES, Packing};
 pub use source::{MAX_CORPUS_BYTES, Source};

@@ -2,8 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::io::{self, BufRead, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -13,7 +12,7 @@ use clap::builder::{OsStringValueParser, TryMapValueParser, TypedValueParser, Va
 use lzma_rust2::XzReader;
 use serde::{Deserialize, Serialize};
 
-use super::copies::{Unpacked, is_same};
+use super::listing::{Listed, Listing, Reader};
 use super::samples::{self, Sample};
 use super::take::{Extent, Sampled, Taking};
 use crate::core::{Bytes, LabError, about};
@@ -136,50 +135,40 @@ pub(super) fn read(
     extent: Extent,
     cancel: &AtomicBool,
 ) -> Result<(Vec<Vec<u8>>, Option<Sampled>), LabError> {
-    let mut taking = Taking::new(extent, cancel);
-    let path = match source {
-        Source::Sample(name) => match samples::find(name)? {
-            Sample::File(path) => path,
-            Sample::Bundled(packed) => {
-                let read = match Packing::of(packed).filter(|_| !raw) {
-                    Some(packing) => unpack(packing, packed, &mut taking),
-                    None => taking.part(&mut stream(packed)),
-                };
-                read.map_err(|e| LabError::data(name, e))?;
-                return taking.finish();
-            }
-        },
-        Source::Path(path) => path.clone(),
+    let root = match source {
+        Source::Sample(name) => samples::find(name)?,
+        Source::Path(path) => Sample::File(path.clone()),
         // Synthetic data has no file; the caller makes it.
-        Source::Synthetic(_) => return taking.finish(),
+        Source::Synthetic(_) => return Ok((Vec::new(), None)),
     };
-    let mut files = Vec::new();
-    list_files(&path, &mut files)?;
+    let name = source.to_string();
+    let is_directory = matches!(&root, Sample::File(path) if path.is_dir());
+    let listing = Listing::new([(root, name.clone())], raw, cancel)?;
+    if let Some(fault) = listing.fault {
+        return Err(LabError::data(fault.file, fault.reason));
+    }
     if let Extent::Whole(most_bytes) = extent {
-        check_length(&path, &files, most_bytes)?;
+        check_length(&name, &listing.files, most_bytes)?;
     }
-    if files.is_empty() {
-        return Err(LabError::data(path.display().to_string(), "the directory has no files"));
+    if listing.files.is_empty() && is_directory {
+        return Err(LabError::data(name, "the directory has no files with contents"));
     }
-    let mut unpacked = Unpacked::among(&files);
-    for file in files {
-        if taking.is_cancelled() {
-            break;
-        }
-        read_file(&file, raw, &mut unpacked, &mut taking).map_err(|e| LabError::data(file.display().to_string(), e))?;
+    let (mut taking, mut reader) = (Taking::new(extent, listing.copies, cancel), Reader::default());
+    for file in &listing.files {
+        let taken = reader.read(file, |contents| taking.part(contents));
+        taken.map_err(|reason| LabError::data(&file.name, reason))?;
     }
     taking.finish()
 }
 
 /// Rejects files that exceed the limit, before anything is read.
-fn check_length(path: &Path, files: &[PathBuf], most_bytes: u64) -> Result<(), LabError> {
-    let length = |file: &PathBuf| file.metadata().map_or(0, |metadata| metadata.len());
-    let bytes = files.iter().map(length).fold(0, u64::saturating_add);
+fn check_length(name: &str, files: &[Listed], most_bytes: u64) -> Result<(), LabError> {
+    let bytes = files.iter().filter_map(|file| file.bytes).fold(0, u64::saturating_add);
     if bytes <= most_bytes {
         return Ok(());
     }
     Err(LabError::data(
-        path.display().to_string(),
+        name,
         format!(
             "its {} exceed the limit of {} for data that is read whole: extract a part into a separate file",
             about(bytes as f64),
@@ -188,65 +177,12 @@ fn check_length(path: &Path, files: &[PathBuf], most_bytes: u64) -> Result<(), L
     ))
 }
 
-/// All files at or below `path`, in the order of their paths. Links to directories are not followed, so this ends.
-fn list_files(path: &Path, out: &mut Vec<PathBuf>) -> Result<(), LabError> {
-    let metadata = path
-        .metadata()
-        .map_err(|e| LabError::data(path.display().to_string(), plain(&e)))?;
-    if !metadata.is_dir() {
-        out.push(path.to_owned());
-        return Ok(());
-    }
-    let mut entries = path
-        .read_dir()
-        .and_then(Iterator::collect::<io::Result<Vec<_>>>)
-        .map_err(|e| LabError::data(path.display().to_string(), plain(&e)))?;
-    entries.sort_by_key(std::fs::DirEntry::path);
-    for entry in entries {
-        let kind = entry
-            .file_type()
-            .map_err(|e| LabError::data(entry.path().display().to_string(), plain(&e)))?;
-        let entry = entry.path();
-        if kind.is_dir() || (kind.is_symlink() && entry.is_file()) || kind.is_file() {
-            list_files(&entry, out)?;
-        }
-    }
-    Ok(())
-}
-
 /// Describes a system error.
 pub(crate) fn plain(e: &io::Error) -> String {
     match e.kind() {
         io::ErrorKind::NotFound => "no such file or directory".into(),
         io::ErrorKind::PermissionDenied => "permission denied".into(),
         _ => e.to_string(),
-    }
-}
-
-fn read_file(path: &Path, raw: bool, unpacked: &mut Unpacked, taking: &mut Taking) -> Result<(), String> {
-    check_regular(path)?;
-    let mut file = File::open(path).map_err(|e| plain(&e))?;
-    let mut start = Vec::new();
-    let read = (&file).take(MAGIC_BYTES).read_to_end(&mut start);
-    read.map_err(|e| plain(&e))?;
-    let packing = if raw { None } else { Packing::opened(&start)? };
-    file.rewind().map_err(|e| plain(&e))?;
-    let has_length = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    let mut file = BufReader::new(file);
-    match packing {
-        None if has_length => taking.part(&mut file),
-        // A block device is read from front to back.
-        None => taking.part(&mut stream(file)),
-        Some(Packing::Zip) => unzip(file, unpacked, taking),
-        Some(packing) => {
-            let is_copy =
-                |other: &Path| open_packed(path, packing).is_ok_and(|mut contents| is_same(other, &mut contents));
-            if let Some(copy) = unpacked.of_packed(path, is_copy) {
-                taking.leave_out_copy(copy.metadata().map_or(0, |metadata| metadata.len()));
-                return Ok(());
-            }
-            unpack(packing, file, taking)
-        }
     }
 }
 
@@ -266,15 +202,6 @@ pub(crate) fn check_regular(path: &Path) -> Result<(), String> {
     Err(format!(
         "is {what}, but data is read more than once: save it to a file first"
     ))
-}
-
-fn stream<'r>(reader: impl Read + 'r) -> BufReader<Box<dyn Read + 'r>> {
-    BufReader::new(Box::new(reader))
-}
-
-/// The contents of a packed file that is one stream.
-pub(crate) fn open_packed(path: &Path, packing: Packing) -> io::Result<Box<dyn Read>> {
-    unpacked(packing, BufReader::new(File::open(path)?))
 }
 
 /// Unpacks a gzip, zstd or xz stream. A zip archive is not a stream: its bytes are returned unchanged.
@@ -340,34 +267,4 @@ impl Packing {
             "is {name}, a compressed format that is not supported: unpack it first"
         ))
     }
-}
-
-fn unzip(file: impl Read + Seek, unpacked: &mut Unpacked, taking: &mut Taking) -> Result<(), String> {
-    let unreadable = |e: String| format!("unreadable zip: {e}");
-    let mut archive = zip::ZipArchive::new(file).map_err(|e| unreadable(e.to_string()))?;
-    for index in 0..archive.len() {
-        let mut entry = archive.by_index(index).map_err(|e| unreadable(e.to_string()))?;
-        if !entry.is_file() {
-            continue;
-        }
-        let (bytes, crc32) = (entry.size(), entry.crc32());
-        if unpacked
-            .of_member(bytes, crc32, |other| is_same(other, &mut entry))
-            .is_some()
-        {
-            taking.leave_out_copy(bytes);
-            continue;
-        }
-        drop(entry);
-        // From its start again: some of it may have been compared.
-        let entry = archive.by_index(index).map_err(|e| unreadable(e.to_string()))?;
-        taking.part(&mut stream(entry)).map_err(unreadable)?;
-    }
-    Ok(())
-}
-
-fn unpack(packing: Packing, packed: impl BufRead, taking: &mut Taking) -> Result<(), String> {
-    let contents = unpacked(packing, packed).map_err(|e| plain(&e))?;
-    let taken = taking.part(&mut BufReader::new(contents));
-    taken.map_err(|e| format!("unreadable {packing}: {e}"))
 }

@@ -13,7 +13,7 @@ use leafpress::tree::MAX_VALUE_BYTES;
 use serde::{Deserialize, Serialize};
 
 use super::Cut;
-use super::source::{MAX_CORPUS_BYTES, plain};
+use super::source::MAX_CORPUS_BYTES;
 use crate::core::resources::total_memory_bytes;
 use crate::core::{Bytes, LabError, about};
 
@@ -96,7 +96,8 @@ struct Part {
 }
 
 impl<'c> Taking<'c> {
-    pub(super) fn new(extent: Extent, cancel: &'c AtomicBool) -> Self {
+    /// `copies` are packed files that are skipped, since they are also present unpacked.
+    pub(super) fn new(extent: Extent, copies: Copies, cancel: &'c AtomicBool) -> Self {
         Self {
             extent,
             cancel,
@@ -105,29 +106,23 @@ impl<'c> Taking<'c> {
             pieces: 0,
             found_bytes: 0,
             taken_bytes: 0,
-            copies: Copies::default(),
+            copies,
         }
     }
 
-    /// Counts a packed file of this many bytes that is skipped, since it is also present unpacked.
-    pub(super) fn leave_out_copy(&mut self, bytes: u64) {
-        self.copies.files += 1;
-        self.copies.bytes += bytes;
-    }
-
     /// Whether to stop here.
-    pub(super) fn is_cancelled(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
     }
 
-    /// Takes of one file or archive entry; why it cannot be read. When this was cancelled, what was taken is of no use.
-    pub(super) fn part(&mut self, input: &mut dyn Input) -> Result<(), String> {
+    /// Takes of one file or archive entry. When this was cancelled, what was taken is of no use.
+    pub(super) fn part(&mut self, input: &mut dyn Input) -> io::Result<()> {
         let mut part = Part::default();
         if let Some(length) = input.length() {
             // A vector that grows is copied, and for a while there twice.
             let most = self.extent.most_bytes().saturating_sub(self.taken_bytes) + PIECE_BYTES;
             let room = usize::try_from(length.min(most)).unwrap_or(0);
-            part.bytes.try_reserve_exact(room).map_err(|e| e.to_string())?;
+            part.bytes.try_reserve_exact(room).map_err(io::Error::other)?;
         }
         self.parts.push(part);
         while !self.is_cancelled() {
@@ -135,7 +130,7 @@ impl<'c> Taking<'c> {
             let (before, part) = (self.taken_bytes, self.parts.last_mut());
             let out = part.filter(|_| kept).map(|part| &mut part.bytes);
             let start = out.as_ref().map_or(0, |bytes| bytes.len());
-            let length = self.extent.piece(input, out).map_err(|e| plain(&e))?;
+            let length = self.extent.piece(input, out)?;
             if length == 0 {
                 break;
             }
@@ -147,7 +142,10 @@ impl<'c> Taking<'c> {
             self.found_bytes += length;
             match self.extent {
                 Extent::Whole(most) if self.found_bytes > most => {
-                    return Err(format!("more than the limit of {} of data", Bytes(most)));
+                    return Err(io::Error::other(format!(
+                        "more than the limit of {} of data",
+                        Bytes(most)
+                    )));
                 }
                 Extent::Sample(most, _) if self.taken_bytes > most => self.thin_out(),
                 _ => {}
@@ -258,7 +256,7 @@ fn pass(input: &mut dyn Input, bytes: u64, out: Option<&mut Vec<u8>>) -> io::Res
 }
 
 /// Data read from front to back, parts of which can be skipped.
-pub(super) trait Input: BufRead {
+pub(crate) trait Input: BufRead {
     /// Skips this many bytes, fewer at the end; returns how many.
     fn skip(&mut self, bytes: u64) -> io::Result<u64>;
 
@@ -310,7 +308,7 @@ mod tests {
     /// Numbers of eight bytes, and the numbers that are taken of them.
     fn taken(input: &mut dyn Input, most: u64) -> (Vec<u64>, Option<Sampled>) {
         let cancel = AtomicBool::new(false);
-        let mut taking = Taking::new(Extent::Sample(most, Cut::Fixed(8)), &cancel);
+        let mut taking = Taking::new(Extent::Sample(most, Cut::Fixed(8)), Copies::default(), &cancel);
         taking.part(input).unwrap();
         let (parts, sampled) = taking.finish().unwrap();
         let (numbers, rest) = parts[0].as_chunks::<8>();
@@ -360,7 +358,7 @@ mod tests {
             let inputs: [Box<dyn Input>; 2] = [Box::new(stream(&bytes)), Box::new(file(&bytes))];
             for mut input in inputs {
                 let cancel = AtomicBool::new(false);
-                let mut taking = Taking::new(Extent::Sample(3 << 20, cut), &cancel);
+                let mut taking = Taking::new(Extent::Sample(3 << 20, cut), Copies::default(), &cancel);
                 taking.part(input.as_mut()).unwrap();
                 let (parts, sampled) = taking.finish().unwrap();
                 assert_eq!(sampled.unwrap().found_bytes, bytes.len() as u64);
@@ -376,15 +374,15 @@ mod tests {
     #[test]
     fn what_is_to_be_whole_has_a_limit() {
         let cancel = AtomicBool::new(false);
-        let mut taking = Taking::new(Extent::Whole(1 << 20), &cancel);
+        let mut taking = Taking::new(Extent::Whole(1 << 20), Copies::default(), &cancel);
         let told = taking.part(&mut stream(&vec![0; (1 << 20) + 1])).unwrap_err();
-        assert_eq!(told, "more than the limit of 1M of data");
+        assert_eq!(told.to_string(), "more than the limit of 1M of data");
     }
 
     #[test]
     fn a_cancelled_reading_ends_at_once() {
         let cancel = AtomicBool::new(true);
-        let mut taking = Taking::new(Extent::Sample(1 << 20, Cut::Lines), &cancel);
+        let mut taking = Taking::new(Extent::Sample(1 << 20, Cut::Lines), Copies::default(), &cancel);
         taking
             .part(&mut BufReader::new(Box::new(io::repeat(7)) as Box<dyn Read>))
             .unwrap();

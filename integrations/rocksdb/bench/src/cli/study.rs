@@ -93,7 +93,7 @@ pub struct Ending {
     pub cancelled: bool,
     /// Runs that finished.
     pub runs: usize,
-    /// Runs that were asked for, where their number is known.
+    /// Runs that were requested, where their number is known.
     pub wanted: Option<usize>,
 }
 
