@@ -106,6 +106,8 @@ impl Listing {
                 Err(reason) => self.skip(file.name, reason),
             }
         }
+        // What cannot be unpacked is found after the others.
+        self.skipped.sort_by(|one, other| one.file.cmp(&other.file));
         Ok(())
     }
 
