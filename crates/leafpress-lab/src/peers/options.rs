@@ -40,7 +40,7 @@ pub struct PeersConfig {
     /// Workload after the load: read_only, read_write_8_2, write_only, ... as in `leafpress eval` [default: read_only]
     #[arg(long, value_name = "NAME")]
     pub workload: Workload,
-    /// Codecs of the Leafpress tree [default: none lz4 zstd:1]
+    /// Codecs of the Leafpress tree [default: none lz4 zstd:1 trial]
     #[arg(short = 'c', long, value_name = "LIST", num_args = 1..)]
     pub codecs: Vec<String>,
     /// Number of keys [default: 1000000; with --records all there are]
@@ -71,7 +71,7 @@ impl Default for PeersConfig {
             cut: None,
             load_order: LoadOrder::Random,
             workload: Workload::ReadOnly,
-            codecs: ["none", "lz4", "zstd:1"].map(String::from).to_vec(),
+            codecs: ["none", "lz4", "zstd:1", "trial"].map(String::from).to_vec(),
             keys: 1_000_000,
             threads: 1,
             seconds: 2.0,

@@ -3,9 +3,10 @@
 use plotters::style::RGBColor;
 
 /// Hues of the codec families, readable on white and on near-black.
-const FAMILIES: [(&str, RGBColor); 8] = [
+const FAMILIES: [(&str, RGBColor); 9] = [
     ("none", RGBColor(0x7d, 0x87, 0x96)),
     ("auto", RGBColor(0xa8, 0x7e, 0x00)),
+    ("trial", RGBColor(0x6a, 0x8f, 0x1c)),
     ("lz4", RGBColor(0x1f, 0x83, 0xd6)),
     ("zstd", RGBColor(0xd9, 0x6c, 0x12)),
     ("onpair", RGBColor(0x12, 0x98, 0xa0)),

@@ -108,7 +108,7 @@ impl EngineSpec {
     /// The codec that it is known by in charts: of ours only.
     pub(crate) fn hue(&self) -> Option<String> {
         match self {
-            Self::Leafpress(None, Policy::S3Fifo) => Some("auto".into()),
+            Self::Leafpress(None, Policy::S3Fifo) => Some("trial".into()),
             Self::Leafpress(Some(codec), Policy::S3Fifo) => Some(codec.to_string()),
             _ => None,
         }
