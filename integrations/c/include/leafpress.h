@@ -286,7 +286,8 @@ LP_API lp_status lp_options_new(lp_options **options);
  * Options of trees and caches:
  *
  *   codec                      a name as for lp_codec_open(), or auto: several, by how often
- *                              a leaf is read. Default lz4 for trees, zstd:1 for caches
+ *                              a leaf is read. Default trial for trees, trial:memory for
+ *                              caches: the best of several by trials
  *
  * Options of trees:
  *
