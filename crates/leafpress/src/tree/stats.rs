@@ -59,7 +59,7 @@ pub struct TreeStats {
     /// Explanation of these two limits, and of the codec if it was chosen, in words: what was tried, and the result.
     pub limits_reason: String,
 
-    /// Number of records with an uncompressed copy: see [`Codec::Auto`](leafpress_codec::Codec::Auto).
+    /// Number of records with an uncompressed copy: see [`Codec::Auto`].
     pub hot_records: u64,
     /// Number of warm leaves, compressed with the tree's codec: all leaves, unless the codec is `auto`.
     pub warm_leaves: u64,
