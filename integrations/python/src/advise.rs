@@ -267,13 +267,13 @@ impl AdviceBase {
 
     /// Returns the whole report as text.
     fn text(&self) -> String {
-        in_words_of_python(&advise::text(&self.advice, None))
+        in_words_of_python(&advise::document(&self.advice, None).text())
     }
 
     /// Writes summary.tsv, results.json and report.html into an existing directory.
     fn write(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
         let directory: &Path = &directory;
-        let written = py.detach(|| advise::write_files(&self.advice, None, COMMAND_LINE, directory));
+        let written = py.detach(|| advise::document(&self.advice, None).write(COMMAND_LINE, directory));
         written.map(drop).map_err(of_lab)
     }
 }

@@ -146,7 +146,8 @@ fn what_cannot_be_tended_in_steps_is_refused() {
     };
     refused(Tree::builder().background_threads(1), "background_threads");
     refused(Tree::builder().codec("auto".parse().unwrap()), "upkeep");
-    let tree = Tree::builder().dictionary(DictionaryChoice::Off).frame_bytes(1);
+    let lz4 = Tree::builder().codec("lz4".parse().unwrap());
+    let tree = lz4.dictionary(DictionaryChoice::Off).frame_bytes(1);
     let tree = tree.upkeep(Upkeep::Caller).build().unwrap();
     assert!(!tree.request_training());
     let plain = Tree::builder().codec(Codec::None).build().unwrap();

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use leafpress::tree::Upkeep;
 use leafpress::codec::TrialGoal;
+use leafpress::tree::Upkeep;
 use leafpress::{Codec, DictionaryChoice, Tree, TreeError};
 
 /// The settings of trees of new generations.
