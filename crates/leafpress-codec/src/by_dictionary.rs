@@ -35,7 +35,6 @@ const BALANCED: &[Codec] = &[
     #[cfg(not(any(feature = "lz4", feature = "zstd")))]
     UNCOMPRESSED,
     Codec::OnPair { bits: 12 },
-    Codec::OnPair { bits: 14 },
 ];
 
 const SMALL: &[Codec] = &[

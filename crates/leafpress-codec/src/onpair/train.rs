@@ -23,7 +23,7 @@ const LAST_BYTES_PER_CODE: usize = 256;
 /// A sample is at most this long.
 const MAX_SAMPLE_BYTES: usize = 8 << 20;
 /// Slots of the table of pairs for each code, and at most. Pairs that do not fit it are not counted.
-const PAIRS_PER_CODE: usize = 128;
+const PAIRS_PER_CODE: usize = 64;
 const MAX_PAIRS: usize = 2 << 20;
 /// A token that occurs only once in a sample covers as much without one.
 const MIN_COUNT: u32 = 2;

@@ -41,7 +41,14 @@ impl TreeInner {
     /// Returns samples for a dictionary of this number of bytes from the frames that the records would be cut into.
     fn samples_of(&self, head: &[Batch], dictionary_bytes: usize) -> Result<Ahead, TreeError> {
         let bytes = head.iter().map(Batch::bytes).sum::<usize>();
-        let step = bytes.div_ceil(sample_bytes_for(dictionary_bytes).max(1)).max(1);
+        let kinds = if self.engines.warm.codec().candidates().is_empty() {
+            1
+        } else {
+            2
+        };
+        let step = bytes
+            .div_ceil((sample_bytes_for(dictionary_bytes) / kinds).max(1))
+            .max(1);
         let now = self.settings.now();
         let (frames, raw_bytes) = self.every_frame_in(step, head, now)?;
         let in_records = Settings {

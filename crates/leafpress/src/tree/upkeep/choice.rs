@@ -4,10 +4,11 @@ use crate::tree::compact::builder::Record;
 use crate::tree::compact::compress::Settings;
 use crate::tree::error::TreeError;
 use crate::tree::node::decoder::Engines;
-use crate::tree::upkeep::samples::Sampled;
+use crate::tree::upkeep::samples::{Sampled, Samples};
 use crate::tree::upkeep::sizing::{Bench, Candidate, Outcome, Rule, Trial, compresses_records};
 use crate::tree::upkeep::trainer::{Aim, Standing, Trained, Trainer, largest_bytes};
 use leafpress_base::mem::room::{TryGrow, room_for};
+use leafpress_base::mem::trim;
 use leafpress_base::reclaim::node_heap::{Flush, NodeHeap};
 use leafpress_codec::{Codec, Dictionary};
 
@@ -26,7 +27,7 @@ pub(super) struct Choosing<'c> {
     pub max_bytes: Option<usize>,
     pub standing: &'c Standing,
     /// Samples for dictionaries; `None` where none is trained.
-    pub sampled: Option<&'c Sampled>,
+    pub sampled: Option<Sampled>,
     pub known: Known,
     pub rule: Rule,
     /// The settings in force.
@@ -48,12 +49,15 @@ impl Choosing<'_> {
     /// Trains dictionaries, and chooses among them by trials on runs of neighbouring records, which `runs` returns;
     /// `None` where there are no trials.
     pub(super) fn run<'r>(
-        &self,
+        mut self,
         runs: Option<impl FnOnce() -> Result<Vec<Vec<Record<'r>>>, TreeError>>,
     ) -> Result<Found, TreeError> {
-        let before = self.standing.current.as_ref();
+        let before = self.standing.current.as_ref().map(|current| current.taken.serial());
         let current = self.current_codec();
-        let mut trained = self.train_each(|codec| codec == current || runs.is_some())?;
+        let mut trained = match self.sampled.take() {
+            Some(sampled) => self.train_each(sampled, |codec| codec == current || runs.is_some())?,
+            None => Vec::new(),
+        };
         let chosen = match runs {
             Some(runs) if !(self.is_stopped)() => self.choose(runs, current, &trained),
             _ => Ok(None),
@@ -77,7 +81,7 @@ impl Choosing<'_> {
         Ok(Found {
             trained,
             lengths,
-            before: before.map(|current| current.taken.serial()),
+            before,
         })
     }
 
@@ -98,43 +102,57 @@ impl Choosing<'_> {
     }
 
     /// Trains the best dictionary for each codec that is to be tried.
-    fn train_each(&self, is_tried: impl Fn(Codec) -> bool) -> Result<Vec<(Codec, Trained)>, TreeError> {
+    fn train_each(
+        &self,
+        sampled: Sampled,
+        is_tried: impl Fn(Codec) -> bool,
+    ) -> Result<Vec<(Codec, Trained)>, TreeError> {
+        let codecs = || self.codecs().iter().copied().filter(|codec| is_tried(*codec));
         let mut trained = room_for(self.codecs().len())?;
-        let Some(sampled) = self.sampled else {
-            return Ok(trained);
-        };
-        let current = self.current_codec();
-        for &codec in self.codecs().iter().filter(|codec| is_tried(**codec)) {
-            let trainer = Trainer {
-                engine: &*self.engines.warm,
-                codec,
-                max_bytes: self.max_bytes,
-                largest_bytes: largest_bytes(codec),
-            };
-            if matches!(codec, Codec::OnPair { bits: 14.. })
-                && self.rule.codec != codec
-                && trainer.bytes_for(self.known.user_bytes) < trainer.bytes_for(u64::MAX)
-            {
-                // The tables of a wide code would be a large part of a small tree.
-                continue;
+        let Sampled {
+            dictionary_bytes,
+            frames,
+            records,
+        } = sampled;
+        // Samples are freed as early as possible.
+        if let Some(records) = records {
+            for codec in codecs().filter(|codec| compresses_records(*codec)) {
+                let best = self.train(codec, &records, dictionary_bytes)?;
+                trained.try_extend(best.map(|best| (codec, best)))?;
             }
-            let aim = Aim {
-                bytes: trainer.bytes_for(self.known.user_bytes).min(sampled.dictionary_bytes),
-                sampled_bytes: sampled.dictionary_bytes,
-                user_bytes: self.known.user_bytes,
-                raw_bytes: self.known.raw_bytes,
-            };
-            let samples = match &sampled.records {
-                Some(records) if compresses_records(codec) => records,
-                _ => &sampled.frames,
-            };
-            let standing = self.standing.among(codec, codec == current);
-            let best = trainer.train(samples, &standing, aim, self.is_stopped);
-            if let Some(best) = best? {
-                trained.try_push((codec, best))?;
+            drop(records);
+            for codec in codecs().filter(|codec| !compresses_records(*codec)) {
+                let best = self.train(codec, &frames, dictionary_bytes)?;
+                trained.try_extend(best.map(|best| (codec, best)))?;
+            }
+        } else {
+            for codec in codecs() {
+                let best = self.train(codec, &frames, dictionary_bytes)?;
+                trained.try_extend(best.map(|best| (codec, best)))?;
             }
         }
         Ok(trained)
+    }
+
+    /// Trains the best dictionary for a codec from samples for a dictionary of `sampled_bytes`.
+    fn train(&self, codec: Codec, samples: &Samples, sampled_bytes: usize) -> Result<Option<Trained>, TreeError> {
+        let trainer = Trainer {
+            engine: &*self.engines.warm,
+            codec,
+            max_bytes: self.max_bytes,
+            largest_bytes: largest_bytes(codec),
+        };
+        let aim = Aim {
+            bytes: trainer.bytes_for(self.known.user_bytes).min(sampled_bytes),
+            sampled_bytes,
+            user_bytes: self.known.user_bytes,
+            raw_bytes: self.known.raw_bytes,
+        };
+        let standing = self.standing.among(codec, codec == self.current_codec());
+        let trained = trainer.train(samples, &standing, aim, self.is_stopped);
+        // What one training leaves would add to what the next one takes.
+        trim::return_large_blocks();
+        trained
     }
 
     /// Returns the codec and settings that are best by trials, and the outcome; `None` where there are too few records,

@@ -154,7 +154,7 @@ pub(super) struct Training {
 }
 
 impl Training {
-    pub(super) fn run(self) -> Result<Found, TreeError> {
+    pub(super) fn run(mut self) -> Result<Found, TreeError> {
         let Counted {
             user_bytes, raw_bytes, ..
         } = self.sampling.counted;
@@ -162,7 +162,7 @@ impl Training {
             engines: &self.engines,
             max_bytes: self.max_bytes,
             standing: &self.standing,
-            sampled: self.sampling.frames.as_ref().map(|sampler| &sampler.sampled),
+            sampled: self.sampling.frames.take().map(|sampler| sampler.sampled),
             known: Known { user_bytes, raw_bytes },
             rule: self.rule,
             now: self.now,

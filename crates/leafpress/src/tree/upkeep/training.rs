@@ -364,7 +364,7 @@ impl TreeInner {
                     engines: &self.engines,
                     max_bytes: self.dictionaries.max_bytes,
                     standing: &self.dictionaries.standing(codec, false)?,
-                    sampled: Some(&sampled),
+                    sampled: Some(sampled),
                     known: Known { user_bytes, raw_bytes },
                     rule: self.sizing.rule,
                     now: self.settings.now(),

@@ -105,6 +105,7 @@ impl TreeInner {
             };
             let trained = trainer.train(&samples, &standing.among(codec, is_current), aim, &|| false)?;
             let newest = trained.as_ref().map(|trained| &trained.dictionary);
+            trim::return_large_blocks();
             let price = match (&mut trial, newest) {
                 (None, _) => 0.0,
                 (Some(_), None) if !is_current => continue,
