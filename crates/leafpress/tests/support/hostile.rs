@@ -260,6 +260,7 @@ struct Run {
     tree: Tree,
     engine: Arc<Hostile>,
     shape: KeyShape,
+    keyed: bool,
     /// The records inserted into the tree, with the keys' numbers.
     inserted: BTreeMap<Vec<u8>, (u16, Vec<u8>)>,
     version: u8,
@@ -289,6 +290,8 @@ pub fn check(options: Options, steps: &[Step]) {
         tree,
         engine,
         shape: options.shape,
+        // With temperatures the frame length is that of cold leaves.
+        keyed: options.keyed && options.layout == Layout::Ordered && (has_temperatures || options.frame_bytes == 1),
         inserted: BTreeMap::new(),
         version: 0,
     };
@@ -297,9 +300,12 @@ pub fn check(options: Options, steps: &[Step]) {
     }
     run.engine.state().plan = None;
     run.whole("at the end");
-    run.tree
-        .compact()
-        .expect("a compaction of what was written from checked frames");
+    match run.tree.compact() {
+        // The only key of a keyed leaf may have been decoded wrongly, with its fingerprint, when the leaf was split: then
+        // its record is out of the leaf's range, and the leaf stays as it is.
+        Err(error) if run.keyed && run.engine.state().faults > 0 => drop(typed::<()>(Err(error))),
+        compacted => compacted.expect("a compaction of what was written from checked frames"),
+    }
     run.whole("after a compaction");
 }
 
@@ -376,14 +382,8 @@ impl Run {
         }
     }
 
-    /// Returns whether the tree must know the key's value: no frame has ever been decoded wrongly. Once one was, a key that
-    /// is right may be missing in rare cases, since another one misled an insertion (the second seed of the regressions).
+    /// Returns whether the tree must know the key's value: its frame has never been decoded wrongly.
     fn is_sure(&self, key: &[u8]) -> bool {
-        self.engine.state().faults == 0 && self.inserted.contains_key(key)
-    }
-
-    /// Returns whether the key's frame has never been decoded wrongly: the tree must not have another value for it.
-    fn is_undamaged(&self, key: &[u8]) -> bool {
         let state = self.engine.state();
         self.inserted.get(key).is_some_and(|(number, value)| {
             let marked = (MARKED_BYTES..=MAX_INLINE_BYTES).contains(&value.len());
@@ -397,7 +397,7 @@ impl Run {
         };
         match self.inserted.get(key) {
             Some((_, value)) => assert!(
-                found.as_ref() == Some(value) || !self.is_undamaged(key) || found.is_none() && !self.is_sure(key),
+                !self.is_sure(key) || found.as_ref() == Some(value),
                 "{key:02x?} has another value"
             ),
             None => assert!(
@@ -414,9 +414,9 @@ impl Run {
         }
         let up = self.tree.range(..).collect::<Result<Vec<_>, _>>();
         let down = self.tree.range(..).rev().collect::<Result<Vec<_>, _>>();
-        // A key that was decoded wrongly may have misled insertions of others into its leaf: scans may fail until a
-        // compaction sorts them.
-        if self.engine.state().faults > 0 {
+        // A key of a block that was decoded wrongly, but has its fingerprint, may have misled insertions of others into
+        // its leaf: scans may fail until a compaction sorts them.
+        if self.keyed && self.engine.state().faults > 0 {
             drop((typed(up), typed(down), typed(self.tree.validate())));
             let _ = self.tree.stats();
             return;

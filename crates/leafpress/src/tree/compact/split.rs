@@ -6,7 +6,7 @@ use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record};
 use crate::tree::compact::compress::{BuiltLeaves, Compression};
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::TreeError;
-use crate::tree::node::decoder::Decoder;
+use crate::tree::node::decoder::{Decoder, corrupt};
 use crate::tree::node::key_order::separator;
 use crate::tree::node::layout::{FINGERPRINTS, MAX_RECORDS};
 use leafpress_base::mem::OutOfMemory;
@@ -26,6 +26,7 @@ impl<'b> Compression<'_, 'b> {
         }
         builder.same_keys = None;
         let frames: Vec<Part> = collected(builder.parts.iter().flat_map(|part| part.single_frames()))?;
+        self.check_order(builder, &frames)?;
         let sizes = self.frame_sizes(builder, &frames)?;
         let groups = groups(&sizes, &frames, self.settings.leaf_bytes, split_hint)?;
         let mut built = BuiltLeaves {
@@ -42,6 +43,33 @@ impl<'b> Compression<'_, 'b> {
             built.leaves.push(leaf);
         }
         Ok(built)
+    }
+
+    /// Checks that the keys of kept frames and of new ones between them ascend, where a frame's key is in its block. Any
+    /// order serves a keyed leaf, which is searched by fingerprints; but no separator of an unordered one leads to all
+    /// records.
+    fn check_order(&self, builder: &LeafBuilder<'_>, frames: &[Part]) -> Result<(), TreeError> {
+        if !matches!(builder.form, Form::Fingerprints { keyed: true, .. }) {
+            return Ok(());
+        }
+        let (mut scratch, mut last, mut key) = (Scratch::default(), Vec::new(), Vec::new());
+        for (index, frame) in frames.iter().enumerate() {
+            match frame {
+                Part::Compressed { from, .. } => {
+                    key.clear();
+                    key.try_append(builder.records[*from].key)?;
+                }
+                Part::Kept { leaf, from, .. } => {
+                    let mut decoder = Decoder::new(self.engines, &mut scratch);
+                    leaf.keyed_key(&leaf.sections(), *from, &mut decoder, &mut key)?;
+                }
+            }
+            if index > 0 && last >= key {
+                return Err(corrupt("a leaf's keys"));
+            }
+            std::mem::swap(&mut last, &mut key);
+        }
+        Ok(())
     }
 
     /// Returns the user bytes of each frame.

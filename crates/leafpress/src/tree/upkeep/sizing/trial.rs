@@ -42,7 +42,8 @@ impl Tried {
     }
 }
 
-/// Returns the records of a leaf, or none if one of its frames is corrupt. Large values are not in frames.
+/// Returns the records of a leaf, or none if one of its frames is corrupt, or keys decoded wrongly before have disturbed
+/// its order. Large values are not in frames.
 pub(in crate::tree::upkeep) fn records_of<'b>(
     leaf: Leaf<'_>,
     decoder: &mut Decoder<'_>,
@@ -69,6 +70,9 @@ pub(in crate::tree::upkeep) fn records_of<'b>(
             Err(error @ TreeError::OutOfMemory { .. }) => return Err(error),
             Err(_) => return Ok(Vec::new()),
         }
+    }
+    if !records.is_sorted_by(|a, b| a.key < b.key) {
+        return Ok(Vec::new());
     }
     Ok(records)
 }
