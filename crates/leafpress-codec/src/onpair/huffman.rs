@@ -1,7 +1,7 @@
 //! Blocks of Huffman codes.
 //!
-//! A block is the bits of its codes, the low bits of a byte first; the last byte is filled up with zeros. It ends with
-//! the code that completes the raw length.
+//! A block is the bits of its codes, the low bits of a byte first; the last byte is filled up with ones. There are at
+//! least 256 tokens, so that the longest code, which is all ones, has at least eight bits: what fills a byte is no code.
 
 use std::hint::select_unpredictable;
 
@@ -94,6 +94,7 @@ impl Decoder {
                 return false;
             }
         }
-        bit.div_ceil(8) * 8 == end
+        let filled = end.wrapping_sub(bit);
+        filled < 8 && (bit == end || block.last_word(bit) | u64::MAX << filled == u64::MAX)
     }
 }

@@ -209,7 +209,7 @@ impl OnPair {
                 })
             }
         };
-        Ok(if fits { packer.finish() } else { None })
+        Ok(if fits { packer.finish(self.form.entropy) } else { None })
     }
 
     /// Decodes at least `needed` bytes of a block into `out`, which is longer than `raw_len` where it is to be fast.

@@ -63,11 +63,13 @@ impl<'o> Packer<'o> {
         true
     }
 
-    /// Writes the last bytes. Returns the length of the block, or `None` if there is no room.
-    pub(super) fn finish(self) -> Option<usize> {
+    /// Writes the last byte, filled up with zeros or `with_ones`. Returns the length of the block, or `None` if there is
+    /// no room.
+    pub(super) fn finish(self, with_ones: bool) -> Option<usize> {
+        let fill = if with_ones { u64::MAX << self.word_bits } else { 0 };
         let rest = self.word_bits.div_ceil(8) as usize;
         let to = self.out.get_mut(self.len..self.len + rest)?;
-        to.copy_from_slice(&self.word.to_le_bytes()[..rest]);
+        to.copy_from_slice(&(self.word | fill).to_le_bytes()[..rest]);
         Some(self.len + rest)
     }
 }
