@@ -1,7 +1,7 @@
 //! Blocks of Huffman codes.
 //!
 //! A block is the bits of its codes, the low bits of a byte first; the last byte is filled up with ones. There are at
-//! least 256 tokens, so that the longest code, which is all ones, has at least eight bits: what fills a byte is no code.
+//! least 256 tokens, so that the longest code, which is all ones, has at least eight bits: what fills a byte decodes to nothing.
 
 use std::hint::select_unpredictable;
 

@@ -302,7 +302,7 @@ pub fn check(options: Options, steps: &[Step]) {
     run.whole("at the end");
     match run.tree.compact() {
         // The only key of a keyed leaf may have been decoded wrongly, with its fingerprint, when the leaf was split: then
-        // its record is out of the leaf's range, and the leaf stays as it is.
+        // its record is out of the leaf's range, and the leaf stays unchanged.
         Err(error) if run.keyed && run.engine.state().faults > 0 => drop(typed::<()>(Err(error))),
         compacted => compacted.expect("a compaction of what was written from checked frames"),
     }

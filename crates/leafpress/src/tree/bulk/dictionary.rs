@@ -41,14 +41,9 @@ impl TreeInner {
     /// Returns samples for a dictionary of this number of bytes from the frames that the records would be cut into.
     fn samples_of(&self, head: &[Batch], dictionary_bytes: usize) -> Result<Ahead, TreeError> {
         let bytes = head.iter().map(Batch::bytes).sum::<usize>();
-        let kinds = if self.engines.warm.codec().candidates().is_empty() {
-            1
-        } else {
-            2
-        };
-        let step = bytes
-            .div_ceil((sample_bytes_for(dictionary_bytes) / kinds).max(1))
-            .max(1);
+        let takes_records = !self.engines.warm.codec().candidates().is_empty();
+        let sample_bytes = sample_bytes_for(dictionary_bytes, takes_records);
+        let step = bytes.div_ceil(sample_bytes.max(1)).max(1);
         let now = self.settings.now();
         let (frames, raw_bytes) = self.every_frame_in(step, head, now)?;
         let in_records = Settings {
@@ -56,10 +51,8 @@ impl TreeInner {
             keys_in_blocks: true,
             ..now
         };
-        let records = match self.engines.warm.codec().candidates() {
-            [] => None,
-            _ => Some(self.every_frame_in(step, head, in_records)?.0),
-        };
+        let records = takes_records.then(|| self.every_frame_in(step, head, in_records));
+        let records = records.transpose()?.map(|(records, _)| records);
         let sampled = Sampled {
             dictionary_bytes,
             frames,

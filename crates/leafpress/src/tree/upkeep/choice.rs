@@ -6,7 +6,7 @@ use crate::tree::error::TreeError;
 use crate::tree::node::decoder::Engines;
 use crate::tree::upkeep::samples::{Sampled, Samples};
 use crate::tree::upkeep::sizing::{Bench, Candidate, Outcome, Rule, Trial, compresses_records};
-use crate::tree::upkeep::trainer::{Aim, Standing, Trained, Trainer, largest_bytes};
+use crate::tree::upkeep::trainer::{Aim, Standing, Trained, Trainer, codecs_of, largest_bytes};
 use leafpress_base::mem::room::{TryGrow, room_for};
 use leafpress_base::mem::trim;
 use leafpress_base::reclaim::node_heap::{Flush, NodeHeap};
@@ -85,12 +85,8 @@ impl Choosing<'_> {
         })
     }
 
-    /// Returns the codecs that the tree may use, at least one.
     fn codecs(&self) -> &[Codec] {
-        match self.rule.codec.candidates() {
-            [] => std::slice::from_ref(&self.rule.codec),
-            candidates => candidates,
-        }
+        codecs_of(&self.rule.codec)
     }
 
     /// Returns the codec in force.

@@ -37,8 +37,7 @@ impl Sampler {
     /// # Errors
     /// [`TreeError::OutOfMemory`].
     pub(super) fn new(dictionary_bytes: usize, held: usize, takes_records: bool) -> Result<Self, TreeError> {
-        // Both kinds together take no more memory than one does.
-        let bytes = sample_bytes_for(dictionary_bytes) / if takes_records { 2 } else { 1 };
+        let bytes = sample_bytes_for(dictionary_bytes, takes_records);
         let samples = || Samples::for_frames(bytes.min(held));
         Ok(Self {
             // Takes every nth frame of every leaf, with n such that they sum to about `bytes`; the step should not be a

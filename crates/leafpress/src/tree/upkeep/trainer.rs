@@ -244,6 +244,14 @@ impl Trainer<'_> {
     }
 }
 
+/// Returns the codecs that a tree of this codec may use, at least one.
+pub(super) fn codecs_of(codec: &Codec) -> &[Codec] {
+    match codec.candidates() {
+        [] => std::slice::from_ref(codec),
+        candidates => candidates,
+    }
+}
+
 /// Returns the maximum bytes of a dictionary for a codec, where none is configured.
 pub(super) fn largest_bytes(codec: Codec) -> u64 {
     match codec {
@@ -258,9 +266,11 @@ pub(super) fn largest_bytes(codec: Codec) -> u64 {
     }
 }
 
-/// Returns the bytes of samples for a dictionary of `bytes`.
-pub(crate) fn sample_bytes_for(bytes: usize) -> usize {
-    (bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)
+/// Returns the bytes of samples for a dictionary of `bytes`, of each kind if records are sampled as well as frames: both
+/// together take no more memory than one does.
+pub(crate) fn sample_bytes_for(bytes: usize, takes_records: bool) -> usize {
+    let both = (bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)
         .min(MANY_SAMPLE_BYTES)
-        .max(bytes * FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE)
+        .max(bytes * FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE);
+    if takes_records { both / 2 } else { both }
 }

@@ -16,7 +16,7 @@ use crate::tree::options::{DictionaryChoice, Upkeep};
 use crate::tree::upkeep::choice::{Choosing, Found, Known};
 use crate::tree::upkeep::samples::Ahead;
 use crate::tree::upkeep::steps_of_training::{Collecting, Training};
-use crate::tree::upkeep::trainer::{Candidate, Standing, Trained, Trainer, largest_bytes};
+use crate::tree::upkeep::trainer::{Candidate, Standing, Trained, Trainer, codecs_of, largest_bytes};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, boxed, room_for};
 use leafpress_base::mem::trim;
@@ -133,12 +133,8 @@ impl Dictionaries {
         };
         let current = self.current();
         let mut shared = Vec::new();
-        let codecs = match codec.candidates() {
-            [] => std::slice::from_ref(&codec),
-            candidates => candidates,
-        };
         if let Some(pool) = &self.pool {
-            for codec in codecs {
+            for codec in codecs_of(&codec) {
                 for dictionary in pool.for_codec(*codec)? {
                     if Some(dictionary.serial()) != current.map(Dictionary::serial) {
                         shared.try_push((*codec, candidate(&dictionary, true)?))?;

@@ -96,7 +96,7 @@ impl TreeInner {
             if codec == in_frames.0 {
                 dictionaries.begin(bytes);
             }
-            let samples = self.cold_samples(sample_bytes_for(bytes), user_bytes, settings)?;
+            let samples = self.cold_samples(sample_bytes_for(bytes, false), user_bytes, settings)?;
             let aim = Aim {
                 bytes,
                 sampled_bytes: bytes,
