@@ -11,6 +11,9 @@ use crate::mem::room::TryGrow;
 /// Fingerprints per line, which together with the ring's position fill a cache line.
 const CELLS: usize = 31;
 
+/// Lines of which [`Ghost::known_keys`] counts the keys.
+const SAMPLED_LINES: usize = 256;
+
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Line {
@@ -81,6 +84,17 @@ impl Ghost {
             }
         }
         Ok(())
+    }
+
+    /// Returns about how many keys are present, from a sample of the lines.
+    pub fn known_keys(&self) -> usize {
+        let step = (self.lines.len() / SAMPLED_LINES).max(1);
+        let lines = self.lines.iter().step_by(step);
+        let known: usize = lines
+            .clone()
+            .map(|line| line.cells.iter().filter(|cell| **cell != 0).count())
+            .sum();
+        known * self.lines.len() / lines.len().max(1)
     }
 
     /// Memory held, in bytes.

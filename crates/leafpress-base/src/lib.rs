@@ -26,6 +26,7 @@ pub mod io;
 pub mod mem;
 #[doc(hidden)]
 pub mod random;
+pub mod raw_share;
 pub mod reclaim;
 pub mod store;
 #[allow(unsafe_code)]

@@ -55,6 +55,7 @@ extern crate leafpress_base;
 extern crate self as leafpress;
 
 pub mod cache;
+mod mean_time;
 pub mod tree;
 
 pub use cache::{Cache, CacheError};

@@ -15,7 +15,6 @@ pub(crate) mod cpu_budget;
 pub(crate) mod miniatures;
 pub(crate) mod readiness;
 pub(crate) mod sampled_keys;
-mod split;
 
 use std::ops::DerefMut;
 use std::sync::Arc;
@@ -28,9 +27,9 @@ use controller::Controller;
 use costs::{Costs, Prices};
 use cpu_budget::{CpuBudget, Load, Pace, Spent};
 use leafpress_base::mem::OutOfMemory;
+pub use leafpress_base::raw_share::{ParseRawShareError, RawShare};
 use miniatures::Miniatures;
 use readiness::Readiness;
-pub use split::{ParseRawShareError, RawShare};
 
 /// A cache's miniatures, and the events that drive them.
 pub(crate) trait Model: DerefMut<Target = Miniatures<Self::Miniature>> {

@@ -35,6 +35,7 @@ impl Task for Background {
             self.core.tend();
             self.measures_at = Instant::now() + began.elapsed() * REST;
         }
+        self.core.adapt_raw_share();
         self.core.expire_for(passed.mul_f64(EXPIRING));
         #[cfg(feature = "metrics")]
         self.publishes.keep(&self.core);

@@ -23,6 +23,9 @@ pub(super) enum Count {
     Promoted,
     /// Misses answered with an expired value while it was being loaded.
     Stale,
+    /// Loads, and their nanoseconds.
+    Loads,
+    LoadNs,
 }
 
 impl From<Count> for usize {
@@ -61,4 +64,4 @@ impl Outcome {
 }
 
 /// Counters of all threads.
-pub(super) type Counters = ThreadCounts<{ Count::Stale as usize + 1 }>;
+pub(super) type Counters = ThreadCounts<{ Count::LoadNs as usize + 1 }>;

@@ -90,6 +90,8 @@ pub(super) fn heat(mark: u8) -> u8 {
 #[derive(Default)]
 pub(super) struct EvictionState {
     pub ghost: Ghost,
+    /// Records that were found in the ghost queue.
+    pub returned: u64,
     pub policy: Policy,
     chance: Random,
 }
@@ -112,7 +114,12 @@ impl EvictionState {
     }
 
     fn judge_by_class(&mut self, records: &mut [Shown<'_>], going: usize) {
-        let Self { ghost, chance, .. } = self;
+        let Self {
+            ghost,
+            returned,
+            chance,
+            ..
+        } = self;
         let mut judged: Vec<Judged> = Vec::new();
         if judged.try_reserve_exact(records.len()).is_err() {
             return;
@@ -121,6 +128,7 @@ impl EvictionState {
         for (index, record) in records.iter_mut().enumerate().filter(|(_, record)| !record.goes) {
             let class = Class::of(record.mark);
             let came_back = class == Class::New && record.keeps_mark() && ghost.take(record.hash, usize::MAX);
+            *returned += u64::from(came_back);
             let class = class.seen(record.mark & READ != 0, came_back);
             // Kept until the remaining records are aged below.
             record.mark = class.mark() | record.mark & READ;

@@ -18,6 +18,7 @@ use super::load_table::LoadTable;
 use super::long_values::LongValues;
 use super::observer::Observer;
 use super::policy::Policy;
+use super::raw_share::RawCopies;
 use super::record;
 use super::touches::Touches;
 use crate::tree::cache_hooks::Hand;
@@ -47,6 +48,7 @@ impl Sweeper {
 pub(super) struct CacheInner {
     pub tree: Tree,
     pub budget: Budget,
+    pub raw_copies: RawCopies,
     pub counters: Counters,
     pub loads: LoadTable,
     pub long_values: LongValues,
@@ -95,6 +97,7 @@ impl CacheInner {
         Self {
             tree,
             budget: Budget::new(memory_bytes),
+            raw_copies: RawCopies::off(),
             counters: Counters::default(),
             loads: LoadTable::default(),
             long_values: LongValues::default(),
@@ -387,6 +390,7 @@ impl CacheInner {
         enter_span!("leafpress_set_memory", cache = %self.observer.name, memory_bytes = bytes);
         self.budget.set_memory_bytes(bytes);
         self.tree.fit_threads(bytes);
+        self.fit_raw_copies();
         if let Some(disk) = &self.disk {
             disk.fit(bytes);
         }

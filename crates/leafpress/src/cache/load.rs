@@ -6,6 +6,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 use super::Cache;
 use super::error::{CacheError, LoadError};
@@ -124,7 +125,7 @@ impl Cache {
             };
             return match self.again(key)? {
                 Some(found) => Ok(self.hand_on(lead, found)),
-                None => self.finish(lead, load()),
+                None => self.finish(lead, self.core.timed_load(load)),
             };
         }
     }
@@ -216,7 +217,9 @@ impl Cache {
                 return Ok(self.hand_on(lead, found));
             }
             let mut load = pin!(load);
+            let began = Instant::now();
             let loaded = poll_fn(|context| lead.poll(load.as_mut(), context)).await;
+            self.core.note_load(began);
             return self.finish(lead, loaded);
         }
     }

@@ -103,6 +103,7 @@ mod metrics;
 mod observer;
 mod options;
 mod policy;
+mod raw_share;
 mod record;
 mod scan;
 mod scan_tiers;
@@ -122,6 +123,7 @@ use std::sync::Arc;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use disk::{Disk, DiskStats, MIN_DISK_BYTES};
 pub use error::{CacheError, LoadError};
+pub use leafpress_base::raw_share::{ParseRawShareError, RawShare};
 pub use listener::{Listener, RemovalCause};
 pub use options::{CacheBuilder, InsertOptions};
 #[cfg(any(test, feature = "testing"))]

@@ -13,9 +13,11 @@ use super::inner::CacheInner;
 use super::listener::{Listener, RemovalCause};
 use super::observer::Observer;
 use super::policy::Policy;
+use super::raw_share::{MAX_RAW_PERCENT, RawCopies};
 use super::warm::keys_within;
 use super::{Cache, MIN_MEMORY_BYTES};
 use crate::tree::{self, Tree};
+use leafpress_base::raw_share::RawShare;
 use leafpress_codec::{Codec, Engine, TrialGoal};
 
 /// Options of an insertion.
@@ -43,6 +45,8 @@ pub struct CacheBuilder {
     tree: tree::TreeBuilder,
     times: Times,
     policy: Policy,
+    share: RawShare,
+    miss_cost: Option<Duration>,
     clock: Arc<dyn Clock>,
     listener: Option<Box<Listener>>,
     disk: Option<Disk>,
@@ -59,6 +63,8 @@ impl Default for CacheBuilder {
             },
             times: Times::default(),
             policy: Policy::default(),
+            share: RawShare::default(),
+            miss_cost: None,
             clock: Arc::new(SystemClock::default()),
             listener: None,
             disk: None,
@@ -80,6 +86,8 @@ impl fmt::Debug for CacheBuilder {
             .field("tree", &self.tree)
             .field("times", &self.times)
             .field("policy", &self.policy)
+            .field("share", &self.share)
+            .field("miss_cost", &self.miss_cost)
             .field("disk", &self.disk)
             .finish_non_exhaustive()
     }
@@ -109,6 +117,41 @@ impl CacheBuilder {
     /// ```
     pub fn codec(mut self, codec: Codec) -> Self {
         self.tree = self.tree.codec(codec);
+        self
+    }
+
+    /// Sets the share of the memory for uncompressed copies of the most read records, in addition to their compressed
+    /// form. Default [`RawShare::Adaptive`]: the share with the least mean time of an access, from a 64th to half of the
+    /// memory, by the measured times of hits and the cost of a miss: see [`CacheBuilder::miss_cost`]. A fixed share is
+    /// 0, for no copies, to 75%. [`CacheStats::raw_share_reason`](super::CacheStats::raw_share_reason) reports the
+    /// choice.
+    ///
+    /// ```
+    /// use leafpress::cache::RawShare;
+    ///
+    /// let builder = leafpress::Cache::builder().memory(8 << 20);
+    /// let cache = builder.share(RawShare::Fixed { raw_percent: 10 }).build()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    pub fn share(mut self, share: RawShare) -> Self {
+        self.share = share;
+        self
+    }
+
+    /// Sets what a miss costs: the time until the caller has the value from elsewhere. The adaptive share depends on it
+    /// ([`CacheBuilder::share`]): where misses are cheap, more memory is for uncompressed copies and less for other
+    /// records. Default: the mean time of the loads of [`Cache::get_or_insert_with`] and its relatives, or 50 us as
+    /// long as there are none.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let builder = leafpress::Cache::builder().memory(8 << 20);
+    /// let cache = builder.miss_cost(Duration::from_millis(2)).build()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    pub fn miss_cost(mut self, cost: Duration) -> Self {
+        self.miss_cost = Some(cost);
         self
     }
 
@@ -291,9 +334,15 @@ impl CacheBuilder {
         ] {
             time.map_or(Ok(()), |time| check_ttl(option, time))?;
         }
+        check_share(self.share)?;
         let tree = match dictionary_bytes_for(self.memory_bytes) {
             Some(bytes) => self.tree.dictionary_bytes(bytes),
             None => self.tree,
+        };
+        let raw_copies = RawCopies::new(self.share, self.miss_cost);
+        let tree = tree::TreeBuilder {
+            hot_records: !raw_copies.is_off(),
+            ..tree
         };
         let tree = tree.build()?;
         let (clock, observer) = (Arc::clone(&self.clock), Arc::new(self.observer));
@@ -313,6 +362,8 @@ impl CacheBuilder {
             disk,
         );
         core.observer = observer;
+        core.raw_copies = raw_copies;
+        core.begin_raw_copies();
         core.measure();
         let core = Arc::new(core);
         debug_event!(
@@ -343,6 +394,16 @@ fn dictionary_bytes_for(memory_bytes: u64) -> Option<usize> {
         0x400_0000..0x1000_0000 => Some(16 << 10),
         0x1000_0000..0x4000_0000 => Some(32 << 10),
         _ => None,
+    }
+}
+
+fn check_share(share: RawShare) -> Result<(), CacheError> {
+    match share {
+        RawShare::Fixed { raw_percent } if raw_percent > MAX_RAW_PERCENT => Err(CacheError::Option {
+            option: "share",
+            reason: format!("{raw_percent}% is more than the maximum of {MAX_RAW_PERCENT}%"),
+        }),
+        _ => Ok(()),
     }
 }
 

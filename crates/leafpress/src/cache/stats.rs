@@ -58,6 +58,11 @@ pub struct CacheStats {
     pub promoted: u64,
     /// Statistics of the disk tier, if there is one.
     pub disk: Option<DiskStats>,
+    /// Memory for uncompressed copies of the most read records, in bytes, part of `memory_bytes`: see
+    /// [`CacheBuilder::share`](super::CacheBuilder::share). What they hold now is in `tree.hot_bytes`.
+    pub raw_share_bytes: u64,
+    /// Why that share was chosen, in words; empty until it was.
+    pub raw_share_reason: String,
     /// Panics of the listener.
     pub listener_panics: u64,
     /// Panics of background work.
@@ -123,6 +128,8 @@ impl CacheInner {
             eviction_errors: sum(Count::EvictionErrors),
             promoted: sum(Count::Promoted),
             disk: self.disk.as_ref().map(|disk| disk.stats()),
+            raw_share_bytes: self.raw_copies.bytes_of(self.budget.memory_bytes()),
+            raw_share_reason: self.raw_copies.reason(),
             listener_panics: self.listener.as_ref().map_or(0, |listener| listener.panics()),
             background_panics: self.health.panics(),
             background_threads_ended: self.health.ended(),

@@ -52,7 +52,7 @@ impl fmt::Display for CacheStats {
             percent(tree.cold_leaves, tree.leaves),
             tree.hot_records,
         )?;
-        for reason in [&tree.temperature_reason, &tree.limits_reason] {
+        for reason in [&self.raw_share_reason, &tree.temperature_reason, &tree.limits_reason] {
             if !reason.is_empty() {
                 write!(f, "; {reason}")?;
             }

@@ -12,6 +12,7 @@ use crate::tree::compact::landed::{empty_values_in, owned_large};
 use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::{MAX_KEY_BYTES, TreeError};
+use crate::tree::hot::HotRecords;
 use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::Engines;
@@ -244,6 +245,7 @@ impl Tree {
                 builder.upkeep,
             ),
             dictionaries,
+            hot: (temperatures.is_some() || builder.hot_records).then(HotRecords::default),
             temperatures,
             marks: builder.marks,
             memory: Arc::new(NodeHeap::new(match builder.upkeep {
@@ -346,9 +348,9 @@ impl TreeInner {
                 drop(locked);
             }
         }
-        if let Some(temperatures) = &self.temperatures {
+        if let Some(hot) = &self.hot {
             // Copies that were made from the leaves before they were marked obsolete.
-            temperatures.hot.clear(&self.memory.enter()?);
+            hot.clear(&self.memory.enter()?);
         }
         self.flush_retired();
         // Scratch memory for writers is sized for the longest values of the former records.
@@ -473,9 +475,11 @@ impl TreeInner {
         stats.leaves_warmed = sum(Count::Warmed);
         stats.leaves_cooled = sum(Count::Cooled);
         stats.engine = self.engines.warm.counters();
+        if let Some(hot) = &self.hot {
+            stats.hot_records = hot.count(&self.memory);
+        }
         if let Some(temperatures) = &self.temperatures {
             stats.temperature_reason = temperatures.reason();
-            stats.hot_records = temperatures.hot.count(&self.memory);
             if !Arc::ptr_eq(&self.engines.cold, &self.engines.warm) {
                 stats.engine.add(&self.engines.cold.counters());
             }

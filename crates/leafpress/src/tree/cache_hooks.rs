@@ -11,8 +11,9 @@ use crate::tree::compact::builder::keep;
 use crate::tree::compact::landed::landed_changes;
 use crate::tree::error::TreeError;
 use crate::tree::hash::hash;
+use crate::tree::hot::Survey;
 use crate::tree::in_range::keys_of;
-use crate::tree::inner::{Condition, TreeInner};
+use crate::tree::inner::{Condition, Sought, TreeInner};
 use crate::tree::node::decoder::{Decoder, Value};
 use crate::tree::node::landing::{Change, LandedWrite};
 pub(crate) use crate::tree::node::layout::READ;
@@ -21,6 +22,7 @@ use crate::tree::node::leaf::Leaf;
 use crate::tree::node::leaf::frame::Ascending;
 use crate::tree::read::Read;
 use crate::tree::thread_state::Count;
+use crate::tree::upkeep::temperature::Answered;
 use crate::tree::write::{Cut, WritePath};
 use leafpress_base::mem::room::{TryGrow, short_lived_room_for};
 
@@ -131,10 +133,10 @@ impl TreeInner {
         let result = (|| -> Result<_, TreeError> {
             let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
             let mut records = self.records_of(leaf, evictor.wants_values(), arena, &mut decoder)?;
-            if let Some(temperatures) = &self.temperatures {
+            if let Some(hot) = &self.hot {
                 // Reads of hot records do not reach their leaf, so their marks are not set there.
-                let hot = |record: &&mut Shown<'_>| temperatures.hot.contains(record.key, record.hash, &guard);
-                records.iter_mut().filter(hot).for_each(|record| record.mark |= READ);
+                let is_hot = |record: &&mut Shown<'_>| hot.contains(record.key, record.hash, &guard);
+                records.iter_mut().filter(is_hot).for_each(|record| record.mark |= READ);
             }
             evictor.choose(&mut records);
             for record in &records {
@@ -160,9 +162,10 @@ impl TreeInner {
             if changes.is_empty() {
                 return Ok((records, visit));
             }
-            if let Some(temperatures) = &self.temperatures {
-                let going = records.iter().filter(|record| record.goes);
-                going.for_each(|record| temperatures.hot.remove(record.key, record.hash, &guard));
+            if let Some(hot) = &self.hot {
+                for record in records.iter().filter(|record| record.goes) {
+                    let _ = hot.remove(record.key, record.hash, &guard);
+                }
             }
             let temperature = leaf.temperature();
             let settings = match temperature {
@@ -302,6 +305,67 @@ impl Tree {
     /// Returns the bytes of the nodes in use.
     pub(crate) fn node_bytes(&self) -> u64 {
         self.core.memory.live_bytes().max(0).cast_unsigned()
+    }
+
+    /// Sets the memory for hot records, and their expected number.
+    ///
+    /// # Errors
+    /// [`TreeError::OutOfMemory`]; the budget is set, and the table stays as it was.
+    pub(crate) fn set_hot_budget(&self, bytes: u64, records: u64) -> Result<(), TreeError> {
+        let (core, Some(hot)) = (&*self.core, &self.core.hot) else {
+            return Ok(());
+        };
+        let guard = core.memory.enter()?;
+        let were_hot = hot.set_budget(bytes, records, &core.memory, &guard)?;
+        drop(guard);
+        for (key, used) in were_hot {
+            let (context, guard) = (core.contexts.get()?, core.memory.enter()?);
+            let work = WritePath {
+                core,
+                shard: core.shard(&key),
+                context,
+                guard: &guard,
+            };
+            let sought = Sought {
+                key: &key,
+                hash: hash(&key),
+                share: None,
+            };
+            let mut tools = core.take_tools(context, &guard)?;
+            work.heat_again(&sought, used, &mut tools);
+            core.return_tools(context, tools, &guard);
+        }
+        Ok(())
+    }
+
+    /// Returns what the hot records were read since the last survey, and ages them.
+    ///
+    /// # Errors
+    /// [`TreeError::OutOfMemory`].
+    pub(crate) fn survey_hot(&self) -> Result<Survey, TreeError> {
+        let Some(hot) = &self.core.hot else {
+            return Ok(Survey::default());
+        };
+        let memory = &self.core.memory;
+        Ok(hot.survey(memory, &memory.enter()?)?)
+    }
+
+    /// Returns the number of hot records.
+    pub(crate) fn hot_records(&self) -> u64 {
+        self.core.hot.as_ref().map_or(0, |hot| hot.count(&self.core.memory))
+    }
+
+    /// Returns the number of reads that a hot record answered.
+    pub(crate) fn hot_hits(&self) -> u64 {
+        self.core.contexts.sum(Count::GetHotHits)
+    }
+
+    /// Returns the number and the total nanoseconds of the timed reads that hot records answered, and of those that
+    /// leaves answered.
+    pub(crate) fn read_times(&self) -> [[u64; 2]; 2] {
+        let [hot, warm, cold] =
+            Answered::ALL.map(|answered| answered.counts().map(|count| self.core.contexts.sum(count)));
+        [hot, [warm[0] + cold[0], warm[1] + cold[1]]]
     }
 
     /// Bounds what threads hold concurrently by the tree's memory limit.

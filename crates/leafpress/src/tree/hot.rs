@@ -13,6 +13,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use leafpress_base::mem::node::{Kind, NodeHeader};
+use leafpress_base::mem::room::{TryGrow, copied, room_for};
 use leafpress_base::mem::{OutOfMemory, tagged_ptr};
 use leafpress_base::reclaim::guard::Guard;
 use leafpress_base::reclaim::load;
@@ -21,8 +22,12 @@ use leafpress_base::sync::{AtomicPtr, Mutex};
 
 /// Associativity: slots of a set, which is a cache line.
 const WAYS: usize = 8;
-/// Maximum of an entry's use counter: a record survives up to this many calls of `age` without reads.
-const MAX_USES: u32 = 3;
+/// Maximum of an entry's use counter.
+const MAX_USES: u32 = 31;
+/// Maximum of an entry's count of reads. The records that exceed it are few, and cores need not exchange their lines.
+const MAX_READS: u32 = 1 << 10;
+/// The count of reads of an entry that is not counted yet.
+const UNSURVEYED: u32 = u32::MAX;
 /// Maximum number of sets: four million slots, limited by the maximum length of a node.
 const MAX_SETS: usize = 1 << 19;
 /// Slots per record, since some sets are fuller than others.
@@ -37,8 +42,10 @@ struct EntryHeader {
     node: NodeHeader,
     key_len: u32,
     value_len: u32,
-    /// Saturating count of reads since the last call of `age`.
+    /// Saturating count of reads, decremented by refused records and halved by age.
     uses: AtomicU32,
+    /// Saturating count of reads since the last survey; [`UNSURVEYED`] before the first.
+    reads: AtomicU32,
 }
 
 /// A copy of a record, live for `'g`.
@@ -70,6 +77,17 @@ impl<'g> HotRecord<'g> {
 
     fn value(self) -> &'g [u8] {
         self.bytes(self.header().key_len as usize, self.header().value_len as usize)
+    }
+
+    fn bytes_held(self) -> u64 {
+        self.header().node.asked() as u64
+    }
+
+    fn used(self) -> Use {
+        Use {
+            uses: self.uses(),
+            reads: self.header().reads.load(Ordering::Relaxed),
+        }
     }
 
     fn uses(self) -> u32 {
@@ -114,6 +132,35 @@ fn with_mark(node: *mut u8, hash: u64) -> *mut u8 {
     tagged_ptr::with_hint(node, mark(hash))
 }
 
+/// How much a hot record is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Use {
+    uses: u32,
+    reads: u32,
+}
+
+impl Default for Use {
+    /// Of a record that becomes hot.
+    fn default() -> Self {
+        Self {
+            uses: 0,
+            reads: UNSURVEYED,
+        }
+    }
+}
+
+/// What a survey of the hot records found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Survey {
+    /// Bytes held by the records and the table.
+    pub held_bytes: u64,
+    /// Mean size of a record; [`None`] if none was in the table since the survey before.
+    pub mean_bytes: Option<u64>,
+    /// Reads and bytes of the less read half of the records.
+    pub least_reads: u64,
+    pub least_bytes: u64,
+}
+
 /// The hot records of a tree.
 pub(crate) struct HotRecords {
     /// Null where the tree has no hot records.
@@ -154,6 +201,10 @@ impl HotRecords {
         if uses < MAX_USES {
             entry.set_uses(uses + 1);
         }
+        let reads = entry.header().reads.load(Ordering::Relaxed);
+        if reads < MAX_READS {
+            entry.header().reads.store(reads + 1, Ordering::Relaxed);
+        }
         Some(entry.value())
     }
 
@@ -164,7 +215,7 @@ impl HotRecords {
     }
 
     /// Returns whether a record with this hash would be inserted now. If not, the use counters of the entries in its
-    /// set are decremented.
+    /// set are decremented: so the records stay that are read more often than others are refused (Misra and Gries, 1982).
     pub(crate) fn admits(&self, hash: u64, memory: &NodeHeap, guard: &Guard<'_>) -> bool {
         let Some(table) = self.table(guard) else {
             return false;
@@ -189,15 +240,15 @@ impl HotRecords {
     }
 
     /// Inserts a record if there is a slot for it; returns whether it did. The caller holds the latch of the key's
-    /// leaf, which has this value.
+    /// leaf, which has this value. `used` is that of a former copy, or the default.
     ///
     /// # Errors
     /// [`OutOfMemory`]; the record is not inserted.
     pub(crate) fn insert(
         &self,
-        key: &[u8],
-        value: &[u8],
+        (key, value): (&[u8], &[u8]),
         hash: u64,
+        used: Use,
         memory: &NodeHeap,
         guard: &Guard<'_>,
     ) -> Result<bool, OutOfMemory> {
@@ -230,24 +281,28 @@ impl HotRecords {
                 None => return Ok(false),
             },
         };
-        let node = new_entry(key, value, 0, memory)?;
+        let node = new_entry(key, value, used, memory)?;
         place.store(with_mark(node.as_ptr(), hash), Ordering::Release);
         Ok(true)
     }
 
-    /// Removes a key. The caller holds the latch of its leaf, and must call this before publishing the new value.
-    pub(crate) fn remove(&self, key: &[u8], hash: u64, guard: &Guard<'_>) {
-        let Some(table) = self.table(guard) else { return };
+    /// Removes a key; returns how much its record was in use, if it was hot. The caller holds the latch of its leaf, and must call this before
+    /// publishing the new value.
+    pub(crate) fn remove(&self, key: &[u8], hash: u64, guard: &Guard<'_>) -> Option<Use> {
+        let table = self.table(guard)?;
+        let mut used = None;
         // Repeated, since the entry may be relocated concurrently.
-        while let Some((place, word, _)) = place_of(table, key, hash, guard) {
+        while let Some((place, word, entry)) = place_of(table, key, hash, guard) {
             let null = std::ptr::null_mut();
             if place
                 .compare_exchange(word, null, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
             {
+                used = Some(entry.used());
                 retire(word, guard);
             }
         }
+        used
     }
 
     /// Removes all entries.
@@ -257,8 +312,8 @@ impl HotRecords {
         places.iter().for_each(|place| take_out(place, guard));
     }
 
-    /// Ages the entries: removes those without reads since the use counter reached zero, and decrements the others.
-    /// Returns whether entries remain.
+    /// Ages the entries: removes those whose use counter is zero, and halves those of the others. Returns whether entries
+    /// remain.
     pub(crate) fn age(&self, guard: &Guard<'_>) -> bool {
         let _budget = self.budget_bytes.lock();
         let mut is_left = false;
@@ -266,7 +321,7 @@ impl HotRecords {
             match entry_at(place, guard) {
                 Some(entry) if entry.uses() == 0 => take_out(place, guard),
                 Some(entry) => {
-                    entry.set_uses(entry.uses() - 1);
+                    entry.set_uses(entry.uses() / 2);
                     is_left = true;
                 }
                 None => {}
@@ -275,8 +330,49 @@ impl HotRecords {
         is_left
     }
 
+    /// Counts what the entries were read since the last survey, and ages those that were not read.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]; nothing was aged.
+    pub(crate) fn survey(&self, memory: &NodeHeap, guard: &Guard<'_>) -> Result<Survey, OutOfMemory> {
+        let _budget = self.budget_bytes.lock();
+        let places = self.table(guard).map_or(&[][..], Table::places);
+        let mut read = room_for(places.len())?;
+        for place in places {
+            let Some(entry) = entry_at(place, guard) else { continue };
+            let reads = entry.header().reads.swap(0, Ordering::Relaxed);
+            if reads == UNSURVEYED {
+                continue;
+            }
+            read.push((reads, entry.bytes_held()));
+            match (reads, entry.uses()) {
+                (0, 0) => take_out(place, guard),
+                (0, uses) => entry.set_uses(uses / 2),
+                _ => {}
+            }
+        }
+        let half = read.len() / 2;
+        if half > 0 {
+            read.select_nth_unstable(half);
+        }
+        let sum = |read: &[(u32, u64)]| {
+            read.iter().fold((0, 0), |(all, held), (reads, bytes)| {
+                (all + u64::from(*reads), held + bytes)
+            })
+        };
+        let (least_reads, least_bytes) = sum(&read[..half]);
+        let (_, bytes) = sum(&read);
+        Ok(Survey {
+            held_bytes: memory.live_of(Kind::Hot).1.max(0).cast_unsigned(),
+            mean_bytes: bytes.checked_div(read.len() as u64),
+            least_reads,
+            least_bytes,
+        })
+    }
+
     /// Sets the budget in bytes, and the number of slots by the expected number of records. If the table is much too
-    /// small or too large, it is replaced by an empty one.
+    /// small or too large, it is replaced by an empty one; returns the records that were in the old one, as far as there
+    /// is memory to name them.
     ///
     /// # Errors
     /// [`OutOfMemory`]; the old table stays.
@@ -286,14 +382,15 @@ impl HotRecords {
         records: u64,
         memory: &NodeHeap,
         guard: &Guard<'_>,
-    ) -> Result<(), OutOfMemory> {
+    ) -> Result<Vec<(Vec<u8>, Use)>, OutOfMemory> {
         let mut budget_bytes = self.budget_bytes.lock();
         *budget_bytes = bytes;
         let sets = ((records as f64 * ROOM) as usize).div_ceil(WAYS).min(MAX_SETS);
         let old = self.table(guard);
         let now = old.map_or(0, |table| table.places().len() / WAYS);
         if sets <= now * RESIZED_AT && now <= sets * RESIZED_AT {
-            return Ok(());
+            self.shrink_to(bytes, memory, guard);
+            return Ok(Vec::new());
         }
         let new = match sets {
             0 => std::ptr::null_mut(),
@@ -302,11 +399,37 @@ impl HotRecords {
         // A writer that still uses the old table leaves no stale copy in the new one: entries are inserted under the
         // latch that the writer holds.
         self.table.store(new, Ordering::Release);
+        let mut were_hot = Vec::new();
         if let Some(old) = old {
-            old.places().iter().for_each(|place| take_out(place, guard));
+            for place in old.places() {
+                if let Some(entry) = entry_at(place, guard)
+                    && let Ok(key) = copied(entry.key())
+                {
+                    // The others are hot again when they are read.
+                    let _ = were_hot.try_push((key, entry.used()));
+                }
+                take_out(place, guard);
+            }
             retire(old.0.as_ptr(), guard);
         }
-        Ok(())
+        Ok(were_hot)
+    }
+
+    /// Removes the least used entries until the others are within the budget.
+    fn shrink_to(&self, budget_bytes: u64, memory: &NodeHeap, guard: &Guard<'_>) {
+        let places = self.table(guard).map_or(&[][..], Table::places);
+        let mut held = memory.live_of(Kind::Hot).1.max(0).cast_unsigned();
+        for uses in 0..=MAX_USES {
+            for place in places {
+                if held <= budget_bytes {
+                    return;
+                }
+                if let Some(entry) = entry_at(place, guard).filter(|entry| entry.uses() <= uses) {
+                    held = held.saturating_sub(entry.bytes_held());
+                    take_out(place, guard);
+                }
+            }
+        }
     }
 
     /// Moves entries to new memory, for defragmentation. Entries for which there is no memory stay.
@@ -316,7 +439,7 @@ impl HotRecords {
         for place in table.places() {
             let word = load(place, guard);
             let Some(entry) = entry_at(place, guard) else { continue };
-            let Ok(copy) = new_entry(entry.key(), entry.value(), entry.uses(), memory) else {
+            let Ok(copy) = new_entry(entry.key(), entry.value(), entry.used(), memory) else {
                 return;
             };
             let marked = tagged_ptr::with_hint(copy.as_ptr(), tagged_ptr::split(word).1);
@@ -355,7 +478,7 @@ impl HotRecords {
 }
 
 /// Allocates a copy of a record that is not published yet.
-fn new_entry(key: &[u8], value: &[u8], uses: u32, memory: &NodeHeap) -> Result<NonNull<u8>, OutOfMemory> {
+fn new_entry(key: &[u8], value: &[u8], used: Use, memory: &NodeHeap) -> Result<NonNull<u8>, OutOfMemory> {
     let bytes = size_of::<EntryHeader>() + key.len() + value.len();
     // SAFETY: the tree's memory outlives the table's entries; header, key and value are written into the room allocated
     // for them.
@@ -364,7 +487,8 @@ fn new_entry(key: &[u8], value: &[u8], uses: u32, memory: &NodeHeap) -> Result<N
         let header = node.cast::<EntryHeader>().as_ptr();
         (&raw mut (*header).key_len).write(key.len() as u32);
         (&raw mut (*header).value_len).write(value.len() as u32);
-        (&raw mut (*header).uses).write(AtomicU32::new(uses));
+        (&raw mut (*header).uses).write(AtomicU32::new(used.uses));
+        (&raw mut (*header).reads).write(AtomicU32::new(used.reads));
         let behind = node.as_ptr().add(size_of::<EntryHeader>());
         behind.copy_from_nonoverlapping(key.as_ptr(), key.len());
         behind

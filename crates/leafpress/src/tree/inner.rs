@@ -15,6 +15,7 @@ use crate::tree::compact::landed::owned_large;
 use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::error::{MAX_KEY_BYTES, MAX_VALUE_BYTES, TreeError};
 use crate::tree::hash::hash;
+use crate::tree::hot::HotRecords;
 use crate::tree::index::shard::Shard;
 use crate::tree::node::decoder::{Decoder, Engines};
 use crate::tree::node::fraction::Fraction;
@@ -58,6 +59,8 @@ pub(crate) struct TreeInner {
     pub dictionaries: Dictionaries,
     /// Present where leaves have temperatures.
     pub temperatures: Option<Temperatures>,
+    /// Present where records may be hot.
+    pub hot: Option<HotRecords>,
     /// Whether records have marks.
     pub marks: bool,
     /// Nodes point to it. It is an `Arc` because moving a `Box` would assert unique access to its contents.
@@ -305,7 +308,7 @@ impl TreeInner {
     fn write_change(
         &self,
         key: &[u8],
-        change: Change<'_>,
+        raw: Change<'_>,
         condition: Condition<'_>,
         context: &ThreadState,
         tools: &mut Scratchpad,
@@ -322,7 +325,7 @@ impl TreeInner {
             // The address may be null or stale: a prefetch does not fault.
             prefetch_for_write(leaf.header().landing.load(Ordering::Relaxed));
             // The value is compressed before the latch is taken, with the dictionary that the leaf most likely has.
-            let built = match change {
+            let built = match raw {
                 // Values that land on a cold leaf are not compressed: the next compaction makes the leaf warm.
                 Change::Put(value)
                     if leaf.temperature() == Temperature::Warm && self.settings.while_writing().single() =>
@@ -351,10 +354,24 @@ impl TreeInner {
                 share: step.share,
             };
             match work.write_locked(&locked, parent, &sought, change, condition, tools) {
-                Ok(Outcome::Done { present, applied }) => {
+                Ok(Outcome::Done {
+                    present,
+                    applied,
+                    was_hot,
+                }) => {
+                    let used = was_hot.filter(|_| matches!(raw, Change::Put(_)));
+                    let is_replaced = leaf.header().obsolete.load(Ordering::Relaxed);
+                    if let (Some(hot), Some(used), Change::Put(value), false) = (&self.hot, used, raw, is_replaced) {
+                        // The latch is held, so no later write of the key was published. If there is no room the record
+                        // is no longer hot.
+                        let _ = hot.insert((key, value), hash, used, &self.memory, guard);
+                    }
                     // The lock is released first: a background thread notified while it is held would fail to take it,
                     // and skip the leaf.
                     drop(locked);
+                    if let (Some(used), true) = (used, is_replaced) {
+                        work.heat_again(&sought, used, tools);
+                    }
                     self.background.offer(&work, leaf, key);
                     break Ok((present, applied));
                 }
@@ -451,10 +468,10 @@ impl Drop for TreeInner {
     fn drop(&mut self) {
         // SAFETY: `&mut self` shows that no other thread uses the tree.
         let guard = unsafe { self.memory.enter_alone() };
-        if let Some(temperatures) = &self.temperatures {
+        if let Some(hot) = &self.hot {
             // SAFETY: `&mut self` shows that no other thread uses the tree, and the hot records are not used
             // afterwards.
-            unsafe { temperatures.hot.free(&guard) };
+            unsafe { hot.free(&guard) };
         }
         for shard in &mut self.shards {
             let free_leaf = |leaf: Leaf<'_>| {

@@ -93,6 +93,8 @@ pub struct TreeBuilder {
     pub(crate) temperature_rule: TemperatureRule,
     /// Whether records have marks, which a cache on top of the tree uses.
     pub(crate) marks: bool,
+    /// Whether records may be hot with any codec: a cache on top of the tree sets their budget.
+    pub(crate) hot_records: bool,
 }
 
 impl Default for TreeBuilder {
@@ -121,6 +123,7 @@ impl Default for TreeBuilder {
             upkeep: Upkeep::Threads,
             temperature_rule: TemperatureRule::default(),
             marks: false,
+            hot_records: false,
         }
     }
 }

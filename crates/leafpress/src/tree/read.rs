@@ -10,7 +10,7 @@ use leafpress_base::reclaim::guard::Guard;
 
 use crate::tree::error::TreeError;
 use crate::tree::hash::hash;
-use crate::tree::hot::HotRecords;
+use crate::tree::hot::Use;
 use crate::tree::index::shard::descent::Descent;
 use crate::tree::inner::{Sought, TreeInner};
 use crate::tree::node::decoder::{Decoder, Value};
@@ -75,6 +75,13 @@ impl Looked<'_> {
     }
 }
 
+/// A record that may become hot when it has been read.
+struct Candidate<'g> {
+    leaf: Leaf<'g>,
+    /// Address of its entry in the landing buffer, if it has one.
+    landed: Option<usize>,
+}
+
 /// A read in progress.
 #[derive(Clone, Copy)]
 struct Lane<'k, 'g> {
@@ -94,9 +101,9 @@ impl TreeInner {
         let hash = hash(key);
         let context = self.contexts.get()?;
         let guard = self.memory.enter()?;
-        if self.temperatures.is_some() {
+        if self.hot.is_some() {
             let (mut read, mut result) = (Some(read), None);
-            self.get_tempered((key, hash), context, &guard, &mut |value| {
+            self.get_with_hot((key, hash), context, &guard, &mut |value| {
                 if let Some(read) = read.take() {
                     result = Some(read(value)?);
                 }
@@ -120,7 +127,7 @@ impl TreeInner {
     /// Like [`TreeInner::get`], where records may be hot and leaves cold. It is a separate function so that reads of
     /// other trees do not pay for it.
     #[inline(never)]
-    fn get_tempered(
+    fn get_with_hot(
         &self,
         (key, hash): (&[u8], u64),
         context: &ThreadState,
@@ -142,8 +149,11 @@ impl TreeInner {
         }
         let mut tools = self.take_tools(context, guard)?;
         let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
+        let candidate = self.candidate(&looked, key, hash, context);
         let result = self.answer(&looked, key, hash, context, &mut decoder, |value| {
-            self.heat(looked.leaf, key, hash, &value, context, guard);
+            if let Some(candidate) = &candidate {
+                self.heat(candidate, key, hash, &value, context, guard);
+            }
             read(value)
         });
         count_decoded(context, &decoder);
@@ -161,49 +171,67 @@ impl TreeInner {
     /// Returns the value of a key that is hot.
     #[inline(always)]
     fn hot_value<'g>(&self, key: &[u8], hash: u64, context: &ThreadState, guard: &'g Guard<'_>) -> Option<&'g [u8]> {
-        let value = self.temperatures.as_ref()?.hot.find(key, hash, guard)?;
+        let value = self.hot.as_ref()?.find(key, hash, guard)?;
         context.count(Count::GetHotHits);
         Some(value)
     }
 
-    /// Makes a record found in its leaf hot, for one in several reads, if there is a slot for it.
+    /// Returns the record that is about to be read as a candidate for the hot ones, for one in several reads.
     #[inline(always)]
-    fn heat(&self, leaf: Leaf<'_>, key: &[u8], hash: u64, value: &Read<'_>, context: &ThreadState, guard: &Guard<'_>) {
-        if let Some(temperatures) = &self.temperatures
-            && may_heat(context.so_far(Count::Gets), leaf.temperature())
-            // A large value takes as long to copy as to decode.
-            && let Read::Bytes(value) = value
-            && temperatures.hot.admits(hash, &self.memory, guard)
-            && self.heat_from(&temperatures.hot, leaf, key, hash, value, guard)
+    fn candidate<'g>(
+        &self,
+        looked: &Looked<'g>,
+        key: &[u8],
+        hash: u64,
+        context: &ThreadState,
+    ) -> Option<Candidate<'g>> {
+        (self.hot.is_some() && may_heat(context.so_far(Count::Gets), looked.leaf.temperature())).then(|| Candidate {
+            leaf: looked.leaf,
+            landed: looked
+                .landing
+                .and_then(|landing| landing.find(key, hash))
+                .map(|entry| entry.key.as_ptr().addr()),
+        })
+    }
+
+    /// Makes a record hot that was read, if there is a slot for it.
+    #[cold]
+    fn heat(
+        &self,
+        candidate: &Candidate<'_>,
+        key: &[u8],
+        hash: u64,
+        value: &Read<'_>,
+        context: &ThreadState,
+        guard: &Guard<'_>,
+    ) {
+        // A large value takes as long to copy as to decode.
+        let (Some(hot), Read::Bytes(value)) = (&self.hot, value) else {
+            return;
+        };
+        if !hot.admits(hash, &self.memory, guard) {
+            return;
+        }
+        let leaf = candidate.leaf;
+        // The holder of the latch may be about to write.
+        let Some(_latch) = leaf.header().lock.try_lock() else {
+            return;
+        };
+        // The value is the newest if nothing was published since the record became a candidate, which was before the
+        // value was read: a leaf that was replaced is obsolete, and a write that landed has another address.
+        let landed = leaf
+            .landing_for(hash, guard)
+            .and_then(|landing| landing.find(key, hash))
+            .map(|entry| entry.key.as_ptr().addr());
+        if leaf.header().obsolete.load(Ordering::Relaxed) || landed != candidate.landed {
+            return;
+        }
+        if hot
+            .insert((key, value), hash, Use::default(), &self.memory, guard)
+            .unwrap_or(false)
         {
             context.count(Count::Heated);
         }
-    }
-
-    /// Makes a record hot whose value was found in a leaf. Returns whether it did.
-    #[cold]
-    fn heat_from(
-        &self,
-        hot: &HotRecords,
-        leaf: Leaf<'_>,
-        key: &[u8],
-        hash: u64,
-        value: &[u8],
-        guard: &Guard<'_>,
-    ) -> bool {
-        // The holder of the latch may be about to write.
-        let Some(_latch) = leaf.header().lock.try_lock() else {
-            return false;
-        };
-        // The value in the frames is the newest if the landing buffer has no entry. An entry may be newer than the
-        // value; it will be compacted soon.
-        let landed = leaf
-            .landing_for(hash, guard)
-            .and_then(|landing| landing.find(key, hash));
-        if leaf.header().obsolete.load(Ordering::Relaxed) || landed.is_some() {
-            return false;
-        }
-        hot.insert(key, value, hash, &self.memory, guard).unwrap_or(false)
     }
 
     /// Counts one in several reads for its leaf, where compression depends on reads.

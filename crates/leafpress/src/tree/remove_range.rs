@@ -250,13 +250,13 @@ impl<'w> WritePath<'w> {
                 break;
             }
             // Checked under the latch: a reader that inserts a hot record holds it.
-            if let Some(temperatures) = &self.core.temperatures
-                && temperatures.hot.has_table(self.guard)
+            if let Some(hot) = &self.core.hot
+                && hot.has_table(self.guard)
             {
                 if leaves.len() == MAX_LOOKED_INTO {
                     break;
                 }
-                self.forget_hot(&temperatures.hot, here.leaf, arena)?;
+                self.forget_hot(hot, here.leaf, arena)?;
             }
             large += owned_large(here.leaf).count();
             leaves.push(locked);
@@ -319,7 +319,7 @@ impl<'w> WritePath<'w> {
             .and_then(|landed| records_in(leaf, &landed, &all, usize::MAX, arena, &mut decoder));
         self.core.return_tools(self.context, tools, self.guard);
         for record in records? {
-            hot.remove(record.key, hash(record.key), self.guard);
+            let _ = hot.remove(record.key, hash(record.key), self.guard);
         }
         Ok(())
     }
@@ -353,9 +353,9 @@ impl<'w> WritePath<'w> {
             taken.records += 1;
             taken.key_and_value_bytes += (key.len() + value_len) as u64;
         }
-        if let Some(temperatures) = &self.core.temperatures {
+        if let Some(hot) = &self.core.hot {
             for record in going {
-                temperatures.hot.remove(record.key, hash(record.key), self.guard);
+                let _ = hot.remove(record.key, hash(record.key), self.guard);
             }
         }
         // Uses the current settings, not those of writers: shorter frames would consume what the removal frees.

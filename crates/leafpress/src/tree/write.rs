@@ -11,6 +11,7 @@ use crate::tree::compact::compress::{BuiltLeaves, Settings};
 use crate::tree::compact::landed::landed_changes;
 use crate::tree::compact::merge::Compaction;
 use crate::tree::error::TreeError;
+use crate::tree::hot::Use;
 use crate::tree::index::shard::{Shard, Splice};
 use crate::tree::inner::{Condition, Seen, Sought, TreeInner};
 use crate::tree::node::inner::Inner;
@@ -40,9 +41,24 @@ pub(crate) enum Cut {
 /// The result of a write under a leaf's lock.
 pub(crate) enum Outcome {
     /// The write was done, or its condition did not hold.
-    Done { present: bool, applied: bool },
+    Done {
+        present: bool,
+        applied: bool,
+        /// How much the record was in use, if it was hot: it is no longer.
+        was_hot: Option<Use>,
+    },
     /// The leaf is no longer in the tree.
     Restart,
+}
+
+impl Outcome {
+    fn done(present: bool) -> Self {
+        Self::Done {
+            present,
+            applied: true,
+            was_hot: None,
+        }
+    }
 }
 
 /// A leaf whose latch is held until this is dropped.
@@ -108,7 +124,7 @@ impl<'w> WritePath<'w> {
                     holds(None)?
                 };
                 if holds && matches!(change, Change::Remove) && !present {
-                    return Ok(Outcome::Done { present, applied: true });
+                    return Ok(Outcome::done(present));
                 }
                 !holds
             }
@@ -117,11 +133,11 @@ impl<'w> WritePath<'w> {
             return Ok(Outcome::Done {
                 present,
                 applied: false,
+                was_hot: None,
             });
         }
-        if let Some(temperatures) = &self.core.temperatures {
-            temperatures.hot.remove(key, hash, self.guard);
-        }
+        let hot = self.core.hot.as_ref();
+        let was_hot = hot.and_then(|hot| hot.remove(key, hash, self.guard));
         if let (Change::PutLarge(large), Some(slot), false) = (change, slot, is_landed)
             && let Some(old) = leaf.exchange_large(&leaf.sections(), usize::from(slot), large)
         {
@@ -131,7 +147,7 @@ impl<'w> WritePath<'w> {
                 self.core.background.defragment_if_due(self.core);
             }
             self.account(leaf, key, change, old_len);
-            return Ok(Outcome::Done { present, applied: true });
+            return Ok(Outcome::done(present));
         }
         // A superseded large value would be held until the buffer is full: it is freed at once instead.
         let frees_large = old_len.is_some_and(|len| len > MAX_INLINE_VALUE_BYTES);
@@ -170,7 +186,33 @@ impl<'w> WritePath<'w> {
                 _ => {}
             }
         }
-        Ok(Outcome::Done { present, applied: true })
+        Ok(Outcome::Done {
+            present,
+            applied: true,
+            was_hot,
+        })
+    }
+
+    /// Makes a record hot again after a write that replaced its leaf. Without this, a record that is read and written often
+    /// would be hot for a few reads only.
+    #[cold]
+    pub(crate) fn heat_again(&self, sought: &Sought<'_>, used: Use, tools: &mut Scratchpad) {
+        let Some(hot) = &self.core.hot else { return };
+        let (step, _) = self.shard.descend_to_write(sought.key, self.guard);
+        let sought = Sought {
+            share: step.share,
+            ..*sought
+        };
+        let Some(locked) = self.try_lock(step.leaf()) else {
+            return;
+        };
+        // A record that cannot be decoded, or for which there is no room, is not hot.
+        let _ = self.core.value_in(locked.leaf, &sought, self.guard, tools, |value| {
+            if let Read::Bytes(value) = value {
+                hot.insert((sought.key, value), sought.hash, used, &self.core.memory, self.guard)?;
+            }
+            Ok(())
+        });
     }
 
     /// Updates the leaf's live counts for a change in the landing buffer. Wrongly decoded frames may make the removed

@@ -22,6 +22,7 @@ mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod model;
+mod raw_share;
 #[cfg(target_os = "linux")]
 mod recovery;
 mod scans;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leafpress::Cache;
-use leafpress::cache::{CacheBuilder, CacheUpdate, Clock, Disk, InsertOptions, ManualClock, Policy};
+use leafpress::cache::{CacheBuilder, CacheUpdate, Clock, Disk, InsertOptions, ManualClock, Policy, RawShare};
 use leafpress::codec::{Codec, TrialGoal};
 use leafpress::store::{FaultyStore, MemoryStore, Operation};
 use proptest::prelude::*;
@@ -333,6 +333,11 @@ proptest! {
     #[test]
     fn trial(ops in proptest::collection::vec(op(), 1..150)) {
         check(Codec::Trial { goal: TrialGoal::Balance }, &ops);
+    }
+
+    #[test]
+    fn with_copies(ops in proptest::collection::vec(op(), 1..150)) {
+        check_cache(small().share(RawShare::Fixed { raw_percent: 30 }), None, &ops);
     }
 
     #[test]

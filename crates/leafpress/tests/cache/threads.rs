@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use leafpress::cache::{CacheBuilder, Disk, InsertOptions};
+use leafpress::cache::{CacheBuilder, Disk, InsertOptions, RawShare};
 use leafpress::codec::Codec;
 use leafpress::store::{FaultyStore, MemoryStore, Operation};
 
@@ -108,6 +108,11 @@ fn no_stale_value_of_onpair() {
 #[test]
 fn no_stale_value_of_trial() {
     no_stale_value(small().codec("trial:memory".parse().unwrap()));
+}
+
+#[test]
+fn no_stale_value_of_copies() {
+    no_stale_value(small().share(RawShare::Fixed { raw_percent: 20 }));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use leafpress::Cache;
-use leafpress::cache::{CacheError, CacheUpdate, Disk, InsertOptions, ManualClock};
+use leafpress::cache::{CacheError, CacheUpdate, Disk, InsertOptions, ManualClock, RawShare};
 use leafpress::store::{FaultyStore, MemoryStore, Operation};
 
 use crate::log::{ALL_KEYS, Event, What};
@@ -49,6 +49,9 @@ impl Subjects {
             .memory(4 << 20)
             .clock(Arc::clone(&clock) as Arc<dyn leafpress::cache::Clock>)
             .codec(codecs[round as usize % codecs.len()].parse().unwrap());
+        if !round.is_multiple_of(3) {
+            builder = builder.share(RawShare::Fixed { raw_percent: 20 });
+        }
         if round % 4 >= 2 {
             builder = builder.listener(|_, _, _| thread::yield_now());
         }

@@ -6,7 +6,7 @@ use shuttle::thread;
 
 use crate::explore::explore;
 use leafpress::Cache;
-use leafpress::cache::{CacheUpdate, Disk};
+use leafpress::cache::{CacheUpdate, Disk, RawShare};
 use leafpress::codec::Codec;
 use leafpress::store::MemoryStore;
 
@@ -261,5 +261,41 @@ fn no_load_replaces_what_an_update_made() {
         let loaded = loader.join().unwrap();
         assert!(loaded == 10 || loaded == 20 && old.is_none());
         assert_eq!(cache.get_with("key", number).unwrap(), Some(20));
+    });
+}
+
+#[test]
+fn a_copy_is_never_older_than_a_write() {
+    explore(|| {
+        let builder = Cache::builder().memory(8 << 20).codec(Codec::None);
+        let cache = Arc::new(builder.share(RawShare::Fixed { raw_percent: 5 }).build().unwrap());
+        cache.insert("key", &1_u64.to_le_bytes()).unwrap();
+        cache.settle().unwrap();
+        // One read in 64 copies its record.
+        (0..64).for_each(|_| assert_eq!(cache.get_with("key", number).unwrap(), Some(1)));
+        assert_eq!(cache.stats().tree.hot_records, 1);
+        let done = Arc::new(AtomicU64::new(1));
+        let threads: Vec<_> = (0..3)
+            .map(|thread| {
+                let (cache, done) = (Arc::clone(&cache), Arc::clone(&done));
+                thread::spawn(move || {
+                    if thread == 0 {
+                        for version in 2..4_u64 {
+                            cache.insert("key", &version.to_le_bytes()).unwrap();
+                            done.store(version, Ordering::SeqCst);
+                        }
+                        return;
+                    }
+                    let mut last = 0;
+                    for _ in 0..3 {
+                        let least = done.load(Ordering::SeqCst).max(last);
+                        last = cache.get_with("key", number).unwrap().unwrap();
+                        assert!(last >= least, "{last} after {least}");
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(cache.get_with("key", number).unwrap(), Some(3));
     });
 }

@@ -41,7 +41,10 @@ impl Fixture {
         let guard = self.memory.enter().unwrap();
         let hash = hash(&key(n));
         self.hot.admits(hash, &self.memory, &guard)
-            && self.hot.insert(&key(n), &value(n), hash, &self.memory, &guard).unwrap()
+            && self
+                .hot
+                .insert((&key(n), &value(n)), hash, Use::default(), &self.memory, &guard)
+                .unwrap()
     }
 
     fn find(&self, n: u32) -> bool {
@@ -80,8 +83,8 @@ fn what_is_put_in_is_found_until_it_is_taken_out() {
     assert!(!hot.insert(7), "already present");
     assert_eq!(hot.count(), 20);
     let guard = hot.memory.enter().unwrap();
-    hot.hot.remove(&key(7), hash(&key(7)), &guard);
-    hot.hot.remove(&key(99), hash(&key(99)), &guard);
+    assert!(hot.hot.remove(&key(7), hash(&key(7)), &guard).is_some());
+    assert!(hot.hot.remove(&key(99), hash(&key(99)), &guard).is_none());
     assert!(!hot.find(7) && hot.find(8));
     assert_eq!(hot.count(), 19);
     assert!(hot.insert(7) && hot.find(7));
@@ -137,6 +140,52 @@ fn what_is_not_read_is_forgotten_in_time() {
 }
 
 #[test]
+fn a_survey_counts_the_reads_of_the_less_read_half() {
+    let hot = Fixture::new(64);
+    let survey = |hot: &Fixture| hot.hot.survey(&hot.memory, &hot.memory.enter().unwrap()).unwrap();
+    (0..20).for_each(|n| assert!(hot.insert(n)));
+    assert_eq!(survey(&hot).mean_bytes, None, "all of them are new");
+    for n in 0..20 {
+        (0..=n).for_each(|_| assert!(hot.find(n)));
+    }
+    let found = survey(&hot);
+    assert_eq!(found.least_reads, (1..=10).sum());
+    assert_eq!(found.mean_bytes.unwrap() * 10, found.least_bytes);
+    // Those that are not read leave in time.
+    (0..8).for_each(|_| {
+        assert!(hot.find(19));
+        survey(&hot);
+    });
+    assert_eq!(hot.hot.count(&hot.memory), 1);
+}
+
+#[test]
+fn a_record_that_returns_is_as_much_in_use_as_before() {
+    let hot = Fixture::new(64);
+    assert!(hot.insert(1));
+    (0..10).for_each(|_| assert!(hot.find(1)));
+    let guard = hot.memory.enter().unwrap();
+    let used = hot.hot.remove(&key(1), hash(&key(1)), &guard).unwrap();
+    let inserted = hot
+        .hot
+        .insert((&key(1), &value(1)), hash(&key(1)), used, &hot.memory, &guard);
+    assert!(inserted.unwrap());
+    assert_eq!(hot.hot.remove(&key(1), hash(&key(1)), &guard), Some(used));
+}
+
+#[test]
+fn a_smaller_budget_keeps_the_most_used() {
+    let hot = Fixture::new(100);
+    (0..50).for_each(|n| assert!(hot.insert(n)));
+    (0..10).for_each(|n| assert!(hot.find(n)));
+    let held = hot.memory.live_of(Kind::Hot).1.cast_unsigned();
+    let guard = hot.memory.enter().unwrap();
+    hot.hot.set_budget(held / 2, 100, &hot.memory, &guard).unwrap();
+    assert!(hot.memory.live_of(Kind::Hot).1.cast_unsigned() <= held / 2);
+    assert!((0..10).all(|n| hot.find(n)));
+}
+
+#[test]
 fn records_are_moved_and_a_table_is_exchanged() {
     let hot = Fixture::new(100);
     (0..50).for_each(|n| assert!(hot.insert(n)));
@@ -166,7 +215,7 @@ fn readers_find_whole_values_while_others_come_and_go() {
                         0 if n % 3 == seed as u32 => _ = hot.insert(n),
                         1 if n % 3 == seed as u32 => {
                             let guard = hot.memory.enter().unwrap();
-                            hot.hot.remove(&key(n), hash(&key(n)), &guard);
+                            let _ = hot.hot.remove(&key(n), hash(&key(n)), &guard);
                             assert!(!hot.find(n));
                         }
                         2 if n == 0 => hot.hot.relocate(&hot.memory, &hot.memory.enter().unwrap()),

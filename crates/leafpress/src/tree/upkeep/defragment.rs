@@ -231,8 +231,8 @@ impl Pass {
 
     /// Ends the pass after all shards. Returns the first error of a failed compaction.
     fn end(self, core: &TreeInner, part: &OwnPart) -> Result<(), TreeError> {
-        if let Some(temperatures) = &core.temperatures {
-            temperatures.hot.relocate(&core.memory, &core.memory.enter()?);
+        if let Some(hot) = &core.hot {
+            hot.relocate(&core.memory, &core.memory.enter()?);
         }
         core.flush_retired();
         core.memory.return_free(part, self.sweep == Sweep::Defragment);

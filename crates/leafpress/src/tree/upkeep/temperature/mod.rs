@@ -21,7 +21,6 @@ use self::timing::Timing;
 pub(crate) use self::timing::{Answered, ReadTimer};
 use crate::tree::compact::compress::Settings;
 use crate::tree::error::TreeError;
-use crate::tree::hot::HotRecords;
 use crate::tree::node::layout::Temperature;
 use crate::tree::upkeep::sizing::compresses_records;
 use crate::tree::upkeep::training::Dictionaries;
@@ -40,7 +39,7 @@ pub(crate) const COLD_RECORD_CODEC: Codec = Codec::OnPairHuffman;
 /// its leaf: copying a record takes a small fraction of the time of a read of a cold leaf, and a larger one of that of
 /// a warm leaf.
 const HEATED_FROM_COLD_IN: u64 = 4;
-const HEATED_FROM_WARM_IN: u64 = 16;
+const HEATED_FROM_WARM_IN: u64 = 64;
 
 /// One in this number of reads is timed.
 const TIMED_IN: u64 = 64;
@@ -80,7 +79,6 @@ fn one_in(many: u64, number: u64) -> bool {
 
 /// State of a tree with several temperatures.
 pub(crate) struct Temperatures {
-    pub hot: HotRecords,
     pub cold_dictionaries: Dictionaries,
     cold_frame_bytes: usize,
     /// Whether the frame length of cold leaves is given, and thus their codec.
@@ -157,7 +155,6 @@ impl Temperatures {
                 given.dictionary_bytes,
                 given.dictionary_pool,
             )?,
-            hot: HotRecords::default(),
             cold_frame_bytes: given.cold_frame_bytes.unwrap_or(COLD_FRAME_BYTES),
             is_framed: given.cold_frame_bytes.is_some(),
             rule: given.rule,

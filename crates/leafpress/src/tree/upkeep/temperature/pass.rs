@@ -122,10 +122,12 @@ impl TreeInner {
             }
             TemperatureRule::Deviation { .. } | TemperatureRule::AdaptiveDeviation { .. } => (0, 0),
         };
-        // If there is no memory for another table, the old one is kept.
-        let _ = temperatures
-            .hot
-            .set_budget(budget_bytes, records, &self.memory, &self.memory.enter()?);
+        // A cache sets the budget of its hot records, and ages them, itself.
+        let hot = self.hot.as_ref().filter(|_| !self.marks);
+        if let Some(hot) = hot {
+            // If there is no memory for another table, the old one is kept.
+            let _ = hot.set_budget(budget_bytes, records, &self.memory, &self.memory.enter()?);
+        }
         *temperatures.said.lock() = Some(Said {
             costs,
             plan,
@@ -153,12 +155,14 @@ impl TreeInner {
         if halves {
             passes.last_halving = now;
         }
-        let mut is_hot = temperatures.hot.count(&self.memory) > 0;
+        let mut is_hot = hot.is_some_and(|hot| hot.count(&self.memory) > 0);
         self.temper_all(&plan, halves, &mut passes, &mut left)?;
         if halves {
             passes.counted_seconds /= 2.0;
             passes.hot_reads /= 2.0;
-            is_hot = temperatures.hot.age(&self.memory.enter()?);
+            if let Some(hot) = hot {
+                is_hot = hot.age(&self.memory.enter()?);
+            }
         }
         passes.is_at_rest = !is_used && !is_hot && !left.is_short && census.reads.iter().all(|reads| *reads == 0);
         if halves {

@@ -4,18 +4,13 @@ use std::time::Instant;
 
 use super::is_timed;
 use super::plan::Costs;
+use crate::mean_time::MeanTime;
 use crate::tree::thread_state::{Count, ThreadState, ThreadStates};
 
 /// Assumed time of a read answered by a hot record, in nanoseconds, before any was timed.
 const HOT_READ_NS: f64 = 150.0;
-/// Fewer timed reads than this between two updates are ignored.
-const FEW: u64 = 16;
-/// A mean is discarded after this number of updates without reads.
-const FORGOTTEN_AFTER: u32 = 16;
 /// Longer times are clamped to this.
 const LONGEST_READ_NS: u128 = 100_000;
-/// Weight of a new mean in the exponential moving average.
-const NEW_PART: f64 = 0.3;
 
 /// What answered a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +21,7 @@ pub(crate) enum Answered {
 }
 
 impl Answered {
-    const ALL: [Self; 3] = [Self::HotRecord, Self::WarmLeaf, Self::ColdLeaf];
+    pub(crate) const ALL: [Self; 3] = [Self::HotRecord, Self::WarmLeaf, Self::ColdLeaf];
 
     /// Returns the counters of timed reads and of their total time.
     pub(crate) fn counts(self) -> [Count; 2] {
@@ -59,35 +54,9 @@ impl ReadTimer {
     }
 }
 
-/// An exponential moving average.
-#[derive(Debug, Clone, Copy, Default)]
-struct Mean {
-    ns: Option<f64>,
-    seen: [u64; 2],
-    looks_without: u32,
-}
-
-impl Mean {
-    /// Updates the mean from the cumulative number and time of timed reads.
-    fn look(&mut self, now: [u64; 2]) {
-        let [reads, ns] = [0, 1].map(|at| now[at].wrapping_sub(self.seen[at]));
-        if reads < FEW {
-            self.looks_without += 1;
-            if self.looks_without >= FORGOTTEN_AFTER {
-                self.ns = None;
-            }
-            return;
-        }
-        self.seen = now;
-        self.looks_without = 0;
-        let mean = ns as f64 / reads as f64;
-        self.ns = Some(self.ns.map_or(mean, |old| old + (mean - old) * NEW_PART));
-    }
-}
-
 /// Recent read times, by what answered the reads.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Timing([Mean; 3]);
+pub(super) struct Timing([MeanTime; 3]);
 
 impl Timing {
     pub(super) fn look(&mut self, contexts: &ThreadStates) {
@@ -99,7 +68,7 @@ impl Timing {
     /// Corrects a trial's costs by the measured times of reads. Where there are no recent ones, the slowdown of the
     /// others is assumed.
     pub(super) fn corrected(&self, trial: &Costs) -> Costs {
-        let [hot, warm, cold] = self.0.map(|mean| mean.ns);
+        let [hot, warm, cold] = self.0.map(|mean| mean.ns());
         let factor = |measured: Option<f64>, tried: f64| measured.map(|ns| ns / tried.max(1.0));
         let by_warm = factor(warm, trial.warm.read_ns);
         let by_cold = factor(cold, trial.cold.read_ns);
@@ -117,22 +86,10 @@ mod tests {
     use super::super::plan::Cost;
     use super::*;
 
-    fn mean(reads: u64, ns: u64) -> Mean {
-        let mut mean = Mean::default();
+    fn mean(reads: u64, ns: u64) -> MeanTime {
+        let mut mean = MeanTime::default();
         mean.look([reads, ns]);
         mean
-    }
-
-    #[test]
-    fn means_follow_read_times_and_few_reads_are_ignored() {
-        let mut one = mean(100, 50_000);
-        assert_eq!(one.ns, Some(500.0));
-        one.look([110, 60_000_000]);
-        assert_eq!(one.ns, Some(500.0));
-        one.look([200, 50_000 + 100 * 1_500]);
-        assert_eq!(one.ns, Some(800.0));
-        (0..FORGOTTEN_AFTER).for_each(|_| one.look([200, 200_000]));
-        assert_eq!(one.ns, None);
     }
 
     #[test]
@@ -147,7 +104,7 @@ mod tests {
             hot_read_ns: 0.0,
             hot_read_warm_ns: 0.0,
         };
-        let none = Mean::default();
+        let none = MeanTime::default();
         let read_ns = |means| {
             let costs = Timing(means).corrected(&trial);
             [costs.hot_read_ns, costs.warm.read_ns, costs.cold.read_ns]

@@ -1,14 +1,14 @@
-//! The split of a cache's budget between raw and compressed pages.
+//! The share of a cache's memory for uncompressed data.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The share of raw pages in a budget.
+/// The share of a cache's memory that holds uncompressed data: pages, blocks, or copies of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RawShare {
-    /// A fixed percentage of the budget for raw pages, 0 to 100; with 100 nothing is compressed.
+    /// A fixed percentage of the memory. A page pool and a victim cache compress nothing with 100. 0 to 100.
     Fixed {
-        /// Percent of the budget.
+        /// Percent of the memory.
         raw_percent: u8,
     },
     /// An adaptive share: the one with the least expected cost per access.
@@ -27,7 +27,9 @@ impl fmt::Display for RawShare {
 
 /// The error of an invalid share.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown share {0:?}: it is adaptive, or fixed:PERCENT with the percent of the budget for raw pages, 0 to 100")]
+#[error(
+    "unknown share {0:?}: it is adaptive, or fixed:PERCENT with the percent of the memory for uncompressed data, 0 to 100"
+)]
 pub struct ParseRawShareError(String);
 
 impl FromStr for RawShare {
