@@ -83,6 +83,14 @@ const CACHE: &[Entry<CacheDraft>] = &[
     ("stale_while_revalidate_ms", |draft, text| {
         draft.set(time(text)?, cache::CacheBuilder::stale_while_revalidate)
     }),
+    ("share", |draft, text| {
+        let share = text.parse::<cache::RawShare>();
+        let share = share.map_err(|error| Failure::argument(error.to_string()))?;
+        draft.set(share, cache::CacheBuilder::share)
+    }),
+    ("miss_cost_us", |draft, text| {
+        draft.set(Duration::from_micros(number(text)?), cache::CacheBuilder::miss_cost)
+    }),
     ("name", |draft, text| draft.set(text, cache::CacheBuilder::name)),
     ("disk_path", |draft, text| {
         draft.disk_path = Some(text.to_owned());

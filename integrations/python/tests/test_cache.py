@@ -208,6 +208,8 @@ def test_options_of_another_type_are_told(options):
         ({"ttl": 0.1}, "1 s"),
         ({"time_to_idle": 0.1}, "1 s"),
         ({"stale_while_revalidate": 0.1}, "1 s"),
+        ({"share": "raw"}, "adaptive"),
+        ({"share": "fixed:76"}, "75"),
     ],
 )
 def test_options_out_of_bounds_are_told(options, says):

@@ -88,7 +88,7 @@ def test_a_method_takes_or_refuses_anything(cache, method, arguments, words):
 
 @given(
     st.dictionaries(
-        st.sampled_from(["memory", "disk_bytes", "ttl", "time_to_idle", "stale_while_revalidate", "codec", "serializer", "encoding", "name", "on_removal"]),
+        st.sampled_from(["memory", "disk_bytes", "ttl", "time_to_idle", "stale_while_revalidate", "codec", "share", "miss_cost", "serializer", "encoding", "name", "on_removal"]),
         ANYTHING.filter(lambda value: not isinstance(value, int) or value < 2**40),
     )
 )

@@ -113,6 +113,9 @@ pub unsafe extern "C" fn lp_options_new(options: Option<&mut MaybeUninit<*mut lp
 ///   time_to_idle_ms            time to live of a record that is not read; default unlimited
 ///   stale_while_revalidate_ms  how long after its expiry a record is still returned to callers
 ///                              that would wait for a load; default not at all
+///   share                      memory for uncompressed copies of the most read records: adaptive
+///                              (default) or fixed:PERCENT, 0 to 75
+///   miss_cost_us               what a miss costs, for the adaptive share; default 50
 ///   disk_path, disk_bytes      a file (or device) for records that leave memory, and its size
 ///   disk_codec                 default zstd:3
 ///   disk_write_bytes_per_s     most bytes written per second on average; default unlimited

@@ -159,6 +159,9 @@ static void expiry(void) {
     lp_options *options = options_with("ttl_ms", "1000");
     OK(lp_options_set(options, "time_to_idle_ms", "5000"));
     OK(lp_options_set(options, "stale_while_revalidate_ms", "1000"));
+    OK(lp_options_set(options, "share", "fixed:10"));
+    OK(lp_options_set(options, "miss_cost_us", "200"));
+    IS(LP_INVALID_ARGUMENT, lp_options_set(options, "share", "raw"));
     lp_cache *cache = open_cache(options);
     lp_options_free(options);
     OK(lp_cache_insert(cache, "short", 5, "1", 1));

@@ -260,6 +260,8 @@ class CacheBase:
         time_to_idle: _Time | None = None,
         stale_while_revalidate: _Time | None = None,
         codec: str = "trial:memory",
+        share: str = "adaptive",
+        miss_cost: _Time | None = None,
         serializer: str | tuple[_Dumps, _Dumps] | None = None,
         encoding: str | tuple[str | None, str | None] | None = None,
         name: str | None = None,

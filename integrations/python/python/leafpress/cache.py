@@ -59,6 +59,10 @@ class Cache(CacheBase):
 
     codec is "zstd:1", "lz4", "auto" and others that codec.available() lists.
 
+    share is the part of the memory for uncompressed copies of the most read records: "adaptive", which weighs faster
+    hits against more misses, or "fixed:PERCENT" from 0 to 75. miss_cost is what a miss costs, in seconds or as
+    timedelta; without it the loaders of get_or_set are timed.
+
     serializer is "pickle", "json", "msgpack" or a pair of callables (dumps, loads); encoding is the name of one for
     keys and values, or a pair for keys and for values.
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use leafpress::Cache;
-use leafpress::cache::Disk;
+use leafpress::cache::{Disk, RawShare};
 use pyo3::PyTraverseError;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::PyVisit;
@@ -32,6 +32,8 @@ struct Options<'a, 'py> {
     overwrite: bool,
     times: [Option<&'a Bound<'py, PyAny>>; 3],
     codec: Option<&'a str>,
+    share: Option<&'a str>,
+    miss_cost: Option<&'a Bound<'py, PyAny>>,
     name: Option<&'a str>,
 }
 
@@ -54,6 +56,13 @@ impl Options<'_, '_> {
         }
         if let Some(codec) = self.codec {
             builder = builder.codec(codec.parse().map_err(|error| errors::of_codec(&error))?);
+        }
+        if let Some(share) = self.share {
+            let share = share.parse::<RawShare>();
+            builder = builder.share(share.map_err(|error| Class::InvalidOption.error(format!("share: {error}")))?);
+        }
+        if let Some(cost) = options::time_or_none("miss_cost", self.miss_cost)? {
+            builder = builder.miss_cost(cost);
         }
         if let Some(name) = self.name {
             builder = builder.name(name);
@@ -81,9 +90,9 @@ impl CacheBase {
     #[new]
     #[pyo3(
         signature = (memory=None, *, disk=None, disk_bytes=None, recover_after_crash=false, overwrite=false, ttl=None, time_to_idle=None,
-            stale_while_revalidate=None, codec=None, serializer=None, encoding=None, name=None, on_removal=None),
+            stale_while_revalidate=None, codec=None, share=None, miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None),
         text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', recover_after_crash=False, overwrite=False, ttl=None, time_to_idle=None, \
-            stale_while_revalidate=None, codec='trial:memory', serializer=None, encoding=None, name=None, on_removal=None)"
+            stale_while_revalidate=None, codec='trial:memory', share='adaptive', miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None)"
     )]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -97,6 +106,8 @@ impl CacheBase {
         time_to_idle: Option<&Bound<'_, PyAny>>,
         stale_while_revalidate: Option<&Bound<'_, PyAny>>,
         codec: Option<&str>,
+        share: Option<&str>,
+        miss_cost: Option<&Bound<'_, PyAny>>,
         serializer: Option<&Bound<'_, PyAny>>,
         encoding: Option<&Bound<'_, PyAny>>,
         name: Option<&str>,
@@ -113,6 +124,8 @@ impl CacheBase {
             overwrite,
             times,
             codec,
+            share,
+            miss_cost,
             name,
         }
         .builder()?;

@@ -87,7 +87,7 @@ pub fn time(option: &str, object: &Bound<'_, PyAny>) -> PyResult<Duration> {
     };
     Duration::try_from_secs_f64(seconds).map_err(|_| {
         Class::InvalidOption.error(format!(
-            "{option}: {seconds} s is out of bounds: from 1 s to 10 years are allowed"
+            "{option}: {seconds} s is out of bounds: it must be positive, and 10 years at most"
         ))
     })
 }
