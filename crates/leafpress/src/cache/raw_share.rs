@@ -32,7 +32,7 @@ const STEP: f64 = 1.25;
 const HYSTERESIS: f64 = 1.2;
 /// Reads between two decisions: at least these, and these for each copy.
 const MIN_PERIOD_READS: u64 = 32 << 10;
-const PERIOD_READS_OF_COPY: u64 = 8;
+const PERIOD_READS_OF_COPY: u64 = 64;
 /// While nothing was evicted, the share grows only where this fraction (1/4) of the memory stays free.
 const FREE_DIVISOR: u64 = 4;
 /// Bytes of a copy before any was seen.

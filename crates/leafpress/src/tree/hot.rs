@@ -10,7 +10,7 @@
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use leafpress_base::mem::node::{Kind, NodeHeader};
 use leafpress_base::mem::room::{TryGrow, copied, room_for};
@@ -34,6 +34,8 @@ const MAX_SETS: usize = 1 << 19;
 const ROOM: f64 = 1.5;
 /// The budget counts as nearly full when less than `1 / NEARLY_FULL` of it is left.
 const NEARLY_FULL: u64 = 64;
+/// Much of the budget is free when more than `1 / FULL` of it is.
+const FULL: u64 = 8;
 /// The table is rebuilt when its target size differs by this factor.
 const RESIZED_AT: usize = 2;
 
@@ -165,6 +167,8 @@ pub(crate) struct Survey {
 pub(crate) struct HotRecords {
     /// Null where the tree has no hot records.
     table: AtomicPtr<u8>,
+    /// Whether much of the budget is free, so that records should become hot sooner.
+    is_filling: AtomicBool,
     /// The memory limit of the records; locked by every thread that inserts a record or replaces the table.
     budget_bytes: Mutex<u64>,
 }
@@ -173,6 +177,7 @@ impl Default for HotRecords {
     fn default() -> Self {
         Self {
             table: AtomicPtr::new(std::ptr::null_mut()),
+            is_filling: AtomicBool::new(true),
             budget_bytes: Mutex::new(0),
         }
     }
@@ -206,6 +211,17 @@ impl HotRecords {
             entry.header().reads.store(reads + 1, Ordering::Relaxed);
         }
         Some(entry.value())
+    }
+
+    /// Returns whether much of the budget is free.
+    #[inline(always)]
+    pub(crate) fn is_filling(&self) -> bool {
+        self.is_filling.load(Ordering::Relaxed)
+    }
+
+    fn note_held(&self, held: u64, budget_bytes: u64) {
+        self.is_filling
+            .store(held < budget_bytes - budget_bytes / FULL, Ordering::Relaxed);
     }
 
     /// Returns whether a key is hot, without counting a read.
@@ -271,6 +287,7 @@ impl HotRecords {
             Some(place) if has_room(held()) => place,
             _ => match unused() {
                 Some(place) => {
+                    self.is_filling.store(false, Ordering::Relaxed);
                     take_out(place, guard);
                     // Two short records may have to be evicted for a long one: only one is evicted per attempt.
                     if !has_room(held()) {
@@ -335,7 +352,7 @@ impl HotRecords {
     /// # Errors
     /// [`OutOfMemory`]; nothing was aged.
     pub(crate) fn survey(&self, memory: &NodeHeap, guard: &Guard<'_>) -> Result<Survey, OutOfMemory> {
-        let _budget = self.budget_bytes.lock();
+        let budget_bytes = self.budget_bytes.lock();
         let places = self.table(guard).map_or(&[][..], Table::places);
         let mut read = room_for(places.len())?;
         for place in places {
@@ -362,8 +379,10 @@ impl HotRecords {
         };
         let (least_reads, least_bytes) = sum(&read[..half]);
         let (_, bytes) = sum(&read);
+        let held_bytes = memory.live_of(Kind::Hot).1.max(0).cast_unsigned();
+        self.note_held(held_bytes, *budget_bytes);
         Ok(Survey {
-            held_bytes: memory.live_of(Kind::Hot).1.max(0).cast_unsigned(),
+            held_bytes,
             mean_bytes: bytes.checked_div(read.len() as u64),
             least_reads,
             least_bytes,
@@ -390,6 +409,7 @@ impl HotRecords {
         let now = old.map_or(0, |table| table.places().len() / WAYS);
         if sets <= now * RESIZED_AT && now <= sets * RESIZED_AT {
             self.shrink_to(bytes, memory, guard);
+            self.note_held(memory.live_of(Kind::Hot).1.max(0).cast_unsigned(), bytes);
             return Ok(Vec::new());
         }
         let new = match sets {

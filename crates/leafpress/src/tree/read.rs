@@ -185,7 +185,8 @@ impl TreeInner {
         hash: u64,
         context: &ThreadState,
     ) -> Option<Candidate<'g>> {
-        (self.hot.is_some() && may_heat(context.so_far(Count::Gets), looked.leaf.temperature())).then(|| Candidate {
+        let hot = self.hot.as_ref()?;
+        may_heat(context.so_far(Count::Gets), looked.leaf.temperature(), hot.is_filling()).then(|| Candidate {
             leaf: looked.leaf,
             landed: looked
                 .landing

@@ -40,6 +40,8 @@ pub(crate) const COLD_RECORD_CODEC: Codec = Codec::OnPairHuffman;
 /// a warm leaf.
 const HEATED_FROM_COLD_IN: u64 = 4;
 const HEATED_FROM_WARM_IN: u64 = 64;
+/// The same while there is much room for hot records.
+const HEATED_WHILE_FILLING_IN: u64 = 8;
 
 /// One in this number of reads is timed.
 const TIMED_IN: u64 = 64;
@@ -53,10 +55,11 @@ pub(crate) fn is_counted(reads: u64) -> bool {
 
 /// Returns whether a thread's read of a leaf may make its record hot, given the number of its reads so far.
 #[inline(always)]
-pub(crate) fn may_heat(reads: u64, leaf: Temperature) -> bool {
+pub(crate) fn may_heat(reads: u64, leaf: Temperature, is_filling: bool) -> bool {
     one_in(
         match leaf {
             Temperature::Cold => HEATED_FROM_COLD_IN,
+            Temperature::Warm if is_filling => HEATED_WHILE_FILLING_IN,
             Temperature::Warm => HEATED_FROM_WARM_IN,
         },
         reads,
