@@ -304,7 +304,7 @@ impl<'w> WritePath<'w> {
         self.context.add(Count::Erased, unlinked.records);
         self.context.add(Count::Merges, gone as u64);
         self.core.background.leaves_shrank(gone);
-        (0..gone).for_each(|_| self.defragment_now_and_then());
+        (0..gone).for_each(|_| self.note_replaced());
         Ok(Some(unlinked))
     }
 

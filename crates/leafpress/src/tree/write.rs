@@ -5,6 +5,7 @@ mod merge;
 
 use std::sync::atomic::Ordering;
 
+use crate::tree::upkeep::renewal::TURNED_FOR_UPKEEP;
 use leafpress_base::reclaim::guard::Guard;
 
 use crate::tree::compact::compress::{BuiltLeaves, Settings};
@@ -290,7 +291,7 @@ impl<'w> WritePath<'w> {
             built.publish();
             self.retire_leaf(leaf);
             self.retire_large(&dead);
-            self.defragment_now_and_then();
+            self.note_replaced();
             if removes && is_small {
                 self.merge(key, tools);
             }
@@ -321,11 +322,13 @@ impl<'w> WritePath<'w> {
         Ok(true)
     }
 
-    /// Checks, for one in 64 replaced leaves, whether the holes left by leaves are worth a pass of defragmentation.
-    pub(crate) fn defragment_now_and_then(&self) {
+    /// Checks, for one in 64 replaced leaves, whether the holes left by leaves are worth a pass of defragmentation, and
+    /// whether the records have changed enough for a training.
+    pub(crate) fn note_replaced(&self) {
         self.context.count(Count::Replaced);
         if self.context.so_far(Count::Replaced).is_multiple_of(64) {
             self.core.background.defragment_if_due(self.core);
+            self.core.background.renew_if_turned(self.core, TURNED_FOR_UPKEEP);
         }
     }
 

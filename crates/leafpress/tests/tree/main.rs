@@ -10,6 +10,7 @@ mod codec_choice;
 mod dictionary_of_empty_leaf;
 mod dictionary_pool;
 mod drains;
+mod drift;
 mod empty;
 mod faults;
 mod full_frames;

@@ -214,7 +214,7 @@ impl<'w> WritePath<'w> {
         }
         self.context.add(Count::PutBytes, put_bytes as u64);
         drop(locked);
-        self.defragment_now_and_then();
+        self.note_replaced();
         self.core.background.leaves_grew(self.core, pieces - 1);
         Ok(Placed::Done)
     }

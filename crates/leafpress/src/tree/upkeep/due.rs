@@ -9,7 +9,7 @@ use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::idle::{Found, IdleDetector};
 use crate::tree::upkeep::scheduler::State;
 
-/// After a pass the rest period is this multiple of its duration, so that passes take at most 2% of a core.
+/// After a pass, or a training, the rest period is this multiple of its duration: each takes at most 2% of a core.
 const REST: u32 = 50;
 /// Minimum length of the rest period.
 const MIN_REST: Duration = Duration::from_millis(10);
@@ -44,6 +44,8 @@ pub(super) struct Rests {
     /// Before this time no pass begins, except one that a caller waits for; `None` before the first pass.
     rest_until: Option<Instant>,
     last_rest: Duration,
+    /// Before this time no training begins because records have changed, except one that a caller waits for.
+    train_after: Option<Instant>,
     /// Time of the next search for idle scratchpads.
     tools_look: Option<Instant>,
     /// Time of the next check of leaves' temperatures; `None` if they are not checked.
@@ -61,16 +63,21 @@ impl Rests {
 
     /// Returns due work, which is marked as begun. With `settles` there are no rest periods before passes.
     pub(super) fn due(&mut self, core: &TreeInner, state: &mut State, settles: bool) -> NextWork {
-        if take(&mut state.training_due) {
+        if take(&mut state.training_due) || settles && take(&mut state.renewal_due) {
             return NextWork::Due(Due::Training);
         }
         if take(&mut state.interpolation_due) {
             return NextWork::Due(Due::Interpolation);
         }
-        if !(state.defragmentation_due || state.looks_due || state.tools_due) && self.temper_at.is_none() {
+        let is_any_due = state.renewal_due || state.defragmentation_due || state.looks_due || state.tools_due;
+        if !is_any_due && self.temper_at.is_none() {
             return NextWork::Idle(None);
         }
         let now = Instant::now();
+        let train_at = self.train_after.unwrap_or(now);
+        if train_at <= now && take(&mut state.renewal_due) {
+            return NextWork::Due(Due::Training);
+        }
         if self.temper_at.is_some_and(|at| at <= now) {
             return NextWork::Due(Due::Temperatures);
         }
@@ -100,6 +107,7 @@ impl Rests {
         let pass_at = self.rest_until.unwrap_or(now);
         let times = [
             self.temper_at,
+            state.renewal_due.then_some(train_at),
             state.defragmentation_due.then_some(pass_at),
             state.looks_due.then(|| self.idle.next(core).max(pass_at)),
             state.tools_due.then_some(tools_look),
@@ -119,6 +127,11 @@ impl Rests {
     pub(super) fn passed(&mut self, took: Duration) {
         self.last_rest = (took * REST).max(MIN_REST);
         self.rest_until = Some(Instant::now() + self.last_rest);
+    }
+
+    /// Records the end of a training that took this time: the rest period before one because records have changed begins.
+    pub(super) fn trained(&mut self, took: Duration) {
+        self.train_after = Some(Instant::now() + took * REST);
     }
 
     /// Records the end of a check of leaves' temperatures that took this time.

@@ -5,6 +5,7 @@ mod choice;
 pub(crate) mod defragment;
 mod due;
 pub(crate) mod idle;
+pub(crate) mod renewal;
 pub(crate) mod samples;
 pub(crate) mod scheduler;
 pub(crate) mod sizing;

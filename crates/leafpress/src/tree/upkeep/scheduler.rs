@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::tree::error::TreeError;
 use crate::tree::index::shard::Shard;
@@ -14,6 +14,7 @@ use crate::tree::node::landing::Landing;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::options::Upkeep;
 use crate::tree::thread_state::Count;
+use crate::tree::upkeep::renewal::TURNED_FOR_SETTLE;
 use crate::tree::upkeep::steps::Steps;
 use crate::tree::upkeep::temperature::Share;
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
@@ -47,6 +48,8 @@ pub(crate) struct Background {
     leaves: AtomicUsize,
     /// Number of leaves at which a dictionary is trained next.
     train_at: AtomicUsize,
+    /// Records replaced or removed until the last training; `u64::MAX` before the first.
+    pub(super) turned_at: AtomicU64,
     /// Number of leaves at which interpolation indexes are built next.
     interpolation_at: AtomicUsize,
     /// Number of leaves when they were last built.
@@ -96,6 +99,8 @@ pub(super) struct State {
     /// Number of threads that are compacting, training or defragmenting.
     at_work: usize,
     pub(super) training_due: bool,
+    /// Whether a training is due because the records have changed, which has rest periods.
+    pub(super) renewal_due: bool,
     pub(super) defragmentation_due: bool,
     pub(super) interpolation_due: bool,
     pub(super) looks_due: bool,
@@ -114,7 +119,8 @@ impl State {
     /// Returns whether no work is due, or nothing would do it.
     fn idle(&self) -> bool {
         let queued = self.compactors > 0 && !self.queue.is_empty();
-        let due = self.has_upkeep_task && (self.training_due || self.defragmentation_due || self.interpolation_due);
+        let trains = self.training_due || self.renewal_due;
+        let due = self.has_upkeep_task && (trains || self.defragmentation_due || self.interpolation_due);
         self.stop || (!queued && self.at_work == 0 && !due)
     }
 }
@@ -125,6 +131,7 @@ impl Background {
             landing_compaction_pct,
             upkeep,
             train_at: AtomicUsize::new(FIRST_TRAINING_LEAVES),
+            turned_at: AtomicU64::new(u64::MAX),
             interpolation_at: AtomicUsize::new(FIRST_SHORTCUTS_LEAVES),
             ..Self::default()
         }
@@ -320,6 +327,9 @@ impl Background {
             let _ = core.temper(Share::All);
             core.compact_landed();
         }
+        // Samples are taken from leaves only, so the newest records have to be in leaves first.
+        self.renew_if_turned(core, TURNED_FOR_SETTLE);
+        self.wait_until_idle(core);
         core.flush_retired();
         self.tidy_if(|| core.memory.can_be_defragmented());
         self.wait_until_idle(core);

@@ -27,6 +27,8 @@ pub(crate) struct Steps {
     job: Option<Job>,
     /// A training on its thread.
     training: Option<Running>,
+    /// When its samples began to be collected.
+    training_since: Option<Instant>,
     rests: Rests,
 }
 
@@ -90,6 +92,11 @@ impl Steps {
             && let Some(training) = self.training.take()
         {
             core.background.set_training(false);
+            self.rests.trained(
+                self.training_since
+                    .take()
+                    .map_or(Duration::ZERO, |since| since.elapsed()),
+            );
             let found = training.found(core)?;
             let sweep = {
                 let _training = core.dictionaries.training.lock();
@@ -104,7 +111,10 @@ impl Steps {
             return Ok(false);
         };
         match due {
-            Due::Training => self.job = Some(Job::Collecting(Box::new(Collecting::begin()))),
+            Due::Training => {
+                self.training_since = Some(Instant::now());
+                self.job = Some(Job::Collecting(Box::new(Collecting::begin())));
+            }
             Due::Interpolation => {
                 core.background.interpolation_renewed();
                 self.job = Some(Job::Renewing(0));
@@ -120,9 +130,12 @@ impl Steps {
     /// Returns due work, and marks it as begun. A training waits for the end of a running one.
     fn take_due(&mut self, core: &TreeInner, settles: bool) -> Option<Due> {
         let mut state = core.background.state.lock();
-        let postponed = self.training.is_some() && std::mem::take(&mut state.training_due);
+        let is_running = self.training.is_some();
+        let training = is_running && std::mem::take(&mut state.training_due);
+        let renewal = is_running && std::mem::take(&mut state.renewal_due);
         let next = self.rests.due(core, &mut state, settles);
-        state.training_due |= postponed;
+        state.training_due |= training;
+        state.renewal_due |= renewal;
         match next {
             NextWork::Due(due) => Some(due),
             NextWork::Idle(_) => None,

@@ -123,6 +123,7 @@ impl Collecting {
 
 impl Sampling {
     fn begin(core: &TreeInner, counted: Counted) -> Result<Self, TreeError> {
+        core.background.training_begins(core);
         let frames = match core.dictionaries.auto {
             false => None,
             true => {

@@ -232,8 +232,8 @@ impl Drop for Dictionaries {
 
 impl Tree {
     /// Trains a dictionary from the tree's records and chooses the frame length; recompresses every leaf if that saves
-    /// more than it costs, and returns whether it did. The upkeep does this in the background as the tree grows; this
-    /// method is for records whose nature has changed since. Returns false, too, where the dictionary is given or off
+    /// more than it costs, and returns whether it did. The upkeep does this in the background as the tree grows and its
+    /// records are replaced; this method does it at once. Returns false, too, where the dictionary is given or off
     /// and the lengths are given.
     ///
     /// ```
@@ -352,6 +352,7 @@ impl TreeInner {
         if !self.lacks_dictionary() {
             return Ok(());
         }
+        self.background.training_begins(self);
         let found = self.aside(&|| {
             let codec = self.engines.warm.codec();
             let bytes = self.dictionaries.begin(self.trainer().bytes_for(user_bytes));

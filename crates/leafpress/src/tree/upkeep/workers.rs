@@ -74,7 +74,11 @@ impl Task for UpkeepTask {
         };
         core.background.work_unlocked(state, || match due {
             // On an error the tree continues without a new dictionary.
-            Due::Training => _ = core.train_dictionary(),
+            Due::Training => {
+                let start = Instant::now();
+                let _ = core.train_dictionary();
+                rests.trained(start.elapsed());
+            }
             Due::Interpolation => core.renew_interpolation(),
             // On an error leaves stay unchanged.
             Due::Temperatures => rests.tempered(core.temper(Share::Passing).unwrap_or_default()),
