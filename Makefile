@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test test-deep test-rocksdb test-valkey test-c demo-valkey bench-valkey test-python bench-python check unit optional examples web shuttle faults history resident shuttle-long miri tsan asan fuzz \
-	aarch64 features msrv package flaky bench instructions tables clean
+	aarch64 features msrv package flaky bench instructions scaling tables clean
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -144,6 +144,9 @@ bench: ## benchmarks of the library
 
 instructions: ## instructions per operation, counted by callgrind
 	@scripts/bench-instructions
+
+scaling: build ## operations per second of trees and caches with 1 to 16 threads, vs other maps and caches
+	@scripts/scaling $(LEAFPRESS)
 
 clean: ## remove what was built
 	cargo clean
