@@ -63,6 +63,7 @@ struct Line {
     /// `ok`, or what went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     self_test: Option<String>,
+    /// Absent for codecs that compress only with a dictionary.
     #[serde(skip_serializing_if = "Option::is_none")]
     speed: Option<Speed>,
     /// Raw bytes per compressed byte with a trained dictionary; absent for codecs without dictionaries.
@@ -147,7 +148,8 @@ fn examine(codec: Codec, library: &HashMap<&str, Option<String>>, frames: &[&[u8
     let measured = self_test::run(&*engine, frames).and_then(|()| measure::speed(&engine, frames));
     match measured {
         Ok(speed) => {
-            line.speed = Some(speed);
+            // Without a dictionary some codecs only copy, which says nothing about them.
+            line.speed = (codec == Codec::None || suite::compresses(&line.codec)).then_some(speed);
             line.self_test = Some("ok".into());
             line.dictionary_ratio = dictionary_ratio(codec, &*engine, frames);
         }

@@ -22,7 +22,8 @@ pub struct SuiteArgs {
     /// Measure the records of one PATH, each alone and in frames: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
     #[arg(long, value_name = "FORMAT")]
     records: Option<RecordFormat>,
-    /// Only these codecs, separated by commas [default: all that run here except none]
+    /// Only these codecs, separated by commas [default: all that run here except none and, without --records, those
+    /// that need a dictionary]
     #[arg(short = 'c', long, value_name = "LIST", value_parser = codecs)]
     codecs: Option<std::vec::Vec<Codec>>,
     /// Block sizes, separated by commas [default: 4K,8K,16K,32K,64K, those that the data has]; with --records

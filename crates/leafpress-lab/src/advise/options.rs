@@ -251,10 +251,11 @@ impl Options {
 }
 
 /// The available codecs that are meant for speed: not those that imitate an accelerator, nor the system's zlib where
-/// none is before it, nor encoders for what is written once and read often.
+/// none is before it, nor encoders for what is written once and read often, nor codecs that need a dictionary, which
+/// pages do not have.
 fn usual_codecs() -> Vec<Codec> {
     let is_usual = |one: &Availability| match (&one.codec, &one.engine) {
-        (Codec::None | Codec::Lz4Hc { .. }, _) | (_, Err(_)) => false,
+        (Codec::None | Codec::Lz4Hc { .. } | Codec::OnPair { .. } | Codec::OnPairHuffman, _) | (_, Err(_)) => false,
         (Codec::Zlib { .. }, Ok(engine)) => *engine == "zlib_accel_preload",
         (Codec::Qpl { path, .. }, Ok(_)) => *path == leafpress::codec::QplPath::Hardware,
         _ => true,

@@ -10,7 +10,7 @@ use super::document::in_words;
 use super::method::{self, Method};
 use super::sample::Sample;
 use super::turns::{self, Progress, Series};
-use super::{Absent, FileRows, Options, Report};
+use super::{Absent, FileRows, Options, Report, compresses};
 use crate::core::{Bytes, LabError};
 
 /// Runs a suite with the codecs that the options name. A suite that is cancelled keeps the rows that have a pass.
@@ -21,7 +21,11 @@ use crate::core::{Bytes, LabError};
 /// byte; [`LabError::Cancelled`] before anything was measured.
 pub fn run(options: &Options, cancel: &AtomicBool, progress: &mut dyn FnMut(&Progress)) -> Result<Report, LabError> {
     options.validate()?;
-    let (engines, absent) = method::open(options.codecs.as_deref())?;
+    let (mut engines, absent) = method::open(options.codecs.as_deref())?;
+    if options.codecs.is_none() {
+        // Blocks have no dictionary.
+        engines.retain(|engine| compresses(&engine.codec().to_string()));
+    }
     Suite::new(options, &engines, absent).run(cancel, progress)
 }
 

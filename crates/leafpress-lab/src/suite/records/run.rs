@@ -11,11 +11,11 @@ use super::limit::{LIMIT_LEVEL, limit};
 use super::values::Values;
 use super::{Options, Place, Report, Row};
 use crate::core::LabError;
-use crate::suite::Absent;
 use crate::suite::blocks::Blocks;
 use crate::suite::document::in_words;
 use crate::suite::method::{self, Method};
 use crate::suite::turns::{self, Progress, Series};
+use crate::suite::{Absent, compresses};
 
 /// Bytes of values that a dictionary is trained from, for each of its own: what is beyond helps little and takes its
 /// time.
@@ -98,8 +98,8 @@ fn before_measuring(what: String) -> Progress {
     }
 }
 
-/// memcpy, and each codec without a dictionary and then, where it takes one, with one that is trained from the values;
-/// and for which codecs none could be.
+/// memcpy, and each codec without a dictionary, unless it only copies then, and, where it takes one, with one that is
+/// trained from the values; and for which codecs none could be.
 fn methods(
     options: &Options,
     engines: &[Arc<dyn Engine>],
@@ -110,8 +110,11 @@ fn methods(
     let (mut methods, mut untrained) = (vec![Method::Memcpy], Vec::new());
     let samples = values.spread(options.dictionary_bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE);
     for engine in engines {
-        methods.push(Method::Engine(Arc::clone(engine), None));
-        if options.dictionary_bytes == 0 || !engine.supports_dictionary() {
+        let has_dictionary = options.dictionary_bytes > 0 && engine.supports_dictionary();
+        if !has_dictionary || compresses(&engine.codec().to_string()) {
+            methods.push(Method::Engine(Arc::clone(engine), None));
+        }
+        if !has_dictionary {
             continue;
         }
         if cancel.load(Ordering::Relaxed) {
