@@ -116,8 +116,9 @@ impl FromStr for Builtin {
         let (name, codec) = s.split_once(':').map_or((s, None), |(name, codec)| (name, Some(codec)));
         match (name, codec) {
             ("leafpress", codec) => {
+                // The default codec of a tree.
                 let codec: Codec = codec
-                    .unwrap_or("lz4")
+                    .unwrap_or("trial")
                     .parse()
                     .map_err(|e: leafpress::CodecError| LabError::option("input", format!("{s}: {e}")))?;
                 Ok(Self::Leafpress(codec))

@@ -116,7 +116,7 @@ fn names_round_trip() {
     for name in ORDERED.into_iter().chain(["hashmap", "dummy"]) {
         assert_eq!(name.parse::<Builtin>().unwrap().to_string(), name);
     }
-    assert_eq!("leafpress".parse::<Builtin>().unwrap().to_string(), "leafpress:lz4");
+    assert_eq!("leafpress".parse::<Builtin>().unwrap().to_string(), "leafpress:trial");
     for (name, words) in [
         ("btree", "skiplist"),
         ("masstree:x", "built-in"),

@@ -100,6 +100,11 @@ pub fn document(outcome: &Outcome) -> Document<'_> {
         for note in [CAPTION[0], times(options), CAPTION[1]] {
             document.text_only(wrapped(note, "", ""));
         }
+        let chosen = outcome.lines.iter().filter_map(|line| {
+            let chosen = line.measured.as_ref()?.chosen_codec.as_ref()?;
+            Some(format!("{} chose the codec {chosen}.", line.engine))
+        });
+        chosen.for_each(|note| document.caption(note));
         different_work(outcome)
             .into_iter()
             .for_each(|note| document.caption(note));

@@ -209,6 +209,9 @@ pub struct Measured {
     pub records: Option<u64>,
     /// Memory by the cache's own accounting, in bytes.
     pub bytes_held: Option<u64>,
+    /// The codec that the cache chose, if it chooses one.
+    #[serde(default)]
+    pub chosen_codec: Option<String>,
     /// The most that the process grew by from just before the cache was made, in bytes.
     pub peak_growth_bytes: u64,
     /// Growth at the end.

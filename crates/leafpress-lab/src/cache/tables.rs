@@ -33,7 +33,7 @@ fn pct(ratio: Option<f64>) -> Cell {
 type Column = (&'static str, fn(&Run<'_>) -> Cell);
 
 /// The columns of `summary.tsv`, in order. A cell that has no meaning is `None`.
-const COLUMNS: [Column; 62] = [
+const COLUMNS: [Column; 63] = [
     ("cache", |r| word(r.line.engine)),
     ("work", |r| word(r.outcome.work.first()?)),
     ("memory_bytes", |r| word(r.outcome.options.memory_bytes)),
@@ -112,6 +112,7 @@ const COLUMNS: [Column; 62] = [
     ("stale", |r| word(r.measured.mismatches.stale)),
     ("wrong", |r| word(r.measured.mismatches.wrong)),
     ("expired", |r| word(r.measured.mismatches.expired)),
+    ("chosen_codec", |r| word(r.measured.chosen_codec.as_ref()?)),
 ];
 
 fn runs(outcome: &Outcome) -> impl Iterator<Item = Run<'_>> {

@@ -192,7 +192,7 @@ impl Default for EvalConfig {
             cut: None,
             raw: false,
             records: None,
-            codecs: ["none", "lz4", "zstd:1", "zstd:3", "deflate:1"]
+            codecs: ["none", "lz4", "zstd:1", "zstd:3", "deflate:1", "trial"]
                 .map(String::from)
                 .to_vec(),
             workloads: Workload::POINT.to_vec(),

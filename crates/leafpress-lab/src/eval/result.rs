@@ -1,5 +1,6 @@
 //! Measurements of one run: the record that a run's process returns to its parent.
 
+use leafpress::Codec;
 use serde::{Deserialize, Serialize};
 
 use crate::core::latency::Latency;
@@ -140,6 +141,9 @@ pub struct Memory {
     pub bytes_held: u64,
     /// Of that, dictionaries.
     pub dictionary_bytes: u64,
+    /// Codec of new frames: given, or what the tree chose.
+    #[serde(default)]
+    pub codec: String,
     /// Raw bytes at which a frame is closed: given, or what the tree chose.
     #[serde(default)]
     pub frame_limit_bytes: u64,
@@ -155,6 +159,12 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// The codec that a tree of this codec chose; `None` where it has no choice.
+    pub fn chosen(&self, codec: &str) -> Option<&str> {
+        let codec = codec.parse::<Codec>().ok()?;
+        (!codec.candidates().is_empty() && !self.codec.is_empty()).then_some(&*self.codec)
+    }
+
     /// Resident memory over keys and values, if both are known.
     pub fn resident_per_user_byte(&self) -> Option<f64> {
         let resident = self.rss_growth_bytes.filter(|_| self.user_bytes > 0)?;

@@ -24,7 +24,7 @@ struct Context<'r> {
 type Column = (&'static str, fn(&Context<'_>) -> Cell);
 
 /// The columns, in order: the evaluation document's up to `cpu_log`, then ours. A cell that has no meaning is `None`.
-const COLUMNS: [Column; 76] = [
+const COLUMNS: [Column; 77] = [
     ("run", |c| word(&c.row.spec.run)),
     ("workload", |c| word(c.row.spec.workload)),
     ("threads", |c| word(c.row.spec.threads)),
@@ -127,6 +127,7 @@ const COLUMNS: [Column; 76] = [
         word(c.row.result.loaded.rss_growth_bytes?)
     }),
     ("rss_growth_unknown", |c| word(c.rss_growth_unknown()?)),
+    ("chosen_codec", |c| word(c.row.result.ended.chosen(&c.row.spec.codec)?)),
 ];
 
 impl Context<'_> {

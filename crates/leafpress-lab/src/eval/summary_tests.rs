@@ -15,7 +15,7 @@ const GOLDEN_HEADER: &str = "run workload threads landing_bytes bg_compaction bg
     zlib_compress_calls zlib_decompress_calls zlib_stream_reuses zlib_stream_inits zlib_errors log cpu_log \
     user_bytes bytes_held rss_growth_bytes frames_decoded_per_read bytes_decoded_per_read dictionary_bytes read_max_us \
     write_max_us host reads_per_call key_shape copied_per_byte_put compressed_per_byte_put loaded_bytes_held \
-    loaded_rss_growth_bytes rss_growth_unknown";
+    loaded_rss_growth_bytes rss_growth_unknown chosen_codec";
 
 fn row(codec: &str, workload: Workload) -> Row {
     Row {

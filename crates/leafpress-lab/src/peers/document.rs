@@ -72,12 +72,17 @@ fn head(config: &PeersConfig, outcome: &PeersOutcome) -> Vec<String> {
 /// Explanation of the figures.
 fn notes(outcome: &PeersOutcome) -> String {
     let settled = outcome.lines.iter().map(|line| line.settle_seconds).fold(0.0, f64::max);
+    let chosen = outcome.lines.iter().filter_map(|line| {
+        let chosen = line.chosen_codec.as_ref()?;
+        Some(format!("{} chose {chosen}. ", line.peer))
+    });
     format!(
-        "A record has {:.0} bytes of key and value. {RESIDENT} All maps use this program's \
+        "{}A record has {:.0} bytes of key and value. {RESIDENT} All maps use this program's \
          allocator, and keys and values of their real length: inline if all have the same length, else boxed. Between the load \
          and the workload a tree finishes its background work (dictionary, compaction): up to {settled:.1} s here, not included in any \
          figure; memory is measured after it. All figures include choosing keys; every key is checked at the end, and some reads \
          during the run. Compare only within one table: other work on the machine affects figures between runs.",
+        chosen.collect::<String>(),
         outcome.record_bytes
     )
 }

@@ -30,6 +30,8 @@ pub struct PeerLine {
     pub resident_unknown: Option<String>,
     /// Bytes held per record by the map's own account, which only our tree gives.
     pub bytes_held_per_record: Option<f64>,
+    /// The codec that our tree chose, in the last round.
+    pub chosen_codec: Option<String>,
 }
 
 /// Results of the comparison.
@@ -113,7 +115,12 @@ impl PeerLine {
         let mut unknown = samples
             .iter()
             .filter_map(|result| result.loaded.rss_growth_unknown.as_ref());
+        let chosen_codec = match &peer {
+            Peer::Leafpress(codec) => samples.last().and_then(|last| last.loaded.chosen(codec)),
+            _ => None,
+        };
         Some(Self {
+            chosen_codec: chosen_codec.map(str::to_owned),
             peer,
             operations_per_second_per_core: median(operations.clone())?,
             operations_range: (

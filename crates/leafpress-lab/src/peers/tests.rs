@@ -162,6 +162,7 @@ fn the_table_is_relative_to_the_fastest_other() {
         resident_bytes_per_record: Some(resident),
         resident_unknown: None,
         bytes_held_per_record: None,
+        chosen_codec: None,
     };
     let outcome = PeersOutcome {
         lines: vec![

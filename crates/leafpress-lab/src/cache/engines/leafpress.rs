@@ -10,6 +10,8 @@ use super::{Engine, Settings, Standing};
 pub(super) struct Leafpress {
     cache: Cache,
     entry: Option<InsertOptions>,
+    /// Whether it chooses its codec.
+    chooses: bool,
 }
 
 impl Leafpress {
@@ -37,6 +39,7 @@ impl Leafpress {
         Ok(Self {
             cache,
             entry: settings.ttl.map(InsertOptions::ttl),
+            chooses: codec.is_none_or(|codec| !codec.candidates().is_empty()),
         })
     }
 }
@@ -79,6 +82,7 @@ impl Engine for Leafpress {
         Standing {
             records: Some(stats.records),
             bytes_held: Some(stats.bytes_held),
+            chosen_codec: self.chooses.then(|| stats.tree.codec.to_string()),
             disk_error: stats.disk.as_ref().and_then(disk_error),
             disk: stats.disk.map(|disk| DiskFigures {
                 hits: disk.hits,

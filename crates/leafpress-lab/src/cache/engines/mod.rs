@@ -266,6 +266,8 @@ pub struct Standing {
     pub records: Option<u64>,
     /// Memory by its own accounting, in bytes.
     pub bytes_held: Option<u64>,
+    /// The codec that it chose, if it chooses one.
+    pub chosen_codec: Option<String>,
     /// Its tier on a disk, counted from the start.
     pub disk: Option<DiskFigures>,
     /// Errors of the disk: a cache whose disk fails continues without it.

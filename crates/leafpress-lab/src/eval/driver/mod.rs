@@ -212,6 +212,7 @@ fn memory(stats: &TreeStats, resident_before: Option<u64>) -> Memory {
         user_bytes: stats.user_bytes,
         bytes_held: stats.bytes_held,
         dictionary_bytes: stats.dictionary_bytes,
+        codec: stats.codec.to_string(),
         frame_limit_bytes: stats.frame_limit_bytes,
         leaf_limit_bytes: stats.leaf_limit_bytes,
         rss_growth_bytes: growth(resident_before),

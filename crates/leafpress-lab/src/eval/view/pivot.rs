@@ -197,6 +197,12 @@ impl<'r> Line<'r> {
             .find_map(|row| row.result.loaded.rss_growth_unknown.as_deref())
     }
 
+    /// The codec that the tree chose, in the last run.
+    pub(super) fn chosen(&self) -> Option<&'r str> {
+        let row = self.rows.last()?;
+        row.result.ended.chosen(&row.spec.codec)
+    }
+
     /// Bytes held per user byte at the end of each run: the least and the most over the workloads.
     pub(super) fn held_per_user_byte(&self) -> Option<(f64, f64)> {
         range(self.rows.iter().filter_map(|row| held_per_user_byte(row)))

@@ -149,6 +149,9 @@ pub(super) fn caption(setting: &Setting<'_>) -> String {
         if let Some(why) = line.resident_unknown() {
             caption += &format!(" {} has none: {why}.", line.codec);
         }
+        if let Some(chosen) = line.chosen() {
+            caption += &format!(" {} chose {chosen}.", line.codec);
+        }
     }
     caption
 }
