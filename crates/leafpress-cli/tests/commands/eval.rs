@@ -17,7 +17,7 @@ const COLUMNS: &str = "run workload threads landing_bytes bg_compaction bg_threa
     zlib_stream_reuses zlib_stream_inits zlib_errors log cpu_log user_bytes bytes_held rss_growth_bytes frames_decoded_per_read \
     bytes_decoded_per_read dictionary_bytes read_max_us write_max_us host \
     reads_per_call key_shape copied_per_byte_put compressed_per_byte_put loaded_bytes_held \
-    loaded_rss_growth_bytes rss_growth_unknown";
+    loaded_rss_growth_bytes rss_growth_unknown chosen_codec";
 
 /// Short enough for a test on a slow machine.
 const SHORT: [&str; 6] = ["--keys", "2000", "--seconds", "0.1", "--threads", "1"];
