@@ -1,4 +1,5 @@
-//! The cache's task of the upkeep runtime: measures memory, removes expired records, and resizes the ghost queue.
+//! The cache's task of the upkeep runtime: evicts ahead of need, measures memory, removes expired records, and resizes
+//! the ghost queue.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use super::warm::Warming;
 use leafpress_base::sync::runtime::{self, Next, Task, TaskHandle};
 use leafpress_base::sync::worker::Health;
 
-/// Interval of the task.
+/// Interval of the task, apart from eviction, for which it is woken.
 const TICK: Duration = Duration::from_millis(100);
 /// Maximum fraction of the time that is spent looking for expired records.
 const EXPIRING: f64 = 0.05;
@@ -28,7 +29,15 @@ struct Background {
 
 impl Task for Background {
     fn work(&mut self) -> Next {
+        let next = if self.core.evict_ahead() {
+            Next::Again
+        } else {
+            Next::Wait(TICK)
+        };
         let passed = self.looked.elapsed().min(10 * TICK);
+        if passed < TICK {
+            return next;
+        }
         self.looked = Instant::now();
         let began = Instant::now();
         if began >= self.measures_at && self.core.budget.is_written() {
@@ -39,7 +48,7 @@ impl Task for Background {
         self.core.expire_for(passed.mul_f64(EXPIRING));
         #[cfg(feature = "metrics")]
         self.publishes.keep(&self.core);
-        Next::Wait(TICK)
+        next
     }
 
     fn health(&self) -> &Health {
@@ -75,7 +84,7 @@ impl Tasks {
                 #[cfg(feature = "metrics")]
                 publishes: Schedule::default(),
             };
-            tasks.push(runtime::start(background, None)?);
+            tasks.push(runtime::start(background, Some(&core.upkeep))?);
             if !keys.is_empty() {
                 let warming = Warming {
                     core: Arc::clone(core),

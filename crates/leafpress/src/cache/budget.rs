@@ -23,6 +23,14 @@ const KEPT_FREE_DIVISOR: u64 = 64;
 /// measuring, and the next nodes touch some of them again: held bytes rise from the lower watermark to the upper one
 /// before it is done again.
 const MADE_FREE_DIVISOR: u64 = 24;
+/// Between the watermarks, free pages are returned once the bytes held besides nodes have grown by this fraction (1/64)
+/// of the budget since that was last done: holes would take the room of records.
+const HOLES_DIVISOR: u64 = 64;
+/// The upkeep evicts once nodes are within this fraction (1/512) of the budget of their limit, until they are twice as
+/// far below it...
+const RESERVE_DIVISOR: u64 = 512;
+/// ...but at least these bytes, lest it be woken for every leaf.
+const MIN_RESERVE_BYTES: u64 = 16 << 10;
 /// Nodes may always hold this fraction (1/8) of the budget, lest a cache that is charged for memory of others keeps
 /// nothing.
 const MIN_NODES_DIVISOR: u64 = 8;
@@ -54,6 +62,8 @@ pub(super) struct Budget {
     memory_bytes: AtomicU64,
     /// Limit of the bytes of nodes.
     node_limit_bytes: AtomicU64,
+    /// Bytes held besides nodes when free pages were last returned.
+    left_bytes: AtomicU64,
     /// Bytes written since the last measurement.
     written_bytes: AtomicU64,
     /// Highest measured value.
@@ -66,6 +76,7 @@ impl Budget {
         Self {
             memory_bytes: AtomicU64::new(memory_bytes),
             node_limit_bytes: AtomicU64::new(memory_bytes / 2),
+            left_bytes: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
             measuring: Mutex::new(()),
@@ -82,6 +93,20 @@ impl Budget {
 
     pub(super) fn node_limit_bytes(&self) -> u64 {
         self.node_limit_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the bytes of nodes above which the upkeep begins to evict.
+    pub(super) fn upper_watermark_bytes(&self) -> u64 {
+        self.node_limit_bytes().saturating_sub(self.reserve_bytes())
+    }
+
+    /// Returns the bytes of nodes at which the upkeep ends its eviction.
+    pub(super) fn lower_watermark_bytes(&self) -> u64 {
+        self.node_limit_bytes().saturating_sub(2 * self.reserve_bytes())
+    }
+
+    fn reserve_bytes(&self) -> u64 {
+        (self.memory_bytes() / RESERVE_DIVISOR).max(MIN_RESERVE_BYTES)
     }
 
     pub(super) fn peak_bytes(&self) -> u64 {
@@ -109,8 +134,8 @@ impl Budget {
         self.written_bytes.load(Ordering::Relaxed) > 0
     }
 
-    /// Measures with `measure` if it is due, and sets the limit of the nodes. If too much is held, calls `trim` to
-    /// return memory to the system and measures once more.
+    /// Measures with `measure` if it is due, and sets the limit of the nodes. If too much is held, or holes have grown,
+    /// calls `trim` to return memory to the system and measures once more.
     pub(super) fn measure(&self, due: Due, measure: impl Fn() -> Measured, trim: impl FnOnce()) {
         let guard = match due {
             Due::Later => None,
@@ -127,10 +152,14 @@ impl Budget {
         let (most, wanted) = (memory - memory / KEPT_FREE_DIVISOR, memory - memory / MADE_FREE_DIVISOR);
         let mut measured = measure();
         self.peak_bytes.fetch_max(measured.held_bytes, Ordering::Relaxed);
+        let besides = |measured: Measured| measured.held_bytes.saturating_sub(measured.node_bytes);
+        let has_holes = measured.held_bytes > wanted
+            && besides(measured) > self.left_bytes.load(Ordering::Relaxed) + memory / HOLES_DIVISOR;
         let is_too_much = measured.held_bytes > most;
-        if is_too_much {
+        if is_too_much || has_holes {
             trim();
             measured = measure();
+            self.left_bytes.store(besides(measured), Ordering::Relaxed);
         }
         let within = |bound: u64| (measured.node_bytes + bound).saturating_sub(measured.held_bytes);
         let limit = if is_too_much || measured.held_bytes <= wanted {
@@ -146,6 +175,8 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
@@ -159,9 +190,10 @@ mod tests {
         };
         budget.measure(Due::Always, measured(60, 50), || panic!("nothing to trim"));
         assert_eq!(budget.node_limit_bytes(), 82 << 20);
-        // Held bytes may rise between the watermarks...
-        budget.measure(Due::Always, measured(93, 81), || panic!("nothing to trim yet"));
-        assert_eq!(budget.node_limit_bytes(), 82 << 20);
+        // Held bytes may rise between the watermarks, if it is not holes that grow...
+        let trims = Cell::new(0);
+        budget.measure(Due::Always, measured(93, 81), || trims.set(trims.get() + 1));
+        assert_eq!((trims.get(), budget.node_limit_bytes()), (1, 82 << 20));
         budget.measure(Due::Always, measured(94, 81), || panic!("nothing to trim yet"));
         assert_eq!(budget.node_limit_bytes(), (81 << 20) + (512 << 10));
         // ...and exceed the upper one then: nodes have to give up what is above the lower one.

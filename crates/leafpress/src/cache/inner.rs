@@ -24,6 +24,7 @@ use super::touches::Touches;
 use crate::tree::cache_hooks::Hand;
 use crate::tree::{self, Tree};
 use leafpress_base::sync::Mutex;
+use leafpress_base::sync::runtime::Waker;
 use leafpress_base::sync::worker::Health;
 
 /// The ghost queue takes at most this fraction (1/16) of the budget.
@@ -63,6 +64,10 @@ pub(super) struct CacheInner {
     pub observer: Arc<Observer>,
     /// Whether a record that expires was ever inserted.
     may_expire: AtomicBool,
+    /// Wakes the upkeep.
+    pub upkeep: Waker,
+    /// Whether the upkeep was woken to evict, and has not begun or ended yet.
+    pub eviction_due: AtomicBool,
     /// Sweeper that evicts.
     pub evicting: Mutex<Sweeper>,
     /// Sweeper that removes expired records.
@@ -109,6 +114,8 @@ impl CacheInner {
             health: Arc::default(),
             observer: Arc::default(),
             may_expire: AtomicBool::new(times.to_idle.is_some()),
+            upkeep: Waker::default(),
+            eviction_due: AtomicBool::new(false),
             evicting: Mutex::new(sweeper),
             expiring: Mutex::default(),
             sweepers_bytes: AtomicU64::new(0),

@@ -248,7 +248,7 @@ impl CacheInner {
     /// Accounts for `bytes` written into the tree.
     pub(super) fn note_stored(&self, bytes: u64) {
         self.measure_if(self.budget.note_written(bytes));
-        self.make_room();
+        self.keep_room();
     }
 
     /// Removes a key whose new value is not kept, and returns the notification for the listener.

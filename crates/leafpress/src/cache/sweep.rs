@@ -1,5 +1,6 @@
 //! Sweeps over the leaves: eviction and removal of expired records.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bumpalo::Bump;
@@ -21,8 +22,11 @@ const VISITS_OF_TURN: usize = 16;
 const MAX_TURNS: usize = 1024;
 /// Turns without progress before an evicting thread blocks on a stalled disk (only tombstones are left to evict).
 const MAX_STALLED_TURNS: usize = 8;
-/// A writer waits for the evicting thread if nodes exceed their limit by this fraction (1/256) of the budget.
+/// A writer evicts, or waits for the evicting thread, if nodes exceed their limit by this fraction (1/256) of the
+/// budget...
 const SLACK_DIVISOR: u64 = 256;
+/// ...but at least these bytes, which are written until a thread has been woken.
+const MIN_SLACK_BYTES: u64 = 64 << 10;
 
 /// Tag of a record that was moved to disk.
 const MOVED: u8 = 1;
@@ -48,31 +52,71 @@ pub(super) struct ByTime<'c> {
 }
 
 impl CacheInner {
-    /// Evicts until nodes are within their limit. If another thread is evicting, waits for it only if the limit is
-    /// exceeded by the slack (backpressure).
+    /// Evicts until nodes are within their limit.
     pub(super) fn make_room(&self) {
         self.make_room_for(0);
     }
 
-    /// Returns by how many bytes the nodes would exceed their limit, with the long values that writers hold and `bytes`
-    /// of new nodes.
-    pub(super) fn excess(&self, bytes: u64) -> u64 {
-        let held = self.tree.node_bytes() + self.long_values.in_hand_bytes();
-        (held + bytes).saturating_sub(self.budget.node_limit_bytes())
-    }
-
     /// Evicts until there is room for `bytes` of new nodes.
     pub(super) fn make_room_for(&self, bytes: u64) {
-        if self.excess(bytes) > 0 {
+        self.evict(|| self.excess(bytes), 0, MAX_TURNS);
+    }
+
+    /// Wakes the upkeep to evict ahead of need. Only if it has fallen behind by the slack does the caller evict, just
+    /// until the excess is no more than the slack: while the upkeep gets no processor, each insertion does its share.
+    pub(super) fn keep_room(&self) {
+        if self.bytes_above(self.budget.upper_watermark_bytes()) > 0
+            && !self.eviction_due.load(Ordering::Relaxed)
+            && !self.eviction_due.swap(true, Ordering::Relaxed)
+        {
+            self.upkeep.wake();
+        }
+        self.evict(|| self.excess(0), self.slack_bytes(), MAX_TURNS);
+    }
+
+    /// Evicts for one turn if the upkeep was woken to do so; returns true if there is more to evict.
+    pub(super) fn evict_ahead(&self) -> bool {
+        if !self.eviction_due.swap(false, Ordering::Relaxed) {
+            return false;
+        }
+        let above = || self.bytes_above(self.budget.lower_watermark_bytes());
+        let before = above();
+        self.evict(above, 0, 1);
+        // The batch that any other thread may keep would be memory that holds no records.
+        self.tree.flush_own_retired();
+        // Without progress, the disk is stalled or only latched leaves were found.
+        let goes_on = (1..before).contains(&above());
+        if goes_on {
+            self.eviction_due.store(true, Ordering::Relaxed);
+        }
+        goes_on
+    }
+
+    /// Returns by how many bytes the nodes would exceed their limit with `bytes` of new ones.
+    pub(super) fn excess(&self, bytes: u64) -> u64 {
+        (self.bytes_above(0) + bytes).saturating_sub(self.budget.node_limit_bytes())
+    }
+
+    /// Returns by how many bytes the nodes, with the long values that writers hold, exceed `bound`.
+    fn bytes_above(&self, bound: u64) -> u64 {
+        (self.tree.node_bytes() + self.long_values.in_hand_bytes()).saturating_sub(bound)
+    }
+
+    fn slack_bytes(&self) -> u64 {
+        (self.budget.memory_bytes() / SLACK_DIVISOR).max(MIN_SLACK_BYTES)
+    }
+
+    /// Evicts, for at most `turns`, until `excess` returns no more than `tolerated`. If another thread is evicting,
+    /// waits for it only if the excess is more than the slack (backpressure).
+    fn evict(&self, excess: impl Fn() -> u64, tolerated: u64, turns: usize) {
+        if excess() > tolerated {
             // Otherwise records with queued reads would be removed as expired.
             self.apply_touches();
         }
-        let is_over = |slack: u64| self.excess(bytes) > slack;
-        let slack = self.budget.memory_bytes() / SLACK_DIVISOR;
         // Turns in a row without progress because of the disk, the time of the first, and the bytes of nodes then.
         let mut stalled: (usize, Option<Instant>, u64) = (0, None, u64::MAX);
-        for _ in 0..MAX_TURNS {
-            if !is_over(0) {
+        for _ in 0..turns {
+            if excess() <= tolerated {
                 return;
             }
             if let Some(disk) = &self.disk {
@@ -92,7 +136,7 @@ impl CacheInner {
             }
             let sweeper = match self.evicting.try_lock() {
                 Some(sweeper) => Some(sweeper),
-                None if is_over(slack) => Some(self.evicting.lock()),
+                None if excess() > self.slack_bytes() => Some(self.evicting.lock()),
                 None => None,
             };
             let Some(mut sweeper) = sweeper else { return };
@@ -106,9 +150,9 @@ impl CacheInner {
                 gone: &mut gone,
             };
             let is_full = || self.disk.as_ref().is_some_and(|disk| disk.is_full());
-            let goes_on =
-                (0..VISITS_OF_TURN).all(|_| is_over(0) && !is_full() && self.visit(hand, arena, &mut evictor));
-            let is_of_use = goes_on || !is_over(0) || is_full();
+            let goes_on = (0..VISITS_OF_TURN)
+                .all(|_| excess() > tolerated && !is_full() && self.visit(hand, arena, &mut evictor));
+            let is_of_use = goes_on || excess() <= tolerated || is_full();
             self.note_sweeper(before, &sweeper);
             drop(sweeper);
             self.tell_all(gone);

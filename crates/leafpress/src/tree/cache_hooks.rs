@@ -373,6 +373,13 @@ impl Tree {
         self.core.fit_threads(memory_bytes);
     }
 
+    /// Flushes the nodes that the calling thread has retired.
+    pub(crate) fn flush_own_retired(&self) {
+        if let Ok(local) = self.core.memory.local() {
+            self.core.memory.flush(local);
+        }
+    }
+
     /// Returns free memory to the system.
     pub(crate) fn trim(&self) {
         self.core.flush_retired();
