@@ -33,8 +33,8 @@
 //!
 //! # Eviction
 //!
-//! Once the budget is reached, the records of least worth by S3-FIFO are evicted. The
-//! writing thread evicts, and so does a background thread. With a disk tier an evicting writer may wait for the device
+//! Once the budget is reached, the records of least worth by S3-FIFO are evicted: by a background thread ahead of need,
+//! and by writing threads where it falls behind. With a disk tier an evicting writer may wait for the device
 //! (backpressure).
 //!
 //! # Loading
