@@ -100,11 +100,14 @@ pub fn document(outcome: &Outcome) -> Document<'_> {
         for note in [CAPTION[0], times(options), CAPTION[1]] {
             document.text_only(wrapped(note, "", ""));
         }
-        let chosen = outcome.lines.iter().filter_map(|line| {
-            let chosen = line.measured.as_ref()?.chosen_codec.as_ref()?;
-            Some(format!("{} chose the codec {chosen}.", line.engine))
+        let chosen = outcome.lines.iter().flat_map(|line| {
+            let (engine, measured) = (&line.engine, line.measured.as_ref());
+            let codec = measured.and_then(|measured| measured.chosen_codec.as_ref());
+            let share = measured.and_then(|measured| measured.raw_share.as_ref());
+            let codec = codec.map(|codec| format!("{engine} chose the codec {codec}."));
+            [codec, share.map(|share| format!("{engine} takes {share}."))]
         });
-        chosen.for_each(|note| document.caption(note));
+        chosen.flatten().for_each(|note| document.caption(note));
         different_work(outcome)
             .into_iter()
             .for_each(|note| document.caption(note));

@@ -212,6 +212,9 @@ pub struct Measured {
     /// The codec that the cache chose, if it chooses one.
     #[serde(default)]
     pub chosen_codec: Option<String>,
+    /// The cache's share of uncompressed copies and why, if it chose one.
+    #[serde(default)]
+    pub raw_share: Option<String>,
     /// The most that the process grew by from just before the cache was made, in bytes.
     pub peak_growth_bytes: u64,
     /// Growth at the end.

@@ -16,7 +16,10 @@ pub(super) struct Leafpress {
 
 impl Leafpress {
     pub(super) fn new(codec: Option<Codec>, policy: Policy, settings: &Settings) -> Result<Self, CacheError> {
-        let mut builder = Cache::builder().memory(settings.knob_bytes).policy(policy);
+        let mut builder = Cache::builder()
+            .memory(settings.knob_bytes)
+            .policy(policy)
+            .miss_cost(settings.miss_cost);
         if let Some(codec) = codec {
             builder = builder.codec(codec);
         }
@@ -83,6 +86,7 @@ impl Engine for Leafpress {
             records: Some(stats.records),
             bytes_held: Some(stats.bytes_held),
             chosen_codec: self.chooses.then(|| stats.tree.codec.to_string()),
+            raw_share: (!stats.raw_share_reason.is_empty()).then_some(stats.raw_share_reason),
             disk_error: stats.disk.as_ref().and_then(disk_error),
             disk: stats.disk.map(|disk| DiskFigures {
                 hits: disk.hits,

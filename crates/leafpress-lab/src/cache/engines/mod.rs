@@ -123,6 +123,7 @@ impl EngineSpec {
                     knob_bytes: ::leafpress::cache::MIN_MEMORY_BYTES,
                     record_bytes: 1.0,
                     ttl: None,
+                    miss_cost: Duration::ZERO,
                     disk: None,
                 };
                 return match leafpress::Leafpress::new(*codec, *policy, &settings) {
@@ -231,6 +232,8 @@ pub struct Settings {
     pub record_bytes: f64,
     /// How long records live.
     pub ttl: Option<Duration>,
+    /// Cost of a miss at the backend.
+    pub miss_cost: Duration,
     /// A tier on a disk.
     pub disk: Option<DiskOptions>,
 }
@@ -241,6 +244,7 @@ impl Settings {
             knob_bytes,
             record_bytes,
             ttl: options.ttl_seconds.map(Duration::from_secs),
+            miss_cost: Duration::from_secs_f64(options.backend_us / 1e6),
             disk: options.disk.clone(),
         }
     }
@@ -268,6 +272,8 @@ pub struct Standing {
     pub bytes_held: Option<u64>,
     /// The codec that it chose, if it chooses one.
     pub chosen_codec: Option<String>,
+    /// Its share of uncompressed copies and why, if it chose one.
+    pub raw_share: Option<String>,
     /// Its tier on a disk, counted from the start.
     pub disk: Option<DiskFigures>,
     /// Errors of the disk: a cache whose disk fails continues without it.

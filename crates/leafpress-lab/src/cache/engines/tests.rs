@@ -5,6 +5,7 @@ fn settings(ttl: Option<Duration>) -> Settings {
         knob_bytes: 4 << 20,
         record_bytes: 80.0,
         ttl,
+        miss_cost: Duration::ZERO,
         disk: None,
     }
 }
