@@ -22,9 +22,11 @@ const FIRST_BYTES_PER_CODE: usize = 16;
 const LAST_BYTES_PER_CODE: usize = 256;
 /// A sample is at most this long.
 const MAX_SAMPLE_BYTES: usize = 8 << 20;
-/// Slots of the table of pairs for each code, and at most. Pairs that do not fit it are not counted.
+/// Slots of the table of pairs: at most for each code, and at most and at least of all. Pairs that do not fit it are not
+/// counted.
 const PAIRS_PER_CODE: usize = 64;
 const MAX_PAIRS: usize = 2 << 20;
+const MIN_PAIRS: usize = 1 << 12;
 /// A token that occurs only once in a sample covers as much without one.
 const MIN_COUNT: u32 = 2;
 
@@ -48,8 +50,10 @@ pub(super) fn train(form: Form, records: &[&[u8]], max_bytes: usize) -> Result<V
     for round in 0..ROUNDS {
         let halvings = (ROUNDS - 2).saturating_sub(round) as u32;
         let bytes = (last >> halvings).max(last.min(codes * FIRST_BYTES_PER_CODE));
-        // A sample has fewer pairs than bytes.
-        let slots = (2 * bytes.min(all_bytes))
+        // Of single bytes there are few distinct pairs, and longer tokens are few: there are fewer than one for eight
+        // bytes of a sample.
+        let slots = (bytes.min(all_bytes) / 4)
+            .max(MIN_PAIRS)
             .next_power_of_two()
             .min(PAIRS_PER_CODE * codes)
             .min(MAX_PAIRS);

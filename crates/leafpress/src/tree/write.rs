@@ -5,7 +5,6 @@ mod merge;
 
 use std::sync::atomic::Ordering;
 
-use crate::tree::upkeep::renewal::TURNED_FOR_UPKEEP;
 use leafpress_base::reclaim::guard::Guard;
 
 use crate::tree::compact::compress::{BuiltLeaves, Settings};
@@ -328,7 +327,7 @@ impl<'w> WritePath<'w> {
         self.context.count(Count::Replaced);
         if self.context.so_far(Count::Replaced).is_multiple_of(64) {
             self.core.background.defragment_if_due(self.core);
-            self.core.background.renew_if_turned(self.core, TURNED_FOR_UPKEEP);
+            self.core.background.renew_if_due(self.core);
         }
     }
 

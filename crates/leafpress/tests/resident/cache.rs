@@ -249,10 +249,11 @@ fn check_threads(codec: &str, disk: impl Fn() -> Option<Disk>) {
         // 0.93 of the records in the mean of many runs, and 0.88 in the worst. With a disk it depends on the device how
         // much memory waiting batches take instead of records.
         let is_kept = |(grown, records): (usize, u64)| grown <= bound && (has_disk || records * 20 >= by_few * 17);
-        let first = used_by(threads, memory, codec, disk());
-        // A training transiently takes more: that is allowed, but not in each of two runs.
+        // A training transiently takes more: that is allowed, but not in each of three runs.
+        let runs = || used_by(threads, memory, codec, disk());
+        let first = runs();
         assert!(
-            is_kept(first) || is_kept(used_by(threads, memory, codec, disk())),
+            is_kept(first) || is_kept(runs()) || is_kept(runs()),
             "{codec}, {threads} threads: {first:?} of {bound}, {by_few} records kept by two threads"
         );
     }
