@@ -68,6 +68,8 @@ pub(super) struct CacheInner {
     pub upkeep: Waker,
     /// Whether the upkeep was woken to evict, and has not begun or ended yet.
     pub eviction_due: AtomicBool,
+    /// Held by the thread that evicts ahead of need.
+    pub evicting_ahead: Mutex<()>,
     /// Sweeper that evicts.
     pub evicting: Mutex<Sweeper>,
     /// Sweeper that removes expired records.
@@ -116,6 +118,7 @@ impl CacheInner {
             may_expire: AtomicBool::new(times.to_idle.is_some()),
             upkeep: Waker::default(),
             eviction_due: AtomicBool::new(false),
+            evicting_ahead: Mutex::default(),
             evicting: Mutex::new(sweeper),
             expiring: Mutex::default(),
             sweepers_bytes: AtomicU64::new(0),

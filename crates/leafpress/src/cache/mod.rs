@@ -317,6 +317,7 @@ impl Cache {
         self.core.expire_all();
         self.core.tree.settle()?;
         self.core.tend();
+        self.core.finish_evicting();
         if let Some(disk) = &self.core.disk {
             disk.write_all();
         }

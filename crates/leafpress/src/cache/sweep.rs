@@ -76,12 +76,27 @@ impl CacheInner {
 
     /// Evicts for one turn if the upkeep was woken to do so; returns true if there is more to evict.
     pub(super) fn evict_ahead(&self) -> bool {
+        // Otherwise `finish_evicting` does it.
+        let Some(_turn) = self.evicting_ahead.try_lock() else {
+            return false;
+        };
+        self.evict_if_due(1)
+    }
+
+    /// Does all eviction that the upkeep was woken for.
+    pub(super) fn finish_evicting(&self) {
+        let _turn = self.evicting_ahead.lock();
+        self.evict_if_due(MAX_TURNS);
+        self.eviction_due.store(false, Ordering::Relaxed);
+    }
+
+    fn evict_if_due(&self, turns: usize) -> bool {
         if !self.eviction_due.swap(false, Ordering::Relaxed) {
             return false;
         }
         let above = || self.bytes_above(self.budget.lower_watermark_bytes());
         let before = above();
-        self.evict(above, 0, 1);
+        self.evict(above, 0, turns);
         // The batch that any other thread may keep would be memory that holds no records.
         self.tree.flush_own_retired();
         // Without progress, the disk is stalled or only latched leaves were found.
