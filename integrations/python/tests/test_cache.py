@@ -209,6 +209,7 @@ def test_options_of_another_type_are_told(options):
         ({"time_to_idle": 0.1}, "1 s"),
         ({"stale_while_revalidate": 0.1}, "1 s"),
         ({"share": "raw"}, "adaptive"),
+        ({"miss_cost": -1}, "0 s to 10 years"),
         ({"share": "fixed:76"}, "75"),
     ],
 )

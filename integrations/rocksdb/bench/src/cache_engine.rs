@@ -225,8 +225,6 @@ impl Engine for RocksDb {
     fn standing(&self) -> Standing {
         let count = |ticker| self.options.get_ticker_count(ticker);
         Standing {
-            records: None,
-            bytes_held: None,
             disk: Some(DiskFigures {
                 hits: self.disk_hits.load(Ordering::Relaxed),
                 written_bytes: count(Ticker::FlushWriteBytes) + count(Ticker::CompactWriteBytes),
@@ -234,6 +232,7 @@ impl Engine for RocksDb {
             }),
             // RocksDB returns the errors of its files from its calls.
             disk_error: None,
+            ..Standing::default()
         }
     }
 }
