@@ -33,7 +33,11 @@ const HYSTERESIS: f64 = 1.2;
 /// Reads between two decisions: at least these, and these for each copy.
 const MIN_PERIOD_READS: u64 = 32 << 10;
 const PERIOD_READS_OF_COPY: u64 = 64;
-/// While nothing was evicted, the share grows only where this fraction (1/4) of the memory stays free.
+/// The ghost queue tells what room is worth once it knows this fraction (1/8) as many keys as there are records. Before
+/// that the share grows only while there are hardly more records (1/64) than at the last decision, and where this
+/// fraction (1/4) of the memory stays free.
+const KNOWN_DIVISOR: u64 = 8;
+const FILLED_DIVISOR: u64 = 64;
 const FREE_DIVISOR: u64 = 4;
 /// Bytes of a copy before any was seen.
 const USUAL_COPY_BYTES: u64 = 256;
@@ -54,6 +58,7 @@ struct State {
     reads: u64,
     copy_hits: u64,
     returned: u64,
+    records: u64,
     copy_time: MeanTime,
     leaf_time: MeanTime,
     load_time: MeanTime,
@@ -106,6 +111,7 @@ impl RawCopies {
                 reads: 0,
                 copy_hits: 0,
                 returned: 0,
+                records: 0,
                 copy_time: MeanTime::default(),
                 leaf_time: MeanTime::default(),
                 load_time: MeanTime::default(),
@@ -233,9 +239,13 @@ impl CacheInner {
                 room: per_byte(came_back, miss_ns, known as f64 * record_bytes),
             };
             let step = worth.step();
-            let may_grow = survey.held_bytes * 8 >= share * 7
-                // Before the first evictions nothing tells what room is worth, but much of it may be free.
-                && (known > 0 || self.excess(share + self.budget.memory_bytes() / FREE_DIVISOR) == 0);
+            // Few keys in the ghost queue do not tell yet what room is worth. Until they do, the share grows only in a
+            // cache that is not being filled and has much room.
+            let is_known = known as u64 * KNOWN_DIVISOR >= records;
+            let is_filled = records > state.records + state.records / FILLED_DIVISOR;
+            let has_room = || self.excess(share + self.budget.memory_bytes() / FREE_DIVISOR) == 0;
+            let may_grow = survey.held_bytes * 8 >= share * 7 && (is_known || !is_filled && has_room());
+            state.records = records;
             if self.raw_copies.share == RawShare::Adaptive && (step < 1.0 || may_grow) {
                 state.fraction = (state.fraction * step).clamp(MIN_FRACTION, MAX_FRACTION);
             }
