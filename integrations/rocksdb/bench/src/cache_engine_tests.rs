@@ -14,6 +14,7 @@ fn settings(directory: &TempDir, disk_bytes: u64, ttl: Option<Duration>) -> Sett
         knob_bytes: 2 * MIB,
         record_bytes: 250.0,
         ttl,
+        miss_cost: Duration::ZERO,
         disk: Some(DiskOptions {
             bytes: disk_bytes,
             path: directory.path().join("cache.disk"),
