@@ -421,6 +421,7 @@ impl CacheInner {
         if let Some(disk) = &self.disk {
             disk.free_buffers();
         }
+        self.fit_raw_copies();
         self.measure();
         Ok(())
     }

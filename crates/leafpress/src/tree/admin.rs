@@ -317,6 +317,22 @@ impl TreeInner {
     }
 
     pub(crate) fn clear(&self) -> Result<(), TreeError> {
+        if let Some(hot) = &self.hot {
+            hot.suspend(&self.memory.enter()?);
+        }
+        let cleared = self.clear_shards();
+        if let Some(hot) = &self.hot {
+            hot.resume();
+        }
+        cleared?;
+        self.flush_retired();
+        // Scratch memory for writers is sized for the longest values of the former records.
+        self.free_tools(false);
+        self.background.defragment_if_due(self);
+        Ok(())
+    }
+
+    fn clear_shards(&self) -> Result<(), TreeError> {
         let context = self.contexts.get()?;
         for shard in &self.shards {
             let guard = self.memory.enter()?;
@@ -348,14 +364,6 @@ impl TreeInner {
                 drop(locked);
             }
         }
-        if let Some(hot) = &self.hot {
-            // Copies that were made from the leaves before they were marked obsolete.
-            hot.clear(&self.memory.enter()?);
-        }
-        self.flush_retired();
-        // Scratch memory for writers is sized for the longest values of the former records.
-        self.free_tools(false);
-        self.background.defragment_if_due(self);
         Ok(())
     }
 

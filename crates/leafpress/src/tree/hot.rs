@@ -169,6 +169,8 @@ pub(crate) struct HotRecords {
     table: AtomicPtr<u8>,
     /// Whether much of the budget is free, so that records should become hot sooner.
     is_filling: AtomicBool,
+    /// Number of threads that clear the tree; changed with `budget_bytes` locked.
+    suspended: AtomicU32,
     /// The memory limit of the records; locked by every thread that inserts a record or replaces the table.
     budget_bytes: Mutex<u64>,
 }
@@ -178,6 +180,7 @@ impl Default for HotRecords {
         Self {
             table: AtomicPtr::new(std::ptr::null_mut()),
             is_filling: AtomicBool::new(true),
+            suspended: AtomicU32::new(0),
             budget_bytes: Mutex::new(0),
         }
     }
@@ -322,11 +325,22 @@ impl HotRecords {
         used
     }
 
-    /// Removes all entries.
-    pub(crate) fn clear(&self, guard: &Guard<'_>) {
+    /// Removes all entries and the table, and keeps records from becoming hot until [`HotRecords::resume`]: while a tree
+    /// is cleared, a record may be copied from an old leaf that writers of the new leaves do not latch.
+    pub(crate) fn suspend(&self, guard: &Guard<'_>) {
         let _budget = self.budget_bytes.lock();
-        let places = self.table(guard).map_or(&[][..], Table::places);
-        places.iter().for_each(|place| take_out(place, guard));
+        self.suspended.fetch_add(1, Ordering::Relaxed);
+        if let Some(old) = self.table(guard) {
+            self.table.store(std::ptr::null_mut(), Ordering::Release);
+            old.places().iter().for_each(|place| take_out(place, guard));
+            retire(old.0.as_ptr(), guard);
+        }
+    }
+
+    /// Ends a suspension. The next call of [`HotRecords::set_budget`] makes a table.
+    pub(crate) fn resume(&self) {
+        let _budget = self.budget_bytes.lock();
+        self.suspended.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Ages the entries: removes those whose use counter is zero, and halves those of the others. Returns whether entries
@@ -404,6 +418,9 @@ impl HotRecords {
     ) -> Result<Vec<(Vec<u8>, Use)>, OutOfMemory> {
         let mut budget_bytes = self.budget_bytes.lock();
         *budget_bytes = bytes;
+        if self.suspended.load(Ordering::Relaxed) > 0 {
+            return Ok(Vec::new());
+        }
         let sets = ((records as f64 * ROOM) as usize).div_ceil(WAYS).min(MAX_SETS);
         let old = self.table(guard);
         let now = old.map_or(0, |table| table.places().len() / WAYS);

@@ -2,6 +2,7 @@
 //! the costs.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use leafpress::Cache;
@@ -217,4 +218,33 @@ fn loads_are_timed() {
         }
         assert!(Instant::now() < limit, "{stats}");
     }
+}
+
+#[test]
+fn what_is_removed_while_the_cache_is_cleared_stays_removed() {
+    let cache = fixed(10).build().unwrap();
+    let done = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for worker in 0..2_u64 {
+            let (cache, done) = (&cache, &done);
+            scope.spawn(move || {
+                for round in 0..300 {
+                    // The worker's own keys, of leaves that other keys share.
+                    let key = key(worker + 2 * (round % 50));
+                    cache.insert(&key, &value(worker, round)).unwrap();
+                    for _ in 0..30 {
+                        let found = cache.get(&key).unwrap();
+                        assert!(found.is_none_or(|found| found == value(worker, round).into_bytes()));
+                    }
+                    cache.remove(&key).unwrap();
+                    assert_eq!(cache.get(&key).unwrap(), None, "round {round}");
+                }
+                done.fetch_add(1, Ordering::SeqCst);
+            });
+        }
+        while done.load(Ordering::SeqCst) < 2 {
+            cache.clear().unwrap();
+        }
+    });
+    cache.validate().unwrap();
 }

@@ -88,8 +88,14 @@ fn what_is_put_in_is_found_until_it_is_taken_out() {
     assert!(!hot.find(7) && hot.find(8));
     assert_eq!(hot.count(), 19);
     assert!(hot.insert(7) && hot.find(7));
-    hot.hot.clear(&guard);
+    hot.hot.suspend(&guard);
+    hot.set_budget(100);
+    assert!(!hot.insert(7));
     assert_eq!(hot.count(), 0);
+    hot.hot.resume();
+    hot.set_budget(100);
+    assert!(hot.insert(7));
+    assert_eq!(hot.count(), 1);
 }
 
 #[test]
