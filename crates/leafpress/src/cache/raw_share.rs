@@ -66,6 +66,12 @@ struct State {
     decided: Option<Decided>,
 }
 
+impl State {
+    fn bytes_of(&self, memory_bytes: u64) -> u64 {
+        (memory_bytes as f64 * self.fraction) as u64
+    }
+}
+
 /// What a decision was based on.
 #[derive(Clone, Copy)]
 struct Decided {
@@ -133,21 +139,16 @@ impl RawCopies {
 
     /// Returns the bytes of the share, of a memory of these bytes.
     pub(super) fn bytes_of(&self, memory_bytes: u64) -> u64 {
-        (memory_bytes as f64 * self.state.lock().fraction) as u64
+        self.state.lock().bytes_of(memory_bytes)
     }
 
     /// Explains the share, in words; empty if there is nothing to explain.
     pub(super) fn reason(&self) -> String {
         let state = self.state.lock();
-        let decided = state.decided.map(|decided| decided.to_string());
-        decided
-            .map(|decided| {
-                format!(
-                    "{:.1}% of the memory for uncompressed copies, {decided}",
-                    state.fraction * 100.0
-                )
-            })
-            .unwrap_or_default()
+        let percent = state.fraction * 100.0;
+        state.decided.map_or_else(String::new, |decided| {
+            format!("{percent:.1}% of the memory for uncompressed copies, {decided}")
+        })
     }
 }
 
@@ -182,10 +183,12 @@ impl CacheInner {
         if self.raw_copies.is_off() {
             return;
         }
-        let copy_bytes = self.raw_copies.state.lock().copy_bytes;
-        let bytes = self.raw_copies.bytes_of(self.budget.memory_bytes());
+        let (bytes, copy_bytes) = {
+            let state = self.raw_copies.state.lock();
+            (state.bytes_of(self.budget.memory_bytes()), state.copy_bytes)
+        };
         // Without memory for a larger table the old one is kept.
-        let _ = self.tree.set_hot_budget(bytes, bytes / copy_bytes.max(1));
+        let _ = self.tree.set_hot_budget(bytes, bytes / copy_bytes);
     }
 
     /// Decides about the share once there were enough reads since the last decision.
@@ -207,7 +210,8 @@ impl CacheInner {
         let (returned, known) = (evicting.memory.returned, evicting.memory.ghost.known_keys());
         drop(evicting);
         let Ok(survey) = self.tree.survey_hot() else { return };
-        let share = self.raw_copies_bytes(&state);
+        let memory = self.budget.memory_bytes();
+        let share = state.bytes_of(memory);
         let copy_hits = self.tree.hot_hits();
         let came_back = returned - state.returned;
         let hits = copy_hits.saturating_sub(state.copy_hits);
@@ -243,7 +247,7 @@ impl CacheInner {
             // cache that is not being filled and has much room.
             let is_known = known as u64 * KNOWN_DIVISOR >= records;
             let is_filled = records > state.records + state.records / FILLED_DIVISOR;
-            let has_room = || self.excess(share + self.budget.memory_bytes() / FREE_DIVISOR) == 0;
+            let has_room = || self.excess(share + memory / FREE_DIVISOR) == 0;
             let may_grow = survey.held_bytes * 8 >= share * 7 && (is_known || !is_filled && has_room());
             state.records = records;
             if self.raw_copies.share == RawShare::Adaptive && (step < 1.0 || may_grow) {
@@ -257,16 +261,12 @@ impl CacheInner {
                 is_miss_measured: measured.is_some(),
             });
         }
-        let grown = self.raw_copies_bytes(&state).saturating_sub(share);
+        let grown = state.bytes_of(memory).saturating_sub(share);
         drop(state);
         self.fit_raw_copies();
         // Copies are made without an insertion that would evict.
         self.make_room_for(grown);
         self.measure_if(self.budget.note_written(survey.held_bytes / 4));
-    }
-
-    fn raw_copies_bytes(&self, state: &State) -> u64 {
-        (self.budget.memory_bytes() as f64 * state.fraction) as u64
     }
 
     /// Calls `load`, and counts the time that it takes.

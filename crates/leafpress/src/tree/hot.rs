@@ -4,9 +4,10 @@
 //! uncompressed leaf would also cost those of all its neighbours.
 //!
 //! The table is set-associative, with sets of eight slots, one cache line each; a key's set and its tag follow from its
-//! hash. Readers take no lock: a guard protects the entries that they find. A record is inserted by a reader that holds
-//! its leaf's latch, with the value read under it, and a writer removes it under the same latch before publishing its
-//! write. So no reader finds a stale copy once it may have seen a newer value.
+//! hash. Readers take no lock: a guard protects the entries that they find. A record is inserted under its leaf's latch:
+//! by a reader, if nothing was published since it read the value, or by the writer that has just published it. A writer
+//! removes it under the same latch before publishing its write. So no reader finds a stale copy once it may have seen a
+//! newer value. While the tree is cleared there is no table: old and new leaves have different latches.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;

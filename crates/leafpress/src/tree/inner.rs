@@ -360,7 +360,7 @@ impl TreeInner {
                     was_hot,
                 }) => {
                     let used = was_hot.filter(|_| matches!(raw, Change::Put(_)));
-                    let is_replaced = leaf.header().obsolete.load(Ordering::Relaxed);
+                    let is_replaced = used.is_some() && leaf.header().obsolete.load(Ordering::Relaxed);
                     if let (Some(hot), Some(used), Change::Put(value), false) = (&self.hot, used, raw, is_replaced) {
                         // The latch is held, so no later write of the key was published. If there is no room the record
                         // is no longer hot.
