@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use super::counters::Count;
-use super::disk::Tier;
+use super::disk::{DiskHash, Tier};
 use super::error::CacheError;
 use super::expiry::Expiry;
 use super::inner::{CacheInner, Seen};
@@ -12,6 +12,27 @@ use super::listener::RemovalCause;
 use super::record::{self, TOMBSTONE};
 use crate::tree;
 use leafpress_base::mem::room::copied;
+
+/// A lookup of a key on disk, which begins before the lookup in the tree.
+pub(super) struct Lookup {
+    pub hash: DiskHash,
+    version: u64,
+}
+
+impl Lookup {
+    pub(super) fn new(disk: &Tier, key: &[u8]) -> Self {
+        let hash = disk.hash(key);
+        Self {
+            hash,
+            version: disk.version(hash),
+        }
+    }
+
+    /// Returns true if no record of the key has left memory since the lookup began.
+    fn is_current(&self, disk: &Tier) -> bool {
+        disk.version(self.hash) == self.version
+    }
+}
 
 impl CacheInner {
     /// Looks on disk for a key that is not in the tree, and promotes a record found there.
@@ -23,8 +44,7 @@ impl CacheInner {
         seen: &mut Seen,
     ) -> Result<Option<R>, CacheError> {
         let Some(disk) = &self.disk else { return Ok(None) };
-        let hash = disk.hash(key);
-        let version = disk.version(hash);
+        let lookup = Lookup::new(disk, key);
         // The key may have been inserted since: a record on disk is the newest only while the tree has none.
         match self.find_in_memory(key, &mut read, seen) {
             Ok(None) => {}
@@ -32,25 +52,40 @@ impl CacheInner {
             Err(error) => return self.damaged(key, error),
         }
         let mut stored = Vec::new();
-        if !disk.find(hash, key, &mut stored)? {
+        if !disk.find(lookup.hash, key, &mut stored)? {
             return Ok(None);
         }
-        let (value, expiry) = record::read(&stored);
+        let read = |value: &[u8]| read.take().map(|read| read(value));
+        Ok(self
+            .take_from_disk(disk, &lookup, key, &mut stored, read, seen)
+            .flatten())
+    }
+
+    /// Calls `read` with the value of a record that was found on disk, unless it is expired, and promotes the record.
+    pub(super) fn take_from_disk<R>(
+        &self,
+        disk: &Tier,
+        lookup: &Lookup,
+        key: &[u8],
+        stored: &mut [u8],
+        read: impl FnOnce(&[u8]) -> R,
+        seen: &mut Seen,
+    ) -> Option<R> {
+        let (value, expiry) = record::read(stored);
         if let Some(expiry) = expiry {
             let now = self.clock.now();
             if expiry.is_expired(now) {
-                return Ok(None);
+                return None;
             }
-            seen.wants_touch = self.wants_touch(&stored, now);
+            seen.wants_touch = self.wants_touch(stored, now);
         }
         disk.note_hit();
         seen.is_from_disk = true;
-        let found = read.take().map(|read| read(value));
-        if seen.is_going {
-            return Ok(found);
+        let found = read(value);
+        if !seen.is_going {
+            self.promote(disk, key, expiry, stored, || lookup.is_current(disk));
         }
-        self.promote(disk, key, expiry, &mut stored, || disk.version(hash) == version);
-        Ok(found)
+        Some(found)
     }
 
     /// Inserts a record from disk into the tree if `is_newest` still holds. On failure the record stays on disk.

@@ -207,47 +207,6 @@ impl CacheInner {
         })
     }
 
-    /// Calls `read` with each key's index and value, in order, and counts them; [`None`] for an absent key.
-    pub(super) fn get_many<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        mut read: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<(), CacheError> {
-        if self.disk.is_some() || self.touches.is_some() {
-            // One key after another: a single guard across many disk reads would delay the reclamation of replaced
-            // records, and a record may only seem expired until queued reads are applied.
-            for (index, key) in keys.iter().enumerate() {
-                if self.get(key.as_ref(), |value| read(index, Some(value)))?.is_none() {
-                    read(index, None);
-                }
-            }
-            return Ok(());
-        }
-        let (mut next, mut hits) = (0, 0);
-        // Records that cannot be decoded are skipped.
-        let result = self.tree.get_many_with(keys, |index, stored| {
-            (next..index).for_each(|missed| read(missed, None));
-            next = index + 1;
-            let value = stored.and_then(|stored| {
-                let (value, expiry) = record::read(stored);
-                (!record::is_expired(expiry, || self.clock.now())).then_some(value)
-            });
-            hits += u64::from(value.is_some());
-            read(index, value);
-        });
-        (next..keys.len()).for_each(|missed| read(missed, None));
-        self.counters.add(Count::MemoryHits, hits);
-        self.counters.add(Count::Misses, keys.len() as u64 - hits);
-        match result.map_err(CacheError::from) {
-            Ok(()) => Ok(()),
-            Err(memory @ CacheError::OutOfMemory { .. }) => Err(memory),
-            Err(_) => {
-                self.counters.add(Count::Damaged, 1);
-                Ok(())
-            }
-        }
-    }
-
     /// Handles a record that cannot be read as absent: counts it, and removes it if possible.
     #[cfg_attr(not(feature = "tracing"), allow(unused_variables))]
     pub(super) fn damaged<R>(&self, key: &[u8], error: tree::TreeError) -> Result<Option<R>, CacheError> {

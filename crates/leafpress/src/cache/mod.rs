@@ -90,6 +90,7 @@ mod disk_lookup;
 mod error;
 mod evict;
 mod expiry;
+mod get_many;
 mod in_memory;
 mod inner;
 mod lifetimes;

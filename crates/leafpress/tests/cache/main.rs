@@ -18,6 +18,7 @@ mod in_memory;
 mod keys;
 mod listener;
 mod loading;
+mod many_reads;
 mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;

@@ -19,18 +19,34 @@ use leafpress_codec::Scratch;
 
 /// Maximum retries of a lookup whose run was moved before it could be read.
 const MAX_LOOKUPS: usize = 8;
+
+/// Buffers to decode pages with.
+#[derive(Default)]
+pub(super) struct PageBuffers {
+    raw: Vec<u8>,
+    scratch: Scratch,
+}
+
+impl PageBuffers {
+    /// Frees the buffers of a long value.
+    fn trim(&mut self) {
+        if self.raw.capacity() > 2 * MAX_RAW_BYTES {
+            *self = Self::default();
+        }
+    }
+}
+
 /// Buffers to read pages with.
 struct ReadBuffers {
     block: AlignedBuffer,
-    raw: Vec<u8>,
-    scratch: Scratch,
+    page: PageBuffers,
 }
 
 static BUFFERS: PerCore<Option<ReadBuffers>> = PerCore::new();
 
 /// Position of a key's record relative to a page.
-enum Side {
-    Found,
+pub(super) enum Side<'p> {
+    Found(&'p [u8]),
     /// The key would be in this page, and is not.
     Absent,
     Before,
@@ -131,7 +147,7 @@ impl Tier {
             while !pages.is_empty() {
                 let page = pages.start + (pages.len() - 1) / 2;
                 match self.read_page(run, page, (hash, key), buffers, into) {
-                    Ok(Side::Found) => {
+                    Ok(Side::Found(_)) => {
                         outcome = Read::Found;
                         break 'candidates;
                     }
@@ -154,7 +170,7 @@ impl Tier {
         recovery.is_some_and(|recovery| recovery.refuses(run, hash, record))
     }
 
-    /// Looks up a key in a page.
+    /// Looks up a key in a page, and copies its record into `into`.
     fn read_page(
         &self,
         run: &Run,
@@ -162,18 +178,13 @@ impl Tier {
         (hash, key): (u64, &[u8]),
         buffers: &mut Option<ReadBuffers>,
         into: &mut Vec<u8>,
-    ) -> Result<Side, Failure> {
+    ) -> Result<Side<'static>, Failure> {
         let (first, blocks) = run.page(page);
-        let place = Place {
-            tier: self.id,
-            position: run.position + first,
-        };
-        let ReadBuffers { block, raw, scratch } = match buffers {
+        let ReadBuffers { block, page } = match buffers {
             Some(buffers) => buffers,
             None => buffers.insert(ReadBuffers {
                 block: AlignedBuffer::new(BLOCK_BYTES, BLOCK_BYTES)?,
-                raw: Vec::new(),
-                scratch: Scratch::default(),
+                page: PageBuffers::default(),
             }),
         };
         self.counters.add(Count::BlocksRead, blocks as u64);
@@ -187,28 +198,46 @@ impl Tier {
         let began = Observer::begin_disk_read();
         self.device.read(run.blocks_from(first), bytes)?;
         self.observer.end_disk_read(began);
-        page::read(bytes, place, &*self.engine, self.device.most_raw_bytes(), raw, scratch)?;
-        let found = Records(raw).find(|(found, _)| *found == key);
-        let side = match found {
-            // Older records are refused too: they have earlier epochs.
-            Some((_, record)) if self.refuses(run, hash, record) => Side::Absent,
-            Some((_, record)) => {
+        self.decode_page(run, first, bytes, page)?;
+        let side = match self.side_of(run, (hash, key), page) {
+            Side::Found(record) => {
                 into.clear();
-                into.try_append(self.without_epoch(record))?;
-                Side::Found
+                into.try_append(record)?;
+                Side::Found(&[])
             }
-            None => self.side_of(raw, hash, key),
+            Side::Absent => Side::Absent,
+            Side::Before => Side::Before,
+            Side::Behind => Side::Behind,
         };
-        if raw.capacity() > 2 * MAX_RAW_BYTES {
-            // The buffer of a long value is not kept.
-            *raw = Vec::new();
-            *scratch = Scratch::default();
-        }
+        page.trim();
         Ok(side)
     }
 
-    /// Returns the side of a page's records on which an absent key would be.
-    fn side_of(&self, raw: &[u8], hash: u64, key: &[u8]) -> Side {
+    /// Decodes the page that begins at a run's block `first`.
+    pub(super) fn decode_page(
+        &self,
+        run: &Run,
+        first: u64,
+        bytes: &[u8],
+        buffers: &mut PageBuffers,
+    ) -> Result<(), Failure> {
+        let place = Place {
+            tier: self.id,
+            position: run.position + first,
+        };
+        let PageBuffers { raw, scratch } = buffers;
+        page::read(bytes, place, &*self.engine, self.device.most_raw_bytes(), raw, scratch)
+    }
+
+    /// Returns a key's record in a decoded page, or the side of the page's records on which it would be.
+    pub(super) fn side_of<'p>(&self, run: &Run, (hash, key): (u64, &[u8]), page: &'p PageBuffers) -> Side<'p> {
+        let raw = &page.raw[..];
+        match Records(raw).find(|(found, _)| *found == key) {
+            // Older records are refused too: they have earlier epochs.
+            Some((_, record)) if self.refuses(run, hash, record) => return Side::Absent,
+            Some((_, record)) => return Side::Found(self.without_epoch(record)),
+            None => {}
+        }
         let place = |of: &[u8]| self.hasher.hash(of).cmp(&hash).then_with(|| of.cmp(key));
         let (first, last) = (Records(raw).next(), Records(raw).last());
         match (first, last) {

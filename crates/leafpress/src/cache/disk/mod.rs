@@ -18,9 +18,9 @@
 //! page.
 //!
 //! `filter`, `page`, `run`, `merge`, `superblock`, `image`, `key_hash` and `bytes` are the format; `batch` and `state`
-//! the state in memory; `lookup`, `walk`, `spill` and `tier` the operations of readers and of eviction; `writer` the
-//! writer thread, which applies a `change`; `device` maps positions to blocks of a store; `recovery` restores the tier
-//! after a crash.
+//! the state in memory; `lookup`, `lookup_many`, `walk`, `spill` and `tier` the operations of readers and of eviction;
+//! `writer` the writer thread, which applies a `change`; `device` maps positions to blocks of a store; `recovery`
+//! restores the tier after a crash.
 
 mod batch;
 mod bytes;
@@ -32,6 +32,7 @@ mod filter;
 mod image;
 mod key_hash;
 mod lookup;
+mod lookup_many;
 mod merge;
 mod page;
 mod recovery;
@@ -58,9 +59,11 @@ use std::sync::Arc;
 use super::clock::Clock;
 use super::error::CacheError;
 use super::observer::Observer;
+pub(super) use key_hash::DiskHash;
 use leafpress_base::store::{FileStore, PageStore};
 use leafpress_base::sync::worker::{Health, Workers};
 use leafpress_codec::{Codec, EngineOptions};
+pub(super) use lookup_many::Located;
 pub(super) use spill::SpillOutcome;
 pub use stats::DiskStats;
 pub(super) use tier::Tier;
