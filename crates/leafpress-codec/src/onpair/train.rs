@@ -51,8 +51,8 @@ pub(super) fn train(form: Form, records: &[&[u8]], max_bytes: usize) -> Result<V
         let halvings = (ROUNDS - 2).saturating_sub(round) as u32;
         let bytes = (last >> halvings).max(last.min(codes * FIRST_BYTES_PER_CODE));
         // Of single bytes there are few distinct pairs, and longer tokens are few: there are fewer than one for eight
-        // bytes of a sample.
-        let slots = (bytes.min(all_bytes) / 4)
+        // bytes of a sample. Three quarters of the slots are used.
+        let slots = (bytes.min(all_bytes) / 6)
             .max(MIN_PAIRS)
             .next_power_of_two()
             .min(PAIRS_PER_CODE * codes)

@@ -408,6 +408,9 @@ fn trained(result: usize) -> Result<usize, String> {
 /// zstd's default, training takes 4.6 MiB more and its dictionaries save at most half a percent more, on text and on
 /// short records.
 const FREQUENCIES_LOG: u32 = 18;
+/// [`FREQUENCIES_LOG`] for few samples, which contain fewer strings: 1.9 MiB less, for at most half a percent.
+const FEW_FREQUENCIES_LOG: u32 = 16;
+const FEW_SAMPLE_BYTES: usize = 1 << 20;
 
 /// Trains a dictionary by FastCover from `samples`, which are concatenated, with segments of `segment_bytes`, into the
 /// front of `dictionary`; returns its length, or why there is none.
@@ -428,7 +431,11 @@ pub(super) fn train(
     let parameters = zstd::ZDICT_fastCover_params_t {
         k: segment_bytes,
         d: 8,
-        f: FREQUENCIES_LOG,
+        f: if samples.len() < FEW_SAMPLE_BYTES {
+            FEW_FREQUENCIES_LOG
+        } else {
+            FREQUENCIES_LOG
+        },
         steps: 1,
         nbThreads: 1,
         splitPoint: 1.0,
