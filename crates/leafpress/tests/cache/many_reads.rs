@@ -120,8 +120,17 @@ fn long_values_on_disk_are_read_in_batches_of_bounded_size() {
         cache.settle().unwrap();
     }
     let values = cache.get_many(&names(0..300)).unwrap();
+    let mut missing = 0;
     for (n, value) in (0..).zip(values) {
-        assert!(value == Some(noise(n, len(n))), "{n}");
+        match value {
+            Some(value) => assert!(value == noise(n, len(n)), "{n}"),
+            None => missing += 1,
+        }
     }
-    assert!(cache.stats().disk.unwrap().hits > 200);
+    // What promotions displace is lost where the device is slower than they are.
+    let disk = cache.stats().disk.unwrap();
+    assert!(
+        missing <= disk.dropped && disk.hits > 100,
+        "{missing} missing, {disk:?}"
+    );
 }
