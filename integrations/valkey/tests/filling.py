@@ -40,7 +40,17 @@ def random_writes(seed, count, keys=200, fields=60):
             yield [ours("SET"), "string:" + name, value(source), *(["EX", 100_000] if draw < 0.69 else ["KEEPTTL"] if draw < 0.72 else [])]
         elif draw < 0.85:
             yield [ours("APPEND"), "string:" + name, value(source)]
+        elif draw < 0.865:
+            count = "count:" + name
+            yield source.choice([[ours("INCRBY"), count, source.randrange(-1000, 1000)], [ours("DECR"), count], [ours("GETSET"), count, source.randrange(100)],
+                                 [ours("INCRBYFLOAT"), count, source.choice(["0.1", "3.25", "-1e3"])], [ours("GETDEL"), count]])
+        elif draw < 0.875:
+            yield source.choice([[ours("SETEX"), "string:" + name, 100_000, value(source)], [ours("SETNX"), "string:" + name, value(source)],
+                                 [ours("SETRANGE"), "string:" + name, source.randrange(100), value(source)], [ours("GETEX"), "string:" + name, "PERSIST"],
+                                 [ours("MSETNX"), "string:" + name, value(source), "string:" + other, value(source)]])
         elif draw < 0.88:
+            yield [ours("HMSET"), name, field, value(source)]
+        elif draw < 0.895:
             yield [ours("MSET"), "string:" + name, value(source), "string:" + other, value(source)]
         elif draw < 0.91:
             yield [source.choice(["DEL", "UNLINK"]), name]

@@ -2,7 +2,7 @@
 them."""
 from hypothesis import strategies as st
 
-from twins import Key
+from twins import NEWER, Key
 
 KEYS = st.sampled_from(["a", "a", "a", "b", "c"]).map(Key)
 FIELDS = st.one_of(
@@ -30,15 +30,25 @@ def _some(strategy, least=1, most=4):
 
 _PAIRS = st.lists(st.tuples(FIELDS, VALUES), min_size=1, max_size=5).map(lambda pairs: [part for pair in pairs for part in pair])
 _KEY_PAIRS = st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=3).map(lambda pairs: [part for pair in pairs for part in pair])
+_SOME_FIELDS = st.one_of(
+    _some(FIELDS).map(lambda fields: ["FIELDS", len(fields), *fields]),
+    st.sampled_from([["FIELDS", "0", "f"], ["FIELDS", "2", "f"], ["FIELDS", "x", "f"], ["FIELD", "1", "f"], ["fields", "1", "f"]]))
 # A time far enough off that no test sees it pass, or one that has passed.
 _EXPIRES = st.sampled_from([["EX", "1000"], ["PX", "1000000"], ["EXAT", "99999999999"], ["PXAT", "99999999999999"], ["EX", "0"], ["EX", "-1"],
                             ["PX", "x"], ["EX"], ["EXAT", "1"], ["KEEPTTL"], ["EX", "10", "PX", "10"], ["EX", "9223372036854775807"],
                             ["KEEPTTL", "EX", "10"], ["ex", "1000"]])
 _CONDITIONS = st.sampled_from([[], ["NX"], ["XX"], ["GET"], ["NX", "GET"], ["XX", "GET"], ["NX", "XX"], ["nx"], ["BOGUS"]])
-_SET_OPTIONS = st.one_of(st.just([]), _EXPIRES, _CONDITIONS, st.tuples(_EXPIRES, _CONDITIONS).map(lambda both: both[0] + both[1]))
+_EQUAL = st.one_of(st.just(["IFEQ"]), VALUES.map(lambda value: ["IFEQ", value]), st.just(["ifeq", b"v", "GET"]))
+_SET_OPTIONS = st.one_of(st.just([]), _EXPIRES, _CONDITIONS, _EQUAL,
+                         st.tuples(_EXPIRES, st.one_of(_CONDITIONS, _EQUAL)).map(lambda both: both[0] + both[1]))
+_TIMES = st.sampled_from([b"1000", b"100000000", b"0", b"-1", b"x", b"9223372036854775807"])
+_GETEX_OPTIONS = st.one_of(st.just([]), st.just(["PERSIST"]), st.just(["PERSIST", "EX", "10"]), _EXPIRES)
+_LCS_OPTIONS = st.sampled_from([[], ["LEN"], ["IDX"], ["IDX", "WITHMATCHLEN"], ["IDX", "MINMATCHLEN", "2"], ["idx", "minmatchlen", "x"],
+                                ["IDX", "LEN"], ["MINMATCHLEN"], ["MINMATCHLEN", "-1", "IDX", "WITHMATCHLEN"], ["BOGUS"]])
 
 MAPS = st.one_of(
     _command("HSET", KEYS, _PAIRS), _command("HSET", KEYS, _PAIRS), _command("HSET", KEYS, _PAIRS), _command("HSET", KEYS, FIELDS),
+    _command("HMSET", KEYS, _PAIRS), _command("HMSET", KEYS, FIELDS), _command("HGETDEL", KEYS, _SOME_FIELDS),
     _command("HSETNX", KEYS, FIELDS, VALUES), _command("HGET", KEYS, FIELDS), _command("HMGET", KEYS, _some(FIELDS, 0)),
     _command("HGETALL", KEYS), _command("HDEL", KEYS, _some(FIELDS, 0)), _command("HEXISTS", KEYS, FIELDS), _command("HLEN", KEYS),
     _command("HSTRLEN", KEYS, FIELDS), _command("HKEYS", KEYS), _command("HVALS", KEYS),
@@ -47,7 +57,21 @@ MAPS = st.one_of(
 STRINGS = st.one_of(
     _command("SET", KEYS, VALUES), _command("SET", KEYS, VALUES, _SET_OPTIONS), _command("SET", KEYS), _command("GET", KEYS),
     _command("MGET", _some(KEYS, 0)), _command("MSET", _KEY_PAIRS), _command("MSET", KEYS), _command("STRLEN", KEYS),
-    _command("GETRANGE", KEYS, INDICES, INDICES), _command("APPEND", KEYS, VALUES))
+    _command("GETRANGE", KEYS, INDICES, INDICES), _command("APPEND", KEYS, VALUES),
+    _command("SUBSTR", KEYS, INDICES, INDICES), _command("SETRANGE", KEYS, INDICES, VALUES), _command("MSETNX", _KEY_PAIRS),
+    _command("SETNX", KEYS, VALUES), _command("SETEX", KEYS, _TIMES, VALUES), _command("PSETEX", KEYS, _TIMES, VALUES),
+    _command("GETSET", KEYS, VALUES), _command("GETDEL", KEYS), _command("GETEX", KEYS, _GETEX_OPTIONS), _command("DELIFEQ", KEYS, VALUES),
+    _command("INCR", KEYS), _command("DECR", KEYS), _command("INCRBY", KEYS, NUMBERS), _command("DECRBY", KEYS, NUMBERS),
+    _command("INCRBYFLOAT", KEYS, NUMBERS), _command("LCS", KEYS, KEYS, _LCS_OPTIONS),
+    st.tuples(_KEY_PAIRS, st.sampled_from([0, 0, 0, 1, -1]), _SET_OPTIONS).map(
+        lambda parts: ["MSETEX", len(parts[0]) // 2 + parts[1], *parts[0], *parts[2]]))
+# Native commands without a twin, which make strings native.
+BITS = st.one_of(
+    _command("SETBIT", KEYS, st.sampled_from([b"0", b"7", b"100", b"-1", b"x"]), st.sampled_from([b"0", b"1", b"2"])),
+    _command("BITOP", st.sampled_from(["AND", "OR", "XOR"]), KEYS, _some(KEYS, 1, 3)), _command("BITOP", "NOT", KEYS, KEYS),
+    _command("BITFIELD", KEYS, st.sampled_from([["GET", "u8", "0"], ["SET", "u8", "0", "65"], ["INCRBY", "i5", "100", "1"], ["BOGUS"]])),
+    _command("PFADD", KEYS, _some(VALUES, 0)), _command("PFMERGE", KEYS, _some(KEYS, 0)), _command("PFCOUNT", _some(KEYS)),
+    _command("GETBIT", KEYS, INDICES), _command("BITCOUNT", KEYS), _command("BITPOS", KEYS, st.sampled_from([b"0", b"1"])))
 KEYSPACE = st.one_of(
     _command("DEL", _some(KEYS)), _command("UNLINK", KEYS), _command("EXISTS", _some(KEYS)), _command("RENAME", KEYS, KEYS),
     _command("RENAMENX", KEYS, KEYS), _command("COPY", KEYS, KEYS), _command("COPY", KEYS, KEYS, "REPLACE"), _command("TOUCH", KEYS),
@@ -64,3 +88,11 @@ def _sequences(*strategies):
 HASH_SEQUENCES = _sequences(MAPS, MAPS, MAPS, KEYSPACE)
 STRING_SEQUENCES = _sequences(STRINGS, STRINGS, STRINGS, KEYSPACE)
 MIXED_SEQUENCES = _sequences(MAPS, STRINGS, KEYSPACE)
+TRANSPARENT_SEQUENCES = _sequences(MAPS, STRINGS, BITS, KEYSPACE)
+# Without what moves values between keys: some of the keys may have no prefix.
+IN_PLACE_SEQUENCES = _sequences(MAPS, STRINGS, STRINGS, BITS)
+
+
+def known(commands, kind):
+    """Those commands that a server knows."""
+    return commands if kind.name == "valkey-9.1" else [command for command in commands if command[0] not in NEWER]

@@ -3,11 +3,14 @@ left unchanged."""
 import itertools
 
 import pytest
+from hypothesis import given
 
 import servers
 from conftest import CONTROL
 from resp import OK, Reply, as_pairs, info, is_error
+from sequences import IN_PLACE_SEQUENCES, TRANSPARENT_SEQUENCES, known
 from servers import until
+from twins import NEWER, compare
 
 pytestmark = pytest.mark.skipif(CONTROL, reason="about the module")
 PREFIXES = {"leafpress.hash-prefixes": '"h:"', "leafpress.string-prefixes": '"s:"'}
@@ -33,14 +36,23 @@ COMMANDS = [
     "HSET K f v", "HSETNX K g v", "HGET K f", "HMGET K f g", "HGETALL K", "HDEL K none", "HEXISTS K f", "HLEN K", "HSTRLEN K f", "HKEYS K",
     "HVALS K", "HSCAN K 0", "HINCRBY K n 1", "HINCRBYFLOAT K n 1", "HRANDFIELD K 1",
     "SET K v", "SET K v GET", "SET K v KEEPTTL", "SET K get", "GET K", "STRLEN K", "GETRANGE K 0 1", "SUBSTR K 0 1", "APPEND K x", "MGET K L",
-    "MSET K v L w"]
+    "MSET K v L w", "HMSET K f v", "SETEX K 1000 v", "PSETEX K 1000000 v", "SETNX K v", "GETSET K v", "GETEX K", "GETEX K PERSIST",
+    "SETRANGE K 1 x", "LCS K L LEN", "MSETNX K v L w", "GETDEL K", "INCR K", "DECR K", "INCRBY K 2", "DECRBY K 2", "INCRBYFLOAT K 0.5",
+    "SET K v IFEQ v", "DELIFEQ K none", "MSETEX 2 K v L w EX 1000", "HGETDEL K FIELDS 1 none"]
+# Those without a twin.
+BIT_COMMANDS = ["SETBIT K 3 1", "GETBIT M 3", "BITFIELD K SET u8 0 1", "BITCOUNT M", "BITOP OR K L K", "PFADD M a", "PFMERGE M", "PFCOUNT M"]
+
+
+def known_to(kind, commands):
+    """Those of these lines that a server knows."""
+    return [command for command in commands if known([command.split()], kind)]
 
 
 def spelled(command, kind):
     """A command for keys of ours or native ones; both look alike to patterns of access control."""
     name, *rest = command.split()
     letter = ("h" if name.startswith("H") else "s") if kind == "ours" else "n" if name.startswith("H") else "m"
-    return [name] + [{"K": f"{letter}:own:1", "L": f"{letter}:other:1"}.get(part, part) for part in rest]
+    return [name] + [{"K": f"{letter}:own:1", "L": f"{letter}:other:1", "M": f"{letter}:own:log"}.get(part, part) for part in rest]
 
 
 def in_script(command):
@@ -99,7 +111,7 @@ def test_a_rewritten_command_is_allowed_where_the_native_one_is(start, kind, def
             with server.client() as client:
                 server.clients.remove(client)
                 client("AUTH", f"user{number}", "pw")
-                for command, way in itertools.product(COMMANDS, (client.ask, "script", "transaction")):
+                for command, way in itertools.product(known_to(kind, COMMANDS + BIT_COMMANDS), (client.ask, "script", "transaction")):
                     answers = []
                     for kind_of_key in ("native", "ours"):
                         words = spelled(command, kind_of_key)
@@ -110,7 +122,7 @@ def test_a_rewritten_command_is_allowed_where_the_native_one_is(start, kind, def
                         else:
                             reply = way(*words)
                         answers.append(verdict(reply))
-                    if answers[0] != answers[1] and not (by_name and answers == ["allowed", "refused"]):
+                    if answers[0] != answers[1] and not (by_name and answers[1] == "refused"):
                         differ.append((name, command, way if isinstance(way, str) else "alone", answers))
         assert not differ, f"{len(differ)}: {differ[:8]}"
 
@@ -182,25 +194,28 @@ def native_key_flags(client, name):
     return [sorted(flag.value if isinstance(flag, Reply) else flag for flag in spec[b"flags"]) for spec in specs]
 
 
-def test_keys_are_used_as_by_the_native_commands(client):
-    for name in sorted({command.split()[0] for command in COMMANDS} - {"SUBSTR"}):
+def test_keys_are_used_as_by_the_native_commands(client, kind):
+    # The keys of MSETEX depend on its arguments.
+    for name in sorted({command.split()[0] for command in known_to(kind, COMMANDS)} - {"MSETEX"}):
         wanted = [set(flags) & {b"access", b"update", b"insert", b"delete", b"variable_flags"} for flags in map(set, native_key_flags(client, name))]
         for ours in ("LP." + name, "LP._" + name):
             got = [set(flags) & {b"access", b"update", b"insert", b"delete", b"variable_flags"} for flags in map(set, native_key_flags(client, ours))]
             assert got == wanted, (ours, got, wanted)
 
 
-# Native commands without a twin; the server sends them to replicas as others, which have one.
+# What the server sends to replicas as other commands, and what stays native under a prefix.
 SENT_AS_OTHERS = [
     ["SETEX", "s:setex", 1000, "v"], ["PSETEX", "s:psetex", 1000000, "v"], ["GETSET", "s:getset", "v"], ["INCRBYFLOAT", "s:incrbyfloat", "1.5"],
-    ["SETNX", "s:setnx", "v"], ["INCR", "s:incr"], ["HMSET", "h:hmset", "a", 1], ["RENAME", "n", "h:renamed"],
+    ["SETNX", "s:setnx", "v"], ["INCR", "s:incr"], ["SETBIT", "s:setbit", 7, 1], ["SET", "s:converted", "v", "EX", 1000],
+    ["SETBIT", "s:converted", 7, 1], ["APPEND", "s:converted", "x"], ["MSET", "s:mset", 1, "plain", 2], ["GETEX", "s:setex", "EX", 2000], ["HMSET", "h:hmset", "a", 1], ["RENAME", "n", "h:renamed"],
     ["EVAL", "redis.call('SETEX', KEYS[1], 100, 'v') return redis.call('INCRBYFLOAT', KEYS[2], 2)", 2, "s:lua1", "s:lua2"],
     ["HSET", "h:ours", "f", "v", "g", "w"], ["HDEL", "h:ours", "g"], ["SET", "s:ours", "v", "PX", 100000], ["SET", "s:ours", "w", "KEEPTTL"],
     ["EVAL", "redis.call('SET', KEYS[1], 'v'); redis.call('HSET', KEYS[2], 'f', 'v'); return redis.call('HINCRBYFLOAT', KEYS[2], 'n', '0.1')", 2, "s:lua3", "h:lua3"]]
 OF_VALKEY_9 = [
-    ["HSETEX", "h:hgetdel", "EX", 300, "FIELDS", 2, "a", 1, "b", 2], ["HGETDEL", "h:hgetdel", "FIELDS", 1, "a"],
-    ["HSETEX", "h:hexp0", "EX", 300, "FIELDS", 2, "a", 1, "b", 2], ["HEXPIRE", "h:hexp0", 0, "FIELDS", 1, "a"],
-    ["HSETEX", "h:brief", "PX", 1, "FIELDS", 1, "a", 1]]
+    ["HSET", "m", "a", 1, "b", 2], ["RENAME", "m", "h:hgetdel"], ["HSETEX", "h:hgetdel", "EX", 300, "FIELDS", 1, "c", 1],
+    ["HGETDEL", "h:hgetdel", "FIELDS", 1, "a"], ["HGETDEL", "h:ours", "FIELDS", 1, "none"], ["MSETEX", 2, "s:msetex", 1, "plain2", 2, "EX", 300],
+    ["HSET", "m", "a", 1, "b", 2], ["RENAME", "m", "h:hexp0"], ["HEXPIRE", "h:hexp0", 0, "FIELDS", 1, "a"],
+    ["HSET", "m", "a", 1], ["RENAME", "m", "h:brief"], ["HPEXPIRE", "h:brief", 1, "FIELDS", 1, "a"]]
 
 
 def all_of(client):
@@ -222,7 +237,10 @@ def test_a_replica_does_what_its_primary_did(start, kind, read_only):
         until(lambda: here("EXISTS", "h:brief") == 0, 10, "the end of a field")
         until(lambda: servers.is_replicated(here, there), 20, "the replica")
         held = all_of(here)
-        assert held[b"s:setex"][0] == b"string" and held[b"s:lua3"][0] == b"leafpress" and held[b"h:tx"][0] == b"leafpress"
+        types = {name: held[name][0] for name in (b"s:setex", b"s:setbit", b"s:converted", b"s:mset", b"plain", b"s:lua3", b"h:tx", b"h:renamed")}
+        assert types == {b"s:setex": b"leafpress", b"s:setbit": b"string", b"s:converted": b"string", b"s:mset": b"leafpress", b"plain": b"string",
+                         b"s:lua3": b"leafpress", b"h:tx": b"leafpress", b"h:renamed": b"hash"}
+        assert 0 < here("TTL", "s:converted") <= 1000 and here("GET", "s:converted") == b"wx"
         assert all_of(there) == held
         assert here("DEBUG", "DIGEST") == there("DEBUG", "DIGEST")
         assert b"== CRITICAL ==" not in replica.said()
@@ -233,6 +251,115 @@ def test_a_replica_does_what_its_primary_did(start, kind, read_only):
     primary.restart()
     with primary.client() as here:
         assert all_of(here) == held
+
+
+WAYS = [(2, "plain"), (3, "plain"), (2, "multi"), (3, "multi"), (2, "lua"), (3, "lua")]
+
+
+@pytest.mark.parametrize("protocol, way", WAYS, ids=[f"resp{protocol}-{way}" for protocol, way in WAYS])
+@pytest.mark.parametrize("prefixes, sequences", [('"o:"', TRANSPARENT_SEQUENCES), ('"o:a o:b"', IN_PLACE_SEQUENCES)], ids=["all", "mixed"])
+def test_random_commands_as_on_native_keys(start, kind, protocol, way, prefixes, sequences):
+    """The same commands on keys with prefixes, or with and without one, reply what they reply on native keys, errors word by
+    word; and a replica holds the same after them."""
+    primary = start(**{"leafpress.hash-prefixes": prefixes, "leafpress.string-prefixes": prefixes})
+    replica = start()
+    with primary.client(protocol) as here, replica.client() as there:
+        primary.clients.clear()
+        replica.clients.clear()
+        there("REPLICAOF", "127.0.0.1", primary.port)
+        until(lambda: servers.is_replicated(here, there), 20, "the replica")
+
+        @given(commands=sequences)
+        def check(commands):
+            here.pipe([["FLUSHDB"], ["SELECT", 5], ["FLUSHDB"], ["SELECT", 0]])
+            compare(here, known(commands, kind), way, transparent=True)
+            assert here("WAIT", 1, 10_000) == 1
+            assert here("DEBUG", "DIGEST") == there("DEBUG", "DIGEST"), commands
+
+        check()
+
+
+def refused(client):
+    return int(info(client, "leafpress")["leafpress_commands_refused"])
+
+
+def test_commands_that_cannot_be_as_native_ones_are_refused_before_anything_changes(start, kind):
+    server = start(**PREFIXES)
+    client = server.client()
+    client("HSET", "h:1", "a", 1)
+    client("SET", "s:1", "v")
+    client("RPUSH", "ids", 2, 1)
+    commands = [["GETBIT", "s:1", 0], ["BITCOUNT", "s:1"], ["BITPOS", "s:1", 1], ["BITFIELD_RO", "s:1", "GET", "u8", 0], ["PFCOUNT", "other", "s:1"],
+                ["SORT", "ids", "BY", "h:*->a"], ["SORT", "ids", "LIMIT", 0, 1, "GET", "#", "GET", "s:*", "STORE", "to"], ["SORT_RO", "ids", "get", "*->a"]]
+    if kind.name == "valkey-9.1":
+        commands += [["HSETEX", "h:none", "EX", 10, "FIELDS", 1, "a", 1], ["HSETEX", "h:1", "EX", 10, "FIELDS", 1, "a", 1],
+                     ["HGETEX", "h:1", "EX", 10, "FIELDS", 1, "a"], ["HEXPIRE", "h:1", 10, "FIELDS", 1, "a"], ["HTTL", "h:1", "FIELDS", 1, "a"],
+                     ["HPERSIST", "h:1", "FIELDS", 1, "a"], ["HPEXPIREAT", "h:1", 10, "FIELDS", 1, "a"]]
+    mark = client("DEBUG", "DIGEST")
+    for number, command in enumerate(commands):
+        reply = client.ask(*command)
+        assert is_error(reply) and b"'" + command[0].lower().encode() + b"'" in reply.value and b"lp._" not in reply.value.lower(), (command, reply)
+        assert refused(client) == number + 1
+    assert client("DEBUG", "DIGEST") == mark
+    # What reads no key with a prefix is answered.
+    assert client("SORT", "ids") == client("SORT", "ids", "GET", "#") == [b"1", b"2"]
+    assert client("SORT", "ids", "BY", "nosort", "GET", "x:*->a", "LIMIT", 0, 1) == [None]
+    if kind.name == "valkey-9.1":
+        assert client("HTTL", "h:none", "FIELDS", 1, "a") == client("HTTL", "m:none", "FIELDS", 1, "a")
+        assert client("HEXPIRE", "h:none", 10, "FIELDS", 1, "a") == client("HEXPIRE", "m:none", 10, "FIELDS", 1, "a")
+
+
+def test_values_that_were_native_before_their_prefix_stay_native(start):
+    """They are read and written as such, until something else takes their place."""
+    server = start(**PREFIXES)
+    client = server.client()
+    client("HSET", "n", "f", "v")
+    client("SET", "m", "text", "EX", 1000)
+    client("RENAME", "n", "h:1")
+    client("RENAME", "m", "s:1")
+    assert client("HGET", "h:1", "f") == b"v" and client("HSET", "h:1", "g", "w") == 1 and client("HLEN", "h:1") == 2
+    assert client("APPEND", "s:1", "!") == 5 and client("GET", "s:1") == b"text!" and client("MGET", "s:1", "s:2") == [b"text!", None]
+    assert [client("TYPE", name).value for name in ("h:1", "s:1")] == [b"hash", b"string"]
+    client("SET", "m", "taken")
+    client("RENAME", "m", "s:2")
+    assert client("GETSET", "s:2", "set") == b"taken" and client("GETDEL", "s:2") == b"set" and client("EXISTS", "s:2") == 0
+    assert client("SET", "s:1", "new") == OK and client("TYPE", "s:1").value == b"leafpress" and client("TTL", "s:1") == -1
+    with server.client(3) as other:
+        assert other("HGETALL", "h:1").kind == "map"
+        server.clients.remove(other)
+    client("DEL", "h:1")
+    client("HSET", "h:1", "f", "v")
+    assert client("TYPE", "h:1").value == b"leafpress"
+
+
+def test_names_for_the_filter_are_not_for_clients(start, kind):
+    server = start(**PREFIXES)
+    client = server.client()
+    for name in ("LP._SETEX", "lp._setbit", "LP._AUTH_SETBIT", "lp._auth_sort"):
+        reply = client.ask(name, "s:1", 1, 1)
+        assert is_error(reply) and b"is not for clients" in reply.value, (name, reply)
+    assert client("EXISTS", "s:1") == 0
+    for name in NEWER:
+        assert isinstance(client("COMMAND", "INFO", "LP." + name)[0], list) == isinstance(client("COMMAND", "INFO", name)[0], list), name
+
+
+def test_with_a_password_for_everybody_all_is_the_same(start):
+    """The default user, with a password, is whom the filter cannot tell from a client without authentication."""
+    server = start(**PREFIXES)
+    client = server.client()
+    client("CONFIG", "SET", "requirepass", "pw")
+    with server.client() as stranger:
+        server.clients.remove(stranger)
+        for command in (["SETBIT", "s:1", 7, 1], ["INCR", "s:1"], ["GETBIT", "s:1", 7], ["MSET", "s:1", 1, "x", 2]):
+            reply = stranger.ask(*command)
+            assert is_error(reply) and reply.value.startswith(b"NOAUTH"), (command, reply)
+    client("AUTH", "pw")
+    assert client("SET", "s:1", "@") == OK and client("SETBIT", "s:1", 7, 1) == 0 and client("GET", "s:1") == b"A"
+    assert client("INCR", "s:2") == 1 and client("TYPE", "s:2").value == b"leafpress"
+    reply = client.ask("HMSET", "h:1", "f", "v", "g")
+    assert is_error(reply) and reply.value == b"ERR wrong number of arguments for 'hmset' command", reply
+    reply = client.ask("SETEX", "s:1", 0, "v")
+    assert is_error(reply) and reply.value == b"ERR invalid expire time in 'setex' command", reply
 
 
 def test_rules_by_category_hold_for_our_own_names(server):

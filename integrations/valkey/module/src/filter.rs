@@ -1,6 +1,7 @@
 //! Transparent mode: native commands on keys with configured prefixes become the module's.
 
 use std::collections::BTreeSet;
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,8 +10,10 @@ use crate::api::acl::{
 };
 use crate::api::command::Twin;
 use crate::api::filter::{Filtered, register};
+use crate::api::raw::{KEYTYPE_HASH, KEYTYPE_STRING};
 use crate::api::{Context, Str, acl};
 use crate::commands::twins;
+use crate::store::number::integer;
 use crate::store::removal;
 
 /// The family of commands that a prefix applies to.
@@ -22,15 +25,33 @@ pub enum Family {
     Text,
 }
 
-/// The arguments that are keys, and those of them that determine whether a command is changed.
+impl Family {
+    /// Returns the type of its native values.
+    pub const fn key_type(self) -> c_int {
+        match self {
+            Self::Hash => KEYTYPE_HASH,
+            Self::Text => KEYTYPE_STRING,
+        }
+    }
+}
+
+/// The arguments that are keys. A command is changed if any of its keys has a prefix.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
     /// The first.
     First,
-    /// All, any of which may be the module's.
-    Any,
-    /// All except for the values between them; all of them have to be the module's.
+    /// The first two.
+    Two,
+    /// All.
+    All,
+    /// All from the second on.
+    FromSecond,
+    /// All except for the values between them.
     Pairs,
+    /// As many as the first argument says, with values between them.
+    CountedPairs,
+    /// None: the keys are those that the patterns of `SORT` make.
+    Patterns,
 }
 
 struct State {
@@ -100,7 +121,7 @@ fn change(command: &mut Filtered) {
     if !IS_ON.load(Ordering::Relaxed) {
         return;
     }
-    let Some((twin, family, keys)) = twins::find(name) else {
+    let Some(found) = twins::find(name) else {
         // These may change the default user; a transaction may hold such a command.
         if [&b"ACL"[..], b"CONFIG", b"EXEC"]
             .iter()
@@ -110,12 +131,19 @@ fn change(command: &mut Filtered) {
         }
         return;
     };
-    if !is_ours(command, family, keys) || detached().is_loading() {
+    // A wrong number of arguments is left to the server's own error.
+    if !found.takes(command.count()) || !is_ours(command, found.family, found.keys) || detached().is_loading() {
         return;
     }
-    if let Some(name) = name_for(command, twin) {
+    if let Some(name) = name_for(command, &found.twin) {
         command.rename(name);
     }
+}
+
+/// Returns whether a key has a prefix.
+pub fn has_prefix(family: Family, key: &[u8]) -> bool {
+    let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    state.of(family).iter().any(|prefix| key.starts_with(prefix))
 }
 
 /// Notes the connection of a node that sends slots: it is a client like others, and identifies itself by this command.
@@ -139,9 +167,12 @@ fn imports() -> MutexGuard<'static, BTreeSet<u64>> {
     IMPORTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether the command's keys have prefixes.
+/// Returns whether any of the command's keys has a prefix.
 fn is_ours(command: &Filtered, family: Family, keys: Keys) -> bool {
     let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    if keys == Keys::Patterns {
+        return reads_prefixes(command, &state);
+    }
     let prefixes = state.of(family);
     if prefixes.is_empty() {
         return false;
@@ -151,11 +182,58 @@ fn is_ours(command: &Filtered, family: Family, keys: Keys) -> bool {
             .argument(index)
             .is_some_and(|key| prefixes.iter().any(|prefix| key.starts_with(prefix)))
     };
+    let count = command.count();
     match keys {
         Keys::First => has_prefix(1),
-        Keys::Any => (1..command.count()).any(has_prefix),
-        Keys::Pairs => command.count() > 1 && (1..command.count()).step_by(2).all(has_prefix),
+        Keys::Two => has_prefix(1) || has_prefix(2),
+        Keys::All => (1..count).any(has_prefix),
+        Keys::FromSecond => (2..count).any(has_prefix),
+        Keys::Pairs => (1..count).step_by(2).any(has_prefix),
+        Keys::CountedPairs => {
+            let pairs = command.argument(1).and_then(integer);
+            let pairs = pairs.and_then(|pairs| usize::try_from(pairs).ok()).unwrap_or(0);
+            (2..count).step_by(2).take(pairs).any(has_prefix)
+        }
+        Keys::Patterns => false,
     }
+}
+
+/// Returns whether the patterns of a `SORT` may make keys with prefixes: strings, or fields of hashes after `->`.
+fn reads_prefixes(command: &Filtered, state: &State) -> bool {
+    let mut index = 2;
+    while let Some(option) = command.argument(index) {
+        let is = |name: &[u8]| option.eq_ignore_ascii_case(name);
+        index += match () {
+            () if is(b"LIMIT") => 3,
+            () if is(b"BY") || is(b"GET") => {
+                if let Some(pattern) = command.argument(index + 1)
+                    && makes_prefix(pattern, state)
+                {
+                    return true;
+                }
+                2
+            }
+            () if is(b"STORE") => 2,
+            () => 1,
+        };
+    }
+    false
+}
+
+/// Returns whether a pattern may make a key with a prefix. It is a key up to `->` and a field, with an element of the
+/// list in the place of the first asterisk; without an asterisk, no key is read.
+fn makes_prefix(pattern: &[u8], state: &State) -> bool {
+    let Some(asterisk) = pattern.iter().position(|byte| *byte == b'*') else {
+        return false;
+    };
+    let (begin, rest) = pattern.split_at(asterisk);
+    let arrow = rest.windows(2).position(|two| two == b"->");
+    let family = match arrow.is_some_and(|at| at + 2 < rest.len()) {
+        true => Family::Hash,
+        false => Family::Text,
+    };
+    let mut prefixes = state.of(family).iter();
+    prefixes.any(|prefix| begin.starts_with(prefix) || prefix.starts_with(begin))
 }
 
 /// Returns the name that is put in the place of the native one; `None` if the native command is to run.
@@ -205,6 +283,34 @@ fn name_for(command: &Filtered, twin: &'static Twin) -> Option<Str<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_make_keys_with_prefixes() {
+        let state = State {
+            hash: vec![b"user:".to_vec()],
+            text: vec![b"s:".to_vec()],
+        };
+        for (pattern, expected) in [
+            (&b"user:*->name"[..], true),
+            (b"user:1*->name", true),
+            (b"us*->name", true),
+            (b"*->name", true),
+            (b"other:*->name", false),
+            (b"user:*", false),
+            (b"user:*->", false),
+            (b"user:->name", false),
+            (b"s:*", true),
+            (b"*", true),
+            (b"t:*", false),
+            (b"s:*->name", false),
+            (b"s:", false),
+            (b"#", false),
+            (b"nosort", false),
+        ] {
+            let said = String::from_utf8_lossy(pattern);
+            assert_eq!(makes_prefix(pattern, &state), expected, "{said}");
+        }
+    }
 
     #[test]
     fn prefixes_are_words() {

@@ -2,6 +2,7 @@
 
 use crate::alloc::held;
 use crate::api::info::Section;
+use crate::commands::native::refused;
 use crate::store::databases::databases;
 use crate::store::removal;
 use crate::store::settings::trees;
@@ -38,4 +39,5 @@ pub fn fill(section: &mut Section) {
     section.number(c"tend_us", took);
     section.number(c"tend_longest_us", longest);
     section.number(c"tend_failures", failures);
+    section.number(c"commands_refused", refused());
 }

@@ -9,9 +9,10 @@ use super::acl::{may_run_now, may_run_publicly};
 use super::context::{Context, c_text};
 use super::failure::Failure;
 use super::guard::guarded;
+use super::key::Key;
 use super::raw::{
-    BEGIN_BY_INDEX, BeginSearch, CommandFn, CommandInfo, CommandInfoVersion, FIND_RANGE, KeyRange, KeySpec, OK,
-    RawContext, RawString, SIZE_OF_ARG, SIZE_OF_HISTORY,
+    BEGIN_BY_INDEX, BeginSearch, CommandFn, CommandInfo, CommandInfoVersion, FIND_RANGE, KEYTYPE_EMPTY, KeyRange,
+    KeySpec, OK, RawContext, RawString, SIZE_OF_ARG, SIZE_OF_HISTORY,
 };
 use super::string::{OwnedStr, Str};
 use super::table::api;
@@ -52,12 +53,17 @@ pub struct Command<'c> {
     pub categories: &'static str,
 }
 
-/// A native command and the module's commands with the same function.
+/// A native command and the module's commands that stand for it.
 pub struct Twin {
     /// The native command.
     pub native: &'static CStr,
-    /// The command that clients may send, and that is sent to replicas.
+    /// The command that is known to access control by its name. Where clients may send it, it is a command of the same
+    /// function, and is also sent to replicas.
     pub public: &'static CStr,
+    /// Whether clients may send it.
+    has_public: bool,
+    /// The type of its native values, `KEYTYPE_*` of `raw`.
+    key_type: c_int,
     /// The command that replaces the native one in the filter. It is not known to access control by name: it is allowed
     /// where the native command is, which it checks itself.
     pub rewritten: &'static CStr,
@@ -79,10 +85,18 @@ unsafe impl Sync for Names {}
 
 impl Twin {
     /// Returns a twin; its names are made by [`register`].
-    pub const fn new(native: &'static CStr, public: &'static CStr, rewritten: &'static CStr) -> Self {
+    pub const fn new(
+        native: &'static CStr,
+        public: &'static CStr,
+        has_public: bool,
+        rewritten: &'static CStr,
+        key_type: c_int,
+    ) -> Self {
         Self {
             native,
             public,
+            has_public,
+            key_type,
             rewritten,
             names: OnceLock::new(),
         }
@@ -113,36 +127,78 @@ impl Twin {
 }
 
 thread_local! {
-    /// The public name and the arguments of the rewritten command that runs.
-    static REWRITTEN: Cell<Option<(&'static CStr, &'static [Str<'static>])>> = const { Cell::new(None) };
+    /// The command with a twin that runs; `None` if there is none.
+    static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
 }
 
-/// Returns the public name of the rewritten command that runs, and the arguments behind it.
-pub(super) fn rewritten<'c>() -> Option<(&'static CStr, &'c [Str<'c>])> {
-    REWRITTEN.get()
+/// A command with a twin that runs.
+#[derive(Clone, Copy)]
+struct Running {
+    twin: &'static Twin,
+    /// The arguments behind the name.
+    rest: &'static [Str<'static>],
+    /// Whether the client sent the native command.
+    is_rewritten: bool,
+    /// Whether it has the public name.
+    is_public: bool,
+}
+
+impl Running {
+    /// Returns whether the native command is to run after this failure, which came before any effect: the key has a
+    /// native value of the native command's type.
+    ///
+    /// With other types it is not called: in Valkey 9.1, the error of a `GETDEL` or `GETSET` that a module calls
+    /// becomes part of the reply to the next call.
+    fn is_left_to_server(&self, context: Context, failure: &Failure) -> bool {
+        let has_native_value = || {
+            let mut names = self.rest.iter();
+            names
+                .next()
+                .is_some_and(|name| Key::read(context, *name).has_type(self.twin.key_type))
+        };
+        self.is_rewritten
+            && (*failure == Failure::LeftToServer || *failure == Failure::WRONG_TYPE && has_native_value())
+    }
+}
+
+/// Returns the public name of the command that runs under a name that nobody else knows, and the arguments behind it.
+pub(super) fn renamed<'c>() -> Option<(&'static CStr, &'c [Str<'c>])> {
+    let running = RUNNING.get().filter(|running| !running.is_public)?;
+    Some((running.twin.public, running.rest))
+}
+
+/// Returns the name that errors of the running command with a twin have: that of the command that the client sent.
+pub fn sent_name() -> Option<String> {
+    let Running { twin, is_rewritten, .. } = RUNNING.get()?;
+    Some(match is_rewritten {
+        true => twin.native.to_string_lossy().to_ascii_lowercase(),
+        false => twin.public.to_string_lossy().into_owned(),
+    })
+}
+
+/// Returns whether the command that runs stands for a native one that the client sent.
+pub fn is_rewritten() -> bool {
+    RUNNING.get().is_some_and(|running| running.is_rewritten)
 }
 
 /// How a command with twins was sent.
 enum Sent {
     /// By its public name.
     Publicly,
-    /// By the filter, for this native command, under its public name or not.
-    Rewritten(&'static Twin, bool),
+    /// By the filter, for the native command, under the public name or not.
+    Rewritten { is_public: bool },
     /// By the name that is for the filter only.
     Wrongly,
 }
 
-fn sent(name: Str<'_>, twins: &[&'static Twin]) -> Sent {
-    for twin in twins {
-        if name.raw() == twin.rewritten_name().raw() {
-            return Sent::Rewritten(twin, false);
-        }
-        if name.raw() == twin.public_name().raw() {
-            return Sent::Rewritten(twin, true);
-        }
+fn sent(name: Str<'_>, twin: &Twin) -> Sent {
+    if name.raw() == twin.rewritten_name().raw() {
+        return Sent::Rewritten { is_public: false };
     }
-    let is_public = |twin: &&Twin| name.bytes().eq_ignore_ascii_case(twin.public.to_bytes());
-    if twins.iter().any(is_public) {
+    if name.raw() == twin.public_name().raw() {
+        return Sent::Rewritten { is_public: true };
+    }
+    if twin.has_public && name.bytes().eq_ignore_ascii_case(twin.public.to_bytes()) {
         Sent::Publicly
     } else {
         Sent::Wrongly
@@ -158,7 +214,7 @@ pub unsafe fn enter_twin(
     arguments: *mut *mut RawString,
     count: c_int,
     run: Run,
-    twins: &[&'static Twin],
+    twin: &'static Twin,
 ) -> c_int {
     // SAFETY: as the caller says. The arguments live until the command has run, and what refers to them is forgotten
     // then.
@@ -173,12 +229,12 @@ pub unsafe fn enter_twin(
     if let Some((name, rest)) = all.split_first()
         && !caller.is_asked_for_keys()
     {
-        match sent(*name, twins) {
+        let (is_rewritten, is_public) = match sent(*name, twin) {
             Sent::Publicly => {
-                let native = twins.first().map(|twin| twin.native_name());
-                if !native.is_none_or(|native| is_allowed_publicly(caller, *name, native, rest)) {
+                if !is_allowed_publicly(caller, *name, twin.native_name(), rest) {
                     return OK;
                 }
+                (false, true)
             }
             Sent::Wrongly => {
                 caller.failure(&Failure::said(format!(
@@ -187,7 +243,7 @@ pub unsafe fn enter_twin(
                 )));
                 return OK;
             }
-            Sent::Rewritten(twin, is_public) => {
+            Sent::Rewritten { is_public } => {
                 if !guarded("access control", false, || {
                     may_run_now(caller, twin.native_name(), rest)
                 }) {
@@ -197,14 +253,20 @@ pub unsafe fn enter_twin(
                     )));
                     return OK;
                 }
-                running = (!is_public).then_some((twin.public, rest));
+                (true, is_public)
             }
-        }
+        };
+        running = Some(Running {
+            twin,
+            rest,
+            is_rewritten,
+            is_public,
+        });
     }
-    let outer = REWRITTEN.replace(running);
+    let outer = RUNNING.replace(running);
     // SAFETY: as the caller says. It does not unwind.
     let outcome = unsafe { enter(context, arguments, count, run) };
-    REWRITTEN.set(outer);
+    RUNNING.set(outer);
     outcome
 }
 
@@ -223,10 +285,10 @@ fn is_allowed_publicly(caller: Context, name: Str<'_>, native: Str<'_>, rest: &[
 /// Returns a native command of each kind, for [`enter_of_kind`].
 fn native_of(kind: &str) -> Option<Str<'static>> {
     static NATIVES: [(&str, Twin); 4] = [
-        ("admin", Twin::new(c"BGREWRITEAOF", c"", c"")),
-        ("write hash", Twin::new(c"HSET", c"", c"")),
-        ("read hash", Twin::new(c"HGETALL", c"", c"")),
-        ("read slow", Twin::new(c"DBSIZE", c"", c"")),
+        ("admin", Twin::new(c"BGREWRITEAOF", c"", false, c"", KEYTYPE_EMPTY)),
+        ("write hash", Twin::new(c"HSET", c"", false, c"", KEYTYPE_EMPTY)),
+        ("read hash", Twin::new(c"HGETALL", c"", false, c"", KEYTYPE_EMPTY)),
+        ("read slow", Twin::new(c"DBSIZE", c"", false, c"", KEYTYPE_EMPTY)),
     ];
     NATIVES
         .iter()
@@ -264,9 +326,9 @@ pub unsafe fn enter_of_kind(
     unsafe { enter(context, arguments, count, run) }
 }
 
-/// Makes what the server calls of a `Run`, and of the native commands that it stands for.
+/// Makes what the server calls of a `Run`, and of the native command that it stands for.
 macro_rules! handler {
-    ($run:path, $($twin:expr),+) => {{
+    ($run:path, $twin:expr) => {{
         #[allow(unsafe_code)]
         unsafe extern "C" fn call(
             context: *mut $crate::api::raw::RawContext,
@@ -274,7 +336,7 @@ macro_rules! handler {
             count: std::ffi::c_int,
         ) -> std::ffi::c_int {
             // SAFETY: the server calls with its context and as many strings.
-            unsafe { $crate::api::command::enter_twin(context, arguments, count, $run, &[$($twin),+]) }
+            unsafe { $crate::api::command::enter_twin(context, arguments, count, $run, $twin) }
         }
         call
     }};
@@ -310,8 +372,15 @@ unsafe fn enter(context: *mut RawContext, arguments: *mut *mut RawString, count:
     let defect = Err(Failure::text(
         "ERR a defect in the leafpress module: see the server's log",
     ));
-    if let Err(failure) = guarded("a command", defect, || run(context, arguments)) {
-        context.failure(&failure);
+    match guarded("a command", defect, || run(context, arguments)) {
+        Ok(()) => {}
+        Err(failure) => match RUNNING
+            .get()
+            .filter(|running| running.is_left_to_server(context, &failure))
+        {
+            Some(running) => context.reply_natively(running.twin.native, running.rest),
+            None => context.failure(&failure),
+        },
     }
     OK
 }

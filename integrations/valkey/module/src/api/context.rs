@@ -1,8 +1,9 @@
 //! A command's context: its replies, and its reports to the server.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int, c_long};
 
-use super::failure::Failure;
+use super::failure::{Failure, WRONG_TYPE_TEXT};
 use super::raw::{CTX_FLAG_LOADING, CTX_FLAG_REPLICA, CTX_FLAG_RESP3, CTX_FLAG_SCRIPT, RawContext, RawString};
 use super::string::Str;
 use super::table::{api, loaded};
@@ -46,6 +47,8 @@ pub enum Class {
     Text = super::raw::NOTIFY_STRING,
     /// Of hashes: maps, here.
     Map = super::raw::NOTIFY_HASH,
+    /// Of keys whose time has passed.
+    Expired = super::raw::NOTIFY_EXPIRED,
 }
 
 impl Context {
@@ -143,20 +146,29 @@ impl Context {
 
     /// Replies with an error.
     pub fn failure(self, failure: &Failure) {
-        match failure {
-            // SAFETY: the context is that of the running call.
-            Failure::Arity => unsafe { (api().WrongArity)(self.raw) },
-            Failure::Text(text) => {
-                let text = c_text(text);
-                // SAFETY: the context is that of the running call; the server copies the text.
-                unsafe { (api().ReplyWithError)(self.raw, text.as_ptr()) }
-            }
+        let named = |text: &str| {
+            let name = super::command::sent_name().unwrap_or_default();
+            Cow::Owned(format!("ERR {text} '{name}' command"))
         };
+        let text = match failure {
+            Failure::Arity if super::command::sent_name().is_none() => {
+                // SAFETY: the context is that of the running call.
+                unsafe { (api().WrongArity)(self.raw) };
+                return;
+            }
+            Failure::Arity => named("wrong number of arguments for"),
+            Failure::InvalidExpiry => named("invalid expire time in"),
+            Failure::LeftToServer => Cow::Borrowed(WRONG_TYPE_TEXT),
+            Failure::Text(text) => Cow::Borrowed(&**text),
+        };
+        let text = c_text(&text);
+        // SAFETY: the context is that of the running call; the server copies the text.
+        unsafe { (api().ReplyWithError)(self.raw, text.as_ptr()) };
     }
 
     /// Sends the command to replicas and the append-only file as it came, under its public name.
     pub fn replicate_verbatim(self) {
-        if let Some((name, arguments)) = super::command::rewritten() {
+        if let Some((name, arguments)) = super::command::renamed() {
             return self.replicate(name, arguments);
         }
         // SAFETY: the context is that of the running call.

@@ -2,18 +2,25 @@
 
 use std::borrow::Cow;
 
+/// What a command answers if the key holds another type.
+pub const WRONG_TYPE_TEXT: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+
 /// An error reply. Texts are those of the native commands, where they have the same error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// The number of arguments is wrong; the server has the text.
+    /// The number of arguments is wrong. The text names the command as the client sent it.
     Arity,
+    /// A time to live is not valid. The text names the command as the client sent it.
+    InvalidExpiry,
+    /// Nothing was done, and the native command is to run instead of the one that stands for it.
+    LeftToServer,
     /// Any other error, with the client's text.
     Text(Cow<'static, str>),
 }
 
 impl Failure {
     /// The key holds another type.
-    pub const WRONG_TYPE: Self = Self::text("WRONGTYPE Operation against a key holding the wrong kind of value");
+    pub const WRONG_TYPE: Self = Self::text(WRONG_TYPE_TEXT);
     /// An option is unknown, or two exclude each other.
     pub const SYNTAX: Self = Self::text("ERR syntax error");
     /// An argument is not a 64-bit integer.

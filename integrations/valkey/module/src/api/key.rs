@@ -1,6 +1,6 @@
 //! Open keys.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
@@ -44,8 +44,13 @@ impl<'c> Key<'c> {
 
     /// Returns whether there is no such key.
     pub fn is_empty(&self) -> bool {
+        self.raw.is_null() || self.has_type(KEYTYPE_EMPTY)
+    }
+
+    /// Returns whether the key has a value of this type of the server's.
+    pub fn has_type(&self, key_type: c_int) -> bool {
         // SAFETY: the key is open; the server accepts a null one.
-        self.raw.is_null() || unsafe { (api().KeyType)(self.raw) } == KEYTYPE_EMPTY
+        !self.raw.is_null() && unsafe { (api().KeyType)(self.raw) } == key_type
     }
 
     /// Returns our value, `None` if there is no key, an error where it is of another type.

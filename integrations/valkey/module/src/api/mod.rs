@@ -12,6 +12,7 @@ pub mod hooks;
 pub mod info;
 pub mod io;
 pub mod key;
+pub mod native;
 pub mod output;
 pub mod raw;
 pub mod string;

@@ -54,6 +54,7 @@ pub const READ: c_int = 1;
 pub const WRITE: c_int = 2;
 pub const KEYTYPE_EMPTY: c_int = 0;
 pub const KEYTYPE_STRING: c_int = 1;
+pub const KEYTYPE_HASH: c_int = 3;
 pub const KEYTYPE_MODULE: c_int = 6;
 pub const NO_EXPIRE: i64 = -1;
 pub const HASH_NONE: c_int = 0;
@@ -61,11 +62,15 @@ pub const HASH_NONE: c_int = 0;
 pub const NOTIFY_GENERIC: c_int = 1 << 2;
 pub const NOTIFY_STRING: c_int = 1 << 3;
 pub const NOTIFY_HASH: c_int = 1 << 6;
+pub const NOTIFY_EXPIRED: c_int = 1 << 8;
 
 pub const CTX_FLAG_SCRIPT: c_int = 1 << 0;
 pub const CTX_FLAG_REPLICA: c_int = 1 << 3;
 pub const CTX_FLAG_LOADING: c_int = 1 << 13;
 pub const CTX_FLAG_RESP3: c_int = 1 << 22;
+
+pub const REPLY_UNKNOWN: c_int = -1;
+pub const REPLY_ERROR: c_int = 1;
 
 pub const ACL_LOG_COMMAND: c_int = 1;
 
@@ -81,6 +86,7 @@ pub const FILTER_NO_SELF: c_int = 1 << 0;
 pub const KEY_RO: u64 = 1 << 0;
 pub const KEY_RW: u64 = 1 << 1;
 pub const KEY_OW: u64 = 1 << 2;
+pub const KEY_RM: u64 = 1 << 3;
 pub const KEY_ACCESS: u64 = 1 << 4;
 pub const KEY_UPDATE: u64 = 1 << 5;
 pub const KEY_INSERT: u64 = 1 << 6;

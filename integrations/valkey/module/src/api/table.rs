@@ -113,6 +113,8 @@ table! {
         ACLCheckCommandPermissions: unsafe extern "C" fn(*mut RawUser, *mut *mut RawString, c_int) -> c_int;
         ACLAddLogEntry: unsafe extern "C" fn(*mut RawContext, *mut RawUser, *mut RawString, c_int) -> c_int;
         Call: unsafe extern "C" fn(*mut RawContext, *const c_char, *const c_char, ...) -> *mut RawReply;
+        CallReplyType: unsafe extern "C" fn(*mut RawReply) -> c_int;
+        ReplyWithCallReply: unsafe extern "C" fn(*mut RawContext, *mut RawReply) -> c_int;
         CallReplyProto: unsafe extern "C" fn(*mut RawReply, *mut usize) -> *const c_char;
         FreeCallReply: unsafe extern "C" fn(*mut RawReply);
 

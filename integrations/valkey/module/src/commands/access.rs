@@ -29,6 +29,17 @@ pub fn text_of<'k>(key: &'k Key<'_>) -> Result<Option<BorrowedText<'k>>, Failure
     }
 }
 
+/// Calls `read` with the key's string, if it is there, be it native or the module's.
+pub fn read_string<R>(key: &Key<'_>, read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Failure> {
+    match key.native_string() {
+        Some(value) => Ok(Some(read(value))),
+        None => match text_of(key)? {
+            Some(text) => Ok(text.get_with(read)?),
+            None => Ok(None),
+        },
+    }
+}
+
 /// Returns the key's map, to be changed, if it is there.
 fn map_of_mut<'k>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Map>, Failure> {
     match key.value_mut()? {
@@ -57,16 +68,15 @@ pub fn change_or_make<R>(
     changed
 }
 
-/// Changes the key's map by removing fields, and removes the key with the last of them. `removed` is the event of a
-/// removal.
-pub fn remove_from(
+/// Changes the key's map by removing fields, and removes the key with the last of them.
+pub fn remove_from<R: Default>(
     context: Context,
     name: Str<'_>,
-    remove: impl FnOnce(&mut Map) -> Result<u64, Failure>,
-) -> Result<u64, Failure> {
+    remove: impl FnOnce(&mut Map) -> Result<R, Failure>,
+) -> Result<R, Failure> {
     let mut key = Key::write(context, name);
     let Some(map) = map_of_mut(&mut key)? else {
-        return Ok(0);
+        return Ok(R::default());
     };
     let before = map.len();
     let outcome = remove(map);

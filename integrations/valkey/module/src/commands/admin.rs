@@ -144,15 +144,11 @@ pub fn export(context: Context, arguments: &[Str<'_>]) -> Done {
     if key.value()?.is_none() {
         return Err(Failure::text("ERR no such key"));
     }
-    let expiry = key.expiry();
     if is_same {
         if !replaces {
             return Err(Failure::text("ERR the destination is the key itself"));
         }
-        let native = Native::take(context, &mut key)?;
-        key.delete();
-        native.write(&mut key)?;
-        key.set_expiry(expiry);
+        make_native(context, &mut key)?;
     } else if let Some(destination) = destination {
         let mut target = Key::write(context, destination);
         if !target.is_empty() {
@@ -168,7 +164,7 @@ pub fn export(context: Context, arguments: &[Str<'_>]) -> Done {
             Some(BorrowedMut::Text(text)) => target.set_native_string(OwnedStr::new(&text.to_vec()?).as_str())?,
             None => {}
         }
-        target.set_expiry(expiry);
+        target.set_expiry(key.expiry());
     }
     drop(key);
     let written = destination.unwrap_or(name);
@@ -176,6 +172,16 @@ pub fn export(context: Context, arguments: &[Str<'_>]) -> Done {
     context.notify(Class::Generic, c"lp.export", written);
     context.replicate_verbatim();
     context.status(c"OK");
+    Ok(())
+}
+
+/// Makes the key's value a native one. Its expiry stays.
+pub fn make_native(context: Context, key: &mut Key<'_>) -> Done {
+    let expiry = key.expiry();
+    let native = Native::take(context, key)?;
+    key.delete();
+    native.write(key)?;
+    key.set_expiry(expiry);
     Ok(())
 }
 

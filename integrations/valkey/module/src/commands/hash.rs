@@ -9,6 +9,20 @@ use crate::store::number::{FloatError, add_floats, check_float, integer};
 
 /// `LP.HSET key field value [field value ...]`
 pub fn hset(context: Context, arguments: &[Str<'_>]) -> Done {
+    let added = set_fields(context, arguments)?;
+    context.integer(added);
+    Ok(())
+}
+
+/// `LP.HMSET key field value [field value ...]`
+pub fn hmset(context: Context, arguments: &[Str<'_>]) -> Done {
+    set_fields(context, arguments)?;
+    context.status(c"OK");
+    Ok(())
+}
+
+/// Sets fields; returns how many are new.
+fn set_fields(context: Context, arguments: &[Str<'_>]) -> Result<i64, Failure> {
     let [_, name, pairs @ ..] = arguments else {
         return Err(Failure::Arity);
     };
@@ -32,9 +46,7 @@ pub fn hset(context: Context, arguments: &[Str<'_>]) -> Done {
     if is_written {
         written(context, *name, c"hset");
     }
-    outcome?;
-    context.integer(added);
-    Ok(())
+    outcome.map(|()| added)
 }
 
 /// Notifies that a field was written.
@@ -115,6 +127,39 @@ pub fn hdel(context: Context, arguments: &[Str<'_>]) -> Done {
         Ok(removed)
     })?;
     context.integer(removed as i64);
+    Ok(())
+}
+
+/// `LP.HGETDEL key FIELDS count field [field ...]`
+pub fn hgetdel(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, word, count, fields @ ..] = arguments else {
+        return Err(Failure::Arity);
+    };
+    if !word.bytes().eq_ignore_ascii_case(b"FIELDS") {
+        return Err(Failure::SYNTAX);
+    }
+    let count = integer(count.bytes()).ok_or(Failure::NOT_INTEGER)?;
+    if fields.is_empty() || usize::try_from(count) != Ok(fields.len()) {
+        return Err(Failure::text(
+            "ERR numfields should be greater than 0 and match the provided number of fields",
+        ));
+    }
+    let mut values = Vec::with_capacity(fields.len());
+    remove_from(context, *name, |map| {
+        for field in fields {
+            values.push(map.get_with(field.bytes(), <[u8]>::to_vec)?);
+            map.remove(field.bytes())?;
+        }
+        Ok(())
+    })?;
+    values.resize(fields.len(), None);
+    context.array(values.len());
+    for value in values {
+        match value {
+            Some(value) => context.bytes(&value),
+            None => context.null(),
+        }
+    }
     Ok(())
 }
 

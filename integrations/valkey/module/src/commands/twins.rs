@@ -1,79 +1,238 @@
-//! Native commands with a twin in the module, and the commands that replace them in transparent mode.
+//! Native commands that others stand for in transparent mode, and these commands.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_int};
+use std::sync::OnceLock;
 
-use super::{COMMANDS, hash, strings, walk};
+use super::{COMMANDS, FOR_FILTER, counters, hash, keyed, lcs, many, native, set, strings, walk};
 use crate::api::Context;
 use crate::api::command::{Command, Twin, handler, register as register_one};
 use crate::api::raw::CommandFn;
 use crate::filter::{Family, Keys};
 
-struct Entry {
-    twin: Twin,
-    family: Family,
-    keys: Keys,
+/// A native command, and what stands for it.
+pub struct Entry {
+    /// The commands.
+    pub twin: Twin,
+    /// The family of its keys.
+    pub family: Family,
+    /// Which of its arguments are keys.
+    pub keys: Keys,
+    arity: c_int,
     run: CommandFn,
 }
 
+impl Entry {
+    /// Returns whether the native command takes this number of arguments, its name included.
+    pub fn takes(&self, count: usize) -> bool {
+        let count = c_int::try_from(count).unwrap_or(c_int::MAX);
+        if self.arity < 0 {
+            count >= -self.arity
+        } else {
+            count == self.arity
+        }
+    }
+}
+
+macro_rules! name {
+    ($($part:expr),*) => {
+        match CStr::from_bytes_with_nul(concat!($($part,)* "\0").as_bytes()) {
+            Ok(name) => name,
+            Err(_) => c"",
+        }
+    };
+}
+
 macro_rules! twins {
-    ($($name:ident $native:literal $public:literal $rewritten:literal $run:path, $family:ident, $keys:ident;)*) => {
+    (
+        public($public:literal) { $($name:ident $run:path, $family:ident, $keys:ident;)* }
+        for_filter($protected:literal) { $($native:ident $native_run:path, $native_family:ident, $native_keys:ident;)* }
+    ) => {
         $(
             /// The native command of this name.
             pub static $name: &Twin = &ENTRIES[Number::$name as usize].twin;
         )*
+        $(
+            /// The native command of this name.
+            pub static $native: &Twin = &ENTRIES[Number::$native as usize].twin;
+        )*
 
-        #[allow(clippy::upper_case_acronyms, reason = "the commands' names")]
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "the commands' names")]
         enum Number {
             $($name,)*
+            $($native,)*
         }
 
-        const COUNT: usize = [$(Number::$name),*].len();
+        const COUNT: usize = [$(Number::$name,)* $(Number::$native,)*].len();
 
-        static ENTRIES: [Entry; COUNT] = [$(Entry {
-            twin: Twin::new($native, $public, $rewritten),
+        static ENTRIES: [Entry; COUNT] = [
+            $(twins!(entry $name, $public, true, $run, $family, $keys),)*
+            $(twins!(entry $native, $protected, false, $native_run, $native_family, $native_keys),)*
+        ];
+    };
+    (entry $name:ident, $begin:literal, $has_public:literal, $run:path, $family:ident, $keys:ident) => {
+        Entry {
+            twin: Twin::new(
+                name!(stringify!($name)),
+                name!($begin, stringify!($name)),
+                $has_public,
+                name!("LP._", stringify!($name)),
+                Family::$family.key_type(),
+            ),
             family: Family::$family,
             keys: Keys::$keys,
+            arity: arity_of(name!($begin, stringify!($name))),
             run: handler!($run, $name),
-        },)*];
+        }
     };
 }
 
-twins! {
-    HSET c"HSET" c"LP.HSET" c"LP._HSET" hash::hset, Hash, First;
-    HSETNX c"HSETNX" c"LP.HSETNX" c"LP._HSETNX" hash::hsetnx, Hash, First;
-    HGET c"HGET" c"LP.HGET" c"LP._HGET" hash::hget, Hash, First;
-    HMGET c"HMGET" c"LP.HMGET" c"LP._HMGET" hash::hmget, Hash, First;
-    HGETALL c"HGETALL" c"LP.HGETALL" c"LP._HGETALL" hash::hgetall, Hash, First;
-    HDEL c"HDEL" c"LP.HDEL" c"LP._HDEL" hash::hdel, Hash, First;
-    HEXISTS c"HEXISTS" c"LP.HEXISTS" c"LP._HEXISTS" hash::hexists, Hash, First;
-    HLEN c"HLEN" c"LP.HLEN" c"LP._HLEN" hash::hlen, Hash, First;
-    HSTRLEN c"HSTRLEN" c"LP.HSTRLEN" c"LP._HSTRLEN" hash::hstrlen, Hash, First;
-    HKEYS c"HKEYS" c"LP.HKEYS" c"LP._HKEYS" hash::hkeys, Hash, First;
-    HVALS c"HVALS" c"LP.HVALS" c"LP._HVALS" hash::hvals, Hash, First;
-    HSCAN c"HSCAN" c"LP.HSCAN" c"LP._HSCAN" walk::hscan, Hash, First;
-    HINCRBY c"HINCRBY" c"LP.HINCRBY" c"LP._HINCRBY" hash::hincrby, Hash, First;
-    HINCRBYFLOAT c"HINCRBYFLOAT" c"LP.HINCRBYFLOAT" c"LP._HINCRBYFLOAT" hash::hincrbyfloat, Hash, First;
-    HRANDFIELD c"HRANDFIELD" c"LP.HRANDFIELD" c"LP._HRANDFIELD" walk::hrandfield, Hash, First;
-    SET c"SET" c"LP.SET" c"LP._SET" strings::set, Text, First;
-    GET c"GET" c"LP.GET" c"LP._GET" strings::get, Text, First;
-    STRLEN c"STRLEN" c"LP.STRLEN" c"LP._STRLEN" strings::strlen, Text, First;
-    GETRANGE c"GETRANGE" c"LP.GETRANGE" c"LP._GETRANGE" strings::getrange, Text, First;
-    SUBSTR c"SUBSTR" c"LP.GETRANGE" c"LP._SUBSTR" strings::getrange, Text, First;
-    APPEND c"APPEND" c"LP.APPEND" c"LP._APPEND" strings::append, Text, First;
-    MGET c"MGET" c"LP.MGET" c"LP._MGET" strings::mget, Text, Any;
-    MSET c"MSET" c"LP.MSET" c"LP._MSET" strings::mset, Text, Pairs;
+/// Returns the arity of a command of the tables; 0, which no command has, if there is none.
+const fn arity_of(name: &CStr) -> c_int {
+    let tables = [COMMANDS, FOR_FILTER];
+    let mut table = 0;
+    while table < tables.len() {
+        let mut index = 0;
+        while index < tables[table].len() {
+            if is_same(tables[table][index].name.to_bytes(), name.to_bytes()) {
+                return tables[table][index].arity;
+            }
+            index += 1;
+        }
+        table += 1;
+    }
+    0
 }
 
-/// Returns the native command of this name, which commands are for, and which arguments are its keys.
-pub fn find(native: &[u8]) -> Option<(&'static Twin, Family, Keys)> {
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut index = 0;
+    while index < one.len() && index < other.len() && one[index] == other[index] {
+        index += 1;
+    }
+    one.len() == other.len() && index == one.len()
+}
+
+twins! {
+    public("LP.") {
+        HSET hash::hset, Hash, First;
+        HMSET hash::hmset, Hash, First;
+        HSETNX hash::hsetnx, Hash, First;
+        HGET hash::hget, Hash, First;
+        HMGET hash::hmget, Hash, First;
+        HGETALL hash::hgetall, Hash, First;
+        HDEL hash::hdel, Hash, First;
+        HGETDEL hash::hgetdel, Hash, First;
+        HEXISTS hash::hexists, Hash, First;
+        HLEN hash::hlen, Hash, First;
+        HSTRLEN hash::hstrlen, Hash, First;
+        HKEYS hash::hkeys, Hash, First;
+        HVALS hash::hvals, Hash, First;
+        HSCAN walk::hscan, Hash, First;
+        HINCRBY hash::hincrby, Hash, First;
+        HINCRBYFLOAT hash::hincrbyfloat, Hash, First;
+        HRANDFIELD walk::hrandfield, Hash, First;
+        SET set::set, Text, First;
+        SETEX set::setex, Text, First;
+        PSETEX set::psetex, Text, First;
+        SETNX set::setnx, Text, First;
+        GETSET set::getset, Text, First;
+        GET strings::get, Text, First;
+        GETEX keyed::getex, Text, First;
+        GETDEL keyed::getdel, Text, First;
+        DELIFEQ keyed::delifeq, Text, First;
+        STRLEN strings::strlen, Text, First;
+        GETRANGE strings::getrange, Text, First;
+        SUBSTR strings::getrange, Text, First;
+        SETRANGE strings::setrange, Text, First;
+        APPEND strings::append, Text, First;
+        INCR counters::incr, Text, First;
+        INCRBY counters::incrby, Text, First;
+        DECR counters::decr, Text, First;
+        DECRBY counters::decrby, Text, First;
+        INCRBYFLOAT counters::incrbyfloat, Text, First;
+        LCS lcs::lcs, Text, Two;
+        MGET many::mget, Text, All;
+        MSET many::mset, Text, Pairs;
+        MSETNX many::msetnx, Text, Pairs;
+        MSETEX many::msetex, Text, CountedPairs;
+    }
+    for_filter("LP._AUTH_") {
+        SETBIT native::first_converted, Text, First;
+        BITFIELD native::first_converted, Text, First;
+        BITOP native::bitop, Text, FromSecond;
+        PFADD native::first_converted, Text, First;
+        PFMERGE native::all_converted, Text, All;
+        GETBIT native::first_text, Text, First;
+        BITCOUNT native::first_text, Text, First;
+        BITPOS native::first_text, Text, First;
+        BITFIELD_RO native::first_text, Text, First;
+        PFCOUNT native::all_texts, Text, All;
+        HEXPIRE native::fields, Hash, First;
+        HPEXPIRE native::fields, Hash, First;
+        HEXPIREAT native::fields, Hash, First;
+        HPEXPIREAT native::fields, Hash, First;
+        HPERSIST native::fields, Hash, First;
+        HTTL native::fields, Hash, First;
+        HPTTL native::fields, Hash, First;
+        HEXPIRETIME native::fields, Hash, First;
+        HPEXPIRETIME native::fields, Hash, First;
+        HGETEX native::fields, Hash, First;
+        HSETEX native::new_fields, Hash, First;
+        SORT native::sort, Text, Patterns;
+        SORT_RO native::sort, Text, Patterns;
+    }
+}
+
+/// Native commands that not all of the servers have.
+const NEWER: &[&CStr] = &[
+    c"DELIFEQ",
+    c"MSETEX",
+    c"HGETDEL",
+    c"HEXPIRE",
+    c"HPEXPIRE",
+    c"HEXPIREAT",
+    c"HPEXPIREAT",
+    c"HPERSIST",
+    c"HTTL",
+    c"HPTTL",
+    c"HEXPIRETIME",
+    c"HPEXPIRETIME",
+    c"HGETEX",
+    c"HSETEX",
+];
+
+/// Those of them that this server lacks.
+static MISSING: OnceLock<Vec<&'static CStr>> = OnceLock::new();
+
+/// Finds out which of the native commands the server has.
+pub fn look_for_natives(context: Context) {
+    let newer = ENTRIES
+        .iter()
+        .map(|entry| entry.twin.native)
+        .filter(|native| NEWER.contains(native));
+    let _ = MISSING.set(newer.filter(|native| !context.has_command(native)).collect());
+}
+
+/// Returns whether the server has the native command that a public one is for, or may have it.
+pub fn is_native_there(public: &CStr) -> bool {
+    let mut entries = ENTRIES.iter().filter(|entry| entry.twin.public == public);
+    entries.all(|entry| !is_missing(entry.twin.native))
+}
+
+fn is_missing(native: &CStr) -> bool {
+    MISSING.get().is_some_and(|missing| missing.contains(&native))
+}
+
+/// Returns the entry of the native command of this name, if the server has it.
+pub fn find(native: &[u8]) -> Option<&'static Entry> {
     ENTRIES
         .iter()
         .find(|entry| native.eq_ignore_ascii_case(entry.twin.native.to_bytes()))
-        .map(|entry| (&entry.twin, entry.family, entry.keys))
+        .filter(|entry| !is_missing(entry.twin.native))
 }
 
 fn public_of(twin: &Twin) -> Option<&'static Command<'static>> {
-    COMMANDS.iter().find(|command| command.name == twin.public)
+    let mut commands = COMMANDS.iter().chain(FOR_FILTER);
+    commands.find(|command| command.name == twin.public)
 }
 
 fn has_flag(flags: &CStr, flag: &str) -> bool {
@@ -91,7 +250,7 @@ pub fn writes(twin: &Twin) -> bool {
 /// Registers the commands that replace native ones in the filter. Each is like the public one, except that it is not
 /// known to access control: the native command's permissions apply.
 pub fn register(context: Context) -> Result<(), String> {
-    for entry in &ENTRIES {
+    for entry in ENTRIES.iter().filter(|entry| !is_missing(entry.twin.native)) {
         let Some(public) = public_of(&entry.twin) else {
             return Err(format!("there is no command {}", entry.twin.public.to_string_lossy()));
         };
@@ -121,7 +280,8 @@ mod tests {
         for (native, public) in [
             (&b"hset"[..], Some(c"LP.HSET")),
             (b"HincrByFloat", Some(c"LP.HINCRBYFLOAT")),
-            (b"substr", Some(c"LP.GETRANGE")),
+            (b"substr", Some(c"LP.SUBSTR")),
+            (b"setbit", Some(c"LP._AUTH_SETBIT")),
             (b"MSET", Some(c"LP.MSET")),
             (b"", None),
             (b"HSETS", None),
@@ -129,17 +289,45 @@ mod tests {
             (b"LP.HSET", None),
             (b"LP._HSET", None),
         ] {
-            assert_eq!(find(native).map(|(twin, ..)| twin.public), public);
+            assert_eq!(find(native).map(|entry| entry.twin.public), public);
         }
     }
 
     #[test]
-    fn each_twin_is_the_public_command_and_known_as_a_write_where_it_is_one() {
-        let writes_by_name = [HSET, HSETNX, HDEL, HINCRBY, HINCRBYFLOAT, SET, APPEND, MSET];
+    fn each_entry_has_a_command_of_its_name() {
         for entry in &ENTRIES {
-            assert!(public_of(&entry.twin).is_some());
-            let is_write = writes_by_name.iter().any(|twin| std::ptr::eq(*twin, &entry.twin));
-            assert_eq!(writes(&entry.twin), is_write, "{:?}", entry.twin.native);
+            let public = public_of(&entry.twin).unwrap();
+            assert_eq!(entry.arity, public.arity, "{:?}", public.name);
+            assert!(public.name.to_bytes().ends_with(entry.twin.native.to_bytes()));
+            assert!(find(entry.twin.native.to_bytes()).is_some());
+        }
+        assert!(NEWER.iter().all(|native| find(native.to_bytes()).is_some()));
+    }
+
+    #[test]
+    fn the_number_of_arguments_is_the_native_commands() {
+        for (native, count, expected) in [
+            (&b"GET"[..], 2, true),
+            (b"GET", 1, false),
+            (b"GET", 3, false),
+            (b"SET", 2, false),
+            (b"SET", 9, true),
+        ] {
+            assert_eq!(find(native).unwrap().takes(count), expected);
+        }
+    }
+
+    #[test]
+    fn writes_are_known_as_such() {
+        for (twin, expected) in [
+            (HSET, true),
+            (GETEX, true),
+            (SETBIT, true),
+            (HGET, false),
+            (LCS, false),
+            (HTTL, false),
+        ] {
+            assert_eq!(writes(twin), expected, "{:?}", twin.native);
         }
     }
 }

@@ -1,0 +1,78 @@
+//! Native commands that the module runs in a client's place.
+
+use std::ffi::{CStr, CString};
+
+use super::context::Context;
+use super::failure::Failure;
+use super::raw::{REPLY_ERROR, REPLY_UNKNOWN, RawReply, RawString};
+use super::string::Str;
+use super::table::api;
+
+/// The server's version, as it numbers itself: the major number, the minor one and the patch, of eight bits each.
+pub fn server_version() -> i32 {
+    // SAFETY: the server takes the call at any time.
+    unsafe { (api().GetServerVersion)() }
+}
+
+/// A reply of a command that the module ran.
+struct CallReply(*mut RawReply);
+
+impl Drop for CallReply {
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: it is ours, and freed once.
+            unsafe { (api().FreeCallReply)(self.0) };
+        }
+    }
+}
+
+impl Context {
+    /// Returns whether the server has a native command of this name.
+    pub fn has_command(self, name: &CStr) -> bool {
+        let name = CString::from_vec_with_nul(name.to_bytes_with_nul().to_ascii_lowercase()).unwrap_or_default();
+        let reply = self.call(c"COMMAND", &[c"INFO", &name]);
+        reply.windows(name.count_bytes()).any(|part| part == name.to_bytes())
+    }
+
+    /// Runs a native command with everything that it does natively: it notifies, and goes to replicas and the
+    /// append-only file. The caller has checked that the user may run it.
+    fn run(self, command: &CStr, arguments: &[Str<'_>]) -> CallReply {
+        // A `Str` is a pointer and no more.
+        let strings: *const Str<'_> = arguments.as_ptr();
+        // SAFETY: the context is that of the running call. "v" takes a vector of strings and its length; the others are
+        // flags: replicate, reply in the client's protocol, errors as replies.
+        CallReply(unsafe {
+            (api().Call)(
+                self.raw(),
+                command.as_ptr(),
+                c"!0Ev".as_ptr(),
+                strings.cast::<*mut RawString>(),
+                arguments.len(),
+            )
+        })
+    }
+
+    /// Runs a native command, and replies what it replies.
+    pub fn reply_natively(self, command: &CStr, arguments: &[Str<'_>]) {
+        let reply = self.run(command, arguments);
+        // SAFETY: the reply lives; the server accepts a null one.
+        if unsafe { (api().CallReplyType)(reply.0) } == REPLY_UNKNOWN {
+            return self.failure(&Failure::WRONG_TYPE);
+        }
+        // SAFETY: the context is that of the running call, and the reply lives.
+        unsafe { (api().ReplyWithCallReply)(self.raw(), reply.0) };
+    }
+
+    /// Runs a native command whose reply is not needed; returns its error.
+    pub fn run_natively(self, command: &CStr, arguments: &[Str<'_>]) -> Result<(), Failure> {
+        let reply = self.run(command, arguments);
+        // SAFETY: the reply lives; the server accepts a null one.
+        match unsafe { (api().CallReplyType)(reply.0) } {
+            REPLY_UNKNOWN | REPLY_ERROR => Err(Failure::said(format!(
+                "ERR the server did not run {}",
+                command.to_string_lossy()
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
