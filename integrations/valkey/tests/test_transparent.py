@@ -40,7 +40,7 @@ COMMANDS = [
     "SETRANGE K 1 x", "LCS K L LEN", "MSETNX K v L w", "GETDEL K", "INCR K", "DECR K", "INCRBY K 2", "DECRBY K 2", "INCRBYFLOAT K 0.5",
     "SET K v IFEQ v", "DELIFEQ K none", "MSETEX 2 K v L w EX 1000", "HGETDEL K FIELDS 1 none"]
 # Those without a twin.
-BIT_COMMANDS = ["SETBIT K 3 1", "GETBIT M 3", "BITFIELD K SET u8 0 1", "BITCOUNT M", "BITOP OR K L K", "PFADD M a", "PFMERGE M", "PFCOUNT M"]
+BIT_COMMANDS = ["SETBIT K 3 1", "GETBIT M 3", "BITFIELD K SET u8 0 1", "BITCOUNT M", "BITOP OR K L K", "PFADD M a", "PFMERGE M M", "PFCOUNT M"]
 
 
 def known_to(kind, commands):
@@ -201,6 +201,15 @@ def test_keys_are_used_as_by_the_native_commands(client, kind):
         for ours in ("LP." + name, "LP._" + name):
             got = [set(flags) & {b"access", b"update", b"insert", b"delete", b"variable_flags"} for flags in map(set, native_key_flags(client, ours))]
             assert got == wanted, (ours, got, wanted)
+
+
+def test_keys_are_found_as_those_of_the_native_commands(client, kind):
+    """A cluster's slots and access control depend on them."""
+    for command in known_to(kind, COMMANDS + BIT_COMMANDS):
+        name, *rest = command.split()
+        names = ["LP._" + name, "LP._AUTH_" + name if command in BIT_COMMANDS else "LP." + name]
+        for ours in names:
+            assert client("COMMAND", "GETKEYS", ours, *rest) == client("COMMAND", "GETKEYS", name, *rest), (ours, rest)
 
 
 # What the server sends to replicas as other commands, and what stays native under a prefix.
