@@ -31,6 +31,7 @@ mod index;
 mod inner;
 mod key_range;
 mod map;
+mod near;
 mod node;
 mod options;
 mod read;

@@ -48,6 +48,14 @@ impl Read<'_> {
         }
     }
 
+    /// Returns the value's length, without decoding it.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Read::Bytes(value) => value.len(),
+            Read::Large(large, _) => large.raw_len(),
+        }
+    }
+
     /// Calls `read` with the value's bytes.
     #[inline]
     pub(crate) fn with<R>(self, read: impl FnOnce(&[u8]) -> R) -> Result<R, TreeError> {

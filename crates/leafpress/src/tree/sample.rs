@@ -83,7 +83,7 @@ impl<'g> Run<'g> {
 }
 
 /// The leaves that may have records of a range.
-struct Leaves<'g> {
+pub(super) struct Leaves<'g> {
     runs: Vec<Run<'g>>,
     /// Cumulative number of leaves up to the end of each run.
     ends: Vec<usize>,
@@ -92,12 +92,8 @@ struct Leaves<'g> {
 }
 
 impl<'g> Leaves<'g> {
-    fn of(core: &'g TreeInner, (start, end): &Bounds, guard: &'g Guard<'_>) -> Result<Self, OutOfMemory> {
-        let key = |bound: &'_ Bound<Vec<u8>>| match bound {
-            Bound::Included(key) | Bound::Excluded(key) => copied(key).map(Some),
-            Bound::Unbounded => Ok(None),
-        };
-        let (start, end) = (key(start)?, key(end)?);
+    pub(super) fn of(core: &'g TreeInner, (start, end): &Bounds, guard: &'g Guard<'_>) -> Result<Self, OutOfMemory> {
+        let (start, end) = (key_of(start), key_of(end));
         let mut leaves = Self {
             runs: Vec::new(),
             ends: Vec::new(),
@@ -105,13 +101,7 @@ impl<'g> Leaves<'g> {
         };
         for shard in &core.shards {
             let (before, runs) = (leaves.len(), leaves.runs.len());
-            runs_below(
-                shard.root(guard),
-                start.as_deref(),
-                end.as_deref(),
-                guard,
-                &mut leaves.runs,
-            )?;
+            runs_below(shard.root(guard), start, end, guard, &mut leaves.runs)?;
             leaves.ends.try_room(leaves.runs.len() - runs)?;
             for run in &leaves.runs[runs..] {
                 leaves
@@ -127,14 +117,22 @@ impl<'g> Leaves<'g> {
         Ok(leaves)
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.ends.last().copied().unwrap_or_default()
     }
 
-    fn leaf(&self, index: usize, guard: &'g Guard<'_>) -> Option<Leaf<'g>> {
+    pub(super) fn leaf(&self, index: usize, guard: &'g Guard<'_>) -> Option<Leaf<'g>> {
         let run = self.ends.partition_point(|end| *end <= index);
         let before = run.checked_sub(1).map_or(0, |before| self.ends[before]);
         self.runs.get(run)?.leaf(index - before, guard)
+    }
+}
+
+/// Returns the key of a bound.
+pub(super) fn key_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => Some(key),
+        Bound::Unbounded => None,
     }
 }
 
@@ -268,7 +266,7 @@ impl TreeInner {
     }
 
     /// Returns the records of a range that a reader finds in a leaf.
-    fn records_of_range<'r>(
+    pub(super) fn records_of_range<'r>(
         &self,
         leaf: Leaf<'_>,
         bounds: &Bounds,

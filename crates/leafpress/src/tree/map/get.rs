@@ -118,6 +118,22 @@ impl Tree {
         })
     }
 
+    /// Returns the length of the key's value; [`None`] when absent. Decodes at most the frame that holds the key, and no
+    /// long value: those are stored outside of frames.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// # tree.insert("apple", "red")?;
+    /// assert_eq!(tree.value_len("apple")?, Some(3));
+    /// # Ok::<(), leafpress::TreeError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tree::contains_key`].
+    pub fn value_len(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<usize>, TreeError> {
+        self.core.get(key.as_ref(), |found| Ok(found.len()))
+    }
+
     /// Returns whether the key is present. Decodes at most the frame that would hold the key.
     ///
     /// ```
