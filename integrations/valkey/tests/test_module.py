@@ -210,6 +210,17 @@ def test_many_values_end_with_their_client(start):
     check_that_it_ends(server, ["LP.MGET", *["s"] * 20_000], 20)
 
 
+def test_a_whole_map_ends_with_its_client(start):
+    server = start(**{"client-output-buffer-limit": "normal 4mb 0 0"})
+    with server.client() as client:
+        for at in range(600):
+            client("LP.HSET", "m", f"f{at}", "v" * 100_000)
+    # All of it would be 57 mebibytes.
+    for command in ("LP.HGETALL", "LP.HVALS"):
+        check_that_it_ends(server, [command, "m"], 20)
+    check_that_it_ends(server, ["LP.HRANDFIELD", "m", 600, "WITHVALUES"], 20)
+
+
 TRANSPARENT = {"leafpress.hash-prefixes": '"h: profile:"', "leafpress.string-prefixes": '"s:"'}
 
 

@@ -1,5 +1,7 @@
 //! The twins of the commands of hashes that read and write fields.
 
+use std::ops::Bound;
+
 use super::access::{Done, change_or_make, map_of, remove_from, reply_or_null};
 use crate::api::context::{Class, log_warning};
 use crate::api::output::Output;
@@ -206,26 +208,33 @@ pub fn hgetall(context: Context, arguments: &[Str<'_>]) -> Done {
     all(context, arguments, Context::map, 2, |field, value| {
         context.bytes(field);
         context.bytes(value);
+        field.len() + value.len()
     })
 }
 
 /// `LP.HKEYS key`
 pub fn hkeys(context: Context, arguments: &[Str<'_>]) -> Done {
-    all(context, arguments, Context::array, 1, |field, _| context.bytes(field))
+    all(context, arguments, Context::array, 1, |field, _| {
+        context.bytes(field);
+        field.len()
+    })
 }
 
 /// `LP.HVALS key`
 pub fn hvals(context: Context, arguments: &[Str<'_>]) -> Done {
-    all(context, arguments, Context::array, 1, |_, value| context.bytes(value))
+    all(context, arguments, Context::array, 1, |_, value| {
+        context.bytes(value);
+        value.len()
+    })
 }
 
-/// Replies with a part of each record, `replies` times.
+/// Replies with a part of each record, `replies` times; `reply` returns its length.
 fn all(
     context: Context,
     arguments: &[Str<'_>],
     begin: fn(Context, usize),
     replies: usize,
-    mut reply: impl FnMut(&[u8], &[u8]),
+    mut reply: impl FnMut(&[u8], &[u8]) -> usize,
 ) -> Done {
     let [_, name] = *arguments else {
         return Err(Failure::Arity);
@@ -238,11 +247,13 @@ fn all(
     let fields = usize::try_from(map.len()).unwrap_or(usize::MAX);
     begin(context, fields);
     let mut visited = 0;
-    let outcome = map.each(|field, value| {
+    let mut output = Output::new(context);
+    let outcome = map.visit((Bound::Unbounded, Bound::Unbounded), usize::MAX, |field, value| {
         visited += 1;
-        reply(field, value);
+        output.add(reply(field, value));
+        !output.is_closing()
     });
-    if visited < fields {
+    if visited < fields && !output.is_closing() {
         // The length is already sent: an error takes the place of an unreadable reply.
         let failure = outcome
             .err()

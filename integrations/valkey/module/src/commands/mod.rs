@@ -11,10 +11,11 @@ mod lcs;
 mod many;
 pub mod native;
 mod ordered;
+mod random;
+mod scan;
 mod set;
 mod strings;
 pub mod twins;
-mod walk;
 
 use std::ffi::{CStr, c_int};
 
@@ -126,10 +127,10 @@ commands! {
     c"LP.HSTRLEN" hash::hstrlen => HSTRLEN, READ_FAST, 3, one(RO_NO_DATA), "read hash fast", c"O(log R)", c"The length of a field's value";
     c"LP.HKEYS" hash::hkeys => HKEYS, READ, 2, one(RO), "read hash slow", c"O(N)", c"All fields of a map, in order";
     c"LP.HVALS" hash::hvals => HVALS, READ, 2, one(RO), "read hash slow", c"O(N)", c"All values of a map, in order of the fields";
-    c"LP.HSCAN" walk::hscan => HSCAN, READ, -3, one(RO), "read hash slow", c"O(N) for what is returned", c"Walks over a map in steps";
+    c"LP.HSCAN" scan::hscan => HSCAN, READ, -3, one(RO), "read hash slow", c"O(N) for what is returned", c"Walks over a map in steps";
     c"LP.HINCRBY" hash::hincrby => HINCRBY, WRITE_FAST, 4, one(RW_CHANGE), "write hash fast", c"O(log R)", c"Adds to an integer in a map";
     c"LP.HINCRBYFLOAT" hash::hincrbyfloat => HINCRBYFLOAT, WRITE_FAST, 4, one(RW_CHANGE), "write hash fast", c"O(log R)", c"Adds to a float in a map";
-    c"LP.HRANDFIELD" walk::hrandfield => HRANDFIELD, READ, -2, one(RO), "read hash slow", c"O(N), N the map's fields", c"Random fields of a map";
+    c"LP.HRANDFIELD" random::hrandfield => HRANDFIELD, READ, -2, one(RO), "read hash slow", c"O(N), N the map's fields", c"Random fields of a map";
     c"LP.RANGE" ordered::range, READ, -4, one(RO), "read hash slow", c"O(log R + N) for what is skipped and returned", c"Fields of a map from one to another";
     c"LP.COUNT" ordered::count, READ, 4, one(RO), "read hash slow", c"O(log R + N) for what is counted", c"How many fields a map has from one to another";
     c"LP.REMRANGE" ordered::remrange, REMOVE, 4, one(RW_DELETE), "write hash slow", c"O(log R + N) for what is removed", c"Removes the fields of a map from one to another";

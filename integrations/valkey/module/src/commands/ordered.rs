@@ -123,14 +123,7 @@ pub fn count(context: Context, arguments: &[Str<'_>]) -> Done {
     let key = Key::read(context, name);
     let count = match (map_of(&key)?, range) {
         (Some(map), Some((Bound::Unbounded, Bound::Unbounded))) => map.len(),
-        (Some(map), Some(range)) => {
-            let mut count = 0;
-            for record in map.range(range)? {
-                record?;
-                count += 1;
-            }
-            count
-        }
+        (Some(map), Some(range)) => map.count(range)?,
         _ => 0,
     };
     context.integer(count as i64);

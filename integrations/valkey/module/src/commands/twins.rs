@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_int};
 use std::sync::OnceLock;
 
-use super::{COMMANDS, FOR_FILTER, counters, hash, keyed, lcs, many, native, set, strings, walk};
+use super::{COMMANDS, FOR_FILTER, counters, hash, keyed, lcs, many, native, random, scan, set, strings};
 use crate::api::Context;
 use crate::api::command::{Command, Twin, handler, register as register_one};
 use crate::api::raw::CommandFn;
@@ -126,10 +126,10 @@ twins! {
         HSTRLEN hash::hstrlen, Hash, First;
         HKEYS hash::hkeys, Hash, First;
         HVALS hash::hvals, Hash, First;
-        HSCAN walk::hscan, Hash, First;
+        HSCAN scan::hscan, Hash, First;
         HINCRBY hash::hincrby, Hash, First;
         HINCRBYFLOAT hash::hincrbyfloat, Hash, First;
-        HRANDFIELD walk::hrandfield, Hash, First;
+        HRANDFIELD random::hrandfield, Hash, First;
         SET set::set, Text, First;
         SETEX set::setex, Text, First;
         PSETEX set::psetex, Text, First;

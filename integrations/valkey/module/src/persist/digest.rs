@@ -7,12 +7,10 @@ use crate::store::value::Borrowed;
 pub fn digest(digest: &mut Digest, value: &Borrowed<'_>) {
     let read = match value {
         Borrowed::Text(text) => text.get_with(|value| digest.add(value)).map(|_| ()),
-        Borrowed::Map(map) => map
-            .each(|field, value| {
-                digest.add(field);
-                digest.add(value);
-            })
-            .map(|_| ()),
+        Borrowed::Map(map) => map.each(|field, value| {
+            digest.add(field);
+            digest.add(value);
+        }),
     };
     if let Err(error) = read {
         digest.add(error.to_string().as_bytes());

@@ -25,7 +25,7 @@ pub fn rewrite(rewriter: &mut Rewriter, key: Str<'_>, value: &Borrowed<'_>) {
                 }
             });
             waiting.emit(rewriter, key);
-            each.map(|_| ())
+            each
         }
     };
     if let Err(error) = written {

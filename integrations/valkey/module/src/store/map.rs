@@ -90,7 +90,10 @@ impl Map {
 
     /// Returns the length of a field's value.
     pub fn len_of(&self, field: &[u8]) -> Result<Option<usize>, TreeError> {
-        self.get_with(field, <[u8]>::len)
+        if field.len() > MAX_FIELD_BYTES {
+            return Ok(None);
+        }
+        self.generation.tree().value_len(&record_key(self.id.get(), field)?)
     }
 
     /// Returns whether there is such a field.
@@ -171,29 +174,59 @@ impl Map {
         self.user_bytes -= user_bytes;
     }
 
-    /// Calls `visit` with all fields and values, in order of the fields; returns how many there were.
-    pub fn each(&self, visit: impl FnMut(&[u8], &[u8])) -> Result<usize, TreeError> {
-        self.each_from(b"", usize::MAX, visit)
+    /// Returns how many fields a range has.
+    pub fn count(&self, range: FieldRange<'_>) -> Result<u64, TreeError> {
+        self.generation.tree().count(bounds_of(self.id.get(), range)?)
     }
 
-    /// Calls `visit` for up to `limit` records, from `field` on.
-    pub fn each_from(
+    /// Calls `visit` with all fields and values, in order of the fields.
+    pub fn each(&self, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), TreeError> {
+        self.visit((Bound::Unbounded, Bound::Unbounded), usize::MAX, |field, value| {
+            visit(field, value);
+            true
+        })
+    }
+
+    /// Calls `visit` with up to `limit` fields and values of a range, until it returns false.
+    pub fn visit(
         &self,
-        field: &[u8],
+        range: FieldRange<'_>,
         limit: usize,
-        mut visit: impl FnMut(&[u8], &[u8]),
-    ) -> Result<usize, TreeError> {
+        mut visit: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), TreeError> {
+        let bounds = bounds_of(self.id.get(), range)?;
         let limit = limit.min(usize::try_from(self.fields).unwrap_or(usize::MAX));
-        let start = record_key(self.id.get(), &field[..field.len().min(MAX_FIELD_BYTES)])?;
-        let id = self.id.get().to_be_bytes();
-        let mut visited = 0;
-        self.generation.tree().range(start..).limit(limit).visit(|key, value| {
-            if key.starts_with(&id) {
-                visited += 1;
-                visit(field_of(key), value);
+        let mut records = self.generation.tree().range(bounds).limit(limit);
+        while let Some(goes_on) = records.next_with(|key, value| visit(field_of(key), value)) {
+            if !goes_on? {
+                break;
             }
-        })?;
-        Ok(visited)
+        }
+        Ok(())
+    }
+
+    /// Returns the approximate position of a field in the map, from 0.0 to 1.0.
+    pub fn position_of(&self, field: &[u8]) -> Result<f64, TreeError> {
+        let bounds = bounds_of(self.id.get(), (Bound::Unbounded, Bound::Unbounded))?;
+        self.generation
+            .tree()
+            .position_of(bounds, record_key(self.id.get(), field)?)
+    }
+
+    /// Returns a field near a position for which `is_sought` returns true, if about `limit` fields around the position
+    /// have one.
+    pub fn find_near(
+        &self,
+        position: f64,
+        limit: usize,
+        mut is_sought: impl FnMut(&[u8]) -> bool,
+    ) -> Result<Option<Vec<u8>>, TreeError> {
+        let bounds = bounds_of(self.id.get(), (Bound::Unbounded, Bound::Unbounded))?;
+        let found = self
+            .generation
+            .tree()
+            .find_near(bounds, position, limit, |key| is_sought(field_of(key)))?;
+        Ok(found.map(|key| field_of(&key).to_vec()))
     }
 
     /// Returns the records of a range of fields, from either end.

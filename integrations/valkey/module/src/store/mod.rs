@@ -3,13 +3,13 @@
 //! All values of a generation of a database share a tree. A map is a range of it, under the eight bytes of its number;
 //! a string is the record with these eight bytes as its key.
 
-pub mod cursors;
 pub mod databases;
 pub mod generation;
 pub mod map;
 pub mod number;
 pub mod record_key;
 pub mod removal;
+pub mod scan;
 pub mod settings;
 pub mod text;
 pub mod value;

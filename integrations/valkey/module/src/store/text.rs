@@ -81,7 +81,10 @@ impl Text {
     /// Returns its length.
     pub fn length(&self) -> Result<usize, TreeError> {
         match (self.0.get() >> LEN_SHIFT) & LONG {
-            LONG => Ok(self.get_with(<[u8]>::len)?.unwrap_or_default()),
+            LONG => {
+                let len = self.generation().tree().value_len(&record_key(self.id(), b"")?)?;
+                Ok(len.unwrap_or_default())
+            }
             len => Ok(len as usize),
         }
     }

@@ -1,21 +1,17 @@
-//! The twins of the commands of hashes that walk over fields: `HSCAN`, `HRANDFIELD`.
+//! The twin of `HRANDFIELD`.
 
 use std::ops::Bound;
 
 use leafpress::Record;
 
 use super::access::{Done, map_of};
-use super::glob::matches;
 use crate::api::output::Output;
 use crate::api::{Context, Failure, Key, Str};
-use crate::store::cursors;
 use crate::store::map::Map;
 use crate::store::number::integer;
 
-/// Maps of at most this many fields are returned whole, as the servers do with small hashes.
+/// Maps of at most this many fields are read once if more fields are drawn than they have.
 const WHOLE: u64 = 512;
-/// Default number of fields of a step.
-const STEP: usize = 10;
 /// Random fields that are drawn in one pass; also the maximum for a pass over all fields.
 const PASS: usize = 1024;
 const LONG_PASS: u64 = 64 << 10;
@@ -28,100 +24,6 @@ const MAX_REPLIED: u64 = 256 << 20;
 const REPLY_OVERHEAD: u64 = 16;
 /// Up to this part of a map's fields are drawn individually, without a visit of the others.
 const FEW: u64 = 16;
-
-/// The options of `LP.HSCAN`.
-struct Walk<'c> {
-    pattern: Option<&'c [u8]>,
-    step: usize,
-    has_values: bool,
-}
-
-/// `LP.HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
-pub fn hscan(context: Context, arguments: &[Str<'_>]) -> Done {
-    let [_, name, cursor, options @ ..] = arguments else {
-        return Err(Failure::Arity);
-    };
-    let cursor = std::str::from_utf8(cursor.bytes())
-        .ok()
-        .and_then(|cursor| cursor.parse::<u64>().ok())
-        .ok_or(Failure::text("ERR invalid cursor"))?;
-    let key = Key::read(context, *name);
-    let Some(map) = map_of(&key)? else {
-        // As in the native command, which checks the options later.
-        return reply_step(context, 0, &[], true);
-    };
-    let walk = walk_of(options)?;
-    let after = match cursor {
-        0 => None,
-        cursor => Some(cursors::field_of(cursor).ok_or(Failure::text(
-            "ERR unknown cursor: the scan was not continued for long, or was begun on another server; begin again with 0",
-        ))?),
-    };
-    let from = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-    let limit = if map.len() <= WHOLE { usize::MAX } else { walk.step };
-    let mut found = Vec::new();
-    let mut last = None;
-    let mut records = map.range((from, Bound::Unbounded))?;
-    for record in records.by_ref().take(limit) {
-        let (field, value) = record?;
-        last = Some(field.clone());
-        if walk.pattern.is_none_or(|pattern| matches(pattern, &field)) {
-            found.push((field, value));
-        }
-    }
-    let is_more = records.next().transpose()?.is_some();
-    let next = match last {
-        Some(last) if is_more => cursors::remember(last),
-        _ => 0,
-    };
-    reply_step(context, next, &found, walk.has_values)
-}
-
-fn walk_of<'c>(options: &[Str<'c>]) -> Result<Walk<'c>, Failure> {
-    let mut walk = Walk {
-        pattern: None,
-        step: STEP,
-        has_values: true,
-    };
-    let mut rest = options;
-    while let [option, following @ ..] = rest {
-        let option = option.bytes();
-        rest = following;
-        if option.eq_ignore_ascii_case(b"NOVALUES") {
-            walk.has_values = false;
-            continue;
-        }
-        let [argument, following @ ..] = rest else {
-            return Err(Failure::SYNTAX);
-        };
-        rest = following;
-        if option.eq_ignore_ascii_case(b"COUNT") {
-            let count = integer(argument.bytes()).ok_or(Failure::NOT_INTEGER)?;
-            walk.step = usize::try_from(count)
-                .ok()
-                .filter(|step| *step > 0)
-                .ok_or(Failure::SYNTAX)?;
-        } else if option.eq_ignore_ascii_case(b"MATCH") {
-            walk.pattern = Some(argument.bytes());
-        } else {
-            return Err(Failure::SYNTAX);
-        }
-    }
-    Ok(walk)
-}
-
-fn reply_step(context: Context, next: u64, found: &[Record], has_values: bool) -> Done {
-    context.array(2);
-    context.bytes(next.to_string().as_bytes());
-    context.array(found.len() * if has_values { 2 } else { 1 });
-    for (field, value) in found {
-        context.bytes(field);
-        if has_values {
-            context.bytes(value);
-        }
-    }
-    Ok(())
-}
 
 /// `LP.HRANDFIELD key [count [WITHVALUES]]`
 pub fn hrandfield(context: Context, arguments: &[Str<'_>]) -> Done {
@@ -215,7 +117,12 @@ impl Reply {
     fn different(&self, map: &Map, count: u64) -> Done {
         if count >= map.len() {
             self.begin(map.len());
-            map.each(|field, value| self.record(field, value))?;
+            let mut output = Output::new(self.context);
+            map.visit((Bound::Unbounded, Bound::Unbounded), usize::MAX, |field, value| {
+                self.record(field, value);
+                output.add(field.len() + value.len());
+                !output.is_closing()
+            })?;
             return Ok(());
         }
         let mut records = match count <= map.len() / FEW {
@@ -231,7 +138,7 @@ impl Reply {
     /// Replies with random fields, with repetitions.
     fn any(&self, map: &Map, count: u64) -> Done {
         // Steps that can fail precede the reply's length.
-        let whole = match map.len() <= WHOLE {
+        let whole = match map.len() <= WHOLE.min(count) {
             true => Some(at(map, &(0..map.len()).collect::<Vec<_>>())?),
             false => None,
         };
@@ -245,13 +152,12 @@ impl Reply {
                     let drawn = (0..wanted).filter_map(|_| fastrand::choice(all).cloned());
                     (wanted, Ok(drawn.collect()))
                 }
-                None if left > map.len() / FIELDS_PER_DRAW => {
-                    let wanted = left.min(LONG_PASS.max(map.len() / FEW));
-                    (wanted, by_number(map, wanted))
-                }
                 None => {
-                    let wanted = left.min(PASS as u64);
-                    (wanted, random(map, wanted as usize))
+                    let wanted = match is_walk_shorter(map, left) {
+                        true => left.min(LONG_PASS.max(map.len() / FEW)),
+                        false => left.min(PASS as u64),
+                    };
+                    (wanted, random(map, wanted))
                 }
             };
             // An error takes the place of an unreadable record.
@@ -289,17 +195,20 @@ fn distinct(len: u64, count: u64) -> Vec<u64> {
     chosen.into_iter().collect()
 }
 
+/// Returns whether a walk over a map takes less time than to draw this many records.
+fn is_walk_shorter(map: &Map, draws: u64) -> bool {
+    map.len() / FIELDS_PER_DRAW < draws
+}
+
 /// Returns `count` random records, with repetitions.
-fn random(map: &Map, count: usize) -> Result<Vec<Record>, Failure> {
-    if map.len() <= WHOLE {
-        let chosen: Vec<u64> = (0..count).map(|_| fastrand::u64(..map.len())).collect();
-        let all = at(map, &(0..map.len()).collect::<Vec<_>>())?;
-        let place = |index: &u64| usize::try_from(*index).ok().and_then(|index| all.get(index)).cloned();
-        return Ok(chosen.iter().filter_map(place).collect());
+fn random(map: &Map, count: u64) -> Result<Vec<Record>, Failure> {
+    if is_walk_shorter(map, count) {
+        return by_number(map, count);
     }
     let mut records = Vec::new();
-    while records.len() < count {
-        let drawn = map.sample(count - records.len(), fastrand::u64(..))?;
+    while (records.len() as u64) < count {
+        let missing = usize::try_from(count - records.len() as u64).unwrap_or(PASS).min(PASS);
+        let drawn = map.sample(missing, fastrand::u64(..))?;
         if drawn.is_empty() {
             return Err(NOTHING_DRAWN);
         }
@@ -321,8 +230,7 @@ fn by_number(map: &Map, count: u64) -> Result<Vec<Record>, Failure> {
 fn different(map: &Map, count: u64) -> Result<Vec<Record>, Failure> {
     let mut records = std::collections::BTreeMap::new();
     while (records.len() as u64) < count {
-        let missing = usize::try_from(count - records.len() as u64).unwrap_or(PASS).min(PASS);
-        records.extend(random(map, missing)?);
+        records.extend(random(map, (count - records.len() as u64).min(PASS as u64))?);
     }
     Ok(records.into_iter().collect())
 }
@@ -336,11 +244,12 @@ fn at(map: &Map, chosen: &[u64]) -> Result<Vec<Record>, Failure> {
     let mut wanted = chosen.iter().copied().peekable();
     let mut records = Vec::new();
     let mut index = 0;
-    map.each_from(b"", limit, |field, value| {
+    map.visit((Bound::Unbounded, Bound::Unbounded), limit, |field, value| {
         while wanted.next_if_eq(&index).is_some() {
             records.push((field.to_vec(), value.to_vec()));
         }
         index += 1;
+        true
     })?;
     Ok(records)
 }
