@@ -72,7 +72,7 @@ def test_deleting_gives_back_at_once(start):
     for way in (["DEL", "big"], ["UNLINK", "big"], [ours("SET"), "big", "x"], ["PEXPIRE", "big", 1], ["RENAME", "small", "big"],
                 ["COPY", "small", "big", "REPLACE"], ["FLUSHDB", "SYNC"], ["FLUSHDB", "ASYNC"]):
         client(ours("HSET"), "small", "f", "v")
-        big_map(client, "big", 20_000, seed=2)
+        big_map(client, "big", 40_000, seed=2)
         assert used(client) > before + MB
         client(*way)
         if way[0] == "PEXPIRE":

@@ -111,7 +111,7 @@ impl TreeInner {
         let Some(last) = leaves.len().checked_sub(1) else {
             return Ok(None);
         };
-        // The conversion saturates, also for numbers that are no positions.
+        // The conversion saturates, also for a number that is not a position.
         let middle = ((position * leaves.len() as f64).round() as usize).min(last);
         let mut arena = Bump::new();
         let mut searched = 0;

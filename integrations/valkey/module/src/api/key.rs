@@ -4,6 +4,8 @@ use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
+use leafpress::TreeError;
+
 use super::context::Context;
 use super::datatype::registered;
 use super::failure::Failure;
@@ -12,6 +14,7 @@ use super::raw::{
 };
 use super::string::Str;
 use super::table::api;
+use crate::store::generation::Hold;
 use crate::store::text::Text;
 use crate::store::value::{Borrowed, BorrowedMut, Value};
 
@@ -112,15 +115,24 @@ impl<'c> Key<'c> {
         Err(Failure::text("ERR the server does not take the value"))
     }
 
-    /// Gives the key's string other bytes; returns whether it has a string of ours.
-    pub fn set_text(&mut self, value: &[u8]) -> Result<bool, Failure> {
+    /// Gives the key's string other bytes; returns whether it has a string of ours. `place` returns the place for a new
+    /// one, which is made if it is long or was.
+    pub fn set_text(
+        &mut self,
+        value: &[u8],
+        place: impl FnOnce() -> Result<(Hold, u64), TreeError>,
+    ) -> Result<bool, Failure> {
         let Ok(Some(Borrowed::Text(text))) = self.value() else {
             return Ok(false);
         };
         let before = text.bits();
         // SAFETY: it is never dropped: the server's pointer keeps the string, or is exchanged for this one.
         let mut changed = ManuallyDrop::new(unsafe { Text::from_bits(before) });
-        changed.set(value)?;
+        if !changed.set(value)? {
+            let new = Text::new(place()?, value)?;
+            drop(self.replace(Value::Text(new))?);
+            return Ok(true);
+        }
         if changed.bits() != before {
             let old = self.replace(Value::Text(ManuallyDrop::into_inner(changed)))?;
             std::mem::forget(old);

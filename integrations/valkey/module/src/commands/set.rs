@@ -12,7 +12,7 @@ use crate::store::value::Value;
 /// Sets a key to a string, whatever it was.
 pub fn put(context: Context, key: &mut Key<'_>, value: &[u8], expiry: Expiry) -> Done {
     // If it is one, the record changes in place, and so does the key in the server's table.
-    if key.set_text(value)? {
+    if key.set_text(value, || place_in(context.database()))? {
         if expiry == Expiry::Never && key.expiry().is_some() {
             key.set_expiry(None);
         }

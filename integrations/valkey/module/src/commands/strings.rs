@@ -1,5 +1,7 @@
 //! The twins of the commands of strings that read or change a part of one.
 
+use std::ops::Range;
+
 use super::access::{Done, text_of};
 use super::expiry::Expiry;
 use super::set::put;
@@ -47,7 +49,10 @@ pub fn getrange(context: Context, arguments: &[Str<'_>]) -> Done {
     let end = integer(end.bytes()).ok_or(Failure::NOT_INTEGER)?;
     let key = Key::read(context, name);
     let found = match text_of(&key)? {
-        Some(text) => text.get_with(|value| context.bytes(part(value, start, end)))?,
+        Some(text) => {
+            let part = part(text.length()?, start, end);
+            text.part_with(part, |bytes| context.bytes(bytes))?
+        }
         None => None,
     };
     if found.is_none() {
@@ -56,11 +61,11 @@ pub fn getrange(context: Context, arguments: &[Str<'_>]) -> Done {
     Ok(())
 }
 
-/// Returns the bytes from `start` to `end`, both included, and counted from the end where negative.
-fn part(value: &[u8], start: i64, end: i64) -> &[u8] {
-    let len = value.len() as i64;
+/// Returns the range of the bytes from `start` to `end`, both included, and counted from the end where negative.
+fn part(len: usize, start: i64, end: i64) -> Range<usize> {
+    let len = len as i64;
     if start < 0 && end < 0 && start > end {
-        return &[];
+        return 0..0;
     }
     let from_begin = |index: i64| {
         if index < 0 {
@@ -71,9 +76,30 @@ fn part(value: &[u8], start: i64, end: i64) -> &[u8] {
     };
     let (start, end) = (from_begin(start), from_begin(end).min(len - 1));
     match usize::try_from(start).ok().zip(usize::try_from(end).ok()) {
-        Some((start, end)) if start <= end => &value[start..=end],
-        _ => &[],
+        Some((start, end)) if start <= end => start..end + 1,
+        _ => 0..0,
     }
+}
+
+/// Returns the length of the key's string; `None` if there is no key.
+fn length_of(key: &Key<'_>) -> Result<Option<usize>, Failure> {
+    Ok(text_of(key)?.map(|text| text.length()).transpose()?)
+}
+
+/// Writes bytes into the key's string from `at` on, and keeps its expiry; zeros fill a part between its end and `at`.
+fn write_at(context: Context, key: &mut Key<'_>, at: usize, bytes: &[u8]) -> Done {
+    let end = at.saturating_add(bytes.len());
+    if end > MAX_BYTES {
+        return Err(leafpress::TreeError::ValueTooLong { len: end }.into());
+    }
+    let mut whole = match text_of(key)? {
+        Some(text) if text.write_long(at, bytes)? => return Ok(()),
+        Some(text) => text.to_vec()?,
+        None => Vec::new(),
+    };
+    whole.resize(whole.len().max(end), 0);
+    whole[at..end].copy_from_slice(bytes);
+    put(context, key, &whole, Expiry::Kept)
 }
 
 /// `LP.SETRANGE key offset value`
@@ -84,25 +110,17 @@ pub fn setrange(context: Context, arguments: &[Str<'_>]) -> Done {
     let offset = integer(offset.bytes()).ok_or(Failure::NOT_INTEGER)?;
     let offset = usize::try_from(offset).map_err(|_| Failure::text("ERR offset is out of range"))?;
     let mut key = Key::write(context, name);
-    let mut whole = text_of(&key)?
-        .map(|text| text.to_vec())
-        .transpose()?
-        .unwrap_or_default();
+    let mut len = length_of(&key)?.unwrap_or_default();
     let value = value.bytes();
     if !value.is_empty() {
-        let end = offset.saturating_add(value.len());
-        if end > MAX_BYTES {
-            return Err(leafpress::TreeError::ValueTooLong { len: end }.into());
-        }
-        whole.resize(whole.len().max(end), 0);
-        whole[offset..end].copy_from_slice(value);
-        put(context, &mut key, &whole, Expiry::Kept)?;
+        write_at(context, &mut key, offset, value)?;
+        len = len.max(offset + value.len());
         drop(key);
         context.touched(name);
         context.notify(Class::Text, c"setrange", name);
         context.replicate_verbatim();
     }
-    context.integer(whole.len() as i64);
+    context.integer(len as i64);
     Ok(())
 }
 
@@ -112,17 +130,12 @@ pub fn append(context: Context, arguments: &[Str<'_>]) -> Done {
         return Err(Failure::Arity);
     };
     let mut key = Key::write(context, name);
-    let old = text_of(&key)?.map(|text| text.to_vec()).transpose()?;
-    let is_new = old.is_none();
-    let mut whole = old.unwrap_or_default();
-    let len = whole.len().saturating_add(value.bytes().len());
-    if len > MAX_BYTES {
-        return Err(leafpress::TreeError::ValueTooLong { len }.into());
+    let old = length_of(&key)?;
+    let value = value.bytes();
+    if old.is_none() || !value.is_empty() {
+        write_at(context, &mut key, old.unwrap_or_default(), value)?;
     }
-    if is_new || !value.bytes().is_empty() {
-        whole.extend_from_slice(value.bytes());
-        put(context, &mut key, &whole, Expiry::Kept)?;
-    }
+    let len = old.unwrap_or_default() + value.len();
     drop(key);
     context.touched(name);
     context.notify(Class::Text, c"append", name);
@@ -149,11 +162,11 @@ mod tests {
             (i64::MIN, i64::MAX, "This is a string"),
         ] {
             assert_eq!(
-                part(b"This is a string", start, end),
+                &b"This is a string"[part(16, start, end)],
                 expected.as_bytes(),
                 "{start} {end}"
             );
         }
-        assert_eq!(part(b"", 0, -1), b"");
+        assert_eq!(part(0, 0, -1), 0..0);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::alloc::held;
 use crate::api::context::log_warning;
+use crate::store::chunks::CHUNK;
 use crate::store::databases::{databases, place_in};
 use crate::store::map::Map;
 use crate::store::removal;
@@ -16,9 +17,9 @@ const EMPTY_TREE: u64 = 24 << 10;
 /// Plausible bounds for any data; with little data most of it is the tree.
 const MIN_AND_MOST: (u64, u64) = (20, 1200);
 
-/// Fields and bytes of a map up to which the server frees it at once, whatever its settings: one or two milliseconds of
-/// work.
-const AT_ONCE_FIELDS: u64 = 1 << 16;
+/// Records and bytes of a value up to which the server frees it at once, whatever its settings: one or two milliseconds
+/// of work.
+const AT_ONCE_RECORDS: u64 = 1 << 16;
 const AT_ONCE_BYTES: u64 = 16 << 20;
 
 /// Records the memory held for the data. Trainings hold copies of some of it, so this is called if none is in progress.
@@ -47,15 +48,21 @@ pub fn memory(value: &Borrowed<'_>) -> usize {
 /// value only if the removal of its records could be noticed, and not while memory is short: the value's memory must be
 /// free before the server checks whether to evict another one.
 pub fn free_effort(value: &Borrowed<'_>) -> usize {
-    match value {
-        Borrowed::Text(_) => 1,
-        Borrowed::Map(map) if map.len() <= AT_ONCE_FIELDS && map.user_bytes() <= AT_ONCE_BYTES => 1,
-        Borrowed::Map(_) if removal::is_memory_short() => {
-            removal::relieve();
-            1
+    let (records, bytes) = match value {
+        Borrowed::Text(text) => {
+            let len = text.length().unwrap_or_default() as u64;
+            (len / CHUNK as u64 + 1, len)
         }
-        Borrowed::Map(map) => usize::try_from(map.len()).unwrap_or(usize::MAX),
+        Borrowed::Map(map) => (map.len(), map.user_bytes()),
+    };
+    if records <= AT_ONCE_RECORDS && bytes <= AT_ONCE_BYTES {
+        return 1;
     }
+    if removal::is_memory_short() {
+        removal::relieve();
+        return 1;
+    }
+    usize::try_from(records).unwrap_or(usize::MAX)
 }
 
 /// Returns a copy of a value for a database.

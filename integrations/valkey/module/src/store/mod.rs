@@ -1,8 +1,9 @@
 //! Values and their records, independent of a server.
 //!
 //! All values of a generation of a database share a tree. A map is a range of it, under the eight bytes of its number;
-//! a string is the record with these eight bytes as its key.
+//! a string is the record with these eight bytes as its key, and a long string a range as well.
 
+pub mod chunks;
 pub mod databases;
 pub mod generation;
 pub mod map;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
+use super::chunks::CHUNK;
 use super::databases::{Databases, place_in};
 use super::generation::Hold;
 use super::map::{Map, Write};
@@ -171,13 +172,16 @@ proptest! {
     }
 
     #[test]
-    fn a_string_is_as_long_as_it_is(lens in prop::collection::vec(prop_oneof![0_usize..300, 65_530_usize..65_540], 1..6)) {
+    fn a_string_is_as_long_as_it_is(lens in prop::collection::vec(
+        prop_oneof![0_usize..300, CHUNK - 3..CHUNK + 3, 65_530_usize..65_540], 1..6)) {
         removal::this_is_the_main_thread();
         let generation = generation();
         let mut text = Text::new(place(&generation), b"first").unwrap();
         for len in lens {
             let value: Vec<u8> = (0..len).map(|i| i as u8).collect();
-            text.set(&value).unwrap();
+            if !text.set(&value).unwrap() {
+                text = Text::new(place(&generation), &value).unwrap();
+            }
             prop_assert_eq!(text.length().unwrap(), len);
             prop_assert_eq!(text.to_vec().unwrap(), value);
             prop_assert_eq!(counted(&generation), (1, 1, len as u64));
@@ -197,6 +201,54 @@ proptest! {
         prop_assert_eq!(generation.tree().len(), 0);
         prop_assert_eq!(counted(&generation), (0, 0, 0));
     }
+
+    #[test]
+    fn a_part_of_a_long_string_is_written_and_read(
+        len in CHUNK + 1..3 * CHUNK,
+        writes in prop::collection::vec((0..4 * CHUNK, prop_oneof![1..100_usize, CHUNK - 2..2 * CHUNK + 2], any::<u8>()), 1..8),
+    ) {
+        removal::this_is_the_main_thread();
+        let generation = generation();
+        let mut model: Vec<u8> = (0..len).map(|i| (i / 3) as u8).collect();
+        let text = Text::new(place(&generation), &model).unwrap();
+        let neighbour = Text::new(place(&generation), b"neighbour").unwrap();
+        for (at, len, byte) in writes {
+            let bytes = vec![byte; len];
+            prop_assert!(text.write_long(at, &bytes).unwrap());
+            model.resize(model.len().max(at + len), 0);
+            model[at..at + len].copy_from_slice(&bytes);
+            prop_assert_eq!(text.length().unwrap(), model.len());
+            prop_assert!(text.to_vec().unwrap() == model);
+            let range = at / 2..(at / 2 + 10 + len / 3).min(model.len());
+            let part = text.part_with(range.clone(), <[u8]>::to_vec).unwrap();
+            prop_assert!(part.as_deref() == Some(&model[range]));
+            prop_assert_eq!(counted(&generation), (2, 2, model.len() as u64 + 9));
+        }
+        prop_assert!(!neighbour.write_long(0, b"x").unwrap());
+        prop_assert!(neighbour.to_vec().unwrap() == b"neighbour");
+        let copy = text.copy_to(place(&generation)).unwrap();
+        prop_assert!(copy.to_vec().unwrap() == model);
+        drop(copy);
+        drop(text);
+        prop_assert_eq!(generation.tree().len(), 1);
+    }
+}
+
+#[test]
+fn a_long_string_past_the_limit_is_refused_and_unchanged() {
+    let generation = generation();
+    let text = Text::new(place(&generation), &vec![1; CHUNK + 1]).unwrap();
+    for (at, len) in [(MAX_BYTES, 1), (usize::MAX, 10), (MAX_BYTES - 9, 10)] {
+        assert!(matches!(
+            text.write_long(at, &vec![2; len]),
+            Err(leafpress::TreeError::ValueTooLong { .. })
+        ));
+    }
+    assert_eq!(text.to_vec().unwrap(), vec![1; CHUNK + 1]);
+    assert!(matches!(
+        Text::new(place(&generation), &vec![0; MAX_BYTES + 1]),
+        Err(leafpress::TreeError::ValueTooLong { .. })
+    ));
 }
 
 #[test]

@@ -1,12 +1,14 @@
-//! Strings: no more than a pointer in addition to the record.
+//! Strings: no more than a pointer in addition to the record, or to the records of a long string.
 
 use std::num::NonZeroU64;
+use std::ops::{Bound, Range};
 use std::sync::atomic::Ordering;
 
 use leafpress::TreeError;
 
-use super::generation::Hold;
-use super::record_key::record_key;
+use super::chunks::{CHUNK, Chunks};
+use super::generation::{Generation, Hold};
+use super::record_key::{bounds_of, record_key};
 use super::{MAX_BYTES, removal};
 
 /// The layout of the bits: a tag that a pointer to a map never has, the generation, the length, the number.
@@ -14,8 +16,9 @@ const TAG: u64 = 1;
 const SLOT_SHIFT: u32 = 1;
 const LEN_SHIFT: u32 = 12;
 const ID_SHIFT: u32 = 28;
-/// The length of strings of at least this length; the tree knows the exact one.
+/// The length of strings in chunks; their first record has the exact one.
 const LONG: u64 = (1 << 16) - 1;
+const _: () = assert!((CHUNK as u64) < LONG);
 
 /// A string: its generation's slot, number and length, packed.
 pub struct Text(NonZeroU64);
@@ -23,8 +26,8 @@ pub struct Text(NonZeroU64);
 impl Text {
     /// Inserts a string in a place for a new value.
     pub fn new((generation, id): (Hold, u64), value: &[u8]) -> Result<Self, TreeError> {
-        check(value)?;
-        generation.tree().insert(&record_key(id, b"")?, value)?;
+        check(value.len())?;
+        insert(&generation, id, value)?;
         let counts = generation.counts();
         counts.keys.fetch_add(1, Ordering::Relaxed);
         counts.add(1, value.len() as u64);
@@ -70,7 +73,29 @@ impl Text {
     /// Calls `read` with its bytes; `None` if its record is missing, which is a bug.
     #[inline]
     pub fn get_with<R>(&self, read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, TreeError> {
+        match self.is_long() {
+            true => self.long_with(0..self.length()?, read),
+            false => self.short_with(read),
+        }
+    }
+
+    /// Calls `read` with a part of its bytes: of a long string, other parts are not read. The range is below its length.
+    pub fn part_with<R>(&self, range: Range<usize>, read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, TreeError> {
+        match self.is_long() {
+            true => self.long_with(range, read),
+            false => self.short_with(|value| read(value.get(range).unwrap_or_default())),
+        }
+    }
+
+    #[inline]
+    fn short_with<R>(&self, read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, TreeError> {
         self.generation().tree().get_with(&record_key(self.id(), b"")?, read)
+    }
+
+    #[inline(never)]
+    fn long_with<R>(&self, range: Range<usize>, read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, TreeError> {
+        let bytes = Chunks::of(self.generation().tree(), self.id()).read(range)?;
+        Ok(bytes.as_deref().map(read))
     }
 
     /// Returns its bytes, copied.
@@ -78,27 +103,49 @@ impl Text {
         Ok(self.get_with(<[u8]>::to_vec)?.unwrap_or_default())
     }
 
+    /// Returns whether it is stored in chunks.
+    #[inline]
+    pub fn is_long(&self) -> bool {
+        (self.0.get() >> LEN_SHIFT) & LONG == LONG
+    }
+
     /// Returns its length.
     pub fn length(&self) -> Result<usize, TreeError> {
         match (self.0.get() >> LEN_SHIFT) & LONG {
-            LONG => {
-                let len = self.generation().tree().value_len(&record_key(self.id(), b"")?)?;
-                Ok(len.unwrap_or_default())
-            }
+            LONG => Chunks::of(self.generation().tree(), self.id()).length(),
             len => Ok(len as usize),
         }
     }
 
-    /// Replaces its bytes.
-    pub fn set(&mut self, value: &[u8]) -> Result<(), TreeError> {
-        check(value)?;
+    /// Replaces its bytes, if neither it nor they are long. Otherwise returns false: a new string is made then, so that
+    /// a failure leaves the old one unchanged.
+    pub fn set(&mut self, value: &[u8]) -> Result<bool, TreeError> {
+        if self.is_long() || value.len() > CHUNK {
+            return Ok(false);
+        }
         let old = self.length()?;
         let generation = self.generation();
         generation.tree().insert(&record_key(self.id(), b"")?, value)?;
         generation.counts().add(0, value.len() as u64);
         generation.counts().subtract(0, old as u64);
         self.0 = packed(self.slot(), self.id(), value.len());
-        Ok(())
+        Ok(true)
+    }
+
+    /// Writes bytes from `at` on, of a long string only its chunks there; zeros fill a part between its end and `at`.
+    /// Returns false if it is not long.
+    pub fn write_long(&self, at: usize, bytes: &[u8]) -> Result<bool, TreeError> {
+        if !self.is_long() {
+            return Ok(false);
+        }
+        check(at.saturating_add(bytes.len()))?;
+        let len = self.length()?;
+        let generation = self.generation();
+        Chunks::of(generation.tree(), self.id()).write(len, at, bytes)?;
+        generation
+            .counts()
+            .add(0, (at + bytes.len()).saturating_sub(len) as u64);
+        Ok(true)
     }
 
     /// Copies it to a place for a new value.
@@ -107,15 +154,29 @@ impl Text {
     }
 }
 
+/// Inserts the records of a new string, or none of them.
+fn insert(generation: &Generation, id: u64, value: &[u8]) -> Result<(), TreeError> {
+    let tree = generation.tree();
+    if value.len() <= CHUNK {
+        return tree.insert(&record_key(id, b"")?, value).map(|_| ());
+    }
+    Chunks::of(tree, id).write(0, 0, value).inspect_err(|_| {
+        // What cannot be removed either is dropped with the generation.
+        if let Ok(bounds) = bounds_of(id, (Bound::Unbounded, Bound::Unbounded)) {
+            let _ = tree.remove_range(bounds, usize::MAX);
+        }
+    })
+}
+
 fn packed(slot: u16, id: u64, len: usize) -> NonZeroU64 {
-    let len = (len as u64).min(LONG);
+    let len = if len > CHUNK { LONG } else { len as u64 };
     let rest = u64::from(slot) << SLOT_SHIFT | len << LEN_SHIFT | id << ID_SHIFT;
     NonZeroU64::new(rest | TAG).unwrap_or(NonZeroU64::MIN)
 }
 
-fn check(value: &[u8]) -> Result<(), TreeError> {
-    match value.len() > MAX_BYTES {
-        true => Err(TreeError::ValueTooLong { len: value.len() }),
+fn check(len: usize) -> Result<(), TreeError> {
+    match len > MAX_BYTES {
+        true => Err(TreeError::ValueTooLong { len }),
         false => Ok(()),
     }
 }
