@@ -1,8 +1,9 @@
 //! Random sampling of records of a range, without a scan.
 //!
 //! Inner nodes give the number of leaves of a range, and lead to any of them. A leaf is drawn, and then one of its
-//! records: so that records of leaves with few records are not over-represented, the leaf is drawn from several
-//! candidates, weighted by their record counts.
+//! records, of which only the frame is decoded: so that records of leaves with few records are not over-represented, the
+//! leaf is drawn from several candidates, weighted by their record counts. A record that is not in the range, as some of
+//! the first and the last leaf, is drawn again.
 
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -10,14 +11,14 @@ use std::sync::atomic::Ordering;
 use bumpalo::Bump;
 
 use crate::tree::error::TreeError;
-use crate::tree::in_range::{InRange, records_in};
+use crate::tree::in_range::{InRange, keys_of, records_in};
 use crate::tree::inner::TreeInner;
 use crate::tree::key_range::KeyRange;
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::inner::{Inner, Node};
-use crate::tree::node::landing::newest_by_key;
+use crate::tree::node::landing::{LandedWrite, newest_by_key};
 use crate::tree::node::leaf::Leaf;
-use crate::tree::scan::{Bounds, is_empty};
+use crate::tree::scan::{Bounds, is_empty, not_above, not_below};
 use crate::tree::{Record, Tree};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, copied, room_for};
@@ -29,17 +30,21 @@ use leafpress_base::reclaim::guard::Guard;
 const DRAWN_FROM: usize = 8;
 /// Up to this number of leaves, all are visited, and the weights are exact.
 const FEW_LEAVES: usize = 256;
-/// Attempts per record: leaves may turn out to have no records of the range.
-const TRIES: usize = 16;
+/// Attempts per record: it may turn out not to be in the range.
+const TRIES: usize = 64;
+/// The same where a range has no leaf for itself: then it takes less time to look at all records of its leaves.
+const FEW_TRIES: usize = 8;
+/// Attempts per leaf: slots and landed changes may turn out to be of removed or overwritten records.
+const TRIES_IN_LEAF: usize = 32;
 
 impl Tree {
     /// Returns up to `count` random records of a range, copied, drawn independently with replacement. `seed`
     /// initialises the random number generator.
     ///
     /// Records are drawn with nearly equal probability: exactly equal where the range has up to some hundred leaves and
-    /// is not written meanwhile, and within some per cent elsewhere. A draw takes about as long as a scan of a leaf,
-    /// however long the range is. Fewer than `count` records are returned only where the range is empty or nearly so,
-    /// or is emptied meanwhile.
+    /// is not written meanwhile, and within some per cent elsewhere. A draw takes about as long as two reads, however
+    /// long the range is. Fewer than `count` records are returned only where the range is empty or nearly so, or is
+    /// emptied meanwhile.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;
@@ -161,6 +166,98 @@ fn runs_below<'g>(
     Ok(())
 }
 
+/// The weights of leaves: their numbers of records, in the range or not.
+enum Weights {
+    /// Cumulative, of all leaves.
+    Exact(Vec<usize>),
+    /// To be read of each candidate.
+    Unknown,
+}
+
+impl Weights {
+    fn of<'g>(leaves: &Leaves<'g>, guard: &'g Guard<'_>) -> Result<Self, OutOfMemory> {
+        if leaves.len() > FEW_LEAVES {
+            return Ok(Self::Unknown);
+        }
+        let mut sums = room_for(leaves.len())?;
+        let mut sum = 0;
+        sums.extend((0..leaves.len()).map(|index| {
+            sum += weight(leaves, index, guard);
+            sum
+        }));
+        Ok(Self::Exact(sums))
+    }
+
+    /// Draws a leaf.
+    fn draw<'g>(&self, leaves: &Leaves<'g>, random: &mut Random, guard: &'g Guard<'_>) -> Option<Leaf<'g>> {
+        let index = match self {
+            Self::Exact(sums) => {
+                let record = random.below(*sums.last()?);
+                sums.partition_point(|end| *end <= record)
+            }
+            Self::Unknown => {
+                let candidates: [(usize, usize); DRAWN_FROM] = std::array::from_fn(|_| {
+                    let index = random.below(leaves.len());
+                    (index, weight(leaves, index, guard))
+                });
+                let mut record = random.below(candidates.iter().map(|(_, weight)| weight).sum());
+                let drawn = candidates.iter().find(|(_, weight)| {
+                    let is_here = record < *weight;
+                    record = record.saturating_sub(*weight);
+                    is_here
+                });
+                drawn?.0
+            }
+        };
+        leaves.leaf(index, guard)
+    }
+}
+
+fn weight<'g>(leaves: &Leaves<'g>, index: usize, guard: &'g Guard<'_>) -> usize {
+    let leaf = leaves.leaf(index, guard);
+    leaf.map_or(0, |leaf| leaf.header().live.load(Ordering::Relaxed) as usize)
+}
+
+/// Draws one of the keys that a reader finds in a leaf. `landed` are the changes in the leaf's landing buffer, the
+/// newest of each key, in key order.
+fn draw_key(
+    leaf: Leaf<'_>,
+    landed: &[LandedWrite<'_>],
+    random: &mut Random,
+    decoder: &mut Decoder<'_>,
+) -> Result<Option<Vec<u8>>, TreeError> {
+    let sections = leaf.sections();
+    let slots = leaf.count();
+    if slots + landed.len() == 0 {
+        return Ok(None);
+    }
+    let mut key_buffer = Vec::new();
+    for _ in 0..TRIES_IN_LEAF {
+        let drawn = random.below(slots + landed.len());
+        if let Some(index) = drawn.checked_sub(slots) {
+            let entry = &landed[index];
+            if entry.change.value_len().is_some() {
+                return Ok(Some(copied(entry.key)?));
+            }
+            continue;
+        }
+        let mut key = None;
+        let frame = leaf.frame_of(&sections, drawn);
+        keys_of(leaf, &sections, frame, decoder, &mut key_buffer, |slot, found| {
+            if slot == drawn {
+                key = Some(copied(found)?);
+            }
+            Ok(())
+        })?;
+        if let Some(key) = key
+            && landed.binary_search_by(|entry| entry.key.cmp(key.as_slice())).is_err()
+        {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
+}
+
 impl TreeInner {
     fn sample_range(&self, bounds: &Bounds, count: usize, seed: u64) -> Result<Vec<Record>, TreeError> {
         let mut sampled = Vec::new();
@@ -170,99 +267,68 @@ impl TreeInner {
         let mut random = Random::new(seed);
         let guard = self.memory.enter()?;
         let leaves = Leaves::of(self, bounds, &guard)?;
-        // Draws are grouped by leaf: each is visited once.
-        let mut arena = Bump::new();
-        let mut drawn = self.draw(&leaves, bounds, count, &mut random, &guard)?;
-        drawn.sort_unstable();
         let mut value = Vec::new();
-        for draws in drawn.chunk_by(|a, b| a == b) {
-            let Some(leaf) = leaves.leaf(draws[0], &guard) else {
+        // A range in one or two leaves may have few of their records.
+        let tries = match leaves.len() > leaves.edges.len() {
+            true => TRIES,
+            false => FEW_TRIES,
+        };
+        let weights = Weights::of(&leaves, &guard)?;
+        for _ in 0..count.saturating_mul(tries) {
+            if sampled.len() == count {
+                return Ok(sampled);
+            }
+            let Some(leaf) = weights.draw(&leaves, &mut random, &guard) else {
                 continue;
             };
-            arena.reset();
-            let records = self.records_of_range(leaf, bounds, &arena, &guard)?;
-            if records.is_empty() {
-                continue;
-            }
-            for _ in draws {
-                let InRange { key, .. } = records[random.below(records.len())];
-                // Skipped if it was removed since.
-                if self.get_into(key, &mut value)? {
-                    sampled.try_push((copied(key)?, std::mem::take(&mut value)))?;
-                }
+            let key = self.key_of_leaf(leaf, &mut random, &guard)?;
+            let key = key.filter(|key| not_below(&bounds.0, key) && not_above(&bounds.1, key));
+            // Skipped if it was removed since.
+            if let Some(key) = key
+                && self.get_into(&key, &mut value)?
+            {
+                sampled.try_push((key, std::mem::take(&mut value)))?;
             }
         }
-        // Shuffled, since the records of a leaf are adjacent.
-        for index in (1..sampled.len()).rev() {
-            sampled.swap(index, random.below(index + 1));
+        if leaves.len() > FEW_LEAVES {
+            return Ok(sampled);
+        }
+        // The leaves have few records of the range: they are listed.
+        let arena = Bump::new();
+        let mut keys: Vec<&[u8]> = Vec::new();
+        for leaf in (0..leaves.len()).filter_map(|index| leaves.leaf(index, &guard)) {
+            for InRange { key, .. } in self.records_of_range(leaf, bounds, &arena, &guard)? {
+                keys.try_push(key)?;
+            }
+        }
+        while sampled.len() < count && !keys.is_empty() {
+            let index = random.below(keys.len());
+            match self.get_into(keys[index], &mut value)? {
+                true => sampled.try_push((copied(keys[index])?, std::mem::take(&mut value)))?,
+                false => drop(keys.swap_remove(index)),
+            }
         }
         Ok(sampled)
     }
 
-    /// Draws `count` leaves, each weighted by its number of records of the range.
-    fn draw<'g>(
+    /// Draws one of the keys that a reader finds in a leaf; [`None`] if it has hardly any.
+    fn key_of_leaf(
         &self,
-        leaves: &Leaves<'g>,
-        bounds: &Bounds,
-        count: usize,
+        leaf: Leaf<'_>,
         random: &mut Random,
-        guard: &'g Guard<'_>,
-    ) -> Result<Vec<usize>, TreeError> {
-        let total = leaves.len();
-        let mut known: Vec<(usize, usize)> = room_for(leaves.edges.len())?;
-        let mut arena = Bump::new();
-        for &edge in &leaves.edges {
-            arena.reset();
-            let records = match leaves.leaf(edge, guard) {
-                Some(leaf) => self.records_of_range(leaf, bounds, &arena, guard)?.len(),
-                None => 0,
-            };
-            known.push((edge, records));
-        }
-        let weight = |index: usize| match known.binary_search_by_key(&index, |(index, _)| *index) {
-            Ok(at) => known[at].1,
-            Err(_) => leaves
-                .leaf(index, guard)
-                .map_or(0, |leaf| leaf.header().live.load(Ordering::Relaxed) as usize),
+        guard: &Guard<'_>,
+    ) -> Result<Option<Vec<u8>>, TreeError> {
+        let mut landed = match leaf.landing(guard) {
+            Some(landing) => landing.read_all()?,
+            None => Vec::new(),
         };
-        let mut drawn = Vec::new();
-        if total <= FEW_LEAVES {
-            let mut sums = room_for(total)?;
-            let mut sum = 0;
-            sums.extend((0..total).map(|index| {
-                sum += weight(index);
-                sum
-            }));
-            if sum > 0 {
-                for _ in 0..count {
-                    let record = random.below(sum);
-                    drawn.try_push(sums.partition_point(|end| *end <= record))?;
-                }
-            }
-            return Ok(drawn);
-        }
-        for _ in 0..count {
-            for _ in 0..TRIES {
-                let candidates: [(usize, usize); DRAWN_FROM] = std::array::from_fn(|_| {
-                    let index = random.below(total);
-                    (index, weight(index))
-                });
-                let sum: usize = candidates.iter().map(|(_, weight)| weight).sum();
-                if sum == 0 {
-                    continue;
-                }
-                let mut record = random.below(sum);
-                for (index, weight) in candidates {
-                    if record < weight {
-                        drawn.try_push(index)?;
-                        break;
-                    }
-                    record -= weight;
-                }
-                break;
-            }
-        }
-        Ok(drawn)
+        newest_by_key(&mut landed, |_| {});
+        let context = self.contexts.get()?;
+        let mut tools = self.take_tools(context, guard)?;
+        let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
+        let key = draw_key(leaf, &landed, random, &mut decoder);
+        self.return_tools(context, tools, guard);
+        key
     }
 
     /// Returns the records of a range that a reader finds in a leaf.

@@ -5,7 +5,12 @@ use std::collections::BTreeMap;
 use leafpress::Tree;
 
 fn tree(shards: usize, records: u32) -> Tree {
-    let tree = Tree::builder().leaf_bytes(1024).shards(shards).build().unwrap();
+    tree_of("trial", shards, records)
+}
+
+fn tree_of(codec: &str, shards: usize, records: u32) -> Tree {
+    let builder = Tree::builder().codec(codec.parse().unwrap()).leaf_bytes(1024);
+    let tree = builder.shards(shards).build().unwrap();
     // Inserted out of order, so that leaves have different sizes; and some have large landing buffers.
     for n in 0..records {
         let n = n.wrapping_mul(7919) % records;
@@ -33,17 +38,39 @@ fn drawn(tree: &Tree, from: u32, to: u32, parts: u32, draws: usize) -> Vec<usize
 
 #[test]
 fn all_parts_of_a_range_come_about_as_often() {
-    for shards in [1, 3] {
-        let tree = tree(shards, 30_000);
+    for (codec, shards) in [("trial", 1), ("trial", 3), ("none", 1), ("zstd:1", 1), ("onpair", 1)] {
+        let tree = tree_of(codec, shards, 30_000);
         // A part of a leaf, some leaves, and most of them.
         for (from, to) in [(1000, 1016), (5003, 6011), (77, 29_900)] {
             let counts = drawn(&tree, from, to, 8, 16_000);
             assert!(
                 counts.iter().all(|count| (1700..2300).contains(count)),
-                "{from}..{to}: {counts:?}"
+                "{codec}, {from}..{to}: {counts:?}"
             );
         }
     }
+}
+
+#[test]
+fn removed_records_are_not_drawn_and_the_others_as_often_as_before() {
+    // As many leaves as are drawn from exactly.
+    let tree = tree(1, 3000);
+    // One in twenty stays of the first half, in leaves and landing buffers that have mostly removed ones.
+    for n in (0..1500_u32).filter(|n| n % 20 != 0) {
+        tree.remove(&n.to_be_bytes()).unwrap();
+    }
+    for n in (1500..3000_u32).step_by(3) {
+        tree.insert(&n.to_be_bytes(), b"replaced").unwrap();
+    }
+    let sampled = tree.sample_range(.., 16_000, 42).unwrap();
+    assert_eq!(sampled.len(), 16_000);
+    let numbers = sampled
+        .iter()
+        .map(|(key, _)| u32::from_be_bytes(key.as_slice().try_into().unwrap()));
+    let first: Vec<u32> = numbers.filter(|n| *n < 1500).collect();
+    assert!(first.iter().all(|n| n % 20 == 0));
+    // 75 records of 1,575.
+    assert!((600..950).contains(&first.len()), "{}", first.len());
 }
 
 #[test]

@@ -16,7 +16,7 @@ const WHOLE: u64 = 512;
 const PASS: usize = 1024;
 const LONG_PASS: u64 = 64 << 10;
 /// Fields that a pass over all visits in the time of one draw.
-const FIELDS_PER_DRAW: u64 = 64;
+const FIELDS_PER_DRAW: u64 = 32;
 /// Approximate maximum of the bytes of a reply of random fields. The native command has no such bound: there, a client
 /// without an output limit can exhaust the server's memory.
 const MAX_REPLIED: u64 = 256 << 20;
