@@ -3,6 +3,7 @@
 use std::ops::Bound;
 
 use super::access::{Done, map_of, remove_from};
+use crate::api::output::Output;
 use crate::api::{Context, Failure, Key, Str};
 use crate::store::number::integer;
 use crate::store::record_key::FieldRange;
@@ -102,7 +103,12 @@ pub fn range(context: Context, arguments: &[Str<'_>]) -> Done {
     };
     let nested = options.has_values && context.is_resp3();
     context.array(records.len() * if options.has_values && !nested { 2 } else { 1 });
+    let mut output = Output::new(context);
     for (field, value) in &records {
+        if output.is_closing() {
+            break;
+        }
+        output.add(field.len() + if options.has_values { value.len() } else { 0 });
         if nested {
             context.array(2);
         }

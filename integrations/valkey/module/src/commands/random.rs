@@ -131,7 +131,14 @@ impl Reply {
         };
         fastrand::shuffle(&mut records);
         self.begin(count);
-        records.iter().for_each(|(field, value)| self.record(field, value));
+        let mut output = Output::new(self.context);
+        for (field, value) in &records {
+            if output.is_closing() {
+                break;
+            }
+            self.record(field, value);
+            output.add(field.len() + value.len());
+        }
         Ok(())
     }
 
