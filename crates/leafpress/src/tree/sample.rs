@@ -32,7 +32,7 @@ const DRAWN_FROM: usize = 8;
 const FEW_LEAVES: usize = 256;
 /// Attempts per record: it may turn out not to be in the range.
 const TRIES: usize = 64;
-/// The same where a range has no leaf for itself: then it takes less time to look at all records of its leaves.
+/// Attempts per record of a range without a leaf for itself: it takes less time then to list all records of its leaves.
 const FEW_TRIES: usize = 8;
 /// Attempts per leaf: slots and landed changes may turn out to be of removed or overwritten records.
 const TRIES_IN_LEAF: usize = 32;
