@@ -32,6 +32,7 @@ def test_random_commands_on_long_strings(server, way):
                     ["SET", key, text(source, source.choice(SIZES)), source.choice(["KEEPTTL", "GET", "XX", "NX"])],
                     ["SET", key, text(source, source.choice(SIZES)), "EX", "1000"],
                     *[["APPEND", key, text(source, source.choice((0, 1, 100, CHUNK - 1, CHUNK, CHUNK + 1, 50_000)))]] * 4,
+                    *[["SETRANGE", key, source.randrange(150_000), text(source, source.choice((0, 1, 100, CHUNK, 40_000)))]] * 2,
                     *[["GETRANGE", key, source.randrange(-10, 200_000), source.choice((-1, source.randrange(-10, 200_000)))]] * 3,
                     ["STRLEN", key], ["GET", key], ["MGET", Key("a"), Key("b")], ["EXPIRETIME", key], ["COPY", key, Key("c"), "REPLACE"],
                     ["RENAME", Key("a"), Key("b")], ["DEL", key], ["UNLINK", key]]))
