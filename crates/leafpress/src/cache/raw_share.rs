@@ -271,6 +271,9 @@ impl CacheInner {
                     known if is_known && known > 0 => came_back as f64 / period as f64 * records as f64 / known as f64,
                     _ => USUAL_MISSES_FOR_BYTES,
                 };
+                // A single period, and a cache that is being filled, may be far from the mean.
+                let misses_for_bytes =
+                    misses_for_bytes.clamp(USUAL_MISSES_FOR_BYTES / 4.0, USUAL_MISSES_FOR_BYTES * 4.0);
                 self.tree
                     .set_time_for_bytes(time_for_bytes(misses_for_bytes, miss_ns, leaf_ns));
             }
