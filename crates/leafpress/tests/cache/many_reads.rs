@@ -38,10 +38,14 @@ fn keys_on_disk_are_read_by_one_batch_for_each_64() {
     let (after, disk) = (store.counters(), cache.stats().disk.unwrap());
     let hits = disk.hits - disk_before.hits;
     assert!(hits > 100, "{disk:?}");
-    assert_eq!(after.read_batches - before.read_batches, 3);
-    // Few keys need another page than the first.
-    let reads = after.reads - before.reads;
-    assert!(reads as f64 <= hits as f64 * 1.1, "{reads} reads for {hits} hits");
+    let (batches, reads) = (after.read_batches - before.read_batches, after.reads - before.reads);
+    assert!(batches >= 3, "{batches}");
+    // A merge of runs reads batches as well.
+    if after.write_batches == before.write_batches {
+        assert_eq!(batches, 3);
+        // Few keys need another page than the first.
+        assert!(reads as f64 <= hits as f64 * 1.1, "{reads} reads for {hits} hits");
+    }
     let stats = cache.stats();
     assert_eq!((stats.hits, stats.misses), (192, 0));
 }
