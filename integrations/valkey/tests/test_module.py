@@ -1,5 +1,8 @@
 """Tests what only the module has: its settings, its INFO section, exporting, and the transparent mode."""
+import os
 import random
+import shutil
+import subprocess
 
 import pytest
 
@@ -119,6 +122,30 @@ def test_export(client):
     assert is_error(client.ask("LP.EXPORT", "s", "copy"))
     assert client("LP.EXPORT", "s", "copy", "REPLACE") == OK and client("GET", "copy") == b"\x00text"
     assert is_error(client.ask("LP.EXPORT", "none")) and is_error(client.ask("LP.EXPORT", "copy"))
+
+
+@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="there is no client program")
+def test_the_way_back_of_the_readme(server, client):
+    """The script exports the keys of all databases, whatever bytes are in their names."""
+    names = ["plain", " with blanks ", "new\nline", b"nul\x00and\xff", "*", "-n"]
+    for database in (0, 3):
+        client("SELECT", database)
+        for name in names:
+            client("LP.SET", name, f"text {database}")
+        client("LP.HSET", "map", "f", "v")
+        for number in range(300):
+            client("LP.SET", f"key:{number}", number)
+    with open(os.path.join(servers.INTEGRATION, "README.md"), encoding="utf-8") as file:
+        script = file.read().split("To return to native types", 1)[1].split("```\n")[1]
+    program = f'valkey-cli() {{ redis-cli -p {server.port} "$@"; }}\n{script}'
+    ended = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0 and ended.stderr == "", ended
+    for database in (0, 3):
+        client("SELECT", database)
+        kinds = {client("TYPE", key).value for key in client("KEYS", "*")}
+        assert kinds == {b"string", b"hash"} and client("DBSIZE") == 307
+        assert [client("GET", name) for name in names] == [f"text {database}".encode()] * len(names)
+    client("SELECT", 0)
 
 
 def test_info_of_a_key_and_compaction(client):
