@@ -44,19 +44,6 @@ const USUAL_COPY_BYTES: u64 = 256;
 /// The assumed cost of a miss where none was measured or set: a read from a database on the same network.
 const USUAL_MISS_NS: f64 = 50_000.0;
 
-/// The assumed share of the reads that are no more misses for each per cent of more records, in per cent, and the time
-/// of a hit, before they were measured: usual values of skewed reads.
-const USUAL_MISSES_FOR_BYTES: f64 = 0.08;
-const USUAL_HIT_NS: f64 = 800.0;
-/// Bounds of the per cent of a hit's time that 1% of memory is worth.
-const MIN_TIME_FOR_BYTES: f64 = 0.5;
-const MAX_TIME_FOR_BYTES: f64 = 20.0;
-
-/// Returns the per cent of a hit's time that 1% of memory is worth: the records that it has room for save misses.
-fn time_for_bytes(misses_for_bytes: f64, miss_ns: f64, hit_ns: f64) -> f64 {
-    (misses_for_bytes * miss_ns / hit_ns.max(1.0)).clamp(MIN_TIME_FOR_BYTES, MAX_TIME_FOR_BYTES)
-}
-
 /// The share, and its adaptation.
 pub(super) struct RawCopies {
     share: RawShare,
@@ -184,13 +171,8 @@ impl fmt::Display for Decided {
 }
 
 impl CacheInner {
-    /// Sets the room for copies at the start, where the share is fixed; an adaptive one begins with the reads. Sets what
-    /// memory is worth to the choice of the codec, if the cost of a miss is given.
+    /// Sets the room for copies at the start, where the share is fixed. An adaptive one begins with the reads.
     pub(super) fn begin_raw_copies(&self) {
-        if let Some(cost) = self.raw_copies.miss_cost {
-            let rate = time_for_bytes(USUAL_MISSES_FOR_BYTES, cost.as_nanos() as f64, USUAL_HIT_NS);
-            self.tree.set_time_for_bytes(rate);
-        }
         if let RawShare::Fixed { .. } = self.raw_copies.share {
             self.fit_raw_copies();
         }
@@ -266,17 +248,6 @@ impl CacheInner {
             let is_known = known as u64 * KNOWN_DIVISOR >= records;
             let is_filled = records > state.records + state.records / FILLED_DIVISOR;
             let has_room = || self.excess(share + memory / FREE_DIVISOR) == 0;
-            if measured.is_some() {
-                let misses_for_bytes = match known {
-                    known if is_known && known > 0 => came_back as f64 / period as f64 * records as f64 / known as f64,
-                    _ => USUAL_MISSES_FOR_BYTES,
-                };
-                // A single period, and a cache that is being filled, may be far from the mean.
-                let misses_for_bytes =
-                    misses_for_bytes.clamp(USUAL_MISSES_FOR_BYTES / 4.0, USUAL_MISSES_FOR_BYTES * 4.0);
-                self.tree
-                    .set_time_for_bytes(time_for_bytes(misses_for_bytes, miss_ns, leaf_ns));
-            }
             let may_grow = survey.held_bytes * 8 >= share * 7 && (is_known || !is_filled && has_room());
             state.records = records;
             if self.raw_copies.share == RawShare::Adaptive && (step < 1.0 || may_grow) {
@@ -317,17 +288,6 @@ impl CacheInner {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn memory_is_worth_more_where_misses_cost_more() {
-        let rate = |us: f64| time_for_bytes(USUAL_MISSES_FOR_BYTES, us * 1e3, USUAL_HIT_NS);
-        assert_eq!(
-            [1.0, 50.0, 100.0, 1e4].map(rate),
-            [MIN_TIME_FOR_BYTES, 5.0, 10.0, MAX_TIME_FOR_BYTES]
-        );
-        // More room saves nothing.
-        assert_eq!(time_for_bytes(0.0, 1e6, 800.0), MIN_TIME_FOR_BYTES);
-    }
 
     #[test]
     fn the_share_moves_to_what_is_worth_more() {

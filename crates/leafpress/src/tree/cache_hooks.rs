@@ -307,12 +307,6 @@ impl Tree {
         self.core.memory.live_bytes().max(0).cast_unsigned()
     }
 
-    /// Sets the per cent of read time that 1% of memory is worth to the choice of the codec, if the tree chooses it for
-    /// the least memory.
-    pub(crate) fn set_time_for_bytes(&self, rate: f64) {
-        self.core.sizing.set_time_for_bytes(rate);
-    }
-
     /// Sets the memory for hot records, and their expected number.
     ///
     /// # Errors

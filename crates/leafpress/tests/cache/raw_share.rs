@@ -248,25 +248,3 @@ fn what_is_removed_while_the_cache_is_cleared_stays_removed() {
     });
     cache.validate().unwrap();
 }
-
-#[test]
-fn the_cost_of_a_miss_decides_what_memory_is_worth_to_the_codec() {
-    for (cost, worth) in [(1, "0.5%"), (50, "5.0%"), (10_000, "20.0%")] {
-        let cache = Cache::builder()
-            .memory(16 << 20)
-            .miss_cost(Duration::from_micros(cost))
-            .build()
-            .unwrap();
-        for n in 0..20_000_u64 {
-            let value = format!(
-                "{{\"user\":{n},\"name\":\"user {n}\",\"roles\":[\"editor\",\"viewer\"],\"seen\":{}}}",
-                n * 7
-            );
-            cache.insert(&key(n), &value).unwrap();
-        }
-        cache.settle().unwrap();
-        let reason = cache.stats().tree.limits_reason;
-        let expected = format!("1% of memory is worth {worth} of read time");
-        assert!(reason.ends_with(&expected), "{cost} us: {reason}");
-    }
-}

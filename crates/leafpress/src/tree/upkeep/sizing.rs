@@ -8,8 +8,6 @@
 
 mod trial;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use bumpalo::Bump;
 
 use crate::tree::compact::builder::{Record, RecordValue};
@@ -27,16 +25,16 @@ use leafpress_codec::{Codec, Dictionary, Scratch, TrialGoal};
 /// The exchange rate between memory and processor time: per cent of read time that 1% of memory is worth, for a record
 /// that is read occasionally. It depends on the codec: one chosen for speed implies another rate than one chosen for
 /// its ratio. See `docs/experiments/024-frames-for-medium-records.md` and `045-codec-by-trial.md`.
-pub(super) fn time_for_bytes(codec: Codec) -> f64 {
+fn time_for_bytes(codec: Codec) -> i32 {
     match codec {
         Codec::Trial {
             goal: TrialGoal::Balance,
-        } => 2.0,
+        } => 2,
         Codec::Trial {
             goal: TrialGoal::Memory,
-        } => 5.0,
-        Codec::None | Codec::Lz4 { .. } => 5.0,
-        _ => 8.0,
+        } => 5,
+        Codec::None | Codec::Lz4 { .. } => 5,
+        _ => 8,
     }
 }
 
@@ -95,9 +93,7 @@ pub(crate) struct Given {
 pub(crate) struct Sizing {
     /// Whether they are chosen, or the codec is.
     pub auto: bool,
-    rule: Rule,
-    /// The bits of a set exchange rate that replaces the codec's, or 0.
-    time_for_bytes: AtomicU64,
+    pub(super) rule: Rule,
     /// Why they are not chosen.
     fixed: &'static str,
     last: Mutex<Outcome>,
@@ -109,8 +105,6 @@ pub(super) struct Rule {
     given: Given,
     /// The tree's codec.
     pub(super) codec: Codec,
-    /// The exchange rate: see [`time_for_bytes`].
-    time_for_bytes: f64,
 }
 
 /// A codec to try, with its dictionary.
@@ -168,45 +162,15 @@ impl Sizing {
         } else {
             ""
         };
-        let rule = Rule {
-            given,
-            codec,
-            time_for_bytes: time_for_bytes(codec),
-        };
+        let rule = Rule { given, codec };
         let sizing = Self {
             rule,
-            time_for_bytes: AtomicU64::new(0),
             // Times are meaningless under model checkers, and trials take too long there.
             auto: fixed.is_empty() && !cfg!(any(shuttle, miri)),
             fixed,
             last: Mutex::new(Outcome::Untried),
         };
         (sizing, rule.first(first_codec))
-    }
-
-    /// Returns the rule in force.
-    pub(super) fn rule(&self) -> Rule {
-        Rule {
-            time_for_bytes: self.set_rate().unwrap_or(self.rule.time_for_bytes),
-            ..self.rule
-        }
-    }
-
-    /// Sets the exchange rate of a tree whose codec is [`TrialGoal::Memory`]: the per cent of read time that 1% of
-    /// memory is worth. It applies from the next training on.
-    pub(crate) fn set_time_for_bytes(&self, rate: f64) {
-        if let Codec::Trial {
-            goal: TrialGoal::Memory,
-        } = self.rule.codec
-        {
-            self.time_for_bytes.store(rate.to_bits(), Ordering::Relaxed);
-        }
-    }
-
-    /// Returns the exchange rate if one was set.
-    fn set_rate(&self) -> Option<f64> {
-        let bits = self.time_for_bytes.load(Ordering::Relaxed);
-        (bits != 0).then(|| f64::from_bits(bits))
     }
 
     /// Records the result of a trial.
@@ -259,9 +223,6 @@ impl Sizing {
         if let Some(other) = other.filter(|other| other.codec != before.codec) {
             reason += &format!("; next best, {}", lengths(&other));
         }
-        if let Some(rate) = self.set_rate() {
-            reason += &format!("; 1% of memory is worth {rate:.1}% of read time");
-        }
         reason
     }
 }
@@ -295,7 +256,7 @@ impl Rule {
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Chosen>, TreeError> {
         let now = trial.bench().now;
-        let price = |tried: &Tried| tried.price(self.time_for_bytes);
+        let price = |tried: &Tried| tried.price(self.codec);
         let Some(current) = candidates.first() else {
             return Ok(None);
         };
@@ -352,7 +313,7 @@ impl Rule {
         if self.given.frame_bytes.is_some() || codec == Codec::None || compresses_records(codec) {
             return Ok((!is_stopped()).then_some((start, false)));
         }
-        let price = |tried: &Tried| tried.price(self.time_for_bytes);
+        let price = |tried: &Tried| tried.price(self.codec);
         let given = start.settings;
         let mut best = start;
         let leaf_lengths = match self.given.leaf_bytes {

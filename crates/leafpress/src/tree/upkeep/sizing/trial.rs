@@ -13,7 +13,7 @@ use crate::tree::hash::hash;
 use crate::tree::node::decoder::{Decoder, Engines, Value};
 use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::Leaf;
-use crate::tree::upkeep::sizing::{Candidate, REST_OF_READ_NS};
+use crate::tree::upkeep::sizing::{Candidate, REST_OF_READ_NS, time_for_bytes};
 use crate::tree::upkeep::temperature::Temperatures;
 use leafpress_base::mem::room::{TryGrow, room_for};
 use leafpress_base::reclaim::node_heap::NodeHeap;
@@ -36,9 +36,9 @@ pub(in crate::tree::upkeep) struct Tried {
 }
 
 impl Tried {
-    /// Returns the price by an exchange rate.
-    pub(in crate::tree::upkeep) fn price(&self, time_for_bytes: f64) -> f64 {
-        self.bytes_per_record.powf(time_for_bytes) * (self.read_ns + REST_OF_READ_NS)
+    /// Returns the price in a tree of this codec.
+    pub(in crate::tree::upkeep) fn price(&self, codec: Codec) -> f64 {
+        self.bytes_per_record.powi(time_for_bytes(codec)) * (self.read_ns + REST_OF_READ_NS)
     }
 }
 
