@@ -10,9 +10,9 @@ use super::run::Run;
 use super::tier::Tier;
 use crate::cache::observer::Observer;
 use leafpress_base::mem::OutOfMemory;
-use leafpress_base::mem::room::TryGrow;
+use leafpress_base::mem::room::{TryGrow, collected};
 
-/// Maximum blocks (1 MiB) that a batch reads. The other keys are looked up alone.
+/// Maximum blocks (1 MiB) that a batch reads, unless a single page is longer.
 const MAX_BLOCKS: usize = 256;
 
 /// Result of a key's lookup in a batch.
@@ -42,7 +42,7 @@ impl Probe {
 
 impl Tier {
     /// Looks up several keys, and calls `found` once for each with its index, in the order in which they are located.
-    /// The pages are read by one batch, each once.
+    /// The pages are read by one batch, or by several if they are long, each once.
     pub(in crate::cache) fn find_many(
         &self,
         keys: &[(DiskHash, &[u8])],
@@ -53,9 +53,7 @@ impl Tier {
         }
         let mut probes = self.probes(keys, &mut found)?;
         probes.sort_unstable_by_key(Probe::position);
-        let pages: Vec<&[Probe]> = probes
-            .chunk_by(|one, other| one.position() == other.position())
-            .collect();
+        let pages = collected(probes.chunk_by(|one, other| one.position() == other.position()))?;
         let mut rest = &pages[..];
         while !rest.is_empty() {
             let mut blocks = 0;
