@@ -28,8 +28,6 @@ pub enum ServeError {
     Cache(#[from] CacheError),
     #[error("metrics: {0}")]
     Metrics(String),
-    #[error("the cache is still in use, and was not closed")]
-    InUse,
 }
 
 /// Returns the process's recorder, which all services in it share.
@@ -64,15 +62,14 @@ pub fn serve(
     let service = Service {
         metrics: recorder()?,
         backend: Arc::new(Backend::new(options.latency)),
-        cache: Arc::new(open(options)?),
+        cache: open(options)?,
     };
-    let cache = Arc::clone(&service.cache);
+    let cache = service.cache.clone();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     listener.set_nonblocking(true)?;
     let served = runtime.block_on(serve_until(service, listener, stop));
-    // Remaining holders of the cache release it.
     runtime.shutdown_timeout(MAX_SHUTDOWN);
-    Arc::into_inner(cache).ok_or(ServeError::InUse)?.close()?;
+    cache.close()?;
     Ok(served?)
 }
 

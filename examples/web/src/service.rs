@@ -18,7 +18,7 @@ use crate::backend::{Backend, NoSuchObject};
 /// What the handlers share.
 #[derive(Clone)]
 pub struct Service {
-    pub cache: Arc<Cache>,
+    pub cache: Cache,
     pub backend: Arc<Backend>,
     pub metrics: PrometheusHandle,
 }

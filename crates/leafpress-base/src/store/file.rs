@@ -78,6 +78,15 @@ impl FileStore {
         &self.path
     }
 
+    /// Releases the lock of [`FileOptions::exclusive`](super::FileOptions::exclusive) before the store is dropped. The
+    /// caller writes no more pages, since another store may.
+    pub fn unlock(&self) {
+        // Forked children share the lock and would otherwise keep it. A child leaves the lock to the parent.
+        if self.locked_by == Some(std::process::id()) {
+            unlock(self.channel().0);
+        }
+    }
+
     /// Returns the descriptor for pages, and the required alignment of offsets.
     pub(super) fn channel(&self) -> (&File, usize) {
         match &self.method.direct {
@@ -238,11 +247,7 @@ impl FileStore {
 
 impl Drop for FileStore {
     fn drop(&mut self) {
-        // Forked children share the lock and would otherwise keep it. A child that drops its copy leaves the lock to
-        // the parent.
-        if self.locked_by == Some(std::process::id()) {
-            unlock(self.channel().0);
-        }
+        self.unlock();
     }
 }
 

@@ -1,8 +1,15 @@
 //! Closing a cache: all records move to the disk tier, and the keys in use are saved for the next start.
+//!
+//! Other threads may use the cache meanwhile. The tree refuses writes from the beginning, and the writes under way end
+//! before the first record is moved: so what a write that returned has changed is moved too, and nothing older is found
+//! by the next cache. A `clear` either ends before or is refused. Look-ups find records wherever they are, and the
+//! error once they are gone.
 
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::disk::Tier;
+use super::background::Tasks;
+use super::disk::{Tier, WriterHandle};
 use super::error::CacheError;
 use super::evict::heat;
 use super::inner::{CacheInner, Sweeper};
@@ -10,6 +17,7 @@ use super::warm::{KEY_OVERHEAD_BYTES, WARM_KEYS_DIVISOR};
 use crate::tree::cache_hooks::{Evictor, Hand, Shown};
 use leafpress_base::mem::room::copied;
 use leafpress_base::sync::Patience;
+use leafpress_base::sync::plain::Mutex;
 
 /// Maximum number of consecutive rounds over all leaves without progress; leaves latched by other threads are skipped.
 const MAX_ROUNDS: u64 = 16;
@@ -47,9 +55,77 @@ impl Evictor for Everything<'_> {
     fn gone(&mut self, _record: &Shown<'_>) {}
 }
 
+/// The threads of a cache, which end when it is closed or its last handle is dropped.
+pub(super) struct Lifetime {
+    core: Arc<CacheInner>,
+    threads: Mutex<Option<(Tasks, Option<WriterHandle>)>>,
+    /// The result of closing.
+    closed: OnceLock<Result<(), CacheError>>,
+    keeps_on_drop: bool,
+}
+
+impl Lifetime {
+    pub(super) fn new(
+        core: &Arc<CacheInner>,
+        tasks: Tasks,
+        writing: Option<WriterHandle>,
+        keeps_on_drop: bool,
+    ) -> Self {
+        Self {
+            core: Arc::clone(core),
+            threads: Mutex::new(Some((tasks, writing))),
+            closed: OnceLock::new(),
+            keeps_on_drop,
+        }
+    }
+
+    /// Closes the cache, or waits for the thread that does, and returns the result.
+    pub(super) fn close(&self) -> Result<(), CacheError> {
+        self.closed.get_or_init(|| self.close_once()).clone()
+    }
+
+    fn close_once(&self) -> Result<(), CacheError> {
+        enter_span!("leafpress_close", cache = %self.core.observer.name);
+        let (tasks, writing) = self.threads.lock().take().unzip();
+        // Stop the background tasks first: they use the tree.
+        drop(tasks);
+        let closed = self.core.close();
+        drop(writing);
+        closed
+    }
+}
+
+impl Drop for Lifetime {
+    #[cfg_attr(not(feature = "tracing"), allow(unused_variables))]
+    fn drop(&mut self) {
+        if self.keeps_on_drop
+            && let Err(error) = self.close()
+        {
+            warn_event!(cache = %self.core.observer.name, %error, "not kept");
+        }
+    }
+}
+
 impl CacheInner {
-    /// Moves every record to the disk and closes it. No other thread may use the cache.
-    pub(super) fn close(&self, disk: &Tier) -> Result<(), CacheError> {
+    /// Moves every record to the disk tier, if there is one, and removes all.
+    fn close(&self) -> Result<(), CacheError> {
+        self.set_closed();
+        self.tree.refuse_writes();
+        // A call of `clear` that has not seen the cache closed ends here.
+        drop(self.hold());
+        let kept = self.disk.as_ref().map_or(Ok(()), |disk| {
+            let kept = self.keep(disk);
+            disk.end();
+            kept
+        });
+        let cleared = self.clear_memory(&mut [self.evicting.lock(), self.expiring.lock()]);
+        self.return_memory();
+        self.tree.trim();
+        kept.and(cleared)
+    }
+
+    /// Moves every record to the disk, and writes what the next opening needs.
+    fn keep(&self, disk: &Tier) -> Result<(), CacheError> {
         let mut keys = self.spill(disk)?;
         let (began, mut patience) = (Instant::now(), Patience::default());
         while !self.tree.is_empty() && !disk.has_failed() && began.elapsed() < MAX_WAIT {
@@ -63,7 +139,7 @@ impl CacheInner {
                 reason: format!("{} records could not be written", self.tree.len()),
             });
         }
-        disk.close(&keys)
+        disk.keep(&keys)
     }
 
     /// Moves every record to the disk, except in leaves that other threads keep latched. Returns the keys in use, the

@@ -53,7 +53,7 @@ impl CacheInner {
         }
         let mut stored = Vec::new();
         if !disk.find(lookup.hash, key, &mut stored)? {
-            return Ok(None);
+            return self.absent();
         }
         let read = |value: &[u8]| read.take().map(|read| read(value));
         Ok(self

@@ -67,6 +67,9 @@ pub enum CacheError {
         /// The cause.
         reason: String,
     },
+    /// The cache was closed: see [`Cache::close`](super::Cache::close).
+    #[error("the cache is closed")]
+    Closed,
     /// [`Cache::validate`](super::Cache::validate) found a violated invariant.
     #[error("the cache is broken: {0}")]
     Invalid(String),
@@ -81,6 +84,7 @@ impl From<tree::TreeError> for CacheError {
             tree::TreeError::Codec(error) => error.into(),
             tree::TreeError::Option { option, reason } => Self::Option { option, reason },
             tree::TreeError::Invalid(reason) => Self::Invalid(reason),
+            tree::TreeError::Closed => Self::Closed,
             other => Self::Background {
                 reason: other.to_string(),
             },

@@ -55,6 +55,7 @@ impl CacheInner {
         keys: &[K],
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), CacheError> {
+        self.check_open()?;
         if self.touches.is_some() {
             // A record may only seem expired until queued reads are applied.
             for (index, key) in keys.iter().enumerate() {

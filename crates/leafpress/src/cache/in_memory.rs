@@ -55,7 +55,7 @@ impl Cache {
         // Records that cannot be decoded or have expired are left to the next ordinary read, which removes them and may
         // wait.
         let Ok(Some(Some(found))) = core.find_in_memory(key, &mut read, &mut seen) else {
-            return Ok(None);
+            return core.absent();
         };
         core.counters.add(Count::MemoryHits, 1);
         core.observer.end_get(began, Outcome::of(true, false));

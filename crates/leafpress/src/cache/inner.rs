@@ -23,9 +23,9 @@ use super::record;
 use super::touches::Touches;
 use crate::tree::cache_hooks::Hand;
 use crate::tree::{self, Tree};
-use leafpress_base::sync::Mutex;
 use leafpress_base::sync::runtime::Waker;
 use leafpress_base::sync::worker::Health;
+use leafpress_base::sync::{Mutex, MutexGuard};
 
 /// The ghost queue takes at most this fraction (1/16) of the budget.
 const GHOST_DIVISOR: u64 = 16;
@@ -64,6 +64,8 @@ pub(super) struct CacheInner {
     pub observer: Arc<Observer>,
     /// Whether a record that expires was ever inserted.
     may_expire: AtomicBool,
+    /// Whether the cache was closed, or is being closed.
+    is_closed: AtomicBool,
     /// Wakes the upkeep.
     pub upkeep: Waker,
     /// Whether the upkeep was woken to evict, and has not begun or ended yet.
@@ -116,6 +118,7 @@ impl CacheInner {
             health: Arc::default(),
             observer: Arc::default(),
             may_expire: AtomicBool::new(times.to_idle.is_some()),
+            is_closed: AtomicBool::new(false),
             upkeep: Waker::default(),
             eviction_due: AtomicBool::new(false),
             evicting_ahead: Mutex::default(),
@@ -127,6 +130,25 @@ impl CacheInner {
 
     pub(super) fn may_expire(&self) -> bool {
         self.may_expire.load(Ordering::Relaxed)
+    }
+
+    /// Returns [`CacheError::Closed`] from the beginning of [`CacheInner::close`] on.
+    pub(super) fn check_open(&self) -> Result<(), CacheError> {
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Err(CacheError::Closed);
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_closed(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+
+    /// The result of a look-up that found nothing. Only these ask whether the cache is closed: a closed cache has no
+    /// records.
+    #[inline]
+    pub(super) fn absent<R>(&self) -> Result<Option<R>, CacheError> {
+        self.check_open().map(|()| None)
     }
 
     /// Called before a record that expires is inserted.
@@ -171,6 +193,7 @@ impl CacheInner {
         let mut read = Some(read);
         match self.find_in_memory(key, &mut read, seen) {
             Ok(None) if self.disk.is_some() => self.find_on_disk(key, read, seen),
+            Ok(None) => self.absent(),
             Ok(Some(None)) => {
                 // A read of it may still be queued.
                 if self.apply_touches()
@@ -181,7 +204,7 @@ impl CacheInner {
                 self.expire(key)?;
                 Ok(None)
             }
-            Ok(found) => Ok(found.flatten()),
+            Ok(Some(found)) => Ok(found),
             Err(error) => self.damaged(key, error),
         }
     }
@@ -376,29 +399,39 @@ impl CacheInner {
 
     /// Removes every record in both tiers and forgets the keys evicted before.
     pub(super) fn clear(&self) -> Result<(), CacheError> {
-        self.loads.superseding_all(|| self.clear_tiers())?;
-        if let Some(disk) = &self.disk {
-            disk.free_buffers();
-        }
-        self.fit_raw_copies();
-        self.measure();
+        self.loads.superseding_all(|| {
+            // With both sweepers locked, no record leaves memory.
+            let mut sweepers = [self.evicting.lock(), self.expiring.lock()];
+            // `close` takes these locks before it moves the records: a removal that returned is not undone by it.
+            self.check_open()?;
+            if let Some(disk) = &self.disk {
+                disk.forget();
+            }
+            self.clear_memory(&mut sweepers)
+        })?;
+        self.return_memory();
         Ok(())
     }
 
-    fn clear_tiers(&self) -> Result<(), CacheError> {
-        // With both sweepers locked, no record leaves memory.
-        let mut sweepers = [self.evicting.lock(), self.expiring.lock()];
-        if let Some(disk) = &self.disk {
-            disk.forget();
-        }
+    /// Removes every record in memory.
+    pub(super) fn clear_memory(&self, sweepers: &mut [MutexGuard<'_, Sweeper>; 2]) -> Result<(), CacheError> {
         self.tree.clear()?;
-        for sweeper in &mut sweepers {
+        for sweeper in sweepers {
             let before = sweeper.held_bytes();
             sweeper.arena = Bump::new();
             sweeper.memory.ghost = Default::default();
             self.note_sweeper(before, sweeper);
         }
         Ok(())
+    }
+
+    /// Returns the memory of removed records to the system.
+    pub(super) fn return_memory(&self) {
+        if let Some(disk) = &self.disk {
+            disk.free_buffers();
+        }
+        self.fit_raw_copies();
+        self.measure();
     }
 
     /// Excludes both sweepers, which remove records, until the result is dropped.

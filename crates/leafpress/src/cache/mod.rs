@@ -48,7 +48,8 @@
 //!
 //! [`CacheBuilder::disk`] adds a file or block device. Records evicted from memory are spilled to it, and a read that
 //! finds its key there promotes the record back to memory. [`Cache::close`] keeps both tiers for the next cache on the
-//! same file; [`Disk::recover_after_crash`] recovers the disk tier if the process ends without `close`.
+//! same file, and so does a drop with [`Disk::keep_on_drop`]; [`Disk::recover_after_crash`] recovers the disk tier if
+//! the process ends without either.
 //!
 //! # Listener
 //!
@@ -143,8 +144,7 @@ pub mod fuzz {
     pub use super::disk::ignore_checksums;
 }
 
-use self::background::Tasks;
-use self::disk::WriterHandle;
+use self::close::Lifetime;
 use self::inner::CacheInner;
 
 /// The maximum length of a key, in bytes.
@@ -158,15 +158,18 @@ pub const MIN_MEMORY_BYTES: u64 = 4 << 20;
 /// no lock, with the exception for `time_to_idle` that the [module's page](self#guarantees) describes. A cache may
 /// evict any record at any time; it never returns a value that was replaced, removed or has expired.
 ///
+/// `Cache` is a handle: a clone is another handle of the same cache and costs two atomic increments. The cache ends
+/// when [`Cache::close`] is called or the last handle is dropped.
+///
 /// # Fork
 ///
 /// A forked child must not use a cache of its parent: another thread may have held one of its locks at the fork, and
 /// the upkeep threads do not exist in the child. Nor should the child drop a cache that has a disk tier, because the
 /// drop waits for the writer thread, which the child does not have. The child may build caches of its own.
+#[derive(Clone)]
 pub struct Cache {
     core: Arc<CacheInner>,
-    _tasks: Tasks,
-    _writing: Option<WriterHandle>,
+    lifetime: Arc<Lifetime>,
 }
 
 impl fmt::Debug for Cache {
@@ -275,9 +278,10 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// Returns [`CacheError::Option`] if `bytes` is less than [`MIN_MEMORY_BYTES`].
+    /// Returns [`CacheError::Option`] if `bytes` is less than [`MIN_MEMORY_BYTES`], or [`CacheError::Closed`].
     pub fn set_memory(&self, bytes: u64) -> Result<(), CacheError> {
         options::check_memory(bytes)?;
+        self.core.check_open()?;
         self.core.set_memory(bytes);
         Ok(())
     }
@@ -313,8 +317,9 @@ impl Cache {
     ///
     /// # Errors
     /// Returns [`CacheError::Background`] if a background thread has ended after repeated panics; the remaining upkeep
-    /// is done.
+    /// is done. Returns [`CacheError::Closed`] after [`Cache::close`].
     pub fn settle(&self) -> Result<(), CacheError> {
+        self.core.check_open()?;
         self.core.expire_all();
         self.core.tree.settle()?;
         self.core.tend();
@@ -328,10 +333,18 @@ impl Cache {
         }
     }
 
-    /// Closes the cache and keeps its contents in the disk tier for the next cache built on the same file. The records
-    /// read most return to memory in the background. Without a disk tier, or if the cache is dropped instead, the
-    /// contents are lost. The next cache does not know what changed in the backend meanwhile: remove those records, or
-    /// let records expire.
+    /// Closes the cache and keeps its contents in the disk tier for the next cache built on the same file, which may be
+    /// built as soon as this method has returned. The records read most return to memory in the background. Without a
+    /// disk tier, or if the cache is dropped instead and [`Disk::keep_on_drop`] is not set, the contents are lost. The
+    /// next cache does not know what changed in the backend meanwhile: remove those records, or let records expire.
+    ///
+    /// Other threads may use the cache during the call and other handles may remain. A write or removal that returned
+    /// `Ok` is kept; others return [`CacheError::Closed`]. Once the call has returned, every method that can fail
+    /// returns that error, also [`Cache::get`]; ranges and scans return it as an item; loaders are not called. The
+    /// memory is freed. Further calls wait for the first one and return its result.
+    ///
+    /// Do not call it in a closure that the cache calls with a value, such as that of [`Cache::get_with`], or in the
+    /// listener: it would wait for itself.
     ///
     /// ```
     /// use leafpress::Cache;
@@ -350,13 +363,23 @@ impl Cache {
     ///
     /// # Errors
     /// Returns [`CacheError::Disk`] if the disk tier cannot be written, [`CacheError::OutOfMemory`], or
-    /// [`CacheError::Codec`]. The next cache then begins empty.
-    pub fn close(self) -> Result<(), CacheError> {
-        let Self { core, _tasks, _writing } = self;
-        enter_span!("leafpress_close", cache = %core.observer.name);
-        // Stop the background threads first: they use the tree.
-        drop(_tasks);
-        core.disk.as_ref().map_or(Ok(()), |disk| core.close(disk))
+    /// [`CacheError::Codec`]. The cache is closed all the same, and the next cache begins empty.
+    pub fn close(&self) -> Result<(), CacheError> {
+        self.lifetime.close()
+    }
+
+    /// Returns true if [`Cache::close`] was called.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// let other = cache.clone();
+    /// cache.close()?;
+    /// assert!(other.is_closed());
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.core.check_open().is_err()
     }
 
     /// Moves all records in memory to the disk tier, for tests.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::background::Tasks;
 use super::clock::{Clock, SystemClock};
+use super::close::Lifetime;
 use super::disk::{Disk, WriterHandle};
 use super::error::CacheError;
 use super::expiry::Times;
@@ -346,6 +347,7 @@ impl CacheBuilder {
         };
         let tree = tree.build()?;
         let (clock, observer) = (Arc::clone(&self.clock), Arc::new(self.observer));
+        let keeps_on_drop = self.disk.as_ref().is_some_and(|disk| disk.keeps_on_drop);
         let disk = self.disk.map(|disk| disk.open(self.memory_bytes, clock, &observer));
         let disk = disk.transpose()?;
         let (disk, keys) = disk.map_or_else(Default::default, |(disk, keys)| {
@@ -378,11 +380,8 @@ impl CacheBuilder {
         let writing = core.disk.as_ref().map(|disk| WriterHandle::start(disk, &core.health));
         let writing = writing.transpose().map_err(no_thread)?;
         let tasks = Tasks::start(&core, keys).map_err(no_thread)?;
-        Ok(Cache {
-            core,
-            _tasks: tasks,
-            _writing: writing,
-        })
+        let lifetime = Arc::new(Lifetime::new(&core, tasks, writing, keeps_on_drop));
+        Ok(Cache { core, lifetime })
     }
 }
 

@@ -10,13 +10,26 @@ use crate::tree::{Range, Record};
 pub struct CacheRange<'c> {
     core: &'c CacheInner,
     records: Range<'c>,
+    has_ended: bool,
 }
 
 impl<'c> CacheRange<'c> {
     pub(super) fn new(core: &'c CacheInner, records: Range<'c>) -> Self {
         // Otherwise records with queued reads would be skipped as expired.
         core.apply_touches();
-        Self { core, records }
+        Self {
+            core,
+            records,
+            has_ended: false,
+        }
+    }
+
+    /// The item at the end: an error, once, if the cache was closed, so that the range is not taken for complete.
+    fn end(&mut self) -> Option<Result<Record, CacheError>> {
+        let closed = self.core.check_open().err();
+        closed
+            .filter(|_| !std::mem::replace(&mut self.has_ended, true))
+            .map(Err)
     }
 
     /// Decodes the header; returns the record as it was inserted, unless it has expired.
@@ -40,7 +53,9 @@ impl Iterator for CacheRange<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let record = self.records.next()?;
+            let Some(record) = self.records.next() else {
+                return self.end();
+            };
             if let Some(opened) = self.opened(record) {
                 return Some(opened);
             }
@@ -51,7 +66,9 @@ impl Iterator for CacheRange<'_> {
 impl DoubleEndedIterator for CacheRange<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
         loop {
-            let record = self.records.next_back()?;
+            let Some(record) = self.records.next_back() else {
+                return self.end();
+            };
             if let Some(opened) = self.opened(record) {
                 return Some(opened);
             }

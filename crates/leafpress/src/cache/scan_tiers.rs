@@ -187,6 +187,7 @@ impl ScanPosition {
 impl CacheInner {
     /// Reads the first part of a range.
     fn walk(&self, course: Course, bounds: &Bounds) -> Result<Walked, CacheError> {
+        self.check_open()?;
         // Otherwise records with queued reads would be skipped as expired.
         self.apply_touches();
         let in_memory = |part: &mut Part| self.add_keys(course, part);
@@ -253,7 +254,7 @@ impl CacheInner {
                     };
                     self.find(&key, read, &mut seen)?
                 }
-                (None, ..) => None,
+                (None, ..) => self.absent()?,
             },
         };
         Ok(value.transpose()?.map(|value| (key, value)))

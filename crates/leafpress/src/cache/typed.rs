@@ -32,9 +32,20 @@ use super::{Cache, CacheUpdate, InsertOptions};
 /// A value that does not decode as `V`, such as one that another version of the program left on disk, counts as absent
 /// and is removed. postcard does not record types, so bytes that happen to decode as a `V` are accepted: a program
 /// whose types change should use another file.
+///
+/// A clone is another handle of the same cache, as of [`Cache`].
 pub struct TypedCache<K: ?Sized, V> {
     cache: Cache,
     of: PhantomData<fn(&K) -> V>,
+}
+
+impl<K: ?Sized, V> Clone for TypedCache<K, V> {
+    fn clone(&self) -> Self {
+        Self {
+            cache: self.cache.clone(),
+            of: PhantomData,
+        }
+    }
 }
 
 impl<K: ?Sized, V> fmt::Debug for TypedCache<K, V> {
@@ -56,16 +67,10 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
         Self { cache, of: PhantomData }
     }
 
-    /// Returns the underlying cache of bytes, for its budget and its statistics.
+    /// Returns the underlying cache of bytes, for its budget, its statistics, and [`Cache::close`].
     #[must_use]
     pub fn cache(&self) -> &Cache {
         &self.cache
-    }
-
-    /// Returns the underlying cache of bytes by value, to close it.
-    #[must_use]
-    pub fn into_cache(self) -> Cache {
-        self.cache
     }
 
     /// Inserts or replaces a record.

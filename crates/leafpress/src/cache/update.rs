@@ -249,6 +249,7 @@ impl CacheInner {
 
     /// Looks up the key in the tree and on disk; the inner result is the tree's error if the record cannot be read.
     fn look(&self, key: &[u8]) -> Result<Result<Before, tree::TreeError>, CacheError> {
+        self.check_open()?;
         self.apply_touches();
         let mut before = Before {
             stored: None,

@@ -5,10 +5,11 @@
 //! end, so that the garbage of other threads is not freed either. So a bounded number of writers is admitted, and the
 //! others wait before they hold anything.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::room_for;
+use leafpress_base::sync::Patience;
 use leafpress_base::sync::per_core::concurrency;
 use leafpress_base::sync::per_thread::thread_number;
 use leafpress_base::sync::plain::{Mutex, MutexGuard};
@@ -34,10 +35,34 @@ pub(crate) struct Admission {
     writers: AtomicUsize,
     /// Number of threads that may keep buffers and garbage of their own.
     keepers: AtomicUsize,
+    /// Number of admitted writers that hold no slot.
+    without_slot: AtomicUsize,
+    /// Whether writers are refused.
+    is_closed: AtomicBool,
 }
 
 /// Permission to write, until dropped.
-pub(crate) struct Admitted<'a>(#[expect(dead_code, reason = "held, not accessed")] Option<MutexGuard<'a, ()>>);
+#[expect(dead_code, reason = "held, not accessed")]
+pub(crate) enum Admitted<'a> {
+    InSlot(MutexGuard<'a, ()>),
+    WithoutSlot(Counted<'a>),
+}
+
+/// Counts a writer that holds no slot, until dropped.
+pub(crate) struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 impl Admission {
     /// Creates the slots.
@@ -50,6 +75,8 @@ impl Admission {
         Ok(Self {
             writers: AtomicUsize::new(slots.len()),
             keepers: AtomicUsize::new(usize::MAX),
+            without_slot: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
             slots,
         })
     }
@@ -84,23 +111,43 @@ impl Admission {
         thread_number().is_some_and(|number| number < self.keepers())
     }
 
-    /// Waits until the calling thread may write. It must not hold a guard, since admitted writers may wait for the
-    /// guard's epoch to end.
+    /// Waits until the calling thread may write, and returns [`None`] after [`Admission::close`]. With a guard,
+    /// `holds_guard`, the thread is admitted without waiting, since admitted writers may wait for the guard's epoch to
+    /// end.
     ///
     /// A thread uses the slot of its number; no slot is shared while there are no more threads than slots.
     #[inline]
-    pub(crate) fn enter(&self) -> Admitted<'_> {
+    pub(crate) fn enter(&self, holds_guard: bool) -> Option<Admitted<'_>> {
+        let slot = if holds_guard { None } else { self.slot() };
+        let admitted = slot.map_or_else(
+            || Admitted::WithoutSlot(Counted::new(&self.without_slot)),
+            Admitted::InSlot,
+        );
+        // Read after the admission: `close` sets it before it looks for admitted writers.
+        (!self.is_closed.load(Ordering::SeqCst)).then_some(admitted)
+    }
+
+    #[inline]
+    fn slot(&self) -> Option<MutexGuard<'_, ()>> {
         // The model checker's threads are not system threads, and would block without its knowledge.
         if cfg!(shuttle) {
-            return Admitted(None);
+            return None;
         }
-        let Some(slots) = self.slots.get(..self.writers()) else {
-            return Admitted(None);
-        };
-        let Some(own) = thread_number().and_then(|number| slots.get(number.checked_rem(slots.len())?)) else {
-            return Admitted(None);
-        };
-        Admitted(Some(own.0.try_lock().unwrap_or_else(|| Self::wait(slots, own))))
+        let slots = self.slots.get(..self.writers())?;
+        let own = slots.get(thread_number()?.checked_rem(slots.len())?)?;
+        Some(own.0.try_lock().unwrap_or_else(|| Self::wait(slots, own)))
+    }
+
+    /// Refuses writers from now on, and waits for those that were admitted. The calling thread must not hold a guard.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        for slot in &self.slots {
+            drop(slot.0.lock());
+        }
+        let mut patience = Patience::default();
+        while self.without_slot.load(Ordering::SeqCst) > 0 {
+            patience.wait();
+        }
     }
 
     #[cold]
@@ -128,7 +175,7 @@ mod tests {
             for _ in 0..32 {
                 scope.spawn(|| {
                     for _ in 0..100 {
-                        let admitted = admission.enter();
+                        let admitted = admission.enter(false).unwrap();
                         most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                         thread::yield_now();
                         inside.fetch_sub(1, Ordering::SeqCst);
@@ -141,5 +188,29 @@ mod tests {
         assert!((1..=MIN_WRITERS).contains(&most), "{most}");
         admission.fit(u64::MAX);
         assert_eq!(admission.writers(), concurrency());
+    }
+
+    #[test]
+    fn closing_waits_for_admitted_writers_and_refuses_others() {
+        for holds_guard in [false, true] {
+            let admission = Admission::new().unwrap();
+            let admitted = admission.enter(holds_guard);
+            assert!(admitted.is_some());
+            let is_closed = AtomicUsize::new(0);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    admission.close();
+                    is_closed.store(1, Ordering::SeqCst);
+                });
+                while !admission.is_closed.load(Ordering::SeqCst) {
+                    thread::yield_now();
+                }
+                assert!(admission.enter(true).is_none());
+                assert_eq!(is_closed.load(Ordering::SeqCst), 0);
+                drop(admitted);
+            });
+            assert_eq!(is_closed.into_inner(), 1);
+            assert!(admission.enter(false).is_none() && admission.enter(true).is_none());
+        }
     }
 }

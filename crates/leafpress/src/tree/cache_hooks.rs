@@ -424,6 +424,12 @@ impl Tree {
             .map(|(_, applied)| applied)
     }
 
+    /// Refuses writes of records from now on, with [`TreeError::Closed`], and waits for those under way. Eviction is
+    /// not a write. The calling thread must not be inside another operation of the tree.
+    pub(crate) fn refuse_writes(&self) {
+        self.core.admission.close();
+    }
+
     /// Waits for a concurrent write of the key: see `TreeInner::synchronize`.
     ///
     /// # Errors

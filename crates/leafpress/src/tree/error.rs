@@ -61,6 +61,10 @@ pub enum TreeError {
         /// The reason, with the last panic's message.
         reason: String,
     },
+    /// The tree belongs to a cache that was closed: see [`Cache::close`](crate::Cache::close). No method of a
+    /// [`Tree`](crate::tree::Tree) returns it.
+    #[error("the tree refuses writes: its cache is closed")]
+    Closed,
     /// [`Tree::validate`](crate::tree::Tree::validate) found a broken invariant: a bug in this library, or corrupted
     /// memory.
     #[error("broken invariant: {0}")]

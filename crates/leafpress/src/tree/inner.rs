@@ -237,6 +237,8 @@ impl TreeInner {
             return Err(TreeError::ValueTooLong { len: value.len() });
         }
         let context = self.contexts.get()?;
+        // Inside an operation of its own, for example in the callback of a read, the thread must not wait for others.
+        let _admitted = self.admission.enter(self.memory.is_inside()).ok_or(TreeError::Closed)?;
         match value {
             Some(value) => {
                 context.count(Count::Puts);
@@ -244,8 +246,6 @@ impl TreeInner {
             }
             None => context.count(Count::Removes),
         }
-        // Inside an operation of its own, for example in the callback of a read, the thread must not wait for others.
-        let _admitted = (!self.memory.is_inside()).then(|| self.admission.enter());
         // A long value is compressed before the epoch is entered: no node could be freed for milliseconds otherwise.
         let mut large = match value {
             Some(value) if value.len() > MAX_BUFFERED_BYTES => Some(self.new_large(value, context, &mut Vec::new())?),

@@ -3,6 +3,7 @@
 mod bounds;
 #[cfg(feature = "bytes")]
 mod bytes;
+mod closing;
 mod crash;
 #[cfg(target_os = "linux")]
 mod crash_model;

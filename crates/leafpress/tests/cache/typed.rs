@@ -80,7 +80,7 @@ fn what_is_of_another_type_is_not_there() {
     let open = || small().disk(Disk::store(store.clone(), 8 << 20)).build().unwrap();
     let numbers: TypedCache<str, u8> = TypedCache::new(open());
     numbers.insert("key", &255).unwrap();
-    numbers.into_cache().close().unwrap();
+    numbers.cache().close().unwrap();
     // A byte does not decode as a user.
     let users: TypedCache<str, User> = TypedCache::new(open());
     assert_eq!(users.get("key").unwrap(), None);

@@ -8,13 +8,15 @@ use super::page::{BLOCK_BYTES, MAX_RAW_BYTES, framed_bytes};
 use crate::tree::MAX_KEY_BYTES;
 use leafpress_base::io::aligned::AlignedBuffer;
 use leafpress_base::mem::room::room_for;
-use leafpress_base::store::{PageRead, PageStore, PageWrite};
+use leafpress_base::store::{FileStore, PageRead, PageStore, PageWrite};
 
 /// Block 0 of the store is the superblock.
 const FIRST_BLOCK: u64 = 1;
 
 pub(super) struct Device {
     store: Arc<dyn PageStore>,
+    /// The store, if it is a file that this tier has locked.
+    locked: Option<Arc<FileStore>>,
     /// Number of blocks, numbered from 0.
     pub blocks: u64,
     /// Completed transfers of the writer: while the count increases the device makes progress.
@@ -35,8 +37,23 @@ impl Device {
     pub(super) fn new(store: Arc<dyn PageStore>, blocks: u64) -> Self {
         Self {
             store,
+            locked: None,
             blocks,
             done: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn on_locked(file: FileStore, blocks: u64) -> Self {
+        let file = Arc::new(file);
+        let mut device = Self::new(Arc::clone(&file) as Arc<dyn PageStore>, blocks);
+        device.locked = Some(file);
+        device
+    }
+
+    /// Lets others use the file. Nothing may be written from then on.
+    pub(super) fn unlock(&self) {
+        if let Some(file) = &self.locked {
+            file.unlock();
         }
     }
 

@@ -91,6 +91,7 @@ pub struct Disk {
     write_limit: Option<u64>,
     recovers: bool,
     overwrites: bool,
+    pub(super) keeps_on_drop: bool,
 }
 
 impl fmt::Debug for Disk {
@@ -106,6 +107,7 @@ impl fmt::Debug for Disk {
             .field("write_limit", &self.write_limit)
             .field("recover_after_crash", &self.recovers)
             .field("overwrite", &self.overwrites)
+            .field("keep_on_drop", &self.keeps_on_drop)
             .finish_non_exhaustive()
     }
 }
@@ -147,6 +149,7 @@ impl Disk {
             write_limit: None,
             recovers: false,
             overwrites: false,
+            keeps_on_drop: false,
         }
     }
 
@@ -156,6 +159,30 @@ impl Disk {
     #[must_use]
     pub fn overwrite(mut self, overwrites: bool) -> Self {
         self.overwrites = overwrites;
+        self
+    }
+
+    /// Sets whether dropping the last handle of the cache closes it as [`Cache::close`](super::Cache::close) does, so
+    /// that its contents are kept. Off by default: they are lost. A failure is only traced (feature `tracing`): call
+    /// `close` where it matters. A cache in a `static` is not dropped at the end of the process.
+    ///
+    /// ```
+    /// use leafpress::Cache;
+    /// use leafpress::cache::Disk;
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory");
+    /// # let path = directory.path().join("app.cache");
+    /// let open = || {
+    ///     let disk = Disk::file(&path, 16 << 20).keep_on_drop(true);
+    ///     Cache::builder().memory(8 << 20).disk(disk).build()
+    /// };
+    /// open()?.insert("user:42", "Ada")?;
+    /// assert_eq!(open()?.get("user:42")?.as_deref(), Some(b"Ada".as_slice()));
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    #[must_use]
+    pub fn keep_on_drop(mut self, keeps: bool) -> Self {
+        self.keeps_on_drop = keeps;
         self
     }
 
@@ -257,7 +284,7 @@ impl Disk {
         let blocks = self.bytes / BLOCK_BYTES as u64 - 1;
         let device = match self.place {
             Where::Store(store) => open_store(store, blocks, self.overwrites)?,
-            Where::File(path) => Device::new(Arc::new(open_file(&path, self.overwrites)?), blocks),
+            Where::File(path) => Device::on_locked(open_file(&path, self.overwrites)?, blocks),
         };
         device.check_length().map_err(of_failure)?;
         let opened = Tier::open(

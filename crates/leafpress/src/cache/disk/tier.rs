@@ -155,21 +155,30 @@ impl Tier {
         Ok((tier, keys))
     }
 
-    /// Writes the image, including `keys`, for the next opening. From then on this tier has and admits nothing.
-    pub(in crate::cache) fn close(&self, keys: &[Vec<u8>]) -> Result<(), CacheError> {
+    /// Writes the image, including `keys`, for the next opening. Nothing may be admitted from then on: see
+    /// [`Tier::end`].
+    pub(in crate::cache) fn keep(&self, keys: &[Vec<u8>]) -> Result<(), CacheError> {
         self.write_all();
         let writer = self.writer.lock();
-        let closed = self.write_image(&writer, keys).map_err(|failure| match failure {
+        self.write_image(&writer, keys).map_err(|failure| match failure {
             Failure::OutOfMemory { bytes } => CacheError::OutOfMemory { bytes },
             other => CacheError::Disk {
                 reason: format!("its contents cannot be kept for the next opening: {other}"),
             },
-        });
+        })
+    }
+
+    /// Ends the use of the device: from then on this tier has, admits and writes nothing, and another cache may open
+    /// its file.
+    pub(in crate::cache) fn end(&self) {
+        // Waits for a write under way.
+        let writer = self.writer.lock();
         // The side files are kept as they were: the next opening needs them.
         self.has_failed.store(true, Ordering::Relaxed);
         self.state.write().forget();
         self.note_forgotten();
-        closed
+        drop(writer);
+        self.device.unlock();
     }
 
     fn write_image(&self, writer: &Writer, keys: &[Vec<u8>]) -> Result<(), Failure> {
