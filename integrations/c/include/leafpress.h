@@ -306,8 +306,9 @@ LP_API lp_status lp_options_new(lp_options **options);
  * Options of caches:
  *
  *   memory_bytes               memory bound, 4 MiB or more; default 64 MiB
- *   ttl_ms                     time to live of a record, 1000 or more; default unlimited
- *   time_to_idle_ms            time to live of a record that is not read; default unlimited
+ *   ttl_ms                     time to live of a record, 1 or more; default unlimited
+ *   time_to_idle_ms            time to live of a record that is not read, 1000 or more; default
+ *                              unlimited
  *   stale_while_revalidate_ms  how long after its expiry a record is still returned to callers
  *                              that would wait for a load; default not at all
  *   share                      memory for uncompressed copies of the most read records: adaptive
@@ -817,8 +818,8 @@ LP_API lp_status lp_cache_insert(lp_cache *cache,
 
 /**
  * Like lp_cache_insert(), for a record that expires after ttl_ms milliseconds,
- * 1000 to 10 years. It may leave up to 250 ms earlier, and is never returned
- * after that time.
+ * 1 to 10 years. It may leave up to 1 ms earlier, and is never returned after
+ * that time.
  */
 LP_API lp_status lp_cache_insert_ttl(lp_cache *cache,
                                      const void *key,
@@ -927,8 +928,8 @@ LP_API lp_status lp_load_set(lp_load *load,
                              size_t value_len);
 
 /**
- * Sets the lifetime of the loaded value to ttl_ms milliseconds, 1000 to 10
- * years, instead of the option's.
+ * Sets the lifetime of the loaded value to ttl_ms milliseconds, 1 to 10 years,
+ * instead of the option's.
  */
 LP_API lp_status lp_load_set_ttl(lp_load *load,
                                  uint64_t ttl_ms);

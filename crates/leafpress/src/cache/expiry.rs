@@ -13,16 +13,14 @@ pub(super) struct Times {
     pub stale: Option<Duration>,
 }
 
-/// An expiry time: quarters of a second since 1970-01-01 00:00 UTC in 40 bits, which reach past the year 10000. Any
-/// time that a clock can show is a valid expiry.
+/// An expiry time: milliseconds since 1970-01-01 00:00 UTC in 48 bits, which reach past the year 10000. Any time that a
+/// clock can show is a valid expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Expiry(pub u64);
 
-const TICKS_PER_SECOND: u128 = 4;
-
 impl Expiry {
     /// Encoded length in a record, in bytes.
-    pub(super) const BYTES: usize = 5;
+    pub(super) const BYTES: usize = 6;
     /// A time that has passed on any clock.
     pub(super) const PAST: Self = Self(0);
     /// The latest time.
@@ -40,11 +38,15 @@ impl Expiry {
         Self(u64::from_le_bytes(wide))
     }
 
-    /// Returns the expiry of a record that lives for `ttl` from `now` on. It is never late and at most 250 ms early.
+    /// Returns the expiry of a record that lives for `ttl` from `now` on. It is never late and at most 1 ms early.
     pub(super) fn after(now: Duration, ttl: Duration) -> Self {
-        let ns = now.saturating_add(ttl).as_nanos();
-        let ticks = u64::try_from(ns * TICKS_PER_SECOND / 1_000_000_000).unwrap_or(u64::MAX);
-        Self(ticks.min(Self::NEVER.0))
+        let ms = u64::try_from(now.saturating_add(ttl).as_millis()).unwrap_or(u64::MAX);
+        Self(ms.min(Self::NEVER.0))
+    }
+
+    /// Returns the time that is left at `now`.
+    pub(super) fn left(self, now: Duration) -> Duration {
+        Duration::from_millis(self.0).saturating_sub(now)
     }
 
     /// Returns true if the time has passed at `now`.
@@ -61,7 +63,7 @@ mod tests {
     #[test]
     fn a_record_never_lives_longer_than_it_may() {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
-        let never = Duration::from_secs(Expiry::NEVER.0 / 4) - Duration::from_secs(100);
+        let never = Duration::from_millis(Expiry::NEVER.0) - Duration::from_secs(100);
         // From the clock's epoch to the latest time that can be encoded.
         let starts = [
             Duration::ZERO,
@@ -77,13 +79,18 @@ mod tests {
             .flat_map(|start| (0..3000).step_by(7).map(move |ms| (start, ms)))
         {
             let now = start + Duration::from_millis(ms);
-            for ttl_ms in [1000, 1001, 2500, 60_000] {
+            for ttl_ms in [1, 2, 1000, 1001, 2500, 60_000] {
                 let expiry = Expiry::after(now, Duration::from_millis(ttl_ms));
                 assert!(expiry.is_expired(now + Duration::from_millis(ttl_ms)), "{ms} {ttl_ms}");
                 assert!(
-                    !expiry.is_expired(now + Duration::from_millis(ttl_ms - 251)),
+                    !expiry.is_expired(now + Duration::from_millis(ttl_ms - 1)),
                     "{ms} {ttl_ms}"
                 );
+                // Within a millisecond.
+                let now = now + Duration::from_micros(700);
+                let expiry = Expiry::after(now, Duration::from_millis(ttl_ms));
+                assert_eq!(expiry.left(now), Duration::from_micros(1000 * ttl_ms - 700));
+                assert!(expiry.is_expired(now + Duration::from_millis(ttl_ms)), "{ms} {ttl_ms}");
             }
         }
         assert!(!Expiry::after(YEAR, Duration::MAX).is_expired(YEAR));

@@ -38,7 +38,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`Cache::insert`], and [`CacheError::Option`] for a time to live that is not between 1 s
+    /// Returns the errors of [`Cache::insert`], and [`CacheError::Option`] for a time to live that is not between 1 ms
     /// and 10 years.
     pub fn insert_entry(
         &self,

@@ -104,6 +104,7 @@ mod map;
 mod metrics;
 mod observer;
 mod options;
+mod peek;
 mod policy;
 mod raw_share;
 mod record;

@@ -30,7 +30,7 @@ pub struct InsertOptions {
 }
 
 impl InsertOptions {
-    /// Returns options with a time to live, between 1 s and 10 years. The record may expire up to 250 ms early, and is
+    /// Returns options with a time to live, between 1 ms and 10 years. The record may expire up to 1 ms early, and is
     /// never returned after its time.
     #[must_use]
     pub fn ttl(ttl: Duration) -> Self {
@@ -171,7 +171,7 @@ impl CacheBuilder {
         self
     }
 
-    /// Sets the default time to live of records. 1 s to 10 years; without it, records live until they are evicted.
+    /// Sets the default time to live of records. 1 ms to 10 years; without it, records live until they are evicted.
     ///
     /// ```
     /// use std::time::Duration;
@@ -203,7 +203,7 @@ impl CacheBuilder {
 
     /// Sets how long after its expiry a record may still be returned while another caller is loading it anew: callers
     /// of [`Cache::get_or_insert_with`] and its relatives then do not wait for the load and get the expired value
-    /// (`stale-while-revalidate`, RFC 5861). [`Cache::get`] does not return it. 1 s to 10 years; off by default. Only
+    /// (`stale-while-revalidate`, RFC 5861). [`Cache::get`] does not return it. 1 ms to 10 years; off by default. Only
     /// records in memory are kept for it.
     ///
     /// ```
@@ -328,12 +328,12 @@ impl CacheBuilder {
         enter_span!("leafpress_build", cache = %self.observer.name, memory_bytes = self.memory_bytes);
         check_memory(self.memory_bytes)?;
         let times = self.times;
-        for (option, time) in [
-            ("default_ttl", times.to_live),
-            ("time_to_idle", times.to_idle),
-            ("stale_while_revalidate", times.stale),
+        for (option, time, least) in [
+            ("default_ttl", times.to_live, MIN_TTL),
+            ("time_to_idle", times.to_idle, MIN_IDLE),
+            ("stale_while_revalidate", times.stale, MIN_TTL),
         ] {
-            time.map_or(Ok(()), |time| check_ttl(option, time))?;
+            time.map_or(Ok(()), |time| check_time(option, time, least))?;
         }
         check_share(self.share)?;
         let tree = match dictionary_bytes_for(self.memory_bytes) {
@@ -416,15 +416,22 @@ pub(super) fn check_memory(bytes: u64) -> Result<(), CacheError> {
     })
 }
 
-/// Bounds of a record's time to live.
-const TTLS: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10 * 366 * 24 * 3600);
+/// The minimum of a record's time to live.
+const MIN_TTL: (Duration, &str) = (Duration::from_millis(1), "1 ms");
+/// The minimum of the time to idle: reads rewrite a record in each eighth of it.
+const MIN_IDLE: (Duration, &str) = (Duration::from_secs(1), "1 s");
+const MAX_TIME: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
-pub(super) fn check_ttl(option: &'static str, ttl: Duration) -> Result<(), CacheError> {
-    if TTLS.contains(&ttl) {
+pub(super) fn check_ttl(ttl: Duration) -> Result<(), CacheError> {
+    check_time("ttl", ttl, MIN_TTL)
+}
+
+fn check_time(option: &'static str, time: Duration, (least, name): (Duration, &str)) -> Result<(), CacheError> {
+    if (least..=MAX_TIME).contains(&time) {
         return Ok(());
     }
     Err(CacheError::Option {
         option,
-        reason: format!("{ttl:?} is out of bounds; the range is from 1 s to 10 years"),
+        reason: format!("{time:?} is out of bounds; the range is from {name} to 10 years"),
     })
 }

@@ -1,7 +1,7 @@
 //! The header of a record's value: a byte of flags, and the expiry if the record expires.
 //!
 //! ```text
-//! flags u8   expiry u40, little endian (if bit 0 of the flags is set)   idle u40 (if bit 3 is set)   value
+//! flags u8   expiry u48, little endian (if bit 0 of the flags is set)   idle u48 (if bit 3 is set)   value
 //! ```
 //!
 //! `idle` is the deadline at which the record expires unless it is read. Reads extend it occasionally.
@@ -176,7 +176,7 @@ mod tests {
         // No valid record looks like these, and none makes a reader fail.
         assert_eq!(read(b""), (&b""[..], Some(Expiry::PAST)));
         assert_eq!(read(&[1, 2, 3]), (&[2, 3][..], None));
-        assert_eq!(read(&[9, 0, 0, 0, 0, 0, 3]), (&[3][..], Some(Expiry::PAST)));
+        assert_eq!(read(&[9, 0, 0, 0, 0, 0, 0, 3]), (&[3][..], Some(Expiry::PAST)));
         assert_eq!((idle(&[8, 1]), idle(b"")), (None, None));
     }
 }

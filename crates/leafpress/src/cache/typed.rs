@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -106,6 +107,34 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
             }
             found => Ok(found.flatten()),
         }
+    }
+
+    /// Returns the key's value, or [`None`] if the key is absent, without an effect on the cache: see [`Cache::peek`].
+    /// A value that does not decode as `V` counts as absent, and stays.
+    ///
+    /// # Errors
+    /// Returns the errors of [`TypedCache::get`].
+    pub fn peek(&self, key: &K) -> Result<Option<V>, CacheError> {
+        let found = self
+            .cache
+            .peek_with(&encoded(key)?, |bytes| postcard::from_bytes(bytes).ok())?;
+        Ok(found.flatten())
+    }
+
+    /// Returns what is left of the record's time to live: see [`Cache::ttl`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`TypedCache::get`].
+    pub fn ttl(&self, key: &K) -> Result<Option<Duration>, CacheError> {
+        self.cache.ttl(&encoded(key)?)
+    }
+
+    /// Sets the record's time to live and returns true if the key is present: see [`Cache::expire`].
+    ///
+    /// # Errors
+    /// Returns [`CacheError::Encoding`] for a key that cannot be encoded, and the errors of [`Cache::expire`].
+    pub fn expire(&self, key: &K, ttl: Option<Duration>) -> Result<bool, CacheError> {
+        self.cache.expire(&encoded(key)?, ttl)
     }
 
     /// Returns true if the key is present. Counts as a read.

@@ -202,18 +202,8 @@ impl CacheInner {
         key: &[u8],
         mut update: impl FnMut(Option<&[u8]>) -> CacheUpdate<V>,
     ) -> Result<CacheUpdate<V>, CacheError> {
-        let mut was_damaged = false;
         loop {
-            let before = match self.look(key)? {
-                Ok(before) => before,
-                // Once removed, the record is absent in the next round; if it cannot be removed, the update ends here.
-                Err(error) if was_damaged => return Err(error.into()),
-                Err(error) => {
-                    was_damaged = true;
-                    self.damaged::<()>(key, error)?;
-                    continue;
-                }
-            };
+            let before = self.look(key)?;
             let answer = update(before.value());
             let is_done = match &answer {
                 CacheUpdate::Put(value) => {
@@ -239,18 +229,44 @@ impl CacheInner {
         }
     }
 
+    /// Implements [`Cache::expire`].
+    pub(super) fn set_expiry(&self, key: &[u8], ttl: Option<Duration>) -> Result<bool, CacheError> {
+        ttl.map_or(Ok(()), options::check_ttl)?;
+        loop {
+            let before = self.look(key)?;
+            let Some(value) = before.value() else {
+                return Ok(false);
+            };
+            let _in_hand = self.before_store(value);
+            let put = |record: &[u8]| self.write_over(key, &before, Some(record));
+            if self.with_record(value, self.expiry(ttl), put)? {
+                self.note_stored((key.len() + value.len()) as u64);
+                return Ok(true);
+            }
+        }
+    }
+
     /// The expiry of a record inserted now.
     pub(super) fn expiry_by(&self, entry: InsertOptions) -> Result<Option<Expiry>, CacheError> {
         if let Some(ttl) = entry.ttl {
-            options::check_ttl("ttl", ttl)?;
+            options::check_ttl(ttl)?;
         }
         Ok(self.expiry(entry.ttl.or(self.times.to_live)))
     }
 
-    /// Looks up the key in the tree and on disk; the inner result is the tree's error if the record cannot be read.
-    fn look(&self, key: &[u8]) -> Result<Result<Before, tree::TreeError>, CacheError> {
+    /// Looks up the key in the tree and on disk. A record that cannot be read is removed, and is absent.
+    fn look(&self, key: &[u8]) -> Result<Before, CacheError> {
         self.check_open()?;
         self.apply_touches();
+        self.look_in_tiers(key)?.or_else(|error| {
+            self.damaged::<()>(key, error)?;
+            // It cannot be removed if this fails too.
+            Ok(self.look_in_tiers(key)??)
+        })
+    }
+
+    /// Looks up the key; the inner result is the tree's error if the record cannot be read.
+    fn look_in_tiers(&self, key: &[u8]) -> Result<Result<Before, tree::TreeError>, CacheError> {
         let mut before = Before {
             stored: None,
             is_in_tree: false,

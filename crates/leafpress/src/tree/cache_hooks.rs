@@ -430,6 +430,15 @@ impl Tree {
         self.core.admission.close();
     }
 
+    /// Calls `read` with the key's value, [`None`] where it is absent, without an effect on marks, hot records and
+    /// counts.
+    ///
+    /// # Errors
+    /// As [`Tree::get`].
+    pub(crate) fn peek_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, TreeError> {
+        self.core.peek(key, |found| found.with(read))
+    }
+
     /// Waits for a concurrent write of the key: see `TreeInner::synchronize`.
     ///
     /// # Errors

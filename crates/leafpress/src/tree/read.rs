@@ -251,6 +251,26 @@ impl TreeInner {
         }
     }
 
+    /// Calls `read` with the value of `key`, and notes nowhere that it was read.
+    pub(crate) fn peek<R>(
+        &self,
+        key: &[u8],
+        read: impl FnOnce(Read<'_>) -> Result<R, TreeError>,
+    ) -> Result<Option<R>, TreeError> {
+        let context = self.contexts.get()?;
+        let guard = self.memory.enter()?;
+        let step = self.shard(key).descend_to_read(key, &guard);
+        let mut tools = self.take_tools(context, &guard)?;
+        let sought = Sought {
+            key,
+            hash: hash(key),
+            share: step.share,
+        };
+        let result = self.value_in(step.leaf(), &sought, &guard, &mut tools, read);
+        self.return_tools(context, tools, &guard);
+        result
+    }
+
     /// Returns the value of `key`, copied.
     pub(crate) fn get_copied(&self, key: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
         self.get(key, |read| {
@@ -266,7 +286,7 @@ impl TreeInner {
         Ok(self.get(key, |read| read.append_to(value))?.is_some())
     }
 
-    /// Calls `read` with the value that `leaf` has for a key, for a writer that holds its lock.
+    /// Calls `read` with the value that `leaf` has for a key. What a writer that holds its lock sees is the newest.
     pub(crate) fn value_in<R>(
         &self,
         leaf: Leaf,

@@ -24,6 +24,7 @@ mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod model;
+mod peek;
 mod raw_share;
 #[cfg(target_os = "linux")]
 mod recovery;

@@ -102,8 +102,8 @@ pub unsafe extern "C" fn lp_cache_insert(
     call(|| Ok(of(cache)?.insert(key.get("key")?, value.get("value")?)?))
 }
 
-/// Like lp_cache_insert(), for a record that expires after ttl_ms milliseconds, 1000 to 10 years. It may leave up to
-/// 250 ms earlier, and is never returned after that time.
+/// Like lp_cache_insert(), for a record that expires after ttl_ms milliseconds, 1 to 10 years. It may leave up to
+/// 1 ms earlier, and is never returned after that time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_insert_ttl(
     cache: Option<&lp_cache>,

@@ -37,7 +37,7 @@ pub unsafe extern "C" fn lp_load_set(load: Option<&mut lp_load>, value: *const c
     })
 }
 
-/// Sets the lifetime of the loaded value to ttl_ms milliseconds, 1000 to 10 years, instead of the option's.
+/// Sets the lifetime of the loaded value to ttl_ms milliseconds, 1 to 10 years, instead of the option's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_load_set_ttl(load: Option<&mut lp_load>, ttl_ms: u64) -> lp_status {
     call(|| {

@@ -109,8 +109,9 @@ pub unsafe extern "C" fn lp_options_new(options: Option<&mut MaybeUninit<*mut lp
 /// Options of caches:
 ///
 ///   memory_bytes               memory bound, 4 MiB or more; default 64 MiB
-///   ttl_ms                     time to live of a record, 1000 or more; default unlimited
-///   time_to_idle_ms            time to live of a record that is not read; default unlimited
+///   ttl_ms                     time to live of a record, 1 or more; default unlimited
+///   time_to_idle_ms            time to live of a record that is not read, 1000 or more; default
+///                              unlimited
 ///   stale_while_revalidate_ms  how long after its expiry a record is still returned to callers
 ///                              that would wait for a load; default not at all
 ///   share                      memory for uncompressed copies of the most read records: adaptive

@@ -85,7 +85,8 @@ void test_options(void) {
     refuse_tree("memory_bytes", "64MiB", "`memory_bytes` is not an option of a tree");
     refuse_cache("shards", "1", LP_INVALID_ARGUMENT, "`shards` is not an option of a cache");
     refuse_cache("memory_bytes", "1", LP_INVALID_ARGUMENT, "memory: 1 bytes are fewer");
-    refuse_cache("ttl_ms", "5", LP_INVALID_ARGUMENT, "from 1 s to 10 years");
+    refuse_cache("ttl_ms", "0", LP_INVALID_ARGUMENT, "from 1 ms to 10 years");
+    refuse_cache("time_to_idle_ms", "5", LP_INVALID_ARGUMENT, "from 1 s to 10 years");
     refuse_cache("disk_bytes", "64MiB", LP_INVALID_ARGUMENT, "disk_path and disk_bytes");
     refuse_cache("disk_codec", "lz4", LP_INVALID_ARGUMENT, "disk_path and disk_bytes");
 

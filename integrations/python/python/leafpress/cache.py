@@ -55,7 +55,7 @@ class Cache(CacheBase):
 
     ttl is the time to live of records without their own; time_to_idle, of records that are not read; for
     stale_while_revalidate after its expiry a value is still returned to callers of get_or_set while another one loads
-    it. All from 1 s to 10 years, in seconds or as timedelta.
+    it. From 1 ms (time_to_idle: 1 s) to 10 years, in seconds or as timedelta.
 
     codec is "zstd:1", "lz4", "auto" and others that codec.available() lists.
 

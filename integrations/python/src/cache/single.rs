@@ -61,7 +61,7 @@ impl CacheBase {
 
     /// Insert or replace.
     ///
-    /// ttl is the record's time to live, in seconds or as a timedelta, from 1 s to 10 years; None stands for the
+    /// ttl is the record's time to live, in seconds or as a timedelta, from 1 ms to 10 years; None stands for the
     /// cache's own ttl. A value of more than an eighth of the memory is not kept, and the previous value is removed.
     ///
     /// >>> cache = Cache(encoding="utf-8")
