@@ -227,6 +227,24 @@ impl LoadTable {
         drop(table);
     }
 
+    /// Revokes the right of all running loads of the keys for which `is_one` returns true to store their values, and
+    /// returns the keys. A leader that is about to store its value has done so once the latch of its key's leaf has
+    /// been acquired ([`crate::tree::Tree::synchronize`]).
+    pub(super) fn supersede_all(&self, is_one: impl Fn(&[u8]) -> bool) -> Vec<Box<[u8]>> {
+        let mut keys = Vec::new();
+        if self.count.load(Ordering::SeqCst) == 0 {
+            return keys;
+        }
+        for table in &self.tables {
+            let mut table = table.lock();
+            let superseded: Vec<_> = table.extract_if(|key, _| is_one(key)).collect();
+            self.count.fetch_sub(superseded.len(), Ordering::Relaxed);
+            drop(table);
+            keys.extend(superseded.into_iter().map(|(key, _)| key));
+        }
+        keys
+    }
+
     /// Calls `clear`, which removes every key, and supersedes all loads that began before it ended.
     pub(super) fn superseding_all<R>(&self, clear: impl FnOnce() -> R) -> R {
         struct Ends<'f>(&'f LoadTable);

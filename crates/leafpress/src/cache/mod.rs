@@ -108,6 +108,7 @@ mod peek;
 mod policy;
 mod raw_share;
 mod record;
+mod remove_many;
 mod scan;
 mod scan_tiers;
 mod stats;

@@ -14,7 +14,7 @@ use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::copied;
 
 /// Read-ahead of a scan, in bytes.
-const MAX_BYTES: usize = 4 << 20;
+pub(super) const MAX_BYTES: usize = 4 << 20;
 
 /// An iterator over the records of a range of keys in memory and on disk, in key order; from [`Cache::scan`].
 pub struct CacheScan<'c> {
@@ -84,6 +84,7 @@ impl Cache {
         let course = Course {
             is_backwards: false,
             keys_only: false,
+            forgets_unreadable: false,
             most_bytes: MAX_BYTES,
         };
         let position = ScanPosition {
@@ -186,7 +187,7 @@ impl ScanPosition {
 
 impl CacheInner {
     /// Reads the first part of a range.
-    fn walk(&self, course: Course, bounds: &Bounds) -> Result<Walked, CacheError> {
+    pub(super) fn walk(&self, course: Course, bounds: &Bounds) -> Result<Walked, CacheError> {
         self.check_open()?;
         // Otherwise records with queued reads would be skipped as expired.
         self.apply_touches();
@@ -228,12 +229,17 @@ impl CacheInner {
     }
 
     /// Returns the current record of a key that a scan has reached.
-    fn open_found(&self, found: Found, walked: Option<&Walked>, keys_only: bool) -> Result<Option<Record>, CacheError> {
+    pub(super) fn open_found(
+        &self,
+        found: Found,
+        walked: Option<&Walked>,
+        keys_only: bool,
+    ) -> Result<Option<Record>, CacheError> {
         let Found { key, stored, .. } = found;
         let read = |value: &[u8]| if keys_only { Ok(Vec::new()) } else { copied(value) };
         let mut reads = Some(read);
-        let value = match self.find_in_memory(&key, &mut reads, &mut Seen::default()) {
-            Ok(Some(in_memory)) => in_memory,
+        let value = match self.peek_in_memory(&key, |stored| reads.take().map(|read| read(record::read(stored).0))) {
+            Ok(Some(in_memory)) => in_memory.flatten(),
             Err(error) => self.damaged(&key, error)?,
             Ok(None) => match (&self.disk, stored, walked) {
                 // The tree had no record just before, and nothing has left it since the disk was read: this is the

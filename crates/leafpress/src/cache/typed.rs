@@ -153,6 +153,21 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
         self.cache.remove(&encoded(key)?)
     }
 
+    /// Removes the records for which `keep` returns false, and returns their number: see [`Cache::retain`]. Records
+    /// that do not decode as `K` and `V` are removed too.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Cache::retain`].
+    pub fn retain(&self, mut keep: impl FnMut(K, V) -> bool) -> Result<u64, CacheError>
+    where
+        K: DeserializeOwned,
+    {
+        self.cache.retain(|key, value| {
+            let record = postcard::from_bytes(key).and_then(|key| Ok((key, postcard::from_bytes(value)?)));
+            record.is_ok_and(|(key, value)| keep(key, value))
+        })
+    }
+
     /// Updates the key's record atomically by the result of `update`: see [`Cache::update_with`]. A value that does not
     /// decode as `V` counts as absent.
     ///

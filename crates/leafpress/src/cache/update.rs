@@ -197,7 +197,7 @@ impl Before {
 
 impl CacheInner {
     /// Implements [`Cache::update_with`].
-    fn update<V: AsRef<[u8]>>(
+    pub(super) fn update<V: AsRef<[u8]>>(
         &self,
         key: &[u8],
         mut update: impl FnMut(Option<&[u8]>) -> CacheUpdate<V>,

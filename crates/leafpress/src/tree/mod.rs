@@ -53,6 +53,7 @@ use std::sync::Arc;
 
 pub use error::{MAX_KEY_BYTES, MAX_VALUE_BYTES, TreeError};
 pub use key_range::KeyRange;
+pub(crate) use key_range::prefixed;
 pub use map::Update;
 #[cfg(any(test, feature = "testing"))]
 pub use options::Layout;

@@ -28,6 +28,7 @@ mod peek;
 mod raw_share;
 #[cfg(target_os = "linux")]
 mod recovery;
+mod remove_many;
 mod scans;
 mod scans_of_tiers;
 #[path = "../support/tasks.rs"]

@@ -389,6 +389,11 @@ impl Tier {
 
     fn note_forgotten(&self) {
         self.is_stalled.store(false, Ordering::Relaxed);
+        self.raise_versions();
+    }
+
+    /// Has no record promoted that was found before.
+    pub(super) fn raise_versions(&self) {
         for version in &self.versions {
             version.fetch_add(1, Ordering::SeqCst);
         }

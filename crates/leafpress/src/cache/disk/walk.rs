@@ -35,6 +35,8 @@ pub(in crate::cache) struct Course {
     pub is_backwards: bool,
     /// Whether only keys are needed.
     pub keys_only: bool,
+    /// Whether runs that cannot be read are forgotten, so that no record in them can be found later.
+    pub forgets_unreadable: bool,
     /// Maximum size of a part, in bytes.
     pub most_bytes: usize,
 }
@@ -152,6 +154,9 @@ pub(in crate::cache) struct Walked {
     versions: Vec<u64>,
     /// The range after the part; [`None`] at the end.
     pub rest: Option<Bounds>,
+    /// Whether runs were forgotten because they could not be read. A record in them may have been promoted to memory
+    /// after the keys there were read.
+    pub has_forgotten: bool,
 }
 
 impl Walked {
@@ -168,6 +173,8 @@ pub(in crate::cache) fn walk_memory<E: From<OutOfMemory>>(
     in_memory: impl FnOnce(&mut Part) -> Result<(), E>,
 ) -> Result<Walked, E> {
     let listed = Listed {
+        leaf: 0,
+        generation: 0,
         from: Arc::from([]),
         to: None,
         runs: Vec::new(),
@@ -179,11 +186,14 @@ pub(in crate::cache) fn walk_memory<E: From<OutOfMemory>>(
         rest: listed.behind(course, low, high, &part.bounds)?,
         found: part.found,
         versions: Vec::new(),
+        has_forgotten: false,
     })
 }
 
 /// The runs of a leaf, newest first, and its range of keys.
 struct Listed {
+    leaf: usize,
+    generation: u64,
     from: Arc<[u8]>,
     to: Option<Arc<[u8]>>,
     runs: Vec<Arc<Run>>,
@@ -204,16 +214,24 @@ impl Tier {
         let listed = self.list(course, low, high)?;
         let mut part = Part::new(course, listed.within(low, high)?);
         in_memory(&mut part)?;
+        let mut unreadable = None;
         if !self.has_failed() {
             self.add_batches(&mut part)?;
-            self.add_runs(&listed.runs, &mut part)?;
+            unreadable = self.add_runs(&listed.runs, &mut part)?;
         }
         part.sort();
         let rest = listed.behind(course, low, high, &part.bounds)?;
+        let forgotten = unreadable.filter(|_| course.forgets_unreadable);
+        if let Some(run) = forgotten {
+            // Older runs may have older records of its keys.
+            self.forget_runs(listed.leaf, run, listed.generation);
+            self.raise_versions();
+        }
         Ok(Walked {
             found: part.found,
             versions,
             rest,
+            has_forgotten: forgotten.is_some(),
         })
     }
 
@@ -232,6 +250,8 @@ impl Tier {
         let mut runs = room_for(leaves[at].runs.len())?;
         runs.extend(leaves[at].runs.iter().map(Arc::clone));
         Ok(Listed {
+            leaf: at,
+            generation: state.generation,
             from: Arc::clone(&leaves[at].from),
             to: leaves.get(at + 1).map(|leaf| Arc::clone(&leaf.from)),
             runs,
@@ -249,17 +269,18 @@ impl Tier {
         Ok(())
     }
 
-    /// Adds the records of runs. If some cannot be read, the others' records of their keys may be outdated: those keys
-    /// are looked up individually.
-    fn add_runs(&self, runs: &[Arc<Run>], part: &mut Part) -> Result<(), OutOfMemory> {
+    /// Adds the records of runs; returns the newest run of which some cannot be read. The others' records of their keys
+    /// may then be outdated: those keys are looked up individually.
+    fn add_runs(&self, runs: &[Arc<Run>], part: &mut Part) -> Result<Option<usize>, OutOfMemory> {
         if runs.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
-        let mut is_damaged = false;
+        let mut unreadable = None;
         let bytes = READ_BLOCKS * BLOCK_BYTES;
         let mut buffers = ReadBuffers::new(&self.device).map_err(|_| OutOfMemory { bytes })?;
         let newer_ranks = self.state.read().sealed.len() as u32 + 1;
-        for (rank, run) in (newer_ranks..).zip(runs) {
+        for (index, run) in runs.iter().enumerate() {
+            let rank = newer_ranks + index as u32;
             let mut reader = RunReader::new(
                 &self.device,
                 &*self.engine,
@@ -274,7 +295,7 @@ impl Tier {
                     Err(Failure::OutOfMemory { bytes }) => return Err(OutOfMemory { bytes }),
                     Err(failure) => {
                         self.count_read_failure(&failure);
-                        is_damaged = true;
+                        unreadable.get_or_insert(index);
                         continue;
                     }
                 }
@@ -289,10 +310,10 @@ impl Tier {
             }
             buffers.trim();
         }
-        if is_damaged {
+        if unreadable.is_some() {
             part.found.iter_mut().for_each(|found| found.stored = None);
         }
-        Ok(())
+        Ok(unreadable)
     }
 }
 

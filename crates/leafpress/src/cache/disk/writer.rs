@@ -238,7 +238,7 @@ impl Tier {
         }
     }
 
-    fn forget_runs(&self, leaf: usize, run: usize, generation: u64) {
+    pub(super) fn forget_runs(&self, leaf: usize, run: usize, generation: u64) {
         let runs = self.runs_of(leaf);
         let gone = runs.get(run..).unwrap_or_default();
         if gone.is_empty() {
