@@ -67,6 +67,13 @@ pub enum CacheError {
         /// The cause.
         reason: String,
     },
+    /// The load of another caller did not end within [`CacheBuilder::load_wait`](super::CacheBuilder::load_wait). It
+    /// goes on.
+    #[error("another caller's load of the key did not end within {waited:?}")]
+    LoadWait {
+        /// The limit.
+        waited: std::time::Duration,
+    },
     /// The cache was closed: see [`Cache::close`](super::Cache::close).
     #[error("the cache is closed")]
     Closed,

@@ -1,8 +1,8 @@
-//! Expiry times, and the default lifetimes of records.
+//! Expiry times, and the times that the builder sets.
 
 use std::time::Duration;
 
-/// Default lifetimes of records.
+/// Default lifetimes of records, and the limit of waiting.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Times {
     /// Time to live from the insertion, unless the insertion specifies one.
@@ -11,6 +11,8 @@ pub(super) struct Times {
     pub to_idle: Option<Duration>,
     /// Period after expiry in which a record may be returned to callers while another one loads it.
     pub stale: Option<Duration>,
+    /// How long a thread waits for another caller's load.
+    pub load_wait: Option<Duration>,
 }
 
 /// An expiry time: milliseconds since 1970-01-01 00:00 UTC in 48 bits, which reach past the year 10000. Any time that a

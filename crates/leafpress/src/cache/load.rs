@@ -102,19 +102,58 @@ impl Cache {
         key: &(impl AsRef<[u8]> + ?Sized),
         load: impl FnOnce() -> Result<(V, InsertOptions), E>,
     ) -> Result<Vec<u8>, LoadError<E>> {
-        let key = key.as_ref();
+        let loaded = self.load_blocking(key.as_ref(), false, || load().map(Some))?;
+        // This loader answers with a value, and the answers of others that have none are not taken.
+        Ok(loaded.unwrap_or_default())
+    }
+
+    /// Returns the key's value, or calls the fallible `load` and inserts and returns its result, if it has one. If it
+    /// answers [`None`], all callers of this method that waited for it get [`None`], and nothing is stored: the next
+    /// caller to miss asks again. Callers of the other methods that waited run their own loaders. Otherwise it behaves
+    /// as [`Cache::try_get_or_insert_with`] does.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// let absent = cache.try_get_or_insert_option_with("user:1", || Ok::<_, std::io::Error>(None::<&str>));
+    /// assert_eq!(absent.unwrap(), None);
+    /// let ada = cache.try_get_or_insert_option_with("user:42", || Ok::<_, std::io::Error>(Some("Ada")));
+    /// assert_eq!(ada.unwrap().as_deref(), Some(b"Ada".as_slice()));
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`Cache::try_get_or_insert_with`].
+    pub fn try_get_or_insert_option_with<V: AsRef<[u8]>, E: Send + Sync + 'static>(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        load: impl FnOnce() -> Result<Option<V>, E>,
+    ) -> Result<Option<Vec<u8>>, LoadError<E>> {
+        let load = || Ok(load()?.map(|value| (value, InsertOptions::default())));
+        self.load_blocking(key.as_ref(), true, load)
+    }
+
+    /// `takes_absent`: another caller's answer that there is no value is an answer for this one.
+    fn load_blocking<V: AsRef<[u8]>, E: Send + Sync + 'static>(
+        &self,
+        key: &[u8],
+        takes_absent: bool,
+        load: impl FnOnce() -> Result<Option<(V, InsertOptions)>, E>,
+    ) -> Result<Option<Vec<u8>>, LoadError<E>> {
         loop {
             if let Some(found) = self.get(key)? {
-                return Ok(found);
+                return Ok(Some(found));
             }
             let lead = match self.core.loads.join_or_start(key) {
                 Join::Lead(lead) => lead,
                 Join::Wait(pending) => {
                     if let Some(stale) = self.core.find_stale(key)? {
-                        return Ok(stale);
+                        return Ok(Some(stale));
                     }
                     if !pending.is_led_here() {
-                        match received(pending.wait()) {
+                        let limit = self.core.times.load_wait;
+                        let waited = limit.unwrap_or_default();
+                        let outcome = pending.wait(limit).ok_or(CacheError::LoadWait { waited })?;
+                        match received(outcome, takes_absent) {
                             Some(result) => return result,
                             None => continue,
                         }
@@ -124,7 +163,7 @@ impl Cache {
                 }
             };
             return match self.again(key)? {
-                Some(found) => Ok(self.hand_on(lead, found)),
+                Some(found) => Ok(Some(self.hand_on(lead, found))),
                 None => self.finish(lead, self.core.timed_load(load)),
             };
         }
@@ -192,7 +231,48 @@ impl Cache {
         key: &(impl AsRef<[u8]> + ?Sized),
         load: impl Future<Output = Result<(V, InsertOptions), E>>,
     ) -> Result<Vec<u8>, LoadError<E>> {
-        let key = key.as_ref();
+        let load = async { load.await.map(Some) };
+        let loaded = self.load_in_task(key.as_ref(), false, load).await?;
+        // As in `try_get_or_insert_entry_with`.
+        Ok(loaded.unwrap_or_default())
+    }
+
+    /// Returns the key's value, or awaits the future `load` and inserts and returns its result, if it has one. An
+    /// answer [`None`] is shared and not stored as by [`Cache::try_get_or_insert_option_with`]. Otherwise it behaves as
+    /// [`Cache::get_or_fetch`] does.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// let fetch = async { Ok::<_, std::io::Error>(None::<&str>) };
+    /// let user = async { cache.get_or_fetch_option("user:1", fetch).await };
+    /// # let mut user = std::pin::pin!(user);
+    /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// # let std::task::Poll::Ready(user) = user.as_mut().poll(&mut context) else { panic!("nothing to wait for") };
+    /// # assert_eq!(user.expect("it is loaded"), None);
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    ///
+    /// # Cancel safety
+    /// As for [`Cache::get_or_fetch`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`Cache::get_or_fetch`].
+    pub async fn get_or_fetch_option<V: AsRef<[u8]>, E: Send + Sync + 'static>(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        load: impl Future<Output = Result<Option<V>, E>>,
+    ) -> Result<Option<Vec<u8>>, LoadError<E>> {
+        let load = async { Ok(load.await?.map(|value| (value, InsertOptions::default()))) };
+        self.load_in_task(key.as_ref(), true, load).await
+    }
+
+    /// Like [`Cache::load_blocking`], in a task.
+    async fn load_in_task<V: AsRef<[u8]>, E: Send + Sync + 'static>(
+        &self,
+        key: &[u8],
+        takes_absent: bool,
+        load: impl Future<Output = Result<Option<(V, InsertOptions)>, E>>,
+    ) -> Result<Option<Vec<u8>>, LoadError<E>> {
         loop {
             let mut seen = Seen::default();
             let found = self.core.get_seen(key, copied, &mut seen)?;
@@ -201,20 +281,20 @@ impl Cache {
                 yield_once().await;
             }
             if let Some(found) = found {
-                return Ok(found.map_err(CacheError::from)?);
+                return Ok(Some(found.map_err(CacheError::from)?));
             }
             let lead = match self.core.loads.join_or_start(key) {
                 Join::Lead(lead) => lead,
                 Join::Wait(pending) => match self.core.find_stale(key)? {
-                    Some(stale) => return Ok(stale),
-                    None => match received(LoadWaiter::new(pending).await) {
+                    Some(stale) => return Ok(Some(stale)),
+                    None => match received(LoadWaiter::new(pending).await, takes_absent) {
                         Some(result) => return result,
                         None => continue,
                     },
                 },
             };
             if let Some(found) = self.again(key)? {
-                return Ok(self.hand_on(lead, found));
+                return Ok(Some(self.hand_on(lead, found)));
             }
             let mut load = pin!(load);
             let began = Instant::now();
@@ -240,14 +320,18 @@ impl Cache {
     fn finish<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         lead: LoadLeader<'_>,
-        loaded: Result<(V, InsertOptions), E>,
-    ) -> Result<Vec<u8>, LoadError<E>> {
+        loaded: Result<Option<(V, InsertOptions)>, E>,
+    ) -> Result<Option<Vec<u8>>, LoadError<E>> {
         match loaded {
-            Ok((value, entry)) => {
+            Ok(None) => {
+                lead.finish_absent();
+                Ok(None)
+            }
+            Ok(Some((value, entry))) => {
                 let value: Arc<[u8]> = Arc::from(value.as_ref());
                 // A value that cannot be stored is returned all the same.
                 let _ = self.core.store_loaded(lead, &value, entry);
-                Ok(value.to_vec())
+                Ok(Some(value.to_vec()))
             }
             Err(error) => {
                 let error = Arc::new(error);
@@ -272,9 +356,13 @@ async fn yield_once() {
 }
 
 /// Converts the outcome for a caller that waited; [`None`] if the caller has to try again itself.
-fn received<E: Send + Sync + 'static>(outcome: LoadOutcome) -> Option<Result<Vec<u8>, LoadError<E>>> {
+fn received<E: Send + Sync + 'static>(
+    outcome: LoadOutcome,
+    takes_absent: bool,
+) -> Option<Result<Option<Vec<u8>>, LoadError<E>>> {
     match outcome {
-        LoadOutcome::Value(value) => Some(Ok(value.to_vec())),
+        LoadOutcome::Value(value) => Some(Ok(Some(value.to_vec()))),
+        LoadOutcome::Absent => takes_absent.then_some(Ok(None)),
         // The leader's error type may differ from this caller's.
         LoadOutcome::Error(error) => error.downcast().ok().map(|error| Err(LoadError::Load(error))),
         LoadOutcome::Nothing => None,

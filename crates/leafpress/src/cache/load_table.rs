@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 #[cfg(not(shuttle))]
 use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
 
 #[cfg(shuttle)]
 use shuttle::thread::{self, ThreadId};
@@ -40,6 +41,8 @@ const TABLES: usize = 16;
 #[derive(Clone)]
 pub(super) enum LoadOutcome {
     Value(Arc<[u8]>),
+    /// The loader answered that there is no value.
+    Absent,
     Error(Arc<dyn Any + Send + Sync>),
     /// The loader panicked, or its future was dropped.
     Nothing,
@@ -73,13 +76,20 @@ impl PendingLoad {
         *self.thread.lock() = Some(thread::current().id());
     }
 
-    /// Blocks until the load ends.
-    pub(super) fn wait(&self) -> LoadOutcome {
+    /// Blocks until the load ends, or for at most `limit`; [`None`] if it has not ended by then.
+    pub(super) fn wait(&self, limit: Option<Duration>) -> Option<LoadOutcome> {
+        let began = Instant::now();
         let mut state = self.state.lock();
         loop {
-            match &state.outcome {
-                Some(outcome) => return outcome.clone(),
+            if let Some(outcome) = &state.outcome {
+                return Some(outcome.clone());
+            }
+            match limit {
                 None => self.done.wait(&mut state),
+                Some(limit) => {
+                    let left = limit.checked_sub(began.elapsed()).filter(|left| !left.is_zero())?;
+                    self.done.wait_for(&mut state, left);
+                }
             }
         }
     }
@@ -287,6 +297,11 @@ impl LoadLeader<'_> {
     /// Ends the load with a value, which has been stored already if it is to be stored.
     pub(super) fn finish_with_value(self, value: &Arc<[u8]>) {
         self.finish(LoadOutcome::Value(Arc::clone(value)));
+    }
+
+    /// Ends the load without a value.
+    pub(super) fn finish_absent(self) {
+        self.finish(LoadOutcome::Absent);
     }
 
     /// Ends the load with an error for all waiters.

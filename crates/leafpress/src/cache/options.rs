@@ -156,6 +156,22 @@ impl CacheBuilder {
         self
     }
 
+    /// Sets how long a thread waits for another caller's load of the same key: then [`Cache::get_or_insert_with`] and
+    /// its relatives return [`CacheError::LoadWait`]. The load goes on. Without it they wait until the load ends. Async
+    /// tasks are not limited by it: they are cancelled by the timers of their runtime. At least 1 ms.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let builder = leafpress::Cache::builder().memory(8 << 20);
+    /// let cache = builder.load_wait(Duration::from_secs(2)).build()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    pub fn load_wait(mut self, limit: Duration) -> Self {
+        self.times.load_wait = Some(limit);
+        self
+    }
+
     /// Sets a compression engine of the caller's own instead of the one that [`CacheBuilder::codec`] names.
     ///
     /// ```
@@ -332,6 +348,7 @@ impl CacheBuilder {
             ("default_ttl", times.to_live, MIN_TTL),
             ("time_to_idle", times.to_idle, MIN_IDLE),
             ("stale_while_revalidate", times.stale, MIN_TTL),
+            ("load_wait", times.load_wait, MIN_TTL),
         ] {
             time.map_or(Ok(()), |time| check_time(option, time, least))?;
         }

@@ -61,6 +61,27 @@ fn encoded<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CacheError> {
     })
 }
 
+/// Encodes what a loader returned. A failure is an error of the cache, not of the loader.
+fn encoded_load<V: Serialize, E>(loaded: Result<V, E>) -> Result<Vec<u8>, LoadError<E>> {
+    let value = loaded.map_err(|error| LoadError::Load(Arc::new(error)))?;
+    encoded(&value).map_err(LoadError::Cache)
+}
+
+fn decoded_load<V: DeserializeOwned, E>(bytes: &[u8]) -> Result<V, LoadError<E>> {
+    postcard::from_bytes(bytes).map_err(|error| {
+        LoadError::Cache(CacheError::Encoding {
+            reason: error.to_string(),
+        })
+    })
+}
+
+fn flattened<E>(error: LoadError<LoadError<E>>) -> LoadError<E> {
+    match error {
+        LoadError::Cache(error) => LoadError::Cache(error),
+        LoadError::Load(error) => LoadError::clone(&error),
+    }
+}
+
 impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
     /// Wraps a cache of bytes. All its records should have these types.
     #[must_use]
@@ -233,20 +254,27 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
         if let Some(found) = self.get(key)? {
             return Ok(found);
         }
-        let key = encoded(key)?;
-        // An encoding failure is reported as an error of the cache, not of the loader.
-        let loaded = self.cache.try_get_or_insert_with(&key, || {
-            let value = load().map_err(|error| LoadError::Load(Arc::new(error)))?;
-            encoded(&value).map_err(LoadError::Cache)
-        });
-        let bytes = loaded.map_err(|error| match error {
-            LoadError::Cache(error) => LoadError::Cache(error),
-            LoadError::Load(error) => LoadError::clone(&error),
-        })?;
-        postcard::from_bytes(&bytes).map_err(|error| {
-            LoadError::Cache(CacheError::Encoding {
-                reason: error.to_string(),
-            })
-        })
+        let load = || encoded_load(load());
+        let loaded = self.cache.try_get_or_insert_with(&encoded(key)?, load);
+        decoded_load(&loaded.map_err(flattened)?)
+    }
+
+    /// Returns the key's value, or calls the fallible `load` and inserts and returns its result, if it has one: see
+    /// [`Cache::try_get_or_insert_option_with`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`TypedCache::try_get_or_insert_with`].
+    pub fn try_get_or_insert_option_with<E: Send + Sync + 'static>(
+        &self,
+        key: &K,
+        load: impl FnOnce() -> Result<Option<V>, E>,
+    ) -> Result<Option<V>, LoadError<E>> {
+        if let Some(found) = self.get(key)? {
+            return Ok(Some(found));
+        }
+        let load = || load().transpose().map(encoded_load).transpose();
+        let loaded = self.cache.try_get_or_insert_option_with(&encoded(key)?, load);
+        let loaded = loaded.map_err(flattened)?;
+        loaded.map(|bytes| decoded_load(&bytes)).transpose()
     }
 }

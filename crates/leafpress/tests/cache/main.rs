@@ -1,5 +1,6 @@
 //! Tests of the cache, one module per behaviour.
 
+mod absent_loads;
 mod bounds;
 #[cfg(feature = "bytes")]
 mod bytes;

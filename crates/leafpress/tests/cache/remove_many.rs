@@ -103,10 +103,12 @@ fn what_was_removed_from_both_tiers_does_not_come_back() {
         cache.spill().unwrap();
         fill(&cache, 0..500);
         let before = present(&cache, 0..3000).len() as u64;
-        let removed = cache.retain(|key, value| key.len() == 13 && value[0] % 2 == 0).unwrap();
+        let removed = cache
+            .retain(|key, value| key.len() == 13 && value[0].is_multiple_of(2))
+            .unwrap();
         let even = |cache: &Cache| {
             let all = present(cache, 0..3000);
-            assert!(all.iter().all(|n| noise(*n, 300)[0] % 2 == 0));
+            assert!(all.iter().all(|n| noise(*n, 300)[0].is_multiple_of(2)));
             all.len() as u64
         };
         assert_eq!(even(&cache), before - removed);
