@@ -103,8 +103,10 @@ pub fn document(outcome: &Outcome) -> Document<'_> {
         let chosen = outcome.lines.iter().flat_map(|line| {
             let (engine, measured) = (&line.engine, line.measured.as_ref());
             let codec = measured.and_then(|measured| measured.chosen_codec.as_ref());
+            let reason = measured.and_then(|measured| measured.codec_reason.as_ref());
+            let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
             let share = measured.and_then(|measured| measured.raw_share.as_ref());
-            let codec = codec.map(|codec| format!("{engine} chose the codec {codec}."));
+            let codec = codec.map(|codec| format!("{engine} chose the codec {codec}{reason}."));
             [codec, share.map(|share| format!("{engine} takes {share}."))]
         });
         chosen.flatten().for_each(|note| document.caption(note));

@@ -139,6 +139,7 @@ pub(super) fn measure(
         records: standing.records,
         bytes_held: standing.bytes_held,
         chosen_codec: standing.chosen_codec,
+        codec_reason: standing.codec_reason,
         raw_share: standing.raw_share,
         cpu_seconds: run.cpu.user_seconds + run.cpu.system_seconds,
         other_cores: run.cpu.other_cores,

@@ -212,6 +212,9 @@ pub struct Measured {
     /// The codec that the cache chose, if it chooses one.
     #[serde(default)]
     pub chosen_codec: Option<String>,
+    /// Why it chose the codec.
+    #[serde(default)]
+    pub codec_reason: Option<String>,
     /// The cache's share of uncompressed copies and why, if it chose one.
     #[serde(default)]
     pub raw_share: Option<String>,

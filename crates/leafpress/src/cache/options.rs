@@ -60,6 +60,7 @@ impl Default for CacheBuilder {
             memory_bytes: 64 << 20,
             tree: tree::TreeBuilder {
                 marks: true,
+                hot_records: true,
                 ..Tree::builder().codec(DEFAULT_CODEC)
             },
             times: Times::default(),
@@ -136,13 +137,15 @@ impl CacheBuilder {
     /// ```
     pub fn share(mut self, share: RawShare) -> Self {
         self.share = share;
+        self.tree.hot_records = share != RawShare::Fixed { raw_percent: 0 };
         self
     }
 
     /// Sets what a miss costs: the time until the caller has the value from elsewhere. The adaptive share depends on it
     /// ([`CacheBuilder::share`]): where misses are cheap, more memory is for uncompressed copies and less for other
-    /// records. Default: the mean time of the loads of [`Cache::get_or_insert_with`] and its relatives, or 50 us as
-    /// long as there are none.
+    /// records. So does the codec that `trial:memory` chooses, the default: one that is fast to read and to write where
+    /// misses are cheap, one that takes the least memory where they are expensive. Default: the mean time of the loads
+    /// of [`Cache::get_or_insert_with`] and its relatives, or 50 us as long as there are none.
     ///
     /// ```
     /// use std::time::Duration;
@@ -357,11 +360,6 @@ impl CacheBuilder {
             Some(bytes) => self.tree.dictionary_bytes(bytes),
             None => self.tree,
         };
-        let raw_copies = RawCopies::new(self.share, self.miss_cost);
-        let tree = tree::TreeBuilder {
-            hot_records: !raw_copies.is_off(),
-            ..tree
-        };
         let tree = tree.build()?;
         let (clock, observer) = (Arc::clone(&self.clock), Arc::new(self.observer));
         let keeps_on_drop = self.disk.as_ref().is_some_and(|disk| disk.keeps_on_drop);
@@ -381,7 +379,7 @@ impl CacheBuilder {
             disk,
         );
         core.observer = observer;
-        core.raw_copies = raw_copies;
+        core.raw_copies = RawCopies::new(self.share, self.miss_cost);
         core.begin_raw_copies();
         core.measure();
         let core = Arc::new(core);

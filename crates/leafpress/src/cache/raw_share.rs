@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use super::counters::Count;
 use super::inner::CacheInner;
 use crate::mean_time::MeanTime;
+use crate::tree::cache_hooks::MemoryWorth;
 use leafpress_base::raw_share::RawShare;
 use leafpress_base::sync::Mutex;
 
@@ -43,6 +44,19 @@ const FREE_DIVISOR: u64 = 4;
 const USUAL_COPY_BYTES: u64 = 256;
 /// The assumed cost of a miss where none was measured or set: a read from a database on the same network.
 const USUAL_MISS_NS: f64 = 50_000.0;
+
+/// The assumed per cent of the reads that are no more misses with 1% more records, and the records written for each
+/// read: usual values of skewed reads. The ghost queue shows them only once the cache is full and its codec chosen.
+const USUAL_MISSES_FOR_BYTES: f64 = 0.07;
+const USUAL_WRITES_PER_READ: f64 = 0.25;
+
+/// Returns what memory and writes are worth to the choice of the codec where a miss costs this.
+fn memory_worth(miss_ns: f64) -> MemoryWorth {
+    MemoryWorth {
+        memory_ns: USUAL_MISSES_FOR_BYTES * miss_ns,
+        writes_per_read: USUAL_WRITES_PER_READ,
+    }
+}
 
 /// The share, and its adaptation.
 pub(super) struct RawCopies {
@@ -171,8 +185,12 @@ impl fmt::Display for Decided {
 }
 
 impl CacheInner {
-    /// Sets the room for copies at the start, where the share is fixed. An adaptive one begins with the reads.
+    /// Sets the room for copies at the start, where the share is fixed; an adaptive one begins with the reads. Sets what
+    /// memory is worth to the choice of the codec.
     pub(super) fn begin_raw_copies(&self) {
+        let cost = self.raw_copies.miss_cost;
+        let cost = cost.map_or(USUAL_MISS_NS, |cost| cost.as_nanos() as f64);
+        self.tree.set_worth(memory_worth(cost));
         if let RawShare::Fixed { .. } = self.raw_copies.share {
             self.fit_raw_copies();
         }
@@ -248,6 +266,9 @@ impl CacheInner {
             let is_known = known as u64 * KNOWN_DIVISOR >= records;
             let is_filled = records > state.records + state.records / FILLED_DIVISOR;
             let has_room = || self.excess(share + memory / FREE_DIVISOR) == 0;
+            if measured.is_some() {
+                self.tree.set_worth(memory_worth(miss_ns));
+            }
             let may_grow = survey.held_bytes * 8 >= share * 7 && (is_known || !is_filled && has_room());
             state.records = records;
             if self.raw_copies.share == RawShare::Adaptive && (step < 1.0 || may_grow) {

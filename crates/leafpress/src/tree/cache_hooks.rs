@@ -22,6 +22,7 @@ use crate::tree::node::leaf::Leaf;
 use crate::tree::node::leaf::frame::Ascending;
 use crate::tree::read::Read;
 use crate::tree::thread_state::Count;
+pub(crate) use crate::tree::upkeep::sizing::MemoryWorth;
 use crate::tree::upkeep::temperature::Answered;
 use crate::tree::write::{Cut, WritePath};
 use leafpress_base::mem::room::{TryGrow, short_lived_room_for};
@@ -305,6 +306,11 @@ impl Tree {
     /// Returns the bytes of the nodes in use.
     pub(crate) fn node_bytes(&self) -> u64 {
         self.core.memory.live_bytes().max(0).cast_unsigned()
+    }
+
+    /// Sets what memory and writes are worth to the choice of the codec, if the tree chooses it for the least memory.
+    pub(crate) fn set_worth(&self, worth: MemoryWorth) {
+        self.core.sizing.set_worth(worth);
     }
 
     /// Sets the memory for hot records, and their expected number.

@@ -86,6 +86,7 @@ impl Engine for Leafpress {
             records: Some(stats.records),
             bytes_held: Some(stats.bytes_held),
             chosen_codec: self.chooses.then(|| stats.tree.codec.to_string()),
+            codec_reason: self.chooses.then_some(stats.tree.limits_reason),
             raw_share: (!stats.raw_share_reason.is_empty()).then_some(stats.raw_share_reason),
             disk_error: stats.disk.as_ref().and_then(disk_error),
             disk: stats.disk.map(|disk| DiskFigures {

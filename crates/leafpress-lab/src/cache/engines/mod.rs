@@ -272,6 +272,8 @@ pub struct Standing {
     pub bytes_held: Option<u64>,
     /// The codec that it chose, if it chooses one.
     pub chosen_codec: Option<String>,
+    /// Why it chose the codec.
+    pub codec_reason: Option<String>,
     /// Its share of uncompressed copies and why, if it chose one.
     pub raw_share: Option<String>,
     /// Its tier on a disk, counted from the start.

@@ -25,16 +25,16 @@ use leafpress_codec::{Codec, Dictionary, Scratch, TrialGoal};
 /// The exchange rate between memory and processor time: per cent of read time that 1% of memory is worth, for a record
 /// that is read occasionally. It depends on the codec: one chosen for speed implies another rate than one chosen for
 /// its ratio. See `docs/experiments/024-frames-for-medium-records.md` and `045-codec-by-trial.md`.
-fn time_for_bytes(codec: Codec) -> i32 {
+fn time_for_bytes(codec: Codec) -> f64 {
     match codec {
         Codec::Trial {
             goal: TrialGoal::Balance,
-        } => 2,
+        } => 2.0,
         Codec::Trial {
             goal: TrialGoal::Memory,
-        } => 5,
-        Codec::None | Codec::Lz4 { .. } => 5,
-        _ => 8,
+        } => 5.0,
+        Codec::None | Codec::Lz4 { .. } => 5.0,
+        _ => 8.0,
     }
 }
 
@@ -93,7 +93,9 @@ pub(crate) struct Given {
 pub(crate) struct Sizing {
     /// Whether they are chosen, or the codec is.
     pub auto: bool,
-    pub(super) rule: Rule,
+    rule: Rule,
+    /// What replaces the codec's exchange rate, if it was set.
+    worth: Mutex<Option<MemoryWorth>>,
     /// Why they are not chosen.
     fixed: &'static str,
     last: Mutex<Outcome>,
@@ -105,6 +107,71 @@ pub(super) struct Rule {
     given: Given,
     /// The tree's codec.
     pub(super) codec: Codec,
+    worth: Option<MemoryWorth>,
+}
+
+/// What memory and writes are worth in a cache.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct MemoryWorth {
+    /// The nanoseconds that 1% more memory saves a read, times 100: the misses that it avoids, times the cost of one.
+    pub memory_ns: f64,
+    /// Records that are written for each read.
+    pub writes_per_read: f64,
+}
+
+/// Upper bound of the exchange rate that results from [`MemoryWorth`].
+const MAX_TIME_FOR_BYTES: f64 = 20.0;
+
+/// How bytes and times are combined into a price.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prices {
+    /// The exchange rate: see [`time_for_bytes`].
+    time_for_bytes: f64,
+    in_cache: Option<CachePrices>,
+}
+
+/// In a cache the mean time of an access counts: its logarithm would make a codec that is faster than the current one
+/// look better than it is.
+#[derive(Debug, Clone, Copy)]
+struct CachePrices {
+    writes_per_read: f64,
+    /// The time of an access with the settings in force.
+    current_ns: f64,
+}
+
+impl Prices {
+    /// Returns the prices of a codec's trees.
+    pub(super) fn of(codec: Codec) -> Self {
+        Self {
+            time_for_bytes: time_for_bytes(codec),
+            in_cache: None,
+        }
+    }
+
+    /// Returns the prices in a cache, given the result with the settings in force.
+    fn in_cache(worth: MemoryWorth, now: &Tried) -> Self {
+        let MemoryWorth {
+            memory_ns,
+            writes_per_read,
+        } = worth;
+        let current_ns = now.access_ns(writes_per_read);
+        Self {
+            time_for_bytes: (memory_ns / current_ns).min(MAX_TIME_FOR_BYTES),
+            in_cache: Some(CachePrices {
+                writes_per_read,
+                current_ns,
+            }),
+        }
+    }
+
+    /// Returns the factor of a price that the times determine.
+    fn of_times(&self, tried: &Tried) -> f64 {
+        match self.in_cache {
+            None => tried.access_ns(0.0),
+            // With the factor of the bytes, the exponential of the mean time that an access takes, misses included.
+            Some(prices) => (tried.access_ns(prices.writes_per_read) / prices.current_ns).exp(),
+        }
+    }
 }
 
 /// A codec to try, with its dictionary.
@@ -162,15 +229,39 @@ impl Sizing {
         } else {
             ""
         };
-        let rule = Rule { given, codec };
+        let rule = Rule {
+            given,
+            codec,
+            worth: None,
+        };
         let sizing = Self {
             rule,
+            worth: Mutex::new(None),
             // Times are meaningless under model checkers, and trials take too long there.
             auto: fixed.is_empty() && !cfg!(any(shuttle, miri)),
             fixed,
             last: Mutex::new(Outcome::Untried),
         };
         (sizing, rule.first(first_codec))
+    }
+
+    /// Returns the rule in force.
+    pub(super) fn rule(&self) -> Rule {
+        Rule {
+            worth: *self.worth.lock(),
+            ..self.rule
+        }
+    }
+
+    /// Sets what memory and writes are worth in a tree whose codec is [`TrialGoal::Memory`]. It applies from the next
+    /// training on.
+    pub(crate) fn set_worth(&self, worth: MemoryWorth) {
+        if let Codec::Trial {
+            goal: TrialGoal::Memory,
+        } = self.rule.codec
+        {
+            *self.worth.lock() = Some(worth);
+        }
     }
 
     /// Records the result of a trial.
@@ -183,24 +274,39 @@ impl Sizing {
         if !self.fixed.is_empty() {
             return self.fixed.to_owned();
         }
+        let mut reason = match *self.last.lock() {
+            Outcome::Untried => "the codec's own until there are enough records to try others".to_owned(),
+            Outcome::Short(bytes) => {
+                format!("the codec's own: others would save little of records of {bytes} bytes")
+            }
+            Outcome::Tried(choice) => self.explain(choice),
+        };
+        if let Some(MemoryWorth {
+            memory_ns,
+            writes_per_read,
+        }) = *self.worth.lock()
+        {
+            let (saved_ns, writes) = (memory_ns / 100.0, writes_per_read * 100.0);
+            reason +=
+                &format!("; assumed: 1% of memory saves {saved_ns:.1} ns per read, {writes:.0} writes for 100 reads");
+        }
+        reason
+    }
+
+    fn explain(&self, choice: Choice) -> String {
         let Choice {
             records,
             before,
             chosen,
             other,
-        } = match *self.last.lock() {
-            Outcome::Untried => return "the codec's own until there are enough records to try others".to_owned(),
-            Outcome::Short(bytes) => {
-                return format!("the codec's own: others would save little of records of {bytes} bytes");
-            }
-            Outcome::Tried(choice) => choice,
-        };
+        } = choice;
         let lengths = |tried: &Tried| {
             let Tried {
                 codec,
                 settings,
                 bytes_per_record,
                 read_ns,
+                write_ns,
             } = tried;
             let codec = match self.rule.codec.candidates() {
                 [] => String::new(),
@@ -212,7 +318,7 @@ impl Sizing {
             };
             format!(
                 "{codec}frames of {frame} in leaves of {} KiB: {bytes_per_record:.0} bytes per record, read in \
-                 {read_ns:.0} ns",
+                 {read_ns:.0} ns, compressed for a write in {write_ns:.0} ns",
                 settings.leaf_bytes >> 10
             )
         };
@@ -256,11 +362,14 @@ impl Rule {
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Chosen>, TreeError> {
         let now = trial.bench().now;
-        let price = |tried: &Tried| tried.price(self.codec);
         let Some(current) = candidates.first() else {
             return Ok(None);
         };
         let before = trial.run(current, now)?;
+        let prices = self
+            .worth
+            .map_or(Prices::of(self.codec), |worth| Prices::in_cache(worth, &before));
+        let price = |tried: &Tried| tried.price(prices);
         let mut best_of_each: Vec<Tried> = room_for(candidates.len())?;
         let mut is_short = false;
         for candidate in candidates {
@@ -269,7 +378,7 @@ impl Rule {
             } else {
                 trial.run(candidate, self.first(candidate.codec))?
             };
-            let Some((tried, keeps_first)) = self.best_lengths(trial, candidate, start, is_stopped)? else {
+            let Some((tried, keeps_first)) = self.best_lengths(trial, candidate, start, prices, is_stopped)? else {
                 return Ok(None);
             };
             is_short |= best_of_each.is_empty() && keeps_first;
@@ -307,13 +416,14 @@ impl Rule {
         trial: &mut Trial<'_, '_>,
         candidate: &Candidate<'_>,
         start: Tried,
+        prices: Prices,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<(Tried, bool)>, TreeError> {
         let codec = candidate.codec;
         if self.given.frame_bytes.is_some() || codec == Codec::None || compresses_records(codec) {
             return Ok((!is_stopped()).then_some((start, false)));
         }
-        let price = |tried: &Tried| tried.price(self.codec);
+        let price = |tried: &Tried| tried.price(prices);
         let given = start.settings;
         let mut best = start;
         let leaf_lengths = match self.given.leaf_bytes {

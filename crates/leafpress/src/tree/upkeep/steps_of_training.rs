@@ -112,7 +112,7 @@ impl Collecting {
             },
             max_bytes: trainer.max_bytes,
             standing: core.dictionaries.standing(trainer.codec, copies)?,
-            rule: core.sizing.rule,
+            rule: core.sizing.rule(),
             now: core.settings.now(),
             marks: core.marks,
             sampling: *sampling,
@@ -128,7 +128,7 @@ impl Sampling {
             false => None,
             true => {
                 let bytes = core.dictionaries.begin(core.trainer().bytes_for(counted.user_bytes));
-                let takes_records = !core.sizing.rule.codec.candidates().is_empty();
+                let takes_records = !core.sizing.rule().codec.candidates().is_empty();
                 Some(Sampler::new(bytes, counted.inline_bytes, takes_records)?)
             }
         };

@@ -363,7 +363,7 @@ impl TreeInner {
                     standing: &self.dictionaries.standing(codec, false)?,
                     sampled: Some(sampled),
                     known: Known { user_bytes, raw_bytes },
-                    rule: self.sizing.rule,
+                    rule: self.sizing.rule(),
                     now: self.settings.now(),
                     marks: self.marks,
                     is_stopped: &|| false,

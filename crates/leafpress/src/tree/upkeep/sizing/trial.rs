@@ -13,7 +13,7 @@ use crate::tree::hash::hash;
 use crate::tree::node::decoder::{Decoder, Engines, Value};
 use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::Leaf;
-use crate::tree::upkeep::sizing::{Candidate, REST_OF_READ_NS, time_for_bytes};
+use crate::tree::upkeep::sizing::{Candidate, Prices, REST_OF_READ_NS};
 use crate::tree::upkeep::temperature::Temperatures;
 use leafpress_base::mem::room::{TryGrow, room_for};
 use leafpress_base::reclaim::node_heap::NodeHeap;
@@ -33,12 +33,19 @@ pub(in crate::tree::upkeep) struct Tried {
     pub(super) settings: Settings,
     pub(in crate::tree::upkeep) bytes_per_record: f64,
     pub(in crate::tree::upkeep) read_ns: f64,
+    /// The time to compress the records of a frame, as each write of one of them causes it sooner or later.
+    pub(super) write_ns: f64,
 }
 
 impl Tried {
-    /// Returns the price in a tree of this codec.
-    pub(in crate::tree::upkeep) fn price(&self, codec: Codec) -> f64 {
-        self.bytes_per_record.powi(time_for_bytes(codec)) * (self.read_ns + REST_OF_READ_NS)
+    /// Returns the price of a record's bytes and times.
+    pub(in crate::tree::upkeep) fn price(&self, prices: Prices) -> f64 {
+        self.bytes_per_record.powf(prices.time_for_bytes) * prices.of_times(self)
+    }
+
+    /// Returns the time for a read, and for what is written meanwhile.
+    pub(super) fn access_ns(&self, writes_per_read: f64) -> f64 {
+        self.read_ns + REST_OF_READ_NS + writes_per_read * self.write_ns
     }
 }
 
@@ -125,6 +132,11 @@ impl<'c, 'r> Trial<'c, 'r> {
         self.runs.iter().flatten().map(Record::inline_bytes).sum::<usize>() as f64 / self.records as f64
     }
 
+    /// Returns the average number of records of a frame.
+    fn records_per_frame(&self, settings: Settings) -> f64 {
+        (settings.frame_bytes as f64 / self.user_bytes_per_record()).max(1.0)
+    }
+
     /// Builds leaves of the records like the tree's leaves of this temperature, with this dictionary, and reads them.
     pub(in crate::tree::upkeep) fn run_as(
         &mut self,
@@ -155,6 +167,7 @@ impl<'c, 'r> Trial<'c, 'r> {
             _ => (Temperature::Warm, &*bench.engines.warm),
         };
         let (mut bytes, mut reads, mut ns) = (0, 0, 0);
+        let mut build_ns = f64::INFINITY;
         for run in &self.runs {
             let arena = Bump::new();
             let mut compression = Compression {
@@ -170,8 +183,11 @@ impl<'c, 'r> Trial<'c, 'r> {
                 arena: &arena,
             };
             compression.begin();
+            let records = run.clone();
+            let start = Instant::now();
             // The leaves are freed when `built` is dropped.
-            let built = compression.compress_all(run.clone(), SplitHint::Within)?;
+            let built = compression.compress_all(records, SplitHint::Within)?;
+            build_ns = build_ns.min(start.elapsed().as_nanos() as f64 / run.len().max(1) as f64);
             bytes += built
                 .leaves
                 .iter()
@@ -195,6 +211,7 @@ impl<'c, 'r> Trial<'c, 'r> {
             settings,
             bytes_per_record: bytes as f64 / self.records as f64 + dictionary_bytes as f64 / self.tree_records,
             read_ns: ns as f64 / f64::from(reads.max(1) as u32),
+            write_ns: build_ns * self.records_per_frame(settings),
         })
     }
 }

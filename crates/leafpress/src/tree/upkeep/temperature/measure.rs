@@ -13,7 +13,7 @@ use crate::tree::node::decoder::Decoder;
 use crate::tree::node::layout::Temperature;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::samples::Samples;
-use crate::tree::upkeep::sizing::{MIN_GAIN_IN, REST_OF_READ_NS, records_of};
+use crate::tree::upkeep::sizing::{MIN_GAIN_IN, Prices, REST_OF_READ_NS, records_of};
 use crate::tree::upkeep::trainer::{Aim, Trained, Trainer, largest_bytes, sample_bytes_for};
 use crate::tree::upkeep::training::on_a_thread_of_its_own;
 use leafpress_base::mem::trim;
@@ -111,7 +111,9 @@ impl TreeInner {
                 (Some(_), None) if !is_current => continue,
                 (Some(trial), newest) => {
                     let dictionary = newest.or(current.filter(|_| is_current));
-                    trial.run_as(Temperature::Cold, dictionary)?.price(COLD_PRICES)
+                    trial
+                        .run_as(Temperature::Cold, dictionary)?
+                        .price(Prices::of(COLD_PRICES))
                 }
             };
             // A change of the codec has to pay off.
