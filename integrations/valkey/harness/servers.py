@@ -104,6 +104,9 @@ class Server:
         self.with_module, self.module_arguments = with_module, list(module_arguments)
         self.settings = {"save": '""', "appendonly": "no", "enable-debug-command": "yes", "repl-diskless-sync-delay": "0", "loglevel": "notice",
                          "repl-ping-replica-period": "1", **{name.replace("_", "-"): str(value) for name, value in settings.items()}}
+        if kind.is_valkey:
+            # The server's own checks of what modules do, as that replies come after notifications.
+            self.settings.setdefault("enable-debug-assert", "yes")
         if not with_module:
             self.settings = {name: value for name, value in self.settings.items() if not name.startswith("leafpress.")}
         self.process = None

@@ -26,9 +26,7 @@ pub fn getex(context: Context, arguments: &[Str<'_>]) -> Done {
         return Ok(());
     };
     let expiry = options.expiry()?;
-    if text.get_with(|value| context.bytes(value))?.is_none() {
-        context.null();
-    }
+    let value = text.to_vec()?;
     match expiry {
         Expiry::At(_) if expiry.is_past(context) => delete(context, key, name, Class::Expired),
         Expiry::At(at) => {
@@ -48,6 +46,8 @@ pub fn getex(context: Context, arguments: &[Str<'_>]) -> Done {
         }
         _ => {}
     }
+    // After the notifications: a module may hold the client back when it gets one.
+    context.bytes(&value);
     Ok(())
 }
 
@@ -61,10 +61,10 @@ pub fn getdel(context: Context, arguments: &[Str<'_>]) -> Done {
         context.null();
         return Ok(());
     };
-    if text.get_with(|value| context.bytes(value))?.is_none() {
-        context.null();
-    }
+    let value = text.to_vec()?;
     delete(context, key, name, Class::Generic);
+    // After the notification: a module may hold the client back when it gets one.
+    context.bytes(&value);
     Ok(())
 }
 
