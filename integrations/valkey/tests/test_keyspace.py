@@ -119,6 +119,17 @@ def test_databases(client):
     client.pipe([["SELECT", number] for number in (0, 7)] + [["FLUSHALL"], ["SELECT", 0]])
 
 
+def test_commands_between_databases_leave_the_client_in_its_own(client):
+    """Servers before Valkey 9.1.2 forget it where a module is notified of what happens in the other one."""
+    sample(client)
+    assert client("COPY", "m", "m", "DB", 3) == 1 and client(ours("HLEN"), "m") == 2
+    assert client("MOVE", "s", 3) == 1 and client("EXISTS", "s", "m") == 1
+    client("SET", "here", "x")
+    client("SELECT", 3)
+    assert client("EXISTS", "here", "m", "s") == 2
+    client.pipe([["FLUSHALL"], ["SELECT", 0]])
+
+
 def test_swapping_and_flushing_at_random(client):
     """Three databases are swapped, emptied, and copied and moved between; a model says what each holds."""
     import random

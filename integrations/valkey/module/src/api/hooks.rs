@@ -1,6 +1,7 @@
 //! Callbacks of the server: its events, its timer, `INFO`.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 use super::context::Context;
@@ -40,10 +41,10 @@ pub struct Hooks {
 }
 
 static HOOKS: OnceLock<Hooks> = OnceLock::new();
-/// Valkey 8 calls with the client's own context, and leaves the client in the database that it was called for, so the
-/// module does not subscribe to moves of keys there. A moved value then holds its old database's tree.
-const MAJOR_THAT_FORGETS: c_int = 8;
-const MAJOR_SHIFT: u32 = 16;
+/// Valkey from 8.1 to 9.1.1 calls with the client's own context, and leaves the client in the database that it was called
+/// for, as after `MOVE` and `COPY ... DB`. So the module does not subscribe there, and a moved value holds its old
+/// database's tree. (Valkey 8.0 would not need that.)
+const FORGETFUL: RangeInclusive<c_int> = 0x08_00_00..=0x09_01_01;
 /// Milliseconds until the timer's first call.
 const FIRST_TICK: i64 = 20;
 
@@ -66,7 +67,7 @@ pub fn register(context: Context, hooks: Hooks) -> Result<(), &'static str> {
                 return Err("the server has not all of the events that the module needs");
             }
         }
-        if (api().GetServerVersion)() >> MAJOR_SHIFT != MAJOR_THAT_FORGETS
+        if !FORGETFUL.contains(&(api().GetServerVersion)())
             && (api().SubscribeToKeyspaceEvents)(raw, NOTIFY_GENERIC, notified) != OK
         {
             return Err("the server does not say which keys move");
