@@ -130,6 +130,20 @@ def test_commands_between_databases_leave_the_client_in_its_own(client):
     client.pipe([["FLUSHALL"], ["SELECT", 0]])
 
 
+@pytest.mark.only("valkey-9.1", "valkey-8.1")
+def test_a_script_has_one_time(client):
+    """A time to live counts from the script's beginning, so that all keys of a script expire together."""
+    script = """
+        local began = os.clock()
+        redis.call(ARGV[1], KEYS[1], "v", "PX", 100000)
+        while os.clock() - began < 0.02 do end
+        redis.call(ARGV[1], KEYS[2], "v", "PX", 100000)
+        redis.call(ARGV[2], KEYS[3], 100000, "v")
+        return {redis.call("PEXPIRETIME", KEYS[1]), redis.call("PEXPIRETIME", KEYS[2]), redis.call("PEXPIRETIME", KEYS[3])}"""
+    times = client("EVAL", script, 3, "a", "b", "c", ours("SET"), ours("PSETEX"))
+    assert len(set(times)) == 1, times
+
+
 def test_swapping_and_flushing_at_random(client):
     """Three databases are swapped, emptied, and copied and moved between; a model says what each holds."""
     import random

@@ -1,6 +1,7 @@
 //! Native commands that the module runs in a client's place.
 
 use std::ffi::{CStr, CString};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::context::Context;
 use super::failure::Failure;
@@ -12,6 +13,17 @@ use super::table::api;
 pub fn server_version() -> i32 {
     // SAFETY: the server takes the call at any time.
     unsafe { (api().GetServerVersion)() }
+}
+
+/// Returns the time in milliseconds of the Unix epoch: the server's own, at which the command, the script or the
+/// transaction that runs began. Redis 7.0 does not report it; there it is the clock's.
+pub fn now_ms() -> i64 {
+    if let Some(cached) = api().CachedMicroseconds {
+        // SAFETY: the server takes the call at any time.
+        return unsafe { cached() } / 1000;
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A reply of a command that the module ran.

@@ -197,6 +197,7 @@ table! {
         CommandFilterArgReplace: unsafe extern "C" fn(*mut RawFiltered, c_int, *mut RawString) -> c_int;
     }
     optional {
+        CachedMicroseconds: unsafe extern "C" fn() -> c_longlong;
         CommandFilterGetClientId: unsafe extern "C" fn(*mut RawFiltered) -> c_ulonglong;
         AddACLCategory: unsafe extern "C" fn(*mut RawContext, *const c_char) -> c_int;
         SetCommandACLCategories: unsafe extern "C" fn(*mut RawCommand, *const c_char) -> c_int;

@@ -1,8 +1,6 @@
 //! The options that commands of strings have in common: conditions, and times to live.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use crate::api::native::server_version;
+use crate::api::native::{now_ms, server_version};
 use crate::api::{Context, Failure, Str};
 use crate::store::number::integer;
 
@@ -167,9 +165,4 @@ impl Unit {
             .and_then(|time| time.checked_add(begin))
             .ok_or(Failure::InvalidExpiry)
     }
-}
-
-fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
