@@ -144,6 +144,16 @@ def test_a_script_has_one_time(client):
     assert len(set(times)) == 1, times
 
 
+@pytest.mark.only("valkey-9.1")
+def test_a_time_that_has_passed_in_msetex(client):
+    """Unlike SET, MSETEX sets such keys, which then expire like others."""
+    expired = int(info(client, "stats")["expired_keys"])
+    client.pipe([["MULTI"], [ours("MSETEX"), 2, "a", "1", "b", "2", "PXAT", "1"], ["DBSIZE"], ["EXISTS", "a", "b"]])
+    assert client("EXEC") == [1, 2, 0]
+    until(lambda: client("DBSIZE") == 0, what="the expiry")
+    assert int(info(client, "stats")["expired_keys"]) == expired + 2
+
+
 def test_swapping_and_flushing_at_random(client):
     """Three databases are swapped, emptied, and copied and moved between; a model says what each holds."""
     import random

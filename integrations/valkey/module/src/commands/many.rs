@@ -1,9 +1,11 @@
 //! The twins of the commands of several strings. In transparent mode some of the keys may have no prefix: these are
 //! native strings, which are read and written as such.
 
+use std::ffi::CStr;
+
 use super::access::{Done, read_string};
 use super::expiry::{Condition, Expiry, Of, Options};
-use super::set::{put, write};
+use super::set::put;
 use crate::api::command::is_rewritten;
 use crate::api::context::Class;
 use crate::api::output::Output;
@@ -76,7 +78,7 @@ fn are_all_there(context: Context, pairs: Pairs<'_, '_>) -> bool {
 /// `LP.MSET key value [key value ...]`
 pub fn mset(context: Context, arguments: &[Str<'_>]) -> Done {
     let pairs = pairs_of(arguments)?;
-    write_all(context, pairs)?;
+    write_all(context, pairs, Expiry::Never)?;
     context.status(c"OK");
     Ok(())
 }
@@ -86,21 +88,22 @@ pub fn msetnx(context: Context, arguments: &[Str<'_>]) -> Done {
     let pairs = pairs_of(arguments)?;
     let is_set = !is_any_there(context, pairs);
     if is_set {
-        write_all(context, pairs)?;
+        write_all(context, pairs, Expiry::Never)?;
     }
     context.integer(i64::from(is_set));
     Ok(())
 }
 
-/// Sets all keys, the native ones by one command and the others by one.
-fn write_all(context: Context, pairs: Pairs<'_, '_>) -> Done {
+/// Sets all keys, the native ones by one command and the others by one. As in the native commands, a time that has
+/// passed is set like any other: the server deletes the keys when it finds them expired.
+fn write_all(context: Context, pairs: Pairs<'_, '_>, expiry: Expiry) -> Done {
     check(pairs)?;
     let (native, ours): (Vec<[Str<'_>; 2]>, Vec<_>) = pairs.iter().partition(|[name, _]| is_native(*name));
     let mut written = 0;
     let mut outcome = Ok(());
     for [name, value] in &ours {
         let mut key = Key::write(context, *name);
-        outcome = put(context, &mut key, value.bytes(), Expiry::Never);
+        outcome = put(context, &mut key, value.bytes(), expiry);
         drop(key);
         if outcome.is_err() {
             break;
@@ -108,15 +111,49 @@ fn write_all(context: Context, pairs: Pairs<'_, '_>) -> Done {
         written += 1;
         context.touched(*name);
         context.notify(Class::Text, c"set", *name);
+        if matches!(expiry, Expiry::At(_)) {
+            context.notify(Class::Generic, c"expire", *name);
+        }
     }
     // Keys that were written before a failure stay, and replicas receive them.
     if written > 0 {
-        context.replicate(c"LP.MSET", ours[..written].as_flattened());
+        with_command(
+            &ours[..written],
+            expiry,
+            [c"LP.MSET", c"LP.MSETEX"],
+            |command, arguments| {
+                context.replicate(command, arguments);
+            },
+        );
     }
     if outcome.is_ok() && !native.is_empty() {
-        return context.run_natively(c"MSET", native.as_flattened());
+        return with_command(&native, expiry, [c"MSET", c"MSETEX"], |command, arguments| {
+            context.run_natively(command, arguments)
+        });
     }
     outcome
+}
+
+/// Calls `run` with the command that sets these keys, the first if they have no time to live, and its arguments.
+fn with_command<R>(
+    pairs: Pairs<'_, '_>,
+    expiry: Expiry,
+    [plain, timed]: [&CStr; 2],
+    run: impl FnOnce(&CStr, &[Str<'_>]) -> R,
+) -> R {
+    let options = match expiry {
+        Expiry::Never => return run(plain, pairs.as_flattened()),
+        Expiry::Kept => vec![OwnedStr::new(b"KEEPTTL")],
+        // Always as an absolute time: replicas may run the command later.
+        Expiry::At(at) => vec![OwnedStr::new(b"PXAT"), OwnedStr::new(at.to_string().as_bytes())],
+    };
+    let count = OwnedStr::new(pairs.len().to_string().as_bytes());
+    let pairs = pairs.as_flattened().iter().copied();
+    let arguments: Vec<_> = std::iter::once(count.as_str())
+        .chain(pairs)
+        .chain(options.iter().map(OwnedStr::as_str))
+        .collect();
+    run(timed, &arguments)
 }
 
 /// `LP.MSETEX count key value [key value ...] [NX | XX] [EX seconds | PX milliseconds | EXAT seconds |
@@ -140,34 +177,14 @@ pub fn msetex(context: Context, arguments: &[Str<'_>]) -> Done {
     let pairs: Pairs<'_, '_> = pairs.as_chunks().0;
     let options = Options::of(rest, Of::SetMany)?;
     let expiry = options.expiry()?;
-    check(pairs)?;
     let is_set = match options.condition {
         Condition::IfAbsent => !is_any_there(context, pairs),
         Condition::IfPresent => are_all_there(context, pairs),
         _ => true,
     };
     if is_set {
-        for [name, value] in pairs {
-            match is_native(*name) {
-                true => write_natively(context, *name, *value, expiry)?,
-                false => write(context, Key::write(context, *name), *name, *value, expiry)?,
-            }
-        }
+        write_all(context, pairs, expiry)?;
     }
     context.integer(i64::from(is_set));
     Ok(())
-}
-
-fn write_natively(context: Context, name: Str<'_>, value: Str<'_>, expiry: Expiry) -> Done {
-    match expiry {
-        Expiry::Never => context.run_natively(c"SET", &[name, value]),
-        Expiry::Kept => {
-            let option = OwnedStr::new(b"KEEPTTL");
-            context.run_natively(c"SET", &[name, value, option.as_str()])
-        }
-        Expiry::At(at) => {
-            let (option, at) = (OwnedStr::new(b"PXAT"), OwnedStr::new(at.to_string().as_bytes()));
-            context.run_natively(c"SET", &[name, value, option.as_str(), at.as_str()])
-        }
-    }
 }
