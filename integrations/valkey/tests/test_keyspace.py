@@ -154,6 +154,14 @@ def test_a_time_that_has_passed_in_msetex(client):
     assert int(info(client, "stats")["expired_keys"]) == expired + 2
 
 
+def test_a_string_that_is_too_long_is_refused_as_the_native_one_is(client):
+    sample(client)
+    for command in (["SETRANGE", "s", 1 << 29, "x"], ["SETRANGE", "none", 1 << 29, "x"], ["SETRANGE", "s", (1 << 63) - 1, "x"]):
+        reply = client.ask(ours(command[0]), *command[1:])
+        assert is_error(reply) and reply.value.startswith(b"ERR string exceeds maximum allowed size ("), reply
+    assert client(ours("GET"), "s") == b"text" and client("EXISTS", "none") == 0
+
+
 def test_swapping_and_flushing_at_random(client):
     """Three databases are swapped, emptied, and copied and moved between; a model says what each holds."""
     import random

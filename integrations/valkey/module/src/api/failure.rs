@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::store::MAX_BYTES;
+
 /// What a command answers if the key holds another type.
 pub const WRONG_TYPE_TEXT: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
@@ -43,6 +45,10 @@ impl From<leafpress::TreeError> for Failure {
     fn from(error: leafpress::TreeError) -> Self {
         match error {
             leafpress::TreeError::OutOfMemory { .. } => Self::said(format!("OOM {error}")),
+            // As the servers say it, with our limit in the place of theirs.
+            leafpress::TreeError::ValueTooLong { .. } => {
+                Self::said(format!("ERR string exceeds maximum allowed size ({MAX_BYTES} bytes)"))
+            }
             error => Self::said(format!("ERR {error}")),
         }
     }
