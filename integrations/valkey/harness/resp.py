@@ -36,6 +36,12 @@ def is_error(reply):
     return isinstance(reply, Reply) and reply.is_error
 
 
+def is_compressed(client, key):
+    """Whether a key has a value of the module's."""
+    reply = client.ask("LP.INFO", key)
+    return reply is not None and not is_error(reply)
+
+
 def argument(value):
     if isinstance(value, bytes):
         return value

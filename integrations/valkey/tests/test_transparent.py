@@ -7,7 +7,7 @@ from hypothesis import given
 
 import servers
 from conftest import CONTROL
-from resp import OK, Reply, as_pairs, info, is_error
+from resp import OK, Reply, as_pairs, info, is_compressed, is_error
 from sequences import IN_PLACE_SEQUENCES, TRANSPARENT_SEQUENCES, known
 from servers import until
 from twins import NEWER, compare
@@ -41,6 +41,7 @@ COMMANDS = [
     "SET K v IFEQ v", "DELIFEQ K none", "MSETEX 2 K v L w EX 1000", "HGETDEL K FIELDS 1 none"]
 # Those without a twin.
 BIT_COMMANDS = ["SETBIT K 3 1", "GETBIT M 3", "BITFIELD K SET u8 0 1", "BITCOUNT M", "BITOP OR K L K", "PFADD M a", "PFMERGE M M", "PFCOUNT M"]
+TYPE_COMMANDS = ["TYPE K", "SCAN 0 TYPE string"]
 
 
 def known_to(kind, commands):
@@ -103,7 +104,7 @@ def test_a_rewritten_command_is_allowed_where_the_native_one_is(start, kind, def
         server.clients.remove(admin)
         admin("AUTH", "admin", "pw")
         prepare(admin)
-        assert admin("TYPE", "h:own:1") == Reply("status", b"leafpress") and admin("TYPE", "n:own:1") == Reply("status", b"hash")
+        assert is_compressed(admin, "h:own:1") and not is_compressed(admin, "n:own:1")
         differ = []
         for number, name in enumerate(USERS):
             # Redis 7.0 does not report which client sends a command, and knows our commands by their names only.
@@ -111,7 +112,7 @@ def test_a_rewritten_command_is_allowed_where_the_native_one_is(start, kind, def
             with server.client() as client:
                 server.clients.remove(client)
                 client("AUTH", f"user{number}", "pw")
-                for command, way in itertools.product(known_to(kind, COMMANDS + BIT_COMMANDS), (client.ask, "script", "transaction")):
+                for command, way in itertools.product(known_to(kind, COMMANDS + BIT_COMMANDS + TYPE_COMMANDS), (client.ask, "script", "transaction")):
                     answers = []
                     for kind_of_key in ("native", "ours"):
                         words = spelled(command, kind_of_key)
@@ -228,8 +229,8 @@ OF_VALKEY_9 = [
 
 
 def all_of(client):
-    """Types and digests of all keys."""
-    return {name: (client("TYPE", name).value, client("DEBUG", "DIGEST-VALUE", name)) for name in client("KEYS", "*")}
+    """Whether keys are compressed, their types and their digests."""
+    return {name: (is_compressed(client, name), client("TYPE", name).value, client("DEBUG", "DIGEST-VALUE", name)) for name in client("KEYS", "*")}
 
 
 @pytest.mark.parametrize("read_only", ["yes", "no"])
@@ -246,9 +247,10 @@ def test_a_replica_does_what_its_primary_did(start, kind, read_only):
         until(lambda: here("EXISTS", "h:brief") == 0, 10, "the end of a field")
         until(lambda: servers.is_replicated(here, there), 20, "the replica")
         held = all_of(here)
-        types = {name: held[name][0] for name in (b"s:setex", b"s:setbit", b"s:converted", b"s:mset", b"plain", b"s:lua3", b"h:tx", b"h:renamed")}
-        assert types == {b"s:setex": b"leafpress", b"s:setbit": b"string", b"s:converted": b"string", b"s:mset": b"leafpress", b"plain": b"string",
-                         b"s:lua3": b"leafpress", b"h:tx": b"leafpress", b"h:renamed": b"hash"}
+        types = {name: held[name][:2] for name in (b"s:setex", b"s:setbit", b"s:converted", b"s:mset", b"plain", b"s:lua3", b"h:tx", b"h:renamed")}
+        ours, native = (True, b"string"), (False, b"string")
+        assert types == {b"s:setex": ours, b"s:setbit": native, b"s:converted": native, b"s:mset": ours, b"plain": native,
+                         b"s:lua3": ours, b"h:tx": (True, b"hash"), b"h:renamed": (False, b"hash")}
         assert 0 < here("TTL", "s:converted") <= 1000 and here("GET", "s:converted") == b"wx"
         assert all_of(there) == held
         assert here("DEBUG", "DIGEST") == there("DEBUG", "DIGEST")
@@ -256,7 +258,7 @@ def test_a_replica_does_what_its_primary_did(start, kind, read_only):
         # A reader of the replica finds them as the primary's does.
         assert there("HGET", "h:ours", "f") == b"v" and there("GET", "s:ours") == b"w"
         if kind.name != "redis-7.0" and read_only == "no":
-            assert there("SET", "s:here", "v") == OK and there("TYPE", "s:here") == Reply("status", b"leafpress")
+            assert there("SET", "s:here", "v") == OK and is_compressed(there, "s:here")
     primary.restart()
     with primary.client() as here:
         assert all_of(here) == held
@@ -328,17 +330,65 @@ def test_values_that_were_native_before_their_prefix_stay_native(start):
     client("RENAME", "m", "s:1")
     assert client("HGET", "h:1", "f") == b"v" and client("HSET", "h:1", "g", "w") == 1 and client("HLEN", "h:1") == 2
     assert client("APPEND", "s:1", "!") == 5 and client("GET", "s:1") == b"text!" and client("MGET", "s:1", "s:2") == [b"text!", None]
-    assert [client("TYPE", name).value for name in ("h:1", "s:1")] == [b"hash", b"string"]
+    assert not is_compressed(client, "h:1") and not is_compressed(client, "s:1")
     client("SET", "m", "taken")
     client("RENAME", "m", "s:2")
     assert client("GETSET", "s:2", "set") == b"taken" and client("GETDEL", "s:2") == b"set" and client("EXISTS", "s:2") == 0
-    assert client("SET", "s:1", "new") == OK and client("TYPE", "s:1").value == b"leafpress" and client("TTL", "s:1") == -1
+    assert client("SET", "s:1", "new") == OK and is_compressed(client, "s:1") and client("TTL", "s:1") == -1
     with server.client(3) as other:
         assert other("HGETALL", "h:1").kind == "map"
         server.clients.remove(other)
     client("DEL", "h:1")
     client("HSET", "h:1", "f", "v")
-    assert client("TYPE", "h:1").value == b"leafpress"
+    assert is_compressed(client, "h:1")
+
+
+def scanned(client, *options):
+    """All keys that a SCAN with these options returns."""
+    cursor, found = b"0", []
+    while True:
+        cursor, page = client("SCAN", cursor, *options)
+        found += page
+        if cursor == b"0":
+            return sorted(found)
+
+
+def test_types_are_those_of_native_values(start):
+    """TYPE and SCAN answer for compressed and native values alike, alone, in a transaction and in a script."""
+    server = start(**PREFIXES)
+    client = server.client()
+    client.load([["HSET", f"{letter}:{at}", "f", "v"] for at in range(150) for letter in "hn"])
+    client.load([["SET", f"{letter}:{at}", "v"] for at in range(150) for letter in "sm"])
+    client.load([["RPUSH", "l", "v"], ["LP.HSET", "s:map", "f", "v"], ["SET", "s:gone", "v", "PX", 1], ["HSET", "h:gone", "f", "v"], ["PEXPIRE", "h:gone", 1]])
+    until(lambda: client("EXISTS", "s:gone", "h:gone") == 0, what="the expiry")
+    names = ["h:1", "n:1", "s:1", "m:1", "l", "s:map", "s:gone", "h:gone", "none"]
+    types = [Reply("status", word) for word in (b"hash", b"hash", b"string", b"string", b"list", b"hash", b"none", b"none", b"none")]
+    assert [client("TYPE", name) for name in names] == types
+    assert client.pipe([["MULTI"], *(["type", name] for name in names), ["EXEC"]])[-1] == types
+    assert [client("EVAL", "return redis.call('TYPE', KEYS[1]).ok", 1, name) for name in names] == [word.value for word in types]
+    all_types = {name: client("TYPE", name).value for name in client("KEYS", "*")}
+    for options in ([], ["COUNT", 1000], ["MATCH", "?:1*"], ["COUNT", 7, "MATCH", "*:12*"]):
+        for wanted in (b"hash", b"string", b"list"):
+            expected = sorted(name for name in scanned(client, *options) if all_types[name] == wanted)
+            for spelling in (wanted, wanted.upper()):
+                assert scanned(client, *options, "TYPE", spelling) == expected, (options, wanted)
+                assert scanned(client, "type", spelling, *options) == expected, (options, wanted)
+    assert scanned(client, "TYPE", "string", "TYPE", "list") == [b"l"]
+    assert len(scanned(client, "TYPE", "leafpress")) == 301
+    for command in (["SCAN", "x", "TYPE", "hash"], ["SCAN", "0", "TYPE", "hash", "COUNT"], ["SCAN", "0", "TYPE", "hash", "COUNT", "0"],
+                    ["SCAN", "0", "TYPE", "hash", "NONSENSE", "1"]):
+        expected = client.ask(*[{"hash": "list"}.get(part, part) for part in command])
+        assert is_error(expected) and client.ask(*command) == expected, command
+    # What native commands do not read has the module's type.
+    client("RENAME", "h:1", "elsewhere")
+    assert client("TYPE", "elsewhere") == Reply("status", b"leafpress") and b"elsewhere" not in scanned(client, "TYPE", "hash")
+    # No access counts.
+    client("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
+    client("SET", "s:lfu", "v")
+    before = client("OBJECT", "FREQ", "s:lfu")
+    for _ in range(300):
+        client("TYPE", "s:lfu")
+    assert client("OBJECT", "FREQ", "s:lfu") == before
 
 
 def test_names_for_the_filter_are_not_for_clients(start, kind):
@@ -364,7 +414,7 @@ def test_with_a_password_for_everybody_all_is_the_same(start):
             assert is_error(reply) and reply.value.startswith(b"NOAUTH"), (command, reply)
     client("AUTH", "pw")
     assert client("SET", "s:1", "@") == OK and client("SETBIT", "s:1", 7, 1) == 0 and client("GET", "s:1") == b"A"
-    assert client("INCR", "s:2") == 1 and client("TYPE", "s:2").value == b"leafpress"
+    assert client("INCR", "s:2") == 1 and is_compressed(client, "s:2")
     reply = client.ask("HMSET", "h:1", "f", "v", "g")
     assert is_error(reply) and reply.value == b"ERR wrong number of arguments for 'hmset' command", reply
     reply = client.ask("SETEX", "s:1", 0, "v")

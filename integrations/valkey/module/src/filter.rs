@@ -1,7 +1,7 @@
 //! Transparent mode: native commands on keys with configured prefixes become the module's.
 
 use std::collections::BTreeSet;
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::api::command::Twin;
 use crate::api::filter::{Filtered, register};
 use crate::api::raw::{KEYTYPE_HASH, KEYTYPE_STRING};
 use crate::api::{Context, Str, acl};
-use crate::commands::twins;
+use crate::commands::{twins, types};
 use crate::store::number::integer;
 use crate::store::removal;
 
@@ -31,6 +31,14 @@ impl Family {
         match self {
             Self::Hash => KEYTYPE_HASH,
             Self::Text => KEYTYPE_STRING,
+        }
+    }
+
+    /// Returns the name of this type, as the server has it.
+    pub const fn type_name(self) -> &'static CStr {
+        match self {
+            Self::Hash => c"hash",
+            Self::Text => c"string",
         }
     }
 }
@@ -52,6 +60,10 @@ pub enum Keys {
     CountedPairs,
     /// None: the keys are those that the patterns of `SORT` make.
     Patterns,
+    /// The first, with a prefix of either family.
+    EitherFamily,
+    /// None: the keys are those of the database, and the command is changed if it asks for hashes or strings only.
+    OfType,
 }
 
 struct State {
@@ -76,6 +88,10 @@ impl State {
             Family::Hash => &self.hash,
             Family::Text => &self.text,
         }
+    }
+
+    fn has(&self, family: Family, key: &[u8]) -> bool {
+        self.of(family).iter().any(|prefix| key.starts_with(prefix))
     }
 }
 
@@ -143,7 +159,12 @@ fn change(command: &mut Filtered) {
 /// Returns whether a key has a prefix.
 pub fn has_prefix(family: Family, key: &[u8]) -> bool {
     let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    state.of(family).iter().any(|prefix| key.starts_with(prefix))
+    state.has(family, key)
+}
+
+/// Returns whether a key has a prefix of either family.
+pub fn has_any_prefix(key: &[u8]) -> bool {
+    has_prefix(Family::Hash, key) || has_prefix(Family::Text, key)
 }
 
 /// Notes the connection of a node that sends slots: it is a client like others, and identifies itself by this command.
@@ -170,8 +191,17 @@ fn imports() -> MutexGuard<'static, BTreeSet<u64>> {
 /// Returns whether any of the command's keys has a prefix.
 fn is_ours(command: &Filtered, family: Family, keys: Keys) -> bool {
     let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    if keys == Keys::Patterns {
-        return reads_prefixes(command, &state);
+    match keys {
+        Keys::Patterns => return reads_prefixes(command, &state),
+        Keys::OfType => return types::family_sought(|index| command.argument(index)).is_some(),
+        Keys::EitherFamily => {
+            return command.argument(1).is_some_and(|key| {
+                [Family::Hash, Family::Text]
+                    .iter()
+                    .any(|family| state.has(*family, key))
+            });
+        }
+        _ => {}
     }
     let prefixes = state.of(family);
     if prefixes.is_empty() {
@@ -194,7 +224,7 @@ fn is_ours(command: &Filtered, family: Family, keys: Keys) -> bool {
             let pairs = pairs.and_then(|pairs| usize::try_from(pairs).ok()).unwrap_or(0);
             (2..count).step_by(2).take(pairs).any(has_prefix)
         }
-        Keys::Patterns => false,
+        Keys::Patterns | Keys::OfType | Keys::EitherFamily => false,
     }
 }
 

@@ -10,7 +10,8 @@ use super::context::Context;
 use super::datatype::registered;
 use super::failure::Failure;
 use super::raw::{
-    HASH_NONE, KEYTYPE_EMPTY, KEYTYPE_MODULE, KEYTYPE_STRING, NO_EXPIRE, OK, READ, RawKey, RawString, WRITE,
+    HASH_NONE, KEYTYPE_EMPTY, KEYTYPE_MODULE, KEYTYPE_STRING, NO_EXPIRE, OK, OPEN_NO_NOTIFY, OPEN_NO_STATS,
+    OPEN_NO_TOUCH, READ, RawKey, RawString, WRITE,
 };
 use super::string::Str;
 use super::table::api;
@@ -30,6 +31,12 @@ impl<'c> Key<'c> {
     #[inline]
     pub fn read(context: Context, name: Str<'c>) -> Self {
         Self::open(context, name, READ)
+    }
+
+    /// Opens a key to see what it has: it is not accessed, as far as eviction, notifications and statistics go. (Redis
+    /// 7.0 leaves only its time of access unchanged.)
+    pub fn look(context: Context, name: Str<'c>) -> Self {
+        Self::open(context, name, READ | OPEN_NO_TOUCH | OPEN_NO_NOTIFY | OPEN_NO_STATS)
     }
 
     /// Opens a key to write it.

@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::context::Context;
 use super::failure::Failure;
-use super::raw::{REPLY_ERROR, REPLY_UNKNOWN, RawReply, RawString};
-use super::string::Str;
+use super::raw::{REPLY_ARRAY, REPLY_ERROR, REPLY_UNKNOWN, RawReply, RawString};
+use super::string::{OwnedStr, Str};
 use super::table::api;
 
 /// The server's version, as it numbers itself: the major number, the minor one and the patch, of eight bits each.
@@ -66,13 +66,43 @@ impl Context {
 
     /// Runs a native command, and replies what it replies.
     pub fn reply_natively(self, command: &CStr, arguments: &[Str<'_>]) {
-        let reply = self.run(command, arguments);
+        self.reply_with(&self.run(command, arguments));
+    }
+
+    fn reply_with(self, reply: &CallReply) {
         // SAFETY: the reply lives; the server accepts a null one.
         if unsafe { (api().CallReplyType)(reply.0) } == REPLY_UNKNOWN {
             return self.failure(&Failure::WRONG_TYPE);
         }
         // SAFETY: the context is that of the running call, and the reply lives.
         unsafe { (api().ReplyWithCallReply)(self.raw(), reply.0) };
+    }
+
+    /// Runs a scan of keys, and replies what it replies, as far as `takes` takes the keys.
+    pub fn reply_scan(self, command: &CStr, arguments: &[Str<'_>], takes: impl Fn(Str<'_>) -> bool) {
+        let reply = self.run(command, arguments);
+        // SAFETY: the reply lives; the server accepts a null one.
+        if unsafe { (api().CallReplyType)(reply.0) } != REPLY_ARRAY {
+            return self.reply_with(&reply);
+        }
+        // SAFETY: it is a cursor and an array of keys, which live as long as the reply. The context is that of the
+        // running call.
+        unsafe {
+            let [cursor, keys] = [0, 1].map(|index| (api().CallReplyArrayElement)(reply.0, index));
+            let keys: Vec<_> = (0..(api().CallReplyLength)(keys))
+                .map(|index| (api().CallReplyArrayElement)(keys, index))
+                .filter(|key| {
+                    let name = OwnedStr::from_raw((api().CreateStringFromCallReply)(*key));
+                    takes(name.as_str())
+                })
+                .collect();
+            self.array(2);
+            (api().ReplyWithCallReply)(self.raw(), cursor);
+            self.array(keys.len());
+            for key in keys {
+                (api().ReplyWithCallReply)(self.raw(), key);
+            }
+        }
     }
 
     /// Runs a native command whose reply is not needed; returns its error.

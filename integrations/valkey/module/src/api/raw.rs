@@ -52,6 +52,9 @@ pub const ERR: c_int = 1;
 
 pub const READ: c_int = 1;
 pub const WRITE: c_int = 2;
+pub const OPEN_NO_TOUCH: c_int = 1 << 16;
+pub const OPEN_NO_NOTIFY: c_int = 1 << 17;
+pub const OPEN_NO_STATS: c_int = 1 << 18;
 pub const KEYTYPE_EMPTY: c_int = 0;
 pub const KEYTYPE_STRING: c_int = 1;
 pub const KEYTYPE_HASH: c_int = 3;
@@ -71,6 +74,7 @@ pub const CTX_FLAG_RESP3: c_int = 1 << 22;
 
 pub const REPLY_UNKNOWN: c_int = -1;
 pub const REPLY_ERROR: c_int = 1;
+pub const REPLY_ARRAY: c_int = 3;
 
 pub const ACL_LOG_COMMAND: c_int = 1;
 

@@ -114,6 +114,9 @@ table! {
         ACLAddLogEntry: unsafe extern "C" fn(*mut RawContext, *mut RawUser, *mut RawString, c_int) -> c_int;
         Call: unsafe extern "C" fn(*mut RawContext, *const c_char, *const c_char, ...) -> *mut RawReply;
         CallReplyType: unsafe extern "C" fn(*mut RawReply) -> c_int;
+        CallReplyLength: unsafe extern "C" fn(*mut RawReply) -> usize;
+        CallReplyArrayElement: unsafe extern "C" fn(*mut RawReply, usize) -> *mut RawReply;
+        CreateStringFromCallReply: unsafe extern "C" fn(*mut RawReply) -> *mut RawString;
         ReplyWithCallReply: unsafe extern "C" fn(*mut RawContext, *mut RawReply) -> c_int;
         CallReplyProto: unsafe extern "C" fn(*mut RawReply, *mut usize) -> *const c_char;
         FreeCallReply: unsafe extern "C" fn(*mut RawReply);

@@ -16,6 +16,7 @@ mod scan;
 mod set;
 mod strings;
 pub mod twins;
+pub mod types;
 
 use std::ffi::{CStr, c_int};
 
@@ -192,6 +193,8 @@ commands! {
     c"LP._AUTH_HGETEX" native::fields => HGETEX, REMOVE_FAST, -5, one(RW_CHANGE), "write hash fast", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_HSETEX" native::new_fields => HSETEX, WRITE_FAST, -6, one(KEY_RW | KEY_INSERT), "write hash fast", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_SORT" native::sort => SORT, WRITE, -2, one(RO), "write set sortedset list slow dangerous", c"As of the native command", c"Stands for a native command in transparent mode";
+    c"LP._AUTH_TYPE" types::key_type => TYPE, READ_FAST, 2, one(RO_NO_DATA), "keyspace read fast", c"As of the native command", c"Stands for a native command in transparent mode";
+    c"LP._AUTH_SCAN" types::scan => SCAN, READ, -2, NO_KEYS, "keyspace read slow", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_SORT_RO" native::sort => SORT_RO, READ, -2, one(RO), "read set sortedset list slow dangerous", c"As of the native command", c"Stands for a native command in transparent mode";
 }
 

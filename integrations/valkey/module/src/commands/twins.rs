@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_int};
 use std::sync::OnceLock;
 
-use super::{COMMANDS, FOR_FILTER, counters, hash, keyed, lcs, many, native, random, scan, set, strings};
+use super::{COMMANDS, FOR_FILTER, counters, hash, keyed, lcs, many, native, random, scan, set, strings, types};
 use crate::api::Context;
 use crate::api::command::{Command, Twin, handler, register as register_one};
 use crate::api::raw::CommandFn;
@@ -179,6 +179,8 @@ twins! {
         HSETEX native::new_fields, Hash, First;
         SORT native::sort, Text, Patterns;
         SORT_RO native::sort, Text, Patterns;
+        TYPE types::key_type, Text, EitherFamily;
+        SCAN types::scan, Text, OfType;
     }
 }
 
