@@ -300,7 +300,7 @@ def test_commands_that_cannot_be_as_native_ones_are_refused_before_anything_chan
     client("HSET", "h:1", "a", 1)
     client("SET", "s:1", "v")
     client("RPUSH", "ids", 2, 1)
-    commands = [["GETBIT", "s:1", 0], ["BITCOUNT", "s:1"], ["BITPOS", "s:1", 1], ["BITFIELD_RO", "s:1", "GET", "u8", 0], ["PFCOUNT", "other", "s:1"],
+    commands = [["BITCOUNT", "s:1"], ["BITPOS", "s:1", 1], ["BITFIELD_RO", "s:1", "GET", "u8", 0], ["PFCOUNT", "other", "s:1"],
                 ["SORT", "ids", "BY", "h:*->a"], ["SORT", "ids", "LIMIT", 0, 1, "GET", "#", "GET", "s:*", "STORE", "to"], ["SORT_RO", "ids", "get", "*->a"]]
     if kind.name == "valkey-9.1":
         commands += [["HSETEX", "h:none", "EX", 10, "FIELDS", 1, "a", 1], ["HSETEX", "h:1", "EX", 10, "FIELDS", 1, "a", 1],
@@ -341,6 +341,23 @@ def test_values_that_were_native_before_their_prefix_stay_native(start):
     client("DEL", "h:1")
     client("HSET", "h:1", "f", "v")
     assert is_compressed(client, "h:1")
+
+
+def test_bits_of_compressed_strings_are_read(start):
+    """GETBIT of short and long strings, at their ends and past them, with the native command's errors."""
+    server = start(**PREFIXES)
+    client = server.client()
+    for length in (0, 1, 700, 16 * 1024, 100_000):
+        value = bytes((at * 37 + length) % 251 for at in range(length))
+        client.load([["SET", "s:1", value], ["SET", "m", value]])
+        last = 8 * length
+        for offset in (0, 1, 7, 8, last // 2 + 3, last - 1, last, last + 8, (1 << 32) - 1, 1 << 32, -1, "x", ""):
+            assert client.ask("GETBIT", "s:1", offset) == client.ask("GETBIT", "m", offset), (length, offset)
+        assert is_compressed(client, "s:1")
+    client("DEL", "s:1")
+    client("LP.HSET", "s:1", "f", "v")
+    reply = client.ask("GETBIT", "s:1", 0)
+    assert is_error(reply) and reply.value.startswith(b"WRONGTYPE"), reply
 
 
 def scanned(client, *options):

@@ -161,7 +161,7 @@ twins! {
         BITOP native::bitop, Text, FromSecond;
         PFADD native::first_converted, Text, First;
         PFMERGE native::all_converted, Text, All;
-        GETBIT native::first_text, Text, First;
+        GETBIT native::getbit, Text, First;
         BITCOUNT native::first_text, Text, First;
         BITPOS native::first_text, Text, First;
         BITFIELD_RO native::first_text, Text, First;
