@@ -1,4 +1,6 @@
 """What the server does with keys of any type, and what it knows of our commands."""
+import glob
+import os
 import time
 
 import pytest
@@ -152,6 +154,23 @@ def test_a_time_that_has_passed_in_msetex(client):
     assert client("EXEC") == [1, 2, 0]
     until(lambda: client("DBSIZE") == 0, what="the expiry")
     assert int(info(client, "stats")["expired_keys"]) == expired + 2
+
+
+@pytest.mark.only("valkey-9.1", "valkey-8.1")
+def test_what_a_write_finds_expired_is_unlinked_elsewhere(start):
+    """A time that has passed deletes the key, which replicas and the append-only file receive as UNLINK."""
+    server = start(appendonly="yes")
+    client = server.client()
+    client(ours("SET"), "s", "v")
+    client(ours("SET"), "s", "w", "PXAT", "1")
+    client(ours("SET"), "s", "v")
+    client(ours("GETEX"), "s", "EXAT", "1")
+    client(ours("SET"), "s", "v")
+    client(ours("GETDEL"), "s")
+    assert client("EXISTS", "s") == 0
+    with open(glob.glob(os.path.join(server.directory, "appendonlydir", "*.incr.aof"))[0], "rb") as file:
+        words = file.read().upper().split(b"\r\n")
+    assert (words.count(b"UNLINK"), words.count(b"DEL")) == (2, 1)
 
 
 def test_a_string_that_is_too_long_is_refused_as_the_native_one_is(client):

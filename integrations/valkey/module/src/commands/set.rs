@@ -63,12 +63,13 @@ pub fn delete(context: Context, mut key: Key<'_>, name: Str<'_>, class: Class) {
     key.delete();
     drop(key);
     context.touched(name);
-    let event = match class {
-        Class::Expired => c"expired",
-        _ => c"del",
+    // As the servers do: replicas free what has expired in the background.
+    let (event, command) = match class {
+        Class::Expired => (c"expired", c"UNLINK"),
+        _ => (c"del", c"DEL"),
     };
     context.notify(class, event, name);
-    context.replicate(c"DEL", &[name]);
+    context.replicate(command, &[name]);
 }
 
 /// Sets a key if its condition holds; returns whether it did, and the previous value if that is requested.
