@@ -71,7 +71,8 @@ BITS = st.one_of(
     _command("BITOP", st.sampled_from(["AND", "OR", "XOR"]), KEYS, _some(KEYS, 1, 3)), _command("BITOP", "NOT", KEYS, KEYS),
     _command("BITFIELD", KEYS, st.sampled_from([["GET", "u8", "0"], ["SET", "u8", "0", "65"], ["INCRBY", "i5", "100", "1"], ["BOGUS"]])),
     _command("PFADD", KEYS, _some(VALUES, 0)), _command("PFMERGE", KEYS, _some(KEYS, 0)), _command("PFCOUNT", _some(KEYS)),
-    _command("GETBIT", KEYS, INDICES), _command("BITCOUNT", KEYS), _command("BITPOS", KEYS, st.sampled_from([b"0", b"1"])))
+    _command("GETBIT", KEYS, INDICES), _command("BITCOUNT", KEYS), _command("BITPOS", KEYS, st.sampled_from([b"0", b"1"])),
+    _command("BITCOUNT", KEYS, INDICES, INDICES), _command("BITPOS", KEYS, st.sampled_from([b"0", b"1"]), INDICES))
 KEYSPACE = st.one_of(
     _command("DEL", _some(KEYS)), _command("UNLINK", KEYS), _command("EXISTS", _some(KEYS)), _command("RENAME", KEYS, KEYS),
     _command("RENAMENX", KEYS, KEYS), _command("COPY", KEYS, KEYS), _command("COPY", KEYS, KEYS, "REPLACE"), _command("TOUCH", KEYS),

@@ -2,6 +2,7 @@
 
 mod access;
 mod admin;
+mod bits;
 mod counters;
 mod expiry;
 mod glob;
@@ -176,9 +177,9 @@ commands! {
     c"LP._AUTH_BITOP" native::bitop => BITOP, WRITE, -4, FROM_SECOND, "write bitmap slow", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_PFADD" native::first_converted => PFADD, WRITE_FAST, -2, one(KEY_RW | KEY_INSERT), "write hyperloglog fast", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_PFMERGE" native::all_converted => PFMERGE, WRITE, -2, many(1, RW_ANY), "write hyperloglog slow", c"As of the native command", c"Stands for a native command in transparent mode";
-    c"LP._AUTH_GETBIT" native::getbit => GETBIT, READ_FAST, 3, one(RO), "read bitmap fast", c"As of the native command", c"Stands for a native command in transparent mode";
-    c"LP._AUTH_BITCOUNT" native::first_text => BITCOUNT, READ, -2, one(RO), "read bitmap slow", c"As of the native command", c"Stands for a native command in transparent mode";
-    c"LP._AUTH_BITPOS" native::first_text => BITPOS, READ, -3, one(RO), "read bitmap slow", c"As of the native command", c"Stands for a native command in transparent mode";
+    c"LP._AUTH_GETBIT" bits::getbit => GETBIT, READ_FAST, 3, one(RO), "read bitmap fast", c"As of the native command", c"Stands for a native command in transparent mode";
+    c"LP._AUTH_BITCOUNT" bits::bitcount => BITCOUNT, READ, -2, one(RO), "read bitmap slow", c"As of the native command", c"Stands for a native command in transparent mode";
+    c"LP._AUTH_BITPOS" bits::bitpos => BITPOS, READ, -3, one(RO), "read bitmap slow", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_BITFIELD_RO" native::first_text => BITFIELD_RO, READ_FAST, -2, one(RO), "read bitmap fast", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_PFCOUNT" native::all_texts => PFCOUNT, READ, -2, many(1, RW_READ), "read hyperloglog slow", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_HEXPIRE" native::fields => HEXPIRE, REMOVE_FAST, -6, one(RW_UPDATE), "write hash fast", c"As of the native command", c"Stands for a native command in transparent mode";

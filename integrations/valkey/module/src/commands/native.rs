@@ -1,7 +1,7 @@
 //! What stands for native commands without a twin in transparent mode.
 //!
-//! What these commands make stays native. The module's strings are made native for those that write; `GETBIT` reads them;
-//! the others are refused.
+//! What these commands make stays native. The module's strings are made native for those that write; for the others the
+//! command is refused.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,11 +9,7 @@ use super::access::Done;
 use super::admin::make_native;
 use crate::api::command::sent_name;
 use crate::api::{Context, Failure, Key, Str};
-use crate::store::number::integer;
 use crate::store::value::Borrowed;
-
-/// The servers' own limit of offsets of bits, that of strings of 512 MiB.
-const MAX_BITS: usize = 1 << 32;
 
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
@@ -65,26 +61,6 @@ fn read(context: Context, names: &[Str<'_>]) -> Done {
         }
     }
     Err(Failure::LeftToServer)
-}
-
-/// `GETBIT key offset`: the one of these commands that reads a compressed string.
-pub fn getbit(context: Context, arguments: &[Str<'_>]) -> Done {
-    let [_, name, offset] = *arguments else {
-        return Err(Failure::Arity);
-    };
-    let key = Key::read(context, name);
-    let Ok(Some(Borrowed::Text(text))) = key.value() else {
-        return Err(Failure::LeftToServer);
-    };
-    let offset = integer(offset.bytes())
-        .and_then(|offset| usize::try_from(offset).ok())
-        .filter(|offset| *offset < MAX_BITS)
-        .ok_or(Failure::text("ERR bit offset is not an integer or out of range"))?;
-    let (byte, bit) = (offset / 8, 7 - offset % 8);
-    let is_in = |bytes: &[u8]| bytes.first().is_some_and(|byte| byte >> bit & 1 == 1);
-    let is_set = byte < text.length()? && text.part_with(byte..byte + 1, is_in)?.unwrap_or(false);
-    context.integer(i64::from(is_set));
-    Ok(())
 }
 
 /// A command that reads the string of its first key: `BITCOUNT`, `BITPOS`, `BITFIELD_RO`.

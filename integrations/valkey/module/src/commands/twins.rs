@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_int};
 use std::sync::OnceLock;
 
-use super::{COMMANDS, FOR_FILTER, counters, hash, keyed, lcs, many, native, random, scan, set, strings, types};
+use super::{COMMANDS, FOR_FILTER, bits, counters, hash, keyed, lcs, many, native, random, scan, set, strings, types};
 use crate::api::Context;
 use crate::api::command::{Command, Twin, handler, register as register_one};
 use crate::api::raw::CommandFn;
@@ -161,9 +161,9 @@ twins! {
         BITOP native::bitop, Text, FromSecond;
         PFADD native::first_converted, Text, First;
         PFMERGE native::all_converted, Text, All;
-        GETBIT native::getbit, Text, First;
-        BITCOUNT native::first_text, Text, First;
-        BITPOS native::first_text, Text, First;
+        GETBIT bits::getbit, Text, First;
+        BITCOUNT bits::bitcount, Text, First;
+        BITPOS bits::bitpos, Text, First;
         BITFIELD_RO native::first_text, Text, First;
         PFCOUNT native::all_texts, Text, All;
         HEXPIRE native::fields, Hash, First;
