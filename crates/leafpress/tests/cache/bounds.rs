@@ -19,7 +19,9 @@ fn options_out_of_their_bounds_are_named() {
     let error = Cache::builder().memory(MIN_MEMORY_BYTES - 1).build().unwrap_err();
     assert_eq!(option_of(&error), "memory");
     assert!(error.to_string().contains(&MIN_MEMORY_BYTES.to_string()), "{error}");
-    for ttl in [Duration::ZERO, Duration::from_millis(999), Duration::MAX] {
+    let error = small().time_to_idle(Duration::from_millis(999)).build().unwrap_err();
+    assert_eq!(option_of(&error), "time_to_idle");
+    for ttl in [Duration::ZERO, Duration::from_micros(999), Duration::MAX] {
         assert_eq!(option_of(&small().default_ttl(ttl).build().unwrap_err()), "default_ttl");
         let cache = small().build().unwrap();
         let error = cache.insert_entry("key", "value", InsertOptions::ttl(ttl)).unwrap_err();
