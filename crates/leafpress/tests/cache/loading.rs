@@ -533,7 +533,7 @@ fn a_loader_says_how_long_its_value_lives() {
 #[test]
 fn what_cannot_be_stored_is_returned() {
     let cache = small().build().unwrap();
-    let brief = InsertOptions::ttl(Duration::from_millis(1));
+    let brief = InsertOptions::ttl(Duration::from_micros(1));
     let loaded = cache.try_get_or_insert_entry_with("key", || Ok::<_, String>(("value", brief)));
     assert_eq!(loaded.unwrap(), b"value", "a time to live out of bounds");
     assert_eq!(cache.get_or_insert_with("key", || "another").unwrap(), b"another");

@@ -171,13 +171,14 @@ fn without_a_share_nothing_is_copied() {
     assert!(matches!(refused, Err(CacheError::Option { option: "share", .. })));
 }
 
-/// Reads with a skew and inserts what was not found, until the share is what is awaited.
+/// Reads with a skew and inserts what was not found, until the share is what is awaited. The records are several times
+/// what the memory holds: the keys that come back after their eviction tell what room is worth.
 fn until(cache: &Cache, awaited: impl Fn(u64) -> bool) {
     let mut random = fastrand::Rng::with_seed(7);
     let limit = Instant::now() + Duration::from_secs(600);
     loop {
         for _ in 0..20_000 {
-            let n = (random.f64().powi(4) * 100_000.0) as u64;
+            let n = (random.f64().powi(4) * 400_000.0) as u64;
             if cache.get_with(&key(n), |_| ()).unwrap().is_none() {
                 cache.insert(&key(n), &value(n, 0)).unwrap();
             }

@@ -157,7 +157,7 @@ impl Subjects {
             }
             5 => {
                 // Refused without any effect.
-                let entry = InsertOptions::ttl(Duration::from_millis(1));
+                let entry = InsertOptions::ttl(Duration::from_micros(1));
                 assert!(self.cache.insert_entry(&name(key), &new, entry).is_err());
             }
             6..9 => {
