@@ -127,15 +127,8 @@ const MAX_TIME_FOR_BYTES: f64 = 20.0;
 pub(super) struct Prices {
     /// The exchange rate: see [`time_for_bytes`].
     time_for_bytes: f64,
-    in_cache: Option<CachePrices>,
-}
-
-/// In a cache the mean time of an access counts: its logarithm would make a codec that is faster than the current one
-/// look better than it is.
-#[derive(Debug, Clone, Copy)]
-struct CachePrices {
     writes_per_read: f64,
-    /// The time of an access with the settings in force.
+    /// In a cache the time of an access with the settings in force; 0 in other trees.
     current_ns: f64,
 }
 
@@ -144,7 +137,8 @@ impl Prices {
     pub(super) fn of(codec: Codec) -> Self {
         Self {
             time_for_bytes: time_for_bytes(codec),
-            in_cache: None,
+            writes_per_read: 0.0,
+            current_ns: 0.0,
         }
     }
 
@@ -157,19 +151,20 @@ impl Prices {
         let current_ns = now.access_ns(writes_per_read);
         Self {
             time_for_bytes: (memory_ns / current_ns).min(MAX_TIME_FOR_BYTES),
-            in_cache: Some(CachePrices {
-                writes_per_read,
-                current_ns,
-            }),
+            writes_per_read,
+            current_ns,
         }
     }
 
-    /// Returns the factor of a price that the times determine.
+    /// Returns the factor of a price that the times determine. In a cache the mean time of an access counts: a price is
+    /// the exponential of that time, misses included, over the current one. A logarithm of the times would make a codec
+    /// that is faster than the current one look better than it is.
     fn of_times(&self, tried: &Tried) -> f64 {
-        match self.in_cache {
-            None => tried.access_ns(0.0),
-            // With the factor of the bytes, the exponential of the mean time that an access takes, misses included.
-            Some(prices) => (tried.access_ns(prices.writes_per_read) / prices.current_ns).exp(),
+        let ns = tried.access_ns(self.writes_per_read);
+        if self.current_ns > 0.0 {
+            (ns / self.current_ns).exp()
+        } else {
+            ns
         }
     }
 }
