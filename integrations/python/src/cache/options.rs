@@ -85,10 +85,14 @@ pub fn time(option: &str, object: &Bound<'_, PyAny>) -> PyResult<Duration> {
         let total = object.call_method0("total_seconds").and_then(|total| total.extract());
         total.map_err(|_| wrong_time(option, object))?
     };
-    let least = if option == "miss_cost" { 0 } else { 1 };
+    let least = match option {
+        "miss_cost" => "0 s",
+        "time_to_idle" => "1 s",
+        _ => "1 ms",
+    };
     Duration::try_from_secs_f64(seconds).map_err(|_| {
         Class::InvalidOption.error(format!(
-            "{option}: {seconds} s is out of bounds: from {least} s to 10 years are allowed"
+            "{option}: {seconds} s is out of bounds: from {least} to 10 years are allowed"
         ))
     })
 }
