@@ -143,9 +143,9 @@ impl CacheBuilder {
 
     /// Sets what a miss costs: the time until the caller has the value from elsewhere. The adaptive share depends on it
     /// ([`CacheBuilder::share`]): where misses are cheap, more memory is for uncompressed copies and less for other
-    /// records. So does the codec that `trial:memory` chooses, the default: one that is fast to read and to write where
-    /// misses are cheap, one that takes the least memory where they are expensive. Default: the mean time of the loads
-    /// of [`Cache::get_or_insert_with`] and its relatives, or 50 us as long as there are none.
+    /// records. If it is known, so does the codec that `trial:memory` chooses: one that is fast to read and to write
+    /// where misses are cheap, one that takes the least memory where they are expensive. Default: the mean time of the
+    /// loads of [`Cache::get_or_insert_with`] and its relatives, or 50 us as long as there are none.
     ///
     /// ```
     /// use std::time::Duration;

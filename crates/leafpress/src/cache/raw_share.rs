@@ -186,11 +186,11 @@ impl fmt::Display for Decided {
 
 impl CacheInner {
     /// Sets the room for copies at the start, where the share is fixed; an adaptive one begins with the reads. Sets what
-    /// memory is worth to the choice of the codec.
+    /// memory is worth to the choice of the codec, if the cost of a miss is given.
     pub(super) fn begin_raw_copies(&self) {
-        let cost = self.raw_copies.miss_cost;
-        let cost = cost.map_or(USUAL_MISS_NS, |cost| cost.as_nanos() as f64);
-        self.tree.set_worth(memory_worth(cost));
+        if let Some(cost) = self.raw_copies.miss_cost {
+            self.tree.set_worth(memory_worth(cost.as_nanos() as f64));
+        }
         if let RawShare::Fixed { .. } = self.raw_copies.share {
             self.fit_raw_copies();
         }
