@@ -69,8 +69,7 @@ fn checked(key: String) -> Result<String, Refused> {
 
 /// However many ask for a key that is not there, the backend is asked once.
 ///
-/// A hit in memory waits for nothing. One on disk keeps this thread of the runtime for a read of 4 KiB, about a tenth
-/// of a millisecond: less than handing it to another thread would be worth.
+/// A hit in memory waits for nothing. A hit on disk is read by a thread of the cache, so that other requests go on.
 async fn read(State(service): State<Service>, Path(key): Path<String>) -> Result<Bytes, Refused> {
     let key = checked(key)?;
     let load = service.backend.load(&key);

@@ -1,5 +1,5 @@
-//! The cache's task of the upkeep runtime: evicts ahead of need, measures memory, removes expired records, and resizes
-//! the ghost queue.
+//! The cache's task of the upkeep runtime: evicts ahead of need, measures memory, removes expired records, forgets
+//! expired absences, and resizes the ghost queue.
 
 use std::io;
 use std::sync::Arc;
@@ -45,6 +45,7 @@ impl Task for Background {
             self.measures_at = Instant::now() + began.elapsed() * REST;
         }
         self.core.adapt_raw_share();
+        self.core.forget_absences();
         self.core.expire_for(passed.mul_f64(EXPIRING));
         #[cfg(feature = "metrics")]
         self.publishes.keep(&self.core);

@@ -28,6 +28,27 @@ impl Cache {
         Ok(self.get(key)?.map(Bytes::from))
     }
 
+    /// Returns the key's value as [`Bytes`], or [`None`] if the key is absent, and never blocks an executor's thread for
+    /// a device: see [`Cache::get_async`], also for its cancel safety.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// # cache.insert("user:42", "Ada")?;
+    /// # let ada = async {
+    /// assert_eq!(cache.get_bytes_async("user:42").await?.as_deref(), Some(b"Ada".as_slice()));
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// # };
+    /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// # let std::task::Poll::Ready(read) = std::pin::pin!(ada).poll(&mut context) else { panic!("it is in memory") };
+    /// # read
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`Cache::get`].
+    pub async fn get_bytes_async(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Bytes>, CacheError> {
+        Ok(self.get_async(key).await?.map(Bytes::from))
+    }
+
     /// Returns the key's value as [`Bytes`], or loads it as [`Cache::get_or_insert_with`] does. A loaded value is
     /// copied once more, into an allocation of the caller's own.
     ///

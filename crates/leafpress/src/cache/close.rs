@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::background::Tasks;
 use super::disk::{Tier, WriterHandle};
+use super::disk_readers::DiskReaders;
 use super::error::CacheError;
 use super::evict::heat;
 use super::inner::{CacheInner, Sweeper};
@@ -59,6 +60,8 @@ impl Evictor for Everything<'_> {
 pub(super) struct Lifetime {
     core: Arc<CacheInner>,
     threads: Mutex<Option<(Tasks, Option<WriterHandle>)>>,
+    /// The threads that read the disk for async tasks.
+    pub readers: DiskReaders,
     /// The result of closing.
     closed: OnceLock<Result<(), CacheError>>,
     keeps_on_drop: bool,
@@ -74,6 +77,7 @@ impl Lifetime {
         Self {
             core: Arc::clone(core),
             threads: Mutex::new(Some((tasks, writing))),
+            readers: DiskReaders::default(),
             closed: OnceLock::new(),
             keeps_on_drop,
         }
@@ -87,8 +91,9 @@ impl Lifetime {
     fn close_once(&self) -> Result<(), CacheError> {
         enter_span!("leafpress_close", cache = %self.core.observer.name);
         let (tasks, writing) = self.threads.lock().take().unzip();
-        // Stop the background tasks first: they use the tree.
+        // Stop the background tasks and the readers first: they use the tree.
         drop(tasks);
+        self.readers.end();
         let closed = self.core.close();
         drop(writing);
         closed

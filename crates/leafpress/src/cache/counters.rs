@@ -23,6 +23,8 @@ pub(super) enum Count {
     Promoted,
     /// Misses answered with an expired value while it was being loaded.
     Stale,
+    /// Misses answered by a remembered absence.
+    KnownAbsent,
     /// Loads, and their nanoseconds.
     Loads,
     LoadNs,

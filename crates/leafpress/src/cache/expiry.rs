@@ -11,6 +11,12 @@ pub(super) struct Times {
     pub to_idle: Option<Duration>,
     /// Period after expiry in which a record may be returned to callers while another one loads it.
     pub stale: Option<Duration>,
+    /// Period after expiry in which a record may be returned if its load fails.
+    pub stale_if_error: Option<Duration>,
+    /// How long a loader's answer that there is no value is remembered.
+    pub absent: Option<Duration>,
+    /// Times to live are shortened by a random fraction up to this one.
+    pub jitter: f64,
     /// How long a thread waits for another caller's load.
     pub load_wait: Option<Duration>,
 }

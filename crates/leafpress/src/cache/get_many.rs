@@ -17,7 +17,7 @@ use leafpress_base::mem::room::{TryGrow, collected};
 
 /// Keys that are looked up together in a cache with a disk tier. It bounds the pages that one batch reads, and the
 /// values that wait until those before them have been read.
-const KEYS_AT_ONCE: usize = 64;
+pub(super) const KEYS_AT_ONCE: usize = 64;
 
 /// The values of a group of keys, for the keys from the first one that was not in memory.
 #[derive(Default)]
@@ -100,7 +100,7 @@ impl CacheInner {
     }
 
     /// Returns a record's value, unless it is expired.
-    fn unexpired<'r>(&self, stored: &'r [u8]) -> Option<&'r [u8]> {
+    pub(super) fn unexpired<'r>(&self, stored: &'r [u8]) -> Option<&'r [u8]> {
         let (value, expiry) = record::read(stored);
         (!record::is_expired(expiry, || self.clock.now())).then_some(value)
     }
@@ -209,7 +209,7 @@ impl CacheInner {
 }
 
 /// Returns true if a record could not be decoded.
-fn has_damage(result: Result<(), tree::TreeError>) -> Result<bool, CacheError> {
+pub(super) fn has_damage(result: Result<(), tree::TreeError>) -> Result<bool, CacheError> {
     match result.map_err(CacheError::from) {
         Ok(()) => Ok(false),
         Err(memory @ CacheError::OutOfMemory { .. }) => Err(memory),

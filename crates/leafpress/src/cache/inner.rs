@@ -160,19 +160,9 @@ impl CacheInner {
     /// cannot be decoded counts as absent and is removed.
     #[inline]
     pub(super) fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, CacheError> {
-        self.get_seen(key, read, &mut Seen::default())
-    }
-
-    /// Like [`CacheInner::get`], and also reports which tier the record was in.
-    #[inline]
-    pub(super) fn get_seen<R>(
-        &self,
-        key: &[u8],
-        read: impl FnOnce(&[u8]) -> R,
-        seen: &mut Seen,
-    ) -> Result<Option<R>, CacheError> {
+        let mut seen = Seen::default();
         let began = Observer::begin_get();
-        let found = self.find(key, read, seen);
+        let found = self.find(key, read, &mut seen);
         let outcome = Outcome::of(matches!(found, Ok(Some(_))), seen.is_from_disk);
         self.counters.add(outcome.count(), 1);
         self.observer.end_get(began, outcome);
@@ -182,7 +172,7 @@ impl CacheInner {
         found
     }
 
-    /// Like [`CacheInner::get_seen`], without counting.
+    /// Like [`CacheInner::get`], without counting, and also reports what it saw of the record.
     #[inline]
     pub(super) fn find<R>(
         &self,
@@ -329,6 +319,7 @@ impl CacheInner {
             + size_of::<Self>() as u64
             + self.eviction_bytes()
             + self.touches.as_ref().map_or(0, Touches::held_bytes)
+            + self.loads.held_bytes()
             + self.disk_bytes()
     }
 

@@ -9,16 +9,32 @@ use super::counters::Count;
 use super::error::CacheError;
 use super::expiry::Expiry;
 use super::inner::CacheInner;
+use super::load_table::{Join, LoadLeader};
 use super::record;
 use super::touches::{MAX_WAITING, Touch};
+use crate::tree::hash::hash;
 use leafpress_base::mem::room::copied;
+use leafpress_base::random::Random;
 
 /// A read extends the deadline once this fraction (1/8) of the time to idle has passed since the last extension.
 const TOUCH_DIVISOR: u32 = 8;
+/// Remembered absences take at most this fraction (1/64) of the memory budget.
+const ABSENCES_DIVISOR: u64 = 64;
+/// Maximum memory of remembered absences, which upkeep visits.
+const MAX_ABSENCES_BYTES: u64 = 16 << 20;
 
 impl CacheInner {
-    pub(super) fn default_expiry(&self) -> Option<Expiry> {
-        self.expiry(self.times.to_live)
+    /// The expiry of a record inserted now with this time to live, or else with the default.
+    pub(super) fn insertion_expiry(&self, key: &[u8], ttl: Option<Duration>) -> Option<Expiry> {
+        let ttl = ttl.or(self.times.to_live)?;
+        let now = self.clock.now();
+        if self.times.jitter == 0.0 {
+            return Some(Expiry::after(now, ttl));
+        }
+        // Records that are written at the same moment differ by their keys, and a key's times by the moments.
+        let mut random = Random::new(hash(key) ^ now.as_nanos() as u64);
+        let less = self.times.jitter * random.fraction();
+        Some(Expiry::after(now, ttl.mul_f64(1.0 - less)))
     }
 
     pub(super) fn expiry(&self, ttl: Option<Duration>) -> Option<Expiry> {
@@ -39,15 +55,13 @@ impl CacheInner {
         record::idle(stored).is_some_and(|idle| idle < Expiry::after(now, to_idle - to_idle / TOUCH_DIVISOR))
     }
 
-    /// Returns the value of an expired key if it is within its stale period.
-    pub(super) fn find_stale(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
-        if self.times.stale.is_none() {
-            return Ok(None);
-        }
-        let now = self.clock.now();
+    /// Returns the value of a key that has expired less than `period` ago.
+    pub(super) fn find_stale(&self, key: &[u8], period: Option<Duration>) -> Result<Option<Vec<u8>>, CacheError> {
+        let Some(period) = period else { return Ok(None) };
+        let then = self.clock.now().saturating_sub(period);
         let found = self.tree.get_with(key, |stored| {
             let (value, expiry) = record::read(stored);
-            (!record::is_tombstone(stored) && !self.is_past_use(expiry, now)).then(|| copied(value))
+            (!record::is_tombstone(stored) && !record::is_expired(expiry, || then)).then(|| copied(value))
         });
         match found {
             Ok(found) => {
@@ -59,9 +73,32 @@ impl CacheInner {
         }
     }
 
-    /// Returns true if a record has expired and is past its stale period.
+    /// Returns true if a record has expired and is past the period in which it may still be returned.
     pub(super) fn is_past_use(&self, expiry: Option<Expiry>, now: Duration) -> bool {
-        record::is_expired(expiry, || now.saturating_sub(self.times.stale.unwrap_or_default()))
+        let period = self.times.stale.max(self.times.stale_if_error);
+        record::is_expired(expiry, || now.saturating_sub(period.unwrap_or_default()))
+    }
+
+    /// Joins the load of a key, or starts one. `takes_absent`: a remembered absence of the key is an answer.
+    pub(super) fn join_load(&self, key: &[u8], takes_absent: bool) -> Join<'_> {
+        let remembers = takes_absent && self.times.absent.is_some();
+        let joined = self.loads.join_or_start(key, remembers.then(|| self.clock.now()));
+        self.counters
+            .add(Count::KnownAbsent, u64::from(matches!(joined, Join::Absent)));
+        joined
+    }
+
+    /// Ends a load whose loader answered that there is no value.
+    pub(super) fn finish_absent(&self, lead: LoadLeader<'_>) {
+        let room_bytes = (self.budget.memory_bytes() / ABSENCES_DIVISOR).min(MAX_ABSENCES_BYTES);
+        lead.finish_absent(self.expiry(self.times.absent), room_bytes);
+    }
+
+    /// Forgets the remembered absences that have expired.
+    pub(super) fn forget_absences(&self) {
+        if self.times.absent.is_some() {
+            self.loads.forget_expired(self.clock.now());
+        }
     }
 
     /// Queues a read of a record in memory.

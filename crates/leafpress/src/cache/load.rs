@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Instant;
 
 use super::Cache;
@@ -109,7 +108,8 @@ impl Cache {
 
     /// Returns the key's value, or calls the fallible `load` and inserts and returns its result, if it has one. If it
     /// answers [`None`], all callers of this method that waited for it get [`None`], and nothing is stored: the next
-    /// caller to miss asks again. Callers of the other methods that waited run their own loaders. Otherwise it behaves
+    /// caller to miss asks again, unless the absence is remembered
+    /// ([`CacheBuilder::absent_ttl`](super::CacheBuilder::absent_ttl)). Callers of the other methods that waited run their own loaders. Otherwise it behaves
     /// as [`Cache::try_get_or_insert_with`] does.
     ///
     /// ```
@@ -143,10 +143,11 @@ impl Cache {
             if let Some(found) = self.get(key)? {
                 return Ok(Some(found));
             }
-            let lead = match self.core.loads.join_or_start(key) {
+            let lead = match self.core.join_load(key, takes_absent) {
                 Join::Lead(lead) => lead,
+                Join::Absent => return Ok(None),
                 Join::Wait(pending) => {
-                    if let Some(stale) = self.core.find_stale(key)? {
+                    if let Some(stale) = self.core.find_stale(key, self.core.times.stale)? {
                         return Ok(Some(stale));
                     }
                     if !pending.is_led_here() {
@@ -174,7 +175,7 @@ impl Cache {
     ///
     /// Loading is single-flight as in [`Cache::try_get_or_insert_with`], with tasks instead of threads: `load` is
     /// polled by the task that calls this method, and other tasks that miss wait without blocking their threads. A
-    /// record on disk is read by the task itself, which blocks the executor's thread for that read and yields after it.
+    /// record on disk is read as by [`Cache::get_async`].
     ///
     /// # Cancel safety
     /// Dropping the returned future is safe at any time. If it was running `load`, `load` is dropped unfinished,
@@ -274,18 +275,13 @@ impl Cache {
         load: impl Future<Output = Result<Option<(V, InsertOptions)>, E>>,
     ) -> Result<Option<Vec<u8>>, LoadError<E>> {
         loop {
-            let mut seen = Seen::default();
-            let found = self.core.get_seen(key, copied, &mut seen)?;
-            if seen.is_from_disk {
-                // Yields so that a task with repeated disk hits does not monopolize the executor's thread.
-                yield_once().await;
+            if let Some(found) = self.copy_in_task(key, true).await? {
+                return Ok(Some(found));
             }
-            if let Some(found) = found {
-                return Ok(Some(found.map_err(CacheError::from)?));
-            }
-            let lead = match self.core.loads.join_or_start(key) {
+            let lead = match self.core.join_load(key, takes_absent) {
                 Join::Lead(lead) => lead,
-                Join::Wait(pending) => match self.core.find_stale(key)? {
+                Join::Absent => return Ok(None),
+                Join::Wait(pending) => match self.core.find_stale(key, self.core.times.stale)? {
                     Some(stale) => return Ok(Some(stale)),
                     None => match received(LoadWaiter::new(pending).await, takes_absent) {
                         Some(result) => return result,
@@ -293,7 +289,8 @@ impl Cache {
                     },
                 },
             };
-            if let Some(found) = self.again(key)? {
+            self.show_load(key)?;
+            if let Some(found) = self.copy_in_task(key, false).await? {
                 return Ok(Some(self.hand_on(lead, found)));
             }
             let mut load = pin!(load);
@@ -306,9 +303,13 @@ impl Cache {
 
     /// Looks again for a key whose miss, before its load began, has been counted already.
     fn again(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
-        // From here on every writer of the key sees the load: see `load_table`.
-        self.core.tree.synchronize(key)?;
+        self.show_load(key)?;
         Ok(self.core.find(key, copied, &mut Seen::default())?.transpose()?)
+    }
+
+    /// From its return on every writer of the key sees the load that the caller leads: see `load_table`.
+    fn show_load(&self, key: &[u8]) -> Result<(), CacheError> {
+        Ok(self.core.tree.synchronize(key)?)
     }
 
     /// Ends a load whose value was present already.
@@ -324,7 +325,7 @@ impl Cache {
     ) -> Result<Option<Vec<u8>>, LoadError<E>> {
         match loaded {
             Ok(None) => {
-                lead.finish_absent();
+                self.core.finish_absent(lead);
                 Ok(None)
             }
             Ok(Some((value, entry))) => {
@@ -334,25 +335,15 @@ impl Cache {
                 Ok(Some(value.to_vec()))
             }
             Err(error) => {
+                if let Some(stale) = self.core.find_stale(lead.key(), self.core.times.stale_if_error)? {
+                    return Ok(Some(self.hand_on(lead, stale)));
+                }
                 let error = Arc::new(error);
                 lead.finish_with_error(Arc::clone(&error) as Arc<dyn Any + Send + Sync>);
                 Err(LoadError::Load(error))
             }
         }
     }
-}
-
-/// Lets the executor run other tasks.
-async fn yield_once() {
-    let mut has_yielded = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut has_yielded, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 /// Converts the outcome for a caller that waited; [`None`] if the caller has to try again itself.

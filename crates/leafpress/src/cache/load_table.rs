@@ -4,6 +4,9 @@
 //! ends with a value, an error, a panic, or a future that was dropped; it then leaves the table, and its waiters are
 //! woken. After a panic or a dropped future one of them leads the next load.
 //!
+//! The answer that there is no value may be remembered for a while: then the key stays in the table, and whatever takes
+//! a load out of the table takes it out too.
+//!
 //! **A write or removal of the key wins over a load that is under way.** Every write and every removal, even one that
 //! finds nothing, calls [`LoadTable::supersede`] under the latch of the key's leaf. A leader stores its value under the
 //! same latch, only if the key is absent or has expired, and only while its load is still in the table
@@ -18,12 +21,11 @@
 //! load still get its value: they asked before the write.
 
 use std::any::Any;
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 #[cfg(not(shuttle))]
 use std::thread::{self, ThreadId};
@@ -32,6 +34,7 @@ use std::time::{Duration, Instant};
 #[cfg(shuttle)]
 use shuttle::thread::{self, ThreadId};
 
+use super::expiry::Expiry;
 use crate::tree::hash::hash;
 use leafpress_base::sync::{Condvar, Mutex, plain};
 
@@ -152,22 +155,86 @@ impl Drop for LoadWaiter {
     }
 }
 
-type Table = HashMap<Box<[u8]>, Arc<PendingLoad>>;
+/// Estimated memory of a remembered absence in addition to its key, in bytes.
+const ABSENCE_BYTES: u64 = 96;
 
-/// The loads under way.
+fn absence_bytes(key: &[u8]) -> u64 {
+    key.len() as u64 + ABSENCE_BYTES
+}
+
+/// What is known of a key in a table.
+enum LoadSlot {
+    Loading(Arc<PendingLoad>),
+    /// A loader answered that there is no value.
+    Absent {
+        until: Expiry,
+    },
+}
+
+#[derive(Default)]
+struct Table {
+    slots: HashMap<Box<[u8]>, LoadSlot>,
+    /// Memory of the remembered absences, in bytes.
+    absent_bytes: u64,
+}
+
+impl Table {
+    /// Replaces a key's slot, and returns true if it had none.
+    fn put(&mut self, key: &[u8], slot: LoadSlot) -> bool {
+        let is_absence = matches!(slot, LoadSlot::Absent { .. });
+        self.absent_bytes += if is_absence { absence_bytes(key) } else { 0 };
+        match self.slots.insert(key.into(), slot) {
+            Some(replaced) => {
+                self.note_taken(key, &replaced);
+                false
+            }
+            None => true,
+        }
+    }
+
+    fn take_out(&mut self, key: &[u8]) -> Option<LoadSlot> {
+        let slot = self.slots.remove(key)?;
+        self.note_taken(key, &slot);
+        Some(slot)
+    }
+
+    /// Takes out the slots for which `is_one` returns true.
+    fn extract(&mut self, mut is_one: impl FnMut(&[u8], &LoadSlot) -> bool) -> Vec<(Box<[u8]>, LoadSlot)> {
+        let taken: Vec<_> = self.slots.extract_if(|key, slot| is_one(key, slot)).collect();
+        taken.iter().for_each(|(key, slot)| self.note_taken(key, slot));
+        taken
+    }
+
+    fn note_taken(&mut self, key: &[u8], slot: &LoadSlot) {
+        if matches!(slot, LoadSlot::Absent { .. }) {
+            self.absent_bytes -= absence_bytes(key);
+        }
+    }
+
+    /// Returns true if the slot of the key is this load.
+    fn has(&self, key: &[u8], pending: &Arc<PendingLoad>) -> bool {
+        matches!(self.slots.get(key), Some(LoadSlot::Loading(other)) if Arc::ptr_eq(other, pending))
+    }
+}
+
+/// The loads under way, and the remembered absences.
 #[derive(Default)]
 pub(super) struct LoadTable {
     tables: [Mutex<Table>; TABLES],
-    /// Number of loads in the tables: a writer reads it first.
+    /// Number of slots in the tables: a writer reads it first.
     count: AtomicUsize,
     /// Calls of [`LoadTable::superseding_all`] under way: no load stores its value meanwhile.
     clears: AtomicUsize,
+    /// Memory of the remembered absences, in bytes, as of the last change of each table.
+    absent_bytes: AtomicU64,
 }
 
 /// The role of a caller that misses.
 pub(super) enum Join<'f> {
     Lead(LoadLeader<'f>),
     Wait(Arc<PendingLoad>),
+    /// It is known that there is no value.
+    Absent,
 }
 
 /// The right and the duty to load a key. Dropped without an outcome, it ends the load with [`LoadOutcome::Nothing`].
@@ -183,31 +250,62 @@ impl LoadTable {
         &self.tables[(hash(key) >> 20) as usize % TABLES]
     }
 
-    /// Joins the load of a key, or starts one.
-    pub(super) fn join_or_start(&self, key: &[u8]) -> Join<'_> {
-        let mut table = self.table(key).lock();
-        match table.entry(key.into()) {
-            Entry::Occupied(pending) => Join::Wait(Arc::clone(pending.get())),
-            Entry::Vacant(place) => {
-                let pending = Arc::clone(place.insert(Arc::default()));
-                self.count.fetch_add(1, Ordering::Relaxed);
-                Join::Lead(self.lead(key, pending))
-            }
+    /// Calls `change` with a key's locked table, and updates the number and the memory of the slots.
+    fn change<R>(&self, table: &Mutex<Table>, change: impl FnOnce(&mut Table) -> R) -> R {
+        let mut table = table.lock();
+        let (slots, bytes) = (table.slots.len(), table.absent_bytes);
+        let result = change(&mut table);
+        // Wraps where there are fewer.
+        let more = table.slots.len().wrapping_sub(slots);
+        self.count.fetch_add(more, Ordering::Relaxed);
+        if table.absent_bytes != bytes {
+            let more = table.absent_bytes.wrapping_sub(bytes);
+            self.absent_bytes.fetch_add(more, Ordering::Relaxed);
         }
+        result
+    }
+
+    /// Joins the load of a key, or starts one. `absent_at`: the time, if a remembered absence is an answer.
+    pub(super) fn join_or_start(&self, key: &[u8], absent_at: Option<Duration>) -> Join<'_> {
+        self.change(self.table(key), |table| match table.slots.get(key) {
+            Some(LoadSlot::Loading(pending)) => Join::Wait(Arc::clone(pending)),
+            Some(LoadSlot::Absent { until }) if absent_at.is_some_and(|now| !until.is_expired(now)) => Join::Absent,
+            _ => Join::Lead(self.start(key, table)),
+        })
     }
 
     /// Starts a load instead of one that the caller must not wait for; the other load no longer stores its value.
     pub(super) fn take_over(&self, key: &[u8]) -> LoadLeader<'_> {
+        self.change(self.table(key), |table| self.start(key, table))
+    }
+
+    fn start(&self, key: &[u8], table: &mut Table) -> LoadLeader<'_> {
         let pending = Arc::new(PendingLoad::default());
-        if self
-            .table(key)
-            .lock()
-            .insert(key.into(), Arc::clone(&pending))
-            .is_none()
-        {
-            self.count.fetch_add(1, Ordering::Relaxed);
-        }
+        table.put(key, LoadSlot::Loading(Arc::clone(&pending)));
         self.lead(key, pending)
+    }
+
+    /// Returns the memory of the remembered absences, in bytes.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.absent_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Forgets the absences that have expired.
+    pub(super) fn forget_expired(&self, now: Duration) {
+        if self.held_bytes() == 0 {
+            return;
+        }
+        for table in &self.tables {
+            let is_expired = |slot: &LoadSlot| matches!(slot, LoadSlot::Absent { until } if until.is_expired(now));
+            let expired = self.change(table, |table| {
+                let expired = table.extract(|_, slot| is_expired(slot));
+                if table.absent_bytes == 0 {
+                    table.slots.shrink_to_fit();
+                }
+                expired
+            });
+            drop(expired);
+        }
     }
 
     fn lead(&self, key: &[u8], pending: Arc<PendingLoad>) -> LoadLeader<'_> {
@@ -231,14 +329,12 @@ impl LoadTable {
 
     #[cold]
     fn take_out(&self, key: &[u8]) {
-        let mut table = self.table(key).lock();
-        let pending = table.remove(key);
-        self.count.fetch_sub(usize::from(pending.is_some()), Ordering::Relaxed);
-        drop(table);
+        let taken = self.change(self.table(key), |table| table.take_out(key));
+        drop(taken);
     }
 
     /// Revokes the right of all running loads of the keys for which `is_one` returns true to store their values, and
-    /// returns the keys. A leader that is about to store its value has done so once the latch of its key's leaf has
+    /// returns the keys; forgets remembered absences of such keys. A leader that is about to store its value has done so once the latch of its key's leaf has
     /// been acquired ([`crate::tree::Tree::synchronize`]).
     pub(super) fn supersede_all(&self, is_one: impl Fn(&[u8]) -> bool) -> Vec<Box<[u8]>> {
         let mut keys = Vec::new();
@@ -246,11 +342,11 @@ impl LoadTable {
             return keys;
         }
         for table in &self.tables {
-            let mut table = table.lock();
-            let superseded: Vec<_> = table.extract_if(|key, _| is_one(key)).collect();
-            self.count.fetch_sub(superseded.len(), Ordering::Relaxed);
-            drop(table);
-            keys.extend(superseded.into_iter().map(|(key, _)| key));
+            let superseded = self.change(table, |table| table.extract(|key, _| is_one(key)));
+            let loading = superseded
+                .into_iter()
+                .filter(|(_, slot)| matches!(slot, LoadSlot::Loading(_)));
+            keys.extend(loading.map(|(key, _)| key));
         }
         keys
     }
@@ -261,8 +357,8 @@ impl LoadTable {
         impl Drop for Ends<'_> {
             fn drop(&mut self) {
                 for table in &self.0.tables {
-                    let loads = std::mem::take(&mut *table.lock());
-                    self.0.count.fetch_sub(loads.len(), Ordering::Relaxed);
+                    let loads = self.0.change(table, std::mem::take);
+                    drop(loads);
                 }
                 self.0.clears.fetch_sub(1, Ordering::SeqCst);
             }
@@ -289,9 +385,7 @@ impl LoadLeader<'_> {
     /// next write only under the latch of the key's leaf.
     pub(super) fn is_current(&self) -> bool {
         let table = self.loads.table(&self.key).lock();
-        let pending = table.get(&self.key);
-        pending.is_some_and(|pending| Arc::ptr_eq(pending, &self.pending))
-            && self.loads.clears.load(Ordering::SeqCst) == 0
+        table.has(&self.key, &self.pending) && self.loads.clears.load(Ordering::SeqCst) == 0
     }
 
     /// Ends the load with a value, which has been stored already if it is to be stored.
@@ -299,8 +393,21 @@ impl LoadLeader<'_> {
         self.finish(LoadOutcome::Value(Arc::clone(value)));
     }
 
-    /// Ends the load without a value.
-    pub(super) fn finish_absent(self) {
+    /// Ends the load without a value. The absence is remembered for `remembered`, if that is a time and memory is left:
+    /// `room_bytes` for all of them.
+    pub(super) fn finish_absent(self, remembered: Option<Expiry>, room_bytes: u64) {
+        let Some(until) = remembered else {
+            return self.finish(LoadOutcome::Absent);
+        };
+        let (key, pending) = (&self.key, &self.pending);
+        self.loads.change(self.loads.table(key), |table| {
+            // After a write or removal of the key the answer may be outdated.
+            let is_current = table.has(key, pending) && self.loads.clears.load(Ordering::SeqCst) == 0;
+            let has_room = table.absent_bytes + absence_bytes(key) <= room_bytes / TABLES as u64;
+            if is_current && has_room {
+                table.put(key, LoadSlot::Absent { until });
+            }
+        });
         self.finish(LoadOutcome::Absent);
     }
 
@@ -316,12 +423,11 @@ impl LoadLeader<'_> {
     }
 
     fn leave(&self) {
-        let mut table = self.loads.table(&self.key).lock();
-        let pending = table.get(&self.key);
-        if pending.is_some_and(|pending| Arc::ptr_eq(pending, &self.pending)) {
-            table.remove(&self.key);
-            self.loads.count.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.loads.change(self.loads.table(&self.key), |table| {
+            if table.has(&self.key, &self.pending) {
+                table.take_out(&self.key);
+            }
+        });
     }
 }
 

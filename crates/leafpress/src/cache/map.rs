@@ -22,8 +22,9 @@ impl Cache {
         key: &(impl AsRef<[u8]> + ?Sized),
         value: &(impl AsRef<[u8]> + ?Sized),
     ) -> Result<(), CacheError> {
-        let expiry = self.core.default_expiry();
-        self.core.insert(key.as_ref(), value.as_ref(), expiry)
+        let key = key.as_ref();
+        let expiry = self.core.insertion_expiry(key, None);
+        self.core.insert(key, value.as_ref(), expiry)
     }
 
     /// Inserts or replaces a record with options of its own, such as a time to live.
@@ -46,8 +47,9 @@ impl Cache {
         value: &(impl AsRef<[u8]> + ?Sized),
         entry: InsertOptions,
     ) -> Result<(), CacheError> {
-        let expiry = self.core.expiry_by(entry)?;
-        self.core.insert(key.as_ref(), value.as_ref(), expiry)
+        let key = key.as_ref();
+        let expiry = self.core.expiry_by(key, entry)?;
+        self.core.insert(key, value.as_ref(), expiry)
     }
 
     /// Returns a copy of the key's value, or [`None`] if the key is absent.

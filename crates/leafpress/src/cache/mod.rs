@@ -42,7 +42,10 @@
 //! [`Cache::get_or_insert_with`] and its relatives load missing values with single-flight: one loader runs per key, and
 //! other callers that miss wait for its result. Use [`Cache::get_or_fetch`] in async tasks: the blocking loaders block
 //! the executor's thread. [`CacheBuilder::stale_while_revalidate`] lets callers use an expired value while another one
-//! is loading.
+//! is loading, [`CacheBuilder::stale_if_error`] if the load fails. [`CacheBuilder::absent_ttl`] has the absence of a
+//! value remembered.
+//!
+//! [`Cache::get_async`] and its relatives read the disk tier without blocking an executor's thread.
 //!
 //! # Disk tier
 //!
@@ -59,7 +62,7 @@
 //! # Guarantees
 //!
 //! - A read never returns a value that was replaced, removed or has expired, except for expired values by
-//!   `stale_while_revalidate`. Operations on one key are atomic, in memory and on disk. Reads of several keys are not
+//!   `stale_while_revalidate` and `stale_if_error`. Operations on one key are atomic, in memory and on disk. Reads of several keys are not
 //!   snapshots.
 //! - Any record may be evicted at any time: a cache is not a store.
 //! - A read that finds its key in memory waits for no lock and no device. With `time_to_idle` it only queues its key
@@ -77,8 +80,9 @@
 //!
 //! `inner` holds the shared state. `store` inserts records and `update` implements atomic updates. `budget` sets the
 //! byte limit of the tree's nodes. `sweep` visits leaves, and `evict` selects victims. `load_table` and `load` implement
-//! single-flight loading. `record` is the header of a value. `observer` and `metrics` report to the outside.
+//! single-flight loading. `disk_readers` reads the disk for async tasks. `record` is the header of a value. `observer` and `metrics` report to the outside.
 
+mod async_reads;
 mod background;
 mod budget;
 #[cfg(feature = "bytes")]
@@ -88,6 +92,7 @@ mod close;
 mod counters;
 mod disk;
 mod disk_lookup;
+mod disk_readers;
 mod error;
 mod evict;
 mod expiry;

@@ -238,6 +238,66 @@ impl CacheBuilder {
         self
     }
 
+    /// Sets how long after its expiry a record may still be returned if its load fails: the caller of
+    /// [`Cache::try_get_or_insert_with`] or one of its relatives, and those that wait for its load, then get the
+    /// expired value instead of the error (`stale-if-error`, RFC 5861). The next caller loads again.
+    /// [`CacheStats::stale`](super::CacheStats::stale) counts such answers. [`Cache::get`] does not return it. 1 ms to
+    /// 10 years; off by default. Only records in memory are kept for it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let builder = leafpress::Cache::builder().memory(8 << 20);
+    /// let cache = builder.default_ttl(Duration::from_secs(60)).stale_if_error(Duration::from_secs(3600)).build()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    pub fn stale_if_error(mut self, time: Duration) -> Self {
+        self.times.stale_if_error = Some(time);
+        self
+    }
+
+    /// Sets how long the answer of a loader that there is no value is remembered: meanwhile
+    /// [`Cache::try_get_or_insert_option_with`] and [`Cache::get_or_fetch_option`] return [`None`] for the key without
+    /// calling a loader, and [`CacheStats::known_absent`](super::CacheStats::known_absent) counts it. A write or removal
+    /// of the key ends it at once. 1 ms to 10 years; by default nothing is remembered. The keys take at most a 64th of
+    /// the memory and 16 MiB; when that is full, further answers are not remembered until others expire. They are not
+    /// kept on disk.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let cache = leafpress::Cache::builder().memory(8 << 20).absent_ttl(Duration::from_secs(5)).build()?;
+    /// let absent = cache.try_get_or_insert_option_with("user:1", || Ok::<_, std::io::Error>(None::<&str>));
+    /// assert_eq!(absent.unwrap(), None);
+    /// // For five seconds the database is not asked again.
+    /// let load = || -> std::io::Result<Option<&str>> { unreachable!() };
+    /// assert_eq!(cache.try_get_or_insert_option_with("user:1", load).unwrap(), None);
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    pub fn absent_ttl(mut self, time: Duration) -> Self {
+        self.times.absent = Some(time);
+        self
+    }
+
+    /// Shortens each time to live by a random part of up to `percent`, so that records that were written together do
+    /// not expire together. It applies to [`CacheBuilder::default_ttl`] and [`InsertOptions::ttl`], not to
+    /// [`Cache::expire`]. 0 to 90; default 0.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let builder = leafpress::Cache::builder().memory(8 << 20);
+    /// let cache = builder.default_ttl(Duration::from_secs(600)).ttl_jitter(10).build()?;
+    /// cache.insert("user:42", "Ada")?;
+    /// let ttl = cache.ttl("user:42")?.expect("it expires");
+    /// assert!(ttl > Duration::from_secs(539) && ttl <= Duration::from_secs(600));
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    pub fn ttl_jitter(mut self, percent: u8) -> Self {
+        self.times.jitter = f64::from(percent) / 100.0;
+        self
+    }
+
     /// Sets the eviction policy, for measurements. Default [`Policy::S3Fifo`].
     ///
     /// ```
@@ -351,9 +411,17 @@ impl CacheBuilder {
             ("default_ttl", times.to_live, MIN_TTL),
             ("time_to_idle", times.to_idle, MIN_IDLE),
             ("stale_while_revalidate", times.stale, MIN_TTL),
+            ("stale_if_error", times.stale_if_error, MIN_TTL),
+            ("absent_ttl", times.absent, MIN_TTL),
             ("load_wait", times.load_wait, MIN_TTL),
         ] {
             time.map_or(Ok(()), |time| check_time(option, time, least))?;
+        }
+        if times.jitter > MAX_JITTER {
+            return Err(CacheError::Option {
+                option: "ttl_jitter",
+                reason: format!("{:.0}% is more than the maximum of 90%", 100.0 * times.jitter),
+            });
         }
         check_share(self.share)?;
         let tree = match dictionary_bytes_for(self.memory_bytes) {
@@ -431,6 +499,8 @@ pub(super) fn check_memory(bytes: u64) -> Result<(), CacheError> {
     })
 }
 
+/// Maximum fraction by which times to live are shortened.
+const MAX_JITTER: f64 = 0.9;
 /// The minimum of a record's time to live.
 const MIN_TTL: (Duration, &str) = (Duration::from_millis(1), "1 ms");
 /// The minimum of the time to idle: reads rewrite a record in each eighth of it.

@@ -24,7 +24,7 @@ pub struct CacheStats {
     /// Tombstones in memory, one per removed key of which an older record may be on disk. They leave with the next
     /// eviction.
     pub tombstones: u64,
-    /// Bytes of keys and values, with five more for each record that expires, and of the tombstones' keys.
+    /// Bytes of keys and values, with six more for each record that expires, and of the tombstones' keys.
     pub user_bytes: u64,
     /// Reads that found their key.
     pub hits: u64,
@@ -32,8 +32,11 @@ pub struct CacheStats {
     pub disk_hits: u64,
     /// Reads that did not find their key.
     pub misses: u64,
-    /// Misses that were answered with an expired value while another caller was loading; part of `misses`.
+    /// Misses that were answered with an expired value, because another caller was loading or the load failed; part of
+    /// `misses`.
     pub stale: u64,
+    /// Misses that were answered by a remembered absence of the key, without a call of the loader; part of `misses`.
+    pub known_absent: u64,
     /// Insertions.
     pub inserts: u64,
     /// Bytes of the inserted keys and values.
@@ -69,7 +72,7 @@ pub struct CacheStats {
     pub background_panics: u64,
     /// Background threads that have ended after repeated panics.
     pub background_threads_ended: u64,
-    /// Statistics of the tree of records. Its values include the cache's header: one byte, and five more if the record
+    /// Statistics of the tree of records. Its values include the cache's header: one byte, and six more if the record
     /// expires.
     pub tree: tree::TreeStats,
 }
@@ -116,6 +119,7 @@ impl CacheInner {
             disk_hits,
             misses: sum(Count::Misses),
             stale: sum(Count::Stale),
+            known_absent: sum(Count::KnownAbsent),
             inserts: sum(Count::Inserts),
             inserted_bytes: sum(Count::InsertedBytes),
             removes: sum(Count::Removes),

@@ -154,7 +154,7 @@ impl CacheInner {
         entry: InsertOptions,
     ) -> Result<(), CacheError> {
         let stored = self
-            .expiry_by(entry)
+            .expiry_by(lead.key(), entry)
             .and_then(|expiry| self.store_led(&lead, value, expiry));
         let key = lead.key().to_vec();
         lead.finish_with_value(value);

@@ -117,17 +117,34 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
     /// Returns [`CacheError::Encoding`] for a key that cannot be encoded, and the errors of [`Cache::get`].
     pub fn get(&self, key: &K) -> Result<Option<V>, CacheError> {
         let key = encoded(key)?;
-        match self.cache.get_with(&key, |bytes| postcard::from_bytes(bytes).ok())? {
-            Some(None) => {
-                // Only the value that failed to decode is removed; one written meanwhile is kept.
-                self.cache.update_with(&key, |bytes| match bytes {
-                    Some(bytes) if postcard::from_bytes::<V>(bytes).is_err() => CacheUpdate::<&[u8]>::Remove,
-                    _ => CacheUpdate::Keep,
-                })?;
-                Ok(None)
-            }
-            found => Ok(found.flatten()),
+        let found = self.cache.get_with(&key, |bytes| postcard::from_bytes(bytes).ok())?;
+        self.unless_undecodable(&key, found)
+    }
+
+    /// Returns the key's value, or [`None`] if the key is absent, and never blocks an executor's thread for a device:
+    /// see [`Cache::get_async`].
+    ///
+    /// # Cancel safety
+    /// As for [`Cache::get_async`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`TypedCache::get`].
+    pub async fn get_async(&self, key: &K) -> Result<Option<V>, CacheError> {
+        let key = encoded(key)?;
+        let decode = |bytes: &[u8]| postcard::from_bytes(bytes).ok();
+        let found = self.cache.get_with_async(&key, decode).await?;
+        self.unless_undecodable(&key, found)
+    }
+
+    /// Removes a value that failed to decode, and nothing that was written meanwhile.
+    fn unless_undecodable(&self, key: &[u8], found: Option<Option<V>>) -> Result<Option<V>, CacheError> {
+        if let Some(None) = found {
+            self.cache.update_with(key, |bytes| match bytes {
+                Some(bytes) if postcard::from_bytes::<V>(bytes).is_err() => CacheUpdate::<&[u8]>::Remove,
+                _ => CacheUpdate::Keep,
+            })?;
         }
+        Ok(found.flatten())
     }
 
     /// Returns the key's value, or [`None`] if the key is absent, without an effect on the cache: see [`Cache::peek`].
@@ -274,6 +291,49 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
         }
         let load = || load().transpose().map(encoded_load).transpose();
         let loaded = self.cache.try_get_or_insert_option_with(&encoded(key)?, load);
+        let loaded = loaded.map_err(flattened)?;
+        loaded.map(|bytes| decoded_load(&bytes)).transpose()
+    }
+
+    /// Returns the key's value, or awaits the future `load` and inserts and returns its result: see
+    /// [`Cache::get_or_fetch`].
+    ///
+    /// # Cancel safety
+    /// As for [`Cache::get_or_fetch`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`TypedCache::try_get_or_insert_with`].
+    pub async fn get_or_fetch<E: Send + Sync + 'static>(
+        &self,
+        key: &K,
+        load: impl Future<Output = Result<V, E>>,
+    ) -> Result<V, LoadError<E>> {
+        if let Some(found) = self.get_async(key).await? {
+            return Ok(found);
+        }
+        let load = async { encoded_load(load.await) };
+        let loaded = self.cache.get_or_fetch(&encoded(key)?, load).await;
+        decoded_load(&loaded.map_err(flattened)?)
+    }
+
+    /// Returns the key's value, or awaits the future `load` and inserts and returns its result, if it has one: see
+    /// [`Cache::get_or_fetch_option`].
+    ///
+    /// # Cancel safety
+    /// As for [`Cache::get_or_fetch`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`TypedCache::try_get_or_insert_with`].
+    pub async fn get_or_fetch_option<E: Send + Sync + 'static>(
+        &self,
+        key: &K,
+        load: impl Future<Output = Result<Option<V>, E>>,
+    ) -> Result<Option<V>, LoadError<E>> {
+        if let Some(found) = self.get_async(key).await? {
+            return Ok(Some(found));
+        }
+        let load = async { load.await.transpose().map(encoded_load).transpose() };
+        let loaded = self.cache.get_or_fetch_option(&encoded(key)?, load).await;
         let loaded = loaded.map_err(flattened)?;
         loaded.map(|bytes| decoded_load(&bytes)).transpose()
     }

@@ -209,12 +209,12 @@ impl CacheInner {
                 CacheUpdate::Put(value) => {
                     let expiry = match (before.value(), &before.stored) {
                         (Some(_), Some(stored)) => record::expiry(stored),
-                        _ => self.default_expiry(),
+                        _ => self.insertion_expiry(key, None),
                     };
                     self.put_over(key, &before, value.as_ref(), expiry)?
                 }
                 CacheUpdate::PutWith(value, entry) => {
-                    let expiry = self.expiry_by(*entry)?;
+                    let expiry = self.expiry_by(key, *entry)?;
                     self.put_over(key, &before, value.as_ref(), expiry)?
                 }
                 CacheUpdate::Remove => self.remove_over(key, &before)?,
@@ -247,11 +247,11 @@ impl CacheInner {
     }
 
     /// The expiry of a record inserted now.
-    pub(super) fn expiry_by(&self, entry: InsertOptions) -> Result<Option<Expiry>, CacheError> {
+    pub(super) fn expiry_by(&self, key: &[u8], entry: InsertOptions) -> Result<Option<Expiry>, CacheError> {
         if let Some(ttl) = entry.ttl {
             options::check_ttl(ttl)?;
         }
-        Ok(self.expiry(entry.ttl.or(self.times.to_live)))
+        Ok(self.insertion_expiry(key, entry.ttl))
     }
 
     /// Looks up the key in the tree and on disk. A record that cannot be read is removed, and is absent.

@@ -1,16 +1,17 @@
 //! Loaders that answer that there is no value, and the limit for waiting for another caller's load.
 
 use std::pin::pin;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use leafpress::cache::{CacheError, Disk, LoadError, TypedCache};
+use leafpress::Cache;
+use leafpress::cache::{CacheError, CacheUpdate, Disk, InsertOptions, LoadError, ManualClock, TypedCache};
 
 use crate::disk::store;
-use crate::small;
 use crate::tasks::block_on;
+use crate::{key, noise, small};
 
 type Absent = Result<Option<&'static str>, String>;
 
@@ -36,6 +37,193 @@ fn an_absence_is_not_stored() {
         assert_eq!(loaded.unwrap().as_deref(), Some(&b"value"[..]));
         assert_eq!(cache.get("another").unwrap().unwrap(), b"value");
     }
+}
+
+#[test]
+fn a_remembered_absence_needs_no_loader_until_it_expires() {
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
+    for builder in [small(), small().disk(Disk::store(store(), 16 << 20))] {
+        let builder = builder.clock(clock.clone()).absent_ttl(Duration::from_secs(5));
+        let cache = builder.build().unwrap();
+        let not_asked = || -> Absent { unreachable!("it is known") };
+        for round in 0..3 {
+            let absent = cache.try_get_or_insert_option_with("key", || Absent::Ok(None));
+            assert_eq!(absent.unwrap(), None);
+            clock.advance(Duration::from_secs(4));
+            for _ in 0..3 {
+                assert_eq!(cache.try_get_or_insert_option_with("key", not_asked).unwrap(), None);
+                let fetched = block_on(cache.get_or_fetch_option("key", async { not_asked() }));
+                assert_eq!(fetched.unwrap(), None);
+                assert_eq!(cache.get("key").unwrap(), None);
+            }
+            assert_eq!(cache.stats().known_absent, 6 * (round + 1));
+            clock.advance(Duration::from_secs(2));
+        }
+        assert_eq!((cache.stats().inserts, cache.len()), (0, 0));
+        // A loader that needs a value is asked.
+        block_on(cache.get_or_fetch_option("key", async { Absent::Ok(None) })).unwrap();
+        let loaded = cache.try_get_or_insert_with("key", || Ok::<_, String>("value"));
+        assert_eq!(loaded.unwrap(), b"value");
+        assert_eq!(cache.get("key").unwrap().unwrap(), b"value");
+        cache.validate().unwrap();
+    }
+}
+
+#[test]
+fn a_write_or_removal_ends_a_remembered_absence() {
+    type Change = fn(&Cache);
+    let changes: [(&str, Change, Option<&[u8]>); 9] = [
+        ("insert", |cache| cache.insert("key", "new").unwrap(), Some(b"new")),
+        ("swap", |cache| _ = cache.swap("key", "new").unwrap(), Some(b"new")),
+        (
+            "update",
+            |cache| _ = cache.update_with("key", |_| CacheUpdate::Put("new")).unwrap(),
+            Some(b"new"),
+        ),
+        ("remove", |cache| _ = cache.remove("key").unwrap(), None),
+        ("invalidate", |cache| cache.invalidate("key").unwrap(), None),
+        ("take", |cache| _ = cache.take("key").unwrap(), None),
+        ("remove_prefix", |cache| _ = cache.remove_prefix("k").unwrap(), None),
+        ("clear", |cache| cache.clear().unwrap(), None),
+        (
+            "insert, too large",
+            |cache| cache.insert("key", &noise(1, 1 << 20)).unwrap(),
+            None,
+        ),
+    ];
+    for builder in [small, || small().disk(Disk::store(store(), 16 << 20))] {
+        let cache = builder().absent_ttl(Duration::from_secs(3600)).build().unwrap();
+        for (name, change, value) in changes {
+            cache.remove("key").unwrap();
+            let absent = cache.try_get_or_insert_option_with("key", || Absent::Ok(None));
+            assert_eq!(absent.unwrap(), None);
+            change(&cache);
+            assert_eq!(cache.get("key").unwrap().as_deref(), value, "{name}");
+            let loaded = cache.try_get_or_insert_option_with("key", || Absent::Ok(Some("loaded")));
+            assert_eq!(loaded.unwrap().as_deref(), Some(value.unwrap_or(b"loaded")), "{name}");
+        }
+    }
+}
+
+/// The loader's answer may be outdated.
+#[test]
+fn an_absence_is_not_remembered_if_the_key_was_written_or_removed_meanwhile() {
+    let cache = small().absent_ttl(Duration::from_secs(3600)).build().unwrap();
+    for change in [
+        (|cache: &Cache| cache.insert("key", "new").unwrap()) as fn(&Cache),
+        |cache| _ = cache.remove("key").unwrap(),
+        |cache| cache.clear().unwrap(),
+    ] {
+        let absent = cache.try_get_or_insert_option_with("key", || {
+            change(&cache);
+            Absent::Ok(None)
+        });
+        assert_eq!(absent.unwrap(), None);
+        cache.remove("key").unwrap();
+        let loaded = cache.try_get_or_insert_option_with("key", || Absent::Ok(Some("loaded")));
+        assert_eq!(loaded.unwrap().as_deref(), Some(&b"loaded"[..]));
+        cache.remove("key").unwrap();
+    }
+}
+
+#[test]
+fn remembered_absences_take_a_bounded_part_of_the_memory() {
+    const KEYS: u64 = 20_000;
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
+    let builder = small().clock(clock.clone()).absent_ttl(Duration::from_secs(5));
+    let cache = builder.build().unwrap();
+    let (mut asked, empty) = (0, cache.bytes_held());
+    for _ in 0..2 {
+        for n in 0..KEYS {
+            let absent = cache.try_get_or_insert_option_with(&key(n), || {
+                asked += 1;
+                Absent::Ok(None)
+            });
+            assert_eq!(absent.unwrap(), None);
+        }
+    }
+    let remembered = 2 * KEYS - asked;
+    let held = cache.bytes_held() - empty;
+    assert_eq!(cache.stats().known_absent, remembered);
+    assert!((400..1000).contains(&remembered), "{remembered}");
+    assert!(held > 50 * remembered && held <= (4 << 20) / 64 + 4096, "{held}");
+    clock.advance(Duration::from_secs(6));
+    // Upkeep forgets them.
+    let began = Instant::now();
+    while cache.bytes_held() > empty + 8192 && began.elapsed() < Duration::from_secs(60) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert!(
+        cache.bytes_held() <= empty + 8192,
+        "{} of {held}",
+        cache.bytes_held() - empty
+    );
+    for refused in [
+        small().absent_ttl(Duration::ZERO),
+        small().stale_if_error(Duration::ZERO),
+        small().ttl_jitter(91),
+    ] {
+        assert!(matches!(refused.build(), Err(CacheError::Option { .. })));
+    }
+}
+
+#[test]
+fn a_load_that_fails_may_answer_with_an_expired_value() {
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
+    let second = Duration::from_secs(1);
+    let builder = small()
+        .clock(clock.clone())
+        .default_ttl(10 * second)
+        .stale_if_error(100 * second);
+    let cache = builder.build().unwrap();
+    cache.insert("key", "old").unwrap();
+    clock.advance(11 * second);
+    let fails = || Err::<&str, _>("away".to_owned());
+    for count in 1..4 {
+        let stale = cache.try_get_or_insert_with("key", fails);
+        assert_eq!(stale.unwrap(), b"old");
+        let stale = block_on(cache.get_or_fetch_option("key", async { Absent::Err("away".to_owned()) }));
+        assert_eq!(stale.unwrap().unwrap(), b"old");
+        assert_eq!(cache.get("key").unwrap(), None);
+        assert_eq!(cache.stats().stale, 2 * count);
+        // Upkeep leaves it.
+        cache.settle().unwrap();
+    }
+    // Nobody gets it instead of a load.
+    let loaded = cache.try_get_or_insert_with("key", || Ok::<_, String>("new"));
+    assert_eq!(loaded.unwrap(), b"new");
+    clock.advance(111 * second);
+    let failed = cache.try_get_or_insert_with("key", fails);
+    assert!(matches!(failed, Err(LoadError::Load(error)) if *error == "away"));
+    let failed = cache.try_get_or_insert_with("never there", fails);
+    assert!(matches!(failed, Err(LoadError::Load(_))));
+}
+
+#[test]
+fn times_to_live_differ_by_the_jitter() {
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
+    let second = Duration::from_secs(1);
+    let builder = small().clock(clock).default_ttl(1000 * second).ttl_jitter(20);
+    let cache = builder.build().unwrap();
+    let mut left = Vec::new();
+    for n in 0..1000 {
+        match n % 3 {
+            0 => cache.insert(&key(n), "value").unwrap(),
+            1 => cache
+                .insert_entry(&key(n), "value", InsertOptions::ttl(1000 * second))
+                .unwrap(),
+            _ => _ = cache.update_with(&key(n), |_| CacheUpdate::Put("value")).unwrap(),
+        }
+        left.push(cache.ttl(&key(n)).unwrap().unwrap().as_secs_f64());
+    }
+    assert!(left.iter().all(|left| (799.9..=1000.0).contains(left)));
+    let mean = left.iter().sum::<f64>() / left.len() as f64;
+    assert!((mean - 900.0).abs() < 10.0, "{mean}");
+    left.sort_by(f64::total_cmp);
+    left.dedup();
+    assert!(left.len() > 900, "{}", left.len());
+    cache.expire(&key(1), Some(1000 * second)).unwrap();
+    assert_eq!(cache.ttl(&key(1)).unwrap(), Some(1000 * second));
 }
 
 /// Those who wait get the answer, unless they need a value: these load themselves.

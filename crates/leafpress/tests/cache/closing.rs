@@ -63,6 +63,8 @@ fn a_closed_cache_says_so_whatever_it_is_asked() {
             ("get", is_closed(cache.get(key))),
             ("get_into", is_closed(cache.get_into(key, &mut buffer))),
             ("get_many", is_closed(cache.get_many(&[key]))),
+            ("get_async", is_closed(block_on(cache.get_async(key)))),
+            ("get_many_async", is_closed(block_on(cache.get_many_async(&[key])))),
             ("get_in_memory_with", is_closed(cache.get_in_memory_with(key, |_| ()))),
             ("contains_key", is_closed(cache.contains_key(key))),
             ("insert", is_closed(cache.insert(key, "value"))),

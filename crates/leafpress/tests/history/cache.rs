@@ -111,6 +111,7 @@ impl Subjects {
                     .then(|| number(key, &bytes))
             }
             1 => self.cache.get(&name(key)).unwrap().map(|found| number(key, &found)),
+            2..5 => block_on(self.cache.get_with_async(&name(key), of(key))).unwrap(),
             _ => self.cache.get_with(&name(key), of(key)).unwrap(),
         };
         if let Some(found) = found {
@@ -122,7 +123,10 @@ impl Subjects {
         let keys: Vec<u32> = (0..8).map(|_| worker.key()).collect();
         let names: Vec<String> = keys.iter().map(|key| name(*key)).collect();
         let begin = worker.log.begin();
-        let found = self.cache.get_many(&names).unwrap();
+        let found = match worker.random.bool() {
+            true => self.cache.get_many(&names).unwrap(),
+            false => block_on(self.cache.get_many_async(&names)).unwrap(),
+        };
         for (key, found) in keys.into_iter().zip(found) {
             if let Some(found) = found {
                 worker.log.note(key, begin, What::Read(number(key, &found)));

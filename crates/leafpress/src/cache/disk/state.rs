@@ -142,6 +142,11 @@ impl State {
         self.on_its_way(hash, key).is_some() || self.is_in_runs(hash, key)
     }
 
+    /// Returns true if a look-up of the key reads pages: it is in no batch, and may be in a run.
+    pub(super) fn may_read_device(&self, hash: u64, key: &[u8]) -> bool {
+        self.on_its_way(hash, key).is_none() && self.is_in_runs(hash, key)
+    }
+
     fn is_in_runs(&self, hash: u64, key: &[u8]) -> bool {
         let runs = &self.leaves[self.leaf_of(key)].runs;
         runs.iter().any(|run| !run.filter.find(hash).is_empty())

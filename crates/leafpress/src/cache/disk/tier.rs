@@ -276,6 +276,11 @@ impl Tier {
         self.state.read().may_have(hash.0, key)
     }
 
+    /// Returns true if a look-up of the key now would read the device.
+    pub(in crate::cache) fn may_read_device(&self, hash: DiskHash, key: &[u8]) -> bool {
+        !self.has_failed() && self.state.read().may_read_device(hash.0, key)
+    }
+
     /// Marks older records as stale after the key's record was changed in memory or removed, so that they are not
     /// recovered after a crash.
     #[inline]

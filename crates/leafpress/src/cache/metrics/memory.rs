@@ -37,8 +37,14 @@ impl To<'_> {
         self.counter(
             "leafpress_cache_stale_total",
             Unit::Count,
-            "Misses answered with an expired value while it was being loaded",
+            "Misses answered with an expired value, while it was being loaded or because the load failed",
             stats.stale,
+        );
+        self.counter(
+            "leafpress_cache_known_absent_total",
+            Unit::Count,
+            "Misses answered by a remembered absence of the key",
+            stats.known_absent,
         );
         self.counter(
             "leafpress_cache_inserts_total",
