@@ -144,7 +144,7 @@ impl CacheInner {
                 reason: format!("{} records could not be written", self.tree.len()),
             });
         }
-        disk.keep(&keys)
+        disk.keep(&keys, &self.tags.to_bytes()?)
     }
 
     /// Moves every record to the disk, except in leaves that other threads keep latched. Returns the keys in use, the

@@ -71,7 +71,7 @@ impl CacheInner {
         read: impl FnOnce(&[u8]) -> R,
         seen: &mut Seen,
     ) -> Option<R> {
-        let (value, expiry) = record::read(stored);
+        let (value, expiry) = self.read(stored);
         if let Some(expiry) = expiry {
             let now = self.clock.now();
             if expiry.is_expired(now) {
@@ -102,7 +102,7 @@ impl CacheInner {
             return;
         }
         record::make_clean(stored);
-        if expiry.is_some() {
+        if expiry.is_some() || record::is_tagged(stored) {
             self.note_expiring();
         }
         let in_hand = self.before_store(stored);

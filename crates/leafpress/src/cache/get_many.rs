@@ -101,7 +101,7 @@ impl CacheInner {
 
     /// Returns a record's value, unless it is expired.
     pub(super) fn unexpired<'r>(&self, stored: &'r [u8]) -> Option<&'r [u8]> {
-        let (value, expiry) = record::read(stored);
+        let (value, expiry) = self.read(stored);
         (!record::is_expired(expiry, || self.clock.now())).then_some(value)
     }
 

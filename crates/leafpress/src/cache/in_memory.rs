@@ -5,6 +5,7 @@ use super::counters::{Count, Outcome};
 use super::error::CacheError;
 use super::inner::Seen;
 use super::observer::Observer;
+use super::tags;
 
 impl Cache {
     /// Removes the key without returning whether it was present. With a disk tier [`Cache::remove`] may have to read
@@ -24,6 +25,39 @@ impl Cache {
     /// Returns the errors of [`Cache::remove`].
     pub fn invalidate(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), CacheError> {
         self.core.invalidate(key.as_ref())
+    }
+
+    /// Invalidates all records that were inserted with the tag by [`InsertOptions::tag`](super::InsertOptions::tag), in
+    /// memory and on disk, in constant time: no record is visited. The records are absent from now on, as if they had
+    /// expired, and are removed as expired ones are; until then [`Cache::len`] counts them. A record that is inserted
+    /// afterwards is valid; one that a loader makes is not if its load began before.
+    ///
+    /// The invalidations take at most 1/256 of the memory, 16 bytes or less for each. When there are more, a few
+    /// records with other tags that are older than the oldest invalidations are invalidated too. They are kept by
+    /// [`Cache::close`]; after a crash ([`Disk::recover_after_crash`](super::Disk::recover_after_crash)) no record with
+    /// a tag is recovered.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// use leafpress::cache::InsertOptions;
+    ///
+    /// for page in ["/shop/7", "/shop/7/reviews"] {
+    ///     cache.insert_entry(page, "<html>", InsertOptions::default().tag("product:7"))?;
+    /// }
+    /// cache.invalidate_tag("product:7")?;
+    /// assert_eq!(cache.get_many(&["/shop/7", "/shop/7/reviews"])?, [None, None]);
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`CacheError::OutOfMemory`], or [`CacheError::Closed`].
+    pub fn invalidate_tag(&self, tag: impl AsRef<[u8]>) -> Result<(), CacheError> {
+        let core = &self.core;
+        core.check_open()?;
+        core.tags
+            .invalidate(tags::id_of(tag.as_ref()), core.clock.now(), self.memory())?;
+        // `close` is announced before it saves the table: what it may have missed is not reported as done.
+        core.check_open()
     }
 
     /// Calls `read` with the key's value if it is in memory, and never reads the disk, so that it never waits for a

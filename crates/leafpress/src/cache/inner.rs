@@ -12,7 +12,7 @@ use super::counters::{Count, Counters, Outcome};
 use super::disk::Tier;
 use super::error::CacheError;
 use super::evict::EvictionState;
-use super::expiry::Times;
+use super::expiry::{Expiry, Times};
 use super::listener::{Listener, Notifier, RemovalCause};
 use super::load_table::LoadTable;
 use super::long_values::LongValues;
@@ -20,6 +20,7 @@ use super::observer::Observer;
 use super::policy::Policy;
 use super::raw_share::RawCopies;
 use super::record;
+use super::tags::TagTable;
 use super::touches::Touches;
 use crate::tree::cache_hooks::Hand;
 use crate::tree::{self, Tree};
@@ -53,6 +54,7 @@ pub(super) struct CacheInner {
     pub counters: Counters,
     pub loads: LoadTable,
     pub long_values: LongValues,
+    pub tags: TagTable,
     pub clock: Arc<dyn Clock>,
     pub times: Times,
     /// Queued reads, if records have a time to idle.
@@ -110,6 +112,7 @@ impl CacheInner {
             counters: Counters::default(),
             loads: LoadTable::default(),
             long_values: LongValues::default(),
+            tags: TagTable::default(),
             clock,
             touches: times.to_idle.map(|_| Touches::new()),
             times,
@@ -199,6 +202,16 @@ impl CacheInner {
         }
     }
 
+    /// Returns a record's value and its expiry, which has passed if a tag of the record was invalidated.
+    #[inline]
+    pub(super) fn read<'r>(&self, stored: &'r [u8]) -> (&'r [u8], Option<Expiry>) {
+        let (value, expiry) = record::read(stored);
+        if record::is_tagged(stored) && self.tags.has_invalidated(stored) {
+            return (value, Some(Expiry::PAST));
+        }
+        (value, expiry)
+    }
+
     /// Looks up a key in the tree: absent, expired (`Some(None)`), or the result of `read`.
     #[inline]
     pub(super) fn find_in_memory<R>(
@@ -208,7 +221,7 @@ impl CacheInner {
         seen: &mut Seen,
     ) -> Result<Option<Option<R>>, tree::TreeError> {
         self.tree.get_with(key, |stored| {
-            let (value, expiry) = record::read(stored);
+            let (value, expiry) = self.read(stored);
             if let Some(expiry) = expiry {
                 let now = self.clock.now();
                 if expiry.is_expired(now) {
@@ -245,7 +258,7 @@ impl CacheInner {
         let now = self.clock.now();
         let is_over = |stored: Option<&[u8]>| {
             let Some(stored) = stored else { return false };
-            let (found, expiry) = record::read(stored);
+            let (found, expiry) = self.read(stored);
             let is_over = self.is_past_use(expiry, now) && !record::is_tombstone(stored);
             if is_over && self.listener.is_some() {
                 value.set(Some(found.to_vec()));
@@ -284,7 +297,7 @@ impl CacheInner {
         let copies = |stored: Option<&[u8]>| {
             self.loads.supersede(key);
             found.set(stored.map(|stored| {
-                let (value, expiry) = record::read(stored);
+                let (value, expiry) = self.read(stored);
                 let is_over = record::is_expired(expiry, || now);
                 (self.listener.is_some().then(|| value.to_vec()), is_over)
             }));
@@ -320,6 +333,7 @@ impl CacheInner {
             + self.eviction_bytes()
             + self.touches.as_ref().map_or(0, Touches::held_bytes)
             + self.loads.held_bytes()
+            + self.tags.held_bytes()
             + self.disk_bytes()
     }
 

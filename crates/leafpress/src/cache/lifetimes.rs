@@ -60,7 +60,7 @@ impl CacheInner {
         let Some(period) = period else { return Ok(None) };
         let then = self.clock.now().saturating_sub(period);
         let found = self.tree.get_with(key, |stored| {
-            let (value, expiry) = record::read(stored);
+            let (value, expiry) = self.read(stored);
             (!record::is_tombstone(stored) && !record::is_expired(expiry, || then)).then(|| copied(value))
         });
         match found {

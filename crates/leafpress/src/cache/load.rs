@@ -165,7 +165,10 @@ impl Cache {
             };
             return match self.again(key)? {
                 Some(found) => Ok(Some(self.hand_on(lead, found))),
-                None => self.finish(lead, self.core.timed_load(load)),
+                None => {
+                    let stamp = self.core.stamp();
+                    self.finish(lead, stamp, self.core.timed_load(load))
+                }
             };
         }
     }
@@ -294,10 +297,10 @@ impl Cache {
                 return Ok(Some(self.hand_on(lead, found)));
             }
             let mut load = pin!(load);
-            let began = Instant::now();
+            let (began, stamp) = (Instant::now(), self.core.stamp());
             let loaded = poll_fn(|context| lead.poll(load.as_mut(), context)).await;
             self.core.note_load(began);
-            return self.finish(lead, loaded);
+            return self.finish(lead, stamp, loaded);
         }
     }
 
@@ -321,6 +324,7 @@ impl Cache {
     fn finish<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         lead: LoadLeader<'_>,
+        stamp: u64,
         loaded: Result<Option<(V, InsertOptions)>, E>,
     ) -> Result<Option<Vec<u8>>, LoadError<E>> {
         match loaded {
@@ -331,7 +335,7 @@ impl Cache {
             Ok(Some((value, entry))) => {
                 let value: Arc<[u8]> = Arc::from(value.as_ref());
                 // A value that cannot be stored is returned all the same.
-                let _ = self.core.store_loaded(lead, &value, entry);
+                let _ = self.core.store_loaded(lead, &value, entry, stamp);
                 Ok(Some(value.to_vec()))
             }
             Err(error) => {

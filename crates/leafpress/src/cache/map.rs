@@ -1,5 +1,6 @@
 //! The map interface: inserting, reading and removing records.
 
+use super::record::Attributes;
 use super::{Cache, CacheError, CacheRange, InsertOptions};
 use crate::tree::KeyRange;
 use leafpress_base::mem::room::{TryGrow, copied, room_for};
@@ -24,7 +25,8 @@ impl Cache {
     ) -> Result<(), CacheError> {
         let key = key.as_ref();
         let expiry = self.core.insertion_expiry(key, None);
-        self.core.insert(key, value.as_ref(), expiry)
+        self.core
+            .insert(key, value.as_ref(), &Attributes { expiry, tags: None })
     }
 
     /// Inserts or replaces a record with options of its own, such as a time to live.
@@ -40,7 +42,7 @@ impl Cache {
     ///
     /// # Errors
     /// Returns the errors of [`Cache::insert`], and [`CacheError::Option`] for a time to live that is not between 1 ms
-    /// and 10 years.
+    /// and 10 years or for more than 8 tags.
     pub fn insert_entry(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -48,8 +50,8 @@ impl Cache {
         entry: InsertOptions,
     ) -> Result<(), CacheError> {
         let key = key.as_ref();
-        let expiry = self.core.expiry_by(key, entry)?;
-        self.core.insert(key, value.as_ref(), expiry)
+        let attributes = self.core.attributes_by(key, entry, self.core.stamp_for(&entry))?;
+        self.core.insert(key, value.as_ref(), &attributes)
     }
 
     /// Returns a copy of the key's value, or [`None`] if the key is absent.

@@ -31,6 +31,11 @@
 //! it has not been read for [`CacheBuilder::time_to_idle`]. Expired records are never returned as current values. They
 //! are removed in the background and by reads that find them.
 //!
+//! # Tags
+//!
+//! A record may have tags ([`InsertOptions::tag`]). [`Cache::invalidate_tag`] invalidates all records with a tag in
+//! constant time.
+//!
 //! # Eviction
 //!
 //! Once the budget is reached, the records of least worth by S3-FIFO are evicted: by a background thread ahead of need,
@@ -80,7 +85,8 @@
 //!
 //! `inner` holds the shared state. `store` inserts records and `update` implements atomic updates. `budget` sets the
 //! byte limit of the tree's nodes. `sweep` visits leaves, and `evict` selects victims. `load_table` and `load` implement
-//! single-flight loading. `disk_readers` reads the disk for async tasks. `record` is the header of a value. `observer` and `metrics` report to the outside.
+//! single-flight loading. `disk_readers` reads the disk for async tasks. `record` is the header of a value, and
+//! `tags` the table of invalidated tags. `observer` and `metrics` report to the outside.
 
 mod async_reads;
 mod background;
@@ -120,6 +126,7 @@ mod stats;
 mod stats_display;
 mod store;
 mod sweep;
+mod tags;
 mod touches;
 #[cfg(feature = "serde")]
 mod typed;
@@ -141,6 +148,7 @@ pub use record::MAX_VALUE_BYTES;
 pub use scan::CacheRange;
 pub use scan_tiers::{CacheScan, ScanPosition};
 pub use stats::CacheStats;
+pub use tags::MAX_TAGS;
 #[cfg(feature = "serde")]
 pub use typed::TypedCache;
 pub use update::CacheUpdate;

@@ -15,6 +15,7 @@ use super::listener::{Listener, RemovalCause};
 use super::observer::Observer;
 use super::policy::Policy;
 use super::raw_share::{MAX_RAW_PERCENT, RawCopies};
+use super::tags::{MAX_TAGS, TagTable, Tags};
 use super::warm::keys_within;
 use super::{Cache, MIN_MEMORY_BYTES};
 use crate::tree::{self, Tree};
@@ -27,6 +28,7 @@ use leafpress_codec::{Codec, Engine, TrialGoal};
 pub struct InsertOptions {
     /// The record's time to live; [`None`] for the default of the cache.
     pub ttl: Option<Duration>,
+    pub(super) tags: Tags,
 }
 
 impl InsertOptions {
@@ -34,7 +36,29 @@ impl InsertOptions {
     /// never returned after its time.
     #[must_use]
     pub fn ttl(ttl: Duration) -> Self {
-        Self { ttl: Some(ttl) }
+        Self {
+            ttl: Some(ttl),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a tag: any bytes, of which the record has a hash of 6 bytes. [`Cache::invalidate_tag`] invalidates all
+    /// records with a tag. A record may have 8 tags; the insertion of one with more is refused.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// use leafpress::cache::InsertOptions;
+    ///
+    /// let page = InsertOptions::default().tag("product:7").tag("category:3");
+    /// cache.insert_entry("/shop/7", "<html>", page)?;
+    /// cache.invalidate_tag("product:7")?;
+    /// assert_eq!(cache.get("/shop/7")?, None);
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    #[must_use]
+    pub fn tag(mut self, tag: impl AsRef<[u8]>) -> Self {
+        self.tags.add(tag.as_ref());
+        self
     }
 }
 
@@ -433,10 +457,9 @@ impl CacheBuilder {
         let keeps_on_drop = self.disk.as_ref().is_some_and(|disk| disk.keeps_on_drop);
         let disk = self.disk.map(|disk| disk.open(self.memory_bytes, clock, &observer));
         let disk = disk.transpose()?;
-        let (disk, keys) = disk.map_or_else(Default::default, |(disk, keys)| {
-            let keys = keys_within(keys, self.memory_bytes);
-            (Some(disk), keys)
-        });
+        let (disk, kept) = disk.map_or_else(Default::default, |(disk, kept)| (Some(disk), kept));
+        let keys = keys_within(kept.keys, self.memory_bytes);
+        let tags = TagTable::kept(&kept.tags, self.memory_bytes, self.clock.now())?;
         let mut core = CacheInner::new(
             tree,
             self.memory_bytes,
@@ -447,6 +470,7 @@ impl CacheBuilder {
             disk,
         );
         core.observer = observer;
+        core.tags = tags;
         core.raw_copies = RawCopies::new(self.share, self.miss_cost);
         core.begin_raw_copies();
         core.measure();
@@ -506,6 +530,16 @@ const MIN_TTL: (Duration, &str) = (Duration::from_millis(1), "1 ms");
 /// The minimum of the time to idle: reads rewrite a record in each eighth of it.
 const MIN_IDLE: (Duration, &str) = (Duration::from_secs(1), "1 s");
 const MAX_TIME: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
+
+pub(super) fn check_tags(tags: &Tags) -> Result<(), CacheError> {
+    if tags.has_too_many() {
+        return Err(CacheError::Option {
+            option: "tags",
+            reason: format!("a record has at most {MAX_TAGS} tags"),
+        });
+    }
+    Ok(())
+}
 
 pub(super) fn check_ttl(ttl: Duration) -> Result<(), CacheError> {
     check_time("ttl", ttl, MIN_TTL)

@@ -143,7 +143,7 @@ impl CacheInner {
     }
 
     fn unexpired_record<'r>(&self, stored: &'r [u8]) -> Option<&'r [u8]> {
-        let expiry = record::read(stored).1;
+        let expiry = self.read(stored).1;
         (!record::is_expired(expiry, || self.clock.now())).then_some(stored)
     }
 }

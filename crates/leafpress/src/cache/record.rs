@@ -1,10 +1,12 @@
 //! The header of a record's value: a byte of flags, and the expiry if the record expires.
 //!
 //! ```text
-//! flags u8   expiry u48, little endian (if bit 0 of the flags is set)   idle u48 (if bit 3 is set)   value
+//! flags u8   expiry u48 (if bit 0 of the flags is set)   idle u48 (if bit 3 is set)   tags (if bit 4 is set)   value
+//! tags: stamp u48   count u8   each: identity u48
 //! ```
 //!
-//! `idle` is the deadline at which the record expires unless it is read. Reads extend it occasionally.
+//! Integers are little-endian. `idle` is the deadline at which the record expires unless it is read. Reads extend it
+//! occasionally. For the stamp and the identities see `tags`.
 //!
 //! A *clean* record is on disk as well. A *tombstone* marks a removed key, whatever older record may be on disk. It is
 //! empty, which no record is, so that the tree can count tombstones by the lengths of its values; readers treat it as
@@ -13,6 +15,7 @@
 use std::time::Duration;
 
 use super::expiry::Expiry;
+use super::tags::{ID_BYTES, MAX_TAGS, Tags};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::TryGrow;
 use leafpress_base::mem::transient::Transient;
@@ -20,59 +23,92 @@ use leafpress_base::mem::transient::Transient;
 const EXPIRES: u8 = 1;
 const CLEAN: u8 = 2;
 const IDLES: u8 = 8;
+const TAGGED: u8 = 16;
 /// The maximum length of a value, in bytes. A value that exceeds an eighth of the memory budget is accepted and not
 /// kept.
 pub const MAX_VALUE_BYTES: usize = crate::tree::MAX_VALUE_BYTES - MAX_HEADER_BYTES;
 /// Maximum length of the header.
-const MAX_HEADER_BYTES: usize = 1 + 2 * TIME_BYTES;
+const MAX_HEADER_BYTES: usize = 1 + 2 * TIME_BYTES + MAX_TAGS_BYTES;
+const MAX_TAGS_BYTES: usize = ID_BYTES + 1 + MAX_TAGS * ID_BYTES;
 const TIME_BYTES: usize = Expiry::BYTES;
 /// The complete encoding of a tombstone.
 pub(super) const TOMBSTONE: &[u8] = &[];
 
+/// What a record has besides its value.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Attributes {
+    pub expiry: Option<Expiry>,
+    pub tags: Option<Tags>,
+}
+
+impl Attributes {
+    /// Calls `put` with the parts of a header.
+    fn put_header(&self, idle: Option<Expiry>, mut put: impl FnMut(&[u8])) {
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        let times = flag(self.expiry.is_some(), EXPIRES) | flag(idle.is_some(), IDLES);
+        put(&[times | flag(self.tags.is_some(), TAGGED)]);
+        for time in [self.expiry, idle].into_iter().flatten() {
+            put(&time.to_bytes());
+        }
+        if let Some(tags) = &self.tags {
+            put(&tags.stamp().to_le_bytes()[..ID_BYTES]);
+            put(&[tags.ids().len() as u8]);
+            tags.ids().iter().for_each(|id| put(&id.to_le_bytes()[..ID_BYTES]));
+        }
+    }
+
+    /// Returns the length of the header.
+    fn header_bytes(&self, idle: Option<Expiry>) -> usize {
+        let times = usize::from(self.expiry.is_some()) + usize::from(idle.is_some());
+        let tags = |tags: &Tags| ID_BYTES + 1 + tags.ids().len() * ID_BYTES;
+        1 + times * TIME_BYTES + self.tags.as_ref().map_or(0, tags)
+    }
+}
+
 /// Replaces the content of `out` by a record's header and value.
 pub(super) fn write(
     value: &[u8],
-    expiry: Option<Expiry>,
+    attributes: &Attributes,
     idle: Option<Expiry>,
     out: &mut Vec<u8>,
 ) -> Result<(), OutOfMemory> {
     out.clear();
-    out.try_grow(MAX_HEADER_BYTES + value.len())?;
-    let (header, len) = header(expiry, idle);
-    out.extend_from_slice(&header[..len]);
+    out.try_grow(attributes.header_bytes(idle) + value.len())?;
+    attributes.put_header(idle, |bytes| out.extend_from_slice(bytes));
     out.extend_from_slice(value);
     Ok(())
 }
 
 /// Encodes a record with a long value in memory that returns to the system when it is dropped.
-pub(super) fn write_long(value: &[u8], expiry: Option<Expiry>, idle: Option<Expiry>) -> Result<Transient, OutOfMemory> {
-    let (header, len) = header(expiry, idle);
-    let bytes = len + value.len();
+pub(super) fn write_long(
+    value: &[u8],
+    attributes: &Attributes,
+    idle: Option<Expiry>,
+) -> Result<Transient, OutOfMemory> {
+    let bytes = attributes.header_bytes(idle) + value.len();
     let mut out = Transient::with_capacity(bytes).ok_or(OutOfMemory { bytes })?;
-    out.push(&header[..len]);
+    attributes.put_header(idle, |bytes| _ = out.push(bytes));
     out.push(value);
     Ok(out)
 }
 
-/// Returns the header of a value, and its length.
-fn header(expiry: Option<Expiry>, idle: Option<Expiry>) -> ([u8; MAX_HEADER_BYTES], usize) {
-    let (mut header, mut len) = ([0; MAX_HEADER_BYTES], 1);
-    for (time, flag) in [(expiry, EXPIRES), (idle, IDLES)] {
-        if let Some(time) = time {
-            header[0] |= flag;
-            header[len..len + TIME_BYTES].copy_from_slice(&time.to_bytes());
-            len += TIME_BYTES;
-        }
-    }
-    (header, len)
+/// Reads a number of 48 bits.
+fn read_u48(bytes: &[u8]) -> u64 {
+    let mut wide = [0; size_of::<u64>()];
+    wide[..ID_BYTES].copy_from_slice(&bytes[..ID_BYTES]);
+    u64::from_le_bytes(wide)
 }
 
 /// Returns the value and the record's expiry, by time to live or idleness. A tombstone has always expired.
 #[inline]
 pub(super) fn read(stored: &[u8]) -> (&[u8], Option<Expiry>) {
     match stored.split_first() {
-        Some((flags, value)) if flags & (EXPIRES | IDLES) == 0 => (value, None),
-        Some((flags, rest)) => read_times(*flags, rest),
+        Some((flags, value)) if flags & (EXPIRES | IDLES | TAGGED) == 0 => (value, None),
+        Some((flags, rest)) => {
+            let (rest, expiry) = read_times(*flags, rest);
+            let value = if flags & TAGGED != 0 { split_tags(rest).1 } else { rest };
+            (value, expiry)
+        }
         None => (stored, Some(Expiry::PAST)),
     }
 }
@@ -89,6 +125,28 @@ fn read_times(flags: u8, mut rest: &[u8]) -> (&[u8], Option<Expiry>) {
         }
     }
     (rest, expiry)
+}
+
+/// Splits encoded tags, without their stamp and number, from the value behind them.
+fn split_tags(rest: &[u8]) -> (Option<(u64, &[u8])>, &[u8]) {
+    let split = || {
+        let count = usize::from(*rest.get(ID_BYTES)?);
+        let (ids, value) = rest[ID_BYTES + 1..].split_at_checked(count * ID_BYTES)?;
+        Some((Some((read_u48(rest), ids)), value))
+    };
+    split().unwrap_or((None, rest))
+}
+
+/// Returns the stamp and the identities of a record's tags, if it has any.
+pub(super) fn tags(stored: &[u8]) -> Option<(u64, impl Iterator<Item = u64>)> {
+    let (flags, rest) = stored.split_first().filter(|(flags, _)| *flags & TAGGED != 0)?;
+    let (stamp, ids) = split_tags(read_times(*flags, rest).0).0?;
+    Some((stamp, ids.chunks_exact(ID_BYTES).map(read_u48)))
+}
+
+#[inline]
+pub(super) fn is_tagged(stored: &[u8]) -> bool {
+    has(stored, TAGGED)
 }
 
 /// Returns the expiry by time to live.
@@ -151,14 +209,25 @@ mod tests {
     fn what_is_written_is_read() {
         let mut stored = vec![9; 100];
         let times = [None, Some(Expiry::PAST), Some(Expiry(7)), Some(Expiry::NEVER)];
-        for value in [&b""[..], b"x", &[1; 5000]] {
-            for (expiry, until) in times.into_iter().flat_map(|expiry| times.map(|idle| (expiry, idle))) {
-                write(value, expiry, until, &mut stored).unwrap();
+        let tagged = |count: usize| {
+            let mut tags = Tags::default();
+            (0..count).for_each(|n| tags.add(&[n as u8]));
+            tags.stamped(77 << 40)
+        };
+        let cases = times.into_iter().flat_map(|expiry| times.map(|idle| (expiry, idle)));
+        let cases = cases.flat_map(|(expiry, idle)| [0, 1, MAX_TAGS].map(|count| (expiry, idle, tagged(count))));
+        for (expiry, until, own) in cases {
+            let attributes = Attributes { expiry, tags: own };
+            for value in [&b""[..], b"x", &[1; 5000]] {
+                write(value, &attributes, until, &mut stored).unwrap();
                 let first = [expiry, until].into_iter().flatten().min();
                 assert_eq!(read(&stored), (value, first));
                 assert_eq!((super::expiry(&stored), idle(&stored)), (expiry, until));
-                assert_eq!(write_long(value, expiry, until).unwrap().bytes(), stored);
+                assert_eq!(write_long(value, &attributes, until).unwrap().bytes(), stored);
                 assert!(stored.len() <= value.len() + MAX_HEADER_BYTES);
+                assert_eq!(is_tagged(&stored), own.is_some());
+                assert_eq!(Tags::of_record(&stored, 77 << 40), own);
+                assert_eq!(tags(&stored).map(|(stamp, _)| stamp), own.map(|own| own.stamp()));
                 make_clean(&mut stored);
                 set_idle(&mut stored, Expiry(9));
                 assert_eq!(idle(&stored), until.map(|_| Expiry(9)));
@@ -167,7 +236,11 @@ mod tests {
                 assert_eq!(read(&stored), (value, first));
             }
         }
-        write(&[1; 5000], Some(Expiry::NEVER), None, &mut stored).unwrap();
+        let never = Attributes {
+            expiry: Some(Expiry::NEVER),
+            tags: None,
+        };
+        write(&[1; 5000], &never, None, &mut stored).unwrap();
         assert!(is_expired(read(TOMBSTONE).1, || Duration::ZERO));
         assert!(is_tombstone(TOMBSTONE) && !is_clean(TOMBSTONE) && !is_tombstone(&stored));
         make_clean(&mut stored);
@@ -178,5 +251,10 @@ mod tests {
         assert_eq!(read(&[1, 2, 3]), (&[2, 3][..], None));
         assert_eq!(read(&[9, 0, 0, 0, 0, 0, 0, 3]), (&[3][..], Some(Expiry::PAST)));
         assert_eq!((idle(&[8, 1]), idle(b"")), (None, None));
+        for len in 0..20 {
+            let mut damaged = vec![0xff; len];
+            damaged.insert(0, TAGGED);
+            assert!(tags(&damaged).is_none() && read(&damaged).0.len() == len);
+        }
     }
 }

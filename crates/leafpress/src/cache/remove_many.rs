@@ -155,7 +155,7 @@ impl CacheInner {
             (Ok(None), Some(disk)) => match stored {
                 // The newest record of the key.
                 Some(stored) if walked.is_newest(disk, disk.hash(&key)) => {
-                    if record::is_expired(record::read(&stored).1, || self.clock.now()) {
+                    if record::is_expired(self.read(&stored).1, || self.clock.now()) {
                         return Ok(false);
                     }
                     true

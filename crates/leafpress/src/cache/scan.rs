@@ -38,7 +38,7 @@ impl<'c> CacheRange<'c> {
             Ok(record) => record,
             Err(error) => return Some(Err(error.into())),
         };
-        let (value, expiry) = record::read(&stored);
+        let (value, expiry) = self.core.read(&stored);
         if record::is_expired(expiry, || self.core.clock.now()) {
             return None;
         }

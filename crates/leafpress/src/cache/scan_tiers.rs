@@ -245,7 +245,7 @@ impl CacheInner {
                 // The tree had no record just before, and nothing has left it since the disk was read: this is the
                 // newest record.
                 (Some(disk), Some(mut stored), Some(walked)) if walked.is_newest(disk, disk.hash(&key)) => {
-                    let (value, expiry) = record::read(&stored);
+                    let (value, expiry) = self.read(&stored);
                     let header = stored.len() - value.len();
                     if record::is_expired(expiry, || self.clock.now()) {
                         return Ok(None);

@@ -7,12 +7,11 @@ use std::time::Duration;
 use super::InsertOptions;
 use super::counters::Count;
 use super::error::CacheError;
-use super::expiry::Expiry;
 use super::inner::{CacheInner, Seen};
 use super::listener::RemovalCause;
 use super::load_table::LoadLeader;
 use super::long_values::InHand;
-use super::record::{self, MAX_VALUE_BYTES};
+use super::record::{self, Attributes, MAX_VALUE_BYTES};
 use crate::tree;
 use leafpress_base::mem::room::copied;
 
@@ -44,9 +43,9 @@ pub(super) struct Stored {
 
 impl CacheInner {
     /// Inserts or replaces, regardless of loads of the key.
-    pub(super) fn insert(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<(), CacheError> {
+    pub(super) fn insert(&self, key: &[u8], value: &[u8], attributes: &Attributes) -> Result<(), CacheError> {
         let in_hand = self.before_store(value);
-        let stored = self.store(key, value, expiry);
+        let stored = self.store(key, value, attributes);
         drop(in_hand);
         self.after_store(key, stored)
     }
@@ -83,14 +82,14 @@ impl CacheInner {
 
     /// Writes a record into the tree. It calls no user code, so it may run under a lock; [`CacheInner::before_store`]
     /// and [`CacheInner::after_store`] must be called before and after it.
-    pub(super) fn store(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<Stored, CacheError> {
+    pub(super) fn store(&self, key: &[u8], value: &[u8], attributes: &Attributes) -> Result<Stored, CacheError> {
         if !self.keeps(key, value)? {
             // The key's old value is outdated.
             self.counters.add(Count::TooLarge, 1);
             let replaced = self.take_out(key)?;
             return Ok(Stored { replaced, bytes: 0 });
         }
-        let replaced = self.with_record(value, expiry, |record| self.put(key, record));
+        let replaced = self.with_record(value, attributes, |record| self.put(key, record));
         let bytes = self.count_insert(key, value);
         Ok(Stored {
             replaced: replaced?,
@@ -118,24 +117,24 @@ impl CacheInner {
     pub(super) fn with_record<R, E>(
         &self,
         value: &[u8],
-        expiry: Option<Expiry>,
+        attributes: &Attributes,
         put: impl FnOnce(&[u8]) -> Result<R, E>,
     ) -> Result<R, CacheError>
     where
         CacheError: From<E>,
     {
-        if expiry.is_some() {
+        if attributes.expiry.is_some() || attributes.tags.is_some() {
             // Set before the record can be found.
             self.note_expiring();
         }
         let idle = self.idle_until();
         if value.len() > MAX_BUFFER_BYTES {
             // An allocator would retain the freed memory for each thread and size class.
-            let record = record::write_long(value, expiry, idle)?;
+            let record = record::write_long(value, attributes, idle)?;
             return Ok(put(record.bytes())?);
         }
         let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
-        let written = record::write(value, expiry, idle, &mut buffer);
+        let written = record::write(value, attributes, idle, &mut buffer);
         let result = match written {
             Ok(()) => put(&buffer).map_err(CacheError::from),
             Err(memory) => Err(memory.into()),
@@ -146,22 +145,29 @@ impl CacheInner {
         result
     }
 
-    /// Stores a loaded value, unless the key was written or removed since the load began, and ends the load.
+    /// Stores a loaded value, unless the key was written or removed since the load began, and ends the load. `stamp` is of
+    /// before the load.
     pub(super) fn store_loaded(
         &self,
         lead: LoadLeader<'_>,
         value: &Arc<[u8]>,
         entry: InsertOptions,
+        stamp: u64,
     ) -> Result<(), CacheError> {
         let stored = self
-            .expiry_by(lead.key(), entry)
-            .and_then(|expiry| self.store_led(&lead, value, expiry));
+            .attributes_by(lead.key(), entry, stamp)
+            .and_then(|attributes| self.store_led(&lead, value, &attributes));
         let key = lead.key().to_vec();
-        lead.finish_with_value(value);
+        if self.tags.has_any(entry.tags.ids().iter().copied(), stamp) {
+            // A tag was invalidated during the load. Its waiters may have come after that: they load again.
+            drop(lead);
+        } else {
+            lead.finish_with_value(value);
+        }
         self.after_store(&key, stored)
     }
 
-    fn store_led(&self, lead: &LoadLeader<'_>, value: &[u8], expiry: Option<Expiry>) -> Result<Stored, CacheError> {
+    fn store_led(&self, lead: &LoadLeader<'_>, value: &[u8], attributes: &Attributes) -> Result<Stored, CacheError> {
         let key = lead.key();
         let mut stored = Stored::default();
         if !self.keeps(key, value)? {
@@ -171,14 +177,14 @@ impl CacheInner {
         let _in_hand = self.before_store(value);
         let (now, replaced) = (self.clock.now(), Cell::new(None));
         let may_store = |found: Option<&[u8]>| {
-            let is_free = found.is_none_or(|found| record::is_expired(record::read(found).1, || now));
+            let is_free = found.is_none_or(|found| record::is_expired(self.read(found).1, || now));
             let may_store = is_free && lead.is_current();
             if may_store {
                 replaced.set(self.leaving(found, now));
             }
             may_store
         };
-        let is_stored = self.with_record(value, expiry, |record| {
+        let is_stored = self.with_record(value, attributes, |record| {
             let is_stored = self.tree.write_if(key, Some(record), &may_store);
             if let (Some(disk), Ok(true) | Err(_)) = (&self.disk, &is_stored) {
                 disk.note_change(key);
@@ -195,7 +201,7 @@ impl CacheInner {
     /// Returns the notification for a replaced record.
     fn leaving(&self, found: Option<&[u8]>, now: Duration) -> Option<(Vec<u8>, RemovalCause)> {
         let found = found.filter(|found| self.listener.is_some() && !record::is_tombstone(found))?;
-        let (value, expiry) = record::read(found);
+        let (value, expiry) = self.read(found);
         let cause = if record::is_expired(expiry, || now) {
             RemovalCause::Expired
         } else {

@@ -249,7 +249,7 @@ impl CacheInner {
 
     /// Returns the expiry of a record that is shown with its value.
     fn expiry_of(&self, record: &Shown<'_>) -> Option<Expiry> {
-        record.with_value(|stored| record::read(stored).1)?
+        record.with_value(|stored| self.read(stored).1)?
     }
 
     fn choose_expired(&self, records: &mut [Shown<'_>], now: Duration) -> usize {
@@ -274,7 +274,7 @@ impl CacheInner {
         for record in records.iter_mut().filter(|record| record.goes) {
             let key = record.key;
             let outcome = record.with_value(|stored| {
-                let is_expired = record::is_expired(record::read(stored).1, || now);
+                let is_expired = record::is_expired(self.read(stored).1, || now);
                 guard.spill(key, Some(if is_expired { record::TOMBSTONE } else { stored }))
             });
             match outcome.unwrap_or_else(|| guard.spill(key, None)) {

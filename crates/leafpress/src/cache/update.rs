@@ -14,7 +14,8 @@ use super::error::CacheError;
 use super::expiry::Expiry;
 use super::inner::CacheInner;
 use super::listener::RemovalCause;
-use super::record::{self, TOMBSTONE};
+use super::record::{self, Attributes, TOMBSTONE};
+use super::tags::Tags;
 use super::{Cache, InsertOptions, options};
 use crate::tree;
 use leafpress_base::mem::room::copied;
@@ -180,18 +181,26 @@ struct Before {
     /// Version of the disk tier, taken before the record was looked up.
     version: u64,
     now: Duration,
+    /// Stamp of before the look-up.
+    stamp: u64,
+    /// Whether the record is expired.
+    is_expired: bool,
 }
 
 impl Before {
-    fn is_expired(&self) -> bool {
+    /// The attributes of a record with another value or expiry and the same tags.
+    fn attributes(&self, expiry: Option<Expiry>) -> Attributes {
         let stored = self.stored.as_deref();
-        stored.is_some_and(|stored| record::is_expired(record::read(stored).1, || self.now))
+        Attributes {
+            expiry,
+            tags: stored.and_then(|stored| Tags::of_record(stored, self.stamp)),
+        }
     }
 
     /// The value that a reader would have found.
     fn value(&self) -> Option<&[u8]> {
         let stored = self.stored.as_deref()?;
-        (!self.is_expired()).then(|| record::read(stored).0)
+        (!self.is_expired).then(|| record::read(stored).0)
     }
 }
 
@@ -207,15 +216,18 @@ impl CacheInner {
             let answer = update(before.value());
             let is_done = match &answer {
                 CacheUpdate::Put(value) => {
-                    let expiry = match (before.value(), &before.stored) {
-                        (Some(_), Some(stored)) => record::expiry(stored),
-                        _ => self.insertion_expiry(key, None),
+                    let attributes = match (before.value(), &before.stored) {
+                        (Some(_), Some(stored)) => before.attributes(record::expiry(stored)),
+                        _ => Attributes {
+                            expiry: self.insertion_expiry(key, None),
+                            tags: None,
+                        },
                     };
-                    self.put_over(key, &before, value.as_ref(), expiry)?
+                    self.put_over(key, &before, value.as_ref(), &attributes)?
                 }
                 CacheUpdate::PutWith(value, entry) => {
-                    let expiry = self.expiry_by(key, *entry)?;
-                    self.put_over(key, &before, value.as_ref(), expiry)?
+                    let attributes = self.attributes_by(key, *entry, before.stamp)?;
+                    self.put_over(key, &before, value.as_ref(), &attributes)?
                 }
                 CacheUpdate::Remove => self.remove_over(key, &before)?,
                 CacheUpdate::Keep => {
@@ -239,19 +251,33 @@ impl CacheInner {
             };
             let _in_hand = self.before_store(value);
             let put = |record: &[u8]| self.write_over(key, &before, Some(record));
-            if self.with_record(value, self.expiry(ttl), put)? {
+            if self.with_record(value, &before.attributes(self.expiry(ttl)), put)? {
                 self.note_stored((key.len() + value.len()) as u64);
                 return Ok(true);
             }
         }
     }
 
-    /// The expiry of a record inserted now.
-    pub(super) fn expiry_by(&self, key: &[u8], entry: InsertOptions) -> Result<Option<Expiry>, CacheError> {
+    /// The attributes of a record inserted now. `stamp` is of before its value was made.
+    pub(super) fn attributes_by(&self, key: &[u8], entry: InsertOptions, stamp: u64) -> Result<Attributes, CacheError> {
         if let Some(ttl) = entry.ttl {
             options::check_ttl(ttl)?;
         }
-        Ok(self.insertion_expiry(key, entry.ttl))
+        options::check_tags(&entry.tags)?;
+        Ok(Attributes {
+            expiry: self.insertion_expiry(key, entry.ttl),
+            tags: entry.tags.stamped(stamp),
+        })
+    }
+
+    /// The stamp of a record that is inserted now; 0 if it has no tags.
+    pub(super) fn stamp_for(&self, entry: &InsertOptions) -> u64 {
+        if entry.tags.ids().is_empty() { 0 } else { self.stamp() }
+    }
+
+    /// The stamp of a record whose value is made from now on.
+    pub(super) fn stamp(&self) -> u64 {
+        self.tags.stamp(self.clock.now())
     }
 
     /// Looks up the key in the tree and on disk. A record that cannot be read is removed, and is absent.
@@ -267,11 +293,14 @@ impl CacheInner {
 
     /// Looks up the key; the inner result is the tree's error if the record cannot be read.
     fn look_in_tiers(&self, key: &[u8]) -> Result<Result<Before, tree::TreeError>, CacheError> {
+        let now = self.clock.now();
         let mut before = Before {
             stored: None,
             is_in_tree: false,
             version: self.disk.as_ref().map_or(0, |disk| disk.version(disk.hash(key))),
-            now: self.clock.now(),
+            now,
+            stamp: self.tags.stamp(now),
+            is_expired: false,
         };
         match self.tree.get_with(key, copied) {
             Ok(Some(stored)) => {
@@ -289,15 +318,17 @@ impl CacheInner {
             }
             Err(error) => return Ok(Err(error)),
         }
+        let stored = before.stored.as_deref();
+        before.is_expired = stored.is_some_and(|stored| record::is_expired(self.read(stored).1, || now));
         Ok(Ok(before))
     }
 
     /// Replaces the record found before; returns false if the record has changed since.
-    fn put_over(&self, key: &[u8], before: &Before, value: &[u8], expiry: Option<Expiry>) -> Result<bool, CacheError> {
+    fn put_over(&self, key: &[u8], before: &Before, value: &[u8], attributes: &Attributes) -> Result<bool, CacheError> {
         let keeps = self.keeps(key, value)?;
         let is_done = if keeps {
             let _in_hand = self.before_store(value);
-            self.with_record(value, expiry, |record| self.write_over(key, before, Some(record)))?
+            self.with_record(value, attributes, |record| self.write_over(key, before, Some(record)))?
         } else {
             self.write_over(key, before, None)?
         };
@@ -369,7 +400,7 @@ impl CacheInner {
         let Some(stored) = before.stored.as_deref().filter(|stored| !record::is_tombstone(stored)) else {
             return;
         };
-        let cause = match before.is_expired() {
+        let cause = match before.is_expired {
             false => cause,
             true if before.is_in_tree => {
                 self.counters.add(Count::Expired, 1);

@@ -33,6 +33,7 @@ mod recovery;
 mod remove_many;
 mod scans;
 mod scans_of_tiers;
+mod tags;
 #[path = "../support/tasks.rs"]
 mod tasks;
 mod threads;

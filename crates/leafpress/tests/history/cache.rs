@@ -3,6 +3,7 @@
 //! A loaded value is as old as the beginning of its load, so it counts as written then: if a write or a removal took
 //! effect since, the loaded value must not be found afterwards.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -31,7 +32,13 @@ struct Subjects {
     passed: Mutex<Vec<(u64, u64)>>,
     /// Values that expire, with their latest expiry time.
     expire: Mutex<Vec<(u64, u64)>>,
+    /// Values with the tag.
+    tagged: Mutex<HashSet<u64>>,
+    /// The begin and end of each invalidation of the tag.
+    invalidated: Mutex<Vec<(u64, u64)>>,
 }
+
+const TAG: &str = "tag";
 
 fn name(key: u32) -> String {
     format!("key:{key}")
@@ -78,6 +85,8 @@ impl Subjects {
             now: AtomicU64::new(BEGAN),
             passed: Mutex::default(),
             expire: Mutex::default(),
+            tagged: Mutex::default(),
+            invalidated: Mutex::default(),
         }
     }
 
@@ -91,6 +100,15 @@ impl Subjects {
     fn note_expiry(&self, number: u64, seconds: u64) {
         let until = self.now.load(Ordering::SeqCst) + seconds;
         self.expire.lock().unwrap().push((number, until));
+    }
+
+    /// Adds the tag to some values' options.
+    fn tagged(&self, number: u64, entry: InsertOptions) -> InsertOptions {
+        if !number.is_multiple_of(3) {
+            return entry;
+        }
+        self.tagged.lock().unwrap().insert(number);
+        entry.tag(TAG).tag(number.to_le_bytes())
     }
 
     fn note_write(worker: &mut Worker<'_>, key: u32, begin: u64, fresh: u64, result: Result<(), CacheError>) {
@@ -154,7 +172,7 @@ impl Subjects {
             }
             1..5 => {
                 let seconds = worker.random.u64(1..30);
-                let entry = InsertOptions::ttl(Duration::from_secs(seconds));
+                let entry = self.tagged(fresh, InsertOptions::ttl(Duration::from_secs(seconds)));
                 let result = self.cache.insert_entry(&name(key), &new, entry);
                 self.note_expiry(fresh, seconds);
                 Self::note_write(worker, key, begin, fresh, result);
@@ -164,7 +182,12 @@ impl Subjects {
                 let entry = InsertOptions::ttl(Duration::from_micros(1));
                 assert!(self.cache.insert_entry(&name(key), &new, entry).is_err());
             }
-            6..9 => {
+            6 => {
+                let entry = self.tagged(fresh, InsertOptions::default());
+                let result = self.cache.insert_entry(&name(key), &new, entry);
+                Self::note_write(worker, key, begin, fresh, result);
+            }
+            7..9 => {
                 let old = self.cache.swap(&name(key), &new).unwrap();
                 worker.log.note_consumed(key, begin, old.map(|old| number(key, &old)));
                 worker.log.note(key, begin, What::Write(fresh));
@@ -255,6 +278,7 @@ impl Subjects {
         } else {
             InsertOptions::default()
         };
+        let entry = self.tagged(fresh, entry);
         let mut load = || {
             loaded = Some(log.tick());
             if kind == 9 {
@@ -320,6 +344,11 @@ impl Subject for Subjects {
                 self.cache.clear().unwrap();
                 worker.log.note(ALL_KEYS, begin, What::Remove);
             }
+            997 => {
+                let begin = worker.log.begin();
+                self.cache.invalidate_tag(TAG).unwrap();
+                self.invalidated.lock().unwrap().push((begin, worker.log.tick()));
+            }
             _ => self.cache.settle().unwrap(),
         }
     }
@@ -338,15 +367,34 @@ impl Subject for Subjects {
         let passed = self.passed.lock().unwrap();
         let expire = self.expire.lock().unwrap();
         let over = |until: u64| passed.iter().find(|(now, _)| *now > until).map(|(_, at)| *at);
-        let over: std::collections::HashMap<u64, u64> = expire
+        let over: HashMap<u64, u64> = expire
             .iter()
             .filter_map(|(value, until)| Some((*value, over(*until)?)))
             .collect();
+        let (tagged, invalidated) = (self.tagged.lock().unwrap(), self.invalidated.lock().unwrap());
+        // When the value of each key was certainly there.
+        let written: HashMap<u64, u64> = events
+            .iter()
+            .filter_map(|event| match event.what {
+                What::Write(value) | What::Load(value) if tagged.contains(&value) => Some((value, event.end)),
+                _ => None,
+            })
+            .collect();
+        let is_invalid = |value: u64, read: u64| {
+            let written = written.get(&value);
+            written.is_some_and(|written| invalidated.iter().any(|(begin, end)| written < begin && *end < read))
+        };
+        let invalid = events.iter().filter(|event| match event.what {
+            What::Read(value) => is_invalid(value, event.begin),
+            _ => false,
+        });
+        let invalid = invalid.map(|event| format!("key {}: {:?} after its tag was invalidated", event.key, event.what));
         let late = events.iter().filter(|event| match event.what {
             What::Read(value) => over.get(&value).is_some_and(|over| event.begin > *over),
             _ => false,
         });
         late.map(|event| format!("key {}: {:?} after it had expired", event.key, event.what))
+            .chain(invalid)
             .collect()
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! chunk:   checksum u64   next chunk u32   payload length u32   payload
-//! payload: leaves u32, each: leaf;   keys in use u32, each: key
+//! payload: leaves u32, each: leaf;   keys in use u32, each: key;   tags: length u32, encoded by the cache
 //! ```
 //!
 //! Integers are little-endian; checksums are those of pages; leaves and keys are encoded by `bytes`. The image is valid
@@ -82,10 +82,10 @@ impl Chain<'_> {
 }
 
 /// Returns the maximum number of chunks of an image.
-pub(super) fn chunks_for(state: &State, keys_bytes: usize) -> usize {
+pub(super) fn chunks_for(state: &State, kept_bytes: usize) -> usize {
     let of_run = |run: &Arc<Run>| run.held_bytes() + 64;
     let of_leaf = |leaf: &SuperLeaf| leaf.from.len() + 8 + leaf.runs.iter().map(of_run).sum::<usize>();
-    let bytes = state.leaves().iter().map(of_leaf).sum::<usize>() + keys_bytes + 64;
+    let bytes = state.leaves().iter().map(of_leaf).sum::<usize>() + kept_bytes + 64;
     bytes.div_ceil(CHUNK_BYTES - HEADER_BYTES) + 1
 }
 
@@ -96,6 +96,8 @@ pub(super) struct Left<'l> {
     pub state: &'l State,
     /// Keys in use.
     pub keys: &'l [Vec<u8>],
+    /// The invalidated tags, encoded by the cache.
+    pub tags: &'l [u8],
     pub epochs: Option<RecoveryStamp>,
 }
 
@@ -119,6 +121,7 @@ pub(super) fn write(device: &Device, kind: Kind, left: &Left<'_>, chunks: &[u32]
     left.state.leaves().iter().try_for_each(|leaf| chain.put_leaf(leaf))?;
     chain.put_u32(left.keys.len())?;
     left.keys.iter().try_for_each(|key| chain.put_bytes(key))?;
+    chain.put_bytes(left.tags)?;
     chain.flush(true)?;
     let superblock = Superblock {
         tier: left.tier,
@@ -198,11 +201,20 @@ impl Take for ChainReader<'_> {
     }
 }
 
-/// The state of a tier, and the keys in use.
-pub(super) type Known = (State, Vec<Vec<u8>>);
+/// What a closed tier keeps for the cache.
+#[derive(Default)]
+pub(in crate::cache) struct Kept {
+    /// Keys that were in use, the most used first.
+    pub keys: Vec<Vec<u8>>,
+    /// The invalidated tags, encoded by the cache; empty if they are not known.
+    pub tags: Vec<u8>,
+}
 
-/// Reads the image of a closed tier: its state, and the keys in use, the most used first; [`None`] if it cannot be read
-/// completely or does not fit in `room_bytes` of memory.
+/// The state of a tier, and what it keeps for the cache.
+pub(super) type Known = (State, Kept);
+
+/// Reads the image of a closed tier; [`None`] if it cannot be read completely or does not fit in `room_bytes` of
+/// memory.
 pub(super) fn read(
     device: &Device,
     superblock: Superblock,
@@ -242,8 +254,9 @@ fn try_read(device: &Device, superblock: Superblock, most_chunks: u32, room_byte
         chain.charge(size_of::<Vec<u8>>())?;
         keys.try_push(copied(&chain.bytes(crate::tree::MAX_KEY_BYTES)?)?)?;
     }
+    let tags = copied(&chain.bytes(room_bytes)?)?;
     if state.restore(leaves)? {
-        Ok((state, keys))
+        Ok((state, Kept { keys, tags }))
     } else {
         Err(Failure::Damaged)
     }

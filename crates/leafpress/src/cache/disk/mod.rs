@@ -59,6 +59,7 @@ use std::sync::Arc;
 use super::clock::Clock;
 use super::error::CacheError;
 use super::observer::Observer;
+pub(super) use image::Kept;
 pub(super) use key_hash::DiskHash;
 use leafpress_base::store::{FileStore, PageStore};
 use leafpress_base::sync::worker::{Health, Workers};
@@ -263,13 +264,13 @@ impl Disk {
         }
     }
 
-    /// Opens the tier; returns it and the keys that were in use when it was closed.
+    /// Opens the tier; returns it and what else was kept when it was closed.
     pub(super) fn open(
         self,
         memory_bytes: u64,
         clock: Arc<dyn Clock>,
         observer: &Arc<Observer>,
-    ) -> Result<(Arc<Tier>, Vec<Vec<u8>>), CacheError> {
+    ) -> Result<(Arc<Tier>, Kept), CacheError> {
         if self.bytes < MIN_DISK_BYTES {
             return Err(CacheError::Option {
                 option: "disk",
@@ -296,8 +297,8 @@ impl Disk {
             clock,
             observer,
         );
-        let (tier, keys) = opened.map_err(of_failure)?;
-        Ok((Arc::new(tier), keys))
+        let (tier, kept) = opened.map_err(of_failure)?;
+        Ok((Arc::new(tier), kept))
     }
 }
 

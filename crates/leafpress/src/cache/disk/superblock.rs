@@ -25,7 +25,7 @@ const MAGIC_AT: std::ops::Range<usize> = 8..24;
 /// Number of leading bytes that [`is_ours`] needs.
 pub(super) const MAGIC_END: usize = MAGIC_AT.end;
 /// On-disk format version of pages, runs and the image.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const CLOSED: u32 = 1;
 const OPEN: u32 = 2;
 /// The session of a tier without crash recovery.

@@ -38,7 +38,7 @@ fn tier(blocks: u64) -> Tier {
 /// Spills a record and writes full batches.
 fn put(tier: &Tier, key: &[u8], value: &[u8]) {
     let mut stored = Vec::new();
-    record::write(value, None, None, &mut stored).unwrap();
+    record::write(value, &record::Attributes::default(), None, &mut stored).unwrap();
     tier.begin_spill().spill(key, Some(&stored));
     tier.write_full();
 }

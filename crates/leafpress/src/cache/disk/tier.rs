@@ -12,7 +12,7 @@ use super::batch::Batch;
 use super::counters::{Count, Counters};
 use super::device::{Device, MAX_RECORD_DIVISOR};
 use super::failure::Failure;
-use super::image;
+use super::image::{self, Kept};
 use super::key_hash::{DiskHash, KeyHasher};
 use super::page::BLOCK_BYTES;
 use super::recovery::{Opened, Opening, Recovery};
@@ -93,7 +93,7 @@ pub(in crate::cache) struct Tier {
 
 impl Tier {
     /// Opens a tier on a device, with the contents of a closed tier there or, with side files at `recovers_by`, of a
-    /// killed one. Also returns the keys that were in use when it was closed.
+    /// killed one. Also returns what else was kept when it was closed.
     pub(super) fn open(
         device: Device,
         engine: Arc<dyn Engine>,
@@ -102,7 +102,7 @@ impl Tier {
         recovers_by: Option<&Path>,
         clock: Arc<dyn Clock>,
         observer: &Arc<Observer>,
-    ) -> Result<(Self, Vec<Vec<u8>>), Failure> {
+    ) -> Result<(Self, Kept), Failure> {
         let mut versions = Vec::new();
         versions.try_extend((0..VERSIONS).map(|_| AtomicU64::new(0)))?;
         let kind = Kind::of(engine.codec(), &device, recovers_by.is_some());
@@ -117,7 +117,7 @@ impl Tier {
             id,
             head,
             state,
-            keys,
+            kept,
             recovery,
             recovered,
         } = opened?;
@@ -152,15 +152,15 @@ impl Tier {
         // The index may have been built with a larger memory.
         let generation = tier.state.read().generation;
         tier.make_space(0, generation);
-        Ok((tier, keys))
+        Ok((tier, kept))
     }
 
-    /// Writes the image, including `keys`, for the next opening. Nothing may be admitted from then on: see
-    /// [`Tier::end`].
-    pub(in crate::cache) fn keep(&self, keys: &[Vec<u8>]) -> Result<(), CacheError> {
+    /// Writes the image, including the keys in use and the cache's encoded tags, for the next opening. Nothing may be
+    /// admitted from then on: see [`Tier::end`].
+    pub(in crate::cache) fn keep(&self, keys: &[Vec<u8>], tags: &[u8]) -> Result<(), CacheError> {
         self.write_all();
         let writer = self.writer.lock();
-        self.write_image(&writer, keys).map_err(|failure| match failure {
+        self.write_image(&writer, keys, tags).map_err(|failure| match failure {
             Failure::OutOfMemory { bytes } => CacheError::OutOfMemory { bytes },
             other => CacheError::Disk {
                 reason: format!("its contents cannot be kept for the next opening: {other}"),
@@ -181,19 +181,19 @@ impl Tier {
         self.device.unlock();
     }
 
-    fn write_image(&self, writer: &Writer, keys: &[Vec<u8>]) -> Result<(), Failure> {
+    fn write_image(&self, writer: &Writer, keys: &[Vec<u8>], tags: &[u8]) -> Result<(), Failure> {
         if self.has_failed() {
             return Err(Failure::Io(io::Error::other(
                 "it was given up after repeated write errors",
             )));
         }
-        let keys_bytes = keys.iter().map(|key| key.len() + 4).sum();
+        let kept_bytes = keys.iter().map(|key| key.len() + 4).sum::<usize>() + tags.len() + 4;
         let (needed, generation) = {
             let state = self.state.read();
             if !state.open.is_empty() || !state.sealed.is_empty() {
                 return Err(Failure::Io(io::Error::other("some batches could not be written")));
             }
-            (image::chunks_for(&state, keys_bytes), state.generation)
+            (image::chunks_for(&state, kept_bytes), state.generation)
         };
         self.make_space(needed as u64 * CHUNK_BLOCKS, generation);
         let mut chunks = room_for(needed)?;
@@ -217,6 +217,7 @@ impl Tier {
             head: writer.head,
             state: &state,
             keys,
+            tags,
             epochs,
         };
         image::write(&self.device, self.kind, &left, &chunks)

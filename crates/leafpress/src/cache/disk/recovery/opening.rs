@@ -12,7 +12,7 @@ use super::{Recovery, boot_id, with_suffix};
 use crate::cache::disk::batch::MAX_EPOCH;
 use crate::cache::disk::device::Device;
 use crate::cache::disk::failure::Failure;
-use crate::cache::disk::image;
+use crate::cache::disk::image::{self, Kept};
 use crate::cache::disk::state::State;
 use crate::cache::disk::superblock::{self, Kind, RecoveryStamp, Superblock, SuperblockState};
 use leafpress_base::io::at_path::at_path;
@@ -38,8 +38,7 @@ pub(in crate::cache::disk) struct Opened {
     pub id: u64,
     pub head: u64,
     pub state: State,
-    /// Keys that were in use, the most used first.
-    pub keys: Vec<Vec<u8>>,
+    pub kept: Kept,
     pub recovery: Option<Recovery>,
     /// Records of runs recovered after a crash.
     pub recovered: u64,
@@ -72,7 +71,7 @@ impl Opening<'_> {
             id: new_id(),
             head: 0,
             state: State::new(self.most_chunks),
-            keys: Vec::new(),
+            kept: Kept::default(),
             recovery: None,
             recovered: 0,
         }
@@ -80,12 +79,12 @@ impl Opening<'_> {
 
     fn image(&self, superblock: Superblock) -> Result<Option<Opened>, Failure> {
         let read = image::read(self.device, superblock, self.most_chunks, self.room_bytes())?;
-        Ok(read.map(|(state, keys)| Opened {
+        Ok(read.map(|(state, kept)| Opened {
             id: superblock.tier,
             // If two processes open the tier at once, their positions differ nevertheless.
             head: superblock.head + (new_id() >> 24),
             state,
-            keys,
+            kept,
             recovery: None,
             recovered: 0,
         }))
@@ -190,7 +189,7 @@ impl Opening<'_> {
             head: head + POSITIONS_LEFT_OUT + (new_id() >> 24),
             recovered: state.records,
             state,
-            keys: Vec::new(),
+            kept: Kept::default(),
             recovery: None,
         };
         Ok(Some(Found {
