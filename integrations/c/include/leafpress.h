@@ -774,7 +774,7 @@ LP_API lp_status lp_tree_get_stats(lp_tree *tree, lp_tree_stats *stats);
  * Longest value of a cache, in bytes. A value of more than an eighth of the
  * cache's memory is not kept.
  */
-#define LP_MAX_CACHE_VALUE_BYTES 67108851
+#define LP_MAX_CACHE_VALUE_BYTES 67108796
 
 /**
  * Makes a cache and starts its background work. options may be NULL: 64 MiB,

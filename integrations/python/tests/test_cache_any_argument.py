@@ -64,7 +64,7 @@ ANYTHING = st.recursive(
 METHODS = [
     "get", "set", "add", "pop", "delete", "invalidate", "touch", "incr", "decr", "update_with", "get_many", "set_many", "delete_many", "get_or_set", "irange",
     "prefix", "items", "get_in_memory", "memoize", "stats", "settle", "volume", "clear", "__getitem__", "__setitem__", "__delitem__",
-    "__contains__", "_ask", "setdefault", "update", "keys", "values",
+    "__contains__", "_ask", "invalidate_tag", "setdefault", "update", "keys", "values",
 ]
 CACHES = [
     Cache("4MiB"),
@@ -75,7 +75,7 @@ CACHES = [
 ]
 
 
-@given(st.sampled_from(CACHES), st.sampled_from(METHODS), st.lists(ANYTHING, max_size=4), st.dictionaries(st.sampled_from(["ttl", "default", "key"]), ANYTHING))
+@given(st.sampled_from(CACHES), st.sampled_from(METHODS), st.lists(ANYTHING, max_size=4), st.dictionaries(st.sampled_from(["ttl", "default", "key", "tags"]), ANYTHING))
 def test_a_method_takes_or_refuses_anything(cache, method, arguments, words):
     try:
         result = getattr(cache, method)(*arguments, **words)
@@ -88,7 +88,7 @@ def test_a_method_takes_or_refuses_anything(cache, method, arguments, words):
 
 @given(
     st.dictionaries(
-        st.sampled_from(["memory", "disk_bytes", "ttl", "time_to_idle", "stale_while_revalidate", "codec", "share", "miss_cost", "serializer", "encoding", "name", "on_removal"]),
+        st.sampled_from(["memory", "disk_bytes", "ttl", "time_to_idle", "stale_while_revalidate", "stale_if_error", "ttl_jitter", "codec", "share", "miss_cost", "serializer", "encoding", "name", "on_removal"]),
         ANYTHING.filter(lambda value: not isinstance(value, int) or value < 2**40),
     )
 )

@@ -477,10 +477,24 @@ def test_what_cannot_be_memoized_is_told(cache):
     assert cache.memoize(functools.partial(max, 1), name="max")(2) == 2
 
 
-def test_a_disk_tier_cannot_be_searched_by_function(tmp_path):
-    with Cache("8MiB", disk=tmp_path / "x", disk_bytes="8MiB", serializer="json") as cache:
-        function, calls = counted(cache)
-        function(1)
-        with pytest.raises(leafpress.InvalidOption, match="disk"):
-            function.cache_clear()
+def test_results_on_disk_are_forgotten_by_function(tmp_path):
+    def opened():
+        return Cache("8MiB", disk=tmp_path / "x", disk_bytes="8MiB", serializer="json")
+
+    with opened() as cache:
+        function, calls = counted(cache, name="f")
+        other, other_calls = counted(cache, name="g")
+        function(1), other(1)
+        function.cache_clear()
+        function(1), other(1)
+        assert len(calls) == 2 and len(other_calls) == 1
         assert function.cache_delete(1)
+        function(2), other(2)
+    with opened() as cache:
+        function, calls = counted(cache, name="f")
+        other, other_calls = counted(cache, name="g")
+        function(2)
+        assert not calls
+        function.cache_clear()
+        function(2), other(1), other(2)
+        assert len(calls) == 1 and not other_calls

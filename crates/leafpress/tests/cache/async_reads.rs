@@ -19,7 +19,7 @@ use crate::{key, noise, small};
 
 const RECORDS: u64 = 30_000;
 
-/// A store whose reads wait while its gate is closed, and which can be told to panic.
+/// A store whose reads wait while its gate is closed, and which panics on request.
 struct Gated {
     inner: MemoryStore,
     is_closed: Mutex<bool>,

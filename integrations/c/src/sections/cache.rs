@@ -15,7 +15,7 @@ use crate::sections::options::cache_builder;
 use crate::{lp_bytes, lp_found_fn, lp_options, lp_status, lp_value_fn};
 
 /// Longest value of a cache, in bytes. A value of more than an eighth of the cache's memory is not kept.
-pub const LP_MAX_CACHE_VALUE_BYTES: usize = 67108851;
+pub const LP_MAX_CACHE_VALUE_BYTES: usize = 67108796;
 
 const _: () = assert!(LP_MAX_CACHE_VALUE_BYTES == MAX_VALUE_BYTES);
 

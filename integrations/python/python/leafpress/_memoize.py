@@ -87,7 +87,11 @@ class Memoized(Generic[P, R]):
 
         key = self.cache_key(*args, **kwargs)
         self._count()
-        return cast("R", self.cache.get_or_set(key, load, self._ttl))
+        return cast("R", self.cache.get_or_set(key, load, self._ttl, self._tags()))
+
+    def _tags(self) -> tuple[str, ...]:
+        # In memory the results are found by their keys' prefix.
+        return (f"memoize:{self._name}",) if self.cache.has_disk and self._key is None else ()
 
     def _count(self, computed: bool = False) -> None:
         with self._counting:
@@ -172,10 +176,7 @@ class Memoized(Generic[P, R]):
         return self.cache.delete(self.cache_key(*args, **kwargs))
 
     def cache_clear(self) -> None:
-        """Forget all results of this function.
-
-        Not with key=, and not where the cache has a disk tier, which cannot be searched by function: clear the cache,
-        give the results a ttl, or change the name that memoize is given.
+        """Forget all results of this function, in memory and on disk. Not with key=.
 
         >>> from leafpress import Cache
         >>> cache = Cache("16MiB", serializer="json")
@@ -191,12 +192,11 @@ class Memoized(Generic[P, R]):
         if self._key is not None:
             raise InvalidOption("cache_clear: with key= the function's results cannot be distinguished from others: use cache_delete")
         if self.cache.has_disk:
-            raise InvalidOption(
-                "cache_clear: a disk tier cannot be searched by function: clear the cache, give the results a ttl, or change the "
-                "name that memoize is given"
-            )
-        prefix = f"{self._name}("
-        self.cache.delete_many(list(self.cache.prefix(prefix.encode() if self._keys_are_bytes else prefix)))
+            for tag in self._tags():
+                self.cache.invalidate_tag(tag)
+        else:
+            prefix = f"{self._name}("
+            self.cache.delete_many(list(self.cache.prefix(prefix.encode() if self._keys_are_bytes else prefix)))
         # Another function of this name finds nothing of this one.
         if self.cache._memoized.get(self._name) is self._function:
             del self.cache._memoized[self._name]
@@ -258,7 +258,7 @@ class MemoizedCoroutineFunction(Memoized[P, R]):
 
         key = self.cache_key(*args, **kwargs)
         self._count()
-        return await self.cache.aget_or_set(key, load, self._ttl)
+        return await self.cache.aget_or_set(key, load, self._ttl, self._tags())
 
 
 def _checked_name(name: str) -> str:

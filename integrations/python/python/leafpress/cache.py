@@ -19,6 +19,7 @@ from ._memoize import Memoized, P, R
 
 _Self = TypeVar("_Self", bound="Cache")
 Time = Union[int, float, timedelta]
+Tags = Union[str, bytes, Iterable[Union[str, bytes]]]
 """Seconds, or a timedelta."""
 
 _MISSING: Any = object()
@@ -55,7 +56,8 @@ class Cache(CacheBase):
 
     ttl is the time to live of records without their own; time_to_idle, of records that are not read; for
     stale_while_revalidate after its expiry a value is still returned to callers of get_or_set while another one loads
-    it. From 1 ms (time_to_idle: 1 s) to 10 years, in seconds or as timedelta.
+    it, for stale_if_error if the loader raises. From 1 ms (time_to_idle: 1 s) to 10 years, in seconds or as timedelta.
+    ttl_jitter, 0 to 90, shortens each ttl by a random part of up to that percentage.
 
     codec is "zstd:1", "lz4", "auto" and others that codec.available() lists.
 
@@ -127,7 +129,7 @@ class Cache(CacheBase):
         """
         return await asyncio.to_thread(self.get_many, list(keys), default)
 
-    async def aset(self, key: Any, value: Any, ttl: Optional[Time] = None) -> None:
+    async def aset(self, key: Any, value: Any, ttl: Optional[Time] = None, tags: Tags = ()) -> None:
         """set for tasks, in another thread if there is a disk tier.
 
         >>> import asyncio
@@ -139,11 +141,16 @@ class Cache(CacheBase):
         True
         """
         if self.has_disk:
-            await asyncio.to_thread(self.set, key, value, ttl)
+            await asyncio.to_thread(self.set, key, value, ttl, tags)
         else:
-            self.set(key, value, ttl)
+            self.set(key, value, ttl, tags)
 
-    async def aset_many(self, records: Union[Mapping[Any, Any], Iterable[tuple[Any, Any]]], ttl: Optional[Time] = None) -> None:
+    async def aset_many(
+        self,
+        records: Union[Mapping[Any, Any], Iterable[tuple[Any, Any]]],
+        ttl: Optional[Time] = None,
+        tags: Tags = (),
+    ) -> None:
         """set_many for tasks, in another thread.
 
         >>> import asyncio
@@ -154,7 +161,7 @@ class Cache(CacheBase):
         >>> asyncio.run(main())
         2
         """
-        await asyncio.to_thread(self.set_many, dict(records), ttl)
+        await asyncio.to_thread(self.set_many, dict(records), ttl, tags)
 
     async def adelete(self, key: Any) -> bool:
         """delete for tasks, in another thread if there is a disk tier.
@@ -175,6 +182,7 @@ class Cache(CacheBase):
         key: Any,
         load: Union[Callable[[], Awaitable[Any]], Callable[[], Any]],
         ttl: Optional[Time] = None,
+        tags: Tags = (),
     ) -> Any:
         """The key's value, or else the one that load() gives, which is inserted: what get_or_set does, for tasks.
 
@@ -227,7 +235,7 @@ class Cache(CacheBase):
                 token = ask.enter()
                 try:
                     loaded = await _called(load)
-                    ask.give(loaded, ttl)
+                    ask.give(loaded, ttl, tags)
                 except Exception as error:
                     ask.fail(error)
                 finally:

@@ -30,7 +30,8 @@ struct Options<'a, 'py> {
     disk_bytes: Option<&'a Bound<'py, PyAny>>,
     recover_after_crash: bool,
     overwrite: bool,
-    times: [Option<&'a Bound<'py, PyAny>>; 3],
+    times: [Option<&'a Bound<'py, PyAny>>; 4],
+    ttl_jitter: u8,
     codec: Option<&'a str>,
     share: Option<&'a str>,
     miss_cost: Option<&'a Bound<'py, PyAny>>,
@@ -44,7 +45,7 @@ impl Options<'_, '_> {
             Some(memory) => options::bytes("memory", memory)?,
             None => MEMORY_BYTES,
         });
-        let [ttl, to_idle, stale] = self.times;
+        let [ttl, to_idle, stale, stale_if_error] = self.times;
         if let Some(ttl) = options::time_or_none("ttl", ttl)? {
             builder = builder.default_ttl(ttl);
         }
@@ -54,6 +55,10 @@ impl Options<'_, '_> {
         if let Some(time) = options::time_or_none("stale_while_revalidate", stale)? {
             builder = builder.stale_while_revalidate(time);
         }
+        if let Some(time) = options::time_or_none("stale_if_error", stale_if_error)? {
+            builder = builder.stale_if_error(time);
+        }
+        builder = builder.ttl_jitter(self.ttl_jitter);
         if let Some(codec) = self.codec {
             builder = builder.codec(codec.parse().map_err(|error| errors::of_codec(&error))?);
         }
@@ -90,9 +95,9 @@ impl CacheBase {
     #[new]
     #[pyo3(
         signature = (memory=None, *, disk=None, disk_bytes=None, recover_after_crash=false, overwrite=false, ttl=None, time_to_idle=None,
-            stale_while_revalidate=None, codec=None, share=None, miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None),
+            stale_while_revalidate=None, stale_if_error=None, ttl_jitter=None, codec=None, share=None, miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None),
         text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', recover_after_crash=False, overwrite=False, ttl=None, time_to_idle=None, \
-            stale_while_revalidate=None, codec='trial:memory', share='adaptive', miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None)"
+            stale_while_revalidate=None, stale_if_error=None, ttl_jitter=0, codec='trial:memory', share='adaptive', miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None)"
     )]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -105,6 +110,8 @@ impl CacheBase {
         ttl: Option<&Bound<'_, PyAny>>,
         time_to_idle: Option<&Bound<'_, PyAny>>,
         stale_while_revalidate: Option<&Bound<'_, PyAny>>,
+        stale_if_error: Option<&Bound<'_, PyAny>>,
+        ttl_jitter: Option<&Bound<'_, PyAny>>,
         codec: Option<&str>,
         share: Option<&str>,
         miss_cost: Option<&Bound<'_, PyAny>>,
@@ -115,7 +122,7 @@ impl CacheBase {
     ) -> PyResult<Self> {
         let path = disk.clone();
         let (keys, values) = forms::forms(py, serializer, encoding, path.is_some())?;
-        let times = [ttl, time_to_idle, stale_while_revalidate];
+        let times = [ttl, time_to_idle, stale_while_revalidate, stale_if_error];
         let mut builder = Options {
             memory,
             disk,
@@ -123,6 +130,7 @@ impl CacheBase {
             recover_after_crash,
             overwrite,
             times,
+            ttl_jitter: options::percent_or_zero("ttl_jitter", ttl_jitter)?,
             codec,
             share,
             miss_cost,
@@ -143,6 +151,7 @@ impl CacheBase {
         Ok(Self {
             name: cache.name().to_owned(),
             has_disk: path.is_some(),
+            ttl: options::time_or_none("ttl", ttl)?,
             handle: OfThisProcess::new("cache", Handle::new(cache, path)),
             keys,
             values,

@@ -131,17 +131,18 @@ impl CacheBase {
     /// >>> cache = Cache(serializer="json")
     /// >>> cache.get_or_set("answer", lambda: 42, ttl=60), cache.get_or_set("answer", lambda: 0)
     /// (42, 42)
-    #[pyo3(signature = (key, load, ttl=None))]
+    #[pyo3(signature = (key, load, ttl=None, tags=None), text_signature = "($self, key, load, ttl=None, tags=())")]
     fn get_or_set<'py>(
         &self,
         key: &Bound<'py, PyAny>,
         load: &Bound<'py, PyAny>,
         ttl: Option<&Bound<'_, PyAny>>,
+        tags: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if let Some(found) = self.find_in_memory(key)? {
             return Ok(found);
         }
-        self.load_or_wait(key, load, entry(ttl)?)
+        self.load_or_wait(key, load, entry(ttl, tags)?)
     }
 
     /// Return a load of a key for a task, which aget_or_set drives. None if it would wait for another load that may
@@ -303,14 +304,18 @@ impl Ask {
     }
 
     /// Pass the loader's value.
-    #[pyo3(signature = (value, ttl=None))]
-    fn give(&self, value: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    #[pyo3(signature = (value, ttl=None, tags=None))]
+    fn give(
+        &self,
+        value: &Bound<'_, PyAny>,
+        ttl: Option<&Bound<'_, PyAny>>,
+        tags: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let cache = self.cache.bind(value.py()).get();
-        let ttl = options::time_or_none("ttl", ttl)?;
+        let entry = entry(ttl, tags)?;
         let bytes = cache.values.input(value)?.as_ref().to_vec();
         cache.note_length(bytes.len());
-        self.open
-            .fill(Ok((bytes, ttl.map_or_else(InsertOptions::default, InsertOptions::ttl))));
+        self.open.fill(Ok((bytes, entry)));
         Ok(())
     }
 

@@ -50,15 +50,21 @@ impl CacheBase {
         Ok(values)
     }
 
-    /// Insert or replace the records of a mapping, or of an iterable of pairs of key and value. ttl is as for set.
+    /// Insert or replace the records of a mapping, or of an iterable of pairs of key and value. ttl and tags are as for
+    /// set.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.set_many({"apple": "red", "pear": "green"}, ttl=60)
     /// >>> len(cache)
     /// 2
-    #[pyo3(signature = (records, ttl=None))]
-    fn set_many(&self, records: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let entry = entry(ttl)?;
+    #[pyo3(signature = (records, ttl=None, tags=None), text_signature = "($self, records, ttl=None, tags=())")]
+    fn set_many(
+        &self,
+        records: &Bound<'_, PyAny>,
+        ttl: Option<&Bound<'_, PyAny>>,
+        tags: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let entry = entry(ttl, tags)?;
         let py = records.py();
         let pairs = match records.cast::<PyMapping>() {
             Ok(mapping) => call::method(mapping.as_any(), "items", ())?,

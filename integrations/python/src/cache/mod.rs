@@ -21,6 +21,7 @@ mod waits;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use leafpress::Cache;
 use leafpress::cache::InsertOptions;
@@ -46,6 +47,8 @@ pub struct CacheBase {
     removal: Option<Arc<Removal>>,
     name: String,
     has_disk: bool,
+    /// The time to live of records without their own.
+    ttl: Option<Duration>,
     /// Set if a long value was inserted, or may be on disk.
     has_long: AtomicBool,
 }
@@ -132,9 +135,10 @@ impl CacheBase {
     }
 }
 
-/// Returns the insert options of a record that lives for `ttl`.
-fn entry(ttl: Option<&Bound<'_, PyAny>>) -> PyResult<InsertOptions> {
-    Ok(options::time_or_none("ttl", ttl)?.map_or_else(InsertOptions::default, InsertOptions::ttl))
+/// Returns the insert options of a record that lives for `ttl` and has `tags`: one, or an iterable of several.
+fn entry(ttl: Option<&Bound<'_, PyAny>>, tags: Option<&Bound<'_, PyAny>>) -> PyResult<InsertOptions> {
+    let entry = options::time_or_none("ttl", ttl)?.map_or_else(InsertOptions::default, InsertOptions::ttl);
+    Ok(options::tags(tags)?.into_iter().fold(entry, InsertOptions::tag))
 }
 
 /// Returns a `KeyError` with the key, as dict raises it.

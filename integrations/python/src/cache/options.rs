@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use leafpress::cache::MAX_TAGS;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 
+use crate::call;
 use crate::errors::Class;
 
 /// Units of sizes, and their bytes. A letter alone is binary, as everywhere in Leafpress.
@@ -53,6 +55,57 @@ pub fn bytes(option: &str, object: &Bound<'_, PyAny>) -> PyResult<u64> {
         "{option} must be an int of bytes or text as \"64MiB\", not {}",
         name_of(object)
     )))
+}
+
+/// Returns a percentage, or 0 for `None`. The library checks its bounds.
+///
+/// # Errors
+/// `TypeError` for other types than int, `InvalidOption` for numbers that are no percentage.
+pub fn percent_or_zero(option: &str, object: Option<&Bound<'_, PyAny>>) -> PyResult<u8> {
+    let Some(object) = object else { return Ok(0) };
+    if object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>() {
+        let percent = object.extract::<u8>().ok().filter(|percent| *percent <= 100);
+        return percent.ok_or_else(|| Class::InvalidOption.error(format!("{option}: it is a percentage, 0 to 90")));
+    }
+    Err(PyTypeError::new_err(format!(
+        "{option} must be an int, not {}",
+        name_of(object)
+    )))
+}
+
+/// Returns the bytes of a tag: of a `str` in UTF-8, or of `bytes`.
+///
+/// # Errors
+/// `TypeError` for other types.
+pub fn tag(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    if let Ok(text) = object.cast::<PyString>() {
+        return Ok(text.to_str()?.as_bytes().to_vec());
+    }
+    let bytes = object.cast::<PyBytes>().map(|bytes| bytes.as_bytes().to_vec());
+    bytes.map_err(|_| PyTypeError::new_err(format!("a tag must be str or bytes, not {}", name_of(object))))
+}
+
+/// Returns the tags of a record: one, or an iterable of several.
+///
+/// # Errors
+/// `TypeError` for other types, `InvalidOption` for more than a record may have.
+pub fn tags(object: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Vec<u8>>> {
+    let mut tags = Vec::new();
+    let Some(object) = object else { return Ok(tags) };
+    if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
+        tags.push(tag(object)?);
+        return Ok(tags);
+    }
+    for object in call::iterate(object)? {
+        let tag = tag(&object?)?;
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+        if tags.len() > MAX_TAGS {
+            return Err(Class::InvalidOption.error(format!("tags: a record has at most {MAX_TAGS} tags")));
+        }
+    }
+    Ok(tags)
 }
 
 /// Parses a size.

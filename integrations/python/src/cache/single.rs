@@ -62,15 +62,22 @@ impl CacheBase {
     /// Insert or replace.
     ///
     /// ttl is the record's time to live, in seconds or as a timedelta, from 1 ms to 10 years; None stands for the
-    /// cache's own ttl. A value of more than an eighth of the memory is not kept, and the previous value is removed.
+    /// cache's own ttl. tags is a str or bytes, or up to eight of them: invalidate_tag removes all records with a tag. A
+    /// value of more than an eighth of the memory is not kept, and the previous value is removed.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.set("session:7", "open", ttl=60)
     /// >>> cache["session:7"]
     /// 'open'
-    #[pyo3(signature = (key, value, ttl=None))]
-    fn set(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let entry = entry(ttl)?;
+    #[pyo3(signature = (key, value, ttl=None, tags=None), text_signature = "($self, key, value, ttl=None, tags=())")]
+    fn set(
+        &self,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        ttl: Option<&Bound<'_, PyAny>>,
+        tags: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let entry = entry(ttl, tags)?;
         let (py, key, value) = (key.py(), self.keys.input(key)?, self.values.input(value)?);
         let (key, value): (&[u8], &[u8]) = (key.as_ref(), value.as_ref());
         let is_long = self.note_length(value.len());
@@ -78,7 +85,7 @@ impl CacheBase {
     }
 
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.set(key, value, None)
+        self.set(key, value, None, None)
     }
 
     /// Insert if the key is absent; return whether it was inserted. Of several threads that add a key, one does.
@@ -86,9 +93,15 @@ impl CacheBase {
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.add("lock", "mine"), cache.add("lock", "yours"), cache["lock"]
     /// (True, False, 'mine')
-    #[pyo3(signature = (key, value, ttl=None))]
-    fn add(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
-        let entry = entry(ttl)?;
+    #[pyo3(signature = (key, value, ttl=None, tags=None), text_signature = "($self, key, value, ttl=None, tags=())")]
+    fn add(
+        &self,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        ttl: Option<&Bound<'_, PyAny>>,
+        tags: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let entry = entry(ttl, tags)?;
         let (py, key, value) = (key.py(), self.keys.input(key)?, self.values.input(value)?);
         let (key, value): (&[u8], &[u8]) = (key.as_ref(), value.as_ref());
         let is_long = self.note_length(value.len());
@@ -114,7 +127,7 @@ impl CacheBase {
         default: Option<Bound<'py, PyAny>>,
         ttl: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, entry) = (key.py(), entry(ttl)?);
+        let (py, entry) = (key.py(), entry(ttl, None)?);
         if let Some(found) = self.find(key)? {
             return Ok(found);
         }
@@ -149,16 +162,24 @@ impl CacheBase {
     /// (True, False)
     #[pyo3(signature = (key, ttl=None))]
     fn touch(&self, key: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
-        let entry = entry(ttl)?;
+        let ttl = options::time_or_none("ttl", ttl)?.or(self.ttl);
         let (py, key) = (key.py(), self.keys.input(key)?);
         let key: &[u8] = key.as_ref();
-        let answer = self.unlocked(py, |cache| {
-            cache.update_with(key, |found| match found {
-                Some(value) => CacheUpdate::PutWith(value.to_vec(), entry),
-                None => CacheUpdate::Keep,
-            })
-        })?;
-        Ok(answer != CacheUpdate::Keep)
+        self.unlocked(py, |cache| cache.expire(key, ttl))
+    }
+
+    /// Remove all records that were set with a tag, in memory and on disk. It takes constant time: the records are
+    /// absent from now on, and their memory is freed as that of expired ones. A load that has begun before stores
+    /// nothing that is found afterwards.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache.set("/shop/7", "<html>", tags=("product:7", "category:3"))
+    /// >>> cache.invalidate_tag("product:7")
+    /// >>> "/shop/7" in cache
+    /// False
+    fn invalidate_tag(&self, tag: &Bound<'_, PyAny>) -> PyResult<()> {
+        let bytes = options::tag(tag)?;
+        self.unlocked(tag.py(), |cache| cache.invalidate_tag(bytes))
     }
 
     /// Remove a key; return whether it was there.
