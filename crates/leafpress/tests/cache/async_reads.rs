@@ -17,7 +17,7 @@ use crate::disk::fill;
 use crate::tasks::block_on;
 use crate::{key, noise, small};
 
-const RECORDS: u64 = 30_000;
+const RECORDS: u64 = 15_000;
 
 /// A store whose reads wait while its gate is closed, and which panics on request.
 struct Gated {
