@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use leafpress::{Cache, Tree, Upkeep};
@@ -160,6 +161,30 @@ fn a_child_makes_its_own_beside_its_parents() {
         std::thread::sleep(Duration::from_micros(rng.u64(..500)));
         fork(work_with_own);
     }
+}
+
+/// `std` has a lock that each of its threads takes at its start and end: a child may inherit it locked.
+#[test]
+fn a_child_makes_its_own_whatever_threads_its_parent_starts_meanwhile() {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::SeqCst) {
+                    let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(|| ())).collect();
+                    threads.into_iter().for_each(|thread| thread.join().unwrap());
+                }
+            });
+        }
+        let starts_threads = || {
+            let tree = Tree::builder().background_threads(2).build().unwrap();
+            tree.insert("key", "value").unwrap();
+            tree.settle().unwrap();
+        };
+        let forks = catch_unwind(|| (0..20 * FORKS).for_each(|_| fork(starts_threads)));
+        is_over.store(true, Ordering::SeqCst);
+        forks.unwrap();
+    });
 }
 
 /// Returns whether the file is locked by another descriptor.

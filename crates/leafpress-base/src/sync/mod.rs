@@ -15,6 +15,8 @@ pub mod per_core;
 pub mod per_thread;
 pub mod priority;
 pub mod runtime;
+#[allow(unsafe_code)]
+pub mod threads;
 pub mod worker;
 
 #[cfg(not(shuttle))]

@@ -18,10 +18,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::thread::{JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
 use super::plain::{Condvar, Mutex, MutexGuard};
+use super::threads::{self, Thread};
 use super::worker::{Health, MAX_PANICS_IN_A_ROW};
 
 /// Minimum of the bound on threads, on a machine with fewer cores: some tasks wait for a disk.
@@ -150,7 +150,7 @@ struct State {
     alarm: Option<Instant>,
     /// Origin of the grid that timers are rounded to.
     zero: Option<Instant>,
-    handles: Vec<JoinHandle<()>>,
+    handles: Vec<Thread<()>>,
 }
 
 impl std::fmt::Debug for State {
@@ -178,7 +178,8 @@ struct TaskEntry {
 enum Status {
     Waiting,
     Ready,
-    Running(ThreadId),
+    /// The number of the thread.
+    Running(usize),
 }
 
 /// The process's runtime; null until the first use.
@@ -277,7 +278,7 @@ impl State {
             if let Some(entry) = self.tasks.get_mut(&number)
                 && let Some(task) = entry.task.take()
             {
-                entry.status = Status::Running(std::thread::current().id());
+                entry.status = Status::Running(threads::current_id());
                 entry.woken = false;
                 return Some((number, task));
             }
@@ -286,7 +287,7 @@ impl State {
     }
 
     /// Ends the threads when the last task is gone; the caller joins them.
-    fn end_threads_if_last(&mut self, changed: &Condvar) -> Vec<JoinHandle<()>> {
+    fn end_threads_if_last(&mut self, changed: &Condvar) -> Vec<Thread<()>> {
         if !self.tasks.is_empty() {
             return Vec::new();
         }
@@ -359,8 +360,7 @@ impl Runtime {
 
     fn start_thread(&'static self, state: &mut State) -> io::Result<()> {
         let generation = state.generation;
-        let thread = std::thread::Builder::new().name("leafpress-upkeep".to_owned());
-        let handle = thread.spawn(move || self.run(generation))?;
+        let handle = threads::spawn("leafpress-upkeep", move || self.run(generation))?;
         // Forgets threads that ended because they were idle for long.
         state.handles.retain(|handle| !handle.is_finished());
         state.handles.push(handle);
@@ -481,7 +481,7 @@ impl Runtime {
             match entry.status {
                 Status::Running(thread) => {
                     entry.ends = true;
-                    if thread == std::thread::current().id() {
+                    if thread == threads::current_id() {
                         // The thread that runs it ends it as soon as it can.
                         return;
                     }
@@ -501,7 +501,7 @@ impl Runtime {
         drop(task);
         for thread in threads {
             // An owner may be dropped by code that another owner's task calls.
-            if thread.thread().id() != std::thread::current().id() {
+            if !thread.is_current() {
                 let _ = thread.join();
             }
         }

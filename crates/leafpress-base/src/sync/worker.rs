@@ -11,7 +11,8 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
-use std::thread::JoinHandle;
+
+use super::threads::{self, Thread};
 
 /// A worker ends after this number of consecutive panics.
 pub(super) const MAX_PANICS_IN_A_ROW: u32 = 16;
@@ -73,7 +74,7 @@ impl Health {
         self.ended.fetch_add(1, Relaxed);
         #[cfg(feature = "tracing")]
         let _ = catch_unwind(|| {
-            warn_event!(thread = std::thread::current().name(), "background thread ended");
+            warn_event!(thread = threads::current_name(), "background thread ended");
         });
     }
 
@@ -99,11 +100,7 @@ impl Health {
             drop(said);
             // A panic in the subscriber must not end the thread.
             let _ = catch_unwind(AssertUnwindSafe(|| {
-                warn_event!(
-                    thread = std::thread::current().name(),
-                    reason,
-                    "background work panicked"
-                );
+                warn_event!(thread = threads::current_name(), reason, "background work panicked");
             }));
         }
     }
@@ -111,13 +108,12 @@ impl Health {
 
 /// An owner's threads, joined on drop. The owner signals them to stop before that.
 #[derive(Debug, Default)]
-pub struct Workers(Vec<JoinHandle<()>>);
+pub struct Workers(Vec<Thread<()>>);
 
 impl Workers {
     /// Starts one more thread.
     pub fn start(&mut self, name: String, worker: impl Worker) -> io::Result<()> {
-        let thread = std::thread::Builder::new().name(name).spawn(move || run(worker))?;
-        self.0.push(thread);
+        self.0.push(threads::spawn(&name, move || run(worker))?);
         Ok(())
     }
 
@@ -125,7 +121,7 @@ impl Workers {
     pub fn join(&mut self) {
         for thread in self.0.drain(..) {
             // The last reference to the owner may be dropped by one of its own threads: that one ends by itself.
-            if thread.thread().id() == std::thread::current().id() {
+            if thread.is_current() {
                 continue;
             }
             // Panics are caught and counted in the thread.

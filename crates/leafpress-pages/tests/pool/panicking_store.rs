@@ -70,7 +70,7 @@ impl PageStore for Panicking {
     }
 
     fn write(&self, page: PageId, bytes: &[u8]) -> io::Result<()> {
-        if thread::current().name() == Some("leafpress-sweep") {
+        if leafpress_base::sync::threads::current_name() == "leafpress-sweep" {
             self.perhaps();
             self.written.fetch_add(1, SeqCst);
         }

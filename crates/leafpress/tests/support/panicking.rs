@@ -35,9 +35,7 @@ impl Engine for Panicking {
     }
 
     fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
-        let is_background = std::thread::current()
-            .name()
-            .is_some_and(|name| name.starts_with(self.thread));
+        let is_background = leafpress_base::sync::threads::current_name().starts_with(self.thread);
         let left = is_background
             && self
                 .panics

@@ -168,7 +168,7 @@ impl Engine for PanicsInTraining {
     }
 
     fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
-        let is_training = std::thread::current().name() == Some("leafpress-train");
+        let is_training = leafpress_base::sync::threads::current_name() == "leafpress-train";
         assert!(
             !is_training || !self.panics.load(Ordering::SeqCst),
             "requested by the test"

@@ -5,6 +5,7 @@ use crate::tree::bulk::crew::{Crew, Dismissed};
 use crate::tree::error::{MAX_KEY_BYTES, MAX_VALUE_BYTES, TreeError};
 use crate::tree::inner::TreeInner;
 use leafpress_base::mem::room::{TryGrow, collected};
+use leafpress_base::sync::threads;
 
 /// Bytes of the batches of all shards together.
 const BATCHES_BYTES: usize = 8 << 20;
@@ -36,14 +37,14 @@ pub(crate) fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     if core.load_threads <= 1 || cfg!(shuttle) {
         return take_all(Loader::new(core, order, &crew, &mut || {})?, order, records);
     }
-    std::thread::scope(|scope| {
+    threads::scope(|scope| {
         let _dismissed = Dismissed(&crew);
         let mut wanted = core.load_threads - 1;
         let mut hire = || {
             // Done once; fewer helpers are used if the system provides no more threads.
             for number in 0..std::mem::take(&mut wanted) {
-                let thread = std::thread::Builder::new().name(format!("leafpress-load-{number}"));
-                if thread.spawn_scoped(scope, || crew.work()).is_err() {
+                let name = format!("leafpress-load-{number}");
+                if scope.spawn(&name, || crew.work()).is_err() {
                     break;
                 }
                 crew.hired();

@@ -5,7 +5,6 @@
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 use crate::tree::compact::compress::Settings;
 use crate::tree::error::TreeError;
@@ -18,6 +17,7 @@ use crate::tree::upkeep::samples::{Sampler, raw_bytes_of};
 use crate::tree::upkeep::sizing::{CopiedRuns, Rule};
 use crate::tree::upkeep::trainer::Standing;
 use crate::tree::walk::Walk;
+use leafpress_base::sync::threads;
 use leafpress_codec::Scratch;
 
 /// The collection of samples for a training.
@@ -187,7 +187,7 @@ pub(super) struct Running {
 enum Thread {
     /// Under model checkers, which have their own threads, the training is done immediately.
     #[cfg_attr(any(shuttle, miri), allow(dead_code))]
-    Started(JoinHandle<Result<Found, TreeError>>),
+    Started(threads::Thread<Result<Found, TreeError>>),
     Ended(Ended),
 }
 
@@ -210,7 +210,7 @@ impl Running {
 
     #[cfg(not(any(shuttle, miri)))]
     fn thread(training: Training) -> Result<Thread, TreeError> {
-        // The standard library aborts if it has no memory for a new thread: see `on_a_thread_of_its_own`.
+        // Allocations for a new thread abort if there is no memory: see `on_a_thread_of_its_own`.
         leafpress_base::mem::room::room_for::<u8>(super::training::ROOM_FOR_A_THREAD)?;
         let work = move || {
             leafpress_base::sync::priority::give_way();
@@ -218,7 +218,7 @@ impl Running {
             leafpress_base::mem::trim::return_large_blocks();
             found
         };
-        let started = std::thread::Builder::new().name("leafpress-train".into()).spawn(work);
+        let started = threads::spawn("leafpress-train", work);
         started.map(Thread::Started).map_err(|error| TreeError::Thread {
             reason: error.to_string(),
         })

@@ -22,11 +22,13 @@ use leafpress_base::mem::room::{TryGrow, boxed, room_for};
 use leafpress_base::mem::trim;
 use leafpress_base::reclaim::node_heap::{MAX_WAITS, NodeHeap};
 use leafpress_base::sync::{AtomicPtr, Mutex, Patience};
+#[cfg(not(any(shuttle, miri)))]
+use leafpress_base::sync::{plain, threads};
 use leafpress_codec::{Codec, Dictionary, DictionaryPool, Engine};
 
 /// Number of leaves at which a dictionary is first trained.
 pub(crate) const FIRST_TRAINING_LEAVES: usize = 16;
-/// Memory that must be available before a thread is started: many times what the standard library allocates for one.
+/// Memory that must be available before a thread is started: many times what is allocated for one.
 #[cfg(not(any(shuttle, miri)))]
 pub(super) const ROOM_FOR_A_THREAD: usize = 64 << 10;
 
@@ -388,20 +390,19 @@ impl TreeInner {
 /// memory per thread; upkeep threads live as long as the trees. If no thread can be started, `work` runs on this one.
 #[cfg(not(any(shuttle, miri)))]
 pub(super) fn on_a_thread_of_its_own<T: Send>(work: &(dyn Fn() -> T + Sync)) -> T {
-    // The standard library aborts if it has no memory for a new thread: a thread is only started if there is clearly
-    // more than it needs.
+    // Allocations for a new thread abort if there is no memory: a thread is only started if there is clearly more than
+    // it needs.
     if room_for::<u8>(ROOM_FOR_A_THREAD).is_err() {
         return work();
     }
-    std::thread::scope(|scope| {
-        let spawned = std::thread::Builder::new()
-            .name("leafpress-train".into())
-            .spawn_scoped(scope, work);
-        match spawned {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(_) => work(),
-        }
-    })
+    let done = plain::Mutex::new(None);
+    threads::scope(|scope| {
+        let work = || *done.lock() = Some(work());
+        // If no thread can be started, nothing is done by then.
+        let _ = scope.spawn("leafpress-train", work);
+    });
+    let done = done.lock().take();
+    done.unwrap_or_else(work)
 }
 
 /// Runs `work` on this thread: model checkers have their own threads, and no memory to return.
