@@ -60,7 +60,7 @@ pub fn bytes(option: &str, object: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// Returns a percentage, or 0 for `None`. The library checks its bounds.
 ///
 /// # Errors
-/// `TypeError` for other types than int, `InvalidOption` for numbers that are no percentage.
+/// `TypeError` for other types than int, `InvalidOption` for numbers out of range.
 pub fn percent_or_zero(option: &str, object: Option<&Bound<'_, PyAny>>) -> PyResult<u8> {
     let Some(object) = object else { return Ok(0) };
     if object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>() {
