@@ -15,7 +15,7 @@ use pyo3::sync::PyOnceLock;
 use super::ask::{Open, Step};
 use super::listener::Call;
 use super::waits::{Asking, Cycle, LoadId, Loading, Runner};
-use super::{CacheBase, entry, options};
+use super::{CacheBase, entry};
 use crate::call;
 use crate::errors::Class;
 use crate::lock::Mutex;

@@ -105,8 +105,8 @@ impl CacheBase {
     /// 2
     #[pyo3(signature = (records=None, /, **words), text_signature = "($self, records=(), /, **words)")]
     fn update(&self, records: Option<&Bound<'_, PyAny>>, words: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        records.map_or(Ok(()), |records| self.set_many(records, None))?;
-        words.map_or(Ok(()), |words| self.set_many(words.as_any(), None))
+        records.map_or(Ok(()), |records| self.set_many(records, None, None))?;
+        words.map_or(Ok(()), |words| self.set_many(words.as_any(), None, None))
     }
 
     /// Remove keys; return how many of them were there.

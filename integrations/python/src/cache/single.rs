@@ -3,7 +3,7 @@
 use leafpress::cache::CacheUpdate;
 use pyo3::{Borrowed, intern, prelude::*};
 
-use super::{CacheBase, entry, missing};
+use super::{CacheBase, entry, missing, options};
 use crate::call;
 
 /// An argument for which None is a value.
