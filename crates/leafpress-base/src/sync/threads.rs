@@ -10,6 +10,7 @@
 //! [`current_name`] knows their names.
 
 use std::any::Any;
+use std::cell::OnceCell;
 use std::ffi::c_void;
 use std::io;
 use std::marker::PhantomData;
@@ -36,17 +37,18 @@ pub fn current_id() -> usize {
     unsafe { libc::pthread_self() as usize }
 }
 
-/// Returns the name of the calling thread as the system knows it; empty if it does not.
+thread_local! {
+    /// The name of a thread that was started here.
+    static NAME: OnceCell<Box<str>> = const { OnceCell::new() };
+}
+
+/// Returns the name of the calling thread; empty if it has none.
 #[must_use]
 pub fn current_name() -> String {
-    let mut name = [0_u8; 16];
-    #[cfg(all(target_os = "linux", not(miri)))]
-    // SAFETY: the buffer is as long as said, and the thread is the calling one.
-    unsafe {
-        libc::pthread_getname_np(libc::pthread_self(), name.as_mut_ptr().cast(), name.len());
-    }
-    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    String::from_utf8_lossy(&name[..end]).into_owned()
+    let own = NAME.try_with(|name| name.get().map(|name| name.to_string()));
+    let name = own.ok().flatten();
+    name.or_else(|| std::thread::current().name().map(str::to_owned))
+        .unwrap_or_default()
 }
 
 #[derive(Debug)]
@@ -106,11 +108,11 @@ pub fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 's
 }
 
 fn start(name: &str, work: Work<'static>) -> io::Result<Native> {
-    let mut shown = [0_u8; 16];
-    let len = name.len().min(shown.len() - 1);
-    shown[..len].copy_from_slice(&name.as_bytes()[..len]);
+    let name: Box<str> = name.into();
     let work: Work<'static> = Box::new(move || {
-        set_name(&shown);
+        show_name(&name);
+        // Each thread is named once.
+        let _ = NAME.try_with(|own| own.set(name));
         work();
     });
     let argument = Box::into_raw(Box::new(work));
@@ -144,13 +146,16 @@ extern "C" fn run(argument: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// Names the calling thread. `name` ends with a zero.
+/// Gives the calling thread a name that tools show.
 #[cfg_attr(not(target_os = "linux"), allow(unused_variables))]
-fn set_name(name: &[u8; 16]) {
+fn show_name(name: &str) {
     #[cfg(all(target_os = "linux", not(miri)))]
-    // SAFETY: the name has a zero at its end, and the thread is the calling one.
-    unsafe {
-        libc::pthread_setname_np(libc::pthread_self(), name.as_ptr().cast());
+    {
+        let mut shown = [0_u8; 16];
+        let len = name.len().min(shown.len() - 1);
+        shown[..len].copy_from_slice(&name.as_bytes()[..len]);
+        // SAFETY: the name has a zero at its end, and the thread is the calling one.
+        unsafe { libc::pthread_setname_np(libc::pthread_self(), shown.as_ptr().cast()) };
     }
 }
 

@@ -36,7 +36,8 @@ impl Cache {
     /// # };
     /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     /// # let std::task::Poll::Ready(read) = std::pin::pin!(ada).poll(&mut context) else { panic!("it is in memory") };
-    /// # read
+    /// # read?;
+    /// # Ok::<(), leafpress::CacheError>(())
     /// ```
     ///
     /// # Errors
@@ -57,7 +58,8 @@ impl Cache {
     /// # };
     /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     /// # let std::task::Poll::Ready(read) = std::pin::pin!(ada).poll(&mut context) else { panic!("it is in memory") };
-    /// # read
+    /// # read?;
+    /// # Ok::<(), leafpress::CacheError>(())
     /// ```
     ///
     /// # Cancel safety
@@ -87,7 +89,8 @@ impl Cache {
     /// # };
     /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     /// # let std::task::Poll::Ready(read) = std::pin::pin!(users).poll(&mut context) else { panic!("in memory") };
-    /// # read
+    /// # read?;
+    /// # Ok::<(), leafpress::CacheError>(())
     /// ```
     ///
     /// # Cancel safety

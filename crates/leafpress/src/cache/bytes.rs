@@ -40,7 +40,8 @@ impl Cache {
     /// # };
     /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     /// # let std::task::Poll::Ready(read) = std::pin::pin!(ada).poll(&mut context) else { panic!("it is in memory") };
-    /// # read
+    /// # read?;
+    /// # Ok::<(), leafpress::CacheError>(())
     /// ```
     ///
     /// # Errors

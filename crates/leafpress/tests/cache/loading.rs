@@ -378,27 +378,6 @@ fn a_task_that_no_longer_waits_leaves_nothing_behind() {
 }
 
 #[test]
-fn other_tasks_run_between_reads_of_the_disk() {
-    let store = Arc::new(MemoryStore::new(4096).unwrap());
-    let cache = small().disk(Disk::store(store, 16 << 20)).build().unwrap();
-    cache.insert("key", "on disk").unwrap();
-    cache.spill().unwrap();
-    let counts = Arc::new(Counts(AtomicUsize::new(0)));
-    let waker = Waker::from(Arc::clone(&counts));
-    let context = &mut Context::from_waker(&waker);
-    let mut task = pin!(cache.get_or_fetch("key", std::future::pending::<Result<&str, String>>()));
-    assert!(
-        task.as_mut().poll(context).is_pending(),
-        "the task yields after the read"
-    );
-    assert_eq!(counts.0.load(Ordering::SeqCst), 1, "and asks to be polled again");
-    assert!(matches!(task.poll(context), Poll::Ready(Ok(value)) if value == b"on disk"));
-    // A read of a record in memory does not wait.
-    let task = pin!(cache.get_or_fetch("key", std::future::pending::<Result<&str, String>>()));
-    assert!(task.poll(context).is_ready());
-}
-
-#[test]
 fn one_who_misses_after_a_removal_does_not_get_what_was_loaded_before_it() {
     let cache = small().build().unwrap();
     cache
