@@ -304,7 +304,7 @@ impl Ask {
     }
 
     /// Pass the loader's value.
-    #[pyo3(signature = (value, ttl=None, tags=None))]
+    #[pyo3(signature = (value, ttl=None, tags=None), text_signature = "($self, value, ttl=None, tags=())")]
     fn give(
         &self,
         value: &Bound<'_, PyAny>,
