@@ -246,10 +246,7 @@ mod tests {
         assert!(!thread.is_current());
         let (id, name) = thread.join().unwrap();
         assert!(id != current_id());
-        assert!(
-            name == "leafpress-test-" || !cfg!(all(target_os = "linux", not(miri))),
-            "{name}"
-        );
+        assert_eq!(name, "leafpress-test-with-a-long-name");
         let thread = spawn("panics", || -> u8 { panic!("a bug") }).unwrap();
         let panic = thread.join().unwrap_err();
         assert_eq!(panic.downcast_ref(), Some(&"a bug"));
