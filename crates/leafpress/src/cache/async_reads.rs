@@ -19,8 +19,8 @@ impl Cache {
     /// Returns a copy of the key's value, or [`None`] if the key is absent, and never blocks the executor's thread for
     /// a device. It works with any async runtime.
     ///
-    /// A key in memory is found at the first poll, and so is the absence of a key, unless the filter of the disk tier
-    /// takes it for present (one in about 100). Other keys are read by threads of the cache (`leafpress-read`, at most
+    /// A key in memory is found at the first poll, and so is the absence of a key, unless a filter of the disk tier takes
+    /// it for present (a few in 100). Other keys are read by threads of the cache (`leafpress-read`, at most
     /// four), which read the keys of concurrent tasks in batches. Without a disk tier the future is always ready at
     /// once.
     ///

@@ -164,11 +164,14 @@ fn a_task_that_reads_the_disk_does_not_block_its_thread() {
     let mut found = pin!(cache.get_with_async(&name, |value| value == noise(there, 400)));
     let mut context = Context::from_waker(Waker::noop());
     assert!(matches!(found.as_mut().poll(&mut context), Poll::Ready(Ok(Some(true)))));
-    // The filter takes about one absent key in 100 for present.
+    // The filters take a few absent keys in 100 for present.
     let absent = (0..100).filter(|n| is_ready(&mut read(cache, RECORDS + n))).count();
     assert!(absent > 50, "{absent}");
-    let mut loads = Box::pin(cache.get_or_fetch("another", async { Ok::<_, ()>("loaded") }));
-    assert!(is_ready(&mut loads));
+    let loads = |n: u64| {
+        let name = key(2 * RECORDS + n);
+        is_ready(&mut Box::pin(cache.get_or_fetch(&name, async { Ok::<_, ()>("loaded") })))
+    };
+    assert!((0..100).any(loads));
     assert!(!is_ready(&mut waits));
     store.set_closed(false);
     assert_eq!(block_on(waits).unwrap(), Some(noise(below, 400)));
