@@ -169,7 +169,9 @@ fn a_task_that_reads_the_disk_does_not_block_its_thread() {
     assert!(absent > 50, "{absent}");
     let loads = |n: u64| {
         let name = key(2 * RECORDS + n);
-        is_ready(&mut Box::pin(cache.get_or_fetch(&name, async { Ok::<_, ()>("loaded") })))
+        is_ready(&mut Box::pin(
+            cache.get_or_fetch(&name, async { Ok::<_, ()>("loaded") }),
+        ))
     };
     assert!((0..100).any(loads));
     assert!(!is_ready(&mut waits));
