@@ -99,6 +99,9 @@ impl Cache {
     /// # Errors
     /// Returns the errors of [`Cache::get`].
     pub async fn get_many_async<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, CacheError> {
+        if !self.has_disk() {
+            return self.get_many(keys);
+        }
         let mut values = room_for(keys.len())?;
         values.resize_with(keys.len(), || None);
         let mut memory = Ok(());

@@ -179,16 +179,12 @@ struct Table {
 }
 
 impl Table {
-    /// Replaces a key's slot, and returns true if it had none.
-    fn put(&mut self, key: &[u8], slot: LoadSlot) -> bool {
+    /// Sets or replaces a key's slot.
+    fn put(&mut self, key: &[u8], slot: LoadSlot) {
         let is_absence = matches!(slot, LoadSlot::Absent { .. });
         self.absent_bytes += if is_absence { absence_bytes(key) } else { 0 };
-        match self.slots.insert(key.into(), slot) {
-            Some(replaced) => {
-                self.note_taken(key, &replaced);
-                false
-            }
-            None => true,
+        if let Some(replaced) = self.slots.insert(key.into(), slot) {
+            self.note_taken(key, &replaced);
         }
     }
 
@@ -255,9 +251,11 @@ impl LoadTable {
         let mut table = table.lock();
         let (slots, bytes) = (table.slots.len(), table.absent_bytes);
         let result = change(&mut table);
-        // Wraps where there are fewer.
-        let more = table.slots.len().wrapping_sub(slots);
-        self.count.fetch_add(more, Ordering::Relaxed);
+        // Wraps where there are fewer. Writers share the counter: it is not touched without need.
+        if table.slots.len() != slots {
+            let more = table.slots.len().wrapping_sub(slots);
+            self.count.fetch_add(more, Ordering::Relaxed);
+        }
         if table.absent_bytes != bytes {
             let more = table.absent_bytes.wrapping_sub(bytes);
             self.absent_bytes.fetch_add(more, Ordering::Relaxed);
