@@ -13,8 +13,7 @@ use super::dictionary::{Header, TRAINING};
 #[cfg(feature = "zstd")]
 use super::zstd::train::Samples;
 use super::{Codec, CodecError, Dictionary, onpair, output};
-#[cfg(feature = "zstd")]
-use leafpress_base::mem::room::collected;
+use leafpress_base::mem::room::{collected, room_for};
 
 /// The minimum number of samples.
 pub const MIN_SAMPLES: usize = 8;
@@ -41,7 +40,20 @@ impl Dictionary {
     /// below [`MIN_DICTIONARY_BYTES`], or the samples are too few or too small; or, of `lz4` and `zstd`,
     /// [`CodecError::Unavailable`] if the crate is built without its feature `zstd`, whose library has the trainer.
     pub fn train(codec: Codec, samples: &[&[u8]], max_bytes: usize) -> Result<Self, CodecError> {
-        if max_bytes < MIN_DICTIONARY_BYTES {
+        let mut trained = Self::train_sizes(codec, samples, &[max_bytes])?;
+        trained
+            .pop()
+            .ok_or_else(|| output::failed(TRAINING, "no dictionary was found"))
+    }
+
+    /// Trains a dictionary for each of these maximum sizes in bytes, which fall, as [`Dictionary::train`] does for one.
+    /// With `onpair` this takes hardly more time than the first of them. Sizes that are too small for the codec are left
+    /// out, except for the first.
+    ///
+    /// # Errors
+    /// Those of [`Dictionary::train`]; no size may be below [`MIN_DICTIONARY_BYTES`].
+    pub fn train_sizes(codec: Codec, samples: &[&[u8]], sizes: &[usize]) -> Result<Vec<Self>, CodecError> {
+        if let Some(max_bytes) = sizes.iter().find(|size| **size < MIN_DICTIONARY_BYTES) {
             return Err(output::failed(
                 TRAINING,
                 format!("{max_bytes} bytes are too few for a dictionary, the least is {MIN_DICTIONARY_BYTES}"),
@@ -67,11 +79,16 @@ impl Dictionary {
             Codec::Zstd { .. } => Header::Kept,
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Header::CutOff,
             Codec::OnPair { .. } | Codec::OnPairHuffman => {
-                return Ok(Self::trained(Some(codec), onpair::train(codec, samples, max_bytes)?));
+                let trained = onpair::train(codec, samples, sizes)?.into_iter();
+                return collected(trained.map(|bytes| Self::trained(Some(codec), bytes))).map_err(Into::into);
             }
             other => return Err(output::failed(TRAINING, format!("codec {other} uses no dictionary"))),
         };
-        Ok(Self::trained(Some(codec), best(codec, header, samples, max_bytes)?))
+        let mut trained = room_for(sizes.len())?;
+        for size in sizes {
+            trained.push(Self::trained(Some(codec), best(codec, header, samples, *size)?));
+        }
+        Ok(trained)
     }
 
     /// Returns the dictionary with the bytes of an earlier result of [`Dictionary::train`], and the same id.

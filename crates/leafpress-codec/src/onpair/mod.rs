@@ -51,9 +51,9 @@ fn form_of(codec: Codec) -> Form {
     }
 }
 
-/// Trains the bytes of a dictionary, at most `max_bytes`, from records.
-pub(crate) fn train(codec: Codec, records: &[&[u8]], max_bytes: usize) -> Result<Vec<u8>, CodecError> {
-    train::train(form_of(codec), records, max_bytes)
+/// Trains the bytes of a dictionary for each of `sizes`, which fall, from records.
+pub(crate) fn train(codec: Codec, records: &[&[u8]], sizes: &[usize]) -> Result<Vec<Vec<u8>>, CodecError> {
+    train::train(form_of(codec), records, sizes)
 }
 
 /// A dictionary's tables, each built at its first use.

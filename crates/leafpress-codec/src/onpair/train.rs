@@ -39,8 +39,13 @@ struct Candidate {
     covers: u64,
 }
 
-/// Trains tokens whose serialised form has at most `max_bytes`, from records.
-pub(super) fn train(form: Form, records: &[&[u8]], max_bytes: usize) -> Result<Vec<u8>, CodecError> {
+/// Trains tokens from records. Returns those whose serialised form has at most as many bytes as each of `sizes`, which
+/// fall: the strings are the same ones, of which a smaller dictionary has those that cover the most. Sizes that are too
+/// small for any are left out.
+///
+/// # Errors
+/// [`CodecError::OutOfMemory`], and [`CodecError::Failed`] if the first size is too small.
+pub(super) fn train(form: Form, records: &[&[u8]], sizes: &[usize]) -> Result<Vec<Vec<u8>>, CodecError> {
     let room = (1 << form.bits) - SINGLES;
     let codes = 1_usize << form.bits;
     let last = (codes * LAST_BYTES_PER_CODE).min(MAX_SAMPLE_BYTES);
@@ -63,30 +68,41 @@ pub(super) fn train(form: Form, records: &[&[u8]], max_bytes: usize) -> Result<V
     }
     // The strings that cover the least are left out until the rest fits.
     chosen.sort_unstable_by_key(|candidate| (Reverse(candidate.covers), candidate.entry, candidate.length));
-    loop {
-        let dictionary = Dictionary {
-            form,
-            code_bits: if form.entropy {
-                Some(code_bits(&tokens, records, last)?)
-            } else {
-                None
-            },
-            tokens,
-        };
-        let bytes = dictionary.to_bytes()?;
-        if bytes.len() <= max_bytes {
-            return Ok(bytes);
+    let mut dictionary = serialised(form, tokens, records, last)?;
+    let mut trained: Vec<Vec<u8>> = room_for(sizes.len())?;
+    for &max_bytes in sizes {
+        while dictionary.len() > max_bytes {
+            if chosen.is_empty() && trained.is_empty() {
+                return Err(super::failed(format!(
+                    "{max_bytes} bytes are too few for a dictionary, the least is {}",
+                    dictionary.len()
+                )));
+            }
+            if chosen.is_empty() {
+                return Ok(trained);
+            }
+            let fits = (chosen.len() as u64 * max_bytes as u64 / dictionary.len() as u64) as usize;
+            chosen.truncate(fits.min(chosen.len() - 1));
+            dictionary = serialised(form, joined(&chosen)?, records, last)?;
         }
-        if chosen.is_empty() {
-            return Err(super::failed(format!(
-                "{max_bytes} bytes are too few for a dictionary, the least is {}",
-                bytes.len()
-            )));
-        }
-        let fits = (chosen.len() as u64 * max_bytes as u64 / bytes.len() as u64) as usize;
-        chosen.truncate(fits.min(chosen.len() - 1));
-        tokens = joined(&chosen)?;
+        trained.push(collected(dictionary.iter().copied())?);
     }
+    Ok(trained)
+}
+
+/// Returns the serialised form of the dictionary of these tokens, with Huffman codes by a sample of the records if the
+/// form has them.
+fn serialised(form: Form, tokens: Tokens, records: &[&[u8]], sample_bytes: usize) -> Result<Vec<u8>, CodecError> {
+    let code_bits = match form.entropy {
+        true => Some(code_bits(&tokens, records, sample_bytes)?),
+        false => None,
+    };
+    let dictionary = Dictionary {
+        form,
+        code_bits,
+        tokens,
+    };
+    dictionary.to_bytes()
 }
 
 /// Returns the single bytes and these strings as tokens.

@@ -118,12 +118,25 @@ const HALVED: usize = MAX_POPULARITY / 2 + 1;
 const HITS_LOGS: (f64, f64, f64) = (-12.0, 4.0, 0.05);
 
 /// Behaviour of a page in the pool's two spaces for a number of hits per round. See [`Clock::new`].
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Stay {
-    /// Rounds in the raw space of a page that was read, and of one that was restored.
-    raw_read: f64,
-    raw_restored: f64,
-    /// Rounds that a page's blocks take room in the compressed space.
+    /// Logarithms of the figures of [`InRaw`].
+    raw_read_log: f64,
+    raw_restored_log: f64,
+    in_log: InLog,
+}
+
+/// Rounds in the raw space of a page that was read, and of one that was restored.
+#[derive(Debug, Clone, Copy)]
+struct InRaw {
+    read: f64,
+    restored: f64,
+}
+
+/// Behaviour of a page in the compressed space.
+#[derive(Debug, Clone, Copy, Default)]
+struct InLog {
+    /// Rounds that its blocks take room.
     blocks: f64,
     /// Rounds until it is restored or leaves.
     compressed: f64,
@@ -156,58 +169,84 @@ impl Clock {
         }
     }
 
-    /// Behaviour of a page with `hits` per round, by interpolation.
-    fn stay(&self, hits: f64) -> Stay {
+    /// Returns the chains next to a logarithm of hits per round, and the part of the way from the first to the second;
+    /// `None` for more hits than there are chains for.
+    fn near(&self, hits_log: f64) -> Option<(&Stay, &Stay, f64)> {
         let (from, to, step) = HITS_LOGS;
-        let log = hits.max(1e-300).ln();
-        if log >= to {
-            let last = self.stays[self.stays.len() - 1];
-            // The raw page stays for ever, the compressed one is restored within its first round.
-            return Stay {
-                blocks: 1.0,
-                compressed: self.promote_after_hits / hits,
-                restored: 1.0,
-                ..last
-            };
+        if hits_log >= to {
+            return None;
         }
-        let at = ((log - from) / step).max(0.0);
+        let at = ((hits_log - from) / step).max(0.0);
         let before = (at as usize).min(self.stays.len() - 2);
-        let part = at - before as f64;
-        let (one, other) = (&self.stays[before], &self.stays[before + 1]);
-        let between = |one: f64, other: f64| one + (other - one) * part;
-        Stay {
-            raw_read: between(one.raw_read.ln(), other.raw_read.ln()).exp(),
-            raw_restored: between(one.raw_restored.ln(), other.raw_restored.ln()).exp(),
-            blocks: between(one.blocks, other.blocks),
-            compressed: between(one.compressed, other.compressed),
-            restored: between(one.restored, other.restored),
+        Some((&self.stays[before], &self.stays[before + 1], at - before as f64))
+    }
+
+    /// Returns the rounds in the raw space of a page with these hits per round, by interpolation.
+    fn in_raw(&self, hits_log: f64) -> InRaw {
+        let (read_log, restored_log) = match self.near(hits_log) {
+            Some((one, other, part)) => (
+                between(one.raw_read_log, other.raw_read_log, part),
+                between(one.raw_restored_log, other.raw_restored_log, part),
+            ),
+            // It stays for ever.
+            None => {
+                let last = self.stays[self.stays.len() - 1];
+                (last.raw_read_log, last.raw_restored_log)
+            }
+        };
+        InRaw {
+            read: read_log.exp(),
+            restored: restored_log.exp(),
+        }
+    }
+
+    /// Returns a page's stay in the log with these hits per round, by interpolation.
+    fn in_log(&self, hits_log: f64) -> InLog {
+        match self.near(hits_log) {
+            Some((one, other, part)) => InLog {
+                blocks: between(one.in_log.blocks, other.in_log.blocks, part),
+                compressed: between(one.in_log.compressed, other.in_log.compressed, part),
+                restored: between(one.in_log.restored, other.in_log.restored, part),
+            },
+            // It is restored within its first round.
+            None => InLog {
+                blocks: 1.0,
+                compressed: self.promote_after_hits / hits_log.exp(),
+                restored: 1.0,
+            },
         }
     }
 
     /// The events per access with this room. Pages go round: read, raw, compressed, raw again or gone. A page's time in
     /// each place is its rounds there times their length; the two lengths are those at which both spaces are full.
     pub fn events(&self, tiers: &[Tier], room: Room) -> Events {
-        let asked_for = tiers.iter().filter(|tier| tier.rate > 0.0);
-        if room.raw_pages >= asked_for.map(|tier| tier.pages).sum() {
+        let read = tiers.iter().filter(|tier| tier.rate > 0.0);
+        let read: Vec<Read> = read.map(|tier| Read::new(*tier)).collect();
+        if room.raw_pages >= read.iter().map(|read| read.tier.pages).sum() {
             return Events {
                 raw_hits: 1.0,
                 ..Events::default()
             };
         }
-        let log_time = |raw_time: f64| {
+        let with_raw_time = |raw_time: f64| {
+            let raw: Vec<InRaw> = read
+                .iter()
+                .map(|read| self.in_raw(read.rate_log + raw_time.ln()))
+                .collect();
+            let total = |log_time: f64| self.total(&read, &raw, raw_time, log_time);
             if room.compressed_pages <= 0.0 {
-                return 0.0;
+                return total(0.0);
             }
-            let over = |log: f64| self.total(tiers, raw_time, log.exp()).blocks - room.compressed_pages;
-            root(over, TIME_LOGS).exp()
+            let over = |log: f64| total(log.exp()).blocks - room.compressed_pages;
+            total(root(over, TIME_LOGS).exp())
         };
         let raw_time = if room.raw_pages <= 0.0 {
             0.0
         } else {
-            let over = |log: f64| self.total(tiers, log.exp(), log_time(log.exp())).raw - room.raw_pages;
+            let over = |log: f64| with_raw_time(log.exp()).raw - room.raw_pages;
             root(over, TIME_LOGS).exp()
         };
-        let total = self.total(tiers, raw_time, log_time(raw_time));
+        let total = with_raw_time(raw_time);
         Events {
             raw_hits: total.raw_hits.clamp(0.0, 1.0),
             compressed_hits: total.compressed_hits.clamp(0.0, 1.0 - total.raw_hits.clamp(0.0, 1.0)),
@@ -216,20 +255,21 @@ impl Clock {
         }
     }
 
-    /// Sums over all pages, for rounds of these lengths; a log of length 0 is none.
-    fn total(&self, tiers: &[Tier], raw_time: f64, log_time: f64) -> Total {
+    /// Sums over all pages, for rounds of these lengths and what the pages do in the raw space; a log of length 0 is
+    /// none.
+    fn total(&self, read: &[Read], raw: &[InRaw], raw_time: f64, log_time: f64) -> Total {
+        let time_log = log_time.ln();
         let mut total = Total::default();
-        for tier in tiers.iter().filter(|tier| tier.rate > 0.0) {
-            let in_raw = self.stay(tier.rate * raw_time);
-            let (restored, compressed, blocks) = if log_time > 0.0 {
-                let in_log = self.stay(tier.rate * log_time);
-                (in_log.restored.min(1.0 - 1e-12), in_log.compressed, in_log.blocks)
+        for (Read { tier, rate_log }, in_raw) in read.iter().zip(raw) {
+            let in_log = if log_time > 0.0 {
+                self.in_log(rate_log + time_log)
             } else {
-                (0.0, 0.0, 0.0)
+                InLog::default()
             };
+            let InLog { blocks, compressed, .. } = in_log;
             // Times compressed, for each time it is read.
-            let times = 1.0 / (1.0 - restored);
-            let raw = raw_time * (in_raw.raw_read + (times - 1.0) * in_raw.raw_restored);
+            let times = 1.0 / (1.0 - in_log.restored.min(1.0 - 1e-12));
+            let raw = raw_time * (in_raw.read + (times - 1.0) * in_raw.restored);
             let cycle = 1.0 / tier.rate + raw + times * compressed * log_time;
             let part = tier.pages / cycle;
             total.raw += part * raw;
@@ -243,6 +283,25 @@ impl Clock {
         }
         total
     }
+}
+
+/// Pages that are read at all.
+struct Read {
+    tier: Tier,
+    rate_log: f64,
+}
+
+impl Read {
+    fn new(tier: Tier) -> Self {
+        Self {
+            tier,
+            rate_log: tier.rate.ln(),
+        }
+    }
+}
+
+fn between(one: f64, other: f64, part: f64) -> f64 {
+    one + (other - one) * part
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -293,13 +352,15 @@ fn stay(hits: f64, promote_after_hits: usize) -> Stay {
             }
         }
     }
-    let in_log = log.solve()[0];
+    let [blocks, compressed, is_restored] = log.solve()[0];
     Stay {
-        raw_read: rounds[0][0],
-        raw_restored: 1.0 + restored.sum::<f64>(),
-        blocks: in_log[0],
-        compressed: in_log[1],
-        restored: in_log[2].min(1.0),
+        raw_read_log: rounds[0][0].ln(),
+        raw_restored_log: (1.0 + restored.sum::<f64>()).ln(),
+        in_log: InLog {
+            blocks,
+            compressed,
+            restored: is_restored.min(1.0),
+        },
     }
 }
 

@@ -198,13 +198,13 @@ fn small(figure: Figure) -> FigureOutcome {
         memory_bytes: 4 << 20,
         scale: 1.0,
         disk_path: directory.path().join("disk"),
-        warmup_operations: Some(20_000),
-        length: Some(Length::Operations(60_000)),
+        warmup_operations: Some(8000),
+        length: Some(Length::Operations(20_000)),
         ..FigureOptions::new(figure)
     };
     let scenario = |mut one: Scenario| {
         // As many operations as a test has time for.
-        one.options.shift_at = one.options.shift_at.map(|_| 30_000);
+        one.options.shift_at = one.options.shift_at.map(|_| 10_000);
         let mut outcome = fixtures::outcome();
         outcome.lines.truncate(1);
         let engine = one.options.engines[0];
@@ -240,7 +240,7 @@ fn a_small_figure_runs_to_its_end_with_right_values() {
     let figure = small(Figure::Fig14);
     let hits: Vec<f64> = measured(&figure).iter().filter_map(|m| m.memory_hit_ratio()).collect();
     for one in measured(&figure) {
-        assert_eq!((one.operations(), &one.mismatches), (60_000, &Mismatches::default()));
+        assert_eq!((one.operations(), &one.mismatches), (20_000, &Mismatches::default()));
         let read = one.read_latency.as_ref().unwrap();
         assert_eq!(read.samples, one.hits + one.misses);
         // All was loaded, and fits: the memory and the disk together answer nearly all, unless the machine is so busy

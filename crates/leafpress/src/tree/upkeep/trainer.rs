@@ -172,25 +172,33 @@ impl Trainer<'_> {
                 ));
             }
         }
-        for size in self.sizes_to_try(bytes, user_bytes) {
+        let sizes: Vec<usize> = collected(self.sizes_to_try(bytes, user_bytes))?;
+        // One training of OnPair finds the tokens of all sizes.
+        let at_once = match self.codec {
+            Codec::OnPair { .. } | Codec::OnPairHuffman => sizes.len(),
+            _ => 1,
+        };
+        for sizes in sizes.chunks(at_once.max(1)) {
             if is_stopped() {
                 return Ok(None);
             }
-            let training: Vec<&[u8]> = collected(training.iter().step_by((sampled_bytes / size).max(1)).copied())?;
+            let largest = sizes[0];
+            let training: Vec<&[u8]> = collected(training.iter().step_by((sampled_bytes / largest).max(1)).copied())?;
             // Too little data, or data without anything in common, is not an error: the tree has no dictionary then.
-            let Ok(trained) = Dictionary::train(self.codec, &training, size) else {
+            let Ok(trained) = Dictionary::train_sizes(self.codec, &training, sizes) else {
                 continue;
             };
-            let judged = self.judge(&judges, raw_bytes, Some(&trained), Dictionary::held_bytes)?;
-            if best.as_ref().is_none_or(|(least, _)| judged.held() < least.held()) {
-                let dictionary = trained;
-                best = Some((
-                    judged,
-                    Trained {
-                        dictionary,
-                        is_new: true,
-                    },
-                ));
+            for dictionary in trained {
+                let judged = self.judge(&judges, raw_bytes, Some(&dictionary), Dictionary::held_bytes)?;
+                if best.as_ref().is_none_or(|(least, _)| judged.held() < least.held()) {
+                    best = Some((
+                        judged,
+                        Trained {
+                            dictionary,
+                            is_new: true,
+                        },
+                    ));
+                }
             }
         }
         let best = best.filter(|(after, _)| {
