@@ -10,6 +10,7 @@
 //! | [`reclaim`] | epoch-based reclamation of nodes |
 //! | [`io`] | direct I/O, io_uring, file locks |
 //! | [`bytes`], [`random`] | a cursor over encoded bytes, pseudo-random numbers |
+//! | [`reuse`] | hit ratios of all cache sizes from a sample of the requests |
 //! | [`store`] | page stores: a file, memory, and one that injects faults |
 #![warn(missing_docs)]
 // Modules that need unsafe code are allowed it individually, where they are declared.
@@ -28,6 +29,8 @@ pub mod mem;
 pub mod random;
 pub mod raw_share;
 pub mod reclaim;
+#[doc(hidden)]
+pub mod reuse;
 pub mod store;
 #[allow(unsafe_code)]
 pub mod sync;

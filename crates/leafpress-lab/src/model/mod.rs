@@ -16,7 +16,6 @@ pub mod formulas;
 mod options;
 pub mod replacement;
 mod reuse;
-pub(crate) mod stack;
 mod tables;
 pub mod tco;
 pub mod text;

@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::stack::Stack;
 use crate::core::keys::mix;
+use leafpress_base::reuse::Stack;
 
 /// The reuse distances of a trace, page by page.
 ///
@@ -34,7 +34,7 @@ impl Reuse {
         Self {
             rate,
             threshold: (rate * (1_u64 << HASH_BITS) as f64) as u64,
-            stack: Stack::new(),
+            stack: Stack::default(),
             distances: Vec::new(),
             accesses: 0,
             sampled: 0,

@@ -156,7 +156,10 @@ impl Cache {
             }
         };
         let outcome = Outcome::of(found.is_some(), seen.is_from_disk);
-        core.counters.add(outcome.count(), u64::from(is_counted));
+        if is_counted {
+            core.counters.add(outcome.count(), 1);
+            core.sample_read(key, found.is_some());
+        }
         core.observer.end_get(began, outcome);
         if seen.wants_touch {
             core.touch(key);
@@ -204,6 +207,7 @@ impl CacheInner {
                     Looked::Known(found) => {
                         let outcome = Outcome::of(found.is_some(), seen.is_from_disk);
                         self.counters.add(outcome.count(), 1);
+                        self.sample_read(key, found.is_some());
                     }
                 }
                 if seen.wants_touch {
@@ -220,9 +224,13 @@ impl CacheInner {
             match stored.map(|stored| self.unexpired(stored)) {
                 Some(Some(value)) => {
                     hits += 1;
+                    self.sample_read(keys[index].as_ref(), true);
                     read(index, value);
                 }
-                Some(None) => misses += 1,
+                Some(None) => {
+                    misses += 1;
+                    self.sample_read(keys[index].as_ref(), false);
+                }
                 None => absent.push(index),
             }
         });
@@ -232,7 +240,10 @@ impl CacheInner {
             let key = keys[index].as_ref();
             match disk.may_have(disk.hash(key), key) {
                 true => left.push(index),
-                false => misses += 1,
+                false => {
+                    misses += 1;
+                    self.sample_read(key, false);
+                }
             }
         }
         self.counters.add(Count::MemoryHits, hits);

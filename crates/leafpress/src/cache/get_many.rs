@@ -88,6 +88,7 @@ impl CacheInner {
             next = index + 1;
             let value = stored.and_then(|stored| self.unexpired(stored));
             hits += u64::from(value.is_some());
+            self.sample_read(keys[index].as_ref(), value.is_some());
             read(index, value);
         });
         (next..keys.len()).for_each(|missed| read(missed, None));
@@ -132,12 +133,17 @@ impl CacheInner {
                     stored.try_append(record)?;
                     let key = keys[index].as_ref();
                     let set = |value: &[u8]| waiting.set(index, value);
-                    match self.take_from_disk(disk, &lookups[index], key, &mut stored, set, &mut Seen::default()) {
+                    let set = self.take_from_disk(disk, &lookups[index], key, &mut stored, set, &mut Seen::default());
+                    self.sample_read(key, set.is_some());
+                    match set {
                         Some(set) => set.map(|()| hits += 1)?,
                         None => misses += 1,
                     }
                 }
-                Located::Absent => misses += 1,
+                Located::Absent => {
+                    misses += 1;
+                    self.sample_read(keys[index].as_ref(), false);
+                }
                 Located::Unknown => alone.try_push(index)?,
             }
             Ok(())
@@ -178,6 +184,9 @@ impl CacheInner {
                 let is_missed = stored.is_none();
                 hits += u64::from(value.is_some());
                 misses += u64::from(value.is_none() && !is_missed);
+                if !is_missed {
+                    self.sample_read(keys[index].as_ref(), value.is_some());
+                }
                 if is_missed {
                     waiting.first = waiting.first.min(index);
                     waiting.missed.try_push(index)?;

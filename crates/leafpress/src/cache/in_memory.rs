@@ -92,6 +92,7 @@ impl Cache {
             return core.absent();
         };
         core.counters.add(Count::MemoryHits, 1);
+        core.sample_read(key, true);
         core.observer.end_get(began, Outcome::of(true, false));
         if seen.wants_touch {
             core.touch(key);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bumpalo::Bump;
 
+use super::advice::ReuseSample;
 use super::budget::{Budget, Due, Measured};
 use super::clock::Clock;
 use super::counters::{Count, Counters, Outcome};
@@ -55,6 +56,8 @@ pub(super) struct CacheInner {
     pub loads: LoadTable,
     pub long_values: LongValues,
     pub tags: TagTable,
+    /// A sample of the reads, if the cache gives advice.
+    pub reuse: Option<Box<ReuseSample>>,
     pub clock: Arc<dyn Clock>,
     pub times: Times,
     /// Queued reads, if records have a time to idle.
@@ -113,6 +116,7 @@ impl CacheInner {
             loads: LoadTable::default(),
             long_values: LongValues::default(),
             tags: TagTable::default(),
+            reuse: None,
             clock,
             touches: times.to_idle.map(|_| Touches::new()),
             times,
@@ -168,6 +172,7 @@ impl CacheInner {
         let found = self.find(key, read, &mut seen);
         let outcome = Outcome::of(matches!(found, Ok(Some(_))), seen.is_from_disk);
         self.counters.add(outcome.count(), 1);
+        self.sample_read(key, outcome != Outcome::Miss);
         self.observer.end_get(began, outcome);
         if seen.wants_touch {
             self.touch(key);
@@ -334,6 +339,7 @@ impl CacheInner {
             + self.touches.as_ref().map_or(0, Touches::held_bytes)
             + self.loads.held_bytes()
             + self.tags.held_bytes()
+            + self.reuse.as_ref().map_or(0, |reuse| reuse.held_bytes())
             + self.disk_bytes()
     }
 

@@ -94,7 +94,7 @@ impl CacheInner {
         lead.finish_absent(self.expiry(self.times.absent), room_bytes);
     }
 
-    /// Forgets the remembered absences that have expired.
+    /// Forgets a part of the remembered absences that have expired, a sixteenth at each call.
     pub(super) fn forget_absences(&self) {
         if self.times.absent.is_some() {
             self.loads.forget_expired(self.clock.now());

@@ -223,6 +223,8 @@ pub(super) struct LoadTable {
     clears: AtomicUsize,
     /// Memory of the remembered absences, in bytes, as of the last change of each table.
     absent_bytes: AtomicU64,
+    /// Calls of [`LoadTable::forget_expired`].
+    visited: AtomicUsize,
 }
 
 /// The role of a caller that misses.
@@ -288,22 +290,21 @@ impl LoadTable {
         self.absent_bytes.load(Ordering::Relaxed)
     }
 
-    /// Forgets the absences that have expired.
+    /// Forgets the absences of one of the tables that have expired: of another one at each call.
     pub(super) fn forget_expired(&self, now: Duration) {
         if self.held_bytes() == 0 {
             return;
         }
-        for table in &self.tables {
-            let is_expired = |slot: &LoadSlot| matches!(slot, LoadSlot::Absent { until } if until.is_expired(now));
-            let expired = self.change(table, |table| {
-                let expired = table.extract(|_, slot| is_expired(slot));
-                if table.absent_bytes == 0 {
-                    table.slots.shrink_to_fit();
-                }
-                expired
-            });
-            drop(expired);
-        }
+        let table = &self.tables[self.visited.fetch_add(1, Ordering::Relaxed) % TABLES];
+        let is_expired = |slot: &LoadSlot| matches!(slot, LoadSlot::Absent { until } if until.is_expired(now));
+        let expired = self.change(table, |table| {
+            let expired = table.extract(|_, slot| is_expired(slot));
+            if table.absent_bytes == 0 {
+                table.slots.shrink_to_fit();
+            }
+            expired
+        });
+        drop(expired);
     }
 
     fn lead(&self, key: &[u8], pending: Arc<PendingLoad>) -> LoadLeader<'_> {

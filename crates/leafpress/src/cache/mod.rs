@@ -86,8 +86,9 @@
 //! `inner` holds the shared state. `store` inserts records and `update` implements atomic updates. `budget` sets the
 //! byte limit of the tree's nodes. `sweep` visits leaves, and `evict` selects victims. `load_table` and `load` implement
 //! single-flight loading. `disk_readers` reads the disk for async tasks. `record` is the header of a value, and
-//! `tags` the table of invalidated tags. `observer` and `metrics` report to the outside.
+//! `tags` the table of invalidated tags. `advice` samples reads. `observer` and `metrics` report to the outside.
 
+mod advice;
 mod async_reads;
 mod background;
 mod budget;
@@ -136,6 +137,7 @@ mod warm;
 use std::fmt;
 use std::sync::Arc;
 
+pub use advice::Advice;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use disk::{Disk, DiskStats, MIN_DISK_BYTES};
 pub use error::{CacheError, LoadError};
@@ -422,6 +424,8 @@ impl Cache {
     pub fn validate(&self) -> Result<(), CacheError> {
         // Upkeep does not change the leaves while this is held.
         let _held = self.core.hold();
+        // Nor are queued reads applied, which writes records.
+        let _applying = self.core.touches.as_ref().map(|touches| touches.applying.lock());
         Ok(self.core.tree.validate()?)
     }
 }

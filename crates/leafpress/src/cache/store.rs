@@ -110,6 +110,7 @@ impl CacheInner {
         let bytes = (key.len() + value.len()) as u64;
         self.counters.add(Count::Inserts, 1);
         self.counters.add(Count::InsertedBytes, bytes);
+        self.sample_write(key, bytes);
         bytes
     }
 

@@ -1,6 +1,7 @@
 //! Expired records are not returned, and are removed without being looked up.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use leafpress::Cache;
@@ -196,6 +197,29 @@ fn a_time_to_idle_goes_with_a_record_to_disk() {
     assert!((100..20_000).all(|n| cache.get(&key(n)).unwrap().is_none()));
     clock.advance(80 * SECOND);
     assert!((0..100).all(|n| cache.get(&key(n)).unwrap().is_none()));
+}
+
+/// Queued reads are applied by writing records, which no validation sees half done.
+#[test]
+fn a_cache_is_valid_while_reads_are_applied() {
+    let (cache, clock) = that_idles(None);
+    for n in 0..1000 {
+        cache.insert(&key(n), &noise(n, 100)).unwrap();
+    }
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                // Longer than the part of the time to idle in which a read updates no record.
+                clock.advance(20 * SECOND);
+                (0..1000).for_each(|n| assert!(cache.get(&key(n)).unwrap().is_some(), "{n}"));
+                cache.settle().unwrap();
+            }
+        });
+        let validated = (0..200).try_for_each(|_| cache.validate());
+        is_done.store(true, Ordering::Relaxed);
+        validated.unwrap();
+    });
 }
 
 #[test]

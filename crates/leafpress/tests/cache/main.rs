@@ -1,6 +1,7 @@
 //! Tests of the cache, one module per behaviour.
 
 mod absent_loads;
+mod advice;
 mod async_reads;
 mod bounds;
 #[cfg(feature = "bytes")]

@@ -74,12 +74,15 @@ fn counters_that_go_to_disk_and_come_back_reach_their_sum() {
             .step_by(3)
             .for_each(|n| _ = cache.contains_key(&name(n)).unwrap());
     });
+    // On a busy machine nothing may have gone to disk before the threads ended.
+    cache.spill().unwrap();
+    let again = count_up(&cache, 100, thread::yield_now);
     let disk = cache.stats().disk.unwrap();
     if disk.dropped + disk.records_dropped + disk.left_out > 0 {
         println!("skipped: the disk was too slow to keep all records");
         return;
     }
-    assert_eq!(sum, THREADS * 2000, "{disk:?}");
+    assert_eq!((sum, again), (THREADS * 2000, THREADS * 2100), "{disk:?}");
     assert!(disk.hits > 0 && disk.admitted > 0, "{disk:?}");
     cache.validate().unwrap();
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leafpress::cache::{MIN_MEMORY_BYTES, Policy};
+use leafpress_base::reuse::NumberMap;
 use leafpress_pages::pool::PolicyKind;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -15,7 +16,6 @@ use super::shards::Shards;
 use super::{Curve, HitCurves, HitRatios, MrcOptions, Sampling, SizePoint, held};
 use crate::core::LabError;
 use crate::core::keys::{mix, unit};
-use crate::model::stack::NumberMap;
 
 /// Uncompressed and compressed records.
 const WAYS: usize = 2;

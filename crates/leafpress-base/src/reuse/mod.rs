@@ -1,0 +1,10 @@
+//! Hit ratios of caches of every size, from the order of requests.
+//!
+//! The [stack](Stack) has keys in the order of their last requests, and [`Shards`] the hits of every size from a sample
+//! of the keys.
+
+mod shards;
+mod stack;
+
+pub use shards::{HASH_BITS, Shards, place};
+pub use stack::{NumberHasher, NumberMap, Stack};
