@@ -6,5 +6,5 @@
 mod shards;
 mod stack;
 
-pub use shards::{HASH_BITS, Shards, place};
+pub use shards::{Shards, place, threshold};
 pub use stack::{NumberHasher, NumberMap, Stack};

@@ -14,12 +14,17 @@ use crate::mem::OutOfMemory;
 use crate::mem::room::room_for;
 
 /// Bits of a hash that decide whether a key is in a sample; a float represents them exactly.
-pub const HASH_BITS: u32 = 53;
+const HASH_BITS: u32 = 53;
 
 /// Returns the bits of a hash that decide whether its key is in a sample.
 #[inline]
 pub const fn place(hash: u64) -> u64 {
     hash >> (u64::BITS - HASH_BITS)
+}
+
+/// Returns the threshold of a sample: keys whose [`place`] is below it are this share of all keys, 0 to 1.
+pub fn threshold(rate: f64) -> u64 {
+    (rate * (1_u64 << HASH_BITS) as f64) as u64
 }
 
 /// Hits by size, for `N` ways to weigh a key at once. A key is given by its hash.
@@ -47,7 +52,7 @@ impl<const N: usize> Shards<N> {
         Self {
             hits: std::array::from_fn(|_| vec![0.0; sizes.len() + 1]),
             sizes,
-            threshold: (rate * (1_u64 << HASH_BITS) as f64) as u64,
+            threshold: threshold(rate),
             max_keys,
             order: BinaryHeap::new(),
             stack: Stack::default(),

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::core::keys::mix;
-use leafpress_base::reuse::Stack;
+use leafpress_base::reuse::{Stack, place, threshold};
 
 /// The reuse distances of a trace, page by page.
 ///
@@ -24,16 +24,13 @@ pub struct Reuse {
     sampled: u64,
 }
 
-/// Bits of a page number's hash, a range of which is the sample.
-const HASH_BITS: u32 = 53;
-
 impl Reuse {
     /// Distances of the pages that `rate` picks: over 0, and 1 for all.
     pub fn new(rate: f64) -> Self {
         let rate = if rate > 0.0 { rate.min(1.0) } else { 1.0 };
         Self {
             rate,
-            threshold: (rate * (1_u64 << HASH_BITS) as f64) as u64,
+            threshold: threshold(rate),
             stack: Stack::default(),
             distances: Vec::new(),
             accesses: 0,
@@ -45,7 +42,7 @@ impl Reuse {
     pub fn access(&mut self, page: u64) {
         self.accesses += 1;
         // The salt keeps the sample apart from the map's own use of the hash.
-        if self.rate < 1.0 && mix(page ^ 0x5ade_d5a1_71e5) >> (64 - HASH_BITS) >= self.threshold {
+        if self.rate < 1.0 && place(mix(page ^ 0x5ade_d5a1_71e5)) >= self.threshold {
             return;
         }
         self.sampled += 1;

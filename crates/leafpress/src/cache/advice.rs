@@ -111,13 +111,16 @@ impl ReuseSample {
         self.held_bytes
     }
 
-    #[inline]
-    fn takes(&self, hash: u64) -> bool {
-        place(hash) < self.threshold.load(Ordering::Relaxed)
+    /// Returns the hash of a key that is in the sample.
+    fn hash_within(&self, key: &[u8]) -> Option<u64> {
+        let hash = hash(key);
+        (place(hash) < self.threshold.load(Ordering::Relaxed)).then_some(hash)
     }
 
-    #[cold]
-    fn note_read(&self, cache: &CacheInner, hash: u64, is_found: bool) {
+    /// Not inlined, so that reads of caches without advice only test for it.
+    #[inline(never)]
+    fn note_read(&self, cache: &CacheInner, key: &[u8], is_found: bool) {
+        let Some(hash) = self.hash_within(key) else { return };
         let Some(mut sampled) = self.sampled.try_lock() else {
             self.skipped.fetch_add(1, Ordering::Relaxed);
             return;
@@ -127,8 +130,9 @@ impl ReuseSample {
         self.after_request(cache, &mut sampled);
     }
 
-    #[cold]
-    fn note_write(&self, cache: &CacheInner, hash: u64, bytes: u64) {
+    #[inline(never)]
+    fn note_write(&self, cache: &CacheInner, key: &[u8], bytes: u64) {
+        let Some(hash) = self.hash_within(key) else { return };
         let Some(mut sampled) = self.sampled.try_lock() else {
             return;
         };
@@ -195,10 +199,7 @@ impl CacheInner {
     #[inline]
     pub(super) fn sample_read(&self, key: &[u8], is_found: bool) {
         if let Some(sample) = &self.reuse {
-            let hash = hash(key);
-            if sample.takes(hash) {
-                sample.note_read(self, hash, is_found);
-            }
+            sample.note_read(self, key, is_found);
         }
     }
 
@@ -206,10 +207,7 @@ impl CacheInner {
     #[inline]
     pub(super) fn sample_write(&self, key: &[u8], bytes: u64) {
         if let Some(sample) = &self.reuse {
-            let hash = hash(key);
-            if sample.takes(hash) {
-                sample.note_write(self, hash, bytes);
-            }
+            sample.note_write(self, key, bytes);
         }
     }
 }
@@ -221,8 +219,8 @@ impl Cache {
     ///
     /// ```
     /// let cache = leafpress::Cache::builder().memory(8 << 20).advice(true).build()?;
-    /// for at in 0..400_000_u32 {
-    ///     // Ten times as many keys as reads of each.
+    /// for at in 0..200_000_u32 {
+    ///     // Five reads of each of 40,000 keys.
     ///     let key = format!("user:{}", at % 40_000);
     ///     cache.get_or_insert_with(&key, || format!("a value of {key}"))?;
     /// }
@@ -345,7 +343,7 @@ impl fmt::Display for Advice {
         write!(
             f,
             "hits in memory: {:.1}% now; {:.1}% with half the memory, {:.1}% with twice, {:.1}% with four times \
-             (estimated from {} of {} reads' keys)",
+             (estimated by a sample of {} keys and {} reads)",
             100.0 * self.memory_hit_ratio,
             percent(bytes / 2),
             percent(bytes.saturating_mul(2)),

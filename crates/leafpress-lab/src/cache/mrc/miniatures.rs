@@ -2,9 +2,10 @@
 //! equally small part of the size (Waldspurger, Saemundsson, Ahmad, Park, "Cache modeling and optimization using
 //! miniature simulations", ATC 2017).
 
+use leafpress_base::reuse::threshold;
 use leafpress_pages::pool::{PolicyKind, PolicySimulation};
 
-use super::shards::{place, threshold};
+use super::shards::place;
 
 /// A cache for each size and each of `N` ways to weigh a key.
 pub(super) struct Miniatures<const N: usize> {

@@ -1,6 +1,6 @@
 //! SHARDS for a known number of reads, and the choice of the sampled keys.
 
-use leafpress_base::reuse::{self, HASH_BITS};
+use leafpress_base::reuse;
 
 use super::Sampling;
 use crate::core::keys::mix;
@@ -13,11 +13,6 @@ fn hash(key: u64) -> u64 {
 /// A key's place among all, by which samples are taken.
 pub(super) fn place(key: u64) -> u64 {
     reuse::place(hash(key))
-}
-
-/// Places below this are in a sample of the rate.
-pub(super) fn threshold(rate: f64) -> u64 {
-    (rate * (1_u64 << HASH_BITS) as f64) as u64
 }
 
 /// Hits by size, for `N` ways to weigh a key at once.

@@ -99,6 +99,8 @@ fn samples_are_near_the_whole() {
             Sampling::Rate(0.1),
             MrcOptions::default().sampling,
             Sampling::Keys(1 << 15),
+            // As many as a cache that gives advice samples.
+            Sampling::Keys(1 << 13),
         ] {
             let (ratios, keys) = estimated(&requests, warmup, &sizes, sampling);
             let off = mean_difference(&ratios, &exact);

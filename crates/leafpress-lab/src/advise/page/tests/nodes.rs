@@ -159,8 +159,8 @@ fn laws_without_steps_are_read_as_the_model_has_them() {
     // Of little data: a clock over many tiers takes long.
     let little = PageInput {
         access: Access::Law(Distribution::SelfSimilar { h: 0.2 }),
-        data_bytes: 30 << 23,
-        memory_bytes: 10 << 23,
+        data_bytes: 120 << 23,
+        memory_bytes: 40 << 23,
         ..input()
     };
     compare(&little, &little.access, 30);
