@@ -195,6 +195,12 @@ impl ReuseSample {
 }
 
 impl CacheInner {
+    /// Returns the advice by these statistics, if memory suffices.
+    #[cfg(feature = "metrics")]
+    pub(super) fn advice_by(&self, stats: &CacheStats) -> Option<Advice> {
+        self.reuse.as_ref()?.advice(self, stats).ok().flatten()
+    }
+
     /// Called for every read that counts as a hit or a miss.
     #[inline]
     pub(super) fn sample_read(&self, key: &[u8], is_found: bool) {

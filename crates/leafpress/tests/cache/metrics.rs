@@ -136,7 +136,7 @@ impl Recorder for Collector {
 fn used(name: &str) -> Cache {
     with(|_| ());
     let disk = Disk::store(Arc::new(MemoryStore::new(4096).unwrap()), 16 << 20);
-    let cache = small().name(name).disk(disk).build().unwrap();
+    let cache = small().name(name).disk(disk).advice(true).build().unwrap();
     for n in 0..1000 {
         cache.insert(&key(n), &noise(n, 200)).unwrap();
     }

@@ -18,7 +18,7 @@ from ._errors import (
     OutOfMemory,
     ValueTooLong,
 )
-from ._leafpress import MAX_KEY_BYTES, MAX_VALUE_BYTES, Tree, TreeIterator, TreeRange, __version__
+from ._leafpress import MAX_KEY_BYTES, MAX_VALUE_BYTES, CacheAdvice, Tree, TreeIterator, TreeRange, __version__
 from ._stats import TreeStats
 from ._views import TreeItemsView, TreeKeysView, TreeValuesView
 from .cache import Cache
@@ -30,6 +30,7 @@ __all__ = [
     "Advice",
     "BackgroundFailed",
     "Cache",
+    "CacheAdvice",
     "CacheStats",
     "Closed",
     "CodecFailed",

@@ -68,6 +68,8 @@ class Cache(CacheBase):
     serializer is "pickle", "json", "msgpack" or a pair of callables (dumps, loads); encoding is the name of one for
     keys and values, or a pair for keys and for values.
 
+    advice=True samples the reads, for advice(): what hit ratio other sizes of memory and disk would have.
+
     on_removal(key, value, cause) is called for removed records, with "evicted", "expired", "removed" or "replaced",
     often by a thread of the cache. Its exceptions go to sys.unraisablehook.
     """

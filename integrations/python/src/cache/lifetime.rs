@@ -32,6 +32,7 @@ struct Options<'a, 'py> {
     overwrite: bool,
     times: [Option<&'a Bound<'py, PyAny>>; 4],
     ttl_jitter: u8,
+    advice: bool,
     codec: Option<&'a str>,
     share: Option<&'a str>,
     miss_cost: Option<&'a Bound<'py, PyAny>>,
@@ -58,7 +59,7 @@ impl Options<'_, '_> {
         if let Some(time) = options::time_or_none("stale_if_error", stale_if_error)? {
             builder = builder.stale_if_error(time);
         }
-        builder = builder.ttl_jitter(self.ttl_jitter);
+        builder = builder.ttl_jitter(self.ttl_jitter).advice(self.advice);
         if let Some(codec) = self.codec {
             builder = builder.codec(codec.parse().map_err(|error| errors::of_codec(&error))?);
         }
@@ -95,9 +96,9 @@ impl CacheBase {
     #[new]
     #[pyo3(
         signature = (memory=None, *, disk=None, disk_bytes=None, recover_after_crash=false, overwrite=false, ttl=None, time_to_idle=None,
-            stale_while_revalidate=None, stale_if_error=None, ttl_jitter=None, codec=None, share=None, miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None),
+            stale_while_revalidate=None, stale_if_error=None, ttl_jitter=None, codec=None, share=None, miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None, advice=false),
         text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', recover_after_crash=False, overwrite=False, ttl=None, time_to_idle=None, \
-            stale_while_revalidate=None, stale_if_error=None, ttl_jitter=0, codec='trial:memory', share='adaptive', miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None)"
+            stale_while_revalidate=None, stale_if_error=None, ttl_jitter=0, codec='trial:memory', share='adaptive', miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None, advice=False)"
     )]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -119,6 +120,7 @@ impl CacheBase {
         encoding: Option<&Bound<'_, PyAny>>,
         name: Option<&str>,
         on_removal: Option<Bound<'_, PyAny>>,
+        advice: bool,
     ) -> PyResult<Self> {
         let path = disk.clone();
         let (keys, values) = forms::forms(py, serializer, encoding, path.is_some())?;
@@ -131,6 +133,7 @@ impl CacheBase {
             overwrite,
             times,
             ttl_jitter: options::percent_or_zero("ttl_jitter", ttl_jitter)?,
+            advice,
             codec,
             share,
             miss_cost,

@@ -4,6 +4,7 @@
 //! closed while it is used; `ask` and `waits` are loads, `load` their methods; `listener` reports removed records. The
 //! other files are methods by what they do.
 
+mod advice;
 mod ask;
 mod forms;
 mod handle;
@@ -155,5 +156,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     load::register(module)?;
     scan::register(module)?;
     module.add("MIN_MEMORY_BYTES", leafpress::cache::MIN_MEMORY_BYTES)?;
+    module.add_class::<advice::CacheAdvice>()?;
     module.add_class::<CacheBase>()
 }

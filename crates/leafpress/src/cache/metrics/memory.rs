@@ -3,12 +3,26 @@
 use metrics::Unit;
 
 use super::To;
+use crate::cache::advice::Advice;
 use crate::cache::stats::CacheStats;
 
 impl To<'_> {
     pub(super) fn publish_memory(&self, stats: &CacheStats) {
         self.publish_counts(stats);
         self.publish_held(stats);
+    }
+
+    pub(super) fn publish_advice(&self, advice: &Advice) {
+        let times = |label, times: f64| {
+            let memory_bytes = advice.memory_bytes as f64 * times;
+            (Some(("memory", label)), advice.hit_ratio(memory_bytes as u64))
+        };
+        self.gauges(
+            "leafpress_cache_estimated_hit_ratio",
+            Unit::Count,
+            "Estimated share of reads that this multiple of the memory answers",
+            &[times("0.5", 0.5), times("1", 1.0), times("2", 2.0), times("4", 4.0)],
+        );
     }
 
     fn publish_counts(&self, stats: &CacheStats) {

@@ -53,6 +53,9 @@ impl CacheInner {
                 cache: &self.observer.name,
             };
             to.publish_memory(&stats);
+            if let Some(advice) = self.advice_by(&stats) {
+                to.publish_advice(&advice);
+            }
             if let Some(disk) = &stats.disk {
                 to.publish_disk(disk, stats.promoted);
             }
@@ -84,9 +87,16 @@ impl To<'_> {
     }
 
     fn gauge(&self, name: &'static str, unit: Unit, help: &'static str, value: f64) {
+        self.gauges(name, unit, help, &[(None, value)]);
+    }
+
+    /// Publishes gauges with an additional label.
+    fn gauges(&self, name: &'static str, unit: Unit, help: &'static str, values: &[(Option<LabelOf>, f64)]) {
         self.recorder
             .describe_gauge(KeyName::from_const_str(name), Some(unit), help.into());
-        let key = key(self.cache, name, None);
-        self.recorder.register_gauge(&key, &METADATA).set(value);
+        for (label, value) in values {
+            let key = key(self.cache, name, *label);
+            self.recorder.register_gauge(&key, &METADATA).set(*value);
+        }
     }
 }
