@@ -19,6 +19,8 @@ mod driver;
 pub mod eval;
 pub mod harness;
 mod jobs;
+#[cfg(feature = "keyspace")]
+pub mod keyspace;
 pub mod model;
 pub mod papers;
 #[cfg(feature = "peers")]

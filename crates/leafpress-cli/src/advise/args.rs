@@ -12,6 +12,7 @@ use leafpress_lab::core::paths::behind;
 use leafpress_lab::model::{Access, Junk, Trace, TraceOptions};
 use leafpress_lab::{Bytes, LabError, ParseBytesError, pool, suite};
 
+use super::keyspace::KeyspaceArgs;
 use super::records::RecordsArgs;
 use leafpress_console::cost::CostArgs;
 
@@ -30,7 +31,7 @@ fn data_bytes(text: &str) -> Result<Bytes, String> {
 pub struct AdviseArgs {
     /// Files and directories that are representative of the data; archives (zip, gzip, zstd) are opened; or the name of
     /// a bundled sample
-    #[arg(value_name = "SAMPLE", required_unless_present = "trace")]
+    #[arg(value_name = "SAMPLE", required_unless_present_any = ["trace", "redis"])]
     pub(super) sample: Vec<PathBuf>,
     /// Total size of the data, as in 200GB [default: the sample's]
     #[arg(
@@ -57,9 +58,10 @@ pub struct AdviseArgs {
     /// Codecs to choose from, separated by commas [default: all that run here and are meant for speed]
     #[arg(short = 'c', long, value_name = "LIST")]
     codecs: Option<String>,
-    /// Use N bytes of the sample, evenly spread [default: 64M, 8M with --quick]
+    /// Use N bytes of the sample, evenly spread [default: 64M, 8M with --quick]; with --redis, bytes of values to read
+    /// [default: 4M]
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
-    sample_bytes: Option<Bytes>,
+    pub(super) sample_bytes: Option<Bytes>,
 
     /// Directory on the device, in which a file is made, read and removed; or a file or block device, which is only
     /// read
@@ -152,7 +154,10 @@ pub struct AdviseArgs {
     pub(super) records: RecordsArgs,
 
     #[command(flatten)]
-    cost: CostArgs,
+    pub(super) keyspace: KeyspaceArgs,
+
+    #[command(flatten)]
+    pub(super) cost: CostArgs,
 
     /// Write summary.tsv, results.json and report.html (an interactive page) to this directory
     #[arg(short = 'o', long, value_name = "DIR", help_heading = "Output")]
@@ -169,6 +174,7 @@ Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. docs/commands/advis
   leafpress advise dump.zip --device-us 90 --memory 64GiB --data-bytes 2TB --distribution zipfian:0.99 --codecs lz4,zstd:1 --page-bytes 16K
   leafpress advise /data/tables --device /mnt/ssd --memory 15GB --data-bytes 200GB --verify --out result
   leafpress advise --trace requests.csv.zst --memory 4GB /data/values
+  leafpress advise --redis redis://reader@cache.example:6379 --tco --out result
   leafpress advise /data/tables --device /mnt/ssd --quick --tco --total-cost 1000000 --memory-gib-cost 40";
 
 impl AdviseArgs {

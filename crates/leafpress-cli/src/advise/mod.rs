@@ -1,6 +1,7 @@
 //! `leafpress advise`: runs the suite, the device probe and the model, and prints a recommendation with its reasons.
 
 mod args;
+mod keyspace;
 mod records;
 
 use std::sync::Arc;
@@ -19,6 +20,9 @@ use crate::{interrupt, output};
 pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     if let Some(trace) = &args.records.trace {
         return records::run(args, trace);
+    }
+    if let Some(url) = &args.keyspace.redis {
+        return keyspace::run(args, url);
     }
     let verify = args.verify().map_err(|e| failure(&e))?;
     // Validate before reading a long file.

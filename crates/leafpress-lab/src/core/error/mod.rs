@@ -92,6 +92,15 @@ pub enum LabError {
         /// The codec's error, or which byte was wrong.
         reason: String,
     },
+    /// A Redis or Valkey server cannot be reached, or does not answer as one.
+    #[cfg(feature = "keyspace")]
+    #[error("{server}: {reason}")]
+    Server {
+        /// Its address, without user and password.
+        server: String,
+        /// The problem and the remedy.
+        reason: String,
+    },
     /// The run was cancelled.
     #[error("cancelled")]
     Cancelled,

@@ -1,0 +1,111 @@
+//! Advice for the data of a running Redis or Valkey server.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use leafpress_lab::keyspace::{self, Address, Options, PASSWORD_VARIABLES, SampleSize};
+use leafpress_lab::{Bytes, LabError};
+
+use super::{AdviseArgs, failure};
+use crate::failure::Failure;
+use crate::progress::Bar;
+use crate::{interrupt, output};
+
+/// What a GiB of memory costs in a month: a memory-optimised instance (r7g) of a large cloud on demand, 2025.
+const MEMORY_GIB_COST: f64 = 4.9;
+
+/// Arguments of `leafpress advise --redis`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Redis or Valkey")]
+pub struct KeyspaceArgs {
+    /// Survey the keys of this server, or of its cluster, with commands that only read:
+    /// redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for TLS, unix:///PATH. Without a database: all. Without a
+    /// password: that of REDISCLI_AUTH or VALKEYCLI_AUTH
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with_all = ["sample", "data", "memory", "access_bytes", "block_bytes", "page_bytes", "codecs", "device", "device_us",
+                              "device_json", "fio_json", "access", "trace_format", "skip_junk", "workers", "hit_us", "background_pct",
+                              "quick", "verify", "trace", "records"]
+    )]
+    pub redis: Option<String>,
+    /// Certificate authority of the server (PEM), instead of the system's
+    #[arg(long, value_name = "FILE", requires = "redis")]
+    redis_ca: Option<PathBuf>,
+    /// Keys to look at: random ones, or all
+    #[arg(long, value_name = "N|all", default_value = "5000", requires = "redis")]
+    sample_keys: SampleSize,
+    /// Percentage of a core that the server may spend on the survey
+    #[arg(
+        long,
+        value_name = "PCT",
+        default_value_t = 1.0,
+        requires = "redis",
+        allow_negative_numbers = true
+    )]
+    server_cpu_pct: f64,
+}
+
+impl KeyspaceArgs {
+    fn address(&self, url: &str) -> Result<Address, Failure> {
+        let password = PASSWORD_VARIABLES.iter().find_map(|name| std::env::var(name).ok());
+        let root_cert = match &self.redis_ca {
+            Some(path) => Some(
+                std::fs::read(path)
+                    .map_err(|error| Failure::bad_input(format!("--redis-ca {}: {error}", path.display())))?,
+            ),
+            None => None,
+        };
+        Address::parse(url, password.as_deref(), root_cert).map_err(|error| failure(&error))
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &AdviseArgs, url: &str) -> Result<(), Failure> {
+    let given = &args.keyspace;
+    let mut options = Options::new(given.address(url)?);
+    options.keys = given.sample_keys;
+    options.cpu_share = given.server_cpu_pct / 100.0;
+    if let Some(Bytes(bytes)) = args.sample_bytes {
+        options.value_bytes = bytes;
+    }
+    let prices = args.cost.prices().map_err(|error| failure(&error))?;
+    options.memory_gib_cost = prices.map(|prices| prices.memory_gib_cost.unwrap_or(MEMORY_GIB_COST));
+    options.validate().map_err(|error| failure(&error))?;
+    if let Some(out) = &args.out {
+        output::make_directory("out", out)?;
+    }
+    let cancel = interrupt::flag()?;
+    let mut bar = Bar::new();
+    if !args.quiet {
+        bar.start(0, 1, format!("connecting to {}", options.address.name()));
+    }
+    let survey = keyspace::run(&options, &cancel, &mut |event| {
+        if !args.quiet {
+            bar.advance(event.share);
+            bar.say(event.what);
+        }
+    });
+    bar.finish();
+    let survey = survey.map_err(|error| match error {
+        LabError::Cancelled => Failure::Interrupted("interrupted: no key had been looked at".into()),
+        error => failure(&error),
+    })?;
+    // The URL may have a password in it, and the report is for others.
+    let command_line = [output::quoted(url), url.to_owned()]
+        .iter()
+        .fold(crate::command_line(), |line, url| {
+            line.replace(url, &options.address.name())
+        });
+    let report = keyspace::document(&survey);
+    let printed = output::show(&report, &command_line, args.out.as_deref());
+    drop(report);
+    match survey.failure {
+        Some(failure) => Err(Failure::failed(failure)),
+        None if survey.is_interrupted => Err(Failure::Interrupted(format!(
+            "interrupted: {} keys had been looked at",
+            survey.sampled
+        ))),
+        None => printed,
+    }
+}

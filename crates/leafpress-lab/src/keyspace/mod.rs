@@ -1,0 +1,27 @@
+//! What the keys of a running Redis or Valkey server take, and what they would take compressed.
+//!
+//! [`run()`] draws a sample of the keys of a server, or of every primary of a cluster, reads some of the values, and
+//! estimates the memory of each prefix and type: as it is now, with values that clients compress one by one, and with
+//! the Leafpress module, whose records it puts into a tree. [`document()`] makes the result a report.
+//!
+//! All commands that are sent only read, and none of them takes time in proportion to a large value. The pauses between
+//! them keep the server's processor time below a bound: see [`connection`].
+
+mod connection;
+mod document;
+mod estimate;
+mod footprint;
+mod groups;
+mod reply;
+mod sample;
+mod survey;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+pub use connection::{Address, PASSWORD_VARIABLES, Spent};
+pub use document::document;
+pub use groups::{Estimate, Group, Kind};
+pub use sample::SampleSize;
+pub use survey::{Event, LargeKey, Options, ServerFacts, Survey, run};
