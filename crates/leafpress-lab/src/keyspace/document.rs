@@ -1,17 +1,25 @@
 //! The report of a survey.
 
+use maud::Markup;
+
 use super::groups::{Estimate, Group};
 use super::survey::Survey;
-use crate::core::about;
+use crate::core::{LabError, about};
 use crate::report::document::{Document, Table};
+use crate::report::draw::{Bars, bars};
+use crate::report::html::{all, figure, legend};
 use crate::report::numbers::{percent, thousands, three_digits};
+use crate::report::palette::colours;
 use crate::report::{NOT_APPLICABLE, tsv};
 
 /// A group for which the module takes less than this share of today's memory is worth moving.
 const WORTH: f64 = 0.9;
 /// Rows of the table of groups in text.
 const MAX_ROWS: usize = 24;
+/// Groups of the chart.
+const MAX_BARS: usize = 8;
 const GIB: f64 = (1_u64 << 30) as f64;
+const MIB: f64 = (1_u64 << 20) as f64;
 
 const NOTES: [&str; 6] = [
     "<b>Memory</b> is that of <code>MEMORY USAGE</code>: the value, the name, and the key's entry. A server's tables, buffers and \
@@ -77,6 +85,7 @@ pub fn document(survey: &Survey) -> Document<'_> {
             .map(|failure| format!("The survey ended early: {failure}")),
     );
     document.notes.extend(NOTES);
+    document.page_only(|| chart(survey));
     document.table(groups(survey));
     let settings = settings(survey);
     if !settings.is_empty() {
@@ -271,6 +280,36 @@ fn groups(survey: &Survey) -> Table {
         words: 2,
         ..Table::new(headings, survey.groups.iter().take(MAX_ROWS).map(row))
     }
+}
+
+/// The memory of the largest groups that the module can have: now, compressed by clients, and with the module.
+fn chart(survey: &Survey) -> Result<Markup, LabError> {
+    let estimated = survey.groups.iter().filter_map(|group| Some((group, group.estimate?)));
+    let shown: Vec<(&Group, Estimate)> = estimated.take(MAX_BARS).collect();
+    let labels: Vec<String> = shown
+        .iter()
+        .map(|(group, _)| group.label(has_databases(survey)))
+        .collect();
+    let hues = colours([Some("none"), Some("lz4"), Some("trial")]);
+    let svg = bars(&Bars {
+        name: "memory by prefix",
+        size: (960, 300),
+        unit: "MiB",
+        groups: &labels.iter().map(String::as_str).collect::<Vec<_>>(),
+        colours: &hues,
+        figure: &|group, bar| {
+            let (group, estimate) = shown.get(group)?;
+            Some([group.bytes, estimate.client_lz4_bytes, estimate.module_bytes].get(bar)? / MIB)
+        },
+    })?;
+    let names = ["now", "LZ4 by clients", "module"];
+    let parts = svg.map(|svg| {
+        [
+            legend(hues.iter().copied().zip(names)),
+            figure("Memory by prefix", &svg),
+        ]
+    });
+    Ok(all(&parts.into_iter().flatten().collect::<Vec<_>>()))
 }
 
 /// A time in its largest unit.

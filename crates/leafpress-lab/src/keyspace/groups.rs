@@ -10,7 +10,7 @@ use super::sample::Key;
 const SEPARATORS: &[u8] = b":/|.-_{";
 /// Separators in the longest prefix.
 const MAX_DEPTH: usize = 3;
-/// A prefix is looked for in so many bytes of a name.
+/// A prefix ends within this many bytes of a name.
 const MAX_PREFIX_BYTES: usize = 128;
 /// A group with less than this share of the memory and of the keys is counted with others.
 const MIN_SHARE: f64 = 0.01;

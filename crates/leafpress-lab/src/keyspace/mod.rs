@@ -1,7 +1,7 @@
 //! What the keys of a running Redis or Valkey server take, and what they would take compressed.
 //!
 //! [`run()`] draws a sample of the keys of a server, or of every primary of a cluster, reads some of the values, and
-//! estimates the memory of each prefix and type: as it is now, with values that clients compress one by one, and with
+//! estimates the memory of each prefix and type: now, with values that clients compress one by one, and with
 //! the Leafpress module, whose records it puts into a tree. [`document()`] makes the result a report.
 //!
 //! All commands that are sent only read, and none of them takes time in proportion to a large value. The pauses between

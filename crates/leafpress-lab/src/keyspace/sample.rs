@@ -48,7 +48,7 @@ pub(super) struct Key {
     pub(super) kind: Kind,
     /// Bytes of memory by `MEMORY USAGE`, with the name and the entry in the server's table.
     pub(super) bytes: u64,
-    /// Bytes of a string, members of a collection; 0 if it was not asked for.
+    /// Bytes of a string, members of a collection; 0 if it is unknown.
     pub(super) length: u64,
     pub(super) is_listpack: bool,
     pub(super) ttl_ms: Option<u64>,

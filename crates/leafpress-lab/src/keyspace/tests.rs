@@ -262,6 +262,8 @@ fn all_keys_of_a_small_server_are_counted_exactly() {
     let text = document(&survey).text();
     assert!(text.contains("leafpress.string-prefixes \"session:\""), "{text}");
     assert!(text.contains("queue-* (list): the module has no type list"), "{text}");
+    let page = document(&survey).page("leafpress advise").unwrap();
+    assert!(page.contains("<svg") && page.contains("LZ4 by clients"));
 }
 
 #[test]

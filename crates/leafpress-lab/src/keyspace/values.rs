@@ -153,7 +153,7 @@ fn hashes(server: &mut Paced<'_>, keys: &[Key], batch: &[usize], denied: &mut u6
     Ok(sampled)
 }
 
-/// The key was written with another type since its type was asked for.
+/// The key was written with another type meanwhile.
 fn is_of_another_type(reply: &Reply) -> bool {
     matches!(reply, Reply::Error(super::reply::Refusal::Other(message)) if message.starts_with("WRONGTYPE"))
 }
