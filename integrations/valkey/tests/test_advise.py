@@ -120,7 +120,7 @@ def test_what_it_projects_is_what_the_module_then_takes(start, tmp_path):
     projected = now - sum(each["bytes"] - each["estimate"]["module_bytes"] for each in moved) + found["module_fixed_bytes"]
     then = filled(ours, mine=True)
     print(f"native {now:,}, projected {projected:,.0f}, with the module {then:,}: {projected / then - 1:+.1%}")
-    # Within 5% where the module's trial of codecs ends as the command's, which depends on measured times.
+    # It is within 5% where the module's trial of codecs ends as the command's did, which depends on measured times.
     assert abs(projected / then - 1) < 0.25
     assert abs(found["keys"] - 11_000) < 0.5
 

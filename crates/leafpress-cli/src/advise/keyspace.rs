@@ -1,5 +1,6 @@
 //! Advice for the data of a running Redis or Valkey server.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -91,12 +92,10 @@ pub fn run(args: &AdviseArgs, url: &str) -> Result<(), Failure> {
         LabError::Cancelled => Failure::Interrupted("interrupted: no key had been looked at".into()),
         error => failure(&error),
     })?;
-    // The URL may have a password in it, and the report is for others.
-    let command_line = [output::quoted(url), url.to_owned()]
-        .iter()
-        .fold(crate::command_line(), |line, url| {
-            line.replace(url, &options.address.name())
-        });
+    let command_line = output::command_line(
+        crate::COMMAND,
+        without_urls(std::env::args_os(), &options.address.name()),
+    );
     let report = keyspace::document(&survey);
     let printed = output::show(&report, &command_line, args.out.as_deref());
     drop(report);
@@ -107,5 +106,40 @@ pub fn run(args: &AdviseArgs, url: &str) -> Result<(), Failure> {
             survey.sampled
         ))),
         None => printed,
+    }
+}
+
+/// Replaces the URLs among the words of a command line: they may have passwords in them, and the report is for others.
+fn without_urls(words: impl Iterator<Item = OsString>, name: &str) -> impl Iterator<Item = OsString> {
+    let mut is_url = false;
+    words.map(move |word| {
+        let is_of_flag = std::mem::replace(&mut is_url, word == "--redis");
+        match word.to_str() {
+            _ if is_of_flag => name.into(),
+            Some(text) if text.starts_with("--redis=") => format!("--redis={name}").into(),
+            _ => word,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_every_form_are_replaced() {
+        let words = [
+            "leafpress",
+            "advise",
+            "--redis",
+            "redis://:it's@a",
+            "--redis=redis://:it's@b",
+            "--tco",
+        ];
+        let words = without_urls(words.into_iter().map(OsString::from), "c:6379");
+        assert_eq!(
+            output::command_line("leafpress", words),
+            "leafpress advise --redis c:6379 --redis=c:6379 --tco"
+        );
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use redis::{Client, ConnectionAddr, ConnectionInfo, ConnectionLike, IntoConnectionInfo, TlsCertificates, Value};
+use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, TlsCertificates, Value};
 
 use super::reply::{Command, Refusal, Reply, command};
 use crate::core::LabError;
@@ -16,6 +16,10 @@ use crate::core::LabError;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Round trips whose shortest is the network's part of a batch.
 const PINGS: usize = 5;
+/// A connection that was idle for longer is made anew.
+const MAX_IDLE: Duration = Duration::from_secs(30);
+/// Commands that set the state of a connection.
+const STATE: [&[u8]; 2] = [b"SELECT", b"CLIENT"];
 /// A pause is slept in parts of this length, so that Ctrl-C ends it.
 const NAP: Duration = Duration::from_millis(50);
 
@@ -53,7 +57,10 @@ impl Address {
             return Err(LabError::option("redis", reason));
         }
         let has_database = match url.split_once("://") {
-            Some(("unix" | "redis+unix" | "valkey+unix", path)) => path.contains("db="),
+            Some(("unix" | "redis+unix" | "valkey+unix", path)) => {
+                let query = path.split_once('?').map_or("", |(_, query)| query);
+                query.split('&').any(|pair| pair.starts_with("db="))
+            }
             Some((_, rest)) => {
                 let rest = rest.split(['?', '#']).next().unwrap_or_default();
                 rest.split_once('/').is_some_and(|(_, database)| !database.is_empty())
@@ -125,10 +132,14 @@ pub(super) trait Server {
     fn run(&mut self, commands: &[Command]) -> Result<Vec<Reply>, LabError>;
 }
 
-/// A connection.
+/// A connection. One that was idle is made anew: the other end may have closed it.
 struct Connected {
+    address: Address,
     name: String,
     connection: redis::Connection,
+    last_used: Instant,
+    /// The commands that set the connection's state.
+    state: Vec<Command>,
 }
 
 /// Connects to a server.
@@ -136,9 +147,18 @@ struct Connected {
 /// # Errors
 /// [`LabError::Server`] when there is none, it does not accept the user, or is not one of Redis or Valkey.
 pub(super) fn connect(address: &Address) -> Result<impl Server + use<>, LabError> {
-    let name = address.name();
+    Ok(Connected {
+        address: address.clone(),
+        name: address.name(),
+        connection: open(address)?,
+        last_used: Instant::now(),
+        state: Vec::new(),
+    })
+}
+
+fn open(address: &Address) -> Result<redis::Connection, LabError> {
     let failed = |error: redis::RedisError| LabError::Server {
-        server: name.clone(),
+        server: address.name(),
         reason: reason(&error),
     };
     let client = match &address.root_cert {
@@ -156,7 +176,7 @@ pub(super) fn connect(address: &Address) -> Result<impl Server + use<>, LabError
         .map_err(failed)?;
     connection.set_read_timeout(Some(TIMEOUT)).map_err(failed)?;
     connection.set_write_timeout(Some(TIMEOUT)).map_err(failed)?;
-    Ok(Connected { name, connection })
+    Ok(connection)
 }
 
 /// An error of the client in words of its own.
@@ -177,6 +197,27 @@ impl Server for Connected {
     }
 
     fn run(&mut self, commands: &[Command]) -> Result<Vec<Reply>, LabError> {
+        if self.last_used.elapsed() > MAX_IDLE {
+            self.connection = open(&self.address)?;
+            let state = self.state.clone();
+            self.exchange(&state)?;
+        }
+        for words in commands {
+            if STATE.contains(&words[0].as_slice()) {
+                self.state.retain(|known| known[0] != words[0]);
+                self.state.push(words.clone());
+            }
+        }
+        let replies = self.exchange(commands);
+        self.last_used = Instant::now();
+        replies
+    }
+}
+
+impl Connected {
+    /// Sends commands and reads a reply to each. It ends at the first failure of the connection, so that a server that
+    /// is silent is waited for once.
+    fn exchange(&mut self, commands: &[Command]) -> Result<Vec<Reply>, LabError> {
         let mut packed = Vec::new();
         for words in commands {
             let mut command = redis::Cmd::new();
@@ -185,12 +226,19 @@ impl Server for Connected {
             }
             packed.extend(command.get_packed_command());
         }
-        let replies = self.connection.req_packed_commands(&packed, 0, commands.len());
-        let replies = replies.map_err(|error| LabError::Server {
+        let failed = |error: redis::RedisError| LabError::Server {
             server: self.name.clone(),
             reason: reason(&error),
-        })?;
-        Ok(replies.into_iter().map(reply).collect())
+        };
+        self.connection.send_packed_command(&packed).map_err(failed)?;
+        let mut replies = Vec::with_capacity(commands.len());
+        while replies.len() < commands.len() {
+            match self.connection.recv_response().map_err(failed)? {
+                Value::Push { .. } => {}
+                value => replies.push(reply(value)),
+            }
+        }
+        Ok(replies)
     }
 }
 
@@ -284,7 +332,8 @@ impl<'c> Paced<'c> {
                 reason: format!("{} commands were answered by {} replies", commands.len(), replies.len()),
             });
         }
-        self.pause(busy.mul_f64((1.0 / self.cpu_share - 1.0).max(0.0)));
+        let pause = busy.as_secs_f64() * (1.0 / self.cpu_share - 1.0).max(0.0);
+        self.pause(Duration::try_from_secs_f64(pause).unwrap_or_default());
         Ok(replies)
     }
 

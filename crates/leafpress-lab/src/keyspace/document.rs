@@ -93,7 +93,7 @@ pub fn document(survey: &Survey) -> Document<'_> {
             .paragraph("The module takes over these prefixes, for clients that know nothing of it, with the settings");
         document.paragraph(settings.join("   "));
     }
-    if let Some(line) = unworthy(survey) {
+    for line in [unset(survey), unworthy(survey)].into_iter().flatten() {
         document.paragraph(line);
     }
     document.heading(match survey.is_complete {
@@ -188,7 +188,8 @@ fn cautions(survey: &Survey) -> Vec<String> {
     }
     if survey.has_touched {
         cautions.push(
-            "The server has no CLIENT NO-TOUCH, or the user may not run it: reading a value counted as a use of its key.".to_owned(),
+            "The server has no CLIENT NO-TOUCH, or the user may not run it: looking at a key counted as a use of it."
+                .to_owned(),
         );
     }
     cautions
@@ -322,6 +323,13 @@ fn duration(seconds: u64) -> String {
     }
 }
 
+/// Returns whether the group's prefix, as a setting of the module, takes keys for which it is worth it, and no others.
+fn is_setting(group: &Group, survey: &Survey) -> bool {
+    let takes = |other: &Group| other.kind == group.kind && other.prefix.starts_with(&group.prefix);
+    let has_others = survey.groups.iter().any(|other| takes(other) && other.gain().is_none());
+    !has_others && !group.prefix.is_empty() && !group.prefix.contains([' ', '\\', '"'])
+}
+
 /// The module's settings for the prefixes that are worth it.
 fn settings(survey: &Survey) -> Vec<String> {
     let of = |kind: &str| {
@@ -329,7 +337,7 @@ fn settings(survey: &Survey) -> Vec<String> {
             .groups
             .iter()
             .filter(|group| group.kind.name() == kind && group.gain().is_some());
-        let prefixes = gains.filter(|group| !group.prefix.is_empty() && !group.prefix.contains([' ', '\\', '"']));
+        let prefixes = gains.filter(|group| is_setting(group, survey));
         let mut prefixes: Vec<&str> = prefixes.map(|group| group.prefix.as_str()).collect();
         prefixes.sort_unstable();
         prefixes.dedup();
@@ -340,6 +348,23 @@ fn settings(survey: &Survey) -> Vec<String> {
     settings
         .map(|(kind, prefixes)| format!("leafpress.{kind}-prefixes \"{prefixes}\""))
         .collect()
+}
+
+/// Groups that are worth it, and whose prefix is none that the module can be given.
+fn unset(survey: &Survey) -> Option<String> {
+    let groups = survey
+        .groups
+        .iter()
+        .filter(|group| group.gain().is_some() && !is_setting(group, survey));
+    let names: Vec<String> = groups
+        .map(|group| format!("{} ({})", group.label(has_databases(survey)), group.kind.name()))
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Worth it too, but the prefix would take other keys as well, or cannot be written as a setting: {}.",
+            names.join(", ")
+        )
+    })
 }
 
 fn unworthy(survey: &Survey) -> Option<String> {

@@ -1,5 +1,7 @@
 //! What a group's records would take, from the values that were read.
 
+use std::collections::BTreeSet;
+
 use leafpress::codec::{Engine, EngineOptions, TrialGoal};
 use leafpress::tree::MAX_KEY_BYTES;
 use leafpress::{Codec, Tree, TreeStats};
@@ -120,7 +122,7 @@ pub(super) fn estimate(
     if separate == 0.0 {
         return Ok(0.0);
     }
-    // A server has one tree for all of a database's values, which share its dictionary.
+    // A server has one tree for all values of a database, which share its dictionary.
     let together = all.stats()?;
     let change = of_records(&together) as f64 * memory.slack() / separate;
     for estimate in groups.iter_mut().filter_map(|group| group.estimate.as_mut()) {
@@ -129,7 +131,13 @@ pub(super) fn estimate(
         estimate.module_record_bytes += changed;
         estimate.ssd_bytes += changed;
     }
-    Ok((together.dictionary_bytes + together.fixed_bytes + together.thread_bytes) as f64)
+    let estimated = groups.iter().filter(|group| group.estimate.is_some());
+    let trees: BTreeSet<(usize, u32)> = estimated
+        .flat_map(|group| &group.members)
+        .map(|at| (keys[*at].server, keys[*at].database))
+        .collect();
+    let of_tree = together.dictionary_bytes + together.fixed_bytes + together.thread_bytes;
+    Ok((of_tree * trees.len() as u64) as f64)
 }
 
 /// Returns the memory that a client saves by compressing a string, or each value of a hash, where that makes it shorter.

@@ -181,7 +181,9 @@ pub(super) fn of(keys: &[Key]) -> Vec<Group> {
     groups
 }
 
-fn group((database, kind, prefix): Name, is_rest: bool, members: Vec<usize>, keys: &[Key]) -> Group {
+fn group((database, kind, prefix): Name, is_rest: bool, mut members: Vec<usize>, keys: &[Key]) -> Group {
+    // In the order of the sample, which is random, and not by the prefixes that were merged.
+    members.sort_unstable();
     let sum = |of: &dyn Fn(&Key) -> f64| members.iter().map(|at| keys[*at].weight * of(&keys[*at])).sum::<f64>();
     let median = |of: &dyn Fn(&Key) -> Option<u64>| {
         let mut found: Vec<u64> = members.iter().filter_map(|at| of(&keys[*at])).collect();

@@ -28,6 +28,8 @@ pub(super) enum Refusal {
     Command(String),
     /// The user may not read the key.
     Key,
+    /// The key has moved, or is about to move, to another server of the cluster.
+    Moved,
     /// The reply of the server to a command that it does not run for another reason.
     Other(String),
 }
@@ -37,6 +39,7 @@ impl Refusal {
     pub(super) fn of(code: &str, message: &str) -> Self {
         match code {
             "NOPERM" if message.contains(" access ") => Self::Key,
+            "MOVED" | "ASK" | "TRYAGAIN" => Self::Moved,
             "NOPERM" => Self::Command(message.to_owned()),
             _ => Self::Other(format!("{code} {message}").trim().to_owned()),
         }
@@ -74,12 +77,21 @@ impl Reply {
         }
     }
 
+    /// Returns whether the key is not there any more: it has moved, or has another type than when it was looked at.
+    pub(super) fn is_of_vanished_key(&self) -> bool {
+        match self {
+            Self::Error(Refusal::Moved) => true,
+            Self::Error(Refusal::Other(message)) => message.starts_with("WRONGTYPE"),
+            _ => false,
+        }
+    }
+
     /// Returns whether the user may not read the key.
     pub(super) fn is_of_denied_key(&self) -> bool {
         matches!(self, Self::Error(Refusal::Key))
     }
 
-    /// Returns the reply of a command that the survey cannot do without, unless its key was refused.
+    /// Returns the reply of a command that the survey cannot do without, unless its key was refused or has moved.
     ///
     /// # Errors
     /// [`LabError::Server`] when the user may not run it, or the server failed.

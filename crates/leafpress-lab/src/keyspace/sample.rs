@@ -71,6 +71,13 @@ pub(super) struct Drawn {
     pub(super) is_in_scan_order: bool,
 }
 
+impl Drawn {
+    /// Keys that were looked at, or could not be.
+    fn seen(&self) -> u64 {
+        self.keys.len() as u64 + self.denied + self.vanished
+    }
+}
+
 /// Draws up to `wanted` of a database's `population` keys, and looks at them. `progress` is called with their number.
 /// The keys that were drawn are in `drawn` even if it fails.
 ///
@@ -121,7 +128,7 @@ fn scan(
 ) -> Result<(), LabError> {
     let mut cursor = b"0".to_vec();
     let mut seen = HashSet::new();
-    while !server.is_cancelled() && (drawn.keys.len() as u64) < wanted {
+    while !server.is_cancelled() && drawn.seen() < wanted {
         let page = server.run_one([b"SCAN", &cursor, b"COUNT", b"50"])?;
         let Some([next, names]) = page.needed(server.name(), "SCAN")?.list() else {
             return Err(unreadable(server, "SCAN"));
@@ -160,7 +167,10 @@ fn random(
         let count = (wanted - seen.len() as u64).clamp(1, BATCH as u64) as usize;
         asked += count as u64;
         let replies = server.run(&vec![command([b"RANDOMKEY"]); count])?;
-        if let Some(Reply::Error(Refusal::Command(_))) = replies.first() {
+        if matches!(
+            replies.first(),
+            Some(Reply::Error(Refusal::Command(_) | Refusal::Other(_)))
+        ) {
             return Ok(false);
         }
         let mut names = Vec::with_capacity(count);
@@ -204,6 +214,10 @@ fn look_at(
         };
         if kind.is_of_denied_key() || bytes.is_of_denied_key() {
             drawn.denied += 1;
+            continue;
+        }
+        if kind.is_of_vanished_key() || bytes.is_of_vanished_key() {
+            drawn.vanished += 1;
             continue;
         }
         let kind = kind.needed(server.name(), "TYPE")?.text().unwrap_or_default();

@@ -15,8 +15,10 @@ use crate::core::LabError;
 
 /// Keys that the report names as the largest.
 const LARGEST: usize = 10;
-/// Bytes of values that are read of a group at least, so that its dictionary can be trained.
+/// Bytes of values that are read of a group at least, if there are few groups, so that its dictionary can be trained.
 const MIN_GROUP_BYTES: u64 = 256 << 10;
+/// No server has more keys, whatever it says.
+const MAX_KEYS: u64 = 1 << 48;
 /// The shares of the progress that the keys and the values take.
 const OF_KEYS: f64 = 0.6;
 const OF_VALUES: f64 = 0.3;
@@ -53,11 +55,11 @@ impl Options {
     /// # Errors
     /// [`LabError::Option`] with the name of the option on the command line.
     pub fn validate(&self) -> Result<(), LabError> {
-        if !(self.cpu_share > 0.0 && self.cpu_share <= 1.0) {
-            return Err(LabError::option("server-cpu-pct", "must be over 0 and at most 100"));
+        if !(0.0001..=1.0).contains(&self.cpu_share) {
+            return Err(LabError::option("server-cpu-pct", "must be between 0.01 and 100"));
         }
-        if !(64 << 10..=1 << 30).contains(&self.value_bytes) {
-            return Err(LabError::option("sample-bytes", "must be between 64K and 1G"));
+        if !(64 << 10..=256 << 20).contains(&self.value_bytes) {
+            return Err(LabError::option("sample-bytes", "must be between 64K and 256M"));
         }
         if self.memory_gib_cost.is_some_and(|cost| !(cost > 0.0 && cost <= 1e15)) {
             return Err(LabError::option(
@@ -138,7 +140,7 @@ pub struct Survey {
     pub vanished: u64,
     /// The keys are the first of a scan, because the user may not run `RANDOMKEY`.
     pub is_in_scan_order: bool,
-    /// Reads of values were uses of their keys: the server has no `CLIENT NO-TOUCH`.
+    /// Looking at a key was a use of it: the server has no `CLIENT NO-TOUCH`.
     pub has_touched: bool,
     /// Bytes of values that were read.
     pub read_bytes: u64,
@@ -166,16 +168,21 @@ pub fn run(options: &Options, cancel: &AtomicBool, progress: &mut dyn FnMut(Even
     let mut first = Paced::new(Box::new(connect(&options.address)?), options.cpu_share, cancel)?;
     let info = information(&mut first)?;
     let mut servers = Vec::new();
+    let mut of_first = Spent::default();
     if info.get("cluster_enabled") == Some("1") {
         for (host, port) in primaries(&mut first)? {
             let address = options.address.of_node(&host, port);
             let server: Box<dyn Server> = Box::new(connect(&address)?);
             servers.push(Paced::new(server, options.cpu_share, cancel)?);
         }
+        of_first = first.spent;
     } else {
         servers.push(first);
     }
-    survey(options, servers, progress)
+    let mut survey = survey(options, servers, progress)?;
+    survey.spent.commands += of_first.commands;
+    survey.spent.busy_s += of_first.busy_s;
+    Ok(survey)
 }
 
 /// Surveys servers that are connected.
@@ -271,7 +278,7 @@ pub(super) fn survey(
     if failure.is_none() {
         failure = read_values(options, &mut servers, &keys, &mut survey, &mut read, progress).err();
     }
-    survey.has_touched = has_touched && survey.read_bytes > 0;
+    survey.has_touched = has_touched;
     survey.is_interrupted = servers.iter().any(Paced::is_cancelled);
     progress(Event {
         share: OF_KEYS + OF_VALUES,
@@ -297,10 +304,11 @@ fn read_values(
 ) -> Result<(), LabError> {
     let readable = |group: &&Group| group.kind.is_of_module();
     let all: f64 = survey.groups.iter().filter(readable).map(|group| group.bytes).sum();
+    let least = options.value_bytes / survey.groups.len().max(1) as u64;
     let mut done = 0.0;
     for (group, read) in survey.groups.iter().zip(read).filter(|(group, _)| readable(group)) {
         let share = group.bytes / all.max(1.0);
-        let budget = ((options.value_bytes as f64 * share) as u64).max(MIN_GROUP_BYTES.min(options.value_bytes));
+        let budget = ((options.value_bytes as f64 * share) as u64).max(MIN_GROUP_BYTES.min(least));
         *read = values::read(servers, keys, group, budget, &mut survey.denied)?;
         survey.read_bytes += read.iter().map(values::Sampled::bytes).sum::<u64>();
         done += share;
@@ -373,7 +381,7 @@ impl Information {
         let database = |line: &str| {
             let (number, rest) = line.strip_prefix("db")?.split_once(":keys=")?;
             let keys = rest.split(',').next()?;
-            Some((number.parse().ok()?, keys.parse().ok()?))
+            Some((number.parse().ok()?, keys.parse::<u64>().ok()?.min(MAX_KEYS)))
         };
         self.0.lines().filter_map(database).collect()
     }

@@ -11,7 +11,9 @@ const BATCH: usize = 20;
 /// Bytes that are read of a string at most, and bytes of a hash after which no more fields are.
 const MAX_VALUE_BYTES: u64 = 64 << 10;
 /// A hash in one block of memory is returned whole by `HSCAN`; a longer one is not read.
-const MAX_LISTPACK_BYTES: u64 = 1 << 20;
+const MAX_LISTPACK_BYTES: u64 = 256 << 10;
+/// Fields that are requested at a time.
+const MAX_FIELDS: u64 = 100;
 
 /// A value, or the part of it that was read.
 #[derive(Debug, Clone)]
@@ -60,14 +62,14 @@ pub(super) fn read(
             .copied()
             .filter(|at| keys[*at].server == server)
             .collect();
-        let Some(paced) = servers.get_mut(server).filter(|_| !here.is_empty()) else {
+        let Some(paced) = servers.get_mut(server).filter(|_| !here.is_empty() && bytes < budget) else {
             continue;
         };
         let share = budget as f64 * here.len() as f64 / group.members.len() as f64;
         let end = bytes + share as u64;
         paced.run_one([b"SELECT", group.database.to_string().as_bytes()])?;
         for batch in here.chunks(BATCH) {
-            if bytes > end || paced.is_cancelled() {
+            if bytes >= end || paced.is_cancelled() {
                 break;
             }
             let read = match group.kind {
@@ -95,7 +97,7 @@ fn strings(server: &mut Paced<'_>, keys: &[Key], batch: &[usize], denied: &mut u
                 fields: vec![(Vec::new(), value)],
             }),
             reply if reply.is_of_denied_key() => *denied += 1,
-            reply if is_of_another_type(&reply) => {}
+            reply if reply.is_of_vanished_key() => {}
             reply => drop(reply.needed(server.name(), "GETRANGE")?),
         }
     }
@@ -103,7 +105,12 @@ fn strings(server: &mut Paced<'_>, keys: &[Key], batch: &[usize], denied: &mut u
 }
 
 fn hashes(server: &mut Paced<'_>, keys: &[Key], batch: &[usize], denied: &mut u64) -> Result<Vec<Sampled>, LabError> {
-    let is_readable = |at: &usize| !keys[*at].is_listpack || keys[*at].bytes <= MAX_LISTPACK_BYTES;
+    // A field's mean length bounds what a reply has, and hashes of long fields are not read.
+    let field_bytes = |at: usize| keys[at].bytes / keys[at].length.max(1);
+    let is_readable = |at: &usize| match keys[*at].is_listpack {
+        true => keys[*at].bytes <= MAX_LISTPACK_BYTES,
+        false => field_bytes(*at) <= MAX_VALUE_BYTES,
+    };
     let mut open: Vec<(Sampled, Vec<u8>)> = batch
         .iter()
         .copied()
@@ -120,9 +127,11 @@ fn hashes(server: &mut Paced<'_>, keys: &[Key], batch: &[usize], denied: &mut u6
         .collect();
     let mut sampled = Vec::with_capacity(open.len());
     while !open.is_empty() && !server.is_cancelled() {
-        let asked = open
-            .iter()
-            .map(|(hash, cursor)| command([b"HSCAN", &keys[hash.key].name, cursor, b"COUNT", b"100"]));
+        let asked = open.iter().map(|(hash, cursor)| {
+            let count = MAX_VALUE_BYTES / field_bytes(hash.key).max(1);
+            let count = count.clamp(1, MAX_FIELDS).to_string();
+            command([b"HSCAN", &keys[hash.key].name, cursor, b"COUNT", count.as_bytes()])
+        });
         let replies = server.run(&asked.collect::<Vec<Command>>())?;
         let mut unfinished = Vec::new();
         for ((mut hash, _), reply) in open.into_iter().zip(replies) {
@@ -130,7 +139,7 @@ fn hashes(server: &mut Paced<'_>, keys: &[Key], batch: &[usize], denied: &mut u6
                 *denied += 1;
                 continue;
             }
-            if is_of_another_type(&reply) {
+            if reply.is_of_vanished_key() {
                 continue;
             }
             let Some([cursor, pairs]) = reply.needed(server.name(), "HSCAN")?.list() else {
@@ -151,9 +160,4 @@ fn hashes(server: &mut Paced<'_>, keys: &[Key], batch: &[usize], denied: &mut u6
         open = unfinished;
     }
     Ok(sampled)
-}
-
-/// The key was written with another type meanwhile.
-fn is_of_another_type(reply: &Reply) -> bool {
-    matches!(reply, Reply::Error(super::reply::Refusal::Other(message)) if message.starts_with("WRONGTYPE"))
 }

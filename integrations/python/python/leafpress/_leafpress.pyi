@@ -14,6 +14,7 @@ from ._stats import TreeStats
 __all__ = [
     "AdviceBase",
     "Ask",
+    "CacheAdvice",
     "CacheBase",
     "CacheIterator",
     "Dictionary",
