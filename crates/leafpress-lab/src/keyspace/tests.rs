@@ -260,6 +260,8 @@ fn all_keys_of_a_small_server_are_counted_exactly() {
         sessions.bytes
     );
     let text = document(&survey).text();
+    // Without the line breaks of paragraphs.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("leafpress.string-prefixes \"session:\""), "{text}");
     assert!(text.contains("queue-* (list): the module has no type list"), "{text}");
     let page = document(&survey).page("leafpress advise").unwrap();
