@@ -5,7 +5,7 @@
 //! the Leafpress module, whose records it puts into a tree. [`document()`] makes the result a report.
 //!
 //! All commands that are sent only read, and none of them takes time in proportion to a large value. The pauses between
-//! them keep the server's processor time below a bound: see [`connection`].
+//! them keep the server's processor time below a bound.
 
 mod connection;
 mod document;
