@@ -30,24 +30,32 @@ pub struct KeyspaceArgs {
                               "quick", "verify", "trace", "records"]
     )]
     pub redis: Option<String>,
+    // Not `requires`: clap does not check it together with the other's conflicts.
     /// Certificate authority of the server (PEM), instead of the system's
-    #[arg(long, value_name = "FILE", requires = "redis")]
+    #[arg(long, value_name = "FILE")]
     redis_ca: Option<PathBuf>,
-    /// Keys to look at: random ones, or all
-    #[arg(long, value_name = "N|all", default_value = "5000", requires = "redis")]
-    sample_keys: SampleSize,
-    /// Percentage of a core that the server may spend on the survey
-    #[arg(
-        long,
-        value_name = "PCT",
-        default_value_t = 1.0,
-        requires = "redis",
-        allow_negative_numbers = true
-    )]
-    server_cpu_pct: f64,
+    /// Keys to look at: random ones, or all [default: 5000]
+    #[arg(long, value_name = "N|all")]
+    sample_keys: Option<SampleSize>,
+    /// Percentage of a core that the server may spend on the survey [default: 1]
+    #[arg(long, value_name = "PCT", allow_negative_numbers = true)]
+    server_cpu_pct: Option<f64>,
 }
 
 impl KeyspaceArgs {
+    /// Refuses options of a survey where there is none.
+    pub(super) fn refuse_without_server(&self) -> Result<(), LabError> {
+        let given = [
+            ("redis-ca", self.redis_ca.is_some()),
+            ("sample-keys", self.sample_keys.is_some()),
+            ("server-cpu-pct", self.server_cpu_pct.is_some()),
+        ];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(LabError::option(option, "requires --redis (the server to survey)")),
+            None => Ok(()),
+        }
+    }
+
     fn address(&self, url: &str) -> Result<Address, Failure> {
         let password = PASSWORD_VARIABLES.iter().find_map(|name| std::env::var(name).ok());
         let root_cert = match &self.redis_ca {
@@ -65,8 +73,8 @@ impl KeyspaceArgs {
 pub fn run(args: &AdviseArgs, url: &str) -> Result<(), Failure> {
     let given = &args.keyspace;
     let mut options = Options::new(given.address(url)?);
-    options.keys = given.sample_keys;
-    options.cpu_share = given.server_cpu_pct / 100.0;
+    options.keys = given.sample_keys.unwrap_or(options.keys);
+    options.cpu_share = given.server_cpu_pct.map_or(options.cpu_share, |pct| pct / 100.0);
     if let Some(Bytes(bytes)) = args.sample_bytes {
         options.value_bytes = bytes;
     }

@@ -18,6 +18,9 @@ use crate::{interrupt, output};
 
 /// Runs the command.
 pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
+    if args.keyspace.redis.is_none() {
+        args.keyspace.refuse_without_server().map_err(|e| failure(&e))?;
+    }
     if let Some(trace) = &args.records.trace {
         return records::run(args, trace);
     }

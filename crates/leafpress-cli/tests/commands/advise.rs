@@ -464,3 +464,38 @@ fn a_directory_is_sampled_with_care() {
     }
     assert!(second.contains("a report of leafpress"), "{second}");
 }
+
+#[test]
+fn a_server_is_named_by_a_url() {
+    for (arguments, expected) in [
+        (
+            &["--redis", "http://user:secret@host"][..],
+            "--redis: the URL cannot be read",
+        ),
+        (&["--redis", "rediss://host/#insecure"], "--redis-ca"),
+        (&["--redis", "redis://host", "--device-us", "5"], "cannot be used with"),
+        (&["--redis", "redis://host", "--sample-keys", "5"], "--sample-keys"),
+        (
+            &["--redis", "redis://host", "--server-cpu-pct", "0"],
+            "--server-cpu-pct: must be between",
+        ),
+        (
+            &["--redis", "redis://host", "--redis-ca", "/nowhere"],
+            "--redis-ca /nowhere",
+        ),
+        (
+            &["packages", "--device-us", "5", "--sample-keys", "500"],
+            "--sample-keys: requires --redis",
+        ),
+    ] {
+        let arguments = [&["advise"], arguments].concat();
+        assert_bad_input(&run(&arguments), &[expected]);
+    }
+    let output = run(&["advise", "--redis", "redis://user:secret@127.0.0.1:1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("127.0.0.1:1") && !stderr(&output).contains("secret"),
+        "{}",
+        stderr(&output)
+    );
+}
