@@ -25,8 +25,8 @@ def test_it_rises_with_the_memory_and_the_disk():
         assert advice.hit_ratio("1MiB", "64MiB") > sizes[0]
         assert abs(sizes[2] - advice.memory_hit_ratio) < 0.1
         assert advice.memory == cache.memory and advice.sampled_keys > 0 and advice.reads > 0
-        needed = advice.memory_for(sizes[3] - 0.01)
-        assert 1 << 20 < needed <= 8 << 20
+        needed = advice.memory_for(sizes[3])
+        assert needed <= 8.1 * (1 << 20) and advice.hit_ratio(needed) >= sizes[3]
         assert advice.memory_for(1.1) is None
         assert "with half the memory" in str(advice) and repr(advice).startswith("<leafpress.CacheAdvice: ")
 
