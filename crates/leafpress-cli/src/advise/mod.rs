@@ -1,4 +1,5 @@
-//! `leafpress advise`: runs the suite, the device probe and the model, and prints a recommendation with its reasons.
+//! `leafpress advise`: runs the suite, the device probe and the model, and prints a recommendation with its reasons. Of a
+//! trace of records (`records`) and of a running server (`keyspace`) it asks other parts of the laboratory.
 
 mod args;
 mod keyspace;

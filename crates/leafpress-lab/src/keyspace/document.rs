@@ -14,7 +14,7 @@ use crate::report::{NOT_APPLICABLE, tsv};
 
 /// A group for which the module takes less than this share of today's memory is worth moving.
 const WORTH: f64 = 0.9;
-/// Rows of the table of groups in text.
+/// Rows of the table of groups.
 const MAX_ROWS: usize = 24;
 /// Groups of the chart.
 const MAX_BARS: usize = 8;
@@ -87,6 +87,10 @@ pub fn document(survey: &Survey) -> Document<'_> {
     document.notes.extend(NOTES);
     document.page_only(|| chart(survey));
     document.table(groups(survey));
+    if survey.groups.len() > MAX_ROWS {
+        let more = survey.groups.len() - MAX_ROWS;
+        document.caption(format!("and {more} more, which summary.tsv has"));
+    }
     let settings = settings(survey);
     if !settings.is_empty() {
         document

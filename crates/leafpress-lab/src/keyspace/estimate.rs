@@ -12,9 +12,11 @@ use super::sample::Key;
 use super::values::Sampled;
 use crate::core::LabError;
 
-/// Length of the number of a value before its fields, as in the module.
+// The form of the module's records, which is a workspace of its own: integrations/valkey/module/src/store, record_key.rs
+// and chunks.rs. tests/test_advise.py there compares the estimate with what the module takes.
+/// Length of the number of a value before its fields.
 const ID_BYTES: usize = 8;
-/// Length of the parts in which the module stores longer strings.
+/// Length of the parts in which longer strings are stored.
 const CHUNK_BYTES: usize = 16 << 10;
 /// A compressed value has a mark, by which a client knows it.
 const MARK_BYTES: u64 = 1;
