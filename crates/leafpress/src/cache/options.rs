@@ -138,9 +138,9 @@ impl CacheBuilder {
         self
     }
 
-    /// Sets the codec. Default `trial:memory`, which takes the codec that holds most of the cache's own records, since
-    /// a miss costs more than any decoding: OnPair for most short records, Zstandard for others. Choose `lz4` for caches
-    /// that hold nearly all of the data.
+    /// Sets the codec. Default `trial:memory`, which takes the codec with which an access to the cache's own records takes
+    /// the least time, misses included ([`CacheBuilder::miss_cost`]): OnPair for most short records, Zstandard for others.
+    /// Choose `lz4` for caches that hold nearly all of the data.
     ///
     /// ```
     /// let cache = leafpress::Cache::builder().memory(8 << 20).codec("lz4".parse()?).build()?;
@@ -172,9 +172,9 @@ impl CacheBuilder {
 
     /// Sets what a miss costs: the time until the caller has the value from elsewhere. The adaptive share depends on it
     /// ([`CacheBuilder::share`]): where misses are cheap, more memory is for uncompressed copies and less for other
-    /// records. If it is known, so does the codec that `trial:memory` chooses: one that is fast to read and to write
-    /// where misses are cheap, one that takes the least memory where they are expensive. Default: the mean time of the
-    /// loads of [`Cache::get_or_insert_with`] and its relatives, or 50 us as long as there are none.
+    /// records. So does the codec that `trial:memory` chooses: one that is fast to read and to write where misses are
+    /// cheap, one that takes the least memory where they are expensive. Default: the mean time of the loads of
+    /// [`Cache::get_or_insert_with`] and its relatives, or 100 us as long as there are none.
     ///
     /// ```
     /// use std::time::Duration;

@@ -42,8 +42,9 @@ const FILLED_DIVISOR: u64 = 64;
 const FREE_DIVISOR: u64 = 4;
 /// Bytes of a copy before any was seen.
 const USUAL_COPY_BYTES: u64 = 256;
-/// The assumed cost of a miss where none was measured or set: a read from a database on the same network.
-const USUAL_MISS_NS: f64 = 50_000.0;
+/// The assumed cost of a miss where none was measured or set: a read from a database on the same network. Too high an
+/// assumption costs little: a hit takes a microsecond longer. Too low a one makes more reads miss.
+const USUAL_MISS_NS: f64 = 100_000.0;
 
 /// The assumed per cent of the reads that are no more misses with 1% more records, and the records written for each
 /// read: usual values of skewed reads. The ghost queue shows them only once the cache is full and its codec chosen.
@@ -186,11 +187,10 @@ impl fmt::Display for Decided {
 
 impl CacheInner {
     /// Sets the room for copies at the start, where the share is fixed; an adaptive one begins with the reads. Sets what
-    /// memory is worth to the choice of the codec, if the cost of a miss is given.
+    /// memory is worth to the choice of the codec, by the cost of a miss that is given or assumed.
     pub(super) fn begin_raw_copies(&self) {
-        if let Some(cost) = self.raw_copies.miss_cost {
-            self.tree.set_worth(memory_worth(cost.as_nanos() as f64));
-        }
+        let miss_ns = self.raw_copies.miss_cost.map(|cost| cost.as_nanos() as f64);
+        self.tree.set_worth(memory_worth(miss_ns.unwrap_or(USUAL_MISS_NS)));
         if let RawShare::Fixed { .. } = self.raw_copies.share {
             self.fit_raw_copies();
         }

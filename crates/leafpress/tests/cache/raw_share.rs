@@ -254,12 +254,18 @@ fn what_is_removed_while_the_cache_is_cleared_stays_removed() {
 
 #[test]
 fn the_cost_of_a_miss_decides_what_memory_is_worth_to_the_codec() {
-    for (cost, worth) in [(1, "0.7 ns"), (50, "35.0 ns"), (10_000, "7000.0 ns")] {
-        let cache = Cache::builder()
-            .memory(16 << 20)
-            .miss_cost(Duration::from_micros(cost))
-            .build()
-            .unwrap();
+    // Without a cost, 100 us are assumed.
+    for (cost, worth) in [
+        (Some(1), "0.7 ns"),
+        (Some(50), "35.0 ns"),
+        (Some(10_000), "7000.0 ns"),
+        (None, "70.0 ns"),
+    ] {
+        let mut builder = Cache::builder().memory(16 << 20);
+        if let Some(cost) = cost {
+            builder = builder.miss_cost(Duration::from_micros(cost));
+        }
+        let cache = builder.build().unwrap();
         for n in 0..20_000_u64 {
             let value = format!(
                 "{{\"user\":{n},\"name\":\"user {n}\",\"roles\":[\"editor\",\"viewer\"],\"seen\":{}}}",
@@ -270,6 +276,6 @@ fn the_cost_of_a_miss_decides_what_memory_is_worth_to_the_codec() {
         cache.settle().unwrap();
         let reason = cache.stats().tree.limits_reason;
         let expected = format!("; assumed: 1% of memory saves {worth} per read, ");
-        assert!(reason.contains(&expected), "{cost} us: {reason}");
+        assert!(reason.contains(&expected), "{cost:?} us: {reason}");
     }
 }

@@ -116,7 +116,7 @@ pub unsafe extern "C" fn lp_options_new(options: Option<&mut MaybeUninit<*mut lp
 ///                              that would wait for a load; default not at all
 ///   share                      memory for uncompressed copies of the most read records: adaptive
 ///                              (default) or fixed:PERCENT, 0 to 75
-///   miss_cost_us               what a miss costs, for the adaptive share, default 50; if set, for the codec too
+///   miss_cost_us               what a miss costs, for the adaptive share and the codec, default 100
 ///   disk_path, disk_bytes      a file (or device) for records that leave memory, and its size
 ///   disk_codec                 default zstd:3
 ///   disk_write_bytes_per_s     most bytes written per second on average; default unlimited
