@@ -73,6 +73,15 @@ BITS = st.one_of(
     _command("PFADD", KEYS, _some(VALUES, 0)), _command("PFMERGE", KEYS, _some(KEYS, 0)), _command("PFCOUNT", _some(KEYS)),
     _command("GETBIT", KEYS, INDICES), _command("BITCOUNT", KEYS), _command("BITPOS", KEYS, st.sampled_from([b"0", b"1"])),
     _command("BITCOUNT", KEYS, INDICES, INDICES), _command("BITPOS", KEYS, st.sampled_from([b"0", b"1"]), INDICES))
+# Those of the expiry of fields, which make maps native where they set one.
+_FIELD_OPTIONS = st.sampled_from([[], [], ["NX"], ["XX"], ["GT"], ["BOGUS"]])
+_FIELD_PAIRS = _some(st.tuples(FIELDS, VALUES)).map(lambda pairs: ["FIELDS", len(pairs), *(part for pair in pairs for part in pair)])
+FIELD_EXPIRY = st.one_of(
+    _command("HEXPIREAT", KEYS, st.sampled_from(["99999999999", "1", "x"]), _FIELD_OPTIONS, _SOME_FIELDS),
+    _command("HPEXPIRE", KEYS, st.sampled_from(["100000000", "0", "-1"]), _FIELD_OPTIONS, _SOME_FIELDS),
+    _command("HEXPIRETIME", KEYS, _SOME_FIELDS), _command("HPERSIST", KEYS, _SOME_FIELDS),
+    _command("HGETEX", KEYS, _GETEX_OPTIONS, _SOME_FIELDS),
+    _command("HSETEX", KEYS, st.sampled_from([[], ["FNX"], ["FXX"]]), st.one_of(st.just([]), _EXPIRES), st.one_of(_FIELD_PAIRS, _SOME_FIELDS)))
 KEYSPACE = st.one_of(
     _command("DEL", _some(KEYS)), _command("UNLINK", KEYS), _command("EXISTS", _some(KEYS)), _command("RENAME", KEYS, KEYS),
     _command("RENAMENX", KEYS, KEYS), _command("COPY", KEYS, KEYS), _command("COPY", KEYS, KEYS, "REPLACE"), _command("TOUCH", KEYS),
@@ -89,9 +98,9 @@ def _sequences(*strategies):
 HASH_SEQUENCES = _sequences(MAPS, MAPS, MAPS, KEYSPACE)
 STRING_SEQUENCES = _sequences(STRINGS, STRINGS, STRINGS, KEYSPACE)
 MIXED_SEQUENCES = _sequences(MAPS, STRINGS, KEYSPACE)
-TRANSPARENT_SEQUENCES = _sequences(MAPS, STRINGS, BITS, KEYSPACE)
+TRANSPARENT_SEQUENCES = _sequences(MAPS, MAPS, STRINGS, BITS, FIELD_EXPIRY, KEYSPACE)
 # Without what moves values between keys: some of the keys may have no prefix.
-IN_PLACE_SEQUENCES = _sequences(MAPS, STRINGS, STRINGS, BITS)
+IN_PLACE_SEQUENCES = _sequences(MAPS, MAPS, STRINGS, STRINGS, BITS, FIELD_EXPIRY)
 
 
 def known(commands, kind):

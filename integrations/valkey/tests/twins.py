@@ -12,7 +12,8 @@ TWINS = {name: ours(name) for name in (
     "MSET", "MSETNX", "MSETEX", "STRLEN", "GETRANGE", "SUBSTR", "SETRANGE", "APPEND", "INCR", "INCRBY", "DECR", "DECRBY", "INCRBYFLOAT",
     "LCS")}
 # Those that only some of the servers have.
-NEWER = {"HGETDEL", "DELIFEQ", "MSETEX"}
+FIELD_EXPIRY = {"HEXPIRE", "HPEXPIRE", "HEXPIREAT", "HPEXPIREAT", "HPERSIST", "HTTL", "HPTTL", "HEXPIRETIME", "HPEXPIRETIME", "HGETEX", "HSETEX"}
+NEWER = {"HGETDEL", "DELIFEQ", "MSETEX", *FIELD_EXPIRY}
 # What the transparent mode answers to commands that read bits of a compressed string.
 CANNOT_READ = b"cannot read a compressed string"
 # Replies in an order that the native type does not promise, and replies in pairs.
@@ -50,14 +51,22 @@ def shape(command, reply, transparent=False):
             return ("map", sorted(reply.value))
     if name == "HSCAN" and isinstance(reply, list) and len(reply) == 2 and isinstance(reply[1], list):
         return ("scan", reply[0], sorted(zip(reply[1][::2], reply[1][1::2])))
-    if name == "EXPIRETIME" and isinstance(reply, int) and 0 < reply < 1 << 32:
-        # The twins were asked at different times, between which a second may have begun.
-        return ("expires in hundreds of seconds", round((reply - time.time()) / 100))
+    if name == "EXPIRETIME":
+        return in_hundreds_of_seconds(reply)
+    if name == "HEXPIRETIME" and isinstance(reply, list):
+        return [in_hundreds_of_seconds(each) for each in reply]
     if name == "HRANDFIELD" and isinstance(reply, list):
         return random_shape(command, reply)
     if name == "HRANDFIELD" and isinstance(reply, bytes):
         return "a field"
     return reply
+
+
+def in_hundreds_of_seconds(at):
+    """A time from now on: the twins were asked at different times, between which a second may have begun."""
+    if isinstance(at, int) and 0 < at < 1 << 32:
+        return ("expires in hundreds of seconds", round((at - time.time()) / 100))
+    return at
 
 
 def random_shape(command, reply):

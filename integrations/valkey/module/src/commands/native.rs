@@ -1,14 +1,17 @@
 //! What stands for native commands without a twin in transparent mode.
 //!
-//! What these commands make stays native. The module's strings are made native for those that write; for the others the
-//! command is refused.
+//! What these commands make stays native. The module's values are made native for those that write what the module does
+//! not have: bits, and the expiry of fields. What needs no change is answered; for the rest the command is refused.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::access::Done;
+use super::access::{Done, reply_or_null};
 use super::admin::make_native;
 use crate::api::command::sent_name;
+use crate::api::output::Output;
 use crate::api::{Context, Failure, Key, Str};
+use crate::store::map::Map;
+use crate::store::number::integer;
 use crate::store::value::Borrowed;
 
 static REFUSED: AtomicU64 = AtomicU64::new(0);
@@ -23,14 +26,20 @@ fn refusal(why: &str) -> Failure {
     Failure::said(format!("ERR '{}' {why}", sent_name().unwrap_or_default()))
 }
 
-/// Runs a command natively after its keys' strings were made native. Replicas do the same.
+/// Makes a key's compressed value native, here and on replicas.
+fn convert(context: Context, mut key: Key<'_>, name: Str<'_>) -> Done {
+    make_native(context, &mut key)?;
+    drop(key);
+    context.replicate(c"LP.EXPORT", &[name]);
+    Ok(())
+}
+
+/// Runs a command natively after its keys' strings were made native.
 fn converted(context: Context, names: &[Str<'_>]) -> Done {
     for name in names {
-        let mut key = Key::write(context, *name);
+        let key = Key::write(context, *name);
         if let Ok(Some(Borrowed::Text(_))) = key.value() {
-            make_native(context, &mut key)?;
-            drop(key);
-            context.replicate(c"LP.EXPORT", &[*name]);
+            convert(context, key, *name)?;
         }
     }
     Err(Failure::LeftToServer)
@@ -73,23 +82,96 @@ pub fn all_texts(context: Context, arguments: &[Str<'_>]) -> Done {
     read(context, &arguments[1..])
 }
 
-/// A command of the expiry of fields.
-pub fn fields(context: Context, arguments: &[Str<'_>]) -> Done {
-    match Key::read(context, arguments[1]).value() {
-        Ok(Some(Borrowed::Map(_))) => Err(refusal(
-            "is not available for compressed hashes, whose fields do not expire",
-        )),
-        _ => Err(Failure::LeftToServer),
-    }
+/// Larger maps are not made native on the way, for which the server would stop: some hundred milliseconds.
+const MAX_CONVERTED_FIELDS: u64 = 1 << 16;
+const MAX_CONVERTED_BYTES: u64 = 16 << 20;
+
+/// Returns the arguments of the `FIELDS` clause that ends a command, if it is well-formed: those of each field, `each` of
+/// them.
+fn fields_clause<'a, 'c>(arguments: &'a [Str<'c>], each: usize) -> Option<&'a [Str<'c>]> {
+    let clause = arguments
+        .iter()
+        .position(|argument| argument.bytes().eq_ignore_ascii_case(b"FIELDS"))?;
+    let (count, fields) = arguments.get(clause + 1..)?.split_first()?;
+    let count = usize::try_from(integer(count.bytes())?).ok()?;
+    (count > 0 && count.checked_mul(each) == Some(fields.len())).then_some(fields)
 }
 
-/// `HSETEX`, which also makes a hash where there is none.
+/// Makes a compressed map native, since its fields are about to get an expiry. A command without a well-formed clause is
+/// left to the server, which answers the error.
+fn map_converted(context: Context, arguments: &[Str<'_>], each: usize) -> Done {
+    let name = arguments[1];
+    let key = Key::write(context, name);
+    if let Ok(Some(Borrowed::Map(map))) = key.value()
+        && fields_clause(&arguments[2..], each).is_some()
+    {
+        if map.len() > MAX_CONVERTED_FIELDS || map.user_bytes() > MAX_CONVERTED_BYTES {
+            return Err(refusal(
+                "would have to make a large compressed hash native, whose fields do not expire: LP.EXPORT does it, and \
+                 stops the server meanwhile",
+            ));
+        }
+        convert(context, key, name)?;
+    }
+    Err(Failure::LeftToServer)
+}
+
+/// A command that sets an expiry of fields: `HEXPIRE` and its relatives.
+pub fn fields(context: Context, arguments: &[Str<'_>]) -> Done {
+    map_converted(context, arguments, 1)
+}
+
+/// `HSETEX key [FNX | FXX] [expiry] FIELDS count field value [field value ...]`. A hash that it makes is native.
 pub fn new_fields(context: Context, arguments: &[Str<'_>]) -> Done {
-    match Key::read(context, arguments[1]).is_empty() {
-        true => Err(refusal(
-            "is not available for keys of leafpress.hash-prefixes: fields of compressed hashes do not expire",
-        )),
-        false => fields(context, arguments),
+    map_converted(context, arguments, 2)
+}
+
+/// Calls `reply` for each field of a command that needs no expiry in a compressed map, and leaves others to the server.
+fn for_each_field(
+    context: Context,
+    arguments: &[Str<'_>],
+    reply: impl Fn(&Map, &[u8]) -> Result<usize, Failure>,
+) -> Done {
+    let key = Key::read(context, arguments[1]);
+    let (Ok(Some(Borrowed::Map(map))), Some(fields)) = (key.value(), fields_clause(&arguments[2..], 1)) else {
+        return Err(Failure::LeftToServer);
+    };
+    context.array(fields.len());
+    let mut output = Output::new(context);
+    for field in fields {
+        // The array has begun, so that an error takes the place of its element.
+        match reply(map, field.bytes()) {
+            Ok(len) => output.add(len),
+            Err(failure) => context.failure(&failure),
+        }
+        if output.is_closing() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A command that reads or removes an expiry of fields, as `HTTL` and `HPERSIST` do: no field of a compressed map has one.
+pub fn fields_without_expiry(context: Context, arguments: &[Str<'_>]) -> Done {
+    const NO_FIELD: i64 = -2;
+    const NO_EXPIRY: i64 = -1;
+    for_each_field(context, arguments, |map, field| {
+        context.integer(if map.contains(field)? { NO_EXPIRY } else { NO_FIELD });
+        Ok(size_of::<i64>())
+    })
+}
+
+/// `HGETEX key [expiry | PERSIST] FIELDS count field [field ...]`
+pub fn hgetex(context: Context, arguments: &[Str<'_>]) -> Done {
+    let mut options = arguments[2..]
+        .iter()
+        .take_while(|argument| !argument.bytes().eq_ignore_ascii_case(b"FIELDS"));
+    if options.all(|option| option.bytes().eq_ignore_ascii_case(b"PERSIST")) {
+        for_each_field(context, arguments, |map, field| {
+            reply_or_null(context, Some(map), field)
+        })
+    } else {
+        fields(context, arguments)
     }
 }
 

@@ -170,12 +170,12 @@ twins! {
         HPEXPIRE native::fields, Hash, First;
         HEXPIREAT native::fields, Hash, First;
         HPEXPIREAT native::fields, Hash, First;
-        HPERSIST native::fields, Hash, First;
-        HTTL native::fields, Hash, First;
-        HPTTL native::fields, Hash, First;
-        HEXPIRETIME native::fields, Hash, First;
-        HPEXPIRETIME native::fields, Hash, First;
-        HGETEX native::fields, Hash, First;
+        HPERSIST native::fields_without_expiry, Hash, First;
+        HTTL native::fields_without_expiry, Hash, First;
+        HPTTL native::fields_without_expiry, Hash, First;
+        HEXPIRETIME native::fields_without_expiry, Hash, First;
+        HPEXPIRETIME native::fields_without_expiry, Hash, First;
+        HGETEX native::hgetex, Hash, First;
         HSETEX native::new_fields, Hash, First;
         SORT native::sort, Text, Patterns;
         SORT_RO native::sort, Text, Patterns;
