@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::access::{Done, reply_or_null};
-use super::admin::make_native;
+use super::convert::make_native;
 use crate::api::command::sent_name;
 use crate::api::output::Output;
 use crate::api::{Context, Failure, Key, Str};

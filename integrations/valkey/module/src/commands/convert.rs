@@ -1,0 +1,110 @@
+//! Values that become native ones.
+
+use std::ops::Bound;
+
+use super::access::Done;
+use crate::api::context::Class;
+use crate::api::raw::{KEY_ACCESS, KEY_OW, KEY_RW, KEY_UPDATE};
+use crate::api::{Context, Failure, Key, OwnedStr, Str};
+use crate::store::databases::place_in;
+use crate::store::map::Map;
+use crate::store::value::{Borrowed, BorrowedMut, Value};
+
+/// `LP.EXPORT key [destination [REPLACE]]`: makes a native hash or string of a key, in its place or at another key.
+pub fn export(context: Context, arguments: &[Str<'_>]) -> Done {
+    if context.is_asked_for_keys() {
+        context.key_at(1, KEY_RW | KEY_ACCESS | KEY_UPDATE);
+        if arguments.len() > 2 {
+            context.key_at(2, KEY_OW | KEY_UPDATE);
+        }
+        return Ok(());
+    }
+    let (name, destination, replaces) = match *arguments {
+        [_, name] => (name, None, true),
+        [_, name, destination] => (name, Some(destination), false),
+        [_, name, destination, option] if option.bytes().eq_ignore_ascii_case(b"REPLACE") => {
+            (name, Some(destination), true)
+        }
+        [_, _, _, _] => return Err(Failure::SYNTAX),
+        _ => return Err(Failure::Arity),
+    };
+    let is_same = destination.is_none_or(|destination| destination.bytes() == name.bytes());
+    let mut key = Key::write(context, name);
+    if key.value()?.is_none() {
+        return Err(Failure::text("ERR no such key"));
+    }
+    if is_same {
+        if !replaces {
+            return Err(Failure::text("ERR the destination is the key itself"));
+        }
+        make_native(context, &mut key)?;
+    } else if let Some(destination) = destination {
+        let mut target = Key::write(context, destination);
+        if !target.is_empty() {
+            if !replaces {
+                return Err(Failure::text(
+                    "ERR the destination exists; say REPLACE to write over it",
+                ));
+            }
+            target.delete();
+        }
+        match key.value_mut()? {
+            Some(BorrowedMut::Map(map)) => write_fields(map, &mut target)?,
+            Some(BorrowedMut::Text(text)) => target.set_native_string(OwnedStr::new(&text.to_vec()?).as_str())?,
+            None => {}
+        }
+        target.set_expiry(key.expiry());
+    }
+    drop(key);
+    let written = destination.unwrap_or(name);
+    context.touched(written);
+    context.notify(Class::Generic, c"lp.export", written);
+    context.replicate_verbatim();
+    context.status(c"OK");
+    Ok(())
+}
+
+/// Makes the key's value a native one. Its expiry stays.
+pub fn make_native(context: Context, key: &mut Key<'_>) -> Done {
+    let expiry = key.expiry();
+    let native = Native::take(context, key)?;
+    key.delete();
+    native.write(key)?;
+    key.set_expiry(expiry);
+    Ok(())
+}
+
+/// A value taken from its key, which is about to receive the native one.
+enum Native {
+    Fields(Box<Map>),
+    Bytes(Vec<u8>),
+}
+
+impl Native {
+    /// Leaves an empty map in the key, so that its previous value outlives it.
+    fn take(context: Context, key: &mut Key<'_>) -> Result<Self, Failure> {
+        if let Some(Borrowed::Text(text)) = key.value()? {
+            return Ok(Self::Bytes(text.to_vec()?));
+        }
+        let empty = Map::new(place_in(context.database())?);
+        match key.replace(Value::Map(Box::new(empty)))? {
+            Value::Map(map) => Ok(Self::Fields(map)),
+            Value::Text(text) => Ok(Self::Bytes(text.to_vec()?)),
+        }
+    }
+
+    fn write(self, key: &mut Key<'_>) -> Done {
+        match self {
+            Self::Fields(map) => write_fields(&map, key),
+            Self::Bytes(bytes) => key.set_native_string(OwnedStr::new(&bytes).as_str()),
+        }
+    }
+}
+
+fn write_fields(map: &Map, key: &mut Key<'_>) -> Done {
+    for record in map.range((Bound::Unbounded, Bound::Unbounded))? {
+        let (field, value) = record?;
+        key.set_native_field(OwnedStr::new(&field).as_str(), OwnedStr::new(&value).as_str())?;
+    }
+    Ok(())
+}
