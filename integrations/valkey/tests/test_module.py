@@ -124,6 +124,86 @@ def test_export(client):
     assert is_error(client.ask("LP.EXPORT", "none")) and is_error(client.ask("LP.EXPORT", "copy"))
 
 
+def test_import(start, kind):
+    """Compressed values of native ones: the same content and time to live, on replicas and after a restart too."""
+    primary, replica = start(appendonly="yes", **{"aof-use-rdb-preamble": "no"}), start()
+    with primary.client() as client, replica.client() as there:
+        there("REPLICAOF", "127.0.0.1", primary.port)
+        until(lambda: servers.is_replicated(client, there), 20, "the replica")
+        hashes = {"small": [("a", 1), ("", ""), ("c", "x" * 100)], "listpack": [(n, n) for n in range(120)],
+                  "table": [(f"field {n}", f"value {n}" * (n % 9)) for n in range(5000)], "long": [("f", b"\x00long" * 100_000)]}
+        strings = {"number": "12345", "short": b"\x00\xff", "empty": "", "text": "text " * 8, "chunks": "chunk" * 30_000}
+        for name, fields in hashes.items():
+            client.load([["HSET", name, *(part for pair in fields[at:at + 500] for part in pair)] for at in range(0, len(fields), 500)])
+        for name, value in strings.items():
+            client("SET", name, value)
+        client("PEXPIRE", "table", 10_000_000)
+        client("PEXPIRE", "text", 10_000_000)
+        wanted = {name: sorted(as_pairs(client("HGETALL", name))) for name in hashes} | {name: client("GET", name) for name in strings}
+        for name in wanted:
+            assert client("LP.IMPORT", name) == OK and not is_error(client.ask("LP.INFO", name)), name
+            # Again: it is compressed already.
+            assert client("LP.IMPORT", name) == OK
+
+        def check(client):
+            assert {name: as_pairs(client("LP.HGETALL", name)) for name in hashes} | {name: client("LP.GET", name) for name in strings} == wanted
+            assert client("PTTL", "table") > 9_000_000 and client("PTTL", "text") > 9_000_000 and client("PTTL", "small") == -1
+
+        check(client)
+        until(lambda: servers.is_replicated(client, there), 20, "the replica")
+        check(there)
+        # What cannot be imported stays unchanged.
+        client("RPUSH", "list", 1)
+        client("HSET", "too long", "f" * 1017, "v", "g", "w")
+        refused = ["list", "too long", "none"]
+        if kind.name == "valkey-9.1":
+            client("HSET", "expiring", *(part for n in range(2000) for part in (n, n)))
+            client("HEXPIRE", "expiring", 1000, "FIELDS", 1, 1234)
+            refused.append("expiring")
+        mark = client("DEBUG", "DIGEST")
+        for name in refused:
+            assert is_error(client.ask("LP.IMPORT", name)), name
+        assert client("DEBUG", "DIGEST") == mark and client("HGET", "too long", "g") == b"w"
+        until(lambda: servers.is_replicated(client, there), 20, "the replica")
+        assert there("DEBUG", "DIGEST") == mark
+    primary.restart()
+    with primary.client() as client:
+        check(client)
+        assert client("LP.EXPORT", "table") == OK and sorted(as_pairs(client("HGETALL", "table"))) == wanted["table"]
+
+
+def readme_script(heading):
+    """The first script of the README after these words."""
+    with open(os.path.join(servers.INTEGRATION, "README.md"), encoding="utf-8") as file:
+        return file.read().split(heading, 1)[1].split("```\n")[1]
+
+
+def run_script(server, script):
+    program = f'valkey-cli() {{ redis-cli -p {server.port} "$@"; }}\n{script}'
+    ended = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0 and ended.stderr == "", ended
+
+
+@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="there is no client program")
+def test_the_import_of_the_readme(server, client):
+    """The script compresses the native hashes of a prefix, and leaves what it cannot import."""
+    client("CONFIG", "SET", "leafpress.hash-prefixes", "user:")
+    for number in range(300):
+        client("LP.EXPORT" if client("HSET", f"user:{number}", "f", number, "g", "w") == 2 else "PING", f"user:{number}")
+    client("HSET", "other", "f", "v")
+    client("HSET", "native", "f" * 1017, "v")
+    client("RENAME", "native", "user: long\n")
+    client("SET", "user:text", "v")
+    assert not is_compressed(client, "user:7")
+    script = readme_script("## Data that is there already")
+    for _ in range(2):
+        run_script(server, script)
+        assert all(is_compressed(client, f"user:{number}") for number in range(300)) and client("HGET", "user:7", "f") == b"7"
+        assert client("HGET", "user: long\n", "f" * 1017) == b"v"
+        assert not any(is_compressed(client, name) for name in ("other", "user: long\n", "user:text"))
+    assert "not imported: user: long" in server.said().decode(errors="replace")
+
+
 @pytest.mark.skipif(shutil.which("redis-cli") is None, reason="there is no client program")
 def test_the_way_back_of_the_readme(server, client):
     """The script exports the keys of all databases, whatever bytes are in their names."""
@@ -135,11 +215,7 @@ def test_the_way_back_of_the_readme(server, client):
         client("LP.HSET", "map", "f", "v")
         for number in range(300):
             client("LP.SET", f"key:{number}", number)
-    with open(os.path.join(servers.INTEGRATION, "README.md"), encoding="utf-8") as file:
-        script = file.read().split("To return to native types", 1)[1].split("```\n")[1]
-    program = f'valkey-cli() {{ redis-cli -p {server.port} "$@"; }}\n{script}'
-    ended = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 0 and ended.stderr == "", ended
+    run_script(server, readme_script("To return to native types"))
     for database in (0, 3):
         client("SELECT", database)
         kinds = {client("TYPE", key).value for key in client("KEYS", "*")}

@@ -11,7 +11,7 @@ use super::datatype::registered;
 use super::failure::Failure;
 use super::raw::{
     HASH_NONE, KEYTYPE_EMPTY, KEYTYPE_MODULE, KEYTYPE_STRING, NO_EXPIRE, OK, OPEN_NO_NOTIFY, OPEN_NO_STATS,
-    OPEN_NO_TOUCH, READ, RawKey, RawString, WRITE,
+    OPEN_NO_TOUCH, READ, RawCursor, RawKey, RawString, WRITE,
 };
 use super::string::Str;
 use super::table::api;
@@ -179,6 +179,14 @@ impl<'c> Key<'c> {
         }
     }
 
+    /// Adds some of the next fields of a native hash to `fields`; returns whether there may be more. Nothing may have
+    /// changed the hash since the walk began.
+    pub fn next_fields(&self, cursor: &FieldCursor, fields: &mut Fields) -> bool {
+        let to: *mut Fields = fields;
+        // SAFETY: the key is open, the cursor lives, and `add_field` takes what is passed to it here.
+        !self.raw.is_null() && unsafe { (api().ScanKey)(self.raw, cursor.0, add_field, to.cast()) } != 0
+    }
+
     /// Makes the key a native string.
     pub fn set_native_string(&mut self, value: Str<'_>) -> Result<(), Failure> {
         // SAFETY: the key is open, and the server holds the string itself.
@@ -191,6 +199,39 @@ impl<'c> Key<'c> {
         // SAFETY: pairs of strings and a null are what follows the flags.
         unsafe { (api().HashSet)(self.raw, HASH_NONE, field.raw(), value.raw(), end) };
         Ok(())
+    }
+}
+
+/// The position of a walk over the fields of a native hash.
+pub struct FieldCursor(*mut RawCursor);
+
+impl FieldCursor {
+    /// Makes one that is before the first field.
+    pub fn new() -> Self {
+        // SAFETY: the server takes the call at any time.
+        Self(unsafe { (api().ScanCursorCreate)() })
+    }
+}
+
+impl Drop for FieldCursor {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and freed once.
+        unsafe { (api().ScanCursorDestroy)(self.0) };
+    }
+}
+
+/// Fields with their values.
+pub type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+
+unsafe extern "C" fn add_field(_: *mut RawKey, field: *mut RawString, value: *mut RawString, fields: *mut c_void) {
+    if field.is_null() || value.is_null() {
+        return;
+    }
+    // SAFETY: `fields` is what `Key::next_fields` passed, which waits for the server's call to return. The strings live
+    // as long as this call.
+    unsafe {
+        let [field, value] = [field, value].map(|string| Str::new(string).bytes().to_vec());
+        (*fields.cast::<Fields>()).push((field, value));
     }
 }
 

@@ -105,6 +105,31 @@ impl Context {
         }
     }
 
+    /// Returns whether one of these fields of a native hash has an expiry. The server must have `HPEXPIRETIME`.
+    pub fn has_field_expiry<'f>(
+        self,
+        name: Str<'_>,
+        fields: impl ExactSizeIterator<Item = &'f [u8]>,
+    ) -> Result<bool, Failure> {
+        if fields.len() == 0 {
+            return Ok(false);
+        }
+        let count = OwnedStr::new(fields.len().to_string().as_bytes());
+        let (word, fields) = (OwnedStr::new(b"FIELDS"), fields.map(OwnedStr::new).collect::<Vec<_>>());
+        let begin = [name, word.as_str(), count.as_str()];
+        let arguments: Vec<_> = begin.into_iter().chain(fields.iter().map(OwnedStr::as_str)).collect();
+        let reply = self.run(c"HPEXPIRETIME", &arguments);
+        // SAFETY: the reply lives; the server accepts a null one.
+        if unsafe { (api().CallReplyType)(reply.0) } != REPLY_ARRAY {
+            return Err(Failure::text("ERR the server did not run HPEXPIRETIME"));
+        }
+        // SAFETY: the reply is an array of integers, which live as long as it does.
+        Ok(unsafe {
+            (0..(api().CallReplyLength)(reply.0))
+                .any(|index| (api().CallReplyInteger)((api().CallReplyArrayElement)(reply.0, index)) >= 0)
+        })
+    }
+
     /// Runs a native command whose reply is not needed; returns its error.
     pub fn run_natively(self, command: &CStr, arguments: &[Str<'_>]) -> Result<(), Failure> {
         let reply = self.run(command, arguments);

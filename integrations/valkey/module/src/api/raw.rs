@@ -39,6 +39,8 @@ opaque! {
     RawUser;
     /// The reply of a command that the module ran.
     RawReply;
+    /// The position of a walk over the fields of a hash.
+    RawCursor;
 }
 
 /// A call's context. It begins with the function that finds all others.
@@ -152,6 +154,7 @@ pub type CommandFn = unsafe extern "C" fn(*mut RawContext, *mut *mut RawString, 
 pub type EventFn = unsafe extern "C" fn(*mut RawContext, Event, u64, *mut c_void);
 pub type NotifyFn = unsafe extern "C" fn(*mut RawContext, c_int, *const c_char, *mut RawString) -> c_int;
 pub type TimerFn = unsafe extern "C" fn(*mut RawContext, *mut c_void);
+pub type FieldFn = unsafe extern "C" fn(*mut RawKey, *mut RawString, *mut RawString, *mut c_void);
 pub type InfoFn = unsafe extern "C" fn(*mut RawInfo, c_int);
 pub type FilterFn = unsafe extern "C" fn(*mut RawFiltered);
 pub type GetStringFn = unsafe extern "C" fn(*const c_char, *mut c_void) -> *mut RawString;

@@ -13,9 +13,9 @@ use std::ffi::{c_char, c_int, c_long, c_longlong, c_uint, c_ulonglong, c_void};
 use std::sync::OnceLock;
 
 use super::raw::{
-    ApplyFn, CommandFn, CommandInfo, Event, EventFn, FilterFn, GetNumberFn, GetStringFn, InfoFn, NotifyFn, RawCommand,
-    RawContext, RawDefrag, RawDigest, RawFilter, RawFiltered, RawInfo, RawIo, RawKey, RawKeyOptions, RawReply,
-    RawString, RawType, RawUser, SetNumberFn, SetStringFn, TimerFn, TypeMethods,
+    ApplyFn, CommandFn, CommandInfo, Event, EventFn, FieldFn, FilterFn, GetNumberFn, GetStringFn, InfoFn, NotifyFn,
+    RawCommand, RawContext, RawCursor, RawDefrag, RawDigest, RawFilter, RawFiltered, RawInfo, RawIo, RawKey,
+    RawKeyOptions, RawReply, RawString, RawType, RawUser, SetNumberFn, SetStringFn, TimerFn, TypeMethods,
 };
 
 static TABLE: OnceLock<Table> = OnceLock::new();
@@ -114,6 +114,7 @@ table! {
         ACLAddLogEntry: unsafe extern "C" fn(*mut RawContext, *mut RawUser, *mut RawString, c_int) -> c_int;
         Call: unsafe extern "C" fn(*mut RawContext, *const c_char, *const c_char, ...) -> *mut RawReply;
         CallReplyType: unsafe extern "C" fn(*mut RawReply) -> c_int;
+        CallReplyInteger: unsafe extern "C" fn(*mut RawReply) -> c_longlong;
         CallReplyLength: unsafe extern "C" fn(*mut RawReply) -> usize;
         CallReplyArrayElement: unsafe extern "C" fn(*mut RawReply, usize) -> *mut RawReply;
         CreateStringFromCallReply: unsafe extern "C" fn(*mut RawReply) -> *mut RawString;
@@ -150,6 +151,9 @@ table! {
         SetAbsExpire: unsafe extern "C" fn(*mut RawKey, i64) -> c_int;
         StringDMA: unsafe extern "C" fn(*mut RawKey, *mut usize, c_int) -> *const c_char;
         StringSet: unsafe extern "C" fn(*mut RawKey, *mut RawString) -> c_int;
+        ScanCursorCreate: unsafe extern "C" fn() -> *mut RawCursor;
+        ScanCursorDestroy: unsafe extern "C" fn(*mut RawCursor);
+        ScanKey: unsafe extern "C" fn(*mut RawKey, *mut RawCursor, FieldFn, *mut c_void) -> c_int;
         HashSet: unsafe extern "C" fn(*mut RawKey, c_int, ...) -> c_int;
         SignalModifiedKey: unsafe extern "C" fn(*mut RawContext, *mut RawString) -> c_int;
         NotifyKeyspaceEvent: unsafe extern "C" fn(*mut RawContext, c_int, *const c_char, *mut RawString) -> c_int;

@@ -1,14 +1,19 @@
-//! Values that become native ones.
+//! Values that become native ones, and native values that become compressed ones.
 
 use std::ops::Bound;
 
 use super::access::Done;
+use super::twins;
 use crate::api::context::Class;
-use crate::api::raw::{KEY_ACCESS, KEY_OW, KEY_RW, KEY_UPDATE};
+use crate::api::key::FieldCursor;
+use crate::api::raw::{KEY_ACCESS, KEY_OW, KEY_RW, KEY_UPDATE, KEYTYPE_HASH};
 use crate::api::{Context, Failure, Key, OwnedStr, Str};
 use crate::store::databases::place_in;
 use crate::store::map::Map;
+use crate::store::text::Text;
 use crate::store::value::{Borrowed, BorrowedMut, Value};
+
+const NO_KEY: Failure = Failure::text("ERR no such key");
 
 /// `LP.EXPORT key [destination [REPLACE]]`: makes a native hash or string of a key, in its place or at another key.
 pub fn export(context: Context, arguments: &[Str<'_>]) -> Done {
@@ -31,7 +36,7 @@ pub fn export(context: Context, arguments: &[Str<'_>]) -> Done {
     let is_same = destination.is_none_or(|destination| destination.bytes() == name.bytes());
     let mut key = Key::write(context, name);
     if key.value()?.is_none() {
-        return Err(Failure::text("ERR no such key"));
+        return Err(NO_KEY);
     }
     if is_same {
         if !replaces {
@@ -107,4 +112,66 @@ fn write_fields(map: &Map, key: &mut Key<'_>) -> Done {
         key.set_native_field(OwnedStr::new(&field).as_str(), OwnedStr::new(&value).as_str())?;
     }
     Ok(())
+}
+
+/// `LP.IMPORT key`: makes a compressed map or string of a native hash or string, in its place. Its expiry stays.
+pub fn import(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    let key = Key::read(context, name);
+    let value = if key.is_empty() {
+        return Err(NO_KEY);
+    } else if let Some(bytes) = key.native_string() {
+        Value::Text(Text::new(place_in(context.database())?, bytes)?)
+    } else if key.has_type(KEYTYPE_HASH) {
+        drop(key);
+        Value::Map(Box::new(read_fields(context, name)?))
+    } else {
+        // It is compressed already, or of another type.
+        key.value()?;
+        context.status(c"OK");
+        return Ok(());
+    };
+    let mut key = Key::write(context, name);
+    let expiry = key.expiry();
+    key.set(value)?;
+    key.set_expiry(expiry);
+    drop(key);
+    context.touched(name);
+    context.notify(Class::Generic, c"lp.import", name);
+    context.replicate_verbatim();
+    context.status(c"OK");
+    Ok(())
+}
+
+/// Fields that are read at a time.
+const FIELDS_AT_ONCE: usize = 512;
+
+/// Returns a compressed copy of a native hash.
+fn read_fields(context: Context, name: Str<'_>) -> Result<Map, Failure> {
+    let mut map = Map::new(place_in(context.database())?);
+    let (cursor, mut fields, mut has_more) = (FieldCursor::new(), Vec::new(), true);
+    while has_more {
+        // The key is closed before a native command runs, which may change or remove it.
+        let key = Key::read(context, name);
+        while has_more && fields.len() < FIELDS_AT_ONCE {
+            has_more = key.next_fields(&cursor, &mut fields);
+        }
+        drop(key);
+        let names = fields.iter().map(|(field, _)| field.as_slice());
+        if twins::has_field_expiry() && context.has_field_expiry(name, names)? {
+            return Err(Failure::text(
+                "ERR the hash has a field with an expiry, which compressed hashes do not have",
+            ));
+        }
+        for (field, value) in fields.drain(..) {
+            map.set(&field, &value)?;
+        }
+    }
+    match map.is_empty() {
+        // All fields have expired, and the server is about to remove them.
+        true => Err(NO_KEY),
+        false => Ok(map),
+    }
 }

@@ -164,6 +164,7 @@ commands! {
     c"LP.INCRBYFLOAT" counters::incrbyfloat => INCRBYFLOAT, WRITE_FAST, 3, one(RW_CHANGE), "write string fast", c"O(log R)", c"Adds to a float";
     c"LP.LCS" lcs::lcs => LCS, READ, -3, TWO, "read string slow", c"O(N*M), N and M the strings' lengths", c"The longest common subsequence of two strings";
     c"LP.EXPORT" convert::export, WRITE_ASKED, -2, NO_KEYS, "write hash string slow", c"O(N)", c"Makes a native hash or string of a key";
+    c"LP.IMPORT" convert::import, REMOVE, 2, one(RW_CHANGE), "write hash string slow", c"O(N)", c"Makes a map or string of a native hash or string";
     c"LP.INFO" admin::info, READ_ASKED, -1, NO_KEYS, "read slow", c"O(1) for a key, else O(leaves)", c"What trees hold, or a key";
     c"LP.COMPACT" admin::compact, ADMIN, 1, NO_KEYS, "admin slow dangerous", c"O(R)", c"Compresses all anew";
     c"LP.DICT" admin::dict, ADMIN, 2, NO_KEYS, "admin slow dangerous", c"O(leaves)", c"Shows dictionaries, or has them trained";

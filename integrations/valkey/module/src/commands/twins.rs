@@ -224,6 +224,11 @@ fn is_missing(native: &CStr) -> bool {
     MISSING.get().is_some_and(|missing| missing.contains(&native))
 }
 
+/// Returns whether the server's hashes have fields with an expiry.
+pub fn has_field_expiry() -> bool {
+    !is_missing(HPEXPIRETIME.native)
+}
+
 /// Returns the entry of the native command of this name, if the server has it.
 pub fn find(native: &[u8]) -> Option<&'static Entry> {
     ENTRIES
