@@ -7,7 +7,8 @@
 //! - A record begins *new*. If it was not read before the hand's first visit it is *on probation*, and at the next
 //!   visit among the first candidates. A record whose key is in the ghost queue begins in *main*.
 //! - A record that is read is in *main* from then on, with a count of the visits at which it had been read. The count
-//!   is decremented only when a visit finds too few other candidates.
+//!   is decremented only when a visit finds too few other candidates. A record whose count is 0, and that was not read
+//!   since the last visit, returns to probation with a small probability.
 //!
 //! A visit evicts the records on probation, but at least a twentieth of the leaf and at most a quarter.
 //! `docs/experiments/028` compares this with other policies on traces. The pool's S3-FIFO, which evicts pages

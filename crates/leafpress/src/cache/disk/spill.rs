@@ -14,7 +14,7 @@ use crate::cache::record;
 pub(in crate::cache) enum SpillOutcome {
     /// The record is in the tier from now on.
     Moved,
-    /// The record is removed, and the tier has no record of its key.
+    /// The record is removed, and the tier has no record of its key, or a tombstone.
     Forgotten,
     /// The record stays in memory until waiting batches are written.
     Stays,
