@@ -91,16 +91,17 @@ impl Dictionary {
         Ok(trained)
     }
 
-    /// Returns the dictionary with the bytes of an earlier result of [`Dictionary::train`], and the same id.
+    /// Returns the dictionary with the bytes of an earlier result of [`Dictionary::train`], for its codec if that is
+    /// known, and with the same id. A tree that chooses its codec needs the dictionary's to begin with it.
     ///
     /// ```
     /// use leafpress_codec::Dictionary;
     ///
-    /// let dictionary = Dictionary::from_trained(b"what records have in common".as_slice());
-    /// assert_eq!(Dictionary::from_trained(dictionary.bytes()).id(), dictionary.id());
+    /// let dictionary = Dictionary::from_trained(None, b"what records have in common".as_slice());
+    /// assert_eq!(Dictionary::from_trained(None, dictionary.bytes()).id(), dictionary.id());
     /// ```
-    pub fn from_trained(bytes: impl Into<Box<[u8]>>) -> Self {
-        Self::trained(None, bytes)
+    pub fn from_trained(codec: Option<Codec>, bytes: impl Into<Box<[u8]>>) -> Self {
+        Self::trained(codec, bytes)
     }
 
     fn trained(codec: Option<Codec>, bytes: impl Into<Box<[u8]>>) -> Self {

@@ -51,7 +51,7 @@ impl Dictionary {
         }
         let inner = match id {
             Some(id) => leafpress::Dictionary::from_bytes(id, data.to_vec()),
-            None => leafpress::Dictionary::from_trained(data.to_vec()),
+            None => leafpress::Dictionary::from_trained(None, data.to_vec()),
         };
         Ok(Self { inner })
     }

@@ -29,7 +29,7 @@ use crate::tree::upkeep::temperature::{self, COLD_RECORD_CODEC, Temperatures};
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::walk::Walk;
 use crate::tree::write::Locked;
-use crate::tree::{DictionaryChoice, ShardBy, Tree, TreeBuilder, TreeStats, Upkeep};
+use crate::tree::{ShardBy, Tree, TreeBuilder, TreeStats, Upkeep};
 use leafpress_base::mem::node::Kind;
 use leafpress_base::reclaim::node_heap::{Flush, NodeHeap};
 use leafpress_codec::{ByDictionary, Codec, CodecError, Dictionary, Engine, TrialGoal};
@@ -162,7 +162,7 @@ impl Tree {
             (codec @ Codec::Trial { .. }, None) => Arc::new(ByDictionary::open(codec, &builder.engine_options)?),
             (codec, None) => codec.open(&builder.engine_options)?,
         };
-        if let DictionaryChoice::Given(dictionary) = &builder.dictionary
+        if let Some(dictionary) = builder.dictionary.first()
             && engine.supports_dictionary()
         {
             check_dictionary(&*engine, dictionary)?;
@@ -209,10 +209,7 @@ impl Tree {
             sub_pages,
             keys_in_blocks: builder.keys_in_blocks,
         };
-        let of_dictionary = match &builder.dictionary {
-            DictionaryChoice::Given(dictionary) => dictionary.codec(),
-            _ => None,
-        };
+        let of_dictionary = builder.dictionary.first().and_then(Dictionary::codec);
         let first_codec = of_dictionary.filter(|of_dictionary| codec.candidates().contains(of_dictionary));
         let (sizing, settings) = Sizing::new(codec, first_codec.unwrap_or(codec), given);
         let dictionaries = Dictionaries::new(

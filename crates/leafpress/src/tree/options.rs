@@ -44,6 +44,24 @@ pub enum DictionaryChoice {
     Auto,
     /// The given dictionary.
     Given(Dictionary),
+    /// The given dictionary at first, trained from similar records elsewhere, so that the first records are compressed
+    /// with it. Later as `Auto`: another is trained from the tree's own records, and replaces it if it is better.
+    Initial(Dictionary),
+}
+
+impl DictionaryChoice {
+    /// Returns the dictionary that a tree begins with.
+    pub(crate) fn first(&self) -> Option<&Dictionary> {
+        match self {
+            Self::Given(dictionary) | Self::Initial(dictionary) => Some(dictionary),
+            Self::Off | Self::Auto => None,
+        }
+    }
+
+    /// Returns whether dictionaries are trained from the tree's own records.
+    pub(crate) fn trains(&self) -> bool {
+        matches!(self, Self::Auto | Self::Initial(_))
+    }
 }
 
 /// Where a tree's upkeep runs: training of dictionaries and recompression with them, compaction of landing buffers,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use leafpress::{Cache, Tree, Upkeep};
+use leafpress::{Cache, DictionaryChoice, Tree, Upkeep};
 
 use crate::support::keys::mix;
 
@@ -94,6 +94,46 @@ fn records_are_removed_as_others_come() {
             tree.settle().unwrap();
         }
         check(codec, &tree, RECORDS..2 * RECORDS);
+    }
+}
+
+#[test]
+fn an_initial_dictionary_compresses_the_first_records_and_gives_way_to_a_better_one() {
+    for (codec, upkeep) in [
+        ("onpair", Upkeep::Threads),
+        ("zstd:1", Upkeep::Threads),
+        ("trial", Upkeep::Threads),
+        ("onpair", Upkeep::Caller),
+    ] {
+        let dictionary = filled(codec, Upkeep::Threads, RECORDS).dictionary().unwrap().unwrap();
+        let begun = |choice| {
+            let builder = Tree::builder().codec(codec.parse().unwrap()).upkeep(upkeep);
+            let tree = builder.dictionary(choice).build().unwrap();
+            for n in 0..200 {
+                tree.insert(&key(n), &document(1, RECORDS + n)).unwrap();
+            }
+            tree.settle().unwrap();
+            tree
+        };
+        let (tree, other) = (
+            begun(DictionaryChoice::Initial(dictionary.clone())),
+            begun(DictionaryChoice::Auto),
+        );
+        let (stats, others) = (tree.stats(), other.stats());
+        assert_eq!(
+            (stats.dictionary_id, others.dictionary_id),
+            (dictionary.id(), 0),
+            "{codec}"
+        );
+        assert!(
+            stats.leaf_bytes * 3 < others.leaf_bytes * 2,
+            "{codec}: {stats:?}\nwithout it {others:?}"
+        );
+        // Records that have nothing in common with those that it was trained from.
+        (0..RECORDS).for_each(|n| _ = tree.insert(&key(n), &document(2, n)).unwrap());
+        tree.settle().unwrap();
+        assert_ne!(tree.stats().dictionary_id, dictionary.id(), "{codec}");
+        check(codec, &tree, 0..RECORDS);
     }
 }
 

@@ -91,7 +91,7 @@ impl Tree {
     /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
     /// // So few records are not worth one. Another tree can begin with this one's:
     /// let choice = match tree.dictionary()? {
-    ///     Some(dictionary) => leafpress::DictionaryChoice::Given(dictionary),
+    ///     Some(dictionary) => leafpress::DictionaryChoice::Initial(dictionary),
     ///     None => leafpress::DictionaryChoice::Auto,
     /// };
     /// let other = leafpress::Tree::builder().dictionary(choice).build()?;

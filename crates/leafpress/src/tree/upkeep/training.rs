@@ -62,7 +62,7 @@ impl Dictionaries {
         pool: Option<DictionaryPool>,
     ) -> Result<Self, OutOfMemory> {
         let supported = engine.supports_dictionary();
-        let auto = supported && engine.codec().can_train() && matches!(choice, DictionaryChoice::Auto);
+        let auto = supported && engine.codec().can_train() && choice.trains();
         let this = Self {
             current: AtomicPtr::new(std::ptr::null_mut()),
             versions: Mutex::new(Vec::new()),
@@ -73,7 +73,7 @@ impl Dictionaries {
             max_bytes,
             trained_for_bytes: AtomicUsize::new(0),
         };
-        if let (DictionaryChoice::Given(dictionary), true) = (choice, supported) {
+        if let (Some(dictionary), true) = (choice.first(), supported) {
             this.install(dictionary.clone())?;
         }
         Ok(this)

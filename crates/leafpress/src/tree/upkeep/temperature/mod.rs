@@ -147,7 +147,7 @@ impl Temperatures {
     pub(crate) fn new(given: Given<'_>) -> Result<Self, TreeError> {
         // A configured dictionary is the warm leaves'.
         let choice = match given.dictionary {
-            DictionaryChoice::Given(_) => &DictionaryChoice::Auto,
+            DictionaryChoice::Given(_) | DictionaryChoice::Initial(_) => &DictionaryChoice::Auto,
             choice => choice,
         };
         let now = Instant::now();
