@@ -179,9 +179,84 @@ def readme_script(heading):
 
 
 def run_script(server, script):
-    program = f'valkey-cli() {{ redis-cli -p {server.port} "$@"; }}\n{script}'
+    run_program(f'valkey-cli() {{ redis-cli -p {server.port} "$@"; }}\n{script}')
+
+
+def run_program(program):
     ended = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0 and ended.stderr == "", ended
+
+
+def session(number):
+    """A value as a web application keeps it."""
+    rng = random.Random(number)
+    return (f'{{"user":{{"id":{rng.randrange(10**6)},"email":"u{rng.randrange(10**6)}@example.com","locale":"{rng.choice(["en-US", "de-DE"])}"}},'
+            f'"agent":"Mozilla/5.0 (X11; Linux x86_64) Chrome/{rng.randrange(90, 130)}.0","csrf":"{rng.randrange(1 << 64):016x}","roles":["editor","viewer"]}}')
+
+
+def held_per_user_byte(client):
+    trees = [dict(as_pairs(tree)) for tree in client("LP.INFO")]
+    return (trees[-1][b"bytes-held"] - trees[-1][b"dictionary-bytes"]) / trees[-1][b"user-bytes"]
+
+
+@pytest.mark.parametrize("codec, share", [("trial", 0.5), ("zstd:1", 0.95), ("onpair", 0.5)])
+def test_a_dictionary_of_another_server(start, codec, share):
+    """The first values are compressed with it; what cannot be one, or is for another codec, changes nothing."""
+    old, new, without = (start(**{"leafpress.codec": codec}) for _ in range(3))
+    with old.client() as client:
+        assert client("LP.DICT", "EXPORT") is None
+        client.load([["LP.SET", f"s:{number}", session(number)] for number in range(20_000)])
+        client("LP.COMPACT")
+        until(lambda: dict(as_pairs(client("LP.DICT", "SHOW")[0]))[b"dictionary"], what="a dictionary")
+        dictionary = dict(as_pairs(client("LP.DICT", "SHOW")[0]))[b"dictionary"]
+        payload = client("LP.DICT", "EXPORT")
+    # Too few for a training of their own.
+    values = [["LP.SET", f"s:{number}", session(number)] for number in range(50_000, 51_100)]
+    with new.client() as client, without.client() as other:
+        assert client("LP.DICT", "IMPORT", payload) == OK
+        client.load(values)
+        other.load(values)
+        assert dict(as_pairs(client("LP.DICT", "SHOW")[-1]))[b"dictionary"] == dictionary
+        assert dict(as_pairs(other("LP.DICT", "SHOW")[-1]))[b"dictionary"] == 0
+        assert held_per_user_byte(client) < share * held_per_user_byte(other)
+        assert all(client("LP.GET", name) == value.encode() for _, name, value in values)
+        # Damaged, cut off, not a payload, of another codec: refused, and the one in force stays.
+        rng = random.Random(1)
+        damaged = [payload[:-1], payload[:len(payload) // 2], b"", b"x", payload + b"\n", rng.randbytes(len(payload))]
+        for _ in range(50):
+            at = rng.randrange(len(payload))
+            damaged.append(payload[:at] + bytes([payload[at] ^ (1 << rng.randrange(8))]) + payload[at + 1:])
+        for each in damaged:
+            assert is_error(client.ask("LP.DICT", "IMPORT", each))
+        client("CONFIG", "SET", "leafpress.codec", "deflate:1")
+        assert b"leafpress.codec is deflate:1" in client.ask("LP.DICT", "IMPORT", payload).value
+        client("LP.SET", "of another codec", "v")
+        client("CONFIG", "SET", "leafpress.codec", codec)
+        client("LP.SET", "again", session(1))
+        assert dict(as_pairs(client("LP.DICT", "SHOW")[-1]))[b"dictionary"] == dictionary
+        assert client("LP.DICT", "FORGET") == OK
+        client("LP.SET", "without", session(2))
+        assert dict(as_pairs(client("LP.DICT", "SHOW")[-1]))[b"dictionary"] == 0
+        for wrong in (["EXPORT", "x"], ["IMPORT"], ["IMPORT", payload, "x"], ["WHAT"], []):
+            assert is_error(client.ask("LP.DICT", *wrong))
+        # A snapshot has the dictionary that its values need.
+        digest = client("DEBUG", "DIGEST")
+        client("DEBUG", "RELOAD")
+        assert client("DEBUG", "DIGEST") == digest
+
+
+@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="there is no client program")
+def test_the_readme_brings_a_dictionary_to_a_new_server(start):
+    old, new = start(**{"leafpress.codec": "zstd:1"}), start(**{"leafpress.codec": "zstd:1"})
+    with old.client() as client:
+        client.load([["LP.SET", f"s:{number}", session(number)] for number in range(20_000)])
+        client("LP.COMPACT")
+        assert client("LP.DICT", "EXPORT")
+    script = readme_script("A new server has no dictionary").replace("-h old", f"-p {old.port}").replace("-h new", f"-p {new.port}")
+    run_program(f'set -o pipefail\nvalkey-cli() {{ redis-cli -e "$@"; }}\n{script}')
+    with new.client() as client:
+        client("LP.SET", "s", session(1))
+        assert dict(as_pairs(client("LP.DICT", "SHOW")[-1]))[b"dictionary"] != 0
 
 
 @pytest.mark.skipif(shutil.which("redis-cli") is None, reason="there is no client program")

@@ -92,10 +92,10 @@ fn set_dictionary_bytes(bytes: i64) -> Result<(), String> {
 }
 
 /// Changes how trees are built, if one can be, and has new values go to new ones.
-fn change(set: impl FnOnce(&mut TreeSettings)) -> Result<(), String> {
+pub fn change(set: impl FnOnce(&mut TreeSettings)) -> Result<(), String> {
     let mut changed = trees().clone();
     set(&mut changed);
-    if *trees() == changed {
+    if trees().is_same(&changed) {
         return Ok(());
     }
     drop(changed.build().map_err(|error| error.to_string())?);

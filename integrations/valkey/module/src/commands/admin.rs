@@ -7,7 +7,7 @@ use crate::store::databases::databases;
 use crate::store::generation::Hold;
 use crate::store::value::Borrowed;
 
-fn all_generations() -> Vec<Hold> {
+pub fn all_generations() -> Vec<Hold> {
     databases().generations().cloned().collect()
 }
 
@@ -31,7 +31,7 @@ pub fn info(context: Context, arguments: &[Str<'_>]) -> Done {
     }
 }
 
-fn number(context: Context, name: &str, number: u64) {
+pub fn number(context: Context, name: &str, number: u64) {
     context.bytes(name.as_bytes());
     context.integer(i64::try_from(number).unwrap_or(i64::MAX));
 }
@@ -86,33 +86,5 @@ pub fn compact(context: Context, arguments: &[Str<'_>]) -> Done {
         generation.tree().compact()?;
     }
     context.status(c"OK");
-    Ok(())
-}
-
-/// `LP.DICT SHOW | TRAIN`
-pub fn dict(context: Context, arguments: &[Str<'_>]) -> Done {
-    let [_, what] = *arguments else {
-        return Err(Failure::Arity);
-    };
-    let generations = all_generations();
-    if what.bytes().eq_ignore_ascii_case(b"TRAIN") {
-        let asked = generations
-            .iter()
-            .filter(|generation| generation.tree().request_training())
-            .count();
-        context.integer(asked as i64);
-    } else if what.bytes().eq_ignore_ascii_case(b"SHOW") {
-        context.array(generations.len());
-        for generation in &generations {
-            let stats = generation.tree().stats();
-            context.map(4);
-            number(context, "generation", generation.serial());
-            number(context, "dictionary", u64::from(stats.dictionary_id));
-            number(context, "dictionary-bytes", stats.dictionary_bytes);
-            number(context, "training", u64::from(generation.tree().is_training()));
-        }
-    } else {
-        return Err(Failure::text("ERR LP.DICT takes SHOW or TRAIN"));
-    }
     Ok(())
 }

@@ -5,6 +5,7 @@ mod admin;
 mod bits;
 mod convert;
 mod counters;
+mod dict;
 mod expiry;
 mod glob;
 mod hash;
@@ -167,7 +168,7 @@ commands! {
     c"LP.IMPORT" convert::import, REMOVE, 2, one(RW_CHANGE), "write hash string slow", c"O(N)", c"Makes a map or string of a native hash or string";
     c"LP.INFO" admin::info, READ_ASKED, -1, NO_KEYS, "read slow", c"O(1) for a key, else O(leaves)", c"What trees hold, or a key";
     c"LP.COMPACT" admin::compact, ADMIN, 1, NO_KEYS, "admin slow dangerous", c"O(R)", c"Compresses all anew";
-    c"LP.DICT" admin::dict, ADMIN, 2, NO_KEYS, "admin slow dangerous", c"O(leaves)", c"Shows dictionaries, or has them trained";
+    c"LP.DICT" dict::dict, ADMIN, -2, NO_KEYS, "admin slow dangerous", c"O(leaves)", c"Shows dictionaries, has them trained, exports or imports one";
 }
 
 // Commands that the filter puts in the place of native ones that have no twin, where access control is to look at a name.

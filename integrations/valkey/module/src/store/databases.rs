@@ -154,6 +154,12 @@ impl Databases {
             .flat_map(|database| &database.generations)
     }
 
+    /// Returns the generations of one database, the oldest first.
+    pub fn of(&self, database: i32) -> impl DoubleEndedIterator<Item = &Hold> {
+        let database = usize::try_from(database).ok().and_then(|index| self.current.get(index));
+        database.into_iter().flat_map(|database| &database.generations)
+    }
+
     /// Returns their totals.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();

@@ -5,15 +5,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use leafpress::codec::TrialGoal;
 use leafpress::tree::Upkeep;
-use leafpress::{Codec, DictionaryChoice, Tree, TreeError};
+use leafpress::{Codec, Dictionary, DictionaryChoice, Tree, TreeError};
 
 /// The settings of trees of new generations.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct TreeSettings {
     /// Their codec.
     pub codec: Codec,
     /// Longest dictionary in bytes; 0 leaves it to the tree.
     pub dictionary_bytes: usize,
+    /// The dictionary that they begin with, if their codec takes it: [`TreeSettings::takes`].
+    pub dictionary: Option<Dictionary>,
 }
 
 static TREES: Mutex<TreeSettings> = Mutex::new(TreeSettings {
@@ -21,6 +23,7 @@ static TREES: Mutex<TreeSettings> = Mutex::new(TreeSettings {
         goal: TrialGoal::Balance,
     },
     dictionary_bytes: 0,
+    dictionary: None,
 });
 
 /// Microseconds of upkeep at a time.
@@ -42,12 +45,32 @@ pub fn set_tend_budget_us(budget: u64) {
 }
 
 impl TreeSettings {
+    /// Returns whether these are the same settings.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let serial = |settings: &Self| settings.dictionary.as_ref().map(Dictionary::serial);
+        (self.codec, self.dictionary_bytes, serial(self)) == (other.codec, other.dictionary_bytes, serial(other))
+    }
+
+    /// Returns whether a tree with this codec can begin with the dictionary.
+    pub fn takes(&self, dictionary: &Dictionary) -> bool {
+        dictionary.codec().is_some_and(|codec| match self.codec.candidates() {
+            // Those of OnPair have codes of one length.
+            [] => codec == self.codec || codec.family() == self.codec.family() && codec.family() != "onpair",
+            candidates => candidates.contains(&codec),
+        })
+    }
+
     /// Builds a tree with these settings.
     pub fn build(&self) -> Result<Tree, TreeError> {
+        let dictionary = self.dictionary.as_ref().filter(|dictionary| self.takes(dictionary));
+        let choice = match dictionary {
+            Some(dictionary) => DictionaryChoice::Initial(dictionary.clone()),
+            None => DictionaryChoice::Auto,
+        };
         let builder = Tree::builder()
             .codec(self.codec)
             .upkeep(Upkeep::Caller)
-            .dictionary(DictionaryChoice::Auto);
+            .dictionary(choice);
         match self.dictionary_bytes {
             0 => builder.build(),
             bytes => builder.dictionary_bytes(bytes).build(),
