@@ -104,6 +104,7 @@ mod error;
 mod evict;
 mod expiry;
 mod get_many;
+mod hand_over;
 mod in_memory;
 mod inner;
 mod lifetimes;

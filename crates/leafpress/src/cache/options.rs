@@ -22,7 +22,7 @@ use super::{Cache, MIN_MEMORY_BYTES};
 use crate::tree::{self, Tree};
 use leafpress_base::mem::room::boxed;
 use leafpress_base::raw_share::RawShare;
-use leafpress_codec::{Codec, Engine, TrialGoal};
+use leafpress_codec::{Codec, Dictionary, Engine, TrialGoal};
 
 /// Options of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -148,6 +148,24 @@ impl CacheBuilder {
     /// ```
     pub fn codec(mut self, codec: Codec) -> Self {
         self.tree = self.tree.codec(codec);
+        self
+    }
+
+    /// Sets a dictionary to begin with, from a cache of similar records ([`Cache::dictionary`]): the first records are
+    /// compressed with it, until one that is trained from the cache's own is better. The codec must be one that the cache
+    /// uses. By default a cache begins without one, and compresses less until it has trained one.
+    ///
+    /// ```
+    /// # let old = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// let mut builder = leafpress::Cache::builder().memory(8 << 20);
+    /// if let Some(dictionary) = old.dictionary()? {
+    ///     builder = builder.initial_dictionary(dictionary);
+    /// }
+    /// let new = builder.build()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    pub fn initial_dictionary(mut self, dictionary: Dictionary) -> Self {
+        self.tree = self.tree.dictionary(tree::DictionaryChoice::Initial(dictionary));
         self
     }
 

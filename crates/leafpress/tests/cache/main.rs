@@ -16,6 +16,7 @@ mod disk_faults;
 mod disk_files;
 mod eviction;
 mod expiry;
+mod hand_over;
 mod in_memory;
 #[allow(dead_code)]
 #[path = "../support/keys.rs"]
