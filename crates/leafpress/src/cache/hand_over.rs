@@ -11,7 +11,7 @@ use leafpress_codec::Dictionary;
 
 impl Cache {
     /// Returns the keys of the records in memory that are read most, the most read first, at most `most` of them. The
-    /// order is that of eviction: a count of 0 to 4 for each record, so it is coarse. With [`Cache::peek`] and
+    /// order is that of eviction: a number from 0 to 5 for each record, so it is coarse. With [`Cache::peek`] and
     /// [`Cache::ttl`] it moves the records that matter to another cache, which is then warm from the beginning:
     ///
     /// ```

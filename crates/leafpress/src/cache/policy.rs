@@ -11,9 +11,8 @@ use super::error::CacheError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Policy {
-    /// `s3-fifo`, the default: new records are on probation, records that are read are in the
-    /// main queue, and keys that return soon
-    /// after their eviction (found in the ghost queue) are admitted to the main queue at once (after S3-FIFO: Yang et
+    /// `s3-fifo`, the default: new records are on probation, records that are read are in the main queue, and keys that
+    /// return soon after their eviction (found in the ghost queue) are admitted to it at once (after S3-FIFO: Yang et
     /// al., SOSP 2023).
     #[default]
     S3Fifo,

@@ -54,7 +54,13 @@ pub fn export(context: Context, arguments: &[Str<'_>]) -> Done {
             target.delete();
         }
         match key.value_mut()? {
-            Some(BorrowedMut::Map(map)) => write_fields(map, &mut target)?,
+            Some(BorrowedMut::Map(map)) => {
+                if let Err(failure) = write_fields(map, &mut target) {
+                    // An incomplete value must not be visible.
+                    target.delete();
+                    return Err(failure);
+                }
+            }
             Some(BorrowedMut::Text(text)) => target.set_native_string(OwnedStr::new(&text.to_vec()?).as_str())?,
             None => {}
         }
@@ -69,14 +75,18 @@ pub fn export(context: Context, arguments: &[Str<'_>]) -> Done {
     Ok(())
 }
 
-/// Makes the key's value a native one. Its expiry stays.
+/// Makes the key's value a native one. Its expiry stays. If it cannot be read, it stays unchanged.
 pub fn make_native(context: Context, key: &mut Key<'_>) -> Done {
     let expiry = key.expiry();
     let native = Native::take(context, key)?;
     key.delete();
-    native.write(key)?;
+    let written = native.write(key);
+    if written.is_err() {
+        key.delete();
+        native.give_back(context, key)?;
+    }
     key.set_expiry(expiry);
-    Ok(())
+    written
 }
 
 /// A value taken from its key, which is about to receive the native one.
@@ -98,11 +108,19 @@ impl Native {
         }
     }
 
-    fn write(self, key: &mut Key<'_>) -> Done {
+    fn write(&self, key: &mut Key<'_>) -> Done {
         match self {
-            Self::Fields(map) => write_fields(&map, key),
-            Self::Bytes(bytes) => key.set_native_string(OwnedStr::new(&bytes).as_str()),
+            Self::Fields(map) => write_fields(map, key),
+            Self::Bytes(bytes) => key.set_native_string(OwnedStr::new(bytes).as_str()),
         }
+    }
+
+    /// Makes it the key's value again.
+    fn give_back(self, context: Context, key: &mut Key<'_>) -> Done {
+        key.set(match self {
+            Self::Fields(map) => Value::Map(map),
+            Self::Bytes(bytes) => Value::Text(Text::new(place_in(context.database())?, &bytes)?),
+        })
     }
 }
 
