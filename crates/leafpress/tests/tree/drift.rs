@@ -101,11 +101,11 @@ fn records_are_removed_as_others_come() {
 fn an_initial_dictionary_compresses_the_first_records_and_gives_way_to_a_better_one() {
     for (codec, upkeep) in [
         ("onpair", Upkeep::Threads),
-        ("zstd:1", Upkeep::Threads),
         ("trial", Upkeep::Threads),
         ("onpair", Upkeep::Caller),
     ] {
-        let dictionary = filled(codec, Upkeep::Threads, RECORDS).dictionary().unwrap().unwrap();
+        let old = filled("onpair", Upkeep::Threads, RECORDS);
+        let dictionary = old.dictionary().unwrap().unwrap();
         let begun = |choice| {
             let builder = Tree::builder().codec(codec.parse().unwrap()).upkeep(upkeep);
             let tree = builder.dictionary(choice).build().unwrap();
