@@ -1,6 +1,7 @@
 //! Access to the values of keys, of the type that a command needs.
 
 use crate::api::context::Class;
+use crate::api::output::Output;
 use crate::api::{Context, Failure, Key, Str};
 use crate::store::databases::place_in;
 use crate::store::map::Map;
@@ -94,6 +95,22 @@ pub fn remove_from<R: Default>(
         context.replicate_verbatim();
     }
     outcome
+}
+
+/// Replies with an array of an element for each field, which `reply` makes; it returns how long the element is.
+pub fn reply_each(context: Context, fields: &[Str<'_>], reply: impl Fn(&[u8]) -> Result<usize, Failure>) {
+    context.array(fields.len());
+    let mut output = Output::new(context);
+    for field in fields {
+        // The array has begun, so that an error takes the place of its element.
+        match reply(field.bytes()) {
+            Ok(len) => output.add(len),
+            Err(failure) => context.failure(&failure),
+        }
+        if output.is_closing() {
+            break;
+        }
+    }
 }
 
 /// Replies with a field's value, or with null; returns how long the value is.

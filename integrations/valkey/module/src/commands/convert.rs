@@ -3,7 +3,6 @@
 use std::ops::Bound;
 
 use super::access::Done;
-use super::twins;
 use crate::api::context::Class;
 use crate::api::key::FieldCursor;
 use crate::api::raw::{KEY_ACCESS, KEY_OW, KEY_RW, KEY_UPDATE, KEYTYPE_HASH};
@@ -169,6 +168,7 @@ const FIELDS_AT_ONCE: usize = 512;
 /// Returns a compressed copy of a native hash.
 fn read_fields(context: Context, name: Str<'_>) -> Result<Map, Failure> {
     let mut map = Map::new(place_in(context.database())?);
+    let may_have_expiry = context.has_command(c"HPEXPIRETIME");
     let (cursor, mut fields, mut has_more) = (FieldCursor::new(), Vec::new(), true);
     while has_more {
         // The key is closed before a native command runs, which may change or remove it.
@@ -178,7 +178,7 @@ fn read_fields(context: Context, name: Str<'_>) -> Result<Map, Failure> {
         }
         drop(key);
         let names = fields.iter().map(|(field, _)| field.as_slice());
-        if twins::has_field_expiry() && context.has_field_expiry(name, names)? {
+        if may_have_expiry && context.has_field_expiry(name, names)? {
             return Err(Failure::text(
                 "ERR the hash has a field with an expiry, which compressed hashes do not have",
             ));

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use super::access::{Done, change_or_make, map_of, remove_from, reply_or_null};
+use super::access::{Done, change_or_make, map_of, remove_from, reply_each, reply_or_null};
 use crate::api::context::{Class, log_warning};
 use crate::api::output::Output;
 use crate::api::{Context, Failure, Key, OwnedStr, Str};
@@ -98,18 +98,7 @@ pub fn hmget(context: Context, arguments: &[Str<'_>]) -> Done {
     }
     let key = Key::read(context, *name);
     let map = map_of(&key)?;
-    context.array(fields.len());
-    let mut output = Output::new(context);
-    for field in fields {
-        // The array has begun, so that an error takes the place of its value.
-        match reply_or_null(context, map, field.bytes()) {
-            Ok(len) => output.add(len),
-            Err(failure) => context.failure(&failure),
-        }
-        if output.is_closing() {
-            break;
-        }
-    }
+    reply_each(context, fields, |field| reply_or_null(context, map, field));
     Ok(())
 }
 

@@ -5,10 +5,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::access::{Done, reply_or_null};
+use super::access::{Done, reply_each, reply_or_null};
 use super::convert::make_native;
 use crate::api::command::sent_name;
-use crate::api::output::Output;
 use crate::api::{Context, Failure, Key, Str};
 use crate::store::map::Map;
 use crate::store::number::integer;
@@ -72,7 +71,7 @@ fn read(context: Context, names: &[Str<'_>]) -> Done {
     Err(Failure::LeftToServer)
 }
 
-/// A command that reads the string of its first key: `BITCOUNT`, `BITPOS`, `BITFIELD_RO`.
+/// A command that reads the string of its first key: `BITFIELD_RO`.
 pub fn first_text(context: Context, arguments: &[Str<'_>]) -> Done {
     read(context, &arguments[1..2])
 }
@@ -117,12 +116,12 @@ fn map_converted(context: Context, arguments: &[Str<'_>], each: usize) -> Done {
 }
 
 /// A command that sets an expiry of fields: `HEXPIRE` and its relatives.
-pub fn fields(context: Context, arguments: &[Str<'_>]) -> Done {
+pub fn field_expiry(context: Context, arguments: &[Str<'_>]) -> Done {
     map_converted(context, arguments, 1)
 }
 
 /// `HSETEX key [FNX | FXX] [expiry] FIELDS count field value [field value ...]`. A hash that it makes is native.
-pub fn new_fields(context: Context, arguments: &[Str<'_>]) -> Done {
+pub fn hsetex(context: Context, arguments: &[Str<'_>]) -> Done {
     map_converted(context, arguments, 2)
 }
 
@@ -136,18 +135,7 @@ fn for_each_field(
     let (Ok(Some(Borrowed::Map(map))), Some(fields)) = (key.value(), fields_clause(&arguments[2..], 1)) else {
         return Err(Failure::LeftToServer);
     };
-    context.array(fields.len());
-    let mut output = Output::new(context);
-    for field in fields {
-        // The array has begun, so that an error takes the place of its element.
-        match reply(map, field.bytes()) {
-            Ok(len) => output.add(len),
-            Err(failure) => context.failure(&failure),
-        }
-        if output.is_closing() {
-            break;
-        }
-    }
+    reply_each(context, fields, |field| reply(map, field));
     Ok(())
 }
 
@@ -171,7 +159,7 @@ pub fn hgetex(context: Context, arguments: &[Str<'_>]) -> Done {
             reply_or_null(context, Some(map), field)
         })
     } else {
-        fields(context, arguments)
+        field_expiry(context, arguments)
     }
 }
 

@@ -166,17 +166,17 @@ twins! {
         BITPOS bits::bitpos, Text, First;
         BITFIELD_RO native::first_text, Text, First;
         PFCOUNT native::all_texts, Text, All;
-        HEXPIRE native::fields, Hash, First;
-        HPEXPIRE native::fields, Hash, First;
-        HEXPIREAT native::fields, Hash, First;
-        HPEXPIREAT native::fields, Hash, First;
+        HEXPIRE native::field_expiry, Hash, First;
+        HPEXPIRE native::field_expiry, Hash, First;
+        HEXPIREAT native::field_expiry, Hash, First;
+        HPEXPIREAT native::field_expiry, Hash, First;
         HPERSIST native::fields_without_expiry, Hash, First;
         HTTL native::fields_without_expiry, Hash, First;
         HPTTL native::fields_without_expiry, Hash, First;
         HEXPIRETIME native::fields_without_expiry, Hash, First;
         HPEXPIRETIME native::fields_without_expiry, Hash, First;
         HGETEX native::hgetex, Hash, First;
-        HSETEX native::new_fields, Hash, First;
+        HSETEX native::hsetex, Hash, First;
         SORT native::sort, Text, Patterns;
         SORT_RO native::sort, Text, Patterns;
         TYPE types::key_type, Text, EitherFamily;
@@ -222,11 +222,6 @@ pub fn is_native_there(public: &CStr) -> bool {
 
 fn is_missing(native: &CStr) -> bool {
     MISSING.get().is_some_and(|missing| missing.contains(&native))
-}
-
-/// Returns whether the server's hashes have fields with an expiry.
-pub fn has_field_expiry() -> bool {
-    !is_missing(HPEXPIRETIME.native)
 }
 
 /// Returns the entry of the native command of this name, if the server has it.
