@@ -198,7 +198,7 @@ impl CacheInner {
     ) -> Result<Vec<usize>, CacheError> {
         self.check_open()?;
         let mut left = room_for(keys.len())?;
-        let Some(disk) = self.disk.as_ref().filter(|_| self.touches.is_none()) else {
+        let Some(disk) = self.disk.as_ref().filter(|_| self.touches.get().is_none()) else {
             // Each key alone: a record may only seem expired until queued reads are applied.
             for (index, key) in keys.iter().enumerate() {
                 let (key, mut seen) = (key.as_ref(), Seen::default());
@@ -221,7 +221,7 @@ impl CacheInner {
         let result = self.tree.get_many_with(keys, |index, stored| {
             // Records that cannot be decoded are skipped: their own read removes them.
             left.extend(std::mem::replace(&mut next, index + 1)..index);
-            match stored.map(|stored| self.unexpired(stored)) {
+            match stored.map(|stored| self.unexpired(keys[index].as_ref(), stored)) {
                 Some(Some(value)) => {
                     hits += 1;
                     self.sample_read(keys[index].as_ref(), true);

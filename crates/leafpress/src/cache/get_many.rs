@@ -10,7 +10,6 @@ use super::disk::{Located, Tier};
 use super::disk_lookup::Lookup;
 use super::error::CacheError;
 use super::inner::{CacheInner, Seen};
-use super::record;
 use crate::tree;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, collected};
@@ -56,7 +55,7 @@ impl CacheInner {
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), CacheError> {
         self.check_open()?;
-        if self.touches.is_some() {
+        if self.touches.get().is_some() {
             // A record may only seem expired until queued reads are applied.
             for (index, key) in keys.iter().enumerate() {
                 if self.get(key.as_ref(), |value| read(index, Some(value)))?.is_none() {
@@ -86,7 +85,7 @@ impl CacheInner {
         let result = self.tree.get_many_with(keys, |index, stored| {
             (next..index).for_each(|missed| read(missed, None));
             next = index + 1;
-            let value = stored.and_then(|stored| self.unexpired(stored));
+            let value = stored.and_then(|stored| self.unexpired(keys[index].as_ref(), stored));
             hits += u64::from(value.is_some());
             self.sample_read(keys[index].as_ref(), value.is_some());
             read(index, value);
@@ -100,10 +99,19 @@ impl CacheInner {
         Ok(())
     }
 
-    /// Returns a record's value, unless it is expired.
-    pub(super) fn unexpired<'r>(&self, stored: &'r [u8]) -> Option<&'r [u8]> {
+    /// Returns a record's value unless it is expired, and notes the read if it has to extend the idle deadline.
+    pub(super) fn unexpired<'r>(&self, key: &[u8], stored: &'r [u8]) -> Option<&'r [u8]> {
         let (value, expiry) = self.read(stored);
-        (!record::is_expired(expiry, || self.clock.now())).then_some(value)
+        if let Some(expiry) = expiry {
+            let now = self.clock.now();
+            if expiry.is_expired(now) {
+                return None;
+            }
+            if self.wants_touch(stored, now) {
+                self.touch(key);
+            }
+        }
+        Some(value)
     }
 
     /// Like [`CacheInner::get_many`], for the keys of one group, in both tiers.
@@ -133,7 +141,11 @@ impl CacheInner {
                     stored.try_append(record)?;
                     let key = keys[index].as_ref();
                     let set = |value: &[u8]| waiting.set(index, value);
-                    let set = self.take_from_disk(disk, &lookups[index], key, &mut stored, set, &mut Seen::default());
+                    let mut seen = Seen::default();
+                    let set = self.take_from_disk(disk, &lookups[index], key, &mut stored, set, &mut seen);
+                    if seen.wants_touch {
+                        self.touch(key);
+                    }
                     self.sample_read(key, set.is_some());
                     match set {
                         Some(set) => set.map(|()| hits += 1)?,
@@ -180,7 +192,7 @@ impl CacheInner {
                     waiting.values.try_push(None)?;
                     waiting.damaged.try_push(damaged)?;
                 }
-                let value = stored.and_then(|stored| self.unexpired(stored));
+                let value = stored.and_then(|stored| self.unexpired(keys[index].as_ref(), stored));
                 let is_missed = stored.is_none();
                 hits += u64::from(value.is_some());
                 misses += u64::from(value.is_none() && !is_missed);

@@ -23,12 +23,8 @@ impl Cache {
     /// # old.get("user:42")?;
     /// let new = leafpress::Cache::builder().memory(8 << 20).build()?;
     /// for key in old.hottest_keys(1_000)? {
-    ///     let options = match old.ttl(&key)? {
-    ///         Some(Duration::MAX) | None => InsertOptions::default(),
-    ///         Some(ttl) => InsertOptions::ttl(ttl),
-    ///     };
-    ///     if let Some(value) = old.peek(&key)? {
-    ///         new.insert_entry(&key, &value, options)?;
+    ///     if let (Some(value), Some(ttl)) = (old.peek(&key)?, old.ttl(&key)?) {
+    ///         new.insert_entry(&key, &value, InsertOptions::ttl(ttl.max(Duration::from_millis(1))))?;
     ///     }
     /// }
     /// assert_eq!(new.get("user:42")?.as_deref(), Some(b"Ada".as_slice()));

@@ -22,7 +22,7 @@ use super::policy::Policy;
 use super::raw_share::RawCopies;
 use super::record;
 use super::tags::TagTable;
-use super::touches::Touches;
+use super::touches::{LazyTouches, Touches};
 use crate::tree::cache_hooks::Hand;
 use crate::tree::{self, Tree};
 use leafpress_base::sync::runtime::Waker;
@@ -60,8 +60,8 @@ pub(super) struct CacheInner {
     pub reuse: Option<Box<ReuseSample>>,
     pub clock: Arc<dyn Clock>,
     pub times: Times,
-    /// Queued reads, if records have a time to idle.
-    pub touches: Option<Touches>,
+    /// Queued reads of records that have a time to idle.
+    pub touches: LazyTouches,
     pub listener: Option<Notifier>,
     /// The disk tier, which takes the records that leave memory.
     pub disk: Option<Arc<Tier>>,
@@ -118,7 +118,7 @@ impl CacheInner {
             tags: TagTable::default(),
             reuse: None,
             clock,
-            touches: times.to_idle.map(|_| Touches::new()),
+            touches: LazyTouches::default(),
             times,
             listener: listener.map(Notifier::new),
             disk,
@@ -336,7 +336,7 @@ impl CacheInner {
             + self.counters.held_bytes()
             + size_of::<Self>() as u64
             + self.eviction_bytes()
-            + self.touches.as_ref().map_or(0, Touches::held_bytes)
+            + self.touches.get().map_or(0, Touches::held_bytes)
             + self.loads.held_bytes()
             + self.tags.held_bytes()
             + self.reuse.as_ref().map_or(0, |reuse| reuse.held_bytes())

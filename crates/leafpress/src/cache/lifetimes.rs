@@ -24,9 +24,9 @@ const ABSENCES_DIVISOR: u64 = 64;
 const MAX_ABSENCES_BYTES: u64 = 16 << 20;
 
 impl CacheInner {
-    /// The expiry of a record inserted now with this time to live, or else with the default.
+    /// The expiry of a record inserted now with this time to live, or else with the default; [`Duration::MAX`] is none.
     pub(super) fn insertion_expiry(&self, key: &[u8], ttl: Option<Duration>) -> Option<Expiry> {
-        let ttl = ttl.or(self.times.to_live)?;
+        let ttl = ttl.or(self.times.to_live).filter(|ttl| *ttl != Duration::MAX)?;
         let now = self.clock.now();
         if self.times.jitter == 0.0 {
             return Some(Expiry::after(now, ttl));
@@ -41,18 +41,25 @@ impl CacheInner {
         ttl.map(|ttl| Expiry::after(self.clock.now(), ttl))
     }
 
-    /// The idle deadline of a record written now.
-    pub(super) fn idle_until(&self) -> Option<Expiry> {
-        self.expiry(self.times.to_idle)
+    /// The idle deadline of a record written now, by its own time to idle or the cache's.
+    pub(super) fn idle_until(&self, own: Option<Duration>) -> Option<Expiry> {
+        self.expiry(own.or(self.times.to_idle))
+    }
+
+    /// The time to idle of a record that has an idle deadline.
+    fn to_idle(&self, stored: &[u8]) -> Option<Duration> {
+        record::idle_period(stored).or(self.times.to_idle)
     }
 
     /// Returns true if a read of a record at `now` has to extend its idle deadline.
     #[inline]
     pub(super) fn wants_touch(&self, stored: &[u8], now: Duration) -> bool {
-        let Some(to_idle) = self.times.to_idle else {
+        // The reads of most records end here.
+        let Some(idle) = record::idle(stored) else {
             return false;
         };
-        record::idle(stored).is_some_and(|idle| idle < Expiry::after(now, to_idle - to_idle / TOUCH_DIVISOR))
+        let is_due = |to_idle: Duration| idle < Expiry::after(now, to_idle - to_idle / TOUCH_DIVISOR);
+        self.to_idle(stored).is_some_and(is_due)
     }
 
     /// Returns the value of a key that has expired less than `period` ago.
@@ -104,14 +111,15 @@ impl CacheInner {
     /// Queues a read of a record in memory.
     #[cold]
     pub(super) fn touch(&self, key: &[u8]) {
-        if let Some(touches) = &self.touches {
+        // Without memory for the queue a read is not noted.
+        if let Ok(touches) = self.touches.or_make() {
             touches.push(key, self.clock.now());
         }
     }
 
     /// Applies the queued reads; returns true if there were any, or another thread applied some meanwhile.
     pub(super) fn apply_touches(&self) -> bool {
-        let (Some(touches), Some(to_idle)) = (&self.touches, self.times.to_idle) else {
+        let Some(touches) = self.touches.get() else {
             return false;
         };
         let applying = match touches.applying.try_lock() {
@@ -124,7 +132,7 @@ impl CacheInner {
             let Some(Touch { key, read_at }) = touches.pop() else {
                 break;
             };
-            written += self.note_read(&key, Expiry::after(read_at, to_idle));
+            written += self.note_read(&key, read_at);
         }
         drop(applying);
         // Called with no lock held, because it may evict and so call the listener.
@@ -134,12 +142,16 @@ impl CacheInner {
         true
     }
 
-    /// Extends a record's idle deadline to `until`. Returns the bytes written: 0 if the record was written or read
-    /// later, or is absent.
-    fn note_read(&self, key: &[u8], until: Expiry) -> u64 {
+    /// Extends the idle deadline of a record that was read at `read_at`. Returns the bytes written: 0 if the record was
+    /// written or read later, or is absent.
+    fn note_read(&self, key: &[u8], read_at: Duration) -> u64 {
         let Ok(Some(Ok(stored))) = self.tree.get_with(key, copied) else {
             return 0;
         };
+        let Some(to_idle) = self.to_idle(&stored) else {
+            return 0;
+        };
+        let until = Expiry::after(read_at, to_idle);
         if record::idle(&stored).is_none_or(|idle| idle >= until) {
             return 0;
         }

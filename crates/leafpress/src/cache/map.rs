@@ -25,8 +25,14 @@ impl Cache {
     ) -> Result<(), CacheError> {
         let key = key.as_ref();
         let expiry = self.core.insertion_expiry(key, None);
-        self.core
-            .insert(key, value.as_ref(), &Attributes { expiry, tags: None })
+        self.core.insert(
+            key,
+            value.as_ref(),
+            &Attributes {
+                expiry,
+                ..Attributes::default()
+            },
+        )
     }
 
     /// Inserts or replaces a record with options of its own, such as a time to live.
@@ -117,7 +123,8 @@ impl Cache {
 
     /// Returns copies of the values of several keys, in the order of `keys`, with [`None`] for absent keys. It takes less
     /// time than as many calls of [`Cache::get`]: the memory accesses of the reads overlap, and of each 64 keys those
-    /// that are on disk are read by one batch. With `time_to_idle` the keys are read one after another. The values are
+    /// that are on disk are read by one batch. In a cache whose records have a
+    /// time to idle the keys are read one after another. The values are
     /// not a snapshot of one moment.
     ///
     /// ```

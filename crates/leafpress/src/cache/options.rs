@@ -28,20 +28,57 @@ use leafpress_codec::{Codec, Dictionary, Engine, TrialGoal};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct InsertOptions {
-    /// The record's time to live; [`None`] for the default of the cache.
+    /// The record's time to live; [`None`] for the default of the cache, [`Duration::MAX`] for none.
     pub ttl: Option<Duration>,
+    /// The record's time to idle; [`None`] for that of the cache, [`Duration::MAX`] for none.
+    pub time_to_idle: Option<Duration>,
     pub(super) tags: Tags,
 }
 
 impl InsertOptions {
     /// Returns options with a time to live, between 1 ms and 10 years. The record may expire up to 1 ms early, and is
-    /// never returned after its time.
+    /// never returned after its time. With [`Duration::MAX`] it has no time to live, whatever the cache's default.
     #[must_use]
     pub fn ttl(ttl: Duration) -> Self {
         Self {
             ttl: Some(ttl),
             ..Self::default()
         }
+    }
+
+    /// Sets the record's time to idle, from 1 second to 10 years, which replaces that of the cache
+    /// ([`CacheBuilder::time_to_idle`]): the record expires when it was neither read nor written for this long, or up to
+    /// an eighth of the time earlier. With [`Duration::MAX`] it does not expire by idleness. It takes 12 bytes. Updates
+    /// that keep the record's times keep it.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// use std::time::Duration;
+    /// use leafpress::cache::InsertOptions;
+    ///
+    /// // At most a day, and half an hour without a request.
+    /// let session = InsertOptions::ttl(Duration::from_secs(24 * 3600)).time_to_idle(Duration::from_secs(1800));
+    /// cache.insert_entry("session:7", "open", session)?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    #[must_use]
+    pub fn time_to_idle(mut self, time: Duration) -> Self {
+        self.time_to_idle = Some(time);
+        self
+    }
+
+    /// Checks the bounds.
+    pub(super) fn check(&self) -> Result<(), CacheError> {
+        checked_ttl(self.ttl)?;
+        let idle = self.time_to_idle.filter(|time| *time != Duration::MAX);
+        idle.map_or(Ok(()), |time| check_time("time_to_idle", time, MIN_IDLE))?;
+        if self.tags.has_too_many() {
+            return Err(CacheError::Option {
+                option: "tags",
+                reason: format!("a record has at most {MAX_TAGS} tags"),
+            });
+        }
+        Ok(())
     }
 
     /// Adds a tag: any bytes, of which the record has a hash of 6 bytes. [`Cache::invalidate_tag`] invalidates all
@@ -571,18 +608,11 @@ const MIN_TTL: (Duration, &str) = (Duration::from_millis(1), "1 ms");
 const MIN_IDLE: (Duration, &str) = (Duration::from_secs(1), "1 s");
 const MAX_TIME: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
-pub(super) fn check_tags(tags: &Tags) -> Result<(), CacheError> {
-    if tags.has_too_many() {
-        return Err(CacheError::Option {
-            option: "tags",
-            reason: format!("a record has at most {MAX_TAGS} tags"),
-        });
-    }
-    Ok(())
-}
-
-pub(super) fn check_ttl(ttl: Duration) -> Result<(), CacheError> {
-    check_time("ttl", ttl, MIN_TTL)
+/// Returns the time to live, or [`None`] for [`Duration::MAX`], which stands for none.
+pub(super) fn checked_ttl(ttl: Option<Duration>) -> Result<Option<Duration>, CacheError> {
+    let ttl = ttl.filter(|ttl| *ttl != Duration::MAX);
+    ttl.map_or(Ok(()), |ttl| check_time("ttl", ttl, MIN_TTL))?;
+    Ok(ttl)
 }
 
 fn check_time(option: &'static str, time: Duration, (least, name): (Duration, &str)) -> Result<(), CacheError> {

@@ -75,8 +75,8 @@ impl Cache {
         })
     }
 
-    /// Sets the record's time to live, from now on, and returns true if the key is present. With [`None`] it has none
-    /// from now on; the default of the cache does not apply. The value is unchanged. It is atomic for the key, in
+    /// Sets the record's time to live, from now on, and returns true if the key is present. With [`None`] or
+    /// [`Duration::MAX`] it has none from now on; the default of the cache does not apply. The value is unchanged. It is atomic for the key, in
     /// memory and on disk, as [`Cache::update_with`] is; it counts as a write for `time_to_idle`, and neither as an
     /// insertion nor as a hit.
     ///

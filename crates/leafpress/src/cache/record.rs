@@ -1,12 +1,15 @@
 //! The header of a record's value: a byte of flags, and the expiry if the record expires.
 //!
 //! ```text
-//! flags u8   expiry u48 (if bit 0 of the flags is set)   idle u48 (if bit 3 is set)   tags (if bit 4 is set)   value
+//! flags u8   expiry u48 (if bit 0 of the flags is set)   idle u48 (if bit 3 is set)   period u48 (if bit 5 is set)
+//! tags (if bit 4 is set)   value
+//!
 //! tags: stamp u48   count u8   each: identity u48
 //! ```
 //!
 //! Integers are little-endian. `idle` is the deadline at which the record expires unless it is read. Reads extend it
-//! occasionally. For the stamp and the identities see `tags`.
+//! occasionally, by the record's own time to idle, the `period` in milliseconds, or by the cache's if it has none. For
+//! the stamp and the identities see `tags`.
 //!
 //! A *clean* record is on disk as well. A *tombstone* marks a removed key, whatever older record may be on disk. It is
 //! empty, which no record is, so that the tree can count tombstones by the lengths of its values; readers treat it as
@@ -24,11 +27,13 @@ const EXPIRES: u8 = 1;
 const CLEAN: u8 = 2;
 const IDLES: u8 = 8;
 const TAGGED: u8 = 16;
+/// Only with [`IDLES`].
+const HAS_PERIOD: u8 = 32;
 /// The maximum length of a value, in bytes. A value that exceeds an eighth of the memory budget is accepted and not
 /// kept.
 pub const MAX_VALUE_BYTES: usize = crate::tree::MAX_VALUE_BYTES - MAX_HEADER_BYTES;
 /// Maximum length of the header.
-const MAX_HEADER_BYTES: usize = 1 + 2 * TIME_BYTES + MAX_TAGS_BYTES;
+const MAX_HEADER_BYTES: usize = 1 + 3 * TIME_BYTES + MAX_TAGS_BYTES;
 const MAX_TAGS_BYTES: usize = ID_BYTES + 1 + MAX_TAGS * ID_BYTES;
 const TIME_BYTES: usize = Expiry::BYTES;
 /// The complete encoding of a tombstone.
@@ -39,6 +44,8 @@ pub(super) const TOMBSTONE: &[u8] = &[];
 pub(super) struct Attributes {
     pub expiry: Option<Expiry>,
     pub tags: Option<Tags>,
+    /// The record's own time to idle.
+    pub to_idle: Option<Duration>,
 }
 
 impl Attributes {
@@ -46,8 +53,9 @@ impl Attributes {
     fn put_header(&self, idle: Option<Expiry>, mut put: impl FnMut(&[u8])) {
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         let times = flag(self.expiry.is_some(), EXPIRES) | flag(idle.is_some(), IDLES);
-        put(&[times | flag(self.tags.is_some(), TAGGED)]);
-        for time in [self.expiry, idle].into_iter().flatten() {
+        let period = self.period(idle);
+        put(&[times | flag(self.tags.is_some(), TAGGED) | flag(period.is_some(), HAS_PERIOD)]);
+        for time in [self.expiry, idle, period].into_iter().flatten() {
             put(&time.to_bytes());
         }
         if let Some(tags) = &self.tags {
@@ -57,9 +65,15 @@ impl Attributes {
         }
     }
 
+    /// Returns the record's own time to idle as it is encoded, if the record has an idle deadline.
+    fn period(&self, idle: Option<Expiry>) -> Option<Expiry> {
+        idle.and(self.to_idle)
+            .map(|period| Expiry::after(Duration::ZERO, period))
+    }
+
     /// Returns the length of the header.
     fn header_bytes(&self, idle: Option<Expiry>) -> usize {
-        let times = usize::from(self.expiry.is_some()) + usize::from(idle.is_some());
+        let times = [self.expiry, idle, self.period(idle)].into_iter().flatten().count();
         let tags = |tags: &Tags| ID_BYTES + 1 + tags.ids().len() * ID_BYTES;
         1 + times * TIME_BYTES + self.tags.as_ref().map_or(0, tags)
     }
@@ -124,6 +138,9 @@ fn read_times(flags: u8, mut rest: &[u8]) -> (&[u8], Option<Expiry>) {
             rest = behind;
         }
     }
+    if flags & HAS_PERIOD != 0 {
+        rest = rest.get(TIME_BYTES..).unwrap_or(rest);
+    }
     (rest, expiry)
 }
 
@@ -166,6 +183,13 @@ fn idle_at(stored: &[u8]) -> Option<usize> {
 pub(super) fn idle(stored: &[u8]) -> Option<Expiry> {
     let ticks = stored[idle_at(stored)?..].first_chunk()?;
     Some(Expiry::from_bytes(*ticks))
+}
+
+/// Returns the record's own time to idle.
+pub(super) fn idle_period(stored: &[u8]) -> Option<Duration> {
+    let at = idle_at(stored).filter(|_| has(stored, HAS_PERIOD))? + TIME_BYTES;
+    let ms = stored.get(at..)?.first_chunk()?;
+    Some(Duration::from_millis(Expiry::from_bytes(*ms).0))
 }
 
 /// Sets the idle deadline of a record that has one. The record then differs from its copy on disk.
@@ -217,14 +241,26 @@ mod tests {
         let cases = times.into_iter().flat_map(|expiry| times.map(|idle| (expiry, idle)));
         let cases = cases.flat_map(|(expiry, idle)| [0, 1, MAX_TAGS].map(|count| (expiry, idle, tagged(count))));
         for (expiry, until, own) in cases {
-            let attributes = Attributes { expiry, tags: own };
-            for value in [&b""[..], b"x", &[1; 5000]] {
+            let values = [&b""[..], b"x", &[1; 5000]];
+            let periods = [None, Some(Duration::from_millis(1500)), Some(Duration::MAX)];
+            for (value, to_idle) in values
+                .into_iter()
+                .flat_map(|value| periods.map(|period| (value, period)))
+            {
+                let attributes = Attributes {
+                    expiry,
+                    tags: own,
+                    to_idle,
+                };
                 write(value, &attributes, until, &mut stored).unwrap();
                 let first = [expiry, until].into_iter().flatten().min();
                 assert_eq!(read(&stored), (value, first));
                 assert_eq!((super::expiry(&stored), idle(&stored)), (expiry, until));
                 assert_eq!(write_long(value, &attributes, until).unwrap().bytes(), stored);
                 assert!(stored.len() <= value.len() + MAX_HEADER_BYTES);
+                let longest = Duration::from_millis(Expiry::NEVER.0);
+                let period = until.and(to_idle).map(|period| period.min(longest));
+                assert_eq!(idle_period(&stored), period);
                 assert_eq!(is_tagged(&stored), own.is_some());
                 assert_eq!(Tags::of_record(&stored, 77 << 40), own);
                 assert_eq!(tags(&stored).map(|(stamp, _)| stamp), own.map(|own| own.stamp()));
@@ -238,7 +274,7 @@ mod tests {
         }
         let never = Attributes {
             expiry: Some(Expiry::NEVER),
-            tags: None,
+            ..Attributes::default()
         };
         write(&[1; 5000], &never, None, &mut stored).unwrap();
         assert!(is_expired(read(TOMBSTONE).1, || Duration::ZERO));
@@ -250,6 +286,7 @@ mod tests {
         assert_eq!(read(b""), (&b""[..], Some(Expiry::PAST)));
         assert_eq!(read(&[1, 2, 3]), (&[2, 3][..], None));
         assert_eq!(read(&[9, 0, 0, 0, 0, 0, 0, 3]), (&[3][..], Some(Expiry::PAST)));
+        assert_eq!((idle_period(&[IDLES | HAS_PERIOD; 9]), idle_period(b"")), (None, None));
         assert_eq!((idle(&[8, 1]), idle(b"")), (None, None));
         for len in 0..20 {
             let mut damaged = vec![0xff; len];

@@ -124,11 +124,11 @@ impl CacheInner {
     where
         CacheError: From<E>,
     {
-        if attributes.expiry.is_some() || attributes.tags.is_some() {
+        if attributes.expiry.is_some() || attributes.tags.is_some() || attributes.to_idle.is_some() {
             // Set before the record can be found.
             self.note_expiring();
         }
-        let idle = self.idle_until();
+        let idle = self.idle_until(attributes.to_idle);
         if value.len() > MAX_BUFFER_BYTES {
             // An allocator would retain the freed memory for each thread and size class.
             let record = record::write_long(value, attributes, idle)?;

@@ -3,14 +3,18 @@
 //! Applying a read means rewriting the record under its leaf's latch. A read that finds its key in memory waits for no
 //! lock, so it only queues the key and the time. Upkeep applies the queue to the records, and so does a thread that is
 //! about to treat a record as expired or to evict it: until the queue is applied, no time to idle has ended.
+//!
+//! A cache in which no record has a time to idle has no queue: the first read to be noted makes it.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crossbeam_queue::ArrayQueue;
 
 use crate::tree::hash::hash;
-use leafpress_base::mem::room::copied;
+use leafpress_base::mem::OutOfMemory;
+use leafpress_base::mem::room::{collected, copied, room_for};
 use leafpress_base::sync::Mutex;
 
 /// Maximum length of the queue. A read that finds it full is not recorded; a later read of the record is.
@@ -30,13 +34,36 @@ pub(super) struct Touches {
     pub applying: Mutex<()>,
 }
 
-impl Touches {
-    pub(super) fn new() -> Self {
-        Self {
-            queue: ArrayQueue::new(MAX_WAITING),
-            waiting: (0..MAX_WAITING).map(|_| AtomicU64::new(0)).collect(),
-            applying: Mutex::new(()),
+/// The queue, or none as long as no read had to be noted.
+#[derive(Default)]
+pub(super) struct LazyTouches(OnceLock<Touches>);
+
+impl LazyTouches {
+    #[inline]
+    pub(super) fn get(&self) -> Option<&Touches> {
+        self.0.get()
+    }
+
+    pub(super) fn or_make(&self) -> Result<&Touches, OutOfMemory> {
+        match self.0.get() {
+            Some(touches) => Ok(touches),
+            None => {
+                let made = Touches::new()?;
+                Ok(self.0.get_or_init(|| made))
+            }
         }
+    }
+}
+
+impl Touches {
+    fn new() -> Result<Self, OutOfMemory> {
+        // The queue allocates infallibly, so its memory is tried for before.
+        drop(room_for::<[u64; 8]>(MAX_WAITING)?);
+        Ok(Self {
+            queue: ArrayQueue::new(MAX_WAITING),
+            waiting: collected((0..MAX_WAITING).map(|_| AtomicU64::new(0)))?,
+            applying: Mutex::new(()),
+        })
     }
 
     fn slot_of(&self, hash: u64) -> &AtomicU64 {
@@ -84,7 +111,7 @@ mod tests {
         cache.insert("read", "1").unwrap();
         cache.insert("unread", "2").unwrap();
         let core = cache.core();
-        let touches = core.touches.as_ref().unwrap();
+        let touches = core.touches.or_make().unwrap();
         clock.advance(60 * SECOND);
         let noting = touches.applying.lock();
         let puts = core.tree.stats().puts;

@@ -23,7 +23,8 @@ use leafpress_base::mem::room::copied;
 /// The change of a record: the result of the closure of [`Cache::update_with`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheUpdate<V> {
-    /// Sets the value. A present record keeps its time to live; a new one gets the cache's default.
+    /// Sets the value. A present record keeps its time to live, its time to idle and its tags; a new one gets the
+    /// cache's default times.
     Put(V),
     /// Sets the value and the time to live, as [`Cache::insert_entry`] does.
     PutWith(V, InsertOptions),
@@ -188,12 +189,13 @@ struct Before {
 }
 
 impl Before {
-    /// The attributes of a record with another value or expiry and the same tags.
+    /// The attributes of a record with another value or expiry, and the same tags and time to idle.
     fn attributes(&self, expiry: Option<Expiry>) -> Attributes {
         let stored = self.stored.as_deref();
         Attributes {
             expiry,
             tags: stored.and_then(|stored| Tags::of_record(stored, self.stamp)),
+            to_idle: stored.and_then(record::idle_period),
         }
     }
 
@@ -220,7 +222,7 @@ impl CacheInner {
                         (Some(_), Some(stored)) => before.attributes(record::expiry(stored)),
                         _ => Attributes {
                             expiry: self.insertion_expiry(key, None),
-                            tags: None,
+                            ..Attributes::default()
                         },
                     };
                     self.put_over(key, &before, value.as_ref(), &attributes)?
@@ -243,7 +245,7 @@ impl CacheInner {
 
     /// Implements [`Cache::expire`].
     pub(super) fn set_expiry(&self, key: &[u8], ttl: Option<Duration>) -> Result<bool, CacheError> {
-        ttl.map_or(Ok(()), options::check_ttl)?;
+        let ttl = options::checked_ttl(ttl)?;
         loop {
             let before = self.look(key)?;
             let Some(value) = before.value() else {
@@ -260,13 +262,11 @@ impl CacheInner {
 
     /// The attributes of a record inserted now. `stamp` is of before its value was made.
     pub(super) fn attributes_by(&self, key: &[u8], entry: InsertOptions, stamp: u64) -> Result<Attributes, CacheError> {
-        if let Some(ttl) = entry.ttl {
-            options::check_ttl(ttl)?;
-        }
-        options::check_tags(&entry.tags)?;
+        entry.check()?;
         Ok(Attributes {
             expiry: self.insertion_expiry(key, entry.ttl),
             tags: entry.tags.stamped(stamp),
+            to_idle: entry.time_to_idle,
         })
     }
 

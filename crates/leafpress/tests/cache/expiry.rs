@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use leafpress::Cache;
-use leafpress::cache::{Clock, Disk, InsertOptions, ManualClock, SystemClock};
+use leafpress::cache::{CacheUpdate, Clock, Disk, InsertOptions, ManualClock, SystemClock};
 
 use crate::{key, noise, small};
 
@@ -171,6 +171,131 @@ fn what_is_read_lives_on_and_what_is_not_goes() {
     clock.advance(80 * SECOND);
     assert!((0..4).all(|n| cache.get(&key(n)).unwrap().is_none()));
     cache.validate().unwrap();
+}
+
+/// Inserts a record that expires if it is not used for this long, whatever the cache's own time.
+fn insert_that_idles(cache: &Cache, key: &str, to_idle: Duration) {
+    let entry = InsertOptions::default().time_to_idle(to_idle);
+    cache.insert_entry(key, "1", entry).unwrap();
+}
+
+fn is_there(cache: &Cache, key: &str) -> bool {
+    cache.peek(key).unwrap().is_some()
+}
+
+#[test]
+fn each_record_may_have_its_own_time_to_idle() {
+    let (without, clock) = with_clock();
+    let (with, clock_with) = that_idles(None);
+    for (cache, clock, is_default) in [(without, clock, false), (with, clock_with, true)] {
+        for key in ["get", "unread", "many", "load", "kept", "updated"] {
+            insert_that_idles(&cache, key, 40 * SECOND);
+        }
+        insert_that_idles(&cache, "never", Duration::MAX);
+        insert_that_idles(&cache, "twice as long", 160 * SECOND);
+        cache.insert("by default", "1").unwrap();
+        for round in 0..10 {
+            clock.advance(20 * SECOND);
+            assert!(cache.get("get").unwrap().is_some(), "{round}");
+            assert!(cache.get_many(&["many"]).unwrap()[0].is_some(), "{round}");
+            assert_eq!(cache.get_or_insert_with("load", || "2").unwrap(), b"1", "{round}");
+            let kept = cache.update_with("kept", |found| {
+                assert!(found.is_some(), "{round}");
+                CacheUpdate::<&str>::Keep
+            });
+            kept.unwrap();
+            // The record keeps its own time.
+            let updated = cache.update_with("updated", |found| {
+                assert!(found.is_some(), "{round}");
+                CacheUpdate::Put("3")
+            });
+            updated.unwrap();
+            assert!(cache.expire("updated", Some(1000 * SECOND)).unwrap());
+            assert_eq!(is_there(&cache, "unread"), round == 0);
+            assert_eq!(is_there(&cache, "twice as long"), round < 7);
+            assert_eq!(is_there(&cache, "by default"), !is_default || round < 3);
+        }
+        clock.advance(40 * SECOND);
+        cache.settle().unwrap();
+        for key in ["get", "many", "load", "kept", "updated"] {
+            assert!(!is_there(&cache, key), "{key}");
+        }
+        clock.advance(1_000_000 * SECOND);
+        assert!(is_there(&cache, "never"));
+        // An insertion without a time has the cache's again.
+        insert_that_idles(&cache, "again", SECOND);
+        cache.insert("again", "2").unwrap();
+        clock.advance(2 * SECOND);
+        assert!(is_there(&cache, "again"));
+        cache.validate().unwrap();
+    }
+}
+
+/// The first read to be noted may be one of several keys, in memory or from disk.
+#[test]
+fn reads_of_several_keys_are_noted_from_the_first_on() {
+    for is_spilled in [false, true] {
+        let (mut builder, clock) = (small(), Arc::new(ManualClock::new(SystemClock::default().now())));
+        if is_spilled {
+            let store = Arc::new(leafpress::store::MemoryStore::new(4096).unwrap());
+            builder = builder.disk(Disk::store(store, 16 << 20));
+        }
+        let cache = builder.clock(clock.clone()).build().unwrap();
+        let keys = ["one", "two", "three"];
+        keys.iter().for_each(|key| insert_that_idles(&cache, key, 40 * SECOND));
+        if is_spilled {
+            cache.spill().unwrap();
+        }
+        for round in 0..3 {
+            clock.advance(30 * SECOND);
+            let found = cache.get_many(&keys).unwrap();
+            assert!(found.iter().all(Option::is_some), "{round}: {found:?}");
+        }
+        clock.advance(40 * SECOND);
+        assert!(cache.get_many(&keys).unwrap().iter().all(Option::is_none));
+    }
+}
+
+#[test]
+fn a_record_keeps_its_own_time_to_idle_over_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    let clock = Arc::new(ManualClock::new(SystemClock::default().now()));
+    let open = || {
+        let disk = Disk::file(&path, 16 << 20).keep_on_drop(true);
+        small().clock(clock.clone()).disk(disk).build().unwrap()
+    };
+    let cache = open();
+    insert_that_idles(&cache, "read", 40 * SECOND);
+    insert_that_idles(&cache, "unread", 40 * SECOND);
+    cache.close().unwrap();
+    drop(cache);
+    let cache = open();
+    for round in 0..4 {
+        clock.advance(20 * SECOND);
+        assert!(cache.get("read").unwrap().is_some(), "{round}");
+    }
+    assert!(!is_there(&cache, "unread"));
+    clock.advance(40 * SECOND);
+    assert!(!is_there(&cache, "read"));
+}
+
+#[test]
+fn a_record_may_have_no_time_to_live_though_the_cache_has_a_default() {
+    let clock = Arc::new(ManualClock::new(SystemClock::default().now()));
+    let builder = small().clock(clock.clone()).default_ttl(10 * SECOND);
+    let cache = builder.build().unwrap();
+    cache
+        .insert_entry("stays", "1", InsertOptions::ttl(Duration::MAX))
+        .unwrap();
+    cache.insert("goes", "1").unwrap();
+    assert_eq!(cache.ttl("stays").unwrap(), Some(Duration::MAX));
+    clock.advance(11 * SECOND);
+    assert!(is_there(&cache, "stays") && !is_there(&cache, "goes"));
+    assert!(cache.expire("stays", Some(10 * SECOND)).unwrap());
+    assert!(cache.expire("stays", Some(Duration::MAX)).unwrap());
+    clock.advance(11 * SECOND);
+    assert_eq!(cache.ttl("stays").unwrap(), Some(Duration::MAX));
 }
 
 #[test]

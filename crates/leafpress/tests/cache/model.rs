@@ -23,6 +23,7 @@ pub enum Op {
         key: u16,
         len: u32,
         ttl: Option<u16>,
+        to_idle: Option<u8>,
     },
     Get(u16),
     Load(u16, u32),
@@ -52,7 +53,8 @@ pub fn op() -> impl Strategy<Value = Op> {
     let len = || prop_oneof![8 => 0_u32..300, 3 => 300_u32..5000, 1 => 5000_u32..200_000];
     let range = move || (key(), key()).prop_map(|(from, to)| (from.min(to), from.max(to)));
     prop_oneof![
-        12 => (key(), len(), proptest::option::of(1_u16..100)).prop_map(|(key, len, ttl)| Op::Insert { key, len, ttl }),
+        12 => (key(), len(), proptest::option::of(1_u16..100), proptest::option::weighted(0.3, 1_u8..20))
+            .prop_map(|(key, len, ttl, to_idle)| Op::Insert { key, len, ttl, to_idle }),
         8 => key().prop_map(Op::Get),
         3 => (key(), len()).prop_map(|(key, len)| Op::Load(key, len)),
         4 => key().prop_map(Op::Remove),
@@ -80,8 +82,21 @@ fn flood_name(n: u64) -> Vec<u8> {
     format!("flood {n}").into_bytes()
 }
 
-/// What may be found: the value, its expiry, and the time of its last use.
-type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<Duration>, Duration)>;
+/// What may be found.
+struct Kept {
+    value: Vec<u8>,
+    times: Times,
+    used: Duration,
+}
+
+/// When a record expires: at a moment, and if it is not used for this long.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    over: Option<Duration>,
+    to_idle: Option<Duration>,
+}
+
+type Model = BTreeMap<Vec<u8>, Kept>;
 
 /// The time to idle, in the models that have one.
 const TO_IDLE: Duration = Duration::from_secs(9);
@@ -135,24 +150,28 @@ impl Checked {
 
     fn may_be(&self, key: &[u8], found: &[u8]) {
         let there = self.model.get(key);
-        let (value, over, used) = there.unwrap_or_else(|| panic!("{} is not there", key.escape_ascii()));
+        let Kept { value, times, used } = there.unwrap_or_else(|| panic!("{} is not there", key.escape_ascii()));
         assert!(found == value, "{} has another value", key.escape_ascii());
         let now = self.clock.now();
-        assert!(over.is_none_or(|over| now < over), "{key:?} has expired");
+        assert!(times.over.is_none_or(|over| now < over), "{key:?} has expired");
         assert!(
-            self.to_idle.is_none_or(|to_idle| now < *used + to_idle),
+            times
+                .to_idle
+                .or(self.to_idle)
+                .is_none_or(|to_idle| now < *used + to_idle),
             "{key:?} was not used"
         );
     }
 
     fn use_now(&mut self, key: &[u8]) {
-        if let Some((_, _, used)) = self.model.get_mut(key) {
-            *used = self.clock.now();
+        if let Some(kept) = self.model.get_mut(key) {
+            kept.used = self.clock.now();
         }
     }
 
-    fn put(&mut self, key: Vec<u8>, value: Vec<u8>, over: Option<Duration>) {
-        self.model.insert(key, (value, over, self.clock.now()));
+    fn put(&mut self, key: Vec<u8>, value: Vec<u8>, times: Times) {
+        let used = self.clock.now();
+        self.model.insert(key, Kept { value, times, used });
     }
 
     fn new_value(&self, len: u32) -> Vec<u8> {
@@ -162,18 +181,18 @@ impl Checked {
     pub fn step(&mut self, cache: &Cache, op: &Op) {
         self.steps += 1;
         match *op {
-            Op::Insert { key, len, ttl } => self.insert(cache, name(key), len, ttl),
+            Op::Insert { key, len, ttl, to_idle } => self.insert(cache, name(key), len, ttl, to_idle),
             Op::Get(key) => self.get(cache, &name(key)),
             Op::Load(key, len) => self.load(cache, name(key), len),
             Op::Remove(key) => self.remove(cache, &name(key)),
-            Op::PutRange(from, to) => (from..=to).for_each(|key| self.insert(cache, name(key), 40, None)),
+            Op::PutRange(from, to) => (from..=to).for_each(|key| self.insert(cache, name(key), 40, None, None)),
             Op::RemoveRange(from, to) => (from..=to).for_each(|key| self.remove(cache, &name(key))),
             Op::Swap(key, len) => {
                 let (key, value) = (name(key), self.new_value(len));
                 if let Some(old) = cache.swap(&key, &value).unwrap() {
                     self.may_be(&key, &old);
                 }
-                self.put(key, value, None);
+                self.put(key, value, Times::default());
             }
             Op::Take(key) => {
                 if let Some(old) = cache.take(&name(key)).unwrap() {
@@ -207,16 +226,18 @@ impl Checked {
         let was_there = cache.remove(key).unwrap();
         let removed = self.model.remove(key);
         let is_over = |over: Option<Duration>| over.is_some_and(|over| over <= self.clock.now());
-        assert!(!was_there || removed.is_some_and(|(_, over, _)| !is_over(over)));
+        assert!(!was_there || removed.is_some_and(|kept| !is_over(kept.times.over)));
     }
 
-    fn insert(&mut self, cache: &Cache, key: Vec<u8>, len: u32, ttl: Option<u16>) {
+    fn insert(&mut self, cache: &Cache, key: Vec<u8>, len: u32, ttl: Option<u16>, to_idle: Option<u8>) {
         let value = self.new_value(len);
         let ttl = ttl.map(|ttl| Duration::from_secs(ttl.into()));
         let mut entry = InsertOptions::default();
         entry.ttl = ttl;
+        entry.time_to_idle = to_idle.map(|to_idle| Duration::from_secs(to_idle.into()));
         cache.insert_entry(&key, &value, entry).unwrap();
-        self.put(key, value, ttl.map(|ttl| self.clock.now() + ttl));
+        let (over, to_idle) = (ttl.map(|ttl| self.clock.now() + ttl), entry.time_to_idle);
+        self.put(key, value, Times { over, to_idle });
     }
 
     fn get(&mut self, cache: &Cache, key: &[u8]) {
@@ -236,7 +257,7 @@ impl Checked {
         let found = found.unwrap();
         if loaded {
             assert_eq!(found, value);
-            self.put(key, value, None);
+            self.put(key, value, Times::default());
         } else {
             self.may_be(&key, &found);
             self.use_now(&key);
@@ -245,11 +266,11 @@ impl Checked {
 
     fn update(&mut self, cache: &Cache, key: Vec<u8>, len: u32) {
         let value = self.new_value(len);
-        let mut over = None;
+        let mut times = Times::default();
         let answer = cache.update_with(&key, |old| {
-            over = old.and_then(|old| {
+            times = old.map_or_else(Times::default, |old| {
                 self.may_be(&key, old);
-                self.model[&key].1
+                self.model[&key].times
             });
             match old {
                 Some(old) if old.len() < 100 => CacheUpdate::Remove,
@@ -257,7 +278,7 @@ impl Checked {
             }
         });
         match answer.unwrap() {
-            CacheUpdate::Put(_) => self.put(key, value.clone(), over),
+            CacheUpdate::Put(_) => self.put(key, value.clone(), times),
             _ => _ = self.model.remove(&key),
         }
     }
@@ -271,11 +292,11 @@ impl Checked {
         }
         // The record may have been evicted since.
         if cache.compare_and_swap(&key, expected.as_deref(), Some(&value)).unwrap() {
-            let over = expected.and_then(|expected| {
+            let times = expected.map_or_else(Times::default, |expected| {
                 self.may_be(&key, &expected);
-                self.model[&key].1
+                self.model[&key].times
             });
-            self.put(key, value, over);
+            self.put(key, value, times);
         }
     }
 
