@@ -97,7 +97,7 @@ typedef struct lp_tree_cursor lp_tree_cursor;
  *
  * Any number of threads may use a cache at the same time, with all functions
  * except lp_cache_close() and lp_cache_free(). A read that finds its key in
- * memory does not wait for a lock, unless time_to_idle_ms is set.
+ * memory does not wait for a lock, unless records have a time to idle.
  */
 typedef struct lp_cache lp_cache;
 
@@ -774,7 +774,32 @@ LP_API lp_status lp_tree_get_stats(lp_tree *tree, lp_tree_stats *stats);
  * Longest value of a cache, in bytes. A value of more than an eighth of the
  * cache's memory is not kept.
  */
-#define LP_MAX_CACHE_VALUE_BYTES 67108796
+#define LP_MAX_CACHE_VALUE_BYTES 67108790
+
+/** The time of a record that does not expire, in lp_insert_options. */
+#define LP_NEVER UINT64_MAX
+
+/**
+ * How lp_cache_insert_entry() inserts a record. Fill it with zeros, and set
+ * what differs.
+ */
+typedef struct lp_insert_options {
+  /**
+   * Time to live in milliseconds, up to 10 years; 0 for the option ttl_ms of
+   * the cache, LP_NEVER for none.
+   */
+  uint64_t ttl_ms;
+  /**
+   * Time that the record stays without being read, in milliseconds, from 1,000
+   * to 10 years; 0 for the option time_to_idle_ms of the cache, LP_NEVER for
+   * none.
+   */
+  uint64_t time_to_idle_ms;
+  /** Tags for lp_cache_invalidate_tag(): any bytes. */
+  const lp_bytes *tags;
+  /** Number of tags, at most 8. */
+  size_t tag_count;
+} lp_insert_options;
 
 /**
  * Makes a cache and starts its background work. options may be NULL: 64 MiB,
@@ -827,6 +852,26 @@ LP_API lp_status lp_cache_insert_ttl(lp_cache *cache,
                                      const void *value,
                                      size_t value_len,
                                      uint64_t ttl_ms);
+
+/**
+ * Like lp_cache_insert(), with times and tags of the record's own. options may
+ * be NULL.
+ */
+LP_API lp_status lp_cache_insert_entry(lp_cache *cache,
+                                       const void *key,
+                                       size_t key_len,
+                                       const void *value,
+                                       size_t value_len,
+                                       const lp_insert_options *options);
+
+/**
+ * Removes every record that was inserted with the tag, in memory and on disk,
+ * in constant time: the records take memory until they are found or evicted.
+ * Records that are inserted from now on stay.
+ */
+LP_API lp_status lp_cache_invalidate_tag(lp_cache *cache,
+                                         const void *tag,
+                                         size_t tag_len);
 
 /**
  * Copies the key's value to buffer, as lp_tree_get() does. Returns LP_NOT_FOUND

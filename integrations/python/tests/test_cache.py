@@ -1,5 +1,6 @@
 """Cache: records, times, forms of keys and values, scans, the disk tier."""
 
+import asyncio
 import contextlib
 import ctypes
 import datetime
@@ -129,6 +130,24 @@ def test_records_expire(cache):
     while "long" in cache and time.monotonic() < deadline:
         time.sleep(0.05)
     assert "long" not in cache
+
+
+def test_a_record_may_have_its_own_time_to_idle():
+    # A read within the first eighth does not count: the pauses are longer than that, and far shorter than the whole.
+    with leafpress.Cache("8MiB", encoding="utf-8") as cache:
+        cache.set("read", "1", time_to_idle=3)
+        cache.set("unread", "2", time_to_idle=datetime.timedelta(seconds=1))
+        assert cache.add("added", "3", time_to_idle=1)
+        cache.set_many({"many": "4"}, time_to_idle=1)
+        assert cache.get_or_set("loaded", lambda: "5", time_to_idle=1) == "5"
+        asyncio.run(cache.aset("of a task", "6", time_to_idle=1))
+        cache["always"] = "7"
+        for _ in range(4):
+            time.sleep(0.8)
+            assert cache["read"] == "1"
+        assert list(cache) == ["always", "read"]
+        with pytest.raises(leafpress.InvalidOption, match="1 s to 10 years"):
+            cache.set("short", "1", time_to_idle=0.1)
 
 
 def test_touch_keeps_a_record_alive(cache):

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "options.hpp"
 
@@ -28,6 +29,35 @@ public:
     void insert(std::string_view key, std::string_view value, std::chrono::milliseconds ttl) {
         auto ttl_ms = ttl.count() < 0 ? 0 : static_cast<std::uint64_t>(ttl.count());
         detail::check(lp_cache_insert_ttl(get(), key.data(), key.size(), value.data(), value.size(), ttl_ms));
+    }
+
+    /// Times of a record that differ from the cache's, and its tags: see lp_insert_options.
+    struct InsertOptions {
+        std::chrono::milliseconds ttl{0};
+        std::chrono::milliseconds time_to_idle{0};
+        std::vector<std::string_view> tags{};
+
+        /// A time of a record that does not expire.
+        static constexpr std::chrono::milliseconds never = std::chrono::milliseconds::max();
+    };
+
+    void insert(std::string_view key, std::string_view value, const InsertOptions &options) {
+        // A negative time is out of bounds.
+        auto ms = [](std::chrono::milliseconds time) {
+            return time == InsertOptions::never ? LP_NEVER
+                   : time.count() < 0           ? LP_NEVER - 1
+                                                : static_cast<std::uint64_t>(time.count());
+        };
+        std::vector<lp_bytes> tags;
+        for (auto tag : options.tags)
+            tags.push_back({tag.data(), tag.size()});
+        lp_insert_options given{ms(options.ttl), ms(options.time_to_idle), tags.data(), tags.size()};
+        detail::check(lp_cache_insert_entry(get(), key.data(), key.size(), value.data(), value.size(), &given));
+    }
+
+    /// Removes every record that was inserted with the tag.
+    void invalidate_tag(std::string_view tag) {
+        detail::check(lp_cache_invalidate_tag(get(), tag.data(), tag.size()));
     }
 
     std::optional<std::string> get(std::string_view key) const {

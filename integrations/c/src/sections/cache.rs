@@ -9,13 +9,13 @@ use leafpress_core::cache::{InsertOptions, MAX_VALUE_BYTES};
 
 use crate::failure::{Failure, call};
 use crate::fork::Process;
-use crate::given::{Given, Room};
+use crate::given::{Given, Room, each, list};
 use crate::handle::{self, Handle};
 use crate::sections::options::cache_builder;
 use crate::{lp_bytes, lp_found_fn, lp_options, lp_status, lp_value_fn};
 
 /// Longest value of a cache, in bytes. A value of more than an eighth of the cache's memory is not kept.
-pub const LP_MAX_CACHE_VALUE_BYTES: usize = 67108796;
+pub const LP_MAX_CACHE_VALUE_BYTES: usize = 67108790;
 
 const _: () = assert!(LP_MAX_CACHE_VALUE_BYTES == MAX_VALUE_BYTES);
 
@@ -23,7 +23,7 @@ const _: () = assert!(LP_MAX_CACHE_VALUE_BYTES == MAX_VALUE_BYTES);
 /// expire. It may evict any record at any time; it never returns a value that was replaced, removed or has expired.
 ///
 /// Any number of threads may use a cache at the same time, with all functions except lp_cache_close() and
-/// lp_cache_free(). A read that finds its key in memory does not wait for a lock, unless time_to_idle_ms is set.
+/// lp_cache_free(). A read that finds its key in memory does not wait for a lock, unless records have a time to idle.
 pub struct lp_cache {
     pub(crate) cache: Cache,
     process: Process,
@@ -119,6 +119,71 @@ pub unsafe extern "C" fn lp_cache_insert_ttl(
         let entry = InsertOptions::ttl(Duration::from_millis(ttl_ms));
         Ok(of(cache)?.insert_entry(key.get("key")?, value.get("value")?, entry)?)
     })
+}
+
+/// The time of a record that does not expire, in lp_insert_options.
+pub const LP_NEVER: u64 = u64::MAX;
+
+/// How lp_cache_insert_entry() inserts a record. Fill it with zeros, and set what differs.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct lp_insert_options {
+    /// Time to live in milliseconds, up to 10 years; 0 for the option ttl_ms of the cache, LP_NEVER for none.
+    pub ttl_ms: u64,
+    /// Time that the record stays without being read, in milliseconds, from 1,000 to 10 years; 0 for the option
+    /// time_to_idle_ms of the cache, LP_NEVER for none.
+    pub time_to_idle_ms: u64,
+    /// Tags for lp_cache_invalidate_tag(): any bytes.
+    pub tags: *const lp_bytes,
+    /// Number of tags, at most 8.
+    pub tag_count: usize,
+}
+
+/// Returns a time of `lp_insert_options`.
+fn time_of(ms: u64) -> Option<Duration> {
+    match ms {
+        0 => None,
+        LP_NEVER => Some(Duration::MAX),
+        ms => Some(Duration::from_millis(ms)),
+    }
+}
+
+/// Like lp_cache_insert(), with times and tags of the record's own. options may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_insert_entry(
+    cache: Option<&lp_cache>,
+    key: *const c_void,
+    key_len: usize,
+    value: *const c_void,
+    value_len: usize,
+    options: Option<&lp_insert_options>,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
+    call(|| {
+        let mut entry = InsertOptions::default();
+        if let Some(options) = options {
+            entry.ttl = time_of(options.ttl_ms);
+            entry.time_to_idle = time_of(options.time_to_idle_ms);
+            // SAFETY: a list of the caller's, of bytes of the caller's.
+            let tags = unsafe { each(list(options.tags, options.tag_count, "tags")?, "tag")? };
+            entry = tags.into_iter().fold(entry, InsertOptions::tag);
+        }
+        Ok(of(cache)?.insert_entry(key.get("key")?, value.get("value")?, entry)?)
+    })
+}
+
+/// Removes every record that was inserted with the tag, in memory and on disk, in constant time: the records take memory
+/// until they are found or evicted. Records that are inserted from now on stay.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_invalidate_tag(
+    cache: Option<&lp_cache>,
+    tag: *const c_void,
+    tag_len: usize,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let tag = unsafe { Given::new(tag, tag_len) };
+    call(|| Ok(of(cache)?.invalidate_tag(tag.get("tag")?)?))
 }
 
 /// Copies the key's value to buffer, as lp_tree_get() does. Returns LP_NOT_FOUND if the cache does not have the key.

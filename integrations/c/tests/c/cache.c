@@ -21,6 +21,8 @@ static void nulls(void) {
     lp_cache_free(NULL);
     IS(LP_INVALID_ARGUMENT, lp_cache_insert(NULL, "", 0, "", 0));
     IS(LP_INVALID_ARGUMENT, lp_cache_insert_ttl(NULL, "", 0, "", 0, 1000));
+    IS(LP_INVALID_ARGUMENT, lp_cache_insert_entry(NULL, "", 0, "", 0, NULL));
+    IS(LP_INVALID_ARGUMENT, lp_cache_invalidate_tag(NULL, "", 0));
     IS(LP_INVALID_ARGUMENT, lp_cache_get(NULL, "", 0, NULL, 0, &len));
     IS(LP_INVALID_ARGUMENT, lp_cache_read(NULL, "", 0, show_value, NULL));
     IS(LP_INVALID_ARGUMENT, lp_cache_get_many(NULL, NULL, 0, show_found, NULL));
@@ -170,6 +172,30 @@ static void expiry(void) {
     nanosleep(&pause, NULL);
     IS(LP_NOT_FOUND, lp_cache_contains(cache, "short", 5));
     OK(lp_cache_contains(cache, "long", 4));
+
+    /* A record's own times and tags. */
+    lp_bytes tags[9];
+    for (size_t n = 0; n < 9; n++)
+        tags[n] = (lp_bytes){&"123456789"[n], 1};
+    lp_insert_options own = {LP_NEVER, 0, tags, 8};
+    OK(lp_cache_insert_entry(cache, "tagged", 6, "3", 1, &own));
+    own.tag_count = 9;
+    IS(LP_INVALID_ARGUMENT, lp_cache_insert_entry(cache, "tags", 4, "3", 1, &own));
+    own.tags = NULL;
+    IS(LP_INVALID_ARGUMENT, lp_cache_insert_entry(cache, "tags", 4, "3", 1, &own));
+    own = (lp_insert_options){0, 999, NULL, 0};
+    IS(LP_INVALID_ARGUMENT, lp_cache_insert_entry(cache, "idle", 4, "3", 1, &own));
+    own = (lp_insert_options){LP_NEVER, 1000, NULL, 0};
+    OK(lp_cache_insert_entry(cache, "idle", 4, "3", 1, &own));
+    OK(lp_cache_insert_entry(cache, "default", 7, "3", 1, NULL));
+    nanosleep(&pause, NULL);
+    IS(LP_NOT_FOUND, lp_cache_contains(cache, "idle", 4));
+    IS(LP_NOT_FOUND, lp_cache_contains(cache, "default", 7));
+    OK(lp_cache_contains(cache, "tagged", 6));
+    OK(lp_cache_invalidate_tag(cache, "0", 1));
+    OK(lp_cache_contains(cache, "tagged", 6));
+    OK(lp_cache_invalidate_tag(cache, "8", 1));
+    IS(LP_NOT_FOUND, lp_cache_contains(cache, "tagged", 6));
     /* Without a disk tier it is freed. */
     OK(lp_cache_close(cache));
 }

@@ -262,6 +262,17 @@ static void cache() {
     cache.invalidate("b");
     cache.invalidate("b");
     CHECK(!cache.contains("b"));
+    leafpress::Cache::InsertOptions own;
+    own.ttl = leafpress::Cache::InsertOptions::never;
+    own.time_to_idle = 1h;
+    own.tags = {"red", "green"};
+    cache.insert("tagged", "5", own);
+    own.ttl = -1ms;
+    THROWS(LP_INVALID_ARGUMENT, "10 years", cache.insert("c", "3", own));
+    cache.invalidate_tag("blue");
+    CHECK(cache.get("tagged") == "5");
+    cache.invalidate_tag("green");
+    CHECK(!cache.contains("tagged"));
     cache.set_memory(16 << 20);
     cache.settle();
     cache.validate();

@@ -131,7 +131,14 @@ class Cache(CacheBase):
         """
         return await asyncio.to_thread(self.get_many, list(keys), default)
 
-    async def aset(self, key: Any, value: Any, ttl: Optional[Time] = None, tags: Tags = ()) -> None:
+    async def aset(
+        self,
+        key: Any,
+        value: Any,
+        ttl: Optional[Time] = None,
+        tags: Tags = (),
+        time_to_idle: Optional[Time] = None,
+    ) -> None:
         """set for tasks, in another thread if there is a disk tier.
 
         >>> import asyncio
@@ -143,15 +150,16 @@ class Cache(CacheBase):
         True
         """
         if self.has_disk:
-            await asyncio.to_thread(self.set, key, value, ttl, tags)
+            await asyncio.to_thread(self.set, key, value, ttl, tags, time_to_idle)
         else:
-            self.set(key, value, ttl, tags)
+            self.set(key, value, ttl, tags, time_to_idle)
 
     async def aset_many(
         self,
         records: Union[Mapping[Any, Any], Iterable[tuple[Any, Any]]],
         ttl: Optional[Time] = None,
         tags: Tags = (),
+        time_to_idle: Optional[Time] = None,
     ) -> None:
         """set_many for tasks, in another thread.
 
@@ -163,7 +171,7 @@ class Cache(CacheBase):
         >>> asyncio.run(main())
         2
         """
-        await asyncio.to_thread(self.set_many, dict(records), ttl, tags)
+        await asyncio.to_thread(self.set_many, dict(records), ttl, tags, time_to_idle)
 
     async def adelete(self, key: Any) -> bool:
         """delete for tasks, in another thread if there is a disk tier.
@@ -185,6 +193,7 @@ class Cache(CacheBase):
         load: Union[Callable[[], Awaitable[Any]], Callable[[], Any]],
         ttl: Optional[Time] = None,
         tags: Tags = (),
+        time_to_idle: Optional[Time] = None,
     ) -> Any:
         """The key's value, or else the one that load() gives, which is inserted: what get_or_set does, for tasks.
 
@@ -237,7 +246,7 @@ class Cache(CacheBase):
                 token = ask.enter()
                 try:
                     loaded = await _called(load)
-                    ask.give(loaded, ttl, tags)
+                    ask.give(loaded, ttl, tags, time_to_idle)
                 except Exception as error:
                     ask.fail(error)
                 finally:

@@ -131,18 +131,19 @@ impl CacheBase {
     /// >>> cache = Cache(serializer="json")
     /// >>> cache.get_or_set("answer", lambda: 42, ttl=60), cache.get_or_set("answer", lambda: 0)
     /// (42, 42)
-    #[pyo3(signature = (key, load, ttl=None, tags=None), text_signature = "($self, key, load, ttl=None, tags=())")]
+    #[pyo3(signature = (key, load, ttl=None, tags=None, time_to_idle=None), text_signature = "($self, key, load, ttl=None, tags=(), time_to_idle=None)")]
     fn get_or_set<'py>(
         &self,
         key: &Bound<'py, PyAny>,
         load: &Bound<'py, PyAny>,
         ttl: Option<&Bound<'_, PyAny>>,
         tags: Option<&Bound<'_, PyAny>>,
+        time_to_idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if let Some(found) = self.find_in_memory(key)? {
             return Ok(found);
         }
-        self.load_or_wait(key, load, entry(ttl, tags)?)
+        self.load_or_wait(key, load, entry(ttl, tags, time_to_idle)?)
     }
 
     /// Return a load of a key for a task, which aget_or_set drives. None if it would wait for another load that may
@@ -304,15 +305,16 @@ impl Ask {
     }
 
     /// Pass the loader's value.
-    #[pyo3(signature = (value, ttl=None, tags=None), text_signature = "($self, value, ttl=None, tags=())")]
+    #[pyo3(signature = (value, ttl=None, tags=None, time_to_idle=None), text_signature = "($self, value, ttl=None, tags=(), time_to_idle=None)")]
     fn give(
         &self,
         value: &Bound<'_, PyAny>,
         ttl: Option<&Bound<'_, PyAny>>,
         tags: Option<&Bound<'_, PyAny>>,
+        time_to_idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let cache = self.cache.bind(value.py()).get();
-        let entry = entry(ttl, tags)?;
+        let entry = entry(ttl, tags, time_to_idle)?;
         let bytes = cache.values.input(value)?.as_ref().to_vec();
         cache.note_length(bytes.len());
         self.open.fill(Ok((bytes, entry)));

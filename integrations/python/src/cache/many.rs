@@ -50,21 +50,22 @@ impl CacheBase {
         Ok(values)
     }
 
-    /// Insert or replace the records of a mapping, or of an iterable of pairs of key and value. ttl and tags are as for
-    /// set.
+    /// Insert or replace the records of a mapping, or of an iterable of pairs of key and value. ttl, tags and
+    /// time_to_idle are as for set.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.set_many({"apple": "red", "pear": "green"}, ttl=60)
     /// >>> len(cache)
     /// 2
-    #[pyo3(signature = (records, ttl=None, tags=None), text_signature = "($self, records, ttl=None, tags=())")]
+    #[pyo3(signature = (records, ttl=None, tags=None, time_to_idle=None), text_signature = "($self, records, ttl=None, tags=(), time_to_idle=None)")]
     fn set_many(
         &self,
         records: &Bound<'_, PyAny>,
         ttl: Option<&Bound<'_, PyAny>>,
         tags: Option<&Bound<'_, PyAny>>,
+        time_to_idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let entry = entry(ttl, tags)?;
+        let entry = entry(ttl, tags, time_to_idle)?;
         let py = records.py();
         let pairs = match records.cast::<PyMapping>() {
             Ok(mapping) => call::method(mapping.as_any(), "items", ())?,
@@ -105,8 +106,8 @@ impl CacheBase {
     /// 2
     #[pyo3(signature = (records=None, /, **words), text_signature = "($self, records=(), /, **words)")]
     fn update(&self, records: Option<&Bound<'_, PyAny>>, words: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        records.map_or(Ok(()), |records| self.set_many(records, None, None))?;
-        words.map_or(Ok(()), |words| self.set_many(words.as_any(), None, None))
+        records.map_or(Ok(()), |records| self.set_many(records, None, None, None))?;
+        words.map_or(Ok(()), |words| self.set_many(words.as_any(), None, None, None))
     }
 
     /// Remove keys; return how many of them were there.

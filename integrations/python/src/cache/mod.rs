@@ -136,9 +136,16 @@ impl CacheBase {
     }
 }
 
-/// Returns the insert options of a record that lives for `ttl` and has `tags`: one, or an iterable of several.
-fn entry(ttl: Option<&Bound<'_, PyAny>>, tags: Option<&Bound<'_, PyAny>>) -> PyResult<InsertOptions> {
-    let entry = options::time_or_none("ttl", ttl)?.map_or_else(InsertOptions::default, InsertOptions::ttl);
+/// Returns the insert options of a record that lives for `ttl`, and for `time_to_idle` without a read, and has `tags`:
+/// one, or an iterable of several.
+fn entry(
+    ttl: Option<&Bound<'_, PyAny>>,
+    tags: Option<&Bound<'_, PyAny>>,
+    time_to_idle: Option<&Bound<'_, PyAny>>,
+) -> PyResult<InsertOptions> {
+    let mut entry = InsertOptions::default();
+    entry.ttl = options::time_or_none("ttl", ttl)?;
+    entry.time_to_idle = options::time_or_none("time_to_idle", time_to_idle)?;
     Ok(options::tags(tags)?.into_iter().fold(entry, InsertOptions::tag))
 }
 

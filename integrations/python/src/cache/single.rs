@@ -62,22 +62,24 @@ impl CacheBase {
     /// Insert or replace.
     ///
     /// ttl is the record's time to live, in seconds or as a timedelta, from 1 ms to 10 years; None stands for the
-    /// cache's own ttl. tags is a str or bytes, or up to eight of them: invalidate_tag removes all records with a tag. A
-    /// value of more than an eighth of the memory is not kept, and the previous value is removed.
+    /// cache's own ttl. tags is a str or bytes, or up to eight of them: invalidate_tag removes all records with a tag.
+    /// time_to_idle, from 1 s to 10 years, is how long the record is kept without being read; None stands for the cache's
+    /// own. A value of more than an eighth of the memory is not kept, and the previous value is removed.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.set("session:7", "open", ttl=60)
     /// >>> cache["session:7"]
     /// 'open'
-    #[pyo3(signature = (key, value, ttl=None, tags=None), text_signature = "($self, key, value, ttl=None, tags=())")]
+    #[pyo3(signature = (key, value, ttl=None, tags=None, time_to_idle=None), text_signature = "($self, key, value, ttl=None, tags=(), time_to_idle=None)")]
     fn set(
         &self,
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
         ttl: Option<&Bound<'_, PyAny>>,
         tags: Option<&Bound<'_, PyAny>>,
+        time_to_idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let entry = entry(ttl, tags)?;
+        let entry = entry(ttl, tags, time_to_idle)?;
         let (py, key, value) = (key.py(), self.keys.input(key)?, self.values.input(value)?);
         let (key, value): (&[u8], &[u8]) = (key.as_ref(), value.as_ref());
         let is_long = self.note_length(value.len());
@@ -85,7 +87,7 @@ impl CacheBase {
     }
 
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.set(key, value, None, None)
+        self.set(key, value, None, None, None)
     }
 
     /// Insert if the key is absent; return whether it was inserted. Of several threads that add a key, one does.
@@ -93,15 +95,16 @@ impl CacheBase {
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.add("lock", "mine"), cache.add("lock", "yours"), cache["lock"]
     /// (True, False, 'mine')
-    #[pyo3(signature = (key, value, ttl=None, tags=None), text_signature = "($self, key, value, ttl=None, tags=())")]
+    #[pyo3(signature = (key, value, ttl=None, tags=None, time_to_idle=None), text_signature = "($self, key, value, ttl=None, tags=(), time_to_idle=None)")]
     fn add(
         &self,
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
         ttl: Option<&Bound<'_, PyAny>>,
         tags: Option<&Bound<'_, PyAny>>,
+        time_to_idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
-        let entry = entry(ttl, tags)?;
+        let entry = entry(ttl, tags, time_to_idle)?;
         let (py, key, value) = (key.py(), self.keys.input(key)?, self.values.input(value)?);
         let (key, value): (&[u8], &[u8]) = (key.as_ref(), value.as_ref());
         let is_long = self.note_length(value.len());
@@ -127,7 +130,7 @@ impl CacheBase {
         default: Option<Bound<'py, PyAny>>,
         ttl: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, entry) = (key.py(), entry(ttl, None)?);
+        let (py, entry) = (key.py(), entry(ttl, None, None)?);
         if let Some(found) = self.find(key)? {
             return Ok(found);
         }

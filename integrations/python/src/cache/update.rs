@@ -119,7 +119,7 @@ impl CacheBase {
         ttl: Option<&Bound<'_, PyAny>>,
         mut change: impl FnMut(Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, entry) = (key.py(), entry(ttl, None)?);
+        let (py, entry) = (key.py(), entry(ttl, None, None)?);
         let key_bytes = self.keys.input(key)?;
         let key_bytes: &[u8] = key_bytes.as_ref();
         // The previous value, and the result for it while it is unchanged.
