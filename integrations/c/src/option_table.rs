@@ -80,6 +80,9 @@ const CACHE: &[Entry<CacheDraft>] = &[
     ("time_to_idle_ms", |draft, text| {
         draft.set(time(text)?, cache::CacheBuilder::time_to_idle)
     }),
+    ("refresh_ahead_ms", |draft, text| {
+        draft.set(time(text)?, cache::CacheBuilder::refresh_ahead)
+    }),
     ("stale_while_revalidate_ms", |draft, text| {
         draft.set(time(text)?, cache::CacheBuilder::stale_while_revalidate)
     }),

@@ -13,6 +13,8 @@ pub(super) struct Times {
     pub stale: Option<Duration>,
     /// Period after expiry in which a record may be returned if its load fails.
     pub stale_if_error: Option<Duration>,
+    /// Period before the end of its time to live in which a loading read loads a record anew.
+    pub refresh: Option<Duration>,
     /// How long a loader's answer that there is no value is remembered.
     pub absent: Option<Duration>,
     /// Times to live are shortened by a random fraction up to this one.

@@ -62,6 +62,16 @@ impl CacheInner {
         self.to_idle(stored).is_some_and(is_due)
     }
 
+    /// Returns true if a present record is so near the end of its time to live that it has to be loaded anew.
+    pub(super) fn is_due(&self, key: &[u8]) -> bool {
+        let Some(period) = self.times.refresh else {
+            return false;
+        };
+        let now = self.clock.now();
+        let is_due = |stored: &[u8]| record::expiry(stored).is_some_and(|expiry| expiry.left(now) <= period);
+        matches!(self.peek_in_memory(key, is_due), Ok(Some(Some(true))))
+    }
+
     /// Returns the value of a key that has expired less than `period` ago.
     pub(super) fn find_stale(&self, key: &[u8], period: Option<Duration>) -> Result<Option<Vec<u8>>, CacheError> {
         let Some(period) = period else { return Ok(None) };

@@ -10,6 +10,7 @@ use std::time::Instant;
 use super::Cache;
 use super::error::{CacheError, LoadError};
 use super::inner::Seen;
+use super::listener::RemovalCause;
 use super::load_table::{Join, LoadLeader, LoadOutcome, LoadWaiter};
 use super::options::InsertOptions;
 use leafpress_base::mem::room::copied;
@@ -140,11 +141,14 @@ impl Cache {
         load: impl FnOnce() -> Result<Option<(V, InsertOptions)>, E>,
     ) -> Result<Option<Vec<u8>>, LoadError<E>> {
         loop {
-            if let Some(found) = self.get(key)? {
-                return Ok(Some(found));
+            let present = self.get(key)?;
+            if present.is_some() && !self.core.is_due(key) {
+                return Ok(present);
             }
             let lead = match self.core.join_load(key, takes_absent) {
                 Join::Lead(lead) => lead,
+                // Another caller is loading it anew.
+                Join::Wait(_) | Join::Absent if present.is_some() => return Ok(present),
                 Join::Absent => return Ok(None),
                 Join::Wait(pending) => {
                     if let Some(stale) = self.core.find_stale(key, self.core.times.stale)? {
@@ -164,10 +168,10 @@ impl Cache {
                 }
             };
             return match self.again(key)? {
-                Some(found) => Ok(Some(self.hand_on(lead, found))),
-                None => {
+                Some(found) if !self.core.is_due(key) => Ok(Some(self.hand_on(lead, found))),
+                present => {
                     let stamp = self.core.stamp();
-                    self.finish(lead, stamp, self.core.timed_load(load))
+                    self.finish(lead, stamp, self.core.timed_load(load), present)
                 }
             };
         }
@@ -278,11 +282,14 @@ impl Cache {
         load: impl Future<Output = Result<Option<(V, InsertOptions)>, E>>,
     ) -> Result<Option<Vec<u8>>, LoadError<E>> {
         loop {
-            if let Some(found) = self.copy_in_task(key, true).await? {
-                return Ok(Some(found));
+            let present = self.copy_in_task(key, true).await?;
+            if present.is_some() && !self.core.is_due(key) {
+                return Ok(present);
             }
             let lead = match self.core.join_load(key, takes_absent) {
                 Join::Lead(lead) => lead,
+                // Another caller is loading it anew.
+                Join::Wait(_) | Join::Absent if present.is_some() => return Ok(present),
                 Join::Absent => return Ok(None),
                 Join::Wait(pending) => match self.core.find_stale(key, self.core.times.stale)? {
                     Some(stale) => return Ok(Some(stale)),
@@ -293,14 +300,15 @@ impl Cache {
                 },
             };
             self.show_load(key)?;
-            if let Some(found) = self.copy_in_task(key, false).await? {
-                return Ok(Some(self.hand_on(lead, found)));
-            }
+            let present = match self.copy_in_task(key, false).await? {
+                Some(found) if !self.core.is_due(key) => return Ok(Some(self.hand_on(lead, found))),
+                present => present,
+            };
             let mut load = pin!(load);
             let (began, stamp) = (Instant::now(), self.core.stamp());
             let loaded = poll_fn(|context| lead.poll(load.as_mut(), context)).await;
             self.core.note_load(began);
-            return self.finish(lead, stamp, loaded);
+            return self.finish(lead, stamp, loaded, present);
         }
     }
 
@@ -321,24 +329,36 @@ impl Cache {
         found
     }
 
+    /// Ends a load, which began with the record `present` if it was near its expiry.
     fn finish<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         lead: LoadLeader<'_>,
         stamp: u64,
         loaded: Result<Option<(V, InsertOptions)>, E>,
+        present: Option<Vec<u8>>,
     ) -> Result<Option<Vec<u8>>, LoadError<E>> {
         match loaded {
             Ok(None) => {
+                let removed = present.map(|_| self.core.remove_led(&lead)).transpose()?.flatten();
+                let key = removed.is_some().then(|| lead.key().to_vec());
                 self.core.finish_absent(lead);
+                if let (Some((value, _)), Some(key)) = (removed, key) {
+                    self.core.tell(&key, Some(value), RemovalCause::Removed);
+                }
                 Ok(None)
             }
             Ok(Some((value, entry))) => {
                 let value: Arc<[u8]> = Arc::from(value.as_ref());
                 // A value that cannot be stored is returned all the same.
-                let _ = self.core.store_loaded(lead, &value, entry, stamp);
+                let _ = self.core.store_loaded(lead, &value, entry, stamp, present.is_some());
                 Ok(Some(value.to_vec()))
             }
             Err(error) => {
+                if let Some(present) = present {
+                    // Not to those who wait for the load: it may have expired since it was read.
+                    drop(lead);
+                    return Ok(Some(present));
+                }
                 if let Some(stale) = self.core.find_stale(lead.key(), self.core.times.stale_if_error)? {
                     return Ok(Some(self.hand_on(lead, stale)));
                 }

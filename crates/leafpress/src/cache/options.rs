@@ -318,6 +318,28 @@ impl CacheBuilder {
         self
     }
 
+    /// Sets how long before the end of its time to live a record is loaded anew: a caller of
+    /// [`Cache::get_or_insert_with`] or one of its relatives that finds such a record runs its loader, and other callers
+    /// get the present value without waiting. So a record that is read does not expire, and none of its readers but one
+    /// waits. If the load fails, its caller gets the present value too; if it answers that there is no value, the record
+    /// is removed. [`Cache::get`] loads nothing. 1 ms to 10 years, far below the times to live: a record that lives no
+    /// longer is loaded at every such read. Off by default.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let builder = leafpress::Cache::builder().memory(8 << 20);
+    /// let cache = builder
+    ///     .default_ttl(Duration::from_secs(600))
+    ///     .refresh_ahead(Duration::from_secs(30))
+    ///     .build()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    pub fn refresh_ahead(mut self, time: Duration) -> Self {
+        self.times.refresh = Some(time);
+        self
+    }
+
     /// Sets how long after its expiry a record may still be returned while another caller is loading it anew: callers
     /// of [`Cache::get_or_insert_with`] and its relatives then do not wait for the load and get the expired value
     /// (`stale-while-revalidate`, RFC 5861). [`Cache::get`] does not return it. 1 ms to 10 years; off by default. Only
@@ -508,6 +530,7 @@ impl CacheBuilder {
         for (option, time, least) in [
             ("default_ttl", times.to_live, MIN_TTL),
             ("time_to_idle", times.to_idle, MIN_IDLE),
+            ("refresh_ahead", times.refresh, MIN_TTL),
             ("stale_while_revalidate", times.stale, MIN_TTL),
             ("stale_if_error", times.stale_if_error, MIN_TTL),
             ("absent_ttl", times.absent, MIN_TTL),

@@ -147,17 +147,18 @@ impl CacheInner {
     }
 
     /// Stores a loaded value, unless the key was written or removed since the load began, and ends the load. `stamp` is of
-    /// before the load.
+    /// before the load; `replaces`: the load began with a record that it may replace.
     pub(super) fn store_loaded(
         &self,
         lead: LoadLeader<'_>,
         value: &Arc<[u8]>,
         entry: InsertOptions,
         stamp: u64,
+        replaces: bool,
     ) -> Result<(), CacheError> {
         let stored = self
             .attributes_by(lead.key(), entry, stamp)
-            .and_then(|attributes| self.store_led(&lead, value, &attributes));
+            .and_then(|attributes| self.store_led(&lead, value, &attributes, replaces));
         let key = lead.key().to_vec();
         if self.tags.has_any(entry.tags.ids().iter().copied(), stamp) {
             // A tag was invalidated during the load. Its waiters may have come after that: they load again.
@@ -168,17 +169,27 @@ impl CacheInner {
         self.after_store(&key, stored)
     }
 
-    fn store_led(&self, lead: &LoadLeader<'_>, value: &[u8], attributes: &Attributes) -> Result<Stored, CacheError> {
+    fn store_led(
+        &self,
+        lead: &LoadLeader<'_>,
+        value: &[u8],
+        attributes: &Attributes,
+        replaces: bool,
+    ) -> Result<Stored, CacheError> {
         let key = lead.key();
         let mut stored = Stored::default();
         if !self.keeps(key, value)? {
             self.counters.add(Count::TooLarge, 1);
+            if replaces {
+                stored.replaced = self.remove_led(lead)?;
+            }
             return Ok(stored);
         }
         let _in_hand = self.before_store(value);
         let (now, replaced) = (self.clock.now(), Cell::new(None));
         let may_store = |found: Option<&[u8]>| {
-            let is_free = found.is_none_or(|found| record::is_expired(self.read(found).1, || now));
+            // A thread that wrote another record since has superseded the load.
+            let is_free = replaces || found.is_none_or(|found| record::is_expired(self.read(found).1, || now));
             let may_store = is_free && lead.is_current();
             if may_store {
                 replaced.set(self.leaving(found, now));
@@ -197,6 +208,20 @@ impl CacheInner {
             stored.bytes = self.count_insert(key, value);
         }
         Ok(stored)
+    }
+
+    /// Removes the record that a load began with, unless the key was written or removed since, and returns the
+    /// notification for it.
+    pub(super) fn remove_led(&self, lead: &LoadLeader<'_>) -> Result<Option<(Vec<u8>, RemovalCause)>, CacheError> {
+        let (now, removed) = (self.clock.now(), Cell::new(None));
+        self.take_out_if(lead.key(), &|found| {
+            let is_current = lead.is_current();
+            if is_current {
+                removed.set(self.leaving(found, now));
+            }
+            is_current
+        })?;
+        Ok(removed.take())
     }
 
     /// Returns the notification for a replaced record.

@@ -439,6 +439,128 @@ fn a_task_that_is_dropped_leaves_the_load_to_another() {
     ));
 }
 
+/// Returns a cache whose records live for 100 s and are loaded anew in the last 20 s.
+fn that_refreshes(disk: Option<Disk>) -> (Cache, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(1_900_000_000)));
+    let mut builder = small()
+        .clock(clock.clone())
+        .default_ttl(Duration::from_secs(100))
+        .refresh_ahead(Duration::from_secs(20));
+    if let Some(disk) = disk {
+        builder = builder.disk(disk);
+    }
+    (builder.build().unwrap(), clock)
+}
+
+#[test]
+fn a_record_near_its_end_is_loaded_anew_by_one_caller_while_others_do_not_wait() {
+    for in_task in [false, true] {
+        let (cache, clock) = that_refreshes(None);
+        let loads = AtomicUsize::new(0);
+        let load = |value: &'static str| {
+            let loader = || {
+                loads.fetch_add(1, Ordering::SeqCst);
+                // Nothing waits for this, or else the loop would not end.
+                let task = pin!(cache.get_or_fetch("key", async { Ok::<_, String>("not fetched") }));
+                let mut context = Context::from_waker(Waker::noop());
+                let other = thread::scope(|scope| {
+                    let other = scope.spawn(|| cache.get_or_insert_with("key", || "not loaded").unwrap());
+                    other.join().unwrap()
+                });
+                assert_eq!(other, b"1");
+                assert!(matches!(task.poll(&mut context), Poll::Ready(Ok(value)) if value == b"1"));
+                assert_eq!(cache.get("key").unwrap().unwrap(), b"1");
+                value
+            };
+            match in_task {
+                false => cache.get_or_insert_with("key", loader).unwrap(),
+                true => block_on(cache.get_or_fetch("key", async { Ok::<_, String>(loader()) })).unwrap(),
+            }
+        };
+        cache.insert("key", "1").unwrap();
+        clock.advance(Duration::from_secs(79));
+        assert_eq!(load("not yet"), b"1");
+        clock.advance(Duration::from_secs(2));
+        // This loads nothing.
+        assert_eq!(cache.get("key").unwrap().unwrap(), b"1");
+        assert_eq!(loads.load(Ordering::SeqCst), 0);
+        assert_eq!(load("2"), b"2");
+        // It lives as long as any record that was inserted now.
+        assert_eq!(cache.ttl("key").unwrap(), Some(Duration::from_secs(100)));
+        clock.advance(Duration::from_secs(79));
+        assert_eq!(load("not yet"), b"2");
+        assert_eq!(loads.load(Ordering::SeqCst), 1);
+        cache.validate().unwrap();
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_loaded_anew_serves_until_its_end() {
+    let (cache, clock) = that_refreshes(None);
+    let fail = || cache.try_get_or_insert_with("key", || Err::<&str, _>("the database is away"));
+    cache.insert("key", "1").unwrap();
+    clock.advance(Duration::from_secs(90));
+    for _ in 0..3 {
+        assert_eq!(fail().unwrap(), b"1");
+    }
+    assert_eq!(cache.ttl("key").unwrap(), Some(Duration::from_secs(10)));
+    // A loader that panics leaves it as well.
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        cache.get_or_insert_with("key", || -> &str { panic!("as the test wants it") })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(fail().unwrap(), b"1");
+    clock.advance(Duration::from_secs(10));
+    assert!(matches!(fail(), Err(LoadError::Load(_))));
+    // One of which the loader says that it is gone is removed.
+    cache.insert("key", "1").unwrap();
+    clock.advance(Duration::from_secs(90));
+    let gone = cache.try_get_or_insert_option_with("key", || Ok::<_, String>(None::<&str>));
+    assert_eq!(gone.unwrap(), None);
+    assert_eq!(cache.get("key").unwrap(), None);
+    // So is one whose new value is too long to be kept.
+    cache.insert("key", "1").unwrap();
+    clock.advance(Duration::from_secs(90));
+    let long = vec![7; 1 << 20];
+    assert_eq!(cache.get_or_insert_with("key", || long.clone()).unwrap(), long);
+    assert_eq!(cache.get("key").unwrap(), None);
+}
+
+#[test]
+fn a_write_while_a_record_is_loaded_anew_wins() {
+    for spills in [false, true] {
+        let store = Arc::new(MemoryStore::new(4096).unwrap());
+        let (cache, clock) = that_refreshes(spills.then(|| Disk::store(store, 16 << 20)));
+        type Write = fn(&Cache);
+        let writes: [(Write, Option<&[u8]>); 5] = [
+            (|_| (), Some(b"loaded")),
+            (|cache| cache.insert("key", "written").unwrap(), Some(b"written")),
+            (|cache| assert!(cache.remove("key").unwrap()), None),
+            (|cache| cache.invalidate("key").unwrap(), None),
+            (|cache| cache.clear().unwrap(), None),
+        ];
+        for (write, left) in writes {
+            cache.insert("key", "old").unwrap();
+            if spills {
+                cache.spill().unwrap();
+            }
+            clock.advance(Duration::from_secs(90));
+            let loaded = cache.get_or_insert_with("key", || {
+                write(&cache);
+                "loaded"
+            });
+            assert_eq!(loaded.unwrap(), b"loaded");
+            assert_eq!(cache.get("key").unwrap().as_deref(), left);
+            if spills {
+                cache.spill().unwrap();
+                assert_eq!(cache.get("key").unwrap().as_deref(), left);
+            }
+            cache.clear().unwrap();
+        }
+        cache.validate().unwrap();
+    }
+}
+
 #[test]
 fn an_old_value_serves_while_a_new_one_is_loaded() {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(1_900_000_000)));

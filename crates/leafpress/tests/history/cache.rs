@@ -1,7 +1,8 @@
 //! A cache, in memory and with a disk: no read, load or update sees a value that was replaced, removed or has expired.
 //!
 //! A loaded value is as old as the beginning of its load, so it counts as written then: if a write or a removal took
-//! effect since, the loaded value must not be found afterwards.
+//! effect since, the loaded value must not be found afterwards. One that replaces a record is written at some time
+//! during its load instead, since others find the record until then.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +26,8 @@ const BEGAN: u64 = 1_900_000_000;
 
 struct Subjects {
     cache: Cache,
+    /// Whether loads replace records.
+    refreshes: bool,
     clock: Arc<ManualClock>,
     store: Option<Arc<FaultyStore<MemoryStore>>>,
     /// The clock's time in seconds, and the moment at which it was set.
@@ -65,6 +68,12 @@ impl Subjects {
         if round % 5 == 4 {
             builder = builder.time_to_idle(Duration::from_secs(20));
         }
+        let refreshes = round % 5 == 3;
+        if refreshes {
+            // Every loading read that finds a record loads it anew.
+            let hour = Duration::from_secs(3600);
+            builder = builder.default_ttl(hour).refresh_ahead(hour);
+        }
         let store = (!round.is_multiple_of(2)).then(|| Arc::new(FaultyStore::new(MemoryStore::new(4096).unwrap())));
         if let Some(store) = &store {
             // A small cache evicts, a large one keeps all records.
@@ -80,6 +89,7 @@ impl Subjects {
         }
         Self {
             cache: builder.build().unwrap(),
+            refreshes,
             clock,
             store,
             now: AtomicU64::new(BEGAN),
@@ -272,7 +282,7 @@ impl Subjects {
         let (kind, rests) = (worker.random.u8(..10), worker.random.u8(..4));
         let begin = worker.log.begin();
         let (mut loaded, log) = (None, &worker.log);
-        let expires = kind.is_multiple_of(2);
+        let (expires, fails) = (kind.is_multiple_of(2), kind == 9);
         let entry = if expires {
             InsertOptions::ttl(Duration::from_secs(5))
         } else {
@@ -281,7 +291,7 @@ impl Subjects {
         let entry = self.tagged(fresh, entry);
         let mut load = || {
             loaded = Some(log.tick());
-            if kind == 9 {
+            if fails {
                 Err("not today")
             } else {
                 Ok((new.clone(), entry))
@@ -304,7 +314,12 @@ impl Subjects {
             })
         };
         if let Some(at) = loaded {
-            worker.log.note_until(key, begin, at, What::Load(fresh));
+            match self.refreshes {
+                false => worker.log.note_until(key, begin, at, What::Load(fresh)),
+                // The record that it replaces was found while it ran.
+                true if !fails => worker.log.note(key, begin, What::Load(fresh)),
+                true => (),
+            }
             if expires {
                 self.note_expiry(fresh, 5);
             }

@@ -1,5 +1,7 @@
 //! Interleavings of threads that load a value with threads that change it. See `tree.rs` for how to run them.
 
+use std::time::Duration;
+
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
@@ -41,6 +43,41 @@ fn a_removal_wins_over_a_load() {
             .for_each(|loader| assert!(loader.join().unwrap() > 0));
         assert!(found(&cache).is_none_or(|found| found == 2));
     });
+}
+
+/// As before, while the record that the loaders find is to be loaded anew.
+#[test]
+fn a_write_and_a_removal_win_over_a_load_that_replaces_a_record() {
+    let hour = Duration::from_secs(3600);
+    for removes in [false, true] {
+        explore(move || {
+            let builder = Cache::builder().memory(8 << 20).codec(Codec::None);
+            let builder = builder.default_ttl(hour).refresh_ahead(hour);
+            let (cache, backend) = (Arc::new(builder.build().unwrap()), Arc::new(AtomicU64::new(1)));
+            cache.insert("key", &1_u64.to_le_bytes()).unwrap();
+            let loaders: Vec<_> = (0..2)
+                .map(|_| {
+                    let (cache, backend) = (Arc::clone(&cache), Arc::clone(&backend));
+                    thread::spawn(move || {
+                        let value = cache.get_or_insert_with("key", || backend.load(Ordering::SeqCst).to_le_bytes());
+                        number(&value.unwrap())
+                    })
+                })
+                .collect();
+            backend.store(2, Ordering::SeqCst);
+            match removes {
+                false => cache.insert("key", &2_u64.to_le_bytes()).unwrap(),
+                true => _ = cache.remove("key").unwrap(),
+            }
+            let found = |cache: &Cache| cache.get_with("key", number).unwrap();
+            let is_new = |found: Option<u64>| found == Some(2) || removes && found.is_none();
+            assert!(is_new(found(&cache)));
+            loaders
+                .into_iter()
+                .for_each(|loader| assert!(loader.join().unwrap() > 0));
+            assert!(is_new(found(&cache)));
+        });
+    }
 }
 
 #[test]

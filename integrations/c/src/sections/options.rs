@@ -112,6 +112,8 @@ pub unsafe extern "C" fn lp_options_new(options: Option<&mut MaybeUninit<*mut lp
 ///   ttl_ms                     time to live of a record, 1 or more; default unlimited
 ///   time_to_idle_ms            time to live of a record that is not read, 1000 or more; default
 ///                              unlimited
+///   refresh_ahead_ms           how long before its expiry lp_cache_get_or_load() loads a record anew;
+///                              other callers get the present value meanwhile
 ///   stale_while_revalidate_ms  how long after its expiry a record is still returned to callers
 ///                              that would wait for a load; default not at all
 ///   share                      memory for uncompressed copies of the most read records: adaptive
