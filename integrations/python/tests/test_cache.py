@@ -132,6 +132,21 @@ def test_records_expire(cache):
     assert "long" not in cache
 
 
+def test_the_hottest_keys_are_those_that_are_read(cache):
+    cache.set_many({f"key {n:05}": str(n) for n in range(1000)})
+    cache.settle()
+    read = {f"key {n:05}" for n in range(0, 1000, 10)}
+    assert all(cache[key] for key in read)
+    hottest = cache.hottest_keys(10)
+    assert len(hottest) == 10 and read.issuperset(hottest)
+    assert len(cache.hottest_keys()) == 1000 and cache.hottest_keys(0) == []
+    with Cache("8MiB", serializer="json") as other:
+        other[("a", 1)] = 2
+        assert other.hottest_keys(most=5) == [("a", 1)]
+    with pytest.raises(OverflowError):
+        cache.hottest_keys(-1)
+
+
 def test_a_record_may_have_its_own_time_to_idle():
     # A read within the first eighth does not count: the pauses are longer than that, and far shorter than the whole.
     with leafpress.Cache("8MiB", encoding="utf-8") as cache:

@@ -50,6 +50,20 @@ impl CacheBase {
         Ok(values)
     }
 
+    /// Return the keys of the records in memory that are read most, the most read first, at most as many as most says.
+    ///
+    /// The order is that of eviction, so it is coarse. Their values make another cache warm.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache["apple"] = "red"
+    /// >>> cache.hottest_keys()
+    /// ['apple']
+    #[pyo3(signature = (most=1000))]
+    fn hottest_keys<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let keys = self.unlocked(py, |cache| cache.hottest_keys(most))?;
+        keys.iter().map(|key| self.keys.output(py, key)).collect()
+    }
+
     /// Insert or replace the records of a mapping, or of an iterable of pairs of key and value. ttl, tags and
     /// time_to_idle are as for set.
     ///
