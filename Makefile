@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-deep test-rocksdb test-valkey test-c demo-valkey bench-valkey test-python bench-python check unit optional examples web shuttle faults history resident shuttle-long miri tsan asan fuzz \
+.PHONY: help setup build demo test test-deep test-rocksdb test-valkey test-c demo-valkey bench-valkey test-python bench-python check unit optional examples web tower shuttle faults history resident shuttle-long miri tsan asan fuzz \
 	aarch64 features msrv package flaky bench instructions scaling tables clean
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
@@ -91,6 +91,9 @@ optional: ## tests of what only some features compile: bytes, metrics, tracing
 
 examples: ## run the library's examples
 	@scripts/checks examples
+
+tower: ## build and test the HTTP response cache
+	@scripts/checks tower
 
 web: ## build and test the web service, and run the cache before a database
 	@scripts/checks web

@@ -1,0 +1,37 @@
+//! An HTTP response cache as a [tower] layer: RFC 9111 on a [`leafpress::Cache`], compressed, in memory and on disk.
+//!
+//! The layer answers `GET` requests from stored responses while they are fresh, validates stale ones by `ETag` or
+//! `Last-Modified`, keeps the variants that `Vary` names apart, and answers conditional requests by `304 Not Modified`.
+//! Requests for a response that is being fetched wait for it. A successful request with an unsafe method (`POST`, `PUT`,
+//! `DELETE`, `PATCH`) removes the responses of its target. What a response allows is done: `stale-while-revalidate` in a
+//! task, `stale-if-error`. Each response says in `Cache-Status` (RFC 9211) what was done.
+//!
+//! ```
+//! use axum::{Router, http::header::CACHE_CONTROL, routing::get};
+//! use leafpress_tower::CacheLayer;
+//!
+//! let cache = leafpress::Cache::builder().memory(64 << 20).build()?;
+//! let page = || async { ([(CACHE_CONTROL, "max-age=60, stale-while-revalidate=600")], "<html>") };
+//! let app: Router = Router::new().route("/", get(page)).layer(CacheLayer::new(cache));
+//! # Ok::<(), leafpress::CacheError>(())
+//! ```
+//!
+//! # Limits
+//! `HEAD` requests, requests with `Range`, and targets over 900 bytes pass the layer. Bodies are collected before they are
+//! sent on, up to [`CacheLayer::max_body_bytes`]; longer ones and those with trailers are passed on and not stored.
+//! Responses that set cookies are stored in a shared cache only if they are `public`. Of a request only the headers are
+//! stored that choose among responses, of credentials only a hash. Requests that find a stale response without
+//! `stale-while-revalidate` validate it one by one.
+//!
+//! [tower]: https://docs.rs/tower
+
+mod body;
+mod key;
+mod layer;
+mod rules;
+mod service;
+mod stored;
+
+pub use body::CacheBody;
+pub use layer::CacheLayer;
+pub use service::CacheService;

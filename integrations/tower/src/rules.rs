@@ -1,0 +1,252 @@
+//! What RFC 9111 (HTTP caching), RFC 5861 (stale content) and RFC 9110 (validators) say of requests and responses.
+//!
+//! Storing, age and freshness are decided by `http-cache-semantics`.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Duration, SystemTime};
+
+use http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_RANGE,
+    COOKIE, DATE, ETAG, EXPIRES, HOST, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, PRAGMA, SET_COOKIE,
+    TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
+};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, request, response};
+use http_cache_semantics::{CacheOptions, CachePolicy};
+
+use crate::key::joined;
+use crate::stored::Head;
+
+/// The longest time for which a stale response is kept because a header allows its use.
+const MAX_STALE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// The longest lifetime of a record.
+const MAX_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 3600);
+
+/// Returns the value of a `Cache-Control` directive: `Some("")` for one without a value.
+pub(crate) fn directive<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let lines = headers
+        .get_all(CACHE_CONTROL)
+        .iter()
+        .filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).find_map(|part| {
+        let (directive, value) = part.split_once('=').unwrap_or((part, ""));
+        let is_it = directive.trim().eq_ignore_ascii_case(name);
+        is_it.then_some(value.trim().trim_matches('"'))
+    })
+}
+
+fn has(headers: &HeaderMap, names: &[&str]) -> bool {
+    names.iter().any(|name| directive(headers, name).is_some())
+}
+
+/// Returns the names of the headers that choose among the variants of a response, in order; [`None`] for `*`.
+pub(crate) fn varying(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
+    let mut names = Vec::new();
+    for line in headers.get_all(VARY) {
+        for name in line
+            .to_str()
+            .ok()?
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+        {
+            // `*` is no name.
+            names.push(
+                HeaderName::from_bytes(name.as_bytes())
+                    .ok()
+                    .filter(|name| name != "*")?,
+            );
+        }
+    }
+    names.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+    names.dedup();
+    Some(names)
+}
+
+/// Returns what decides about the use of a response: of the headers only those that do. Credentials are replaced by
+/// their hashes, since it is stored.
+pub(crate) fn deciding(request: &request::Parts, names: &[HeaderName]) -> Request<()> {
+    let mut deciding = Request::new(());
+    *deciding.method_mut() = request.method.clone();
+    *deciding.uri_mut() = request.uri.clone();
+    for name in [HOST, CACHE_CONTROL, PRAGMA, AUTHORIZATION].iter().chain(names) {
+        let Some(mut value) = joined(&request.headers, name) else {
+            continue;
+        };
+        if [AUTHORIZATION, COOKIE].contains(name) {
+            let mut hasher = DefaultHasher::new();
+            value.hash(&mut hasher);
+            value = hasher.finish().to_string().into_bytes();
+        }
+        if let Ok(value) = HeaderValue::from_bytes(&value) {
+            deciding.headers_mut().insert(name.clone(), value);
+        }
+    }
+    deciding
+}
+
+/// Returns true if other requests may get the response that this one gets, without being asked.
+pub(crate) fn may_share(headers: &HeaderMap) -> bool {
+    !headers.contains_key(AUTHORIZATION) && !has(headers, &["no-store"]) && !wants_validation(headers)
+}
+
+/// Returns true if a request takes no stale response.
+pub(crate) fn wants_validation(headers: &HeaderMap) -> bool {
+    has(headers, &["no-cache", "max-age", "min-fresh"]) || headers.contains_key(PRAGMA)
+}
+
+pub(crate) fn is_only_if_cached(headers: &HeaderMap) -> bool {
+    has(headers, &["only-if-cached"])
+}
+
+/// What is to be done with a response.
+pub(crate) struct Plan {
+    pub policy: CachePolicy,
+    pub names: Vec<HeaderName>,
+    pub fresh: Duration,
+    /// How long its record lives: as long as the response may be used, also to be validated.
+    pub lifetime: Duration,
+}
+
+/// Returns how a response is stored, or [`None`] if it is not.
+pub(crate) fn plan(
+    request: &request::Parts,
+    response: &response::Parts,
+    now: SystemTime,
+    is_shared: bool,
+    keeps_stale: Duration,
+) -> Option<Plan> {
+    let headers = &response.headers;
+    let names = varying(headers)?;
+    let options = CacheOptions {
+        shared: is_shared,
+        ..CacheOptions::default()
+    };
+    let policy = CachePolicy::new_options(&deciding(request, &names), response, now, options);
+    // What one user's response sets is not for others, unless it says so.
+    let is_of_one_user = is_shared && headers.contains_key(SET_COOKIE) && directive(headers, "public").is_none();
+    if !policy.is_storable() || response.status == StatusCode::PARTIAL_CONTENT || is_of_one_user {
+        return None;
+    }
+    let fresh = policy.time_to_live(now);
+    let can_be_validated = headers.contains_key(ETAG) || headers.contains_key(LAST_MODIFIED);
+    let stale = [
+        stale_time(headers, "stale-while-revalidate"),
+        stale_time(headers, "stale-if-error"),
+        if can_be_validated { keeps_stale } else { Duration::ZERO },
+    ];
+    let lifetime = fresh.saturating_add(stale.into_iter().max()?).min(MAX_LIFETIME);
+    let is_kept = lifetime >= Duration::from_millis(1);
+    is_kept.then_some(Plan {
+        policy,
+        names,
+        fresh,
+        lifetime,
+    })
+}
+
+/// Returns how long a stale response may be used by `stale-while-revalidate` or `stale-if-error`.
+fn stale_time(headers: &HeaderMap, name: &str) -> Duration {
+    // These demand a validation.
+    if has(
+        headers,
+        &["no-cache", "must-revalidate", "proxy-revalidate", "s-maxage"],
+    ) {
+        return Duration::ZERO;
+    }
+    let seconds = directive(headers, name).and_then(|value| value.parse().ok());
+    seconds.map_or(Duration::ZERO, Duration::from_secs).min(MAX_STALE)
+}
+
+/// Returns true if a stale response may be used now by `stale-while-revalidate` or `stale-if-error`.
+pub(crate) fn may_be_stale(head: &Head, now: SystemTime, name: &str) -> bool {
+    head.fresh_until + stale_time(&head.headers, name) > now
+}
+
+/// Replaces the conditions of a request by the validators of a stored response; returns false if it has none.
+pub(crate) fn make_conditional(request: &mut HeaderMap, stored: &HeaderMap) -> bool {
+    let pairs = [(IF_NONE_MATCH, ETAG), (IF_MODIFIED_SINCE, LAST_MODIFIED)];
+    let mut is_conditional = false;
+    for (condition, validator) in pairs {
+        request.remove(&condition);
+        if let Some(value) = stored.get(validator) {
+            request.insert(condition, value.clone());
+            is_conditional = true;
+        }
+    }
+    is_conditional
+}
+
+/// Returns true if a request's conditions say that its sender has the stored response (RFC 9110, 13.1.2 and 13.1.3).
+pub(crate) fn is_known(request: &HeaderMap, stored: &HeaderMap) -> bool {
+    if request.contains_key(IF_NONE_MATCH) {
+        let etag = stored.get(ETAG).and_then(|etag| etag.to_str().ok()).map(weak);
+        let known = request
+            .get_all(IF_NONE_MATCH)
+            .iter()
+            .filter_map(|line| line.to_str().ok());
+        let mut known = known.flat_map(|line| line.split(',').map(|etag| weak(etag.trim())));
+        return known.any(|known| known == "*" || Some(known) == etag);
+    }
+    // The date that the response itself gave: others need no parsing, they are answered in full.
+    let since = request.get(IF_MODIFIED_SINCE);
+    since.is_some() && since == stored.get(LAST_MODIFIED)
+}
+
+fn weak(etag: &str) -> &str {
+    etag.strip_prefix("W/").unwrap_or(etag)
+}
+
+/// Removes the headers that belong to one connection (RFC 9111, 3.1).
+pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<_> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|line| line.to_str().ok().map(str::to_owned))
+        .collect();
+    for name in named.iter().flat_map(|line| line.split(',')) {
+        headers.remove(name.trim());
+    }
+    for name in [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE] {
+        headers.remove(name);
+    }
+    for name in [
+        "keep-alive",
+        "proxy-connection",
+        "proxy-authenticate",
+        "proxy-authentication-info",
+        "cache-status",
+    ] {
+        headers.remove(name);
+    }
+}
+
+/// Updates stored headers by those of a `304 Not Modified` (RFC 9111, 3.2).
+pub(crate) fn update(stored: &mut HeaderMap, mut fresh: HeaderMap) {
+    remove_hop_by_hop(&mut fresh);
+    for name in [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_RANGE] {
+        fresh.remove(name);
+    }
+    // The age is that of the new response.
+    stored.remove(http::header::AGE);
+    for name in fresh.keys() {
+        stored.remove(name);
+    }
+    for (name, value) in &fresh {
+        stored.append(name, value.clone());
+    }
+}
+
+/// Leaves the headers that a `304 Not Modified` has (RFC 9110, 15.4.5).
+pub(crate) fn of_not_modified(headers: &HeaderMap) -> HeaderMap {
+    let kept = [
+        CACHE_CONTROL,
+        CONTENT_LOCATION,
+        DATE,
+        ETAG,
+        EXPIRES,
+        VARY,
+        LAST_MODIFIED,
+    ];
+    let kept = headers.iter().filter(|(name, _)| kept.contains(name));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
