@@ -5,7 +5,7 @@ use super::counters::{Count, Outcome};
 use super::error::CacheError;
 use super::inner::Seen;
 use super::observer::Observer;
-use super::tags;
+use super::tags::{self, Moment};
 
 impl Cache {
     /// Removes the key without returning whether it was present. With a disk tier [`Cache::remove`] may have to read
@@ -58,6 +58,13 @@ impl Cache {
             .invalidate(tags::id_of(tag.as_ref()), core.clock.now(), self.memory())?;
         // `close` is announced before it saves the table: what it may have missed is not reported as done.
         core.check_open()
+    }
+
+    /// Returns the present moment, for [`InsertOptions::since`](super::InsertOptions::since): a value that is made from
+    /// now on is outdated by invalidations of its tags from now on.
+    #[must_use]
+    pub fn moment(&self) -> Moment {
+        Moment(self.core.stamp())
     }
 
     /// Calls `read` with the key's value if it is in memory, and never reads the disk, so that it never waits for a

@@ -342,8 +342,8 @@ impl Cache {
                 let removed = present.map(|_| self.core.remove_led(&lead)).transpose()?.flatten();
                 let key = removed.is_some().then(|| lead.key().to_vec());
                 self.core.finish_absent(lead);
-                if let (Some((value, _)), Some(key)) = (removed, key) {
-                    self.core.tell(&key, Some(value), RemovalCause::Removed);
+                if let (Some(removed), Some(key)) = (removed, key) {
+                    self.core.tell_led(&key, removed, RemovalCause::Removed);
                 }
                 Ok(None)
             }
@@ -354,8 +354,10 @@ impl Cache {
                 Ok(Some(value.to_vec()))
             }
             Err(error) => {
-                if let Some(present) = present {
-                    // Not to those who wait for the load: it may have expired since it was read.
+                if present.is_some()
+                    && let Some(present) = self.peek(lead.key())?
+                {
+                    // Those who wait for the load found nothing, and load themselves.
                     drop(lead);
                     return Ok(Some(present));
                 }

@@ -151,7 +151,7 @@ pub use record::MAX_VALUE_BYTES;
 pub use scan::CacheRange;
 pub use scan_tiers::{CacheScan, ScanPosition};
 pub use stats::CacheStats;
-pub use tags::MAX_TAGS;
+pub use tags::{MAX_TAGS, Moment};
 #[cfg(feature = "serde")]
 pub use typed::TypedCache;
 pub use update::CacheUpdate;

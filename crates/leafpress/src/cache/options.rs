@@ -16,7 +16,7 @@ use super::listener::{Listener, RemovalCause};
 use super::observer::Observer;
 use super::policy::Policy;
 use super::raw_share::{MAX_RAW_PERCENT, RawCopies};
-use super::tags::{MAX_TAGS, TagTable, Tags};
+use super::tags::{MAX_TAGS, Moment, TagTable, Tags};
 use super::warm::keys_within;
 use super::{Cache, MIN_MEMORY_BYTES};
 use crate::tree::{self, Tree};
@@ -33,6 +33,7 @@ pub struct InsertOptions {
     /// The record's time to idle; [`None`] for that of the cache, [`Duration::MAX`] for none.
     pub time_to_idle: Option<Duration>,
     pub(super) tags: Tags,
+    pub(super) since: Option<Moment>,
 }
 
 impl InsertOptions {
@@ -64,6 +65,28 @@ impl InsertOptions {
     #[must_use]
     pub fn time_to_idle(mut self, time: Duration) -> Self {
         self.time_to_idle = Some(time);
+        self
+    }
+
+    /// Says that the value was made from this moment on ([`Cache::moment`]), and not when it is inserted: if one of the
+    /// record's tags was invalidated since, the record is absent, since what it was made from may be outdated. Loaders
+    /// need not say it.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// use leafpress::cache::InsertOptions;
+    ///
+    /// let began = cache.moment();
+    /// let page = "made of product 7";
+    /// // Meanwhile another thread changes the product.
+    /// cache.invalidate_tag("product:7")?;
+    /// cache.insert_entry("/shop/7", page, InsertOptions::default().tag("product:7").since(began))?;
+    /// assert_eq!(cache.get("/shop/7")?, None);
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    #[must_use]
+    pub fn since(mut self, moment: Moment) -> Self {
+        self.since = Some(moment);
         self
     }
 
@@ -319,11 +342,11 @@ impl CacheBuilder {
     }
 
     /// Sets how long before the end of its time to live a record is loaded anew: a caller of
-    /// [`Cache::get_or_insert_with`] or one of its relatives that finds such a record runs its loader, and other callers
-    /// get the present value without waiting. So a record that is read does not expire, and none of its readers but one
-    /// waits. If the load fails, its caller gets the present value too; if it answers that there is no value, the record
-    /// is removed. [`Cache::get`] loads nothing. 1 ms to 10 years, far below the times to live: a record that lives no
-    /// longer is loaded at every such read. Off by default.
+    /// [`Cache::get_or_insert_with`] or one of its relatives that finds such a record runs its loader, and other
+    /// callers get the present value without waiting. So a record that one of them reads in this time does not expire,
+    /// and none of its readers but one waits. If the load fails, its caller gets the present value, until that expires;
+    /// if it answers that there is no value, the record is removed. [`Cache::get`] loads nothing. 1 ms to 10 years, far
+    /// below the times to live: a record that lives no longer is loaded at every such read. Off by default.
     ///
     /// ```
     /// use std::time::Duration;

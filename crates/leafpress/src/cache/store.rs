@@ -160,11 +160,17 @@ impl CacheInner {
             .attributes_by(lead.key(), entry, stamp)
             .and_then(|attributes| self.store_led(&lead, value, &attributes, replaces));
         let key = lead.key().to_vec();
+        // The record that cannot be replaced is outdated all the same.
+        let is_outdated = replaces && stored.is_err();
+        let removed = if is_outdated { self.remove_led(&lead)? } else { None };
         if self.tags.has_any(entry.tags.ids().iter().copied(), stamp) {
             // A tag was invalidated during the load. Its waiters may have come after that: they load again.
             drop(lead);
         } else {
             lead.finish_with_value(value);
+        }
+        if let Some(removed) = removed {
+            self.tell_led(&key, removed, RemovalCause::Replaced);
         }
         self.after_store(&key, stored)
     }
@@ -222,6 +228,14 @@ impl CacheInner {
             is_current
         })?;
         Ok(removed.take())
+    }
+
+    /// Notifies the listener of a record that [`CacheInner::remove_led`] removed, for this cause unless it had expired.
+    pub(super) fn tell_led(&self, key: &[u8], removed: (Vec<u8>, RemovalCause), cause: RemovalCause) {
+        let (value, found) = removed;
+        let has_expired = found == RemovalCause::Expired;
+        self.counters.add(Count::Expired, u64::from(has_expired));
+        self.tell(key, Some(value), if has_expired { found } else { cause });
     }
 
     /// Returns the notification for a replaced record.

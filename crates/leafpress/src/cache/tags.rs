@@ -88,6 +88,10 @@ impl Tags {
     }
 }
 
+/// A moment in the order of the invalidations of a cache's tags: see [`Cache::moment`](super::Cache::moment).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment(pub(super) u64);
+
 pub(super) fn id_of(tag: &[u8]) -> u64 {
     hash(tag) >> (u64::BITS - ID_BITS)
 }

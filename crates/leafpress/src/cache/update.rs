@@ -265,7 +265,9 @@ impl CacheInner {
         entry.check()?;
         Ok(Attributes {
             expiry: self.insertion_expiry(key, entry.ttl),
-            tags: entry.tags.stamped(stamp),
+            tags: entry
+                .tags
+                .stamped(entry.since.map_or(stamp, |since| since.0.min(stamp))),
             to_idle: entry.time_to_idle,
         })
     }

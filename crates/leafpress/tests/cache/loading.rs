@@ -512,6 +512,27 @@ fn a_record_that_cannot_be_loaded_anew_serves_until_its_end() {
     assert_eq!(fail().unwrap(), b"1");
     clock.advance(Duration::from_secs(10));
     assert!(matches!(fail(), Err(LoadError::Load(_))));
+    // One that expires or is removed meanwhile is not returned.
+    for is_removed in [false, true] {
+        cache.insert("key", "1").unwrap();
+        clock.advance(Duration::from_secs(90));
+        let failed = cache.try_get_or_insert_with("key", || {
+            match is_removed {
+                false => clock.advance(Duration::from_secs(11)),
+                true => cache.invalidate("key").unwrap(),
+            }
+            Err::<&str, _>("the database is away")
+        });
+        assert!(matches!(failed, Err(LoadError::Load(_))), "{failed:?}");
+    }
+    // One whose new value cannot be stored is removed, as it is outdated.
+    cache.insert("key", "1").unwrap();
+    clock.advance(Duration::from_secs(90));
+    let loaded = cache.try_get_or_insert_entry_with("key", || {
+        Ok::<_, String>(("2", InsertOptions::ttl(Duration::from_micros(1))))
+    });
+    assert_eq!(loaded.unwrap(), b"2");
+    assert_eq!(cache.get("key").unwrap(), None);
     // One of which the loader says that it is gone is removed.
     cache.insert("key", "1").unwrap();
     clock.advance(Duration::from_secs(90));

@@ -36,6 +36,39 @@ fn is_there(cache: &Cache, n: u64) -> bool {
     found.is_some()
 }
 
+/// A value that was made before an invalidation and is inserted after it is not found, whatever was inserted meanwhile.
+#[test]
+fn a_value_is_as_old_as_the_moment_from_which_it_was_made() {
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
+    for builder in [small(), small().disk(Disk::store(store(), 16 << 20))] {
+        let cache = builder.clock(clock.clone()).build().unwrap();
+        let began = cache.moment();
+        let old = tagged("tag").since(began);
+        cache.insert_entry("before", "1", old).unwrap();
+        assert!(cache.get("before").unwrap().is_some());
+        cache.invalidate_tag("other").unwrap();
+        cache.insert_entry("not its tag", "1", old).unwrap();
+        cache.invalidate_tag("tag").unwrap();
+        let answer = cache.update_with("updated", |_| CacheUpdate::PutWith("1", old));
+        answer.unwrap();
+        cache.insert_entry("after", "new", tagged("tag")).unwrap();
+        cache.insert_entry("after", "old", old).unwrap();
+        let loaded = cache.try_get_or_insert_entry_with("loaded", || Ok::<_, CacheError>(("1", old)));
+        assert_eq!(loaded.unwrap(), b"1");
+        for key in ["before", "not its tag", "updated", "after", "loaded"] {
+            assert_eq!(cache.get(key).unwrap(), None, "{key}");
+        }
+        // Without tags it has no effect, nor with a moment after the invalidation.
+        cache
+            .insert_entry("plain", "1", InsertOptions::default().since(began))
+            .unwrap();
+        cache
+            .insert_entry("later", "1", tagged("tag").since(cache.moment()))
+            .unwrap();
+        assert!(cache.get("plain").unwrap().is_some() && cache.get("later").unwrap().is_some());
+    }
+}
+
 /// With and without a disk tier. The clock stands still: what is inserted in the same moment is valid nevertheless.
 #[test]
 fn records_with_an_invalidated_tag_are_absent_and_others_are_not() {
