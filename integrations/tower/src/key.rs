@@ -15,15 +15,12 @@ pub(crate) struct Target(Vec<u8>);
 
 impl Target {
     /// Returns [`None`] if the target is too long for a key.
-    pub(crate) fn of(request: &request::Parts) -> Option<Self> {
-        let host = match request.uri.authority() {
-            Some(authority) => authority.as_str().as_bytes(),
-            None => request.headers.get(HOST).map_or(&b""[..], |host| host.as_bytes()),
-        };
-        let path = request.uri.path_and_query().map_or("/", |path| path.as_str());
+    pub(crate) fn of(request: &request::Parts, namespace: &[u8]) -> Option<Self> {
         let mut target = b"http:".to_vec();
-        target.extend(host.iter().map(u8::to_ascii_lowercase));
-        target.extend_from_slice(path.as_bytes());
+        target.extend_from_slice(namespace);
+        target.push(b'\n');
+        target.extend_from_slice(&host(request));
+        target.extend_from_slice(path(request).as_bytes());
         (target.len() <= MAX_TARGET_BYTES).then_some(Self(target))
     }
 
@@ -32,7 +29,7 @@ impl Target {
         &self.0
     }
 
-    /// Returns the key under which the names are stored. No target has a line feed.
+    /// Returns the key under which the names are stored. No host or path has a line feed.
     pub(crate) fn key_of_names(&self) -> Vec<u8> {
         [&self.0[..], b"\nvary"].concat()
     }
@@ -45,6 +42,19 @@ impl Target {
         }
         [&self.0[..], b"\n", &hasher.finish().to_be_bytes()].concat()
     }
+}
+
+/// Returns the host that a request is for, by its URI (HTTP/2, proxies) or its `Host`.
+pub(crate) fn host(request: &request::Parts) -> Vec<u8> {
+    let host = match request.uri.authority() {
+        Some(authority) => authority.as_str().as_bytes(),
+        None => request.headers.get(HOST).map_or(&b""[..], |host| host.as_bytes()),
+    };
+    host.to_ascii_lowercase()
+}
+
+pub(crate) fn path(request: &request::Parts) -> &str {
+    request.uri.path_and_query().map_or("/", |path| path.as_str())
 }
 
 /// Returns the values of a header as one, as a recipient may combine them (RFC 9110, 5.3); [`None`] if it is absent.

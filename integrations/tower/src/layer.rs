@@ -20,6 +20,7 @@ pub(crate) struct Shared {
     pub max_body_bytes: usize,
     pub keeps_stale: Duration,
     pub tag_header: Option<HeaderName>,
+    pub namespace: Vec<u8>,
     /// Keys of the responses that tasks are validating.
     pub validating: Arc<Mutex<HashSet<Vec<u8>>>>,
 }
@@ -107,6 +108,7 @@ impl CacheLayer {
                 max_body_bytes: 1 << 20,
                 keeps_stale: Duration::from_secs(3600),
                 tag_header: None,
+                namespace: Vec::new(),
                 validating: Arc::default(),
             }),
         }
@@ -141,6 +143,14 @@ impl CacheLayer {
         self.with(|shared| shared.tag_header = Some(name))
     }
 
+    /// Sets a prefix of the layer's keys, of up to 100 bytes. Layers with one cache need different ones if their services
+    /// answer the same targets differently: each router that is nested in another (`axum::Router::nest`) sees targets
+    /// without the prefix of its routes.
+    #[must_use]
+    pub fn namespace(self, name: impl AsRef<[u8]>) -> Self {
+        self.with(|shared| shared.namespace = name.as_ref().to_vec())
+    }
+
     /// Sets the clock by which responses age, for tests. It should be that of the cache.
     #[must_use]
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
@@ -153,6 +163,7 @@ impl CacheLayer {
             cache: old.cache.clone(),
             clock: Arc::clone(&old.clock),
             tag_header: old.tag_header.clone(),
+            namespace: old.namespace.clone(),
             validating: Arc::clone(&old.validating),
             ..*old.as_ref()
         };

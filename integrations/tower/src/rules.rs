@@ -6,20 +6,22 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, SystemTime};
 
 use http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_RANGE,
-    COOKIE, DATE, ETAG, EXPIRES, HOST, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, PRAGMA, SET_COOKIE,
-    TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
+    AGE, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_RANGE,
+    DATE, ETAG, EXPIRES, HOST, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
+    LAST_MODIFIED, PRAGMA, RANGE, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
 };
-use http::{HeaderMap, HeaderValue, Request, StatusCode, request, response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, request, response};
 use http_cache_semantics::{CacheOptions, CachePolicy};
 
-use crate::key::joined;
+use crate::key::{host, joined, path};
 use crate::stored::Head;
 
+/// What a cache did for a response (RFC 9211).
+pub(crate) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 /// The longest time for which a stale response is kept because a header allows its use.
 const MAX_STALE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The longest lifetime of a record.
-const MAX_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 3600);
+pub(crate) const MAX_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 3600);
 
 /// Returns the value of a `Cache-Control` directive: `Some("")` for one without a value.
 pub(crate) fn directive<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
@@ -49,7 +51,7 @@ pub(crate) fn varying(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
             .map(str::trim)
             .filter(|name| !name.is_empty())
         {
-            // `*` is no name.
+            // `*` stands for more than headers.
             names.push(
                 HeaderName::from_bytes(name.as_bytes())
                     .ok()
@@ -62,24 +64,36 @@ pub(crate) fn varying(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
     Some(names)
 }
 
-/// Returns what decides about the use of a response: of the headers only those that do. Credentials are replaced by
-/// their hashes, since it is stored.
+/// Returns what decides about the use of a response: of the headers only those that do. Since it is stored, those that
+/// choose among variants, and credentials, are replaced by their hashes.
 pub(crate) fn deciding(request: &request::Parts, names: &[HeaderName]) -> Request<()> {
     let mut deciding = Request::new(());
     *deciding.method_mut() = request.method.clone();
-    *deciding.uri_mut() = request.uri.clone();
-    for name in [HOST, CACHE_CONTROL, PRAGMA, AUTHORIZATION].iter().chain(names) {
-        let Some(mut value) = joined(&request.headers, name) else {
-            continue;
-        };
-        if [AUTHORIZATION, COOKIE].contains(name) {
+    if let Ok(uri) = path(request).parse() {
+        *deciding.uri_mut() = uri;
+    }
+    let headers = deciding.headers_mut();
+    for name in [AUTHORIZATION].iter().chain(names) {
+        if let Some(value) = joined(&request.headers, name) {
             let mut hasher = DefaultHasher::new();
             value.hash(&mut hasher);
-            value = hasher.finish().to_string().into_bytes();
+            headers.insert(name.clone(), hasher.finish().into());
         }
-        if let Ok(value) = HeaderValue::from_bytes(&value) {
-            deciding.headers_mut().insert(name.clone(), value);
-        }
+    }
+    let control = joined(&request.headers, &CACHE_CONTROL).map(|control| {
+        // No cache need serve what is stale; `http-cache-semantics` would do so even for `no-cache` responses.
+        let control = String::from_utf8_lossy(&control).to_ascii_lowercase();
+        let kept = control
+            .split(',')
+            .filter(|part| part.split('=').next().map(str::trim) != Some("max-stale"));
+        kept.collect::<Vec<_>>().join(",").into_bytes()
+    });
+    let pragma = joined(&request.headers, &PRAGMA);
+    for (name, value) in [(HOST, Some(host(request))), (CACHE_CONTROL, control), (PRAGMA, pragma)] {
+        match value.map(|value| HeaderValue::from_bytes(&value)) {
+            Some(Ok(value)) => headers.insert(name, value),
+            _ => headers.remove(name),
+        };
     }
     deciding
 }
@@ -87,6 +101,21 @@ pub(crate) fn deciding(request: &request::Parts, names: &[HeaderName]) -> Reques
 /// Returns true if other requests may get the response that this one gets, without being asked.
 pub(crate) fn may_share(headers: &HeaderMap) -> bool {
     !headers.contains_key(AUTHORIZATION) && !has(headers, &["no-store"]) && !wants_validation(headers)
+}
+
+/// Returns true if a request's response depends on more than its target and its headers, or is a part.
+pub(crate) fn is_passed(request: &request::Parts) -> bool {
+    let headers = &request.headers;
+    let length = headers.get(CONTENT_LENGTH);
+    let has_body = headers.contains_key(TRANSFER_ENCODING) || length.is_some_and(|length| length != "0");
+    let conditions = [RANGE, IF_RANGE, IF_MATCH, IF_UNMODIFIED_SINCE];
+    request.method != Method::GET || has_body || conditions.iter().any(|name| headers.contains_key(name))
+}
+
+/// Removes the conditions that a stored response can answer.
+pub(crate) fn make_unconditional(headers: &mut HeaderMap) {
+    headers.remove(IF_NONE_MATCH);
+    headers.remove(IF_MODIFIED_SINCE);
 }
 
 /// Returns true if a request takes no stale response.
@@ -117,21 +146,36 @@ pub(crate) fn plan(
 ) -> Option<Plan> {
     let headers = &response.headers;
     let names = varying(headers)?;
+    let is_readable = headers.get_all(CACHE_CONTROL).iter().all(|line| line.to_str().is_ok());
     let options = CacheOptions {
         shared: is_shared,
         ..CacheOptions::default()
     };
-    let policy = CachePolicy::new_options(&deciding(request, &names), response, now, options);
+    let mut decides = Response::new(());
+    *decides.status_mut() = response.status;
+    *decides.headers_mut() = headers.clone();
+    bound_age(decides.headers_mut());
+    // Directives have no case; `http-cache-semantics` knows them in lower case.
+    if let Some(control) = joined(headers, &CACHE_CONTROL) {
+        let control = HeaderValue::from_bytes(&control.to_ascii_lowercase()).ok()?;
+        decides.headers_mut().insert(CACHE_CONTROL, control);
+    }
+    let policy = CachePolicy::new_options(&deciding(request, &names), &decides, now, options);
     // What one user's response sets is not for others, unless it says so.
     let is_of_one_user = is_shared && headers.contains_key(SET_COOKIE) && directive(headers, "public").is_none();
-    if !policy.is_storable() || response.status == StatusCode::PARTIAL_CONTENT || is_of_one_user {
+    // `http-cache-semantics` takes directives that contradict each other for a permission.
+    let is_authorized = is_shared
+        && request.headers.contains_key(AUTHORIZATION)
+        && !has(headers, &["public", "must-revalidate", "s-maxage"]);
+    let is_part = response.status == StatusCode::PARTIAL_CONTENT;
+    if !policy.is_storable() || !is_readable || is_part || is_of_one_user || is_authorized {
         return None;
     }
-    let fresh = policy.time_to_live(now);
+    let fresh = policy.time_to_live(now).min(MAX_LIFETIME);
     let can_be_validated = headers.contains_key(ETAG) || headers.contains_key(LAST_MODIFIED);
     let stale = [
-        stale_time(headers, "stale-while-revalidate"),
-        stale_time(headers, "stale-if-error"),
+        stale_time(headers, "stale-while-revalidate", is_shared),
+        stale_time(headers, "stale-if-error", is_shared),
         if can_be_validated { keeps_stale } else { Duration::ZERO },
     ];
     let lifetime = fresh.saturating_add(stale.into_iter().max()?).min(MAX_LIFETIME);
@@ -144,13 +188,24 @@ pub(crate) fn plan(
     })
 }
 
+/// Bounds the age that another cache gave, so that it can be calculated with.
+fn bound_age(headers: &mut HeaderMap) {
+    let most = MAX_LIFETIME.as_secs();
+    let age = headers.get(AGE).and_then(|age| age.to_str().ok());
+    let age = age.unwrap_or_default().trim();
+    // Too many digits are a great age (RFC 9111, 1.2.2), and what is no number is none.
+    let is_number = !age.is_empty() && age.bytes().all(|digit| digit.is_ascii_digit());
+    match is_number.then(|| age.parse().unwrap_or(most).min(most)) {
+        Some(age) => headers.insert(AGE, age.into()),
+        None => headers.remove(AGE),
+    };
+}
+
 /// Returns how long a stale response may be used by `stale-while-revalidate` or `stale-if-error`.
-fn stale_time(headers: &HeaderMap, name: &str) -> Duration {
+fn stale_time(headers: &HeaderMap, name: &str, is_shared: bool) -> Duration {
     // These demand a validation.
-    if has(
-        headers,
-        &["no-cache", "must-revalidate", "proxy-revalidate", "s-maxage"],
-    ) {
+    let of_shared = is_shared && has(headers, &["proxy-revalidate", "s-maxage"]);
+    if of_shared || has(headers, &["no-cache", "must-revalidate"]) {
         return Duration::ZERO;
     }
     let seconds = directive(headers, name).and_then(|value| value.parse().ok());
@@ -158,8 +213,18 @@ fn stale_time(headers: &HeaderMap, name: &str) -> Duration {
 }
 
 /// Returns true if a stale response may be used now by `stale-while-revalidate` or `stale-if-error`.
-pub(crate) fn may_be_stale(head: &Head, now: SystemTime, name: &str) -> bool {
-    head.fresh_until + stale_time(&head.headers, name) > now
+pub(crate) fn may_be_stale(head: &Head, now: SystemTime, name: &str, is_shared: bool) -> bool {
+    head.fresh_until + stale_time(&head.headers, name, is_shared) > now
+}
+
+/// Returns true if a `304 Not Modified` is about another response than the stored one (RFC 9111, 4.3.4).
+pub(crate) fn is_of_another(fresh: &HeaderMap, stored: &HeaderMap) -> bool {
+    let etag = |headers: &HeaderMap| {
+        let etag = headers.get(ETAG)?.as_bytes();
+        Some(etag.strip_prefix(b"W/").unwrap_or(etag).to_vec())
+    };
+    let fresh = etag(fresh);
+    fresh.is_some() && fresh != etag(stored)
 }
 
 /// Replaces the conditions of a request by the validators of a stored response; returns false if it has none.
@@ -214,7 +279,6 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
         "proxy-connection",
         "proxy-authenticate",
         "proxy-authentication-info",
-        "cache-status",
     ] {
         headers.remove(name);
     }
@@ -223,11 +287,18 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
 /// Updates stored headers by those of a `304 Not Modified` (RFC 9111, 3.2).
 pub(crate) fn update(stored: &mut HeaderMap, mut fresh: HeaderMap) {
     remove_hop_by_hop(&mut fresh);
-    for name in [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_RANGE] {
+    // Cookies are the sender's alone.
+    for name in [
+        CONTENT_LENGTH,
+        CONTENT_ENCODING,
+        CONTENT_RANGE,
+        SET_COOKIE,
+        CACHE_STATUS,
+    ] {
         fresh.remove(name);
     }
     // The age is that of the new response.
-    stored.remove(http::header::AGE);
+    stored.remove(AGE);
     for name in fresh.keys() {
         stored.remove(name);
     }

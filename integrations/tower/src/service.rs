@@ -7,24 +7,23 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::header::{AGE, CONTENT_LENGTH, HeaderName, RANGE};
+use http::header::{AGE, CONTENT_LENGTH, HeaderName, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Response, StatusCode, request, response};
 use http_body::Body;
 use http_cache_semantics::BeforeRequest;
-use leafpress::cache::InsertOptions;
+use leafpress::cache::{CacheUpdate, InsertOptions, Moment};
 use tower_service::Service;
 
 use crate::body::{self, CacheBody, Read};
 use crate::key::Target;
 use crate::layer::{Shared, Validation};
-use crate::rules::{self, Plan};
+use crate::rules::{self, CACHE_STATUS, MAX_LIFETIME, Plan};
 use crate::stored::{Head, Stored};
 
 /// How long requests for a response that cannot be stored do not wait for one another.
 const NOT_STORED_FOR: Duration = Duration::from_secs(10);
 /// Tags of a record that the tag header gives; one more is its target.
 const MAX_TAGS: usize = 7;
-const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 
 /// A service whose responses a [`CacheLayer`](crate::CacheLayer) caches.
 #[derive(Clone)]
@@ -66,6 +65,7 @@ where
         let asked = Asked {
             shared: Arc::clone(&self.shared),
             inner,
+            began: self.shared.cache.moment(),
             head,
             body,
         };
@@ -75,12 +75,26 @@ where
 
 type Answer<Received, Error> = Result<Response<CacheBody<Received>>, Error>;
 
+/// Marks a request that a layer has seen. Another one on its way would wait for the load that the first one leads.
+#[derive(Clone)]
+struct IsCached;
+
 /// A request, and the service that may be called for it once.
 struct Asked<S, Sent> {
     shared: Arc<Shared>,
     inner: S,
     head: request::Parts,
     body: Sent,
+    /// Before anything was asked of the service.
+    began: Moment,
+}
+
+/// What a response is stored for.
+struct Wanted<'a> {
+    target: &'a Target,
+    /// The request, as its sender made it.
+    head: &'a request::Parts,
+    began: Moment,
 }
 
 /// A response of the service, and how it is stored if it is.
@@ -92,6 +106,13 @@ struct Fetched<Received: Body> {
 /// The loader's answer for those who wait for it, if its response is not for them.
 struct NotShared;
 
+/// The result of a fetch for all requests for a response.
+enum ForAll<Received: Body, S, Sent, Error> {
+    Answered(Answer<Received, Error>),
+    /// Another request fetched a response that is not for this one.
+    NotForThis(Asked<S, Sent>),
+}
+
 impl<S, Sent, Received> Asked<S, Sent>
 where
     S: Service<Request<Sent>, Response = Response<Received>> + Clone + Send + 'static,
@@ -101,10 +122,13 @@ where
     Received: Body<Data = Bytes> + Unpin + Send + 'static,
     Received::Error: Send,
 {
-    async fn answer(self) -> Answer<Received, S::Error> {
-        let target = Target::of(&self.head);
-        let Some(target) = target.filter(|_| self.head.method == Method::GET && !self.head.headers.contains_key(RANGE))
-        else {
+    async fn answer(mut self) -> Answer<Received, S::Error> {
+        if self.head.extensions.insert(IsCached).is_some() {
+            let response = self.inner.call(Request::from_parts(self.head, self.body)).await?;
+            return Ok(response.map(CacheBody::passed));
+        }
+        let target = Target::of(&self.head, &self.shared.namespace);
+        let Some(target) = target.filter(|_| !rules::is_passed(&self.head)) else {
             return self.pass().await;
         };
         let now = self.shared.now();
@@ -114,7 +138,7 @@ where
         if let Found::Stored(stored) = &found {
             let deciding = rules::deciding(&self.head, &names);
             match stored.head.policy.before_request(&deciding, now) {
-                BeforeRequest::Fresh(_) => return Ok(stored.respond(&self.head, now)),
+                BeforeRequest::Fresh(_) => return Ok(stored.respond(&self.head, now, None)),
                 BeforeRequest::Stale { matches: true, .. } => {
                     let stored = stored.as_ref().clone();
                     return self.with_stale(target, key, stored, now).await;
@@ -126,28 +150,33 @@ where
             return Ok(without_body(StatusCode::GATEWAY_TIMEOUT, "fwd=miss"));
         }
         match found {
-            Found::Nothing if rules::may_share(&self.head.headers) => self.fetch_for_all(&target, key, names).await,
+            Found::Nothing if rules::may_share(&self.head.headers) => self.fetch_for_all(&target, names).await,
             _ => self.fetch_alone(&target, "fwd=miss").await,
         }
     }
 
     /// Calls the service for a request that no stored response can answer.
     async fn pass(mut self) -> Answer<Received, S::Error> {
-        let (is_unsafe, target) = (!self.head.method.is_safe(), Target::of(&self.head));
         let fwd = if self.head.method == Method::GET {
             "fwd=bypass"
         } else {
             "fwd=method"
         };
+        // Also if the service fails, or the sender leaves: the change may have been made.
+        let mut change = Change {
+            target: Target::of(&self.head, &self.shared.namespace).filter(|_| !self.head.method.is_safe()),
+            shared: Arc::clone(&self.shared),
+        };
         let response = self.inner.call(Request::from_parts(self.head, self.body)).await?;
         let status = response.status();
-        if is_unsafe && (status.is_success() || status.is_redirection()) {
-            self.shared.forget(target.as_ref());
+        if status.is_client_error() || status.is_server_error() {
+            change.target = None;
         }
+        drop(change);
         Ok(with_status(response.map(CacheBody::passed), fwd))
     }
 
-    /// Answers by a stale response: as it is while a task validates it, or after its validation.
+    /// Answers by a stale response: at once while a task validates it, or after its validation.
     async fn with_stale(
         self,
         target: Target,
@@ -156,15 +185,15 @@ where
         now: SystemTime,
     ) -> Answer<Received, S::Error> {
         let takes_stale = !rules::wants_validation(&self.head.headers)
-            && rules::may_be_stale(&stored.head, now, "stale-while-revalidate");
-        let runtime = tokio::runtime::Handle::try_current().ok().filter(|_| takes_stale);
-        let Some(runtime) = runtime else {
+            && rules::may_be_stale(&stored.head, now, "stale-while-revalidate", !self.shared.is_private);
+        let runtime = tokio::runtime::Handle::try_current().ok();
+        let Some(runtime) = runtime.filter(|_| takes_stale) else {
             if rules::is_only_if_cached(&self.head.headers) {
                 return Ok(without_body(StatusCode::GATEWAY_TIMEOUT, "fwd=stale"));
             }
             return self.validate(&target, &key, stored, None).await;
         };
-        let response = stored.respond(&self.head, now);
+        let response = stored.respond(&self.head, now, None);
         if let Some(validation) = self.shared.begin_validation(&key) {
             runtime.spawn(async move { self.validate(&target, &key, stored, Some(validation)).await.map(drop) });
         }
@@ -176,26 +205,37 @@ where
         mut self,
         target: &Target,
         key: &[u8],
-        mut stored: Stored,
+        stored: Stored,
         validation: Option<Validation>,
     ) -> Answer<Received, S::Error> {
-        let asked = self.head.clone();
+        let (asked, began) = (self.head.clone(), self.began);
         let is_conditional = rules::make_conditional(&mut self.head.headers, &stored.head.headers);
         let result = self.inner.call(Request::from_parts(self.head, self.body)).await;
-        let now = self.shared.now();
-        let may_replace_error = rules::may_be_stale(&stored.head, now, "stale-if-error");
+        let shared = self.shared;
+        let now = shared.now();
+        let wanted = Wanted {
+            target,
+            head: &asked,
+            began,
+        };
+        let serves_stale = rules::may_be_stale(&stored.head, now, "stale-if-error", !shared.is_private);
         let answer = match result {
-            Err(_) if may_replace_error => Ok(stored.respond(&asked, now)),
+            Err(_) if serves_stale => Ok(stored.respond(&asked, now, None)),
             Err(error) => Err(error),
-            Ok(response) if may_replace_error && response.status().is_server_error() => Ok(stored.respond(&asked, now)),
+            Ok(response) if serves_stale && response.status().is_server_error() => {
+                Ok(stored.respond(&asked, now, None))
+            }
             Ok(response) if is_conditional && response.status() == StatusCode::NOT_MODIFIED => {
-                rules::update(&mut stored.head.headers, response.into_parts().0.headers);
-                self.shared.renew(target, key, &asked, &mut stored, now);
-                Ok(with_status(stored.respond(&asked, now), "fwd=stale; fwd-status=304"))
+                Ok(shared.renewed(&wanted, key, stored, response.into_parts().0, now))
             }
             Ok(response) => {
-                let fetched = self.shared.read(&asked, response).await;
-                Ok(self.shared.keep(target, &asked, fetched, "fwd=stale"))
+                let is_error = response.status().is_server_error();
+                let fetched = shared.read(&asked, response).await;
+                if fetched.stored.is_none() && !is_error {
+                    // It is replaced by one that may not be stored.
+                    let _ = shared.cache.invalidate(key);
+                }
+                Ok(shared.keep(&wanted, fetched, "fwd=stale"))
             }
         };
         drop(validation);
@@ -204,22 +244,52 @@ where
 
     /// Calls the service, and stores the response if it may be.
     async fn fetch_alone(mut self, target: &Target, fwd: &str) -> Answer<Received, S::Error> {
-        let asked = self.head.clone();
+        let (asked, began) = (self.head.clone(), self.began);
         let response = self.inner.call(Request::from_parts(self.head, self.body)).await?;
         let fetched = self.shared.read(&asked, response).await;
-        Ok(self.shared.keep(target, &asked, fetched, fwd))
+        let wanted = Wanted {
+            target,
+            head: &asked,
+            began,
+        };
+        Ok(self.shared.keep(&wanted, fetched, fwd))
     }
 
     /// Like [`Asked::fetch_alone`], for all requests for the response at once.
-    async fn fetch_for_all(self, target: &Target, key: Vec<u8>, names: Vec<HeaderName>) -> Answer<Received, S::Error> {
+    async fn fetch_for_all(self, target: &Target, mut names: Vec<HeaderName>) -> Answer<Received, S::Error> {
+        let mut asked = self;
+        // Once more when the names are known.
+        for _ in 0..2 {
+            match asked.try_for_all(target, &names).await {
+                ForAll::Answered(answer) => return answer,
+                ForAll::NotForThis(this) => asked = this,
+            }
+            // The first response to a target tells by which headers its variants are chosen.
+            let known = asked.shared.names(target).await;
+            if known == names {
+                break;
+            }
+            names = known;
+        }
+        asked.fetch_alone(target, "fwd=miss").await
+    }
+
+    async fn try_for_all(self, target: &Target, names: &[HeaderName]) -> ForAll<Received, S, Sent, S::Error> {
+        let key = target.key(names, &self.head.headers);
         let shared = Arc::clone(&self.shared);
         let head = self.head.clone();
         let (mut asked, mut own) = (Some(self), None);
         let load = async {
+            // Another request may have stored the response under other names since.
+            if shared.names(target).await != names {
+                return Err(NotShared);
+            }
             let Some(mut this) = asked.take() else {
                 return Err(NotShared);
             };
-            let (shared, head) = (this.shared, this.head.clone());
+            let (shared, head, began) = (this.shared, this.head.clone(), this.began);
+            // The response is for others too.
+            rules::make_unconditional(&mut this.head.headers);
             let response = match this.inner.call(Request::from_parts(this.head, this.body)).await {
                 Ok(response) => response,
                 Err(error) => {
@@ -228,35 +298,64 @@ where
                 }
             };
             let fetched = shared.read(&head, response).await;
+            let wanted = Wanted {
+                target,
+                head: &head,
+                began,
+            };
             match &fetched.stored {
                 Some((stored, plan)) if plan.names == names => {
-                    let options = shared.options(target, &stored.head, plan.lifetime);
-                    own = Some(Ok(with_status(fetched.response, "fwd=miss; stored")));
+                    let options = shared.options(&wanted, &stored.head, plan.lifetime);
+                    own = Some(Ok(stored.respond(&head, shared.now(), Some("fwd=miss; stored"))));
                     stored.encode().map(|value| (value, options)).ok_or(NotShared)
                 }
-                stored => {
-                    if stored.is_none() {
-                        shared.mark_not_stored(&key);
-                    }
-                    own = Some(Ok(shared.keep(target, &head, fetched, "fwd=miss")));
+                Some((stored, _)) => {
+                    let response = stored.respond(&head, shared.now(), Some("fwd=miss; stored"));
+                    shared.keep(&wanted, fetched, "fwd=miss");
+                    own = Some(Ok(response));
+                    Err(NotShared)
+                }
+                None => {
+                    shared.mark_not_stored(&key);
+                    let response = fetched.response;
+                    let is_known =
+                        response.status() == StatusCode::OK && rules::is_known(&head.headers, response.headers());
+                    own = Some(Ok(match is_known {
+                        true => not_modified(response.headers(), "fwd=miss"),
+                        false => with_status(response, "fwd=miss"),
+                    }));
                     Err(NotShared)
                 }
             }
         };
         let loaded = shared.cache.get_or_fetch_entry(&key, load).await;
         if let Some(own) = own {
-            return own;
+            return ForAll::Answered(own);
         }
         let now = shared.now();
         let stored = loaded.ok().and_then(Stored::decode).filter(|stored| {
-            let before = stored.head.policy.before_request(&rules::deciding(&head, &names), now);
+            let before = stored.head.policy.before_request(&rules::deciding(&head, names), now);
             matches!(before, BeforeRequest::Fresh(_))
         });
         match (stored, asked) {
-            (Some(stored), _) => Ok(with_status(stored.respond(&head, now), "fwd=miss; collapsed")),
-            (None, Some(this)) => this.fetch_alone(target, "fwd=miss").await,
+            (Some(stored), _) => ForAll::Answered(Ok(stored.respond(&head, now, Some("fwd=miss; collapsed")))),
+            (None, Some(this)) => ForAll::NotForThis(this),
             // Does not happen: a loader that has run has left its response.
-            (None, None) => Ok(without_body(StatusCode::INTERNAL_SERVER_ERROR, "fwd=miss")),
+            (None, None) => ForAll::Answered(Ok(without_body(StatusCode::INTERNAL_SERVER_ERROR, "fwd=miss"))),
+        }
+    }
+}
+
+/// A request that may change its target: when it ends, all stored responses of the target are removed.
+struct Change {
+    target: Option<Target>,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        if let Some(target) = &self.target {
+            let _ = self.shared.cache.invalidate_tag(target.tag());
         }
     }
 }
@@ -270,7 +369,7 @@ enum Found {
 }
 
 impl Shared {
-    /// Returns the names of the headers that choose among the variants of a resource, as far as they are known.
+    /// Returns the known names of the headers that choose among the variants of a resource.
     async fn names(&self, target: &Target) -> Vec<HeaderName> {
         let names = self.cache.get_async(&target.key_of_names()).await.ok().flatten();
         let names = names.unwrap_or_default();
@@ -290,20 +389,15 @@ impl Shared {
         let _ = self.cache.insert_entry(key, "", InsertOptions::ttl(NOT_STORED_FOR));
     }
 
-    /// Removes all stored responses of a target.
-    fn forget(&self, target: Option<&Target>) {
-        if let Some(target) = target {
-            let _ = self.cache.invalidate_tag(target.tag());
-        }
-    }
-
     fn plan(&self, request: &request::Parts, response: &response::Parts, now: SystemTime) -> Option<Plan> {
         rules::plan(request, response, now, !self.is_private, self.keeps_stale)
     }
 
     /// The options of the insertion of a response.
-    fn options(&self, target: &Target, head: &Head, lifetime: Duration) -> InsertOptions {
-        let mut options = InsertOptions::ttl(lifetime).tag(target.tag());
+    fn options(&self, wanted: &Wanted<'_>, head: &Head, lifetime: Duration) -> InsertOptions {
+        let mut options = InsertOptions::ttl(lifetime)
+            .tag(wanted.target.tag())
+            .since(wanted.began);
         if let Some(name) = &self.tag_header {
             let lines = head.headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
             let tags = lines
@@ -314,7 +408,7 @@ impl Shared {
         options
     }
 
-    /// Reads a response as far as it is to be stored.
+    /// Reads a response if it is to be stored.
     async fn read<Received: Body<Data = Bytes> + Unpin>(
         &self,
         asked: &request::Parts,
@@ -335,11 +429,13 @@ impl Shared {
             },
             Read::Whole(body) => {
                 rules::remove_hop_by_hop(&mut head.headers);
+                let mut headers = head.headers.clone();
+                headers.remove(CACHE_STATUS);
                 let stored = Stored {
                     head: Head {
                         policy: plan.policy.clone(),
                         status: head.status,
-                        headers: head.headers.clone(),
+                        headers,
                         fresh_until: now + plan.fresh,
                     },
                     body: body.clone(),
@@ -355,14 +451,13 @@ impl Shared {
     /// Stores what is to be stored, and returns the response.
     fn keep<Received: Body<Data = Bytes>>(
         &self,
-        target: &Target,
-        asked: &request::Parts,
+        wanted: &Wanted<'_>,
         fetched: Fetched<Received>,
         fwd: &str,
     ) -> Response<CacheBody<Received>> {
         let is_stored = fetched
             .stored
-            .is_some_and(|(stored, plan)| self.store(target, asked, &stored, &plan));
+            .is_some_and(|(stored, plan)| self.store(wanted, &stored, &plan));
         match is_stored {
             true => with_status(fetched.response, &format!("{fwd}; stored")),
             false => with_status(fetched.response, fwd),
@@ -370,93 +465,129 @@ impl Shared {
     }
 
     /// Stores a response, and the names by which its variants are found.
-    fn store(&self, target: &Target, asked: &request::Parts, stored: &Stored, plan: &Plan) -> bool {
+    fn store(&self, wanted: &Wanted<'_>, stored: &Stored, plan: &Plan) -> bool {
+        let target = wanted.target;
         let Some(value) = stored.encode() else { return false };
-        let options = self.options(target, &stored.head, plan.lifetime);
+        let options = self.options(wanted, &stored.head, plan.lifetime);
         let names: Vec<&str> = plan.names.iter().map(HeaderName::as_str).collect();
-        let key = target.key(&plan.names, &asked.headers);
+        let key = target.key(&plan.names, &wanted.head.headers);
         let named = match names.is_empty() {
             true => self.cache.invalidate(&target.key_of_names()),
-            false => self
-                .cache
-                .insert_entry(&target.key_of_names(), &names.join(","), options),
+            false => {
+                // They outlive the variant: others are found by them.
+                let mut options = options;
+                options.ttl = Some(MAX_LIFETIME);
+                self.cache
+                    .insert_entry(&target.key_of_names(), &names.join(","), options)
+            }
         };
         named
             .and_then(|()| self.cache.insert_entry(&key, &value, options))
             .is_ok()
     }
 
-    /// Stores a response again that was validated.
-    fn renew(&self, target: &Target, key: &[u8], asked: &request::Parts, stored: &mut Stored, now: SystemTime) {
+    /// Returns a stored response that is still valid, and stores it again as such.
+    fn renewed<Received: Body<Data = Bytes>>(
+        &self,
+        wanted: &Wanted<'_>,
+        key: &[u8],
+        mut stored: Stored,
+        fresh: response::Parts,
+        now: SystemTime,
+    ) -> Response<CacheBody<Received>> {
+        let did = "fwd=stale; fwd-status=304";
+        let cookies: Vec<HeaderValue> = fresh.headers.get_all(SET_COOKIE).iter().cloned().collect();
+        if rules::is_of_another(&fresh.headers, &stored.head.headers) {
+            // The service has another one, of which it did not send the body.
+            let _ = self.cache.invalidate(key);
+            return stored.respond(wanted.head, now, Some(did));
+        }
+        let was_fresh_until = stored.head.fresh_until;
+        rules::update(&mut stored.head.headers, fresh.headers);
         let mut response = Response::new(());
         *response.status_mut() = stored.head.status;
         *response.headers_mut() = stored.head.headers.clone();
-        match self.plan(asked, &response.into_parts().0, now) {
+        match self.plan(wanted.head, &response.into_parts().0, now) {
+            None => _ = self.cache.invalidate(key),
             Some(plan) => {
                 stored.head.policy = plan.policy.clone();
                 stored.head.fresh_until = now + plan.fresh;
-                self.store(target, asked, stored, &plan);
+                if wanted.target.key(&plan.names, &wanted.head.headers) != key {
+                    self.store(wanted, &stored, &plan);
+                } else if let Some(value) = stored.encode() {
+                    let options = self.options(wanted, &stored.head, plan.lifetime);
+                    // A response that another request has stored meanwhile is newer.
+                    let _ = self.cache.update_with(key, |found| {
+                        let found = found.and_then(|found| Stored::decode(found.to_vec()));
+                        match found.is_some_and(|found| found.head.fresh_until == was_fresh_until) {
+                            true => CacheUpdate::PutWith(value.as_slice(), options),
+                            false => CacheUpdate::Keep,
+                        }
+                    });
+                }
             }
-            None => _ = self.cache.invalidate(key),
         }
+        let mut response = stored.respond(wanted.head, now, Some(did));
+        for cookie in cookies {
+            response.headers_mut().append(SET_COOKIE, cookie);
+        }
+        response
     }
 }
 
 impl Stored {
-    /// Returns the stored response, or `304 Not Modified` if the request's sender has it.
+    /// Returns the stored response, or `304 Not Modified` if the request's sender has it. `did` is what was done for it;
+    /// [`None`] for a hit.
     fn respond<Received: Body<Data = Bytes>>(
         &self,
         request: &request::Parts,
         now: SystemTime,
+        did: Option<&str>,
     ) -> Response<CacheBody<Received>> {
         let head = &self.head;
+        let ttl = match head.fresh_until.duration_since(now) {
+            Ok(left) => left.as_secs().to_string(),
+            Err(since) => format!("-{}", since.duration().as_secs()),
+        };
+        let hit = format!("hit; ttl={ttl}");
+        let did = did.unwrap_or(&hit);
         let is_known = head.status == StatusCode::OK && rules::is_known(&request.headers, &head.headers);
         let mut response = match is_known {
-            true => {
-                let mut response = Response::new(CacheBody::whole(Bytes::new()));
-                *response.status_mut() = StatusCode::NOT_MODIFIED;
-                *response.headers_mut() = rules::of_not_modified(&head.headers);
-                response
-            }
+            true => not_modified(&head.headers, did),
             false => {
                 let mut response = Response::new(CacheBody::whole(self.body.clone()));
                 *response.status_mut() = head.status;
                 *response.headers_mut() = head.headers.clone();
-                response.headers_mut().insert(CONTENT_LENGTH, self.body.len().into());
-                response
+                if head.status != StatusCode::NO_CONTENT {
+                    response.headers_mut().insert(CONTENT_LENGTH, self.body.len().into());
+                }
+                with_status(response, did)
             }
         };
         response
             .headers_mut()
             .insert(AGE, head.policy.age(now).as_secs().into());
-        let ttl = match head.fresh_until.duration_since(now) {
-            Ok(left) => left.as_secs().to_string(),
-            Err(since) => format!("-{}", since.duration().as_secs()),
-        };
-        with_status(response, &format!("hit; ttl={ttl}"))
+        response
     }
 }
 
 /// Adds the `Cache-Status` of this cache (RFC 9211), behind those of caches nearer to the origin.
 fn with_status<B>(mut response: Response<B>, status: &str) -> Response<B> {
-    let before = response
-        .headers()
-        .get(CACHE_STATUS)
-        .and_then(|before| before.to_str().ok());
-    // What this cache said of the stored response is outdated.
-    let before = before.filter(|before| !before.starts_with("leafpress; hit"));
-    let status = match before {
-        Some(before) => format!("{before}, leafpress; {status}"),
-        None => format!("leafpress; {status}"),
-    };
-    if let Ok(status) = HeaderValue::try_from(status) {
-        response.headers_mut().insert(CACHE_STATUS, status);
+    if let Ok(status) = HeaderValue::try_from(format!("leafpress; {status}")) {
+        response.headers_mut().append(CACHE_STATUS, status);
     }
     response
 }
 
-fn without_body<B: Body<Data = Bytes>>(status: StatusCode, fwd: &str) -> Response<CacheBody<B>> {
+/// Returns a `304 Not Modified` for a response with these headers.
+fn not_modified<B: Body<Data = Bytes>>(headers: &http::HeaderMap, status: &str) -> Response<CacheBody<B>> {
+    let mut response = without_body(StatusCode::NOT_MODIFIED, status);
+    response.headers_mut().extend(rules::of_not_modified(headers));
+    response
+}
+
+fn without_body<B: Body<Data = Bytes>>(status: StatusCode, did: &str) -> Response<CacheBody<B>> {
     let mut response = Response::new(CacheBody::whole(Bytes::new()));
     *response.status_mut() = status;
-    with_status(response, fwd)
+    with_status(response, did)
 }

@@ -267,6 +267,33 @@ async fn what_may_not_be_stored_is_not() {
             &[("cache-control", "max-age=60")],
         ),
         (&[("range", "bytes=0-1")], 200, &[("cache-control", "max-age=60")]),
+        (&[("if-match", "\"1\"")], 200, &[("cache-control", "max-age=60")]),
+        (&[("content-length", "3")], 200, &[("cache-control", "max-age=60")]),
+        (
+            &[("transfer-encoding", "chunked")],
+            200,
+            &[("cache-control", "max-age=60")],
+        ),
+        // Directives have no case, may contradict each other, and may be unreadable.
+        (&[], 200, &[("cache-control", "Private, max-age=60")]),
+        (
+            &[],
+            200,
+            &[("cache-control", "No-Store"), ("cache-control", "max-age=60")],
+        ),
+        (
+            &[],
+            200,
+            &[
+                ("cache-control", "private, x=\"\u{e9}\""),
+                ("expires", "Fri, 31 Dec 9999 23:59:59 GMT"),
+            ],
+        ),
+        (
+            &[("authorization", "Basic x")],
+            200,
+            &[("cache-control", "max-age=60"), ("cache-control", "max-age=30")],
+        ),
     ];
     for (asks, status, answers) in cases {
         let cached = Cached::new(
@@ -325,6 +352,172 @@ async fn a_cache_of_one_user_stores_what_is_private() {
     }
 }
 
+/// Nobody gets a response unasked that has to be validated, whatever its sender would take.
+#[tokio::test]
+async fn what_has_to_be_validated_is() {
+    for control in ["no-cache", "max-age=0, must-revalidate", "s-maxage=0", "max-age=0"] {
+        let cached = Cached::new(
+            |layer| layer,
+            move |_, call| response(200, &[("cache-control", control), ("etag", "\"1\"")], format!("{call}")),
+        );
+        for call in 0..3 {
+            let seen = cached.get(&[("cache-control", "max-stale")]).await;
+            assert_eq!(seen.body, call.to_string(), "{control}");
+            cached.pass(1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn hosts_are_kept_apart_and_have_no_case() {
+    let cached = Cached::new(
+        |layer| layer,
+        |_, call| response(200, &[("cache-control", "max-age=60")], format!("{call}")),
+    );
+    let get = async |uri: &str, host: &str| {
+        let request = Request::get(uri).header("host", host).body(()).unwrap();
+        seen(cached.send(request).await.unwrap()).await.body
+    };
+    assert_eq!(get("/page", "example.com").await, "0");
+    assert_eq!(get("/page", "EXAMPLE.com").await, "0");
+    // As by HTTP/2 and by proxies.
+    assert_eq!(get("https://example.com/page", "").await, "0");
+    assert_eq!(get("/page", "example.org").await, "1");
+    assert_eq!(get("/", "example.com/page").await, "2");
+    assert_eq!(get("/page", "example.com").await, "0");
+}
+
+/// Layers with one cache on one way, as around a router and one that is merged into it.
+#[tokio::test]
+async fn a_request_may_pass_two_layers() {
+    let cache = Cache::builder().memory(8 << 20).build().unwrap();
+    let backend =
+        tower::service_fn(|_: Request<()>| async { response(200, &[("cache-control", "max-age=60")], "body") });
+    let layer = CacheLayer::new(cache);
+    let service = layer.layer(layer.clone().private().layer(backend));
+    for did in ["leafpress; fwd=miss; stored", "leafpress; hit"] {
+        let response = service.clone().oneshot(request(Method::GET, &[])).await.unwrap();
+        assert!(response.headers()["cache-status"].to_str().unwrap().starts_with(did));
+    }
+}
+
+#[tokio::test]
+async fn namespaces_are_kept_apart() {
+    let cache = Cache::builder().memory(8 << 20).build().unwrap();
+    let layer = CacheLayer::new(cache);
+    for name in ["one", "two"] {
+        let backend = tower::service_fn(move |_: Request<()>| {
+            std::future::ready(response(200, &[("cache-control", "max-age=60")], name))
+        });
+        let service = layer.clone().namespace(name).layer(backend);
+        for _ in 0..2 {
+            let response = service.clone().oneshot(request(Method::GET, &[])).await.unwrap();
+            assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_senders_condition_fills_the_cache_for_all() {
+    let cached = Cached::new(
+        |layer| layer,
+        |request, call| match request.headers().get("if-none-match") {
+            Some(_) => response(304, &[("etag", "\"1\"")], ""),
+            None => response(
+                200,
+                &[("cache-control", "max-age=60"), ("etag", "\"1\"")],
+                format!("{call}"),
+            ),
+        },
+    );
+    let known = [("if-none-match", "\"1\"")];
+    assert_eq!(cached.get(&known).await, Seen::new(304, "", "fwd=miss; stored"));
+    assert_eq!(cached.get(&[]).await, Seen::new(200, "0", "hit; ttl=60"));
+    // What is not stored is answered by the same rules.
+    let cached = Cached::new(
+        |layer| layer,
+        |_, _| response(200, &[("cache-control", "no-store"), ("etag", "\"1\"")], "body"),
+    );
+    assert_eq!(cached.get(&known).await, Seen::new(304, "", "fwd=miss"));
+    assert_eq!(cached.get(&[]).await, Seen::new(200, "body", "fwd=miss"));
+}
+
+#[tokio::test]
+async fn a_stale_response_goes_when_another_may_not_be_stored() {
+    for (status, headers) in [
+        (404, &[("cache-control", "no-store")]),
+        (200, &[("cache-control", "private")]),
+    ] {
+        let cached = Cached::new(
+            |layer| layer,
+            move |_, call| match call {
+                0 => response(
+                    200,
+                    &[("cache-control", "max-age=1, stale-while-revalidate=1000")],
+                    "old",
+                ),
+                _ => response(status, headers, "new"),
+            },
+        );
+        cached.get(&[]).await;
+        cached.pass(10);
+        while cached.get(&[]).await.body == "old" {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(cached.get(&[]).await.status, status);
+    }
+}
+
+#[tokio::test]
+async fn a_validation_stores_no_cookie_and_no_other_response() {
+    for (etag, body) in [("\"1\"", "0"), ("\"2\"", "2")] {
+        let cached = Cached::new(
+            |layer| layer,
+            move |_, call| match call {
+                1 => response(304, &[("set-cookie", "id=1"), ("etag", etag)], ""),
+                _ => response(
+                    200,
+                    &[("cache-control", "public, max-age=60"), ("etag", "\"1\"")],
+                    format!("{call}"),
+                ),
+            },
+        );
+        cached.get(&[]).await;
+        cached.pass(61);
+        let validated = cached.send(request(Method::GET, &[])).await.unwrap();
+        assert_eq!(validated.headers().contains_key("set-cookie"), etag == "\"1\"");
+        assert_eq!(seen(validated).await.body, "0");
+        let next = cached.send(request(Method::GET, &[])).await.unwrap();
+        assert!(!next.headers().contains_key("set-cookie"));
+        assert_eq!(seen(next).await.body, body);
+    }
+}
+
+/// The service may have made the change that it does not answer.
+#[tokio::test]
+async fn a_change_without_an_answer_removes_too() {
+    let cached = Cached::new(
+        |layer| layer,
+        |request, call| match *request.method() {
+            Method::PUT => Err("timed out"),
+            _ => response(200, &[("cache-control", "max-age=60")], format!("{call}")),
+        },
+    );
+    cached.get(&[]).await;
+    assert!(cached.send(request(Method::PUT, &[])).await.is_err());
+    assert_eq!(cached.get(&[]).await.body, "2");
+    let held = cached.backend.gate.acquire_many(1000).await.unwrap();
+    let mut put = Box::pin(cached.send(request(Method::PUT, &[])));
+    assert!(
+        put.as_mut()
+            .poll(&mut Context::from_waker(std::task::Waker::noop()))
+            .is_pending()
+    );
+    drop(put);
+    drop(held);
+    assert_eq!(cached.get(&[]).await.body, "4");
+}
+
 #[tokio::test]
 async fn variants_are_kept_apart() {
     let cached = Cached::new(
@@ -367,6 +560,104 @@ async fn variants_are_kept_apart() {
     assert_eq!(seen(post).await.did, "leafpress; fwd=method");
     assert_eq!(cached.get(&german).await.body, "de 5");
     assert_eq!(cached.get(&french).await.body, "fr 6");
+}
+
+/// What was fetched before a request changed its target is not stored after it.
+#[tokio::test]
+async fn a_response_that_was_fetched_before_a_change_is_not_stored() {
+    // Fetched for all, alone, and validated.
+    for (headers, first) in [(&[][..], false), (&[("cache-control", "no-cache")], false), (&[], true)] {
+        let control = if first { "max-age=1" } else { "max-age=60" };
+        let cached = Cached::new(
+            |layer| layer,
+            move |_, call| response(200, &[("cache-control", control), ("etag", "\"1\"")], format!("{call}")),
+        );
+        if first {
+            cached.get(&[]).await;
+            cached.pass(2);
+        }
+        let held = cached.backend.gate.acquire_many(1000).await.unwrap();
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        let mut old = Box::pin(cached.get(headers));
+        assert!(old.as_mut().poll(&mut context).is_pending());
+        // The change overtakes it.
+        let change = tokio::spawn(cached.service.clone().oneshot(request(Method::POST, &[])));
+        while cached.calls() < if first { 3 } else { 2 } {
+            tokio::task::yield_now().await;
+        }
+        drop(held);
+        change.await.unwrap().unwrap();
+        let before = old.await;
+        assert_ne!(cached.get(&[]).await.body, before.body, "{headers:?} {first}");
+    }
+}
+
+/// Numbers that are too large to calculate with, and what is no number.
+#[tokio::test]
+async fn hostile_headers_do_no_harm() {
+    const MOST: &str = "18446744073709551615";
+    let cases: &[&[(&str, &str)]] = &[
+        &[(
+            "cache-control",
+            "max-age=18446744073709551615, stale-while-revalidate=18446744073709551615",
+        )],
+        &[(
+            "cache-control",
+            "max-age=99999999999999999999999999, stale-if-error=99999999999999999999999999",
+        )],
+        &[("cache-control", "s-maxage=18446744073709551615"), ("age", MOST)],
+        &[("cache-control", "max-age=60"), ("age", MOST), ("etag", "\"1\"")],
+        &[("cache-control", "max-age=60"), ("age", "-1")],
+        &[
+            ("expires", "Fri, 31 Dec 9999 23:59:59 GMT"),
+            ("date", "Thu, 01 Jan 1960 00:00:00 GMT"),
+        ],
+        &[("expires", "0"), ("last-modified", "Thu, 01 Jan 1600 00:00:00 GMT")],
+        &[
+            ("cache-control", "public"),
+            ("last-modified", "Fri, 31 Dec 9999 23:59:59 GMT"),
+            ("etag", ""),
+        ],
+        &[
+            ("cache-control", "=,=\"\",,max-age=\"60\"\";="),
+            ("vary", ",,\u{7f},a b"),
+            ("connection", ",\u{1}x,close"),
+        ],
+        &[
+            ("cache-control", "max-age=60"),
+            ("warning", "113 - x"),
+            ("vary", "accept"),
+        ],
+    ];
+    for headers in cases {
+        let cached = Cached::new(
+            |layer| layer,
+            move |_, call| {
+                let mut response = Response::builder().status(if call % 3 == 2 { 304 } else { 200 });
+                for (name, value) in *headers {
+                    response = match http::HeaderValue::from_bytes(value.as_bytes()) {
+                        Ok(value) => response.header(*name, value),
+                        Err(_) => response,
+                    };
+                }
+                Ok(response.body(Full::new(Bytes::from("body"))).unwrap())
+            },
+        );
+        for control in [
+            "max-stale",
+            "max-age=18446744073709551615, min-fresh=18446744073709551615",
+            "max-stale=18446744073709551615",
+        ] {
+            for seconds in [0, 1, 100, 10_000_000_000] {
+                cached.pass(seconds);
+                let seen = cached
+                    .get(&[("cache-control", control), ("if-none-match", "\"1")])
+                    .await;
+                assert!(seen.status == 200 || seen.status == 304, "{headers:?} {seen:?}");
+                cached.get(&[]).await;
+            }
+        }
+    }
 }
 
 #[tokio::test]
@@ -481,7 +772,10 @@ async fn responses_with_a_tag_are_removed_by_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_for_one_response_wait_for_the_first() {
-    for (headers, calls) in [(&[("cache-control", "max-age=60")][..], 1), (&[], 20)] {
+    type Headers = &'static [(&'static str, &'static str)];
+    const PLAIN: Headers = &[("cache-control", "max-age=60")];
+    const VARIES: Headers = &[("cache-control", "max-age=60"), ("vary", "accept")];
+    for (headers, calls) in [(PLAIN, 1), (VARIES, 1), (&[], 20)] {
         let cached = Arc::new(Cached::new(|layer| layer, move |_, _| response(200, headers, "body")));
         let held = cached.backend.gate.acquire_many(1000).await.unwrap();
         let tasks: Vec<_> = (0..20)
