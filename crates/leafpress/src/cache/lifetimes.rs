@@ -132,10 +132,10 @@ impl CacheInner {
         let Some(touches) = self.touches.get() else {
             return false;
         };
-        let applying = match touches.applying.try_lock() {
+        let applying = match self.touches.applying.try_lock() {
             Some(_) if touches.queue.is_empty() => return false,
             Some(applying) => applying,
-            None => touches.applying.lock(),
+            None => self.touches.applying.lock(),
         };
         let mut written = 0;
         for _ in 0..MAX_WAITING {

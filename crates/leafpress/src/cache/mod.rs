@@ -426,7 +426,7 @@ impl Cache {
         // Upkeep does not change the leaves while this is held.
         let _held = self.core.hold();
         // Nor are queued reads applied, which writes records.
-        let _applying = self.core.touches.get().map(|touches| touches.applying.lock());
+        let _applying = self.core.touches.applying.lock();
         Ok(self.core.tree.validate()?)
     }
 }

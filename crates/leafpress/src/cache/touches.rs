@@ -30,26 +30,29 @@ pub(super) struct Touches {
     pub queue: ArrayQueue<Touch>,
     /// Hashes of queued keys, in the slot given by the hash: repeated reads of a record are queued once.
     waiting: Vec<AtomicU64>,
-    /// Held while the queue is applied, so that other threads that need it applied wait for the end.
-    pub applying: Mutex<()>,
 }
 
 /// The queue, or none as long as no read had to be noted.
 #[derive(Default)]
-pub(super) struct LazyTouches(OnceLock<Touches>);
+pub(super) struct LazyTouches {
+    queue: OnceLock<Touches>,
+    /// Held while the queue is applied, so that other threads that need it applied wait for the end; and by a
+    /// thread that validates the records.
+    pub applying: Mutex<()>,
+}
 
 impl LazyTouches {
     #[inline]
     pub(super) fn get(&self) -> Option<&Touches> {
-        self.0.get()
+        self.queue.get()
     }
 
     pub(super) fn or_make(&self) -> Result<&Touches, OutOfMemory> {
-        match self.0.get() {
+        match self.queue.get() {
             Some(touches) => Ok(touches),
             None => {
                 let made = Touches::new()?;
-                Ok(self.0.get_or_init(|| made))
+                Ok(self.queue.get_or_init(|| made))
             }
         }
     }
@@ -62,7 +65,6 @@ impl Touches {
         Ok(Self {
             queue: ArrayQueue::new(MAX_WAITING),
             waiting: collected((0..MAX_WAITING).map(|_| AtomicU64::new(0)))?,
-            applying: Mutex::new(()),
         })
     }
 
@@ -113,7 +115,7 @@ mod tests {
         let core = cache.core();
         let touches = core.touches.or_make().unwrap();
         clock.advance(60 * SECOND);
-        let noting = touches.applying.lock();
+        let noting = core.touches.applying.lock();
         let puts = core.tree.stats().puts;
         // With this lock held, a read that waited for it would not return.
         for _ in 0..100 {
