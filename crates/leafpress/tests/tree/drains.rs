@@ -40,6 +40,9 @@ fn fill(tree: &Tree) {
 /// Bytes of garbage that may wait for the next operations to collect it: a bound that does not grow with the tree.
 const RETIRED_BYTES: u64 = 1 << 20;
 
+/// What pages of the heap and counters of threads may hold besides: a bound that does not grow with the tree either.
+const KEPT_BYTES: u64 = 32 << 10;
+
 /// Returns the bytes held, without the dictionary, which a tree keeps, and a bounded amount of garbage.
 fn held(tree: &Tree) -> u64 {
     tree.settle().unwrap();
@@ -56,7 +59,7 @@ fn returned(tree: &Tree, empty: u64, full: u64) {
         let left = held(tree);
         // A dictionary may stay.
         let stats = tree.stats();
-        if left.saturating_sub(empty + stats.dictionary_bytes) < full / 20 {
+        if left.saturating_sub(empty + stats.dictionary_bytes) < KEPT_BYTES + full / 20 {
             return;
         }
         let waited = start.elapsed();

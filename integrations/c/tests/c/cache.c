@@ -176,16 +176,19 @@ static void expiry(void) {
     /* A record's own times and tags. */
     lp_bytes tags[9];
     for (size_t n = 0; n < 9; n++)
-        tags[n] = (lp_bytes){&"123456789"[n], 1};
+        tags[n].data = &"123456789"[n], tags[n].len = 1;
     lp_insert_options own = {LP_NEVER, 0, tags, 8};
     OK(lp_cache_insert_entry(cache, "tagged", 6, "3", 1, &own));
     own.tag_count = 9;
     IS(LP_INVALID_ARGUMENT, lp_cache_insert_entry(cache, "tags", 4, "3", 1, &own));
     own.tags = NULL;
     IS(LP_INVALID_ARGUMENT, lp_cache_insert_entry(cache, "tags", 4, "3", 1, &own));
-    own = (lp_insert_options){0, 999, NULL, 0};
+    own.ttl_ms = 0;
+    own.time_to_idle_ms = 999;
+    own.tag_count = 0;
     IS(LP_INVALID_ARGUMENT, lp_cache_insert_entry(cache, "idle", 4, "3", 1, &own));
-    own = (lp_insert_options){LP_NEVER, 1000, NULL, 0};
+    own.ttl_ms = LP_NEVER;
+    own.time_to_idle_ms = 1000;
     OK(lp_cache_insert_entry(cache, "idle", 4, "3", 1, &own));
     OK(lp_cache_insert_entry(cache, "default", 7, "3", 1, NULL));
     nanosleep(&pause, NULL);
