@@ -2,9 +2,9 @@
 //!
 //! The layer answers `GET` requests from stored responses while they are fresh, validates stale ones by `ETag` or
 //! `Last-Modified`, keeps the variants that `Vary` names apart, and answers conditional requests by `304 Not Modified`.
-//! Requests for a response that is being fetched wait for it. A successful request with an unsafe method (`POST`, `PUT`,
-//! `DELETE`, `PATCH`) removes the responses of its target. What a response allows is done: `stale-while-revalidate` in a
-//! task, `stale-if-error`. Each response says in `Cache-Status` (RFC 9211) what was done.
+//! Requests for a response that is being fetched wait for it. A request with an unsafe method (`POST`, `PUT`, `DELETE`,
+//! `PATCH`) removes the responses of its target, unless its answer is an error. What a response allows is done:
+//! `stale-while-revalidate` in a task, `stale-if-error`. Each response says in `Cache-Status` (RFC 9211) what was done.
 //!
 //! ```
 //! use axum::{Router, http::header::CACHE_CONTROL, routing::get};

@@ -20,19 +20,23 @@ fn number(value: &[u8]) -> u64 {
     u64::from_le_bytes(value.try_into().unwrap())
 }
 
+/// Starts two threads that load the key.
+fn loaders(cache: &Arc<Cache>, backend: &Arc<AtomicU64>) -> Vec<thread::JoinHandle<u64>> {
+    let start = |_| {
+        let (cache, backend) = (Arc::clone(cache), Arc::clone(backend));
+        thread::spawn(move || {
+            let value = cache.get_or_insert_with("key", || backend.load(Ordering::SeqCst).to_le_bytes());
+            number(&value.unwrap())
+        })
+    };
+    (0..2).map(start).collect()
+}
+
 #[test]
 fn a_removal_wins_over_a_load() {
     explore(|| {
         let (cache, backend) = (cache(), Arc::new(AtomicU64::new(1)));
-        let loaders: Vec<_> = (0..2)
-            .map(|_| {
-                let (cache, backend) = (Arc::clone(&cache), Arc::clone(&backend));
-                thread::spawn(move || {
-                    let value = cache.get_or_insert_with("key", || backend.load(Ordering::SeqCst).to_le_bytes());
-                    number(&value.unwrap())
-                })
-            })
-            .collect();
+        let loaders = loaders(&cache, &backend);
         backend.store(2, Ordering::SeqCst);
         cache.remove("key").unwrap();
         // A value that was loaded before must be gone, and must not reappear.
@@ -55,15 +59,7 @@ fn a_write_and_a_removal_win_over_a_load_that_replaces_a_record() {
             let builder = builder.default_ttl(hour).refresh_ahead(hour);
             let (cache, backend) = (Arc::new(builder.build().unwrap()), Arc::new(AtomicU64::new(1)));
             cache.insert("key", &1_u64.to_le_bytes()).unwrap();
-            let loaders: Vec<_> = (0..2)
-                .map(|_| {
-                    let (cache, backend) = (Arc::clone(&cache), Arc::clone(&backend));
-                    thread::spawn(move || {
-                        let value = cache.get_or_insert_with("key", || backend.load(Ordering::SeqCst).to_le_bytes());
-                        number(&value.unwrap())
-                    })
-                })
-                .collect();
+            let loaders = loaders(&cache, &backend);
             backend.store(2, Ordering::SeqCst);
             match removes {
                 false => cache.insert("key", &2_u64.to_le_bytes()).unwrap(),
