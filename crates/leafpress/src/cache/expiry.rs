@@ -1,6 +1,8 @@
-//! Expiry times, and the times that the builder sets.
+//! Expiry times, the times that the builder sets, and their bounds.
 
 use std::time::Duration;
+
+use super::error::CacheError;
 
 /// Default lifetimes of records, and the limit of waiting.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,6 +65,34 @@ impl Expiry {
     pub(super) fn is_expired(self, now: Duration) -> bool {
         Self::after(now, Duration::ZERO) >= self
     }
+}
+
+/// The minimum of a record's time to live.
+pub(super) const MIN_TTL: (Duration, &str) = (Duration::from_millis(1), "1 ms");
+/// The minimum of the time to idle: reads rewrite a record in each eighth of it.
+pub(super) const MIN_IDLE: (Duration, &str) = (Duration::from_secs(1), "1 s");
+/// The maximum of any time.
+const MAX_TIME: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
+
+/// Returns the time to live, or [`None`] for [`Duration::MAX`], which stands for none.
+pub(super) fn checked_ttl(ttl: Option<Duration>) -> Result<Option<Duration>, CacheError> {
+    let ttl = ttl.filter(|ttl| *ttl != Duration::MAX);
+    ttl.map_or(Ok(()), |ttl| check_time("ttl", ttl, MIN_TTL))?;
+    Ok(ttl)
+}
+
+pub(super) fn check_time(
+    option: &'static str,
+    time: Duration,
+    (least, name): (Duration, &str),
+) -> Result<(), CacheError> {
+    if (least..=MAX_TIME).contains(&time) {
+        return Ok(());
+    }
+    Err(CacheError::Option {
+        option,
+        reason: format!("{time:?} is out of bounds; the range is from {name} to 10 years"),
+    })
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use std::time::Instant;
 use super::Cache;
 use super::error::{CacheError, LoadError};
 use super::inner::Seen;
+use super::insert_options::InsertOptions;
 use super::listener::RemovalCause;
 use super::load_table::{Join, LoadLeader, LoadOutcome, LoadWaiter};
-use super::options::InsertOptions;
 use leafpress_base::mem::room::copied;
 
 impl Cache {

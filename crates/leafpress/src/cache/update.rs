@@ -11,12 +11,12 @@ use std::time::Duration;
 use super::counters::Count;
 use super::disk::Tier;
 use super::error::CacheError;
-use super::expiry::Expiry;
+use super::expiry::{self, Expiry};
 use super::inner::CacheInner;
 use super::listener::RemovalCause;
 use super::record::{self, Attributes, TOMBSTONE};
 use super::tags::Tags;
-use super::{Cache, InsertOptions, options};
+use super::{Cache, InsertOptions};
 use crate::tree;
 use leafpress_base::mem::room::copied;
 
@@ -245,7 +245,7 @@ impl CacheInner {
 
     /// Implements [`Cache::expire`].
     pub(super) fn set_expiry(&self, key: &[u8], ttl: Option<Duration>) -> Result<bool, CacheError> {
-        let ttl = options::checked_ttl(ttl)?;
+        let ttl = expiry::checked_ttl(ttl)?;
         loop {
             let before = self.look(key)?;
             let Some(value) = before.value() else {
