@@ -1,4 +1,4 @@
-//! Upkeep by the tree's caller, and trainings on request.
+//! Upkeep by the tree's caller, and trainings and compactions on request.
 
 use std::time::Duration;
 
@@ -82,6 +82,36 @@ impl Tree {
             core.background.train();
         }
         trains
+    }
+
+    /// Requests what [`Tree::compact`] does, without waiting for it: a training, and a pass that compacts every leaf,
+    /// by the tree's upkeep, or in the next calls of [`Tree::run_upkeep`]. A new dictionary is used only if it is better
+    /// than the current one. Returns false if nothing would do it: with [`Upkeep::Threads`] a tree has no upkeep task if
+    /// it has neither the feature `node-heap` nor anything to train.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
+    /// if tree.request_compaction() {
+    ///     tree.settle()?;
+    /// }
+    /// # Ok::<(), leafpress::TreeError>(())
+    /// ```
+    pub fn request_compaction(&self) -> bool {
+        let core = &self.core;
+        core.background.compact(core.dictionaries.auto || core.sizing.auto)
+    }
+
+    /// Returns whether a requested compaction has not ended, as of the last step of the upkeep.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// assert!(!tree.is_compacting());
+    /// # Ok::<(), leafpress::TreeError>(())
+    /// ```
+    #[must_use]
+    pub fn is_compacting(&self) -> bool {
+        self.core.background.is_compacting()
     }
 
     /// Returns whether a training is running.

@@ -51,6 +51,7 @@ pub enum Op {
     /// Runs this many steps of upkeep, if the caller runs it.
     Upkeep(u8),
     RequestTraining,
+    RequestCompaction,
     /// Scans; the bits of `turns`, used cyclically, select for each step whether it is taken from the back. The bounds
     /// may be inverted, which is an empty range.
     Range(Bound<u16>, Bound<u16>, u8),
@@ -179,6 +180,7 @@ fn apply(tree: &Tree, map: &mut Map, shape: KeyShape, op: &Op, at: &str) {
             }
         }
         Op::RequestTraining => _ = tree.request_training(),
+        Op::RequestCompaction => _ = tree.request_compaction(),
         Op::Range(low, high, turns) => {
             same_range(
                 tree,

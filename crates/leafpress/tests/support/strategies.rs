@@ -163,6 +163,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (bounds(), bounds(), 0u8..60).prop_map(|(l, h, n)| Op::RemoveRange(l, h, n)),
         4 => (1u8..60).prop_map(Op::Upkeep),
         2 => Just(Op::RequestTraining),
+        1 => Just(Op::RequestCompaction),
         1 => Just(Op::FullScan),
         2 => Just(Op::Len),
         1 => Just(Op::Clear),

@@ -87,6 +87,51 @@ fn settling_does_all_that_is_due() {
 }
 
 #[test]
+fn a_requested_compaction_follows_a_training() {
+    let tree = filled("zstd:1", 20_000);
+    assert!(tree.request_compaction() && tree.is_compacting());
+    let mut written = 20_000;
+    while tree.is_compacting() {
+        // Writers go on meanwhile.
+        let (key, value) = record(written);
+        tree.insert(&key, &value).unwrap();
+        written += 1;
+        tree.run_upkeep(Duration::from_millis(2)).unwrap();
+    }
+    assert_ne!(tree.stats().dictionary_id, 0, "it was trained before");
+    run_out(&tree);
+    check(&tree, written);
+    for n in (0..written).step_by(20) {
+        let (key, value) = record(n);
+        tree.insert(&key, &value).unwrap();
+    }
+    assert!(tree.stats().landing_buffers > 0);
+    // Without the wait for idle writers.
+    assert!(tree.request_compaction());
+    run_out(&tree);
+    assert_eq!(tree.stats().landing_buffers, 0);
+    assert!(!tree.is_compacting());
+    check(&tree, written);
+}
+
+#[test]
+fn threads_compact_on_request_too() {
+    let tree = Tree::builder().codec("lz4".parse().unwrap()).build().unwrap();
+    for n in 0..20_000 {
+        let (key, value) = record(n);
+        tree.insert(&key, &value).unwrap();
+    }
+    assert!(tree.request_compaction());
+    let end = Instant::now() + Duration::from_secs(600);
+    while tree.is_compacting() {
+        assert!(Instant::now() < end, "{:?}", tree.stats());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(tree.stats().landing_buffers, 0);
+    check(&tree, 20_000);
+}
+
+#[test]
 fn landing_buffers_are_compacted_when_writers_are_idle() {
     let tree = filled("lz4", 20_000);
     run_out(&tree);

@@ -63,11 +63,17 @@ impl Rests {
 
     /// Returns due work, which is marked as begun. With `settles` there are no rest periods before passes.
     pub(super) fn due(&mut self, core: &TreeInner, state: &mut State, settles: bool) -> NextWork {
+        // No pass is running while work is selected: one that was requested has ended, or has panicked.
+        core.background.set_compacting(state.compaction_due);
         if take(&mut state.training_due) || settles && take(&mut state.renewal_due) {
             return NextWork::Due(Due::Training);
         }
         if take(&mut state.interpolation_due) {
             return NextWork::Due(Due::Interpolation);
+        }
+        if take(&mut state.compaction_due) {
+            core.background.set_compacting(true);
+            return NextWork::Due(Self::begin_pass(state, Sweep::Landed));
         }
         let is_any_due = state.renewal_due || state.defragmentation_due || state.looks_due || state.tools_due;
         if !is_any_due && self.temper_at.is_none() {

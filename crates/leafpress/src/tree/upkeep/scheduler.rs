@@ -72,6 +72,8 @@ pub(crate) struct Background {
     pub(super) steps: Mutex<Steps>,
     /// Whether a training is running.
     is_training: AtomicBool,
+    /// Whether a requested compaction has not ended.
+    is_compacting: AtomicBool,
     /// Health of the background threads and the upkeep task.
     pub health: Health,
     /// Compactions since the last pass that left shorter frames than a leaf should have.
@@ -102,6 +104,8 @@ pub(super) struct State {
     /// Whether a training is due because the records have changed, which has rest periods.
     pub(super) renewal_due: bool,
     pub(super) defragmentation_due: bool,
+    /// Whether a pass that compacts was requested; it begins after a training that is due.
+    pub(super) compaction_due: bool,
     pub(super) interpolation_due: bool,
     pub(super) looks_due: bool,
     /// Whether threads have scratchpads, which are to be freed once they are idle.
@@ -120,7 +124,8 @@ impl State {
     fn idle(&self) -> bool {
         let queued = self.compactors > 0 && !self.queue.is_empty();
         let trains = self.training_due || self.renewal_due;
-        let due = self.has_upkeep_task && (trains || self.defragmentation_due || self.interpolation_due);
+        let passes = self.defragmentation_due || self.compaction_due;
+        let due = self.has_upkeep_task && (trains || passes || self.interpolation_due);
         self.stop || (!queued && self.at_work == 0 && !due)
     }
 }
@@ -238,6 +243,30 @@ impl Background {
     pub(crate) fn train(&self) {
         self.state.lock().training_due = true;
         self.due.wake();
+    }
+
+    /// Requests a pass that compacts all leaves, after a training where `trains`; returns false if nothing would do it.
+    pub(crate) fn compact(&self, trains: bool) -> bool {
+        let mut state = self.state.lock();
+        if self.upkeep == Upkeep::Threads && !state.has_upkeep_task {
+            return false;
+        }
+        state.training_due |= trains;
+        state.compaction_due = true;
+        self.set_compacting(true);
+        drop(state);
+        self.due.wake();
+        true
+    }
+
+    /// Returns whether a requested compaction has not ended.
+    pub(crate) fn is_compacting(&self) -> bool {
+        self.is_compacting.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether a requested compaction has not ended.
+    pub(super) fn set_compacting(&self, is_compacting: bool) {
+        self.is_compacting.store(is_compacting, Ordering::Relaxed);
     }
 
     pub(crate) fn is_training(&self) -> bool {

@@ -127,15 +127,21 @@ impl Steps {
         Ok(true)
     }
 
-    /// Returns due work, and marks it as begun. A training waits for the end of a running one.
+    /// Returns due work, and marks it as begun. A training waits for the end of a running one, and so does a requested
+    /// compaction, which is to use its result.
     fn take_due(&mut self, core: &TreeInner, settles: bool) -> Option<Due> {
         let mut state = core.background.state.lock();
         let is_running = self.training.is_some();
         let training = is_running && std::mem::take(&mut state.training_due);
         let renewal = is_running && std::mem::take(&mut state.renewal_due);
+        let compaction = is_running && std::mem::take(&mut state.compaction_due);
         let next = self.rests.due(core, &mut state, settles);
         state.training_due |= training;
         state.renewal_due |= renewal;
+        state.compaction_due |= compaction;
+        if compaction {
+            core.background.set_compacting(true);
+        }
         match next {
             NextWork::Due(due) => Some(due),
             NextWork::Idle(_) => None,
