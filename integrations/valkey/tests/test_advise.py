@@ -73,7 +73,7 @@ def filled(server, mine=False, **sizes):
     client.load(commands(mine, **sizes))
     if mine:
         until(lambda: not server.trains(), 60, "the end of trainings")
-        client("LP.COMPACT")
+        client("LP.COMPACT", "SYNC")
     return used(client) - before
 
 

@@ -94,7 +94,7 @@ def test_all_of_a_long_string_is_freed(client):
     """Whether it is deleted, freed by another thread or replaced: neither records nor memory of it stay."""
     source = random.Random(7)
     client(ours("SET"), "kept", "x")
-    client("LP.COMPACT")
+    client("LP.COMPACT", "SYNC")
     before = int(info(client, "memory")["used_memory"])
     for end in (["DEL", "s"], ["UNLINK", "s"], [ours("SET"), "s", "short"], ["EXPIRE", "s", "-1"]):
         for _ in range(3):

@@ -178,10 +178,6 @@ def readme_script(heading):
         return file.read().split(heading, 1)[1].split("```\n")[1]
 
 
-def run_script(server, script):
-    run_program(f'valkey-cli() {{ redis-cli -p {server.port} "$@"; }}\n{script}')
-
-
 def run_program(program):
     ended = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0 and ended.stderr == "", ended
@@ -207,7 +203,7 @@ def test_a_dictionary_of_another_server(start, codec):
     with old.client() as client:
         assert client("LP.DICT", "EXPORT") is None
         client.load([["LP.SET", f"s:{number}", session(number)] for number in range(20_000)])
-        client("LP.COMPACT")
+        client("LP.COMPACT", "SYNC")
         until(lambda: dict(as_pairs(client("LP.DICT", "SHOW")[0]))[b"dictionary"], what="a dictionary")
         dictionary = dict(as_pairs(client("LP.DICT", "SHOW")[0]))[b"dictionary"]
         payload = client("LP.DICT", "EXPORT")
@@ -251,53 +247,13 @@ def test_the_readme_brings_a_dictionary_to_a_new_server(start):
     old, new = start(**{"leafpress.codec": "onpair"}), start(**{"leafpress.codec": "onpair"})
     with old.client() as client:
         client.load([["LP.SET", f"s:{number}", session(number)] for number in range(20_000)])
-        client("LP.COMPACT")
+        client("LP.COMPACT", "SYNC")
         assert client("LP.DICT", "EXPORT")
     script = readme_script("A new server has no dictionary").replace("-h old", f"-p {old.port}").replace("-h new", f"-p {new.port}")
     run_program(f'set -o pipefail\nvalkey-cli() {{ redis-cli -e "$@"; }}\n{script}')
     with new.client() as client:
         client("LP.SET", "s", session(1))
         assert dict(as_pairs(client("LP.DICT", "SHOW")[-1]))[b"dictionary"] != 0
-
-
-@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="there is no client program")
-def test_the_import_of_the_readme(server, client):
-    """The script compresses the native hashes of a prefix, and leaves what it cannot import."""
-    client("CONFIG", "SET", "leafpress.hash-prefixes", "user:")
-    for number in range(300):
-        client("LP.EXPORT" if client("HSET", f"user:{number}", "f", number, "g", "w") == 2 else "PING", f"user:{number}")
-    client("HSET", "other", "f", "v")
-    client("HSET", "native", "f" * 1017, "v")
-    client("RENAME", "native", "user: long\n")
-    client("SET", "user:text", "v")
-    assert not is_compressed(client, "user:7")
-    script = readme_script("## Data that is there already")
-    for _ in range(2):
-        run_script(server, script)
-        assert all(is_compressed(client, f"user:{number}") for number in range(300)) and client("HGET", "user:7", "f") == b"7"
-        assert client("HGET", "user: long\n", "f" * 1017) == b"v"
-        assert not any(is_compressed(client, name) for name in ("other", "user: long\n", "user:text"))
-    assert "not imported: user: long" in server.said().decode(errors="replace")
-
-
-@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="there is no client program")
-def test_the_way_back_of_the_readme(server, client):
-    """The script exports the keys of all databases, whatever bytes are in their names."""
-    names = ["plain", " with blanks ", "new\nline", b"nul\x00and\xff", "*", "-n"]
-    for database in (0, 3):
-        client("SELECT", database)
-        for name in names:
-            client("LP.SET", name, f"text {database}")
-        client("LP.HSET", "map", "f", "v")
-        for number in range(300):
-            client("LP.SET", f"key:{number}", number)
-    run_script(server, readme_script("To return to native types"))
-    for database in (0, 3):
-        client("SELECT", database)
-        kinds = {client("TYPE", key).value for key in client("KEYS", "*")}
-        assert kinds == {b"string", b"hash"} and client("DBSIZE") == 307
-        assert [client("GET", name) for name in names] == [f"text {database}".encode()] * len(names)
-    client("SELECT", 0)
 
 
 def test_info_of_a_key_and_compaction(client):
@@ -309,8 +265,11 @@ def test_info_of_a_key_and_compaction(client):
     client("HSET", "native", "f", "v")
     assert is_error(client.ask("LP.INFO", "native"))
     before = {field: value for field, value in as_pairs(client("LP.HGETALL", "big"))}
-    assert client("LP.COMPACT") == OK
-    assert dict(as_pairs(client("LP.HGETALL", "big"))) == before
+    for how in ([], ["SYNC"]):
+        assert client("LP.COMPACT", *how) == OK
+        until(lambda: not any(dict(as_pairs(tree))[b"compacting"] for tree in client("LP.INFO")), 30, "the end of the compaction")
+        assert dict(as_pairs(client("LP.HGETALL", "big"))) == before
+    assert is_error(client.ask("LP.COMPACT", "ASYNC")) and is_error(client.ask("LP.COMPACT", "SYNC", "x"))
 
 
 def test_training(start):
@@ -324,7 +283,7 @@ def test_training(start):
     before = dict(as_pairs(client("LP.HGETALL", "m")))
     assert client("LP.DICT", "TRAIN") >= 1
     until(lambda: any(dict(as_pairs(tree))[b"dictionary-bytes"] for tree in client("LP.DICT", "SHOW")), 30, "a dictionary")
-    client("LP.COMPACT")
+    client("LP.COMPACT", "SYNC")
     assert dict(as_pairs(client("LP.HGETALL", "m"))) == before
     client("DEBUG", "RELOAD")
     assert dict(as_pairs(client("LP.HGETALL", "m"))) == before

@@ -2,6 +2,7 @@
 
 use crate::alloc::held;
 use crate::api::info::Section;
+use crate::commands::conversion;
 use crate::commands::native::refused;
 use crate::store::databases::databases;
 use crate::store::removal;
@@ -35,6 +36,10 @@ pub fn fill(section: &mut Section) {
     section.number(c"trainings_running", training);
     section.number(c"dictionaries", dictionaries);
     section.number(c"dictionary_bytes", dictionary_bytes);
+    let (running, converted, failed) = conversion::counts();
+    section.number(c"conversions_running", running);
+    section.number(c"conversion_keys_converted", converted);
+    section.number(c"conversion_keys_not_converted", failed);
     let (took, longest, failures) = spent();
     section.number(c"tend_us", took);
     section.number(c"tend_longest_us", longest);

@@ -81,6 +81,7 @@ fn start(context: Context, arguments: c_int) -> Result<(), String> {
         context,
         hooks::Hooks {
             flush: events::flush,
+            flushed: events::flushed,
             swap: events::swap,
             aside: events::aside,
             moved: events::moved,

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::api::Context;
 use crate::api::context::log_warning;
+use crate::commands::conversion;
 use crate::persist::memory::note_held;
 use crate::store::databases::databases;
 use crate::store::generation::Hold;
@@ -13,6 +15,9 @@ use crate::store::settings::tend_budget_us;
 /// Milliseconds to the next call if more work is due, and if none is.
 const SOON: i64 = 5;
 const LATER: i64 = 20;
+
+/// A conversion was requested, and takes this multiple of the upkeep's time.
+const CONVERSION_BUDGETS: u32 = 4;
 
 /// Buffer for writes to a leaf before it is compacted, while each page that is written is held twice.
 const LANDING_BYTES_WHILE_FORKED: usize = 8 << 10;
@@ -43,17 +48,20 @@ pub fn forked(is_there: bool) {
     }
 }
 
-/// Does due work for about the configured time; returns in how many milliseconds to call again.
-pub fn tick() -> i64 {
+/// Does due work for about the configured time, and a conversion for a multiple of it; returns in how many milliseconds to
+/// call again.
+pub fn tick(context: Context) -> i64 {
     let begin = Instant::now();
     let budget = Duration::from_micros(tend_budget_us());
-    let mut is_more = noted(removal::step(budget));
+    // Half of it, so that the removal of very many values does not keep everything else waiting.
+    let mut is_more = noted(removal::step(budget / 2));
     let generations: Vec<Hold> = {
         let mut databases = databases();
         databases.drop_unused();
         databases.generations().cloned().collect()
     };
     if IS_FORKED.load(Ordering::Relaxed) {
+        conversion::wait("a child saves");
         return later(is_more, begin);
     }
     if !generations.iter().any(|generation| generation.tree().is_training()) {
@@ -70,6 +78,7 @@ pub fn tick() -> i64 {
         }
         is_more |= noted(generation.tree().run_upkeep(left));
     }
+    is_more |= conversion::step(context, budget * CONVERSION_BUDGETS);
     later(is_more, begin)
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int, c_long};
 
 use super::failure::{Failure, WRONG_TYPE_TEXT};
-use super::raw::{CTX_FLAG_LOADING, CTX_FLAG_REPLICA, CTX_FLAG_RESP3, CTX_FLAG_SCRIPT, RawContext, RawString};
+use super::raw::{CTX_FLAG_LOADING, CTX_FLAG_REPLICA, CTX_FLAG_RESP3, CTX_FLAG_SCRIPT, OK, RawContext, RawString};
 use super::string::Str;
 use super::table::{api, loaded};
 
@@ -14,12 +14,21 @@ pub struct Context {
     raw: *mut RawContext,
 }
 
-/// Writes a line to the server's log, if there is a server.
+/// Writes a warning to the server's log, if there is a server.
 pub fn log_warning(text: &str) {
+    log(c"warning", text);
+}
+
+/// Writes what the operator may want to know to the server's log, if there is a server.
+pub fn log_notice(text: &str) {
+    log(c"notice", text);
+}
+
+fn log(level: &CStr, text: &str) {
     let Some(api) = loaded() else { return };
     let text = c_text(text);
     // SAFETY: the format has one string, and so has the call; the server takes a null context.
-    unsafe { (api.Log)(std::ptr::null_mut(), c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr()) };
+    unsafe { (api.Log)(std::ptr::null_mut(), level.as_ptr(), c"%s".as_ptr(), text.as_ptr()) };
 }
 
 /// Returns whether the server uses more memory than it may.
@@ -67,6 +76,18 @@ impl Context {
     pub fn database(self) -> i32 {
         // SAFETY: the context is that of the running call.
         unsafe { (api().GetSelectedDb)(self.raw) }
+    }
+
+    /// Selects a database for what follows in this call; returns whether the server has it.
+    pub fn select_database(self, database: i32) -> bool {
+        // SAFETY: the context is that of the running call.
+        unsafe { (api().SelectDb)(self.raw, database) == OK }
+    }
+
+    /// Returns whether the module must not write on its own now: writes of clients are paused, as for a failover.
+    pub fn has_paused_writes() -> bool {
+        // SAFETY: the server takes the call at any time from the main thread.
+        api().AvoidReplicaTraffic.is_some_and(|avoid| unsafe { avoid() } != 0)
     }
 
     /// Returns whether the server only asks which arguments are keys. It does so where a command has the flag

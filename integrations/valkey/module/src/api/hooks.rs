@@ -20,6 +20,8 @@ use super::table::api;
 pub struct Hooks {
     /// A database is about to be emptied; all of them if it is negative.
     pub flush: fn(i32),
+    /// A flush has ended.
+    pub flushed: fn(),
     /// Two databases have changed their places.
     pub swap: fn(i32, i32),
     /// A replica begins to load next to its current data (`None`), or ends the load, and adopts it or not.
@@ -35,7 +37,7 @@ pub struct Hooks {
     /// A snapshot was loaded, or its load failed.
     pub loaded: fn(),
     /// The timer; it returns the milliseconds until its next call.
-    pub tick: fn() -> i64,
+    pub tick: fn(Context) -> i64,
     /// `INFO`.
     pub info: fn(&mut Section),
 }
@@ -88,10 +90,14 @@ fn hooks() -> &'static Hooks {
 
 unsafe extern "C" fn event(_: *mut RawContext, event: Event, sub: u64, data: *mut c_void) {
     guarded("an event", (), || {
-        if event.id == EVENT_FLUSH.id && sub == FLUSH_STARTS {
-            // SAFETY: the data of this event is of this type.
-            let info = unsafe { &*data.cast::<FlushInfo>() };
-            (hooks().flush)(info.database);
+        if event.id == EVENT_FLUSH.id {
+            if sub == FLUSH_STARTS {
+                // SAFETY: the data of this event is of this type.
+                let info = unsafe { &*data.cast::<FlushInfo>() };
+                (hooks().flush)(info.database);
+            } else {
+                (hooks().flushed)();
+            }
         } else if event.id == EVENT_CLIENT.id {
             if sub == CLIENT_DISCONNECTED {
                 // SAFETY: the data of this event is of this type.
@@ -132,7 +138,9 @@ unsafe extern "C" fn notified(context: *mut RawContext, _: c_int, event: *const 
 }
 
 unsafe extern "C" fn tick(context: *mut RawContext, _: *mut c_void) {
-    let next = guarded("the timer", FIRST_TICK, hooks().tick);
+    // SAFETY: the server calls with the module's context.
+    let called = unsafe { Context::new(context) };
+    let next = guarded("the timer", FIRST_TICK, || (hooks().tick)(called));
     // SAFETY: the server calls with the module's context.
     unsafe { (api().CreateTimer)(context, next, tick, std::ptr::null_mut()) };
 }

@@ -1,7 +1,7 @@
 //! Open keys.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
 use leafpress::TreeError;
@@ -19,11 +19,46 @@ use crate::store::generation::Hold;
 use crate::store::text::Text;
 use crate::store::value::{Borrowed, BorrowedMut, Value};
 
+/// The use of a key that eviction judges it by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Usage {
+    /// Milliseconds since the last use.
+    IdleMs(i64),
+    /// The counter of the policies that evict what is used least.
+    Frequency(i64),
+    /// The server does not say.
+    Unknown,
+}
+
 /// A key that a command has open; it is closed when dropped.
+///
+/// The server keeps a pointer to the key's value in it. So the value must not be replaced or deleted while the same key
+/// is open a second time: that panics, and the client gets an error.
 pub struct Key<'c> {
     /// Null for a key that is not there and was opened to read.
     raw: *mut RawKey,
-    call: PhantomData<&'c RawKey>,
+    name: Str<'c>,
+}
+
+/// The most keys that are open at once.
+const MAX_OPEN: usize = 2;
+
+thread_local! {
+    /// The names of the open keys.
+    static OPEN: Cell<[*mut RawString; MAX_OPEN]> = const { Cell::new([std::ptr::null_mut(); MAX_OPEN]) };
+}
+
+/// Replaces a name among those of open keys; returns whether it was there.
+#[inline]
+fn exchange(name: *mut RawString, by: *mut RawString) -> bool {
+    let mut open = OPEN.get();
+    let found = open.iter_mut().find(|slot| **slot == name);
+    let is_found = found.is_some();
+    if let Some(slot) = found {
+        *slot = by;
+    }
+    OPEN.set(open);
+    is_found
 }
 
 impl<'c> Key<'c> {
@@ -45,11 +80,28 @@ impl<'c> Key<'c> {
     }
 
     fn open(context: Context, name: Str<'c>, mode: i32) -> Self {
-        Self {
+        let key = Self {
             // SAFETY: context and name are those of the running call.
             raw: unsafe { (api().OpenKey)(context.raw(), name.raw(), mode) },
-            call: PhantomData,
-        }
+            name,
+        };
+        // Only now: while a key is opened, the server may notify other modules, which may run commands of this one.
+        assert!(
+            exchange(std::ptr::null_mut(), name.raw()),
+            "more than {MAX_OPEN} keys are open"
+        );
+        key
+    }
+
+    /// Checks that the key is not open a second time, with a pointer to the value that is about to go.
+    ///
+    /// # Panics
+    /// If it is, which is a defect.
+    fn check_alone(&self) {
+        let open = OPEN.get().into_iter().filter(|name| !name.is_null());
+        // SAFETY: the names of open keys live as long as these.
+        let same = open.filter(|name| unsafe { Str::new(*name) }.bytes() == self.name.bytes());
+        assert!(same.count() == 1, "a key is written while it is open a second time");
     }
 
     /// Returns whether there is no such key.
@@ -98,6 +150,7 @@ impl<'c> Key<'c> {
 
     /// Sets the key's value, which replaces any previous one, without an expiry.
     pub fn set(&mut self, value: Value) -> Result<(), Failure> {
+        self.check_alone();
         let pointer = value.into_raw();
         // SAFETY: the server owns the value from now on, and frees it by the type's callback.
         if unsafe { (api().ModuleTypeSetValue)(self.raw, registered(), pointer) } == OK {
@@ -110,6 +163,7 @@ impl<'c> Key<'c> {
 
     /// Replaces the key's value, and returns the old one; the expiry stays. The key's value must be of this module.
     pub fn replace(&mut self, value: Value) -> Result<Value, Failure> {
+        self.check_alone();
         let new = value.into_raw();
         let mut old = std::ptr::null_mut();
         // SAFETY: the server checks the key's type, and gives the pointer that it had.
@@ -149,6 +203,7 @@ impl<'c> Key<'c> {
 
     /// Deletes the key.
     pub fn delete(&mut self) {
+        self.check_alone();
         // SAFETY: the key is open.
         unsafe { (api().DeleteKey)(self.raw) };
     }
@@ -164,6 +219,44 @@ impl<'c> Key<'c> {
     pub fn set_expiry(&mut self, at: Option<i64>) {
         // SAFETY: the key is open.
         unsafe { (api().SetAbsExpire)(self.raw, at.unwrap_or(NO_EXPIRE)) };
+    }
+
+    /// Returns how many elements its native value has, or bytes if it is a string; 0 if there is none.
+    pub fn native_len(&self) -> u64 {
+        // SAFETY: the server accepts a null key.
+        unsafe { (api().ValueLength)(self.raw) as u64 }
+    }
+
+    /// Returns when or how often the key was used, as eviction sees it.
+    pub fn usage(&self) -> Usage {
+        let (mut idle, mut frequency) = (0, 0);
+        // SAFETY: the key is open. Which one the server has depends on its policy, and both may fail.
+        unsafe {
+            if self.is_empty() {
+                Usage::Unknown
+            } else if (api().GetLRU)(self.raw, &raw mut idle) == OK && idle >= 0 {
+                Usage::IdleMs(idle)
+            } else if (api().GetLFU)(self.raw, &raw mut frequency) == OK && frequency >= 0 {
+                Usage::Frequency(frequency)
+            } else {
+                Usage::Unknown
+            }
+        }
+    }
+
+    /// Makes the key appear used as another was.
+    pub fn set_usage(&self, usage: Usage) {
+        if self.is_empty() {
+            return;
+        }
+        // SAFETY: the key is open. A server whose policy has changed refuses it.
+        unsafe {
+            match usage {
+                Usage::IdleMs(idle) => (api().SetLRU)(self.raw, idle),
+                Usage::Frequency(frequency) => (api().SetLFU)(self.raw, frequency),
+                Usage::Unknown => OK,
+            };
+        }
     }
 
     /// Returns the key's native string, if it has one.
@@ -189,6 +282,7 @@ impl<'c> Key<'c> {
 
     /// Makes the key a native string.
     pub fn set_native_string(&mut self, value: Str<'_>) -> Result<(), Failure> {
+        self.check_alone();
         // SAFETY: the key is open, and the server holds the string itself.
         taken(unsafe { (api().StringSet)(self.raw, value.raw()) } == OK)
     }
@@ -244,6 +338,7 @@ fn taken(is_taken: bool) -> Result<(), Failure> {
 
 impl Drop for Key<'_> {
     fn drop(&mut self) {
+        exchange(self.name.raw(), std::ptr::null_mut());
         if !self.raw.is_null() {
             // SAFETY: it is open, and nothing borrows from it any more.
             unsafe { (api().CloseKey)(self.raw) };

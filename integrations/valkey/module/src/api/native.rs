@@ -105,6 +105,26 @@ impl Context {
         }
     }
 
+    /// Runs a `SCAN` with these arguments; returns the next cursor, and the keys.
+    pub fn scan(self, arguments: &[&[u8]]) -> Result<(Vec<u8>, Vec<OwnedStr>), Failure> {
+        let arguments: Vec<_> = arguments.iter().map(|argument| OwnedStr::new(argument)).collect();
+        let strings: Vec<_> = arguments.iter().map(OwnedStr::as_str).collect();
+        let reply = self.run(c"SCAN", &strings);
+        // SAFETY: the reply lives; the server accepts a null one.
+        if unsafe { (api().CallReplyType)(reply.0) } != REPLY_ARRAY {
+            return Err(Failure::text("ERR the server did not run SCAN"));
+        }
+        // SAFETY: it is a cursor and an array of keys, which live as long as the reply; the strings are copies.
+        unsafe {
+            let [cursor, keys] = [0, 1].map(|index| (api().CallReplyArrayElement)(reply.0, index));
+            let string = |of| OwnedStr::from_raw((api().CreateStringFromCallReply)(of));
+            let found = (0..(api().CallReplyLength)(keys))
+                .map(|index| string((api().CallReplyArrayElement)(keys, index)))
+                .collect();
+            Ok((string(cursor).as_str().bytes().to_vec(), found))
+        }
+    }
+
     /// Returns whether one of these fields of a native hash has an expiry. The server must have `HPEXPIRETIME`.
     pub fn has_field_expiry<'f>(
         self,

@@ -102,6 +102,7 @@ table! {
         GetContextFlags: unsafe extern "C" fn(*mut RawContext) -> c_int;
         GetDetachedThreadSafeContext: unsafe extern "C" fn(*mut RawContext) -> *mut RawContext;
         GetUsedMemoryRatio: unsafe extern "C" fn() -> f32;
+        SelectDb: unsafe extern "C" fn(*mut RawContext, c_int) -> c_int;
         GetSelectedDb: unsafe extern "C" fn(*mut RawContext) -> c_int;
         Log: unsafe extern "C" fn(*mut RawContext, *const c_char, *const c_char, ...);
 
@@ -145,6 +146,11 @@ table! {
 
         OpenKey: unsafe extern "C" fn(*mut RawContext, *mut RawString, c_int) -> *mut RawKey;
         CloseKey: unsafe extern "C" fn(*mut RawKey);
+        ValueLength: unsafe extern "C" fn(*mut RawKey) -> usize;
+        GetLRU: unsafe extern "C" fn(*mut RawKey, *mut c_longlong) -> c_int;
+        SetLRU: unsafe extern "C" fn(*mut RawKey, c_longlong) -> c_int;
+        GetLFU: unsafe extern "C" fn(*mut RawKey, *mut c_longlong) -> c_int;
+        SetLFU: unsafe extern "C" fn(*mut RawKey, c_longlong) -> c_int;
         KeyType: unsafe extern "C" fn(*mut RawKey) -> c_int;
         DeleteKey: unsafe extern "C" fn(*mut RawKey) -> c_int;
         GetAbsExpire: unsafe extern "C" fn(*mut RawKey) -> i64;
@@ -204,6 +210,7 @@ table! {
         CommandFilterArgReplace: unsafe extern "C" fn(*mut RawFiltered, c_int, *mut RawString) -> c_int;
     }
     optional {
+        AvoidReplicaTraffic: unsafe extern "C" fn() -> c_int;
         CachedMicroseconds: unsafe extern "C" fn() -> c_longlong;
         CommandFilterGetClientId: unsafe extern "C" fn(*mut RawFiltered) -> c_ulonglong;
         AddACLCategory: unsafe extern "C" fn(*mut RawContext, *const c_char) -> c_int;

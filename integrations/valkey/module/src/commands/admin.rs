@@ -43,7 +43,7 @@ fn text(context: Context, name: &str, text: &str) {
 
 fn describe(context: Context, generation: &Hold) {
     let stats = generation.tree().stats();
-    context.map(10);
+    context.map(11);
     number(context, "generation", generation.serial());
     text(context, "engine", stats.engine_name);
     number(context, "records", stats.records);
@@ -54,10 +54,12 @@ fn describe(context: Context, generation: &Hold) {
     number(context, "dictionary", u64::from(stats.dictionary_id));
     number(context, "dictionary-bytes", stats.dictionary_bytes);
     text(context, "limits", &stats.limits_reason);
+    number(context, "compacting", u64::from(generation.tree().is_compacting()));
 }
 
 fn key_info(context: Context, name: Str<'_>) -> Done {
-    let key = Key::read(context, name);
+    // As for `OBJECT`, this is not a use of the key.
+    let key = Key::look(context, name);
     match key.value()? {
         None => context.null(),
         Some(Borrowed::Map(map)) => {
@@ -77,13 +79,22 @@ fn key_info(context: Context, name: Str<'_>) -> Done {
     Ok(())
 }
 
-/// `LP.COMPACT`: compresses everything again, with dictionaries that are trained now. The server waits for it.
+/// `LP.COMPACT [SYNC]`: compresses everything again, with dictionaries that are trained now: in the background, or while
+/// the server waits for it.
 pub fn compact(context: Context, arguments: &[Str<'_>]) -> Done {
-    if arguments.len() != 1 {
-        return Err(Failure::Arity);
-    }
-    for generation in all_generations() {
-        generation.tree().compact()?;
+    match *arguments {
+        [_] => {
+            for generation in all_generations() {
+                generation.tree().request_compaction();
+            }
+        }
+        [_, option] if option.bytes().eq_ignore_ascii_case(b"SYNC") => {
+            for generation in all_generations() {
+                generation.tree().compact()?;
+            }
+        }
+        [_, _] => return Err(Failure::SYNTAX),
+        _ => return Err(Failure::Arity),
     }
     context.status(c"OK");
     Ok(())

@@ -3,7 +3,9 @@
 mod access;
 mod admin;
 mod bits;
+pub mod conversion;
 mod convert;
+mod convert_many;
 mod counters;
 mod dict;
 mod expiry;
@@ -167,7 +169,8 @@ commands! {
     c"LP.EXPORT" convert::export, WRITE_ASKED, -2, NO_KEYS, "write hash string slow", c"O(N)", c"Makes a native hash or string of a key";
     c"LP.IMPORT" convert::import, REMOVE, 2, one(RW_CHANGE), "write hash string slow", c"O(N)", c"Makes a map or string of a native hash or string";
     c"LP.INFO" admin::info, READ_ASKED, -1, NO_KEYS, "read slow", c"O(1) for a key, else O(leaves)", c"What trees hold, or a key";
-    c"LP.COMPACT" admin::compact, ADMIN, 1, NO_KEYS, "admin slow dangerous", c"O(R)", c"Compresses all anew";
+    c"LP.COMPACT" admin::compact, ADMIN, -1, NO_KEYS, "admin slow dangerous", c"O(1), then O(R) in the background; O(R) with SYNC", c"Compresses all anew";
+    c"LP.CONVERT" convert_many::convert, ADMIN, -2, NO_KEYS, "admin slow dangerous", c"O(1), then O(N) in the background", c"Imports or exports the keys of a pattern in the background";
     c"LP.DICT" dict::dict, ADMIN, -2, NO_KEYS, "admin slow dangerous", c"O(leaves)", c"Shows dictionaries, has them trained, exports or imports one";
 }
 

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::access::{Done, reply_each, reply_or_null};
-use super::convert::make_native;
+use super::convert::{MAX_CONVERTED_BYTES, MAX_CONVERTED_FIELDS, make_native};
 use crate::api::command::sent_name;
 use crate::api::{Context, Failure, Key, Str};
 use crate::store::map::Map;
@@ -80,10 +80,6 @@ pub fn first_text(context: Context, arguments: &[Str<'_>]) -> Done {
 pub fn all_texts(context: Context, arguments: &[Str<'_>]) -> Done {
     read(context, &arguments[1..])
 }
-
-/// Larger maps are not made native on the way, for which the server would stop: some hundred milliseconds.
-const MAX_CONVERTED_FIELDS: u64 = 1 << 16;
-const MAX_CONVERTED_BYTES: u64 = 16 << 20;
 
 /// Returns the arguments of the `FIELDS` clause that ends a command, if it is well-formed: those of each field, `each` of
 /// them.

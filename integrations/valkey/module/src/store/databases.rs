@@ -85,16 +85,27 @@ impl Databases {
         Ok((generation, id))
     }
 
-    /// Closes a database's generations, or all if it is negative: their values are about to be freed.
+    /// Closes a database's generations, or all if it is negative: their values are about to be freed. A generation stays
+    /// that has values in another database, for new values too; those that are freed are removed in steps.
     pub fn flush(&mut self, database: i32) {
         match usize::try_from(database) {
             Ok(index) => {
                 if let Some(database) = self.current.get_mut(index) {
-                    close(std::mem::take(database));
+                    database.is_open &= database.generations.last().is_some_and(|last| last.is_shared());
+                    let (shared, own) = database.generations.drain(..).partition(|hold| hold.is_shared());
+                    database.generations = shared;
+                    close(own);
                 }
+                let shared = self.generations().filter(|generation| generation.is_shared());
+                shared.for_each(|generation| generation.set_emptied(true));
             }
-            Err(_) => self.current.drain(..).for_each(close),
+            Err(_) => self.current.drain(..).for_each(|database| close(database.generations)),
         }
+    }
+
+    /// Ends the removal in steps that a flush has begun: it has freed its values, or leaves that to another thread.
+    pub fn flushed(&mut self) {
+        self.generations().for_each(|generation| generation.set_emptied(false));
     }
 
     /// Swaps two databases.
@@ -121,7 +132,7 @@ impl Databases {
             true => std::mem::replace(&mut self.current, aside),
             false => aside,
         };
-        gone.into_iter().for_each(close);
+        gone.into_iter().for_each(|database| close(database.generations));
     }
 
     /// Directs new values to new generations, which are built with the current settings.
@@ -178,9 +189,9 @@ impl Databases {
     }
 }
 
-/// Has the database's trees dropped when their last value is freed.
-fn close(database: Database) {
-    for generation in &database.generations {
+/// Has the trees dropped when their last value is freed.
+fn close(generations: Vec<Hold>) {
+    for generation in &generations {
         generation.close();
     }
 }

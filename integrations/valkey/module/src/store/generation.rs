@@ -14,6 +14,11 @@ pub const IDS: u64 = 1 << 36;
 
 /// Set if values only count down, since the tree is dropped as a whole.
 const CLOSED: u64 = 1 << 63;
+/// Set if a value may be in another database than the generation's.
+const IS_SHARED: u64 = 1 << 62;
+/// Set while many values are freed together: they are removed in steps.
+const IS_EMPTIED: u64 = 1 << 61;
+const FLAGS: u64 = CLOSED | IS_SHARED | IS_EMPTIED;
 
 static TABLE: [AtomicPtr<Generation>; SLOTS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SLOTS];
 static SERIALS: AtomicU64 = AtomicU64::new(1);
@@ -24,7 +29,7 @@ pub struct Generation {
     codec: Codec,
     slot: u16,
     serial: u64,
-    /// The reference count, as an `Arc`'s, and whether it is closed.
+    /// The reference count, as an `Arc`'s, and the flags.
     state: AtomicU64,
     next_id: AtomicU64,
     counts: Counts,
@@ -125,7 +130,7 @@ impl Clone for Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         let before = self.state.fetch_sub(1, Ordering::AcqRel);
-        if before & !CLOSED == 1 {
+        if before & !FLAGS == 1 {
             let generation = TABLE[usize::from(self.slot)].swap(std::ptr::null_mut(), Ordering::AcqRel);
             // SAFETY: this was the last hold, and a generation that nobody holds is never held again.
             drop(unsafe { Box::from_raw(generation) });
@@ -171,8 +176,31 @@ impl Generation {
         self.state.load(Ordering::Acquire) & CLOSED != 0
     }
 
+    /// Notes that one of its values is in another database now, and may outlive the others.
+    pub fn share(&self) {
+        self.state.fetch_or(IS_SHARED, Ordering::AcqRel);
+    }
+
+    /// Returns whether a value may be in another database than the generation's.
+    pub fn is_shared(&self) -> bool {
+        self.state.load(Ordering::Acquire) & IS_SHARED != 0
+    }
+
+    /// Sets whether a database is being emptied that has values of it: these are removed in steps then.
+    pub fn set_emptied(&self, is_emptied: bool) {
+        match is_emptied {
+            true => self.state.fetch_or(IS_EMPTIED, Ordering::AcqRel),
+            false => self.state.fetch_and(!IS_EMPTIED, Ordering::AcqRel),
+        };
+    }
+
+    /// Returns whether freed values are removed in steps only.
+    pub fn is_emptied(&self) -> bool {
+        self.state.load(Ordering::Acquire) & IS_EMPTIED != 0
+    }
+
     /// Returns its reference count.
     pub fn holds(&self) -> u64 {
-        self.state.load(Ordering::Acquire) & !CLOSED
+        self.state.load(Ordering::Acquire) & !FLAGS
     }
 }

@@ -42,12 +42,13 @@ pub fn this_is_the_main_thread() {
     IS_MAIN.set(true);
 }
 
-/// Removes a value's records: on the main thread for about [`FREEING`], the rest later.
+/// Removes a value's records: on the main thread for about [`FREEING`], the rest later. While a flush frees
+/// very many values whose tree stays, since it has values in another database, they are all removed later.
 pub fn remove(generation: &Hold, id: u64, records: u64) {
     if records == 0 || generation.is_closed() {
         return;
     }
-    if IS_MAIN.get() {
+    if IS_MAIN.get() && !generation.is_emptied() {
         // Waiting values already count as freed by this call, so that the server evicts no further value for it.
         relieve();
         let begin = Instant::now();

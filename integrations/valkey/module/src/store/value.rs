@@ -69,6 +69,14 @@ impl Value {
 }
 
 impl Borrowed<'_> {
+    /// Notes that the value is in another database than its generation.
+    pub fn share(&self) {
+        match self {
+            Self::Text(text) => text.generation().share(),
+            Self::Map(map) => map.generation().share(),
+        }
+    }
+
     /// # Safety
     /// `pointer` is one of [`Value::into_raw`] whose value lives as long as the result and is not changed meanwhile.
     #[inline]

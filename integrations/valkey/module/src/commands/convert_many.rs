@@ -1,0 +1,119 @@
+//! `LP.CONVERT`: conversions of many keys in the background.
+
+use super::access::Done;
+use super::conversion::{Direction, Scope, Status, ValueType, begin, status, stop};
+use super::convert::{Limits, MAX_CONVERTED_BYTES, MAX_CONVERTED_FIELDS};
+use crate::api::{Context, Failure, Str};
+use crate::store::number::integer;
+
+/// `LP.CONVERT IMPORT | EXPORT [MATCH pattern] [TYPE hash | string] [MAXFIELDS count]
+/// [MAXBYTES bytes] [ALLDBS]`, `LP.CONVERT STATUS`,
+/// `LP.CONVERT STOP`
+pub fn convert(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, what, rest @ ..] = arguments else {
+        return Err(Failure::Arity);
+    };
+    let is = |word: &[u8]| what.bytes().eq_ignore_ascii_case(word);
+    match rest {
+        _ if is(b"IMPORT") => start(context, Direction::Import, rest),
+        _ if is(b"EXPORT") => start(context, Direction::Export, rest),
+        [] if is(b"STATUS") => {
+            match status() {
+                Some(status) => reply_status(context, &status),
+                None => context.null(),
+            }
+            Ok(())
+        }
+        [] if is(b"STOP") => {
+            context.integer(i64::from(stop()));
+            Ok(())
+        }
+        _ => Err(Failure::text(
+            "ERR LP.CONVERT takes IMPORT or EXPORT with MATCH, TYPE, MAXFIELDS, MAXBYTES and ALLDBS, or STATUS, or STOP",
+        )),
+    }
+}
+
+fn start(context: Context, direction: Direction, mut options: &[Str<'_>]) -> Done {
+    let mut scope = Scope {
+        direction,
+        pattern: None,
+        value_type: None,
+        database: context.database(),
+        has_all_databases: false,
+        limits: Limits {
+            fields: MAX_CONVERTED_FIELDS,
+            bytes: MAX_CONVERTED_BYTES,
+            leaves_counters: true,
+        },
+    };
+    while let [option, rest @ ..] = options {
+        let is = |word: &[u8]| option.bytes().eq_ignore_ascii_case(word);
+        options = match rest {
+            _ if is(b"ALLDBS") => {
+                scope.has_all_databases = true;
+                rest
+            }
+            [pattern, rest @ ..] if is(b"MATCH") => {
+                scope.pattern = Some(pattern.bytes().to_vec());
+                rest
+            }
+            [name, rest @ ..] if is(b"TYPE") => {
+                scope.value_type = Some(
+                    ValueType::of(name.bytes())
+                        .ok_or(Failure::text("ERR the type is hash or string: no other is compressed"))?,
+                );
+                rest
+            }
+            [count, rest @ ..] if is(b"MAXFIELDS") => {
+                scope.limits.fields = limit(count)?;
+                rest
+            }
+            [bytes, rest @ ..] if is(b"MAXBYTES") => {
+                scope.limits.bytes = limit(bytes)?;
+                rest
+            }
+            _ => return Err(Failure::SYNTAX),
+        };
+    }
+    if context.is_replica() {
+        return Err(Failure::text(
+            "ERR this is a replica: keys are converted on its primary",
+        ));
+    }
+    begin(scope)?;
+    context.status(c"OK");
+    Ok(())
+}
+
+fn limit(argument: &Str<'_>) -> Result<u64, Failure> {
+    let number = integer(argument.bytes()).ok_or(Failure::NOT_INTEGER)?;
+    u64::try_from(number).map_err(|_| Failure::OUT_OF_RANGE)
+}
+
+fn reply_status(context: Context, status: &Status) {
+    let texts: [(&str, &[u8]); 6] = [
+        ("state", status.state.as_bytes()),
+        ("reason", status.reason.as_bytes()),
+        ("direction", status.direction.as_bytes()),
+        ("match", &status.pattern),
+        ("type", status.value_type.as_bytes()),
+        ("last-error", status.last_error.as_bytes()),
+    ];
+    let numbers = [
+        ("database", u64::try_from(status.database).unwrap_or_default()),
+        ("scanned", status.counts.scanned),
+        ("converted", status.counts.converted),
+        ("too-large", status.counts.too_large),
+        ("failed", status.counts.failed),
+        ("seconds", status.seconds),
+    ];
+    context.map(texts.len() + numbers.len());
+    for (name, text) in texts {
+        context.bytes(name.as_bytes());
+        context.bytes(text);
+    }
+    for (name, number) in numbers {
+        super::admin::number(context, name, number);
+    }
+}
