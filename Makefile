@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-deep test-rocksdb test-valkey test-c demo-valkey bench-valkey test-python bench-python check unit optional examples web tower shuttle faults history resident shuttle-long miri tsan asan fuzz \
+.PHONY: help setup build demo test test-deep test-rocksdb test-valkey test-c demo-valkey bench-valkey test-python bench-python check unit examples web tower shuttle faults history resident shuttle-long miri tsan asan fuzz \
 	aarch64 features msrv package flaky bench instructions scaling tables clean
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
@@ -85,9 +85,6 @@ check: ## formatting, licences, clippy and the documentation, warnings are error
 
 unit: ## unit, integration and documentation tests
 	@scripts/checks tests
-
-optional: ## tests of what only some features compile: bytes, metrics, tracing
-	@scripts/checks optional
 
 examples: ## run the library's examples
 	@scripts/checks examples
