@@ -231,7 +231,7 @@ def test_idle_times_stay(start):
         client("HSET", "h", "f", "v")
         encodings = [client("OBJECT", "ENCODING", name) for name in strings]
         client("DEBUG", "SLEEP", 2.2)
-        # It looks at the others, and leaves them as they are.
+        # It looks at the others, and leaves them unchanged.
         client("LP.CONVERT", "IMPORT", "TYPE", "hash")
         assert ended(client)["converted"] == 1
         assert [client("OBJECT", "ENCODING", name) for name in strings] == encodings
