@@ -241,6 +241,7 @@ def test_options_of_another_type_are_told(options):
         ({"disk_bytes": "1GiB"}, "disk="),
         ({"ttl": 0.0001}, "1 ms"),
         ({"time_to_idle": 0.1}, "1 s"),
+        ({"refresh_ahead": 0.0001}, "1 ms"),
         ({"stale_while_revalidate": 0.0001}, "1 ms"),
         ({"share": "raw"}, "adaptive"),
         ({"miss_cost": -1}, "0 s to 10 years"),

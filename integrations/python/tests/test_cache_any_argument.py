@@ -64,7 +64,7 @@ ANYTHING = st.recursive(
 METHODS = [
     "get", "set", "add", "pop", "delete", "invalidate", "touch", "incr", "decr", "update_with", "get_many", "set_many", "delete_many", "get_or_set", "irange",
     "prefix", "items", "get_in_memory", "memoize", "stats", "advice", "settle", "volume", "clear", "__getitem__", "__setitem__", "__delitem__",
-    "__contains__", "_ask", "invalidate_tag", "setdefault", "update", "keys", "values",
+    "__contains__", "_ask", "_find_before_load", "invalidate_tag", "setdefault", "update", "keys", "values",
 ]
 CACHES = [
     Cache("4MiB"),
@@ -88,7 +88,7 @@ def test_a_method_takes_or_refuses_anything(cache, method, arguments, words):
 
 @given(
     st.dictionaries(
-        st.sampled_from(["memory", "disk_bytes", "ttl", "time_to_idle", "stale_while_revalidate", "stale_if_error", "ttl_jitter", "codec", "share", "miss_cost", "serializer", "encoding", "name", "on_removal", "advice"]),
+        st.sampled_from(["memory", "disk_bytes", "ttl", "time_to_idle", "refresh_ahead", "stale_while_revalidate", "stale_if_error", "ttl_jitter", "codec", "share", "miss_cost", "serializer", "encoding", "name", "on_removal", "advice"]),
         ANYTHING.filter(lambda value: not isinstance(value, int) or value < 2**40),
     )
 )

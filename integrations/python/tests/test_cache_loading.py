@@ -231,6 +231,41 @@ def test_stale_values_need_no_wait():
         assert cache.stats().stale == 1
 
 
+def test_a_record_is_loaded_anew_before_it_expires():
+    """One caller loads; the others get the present value, and so does that caller if its load fails."""
+    with Cache("8MiB", serializer="json", ttl=1000, refresh_ahead=500) as cache:
+        cache["key"] = "old"
+        assert cache.get_or_set("key", lambda: "new") == "old"
+        cache.touch("key", 400)
+        begun, may_end = threading.Event(), threading.Event()
+
+        def load():
+            begun.set()
+            may_end.wait(WAIT)
+            return "new"
+
+        def reads():
+            begun.wait(WAIT)
+            try:
+                return cache.get_or_set("key", load), cache.get("key"), asyncio.run(cache.aget_or_set("key", load))
+            finally:
+                may_end.set()
+
+        assert in_threads(lambda: cache.get_or_set("key", load), reads) == ["new", ("old", "old", "old")]
+        assert cache.get_or_set("key", lambda: "newer") == "new"
+
+        def fails():
+            raise ValueError("no backend")
+
+        cache.touch("key", 400)
+        assert cache.get_or_set("key", fails) == "new"
+
+        async def task():
+            return await cache.aget_or_set("key", lambda: "newest")
+
+        assert asyncio.run(task()) == "newest" and cache["key"] == "newest"
+
+
 def test_a_cache_that_is_closed_ends_its_loads(cache):
     begun, may_end = threading.Event(), threading.Event()
 

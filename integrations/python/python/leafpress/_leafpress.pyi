@@ -260,6 +260,7 @@ class CacheBase:
         overwrite: bool = False,
         ttl: _Time | None = None,
         time_to_idle: _Time | None = None,
+        refresh_ahead: _Time | None = None,
         stale_while_revalidate: _Time | None = None,
         stale_if_error: _Time | None = None,
         ttl_jitter: int = 0,
@@ -350,6 +351,7 @@ class CacheBase:
     @property
     def _keys_are_bytes(self) -> bool: ...
     def _ask(self, key: Any, task: Any) -> Ask | None: ...
+    def _find_before_load(self, key: Any, default: Any) -> Any: ...
 
 @final
 class CacheAdvice:

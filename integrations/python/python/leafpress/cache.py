@@ -54,9 +54,11 @@ class Cache(CacheBase):
     device) the records on disk are also recovered after the process was killed, by two more files next to it. len() and
     iteration cover both memory and disk, and read the disk for that.
 
-    ttl is the time to live of records without their own; time_to_idle, of records that are not read; for
-    stale_while_revalidate after its expiry a value is still returned to callers of get_or_set while another one loads
-    it, for stale_if_error if the loader raises. From 1 ms (time_to_idle: 1 s) to 10 years, in seconds or as timedelta.
+    ttl is the time to live of records without their own; time_to_idle, of records that are not read. Within
+    refresh_ahead of its expiry a record is loaded anew by one caller of get_or_set, and others get the present value.
+    For stale_while_revalidate after its expiry a value is still returned to callers of get_or_set while another one
+    loads it, for stale_if_error if the loader raises. From 1 ms (time_to_idle: 1 s) to 10 years, in seconds or as
+    timedelta.
     ttl_jitter, 0 to 90, shortens each ttl by a random part of up to that percentage.
 
     codec is "zstd:1", "lz4", "auto" and others that codec.available() lists.
@@ -211,7 +213,7 @@ class Cache(CacheBase):
         >>> asyncio.run(main())
         ['red', 'red', 'red']
         """
-        found = self.get_in_memory(key, _MISSING)
+        found = self._find_before_load(key, _MISSING)
         if found is not _MISSING:
             return found
         task = asyncio.current_task()

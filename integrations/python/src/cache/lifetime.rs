@@ -30,7 +30,7 @@ struct Options<'a, 'py> {
     disk_bytes: Option<&'a Bound<'py, PyAny>>,
     recover_after_crash: bool,
     overwrite: bool,
-    times: [Option<&'a Bound<'py, PyAny>>; 4],
+    times: [Option<&'a Bound<'py, PyAny>>; 5],
     ttl_jitter: u8,
     advice: bool,
     codec: Option<&'a str>,
@@ -46,12 +46,15 @@ impl Options<'_, '_> {
             Some(memory) => options::bytes("memory", memory)?,
             None => MEMORY_BYTES,
         });
-        let [ttl, to_idle, stale, stale_if_error] = self.times;
+        let [ttl, to_idle, refresh, stale, stale_if_error] = self.times;
         if let Some(ttl) = options::time_or_none("ttl", ttl)? {
             builder = builder.default_ttl(ttl);
         }
         if let Some(time) = options::time_or_none("time_to_idle", to_idle)? {
             builder = builder.time_to_idle(time);
+        }
+        if let Some(time) = options::time_or_none("refresh_ahead", refresh)? {
+            builder = builder.refresh_ahead(time);
         }
         if let Some(time) = options::time_or_none("stale_while_revalidate", stale)? {
             builder = builder.stale_while_revalidate(time);
@@ -96,9 +99,9 @@ impl CacheBase {
     #[new]
     #[pyo3(
         signature = (memory=None, *, disk=None, disk_bytes=None, recover_after_crash=false, overwrite=false, ttl=None, time_to_idle=None,
-            stale_while_revalidate=None, stale_if_error=None, ttl_jitter=None, codec=None, share=None, miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None, advice=false),
+            refresh_ahead=None, stale_while_revalidate=None, stale_if_error=None, ttl_jitter=None, codec=None, share=None, miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None, advice=false),
         text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', recover_after_crash=False, overwrite=False, ttl=None, time_to_idle=None, \
-            stale_while_revalidate=None, stale_if_error=None, ttl_jitter=0, codec='trial:memory', share='adaptive', miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None, advice=False)"
+            refresh_ahead=None, stale_while_revalidate=None, stale_if_error=None, ttl_jitter=0, codec='trial:memory', share='adaptive', miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None, advice=False)"
     )]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -110,6 +113,7 @@ impl CacheBase {
         overwrite: bool,
         ttl: Option<&Bound<'_, PyAny>>,
         time_to_idle: Option<&Bound<'_, PyAny>>,
+        refresh_ahead: Option<&Bound<'_, PyAny>>,
         stale_while_revalidate: Option<&Bound<'_, PyAny>>,
         stale_if_error: Option<&Bound<'_, PyAny>>,
         ttl_jitter: Option<&Bound<'_, PyAny>>,
@@ -124,7 +128,7 @@ impl CacheBase {
     ) -> PyResult<Self> {
         let path = disk.clone();
         let (keys, values) = forms::forms(py, serializer, encoding, path.is_some())?;
-        let times = [ttl, time_to_idle, stale_while_revalidate, stale_if_error];
+        let times = [ttl, time_to_idle, refresh_ahead, stale_while_revalidate, stale_if_error];
         let mut builder = Options {
             memory,
             disk,
@@ -155,6 +159,7 @@ impl CacheBase {
             name: cache.name().to_owned(),
             has_disk: path.is_some(),
             ttl: options::time_or_none("ttl", ttl)?,
+            refresh_ahead: options::time_or_none("refresh_ahead", refresh_ahead)?,
             handle: OfThisProcess::new("cache", Handle::new(cache, path)),
             keys,
             values,

@@ -140,10 +140,19 @@ impl CacheBase {
         tags: Option<&Bound<'_, PyAny>>,
         time_to_idle: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(found) = self.find_in_memory(key)? {
+        if let Some(found) = self.find_before_load(key)? {
             return Ok(found);
         }
         self.load_or_wait(key, load, entry(ttl, tags, time_to_idle)?)
+    }
+
+    /// Return what get_or_set returns without a load or a read of the disk, or else the default.
+    fn _find_before_load<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.find_before_load(key)?.unwrap_or(default))
     }
 
     /// Return a load of a key for a task, which aget_or_set drives. None if it would wait for another load that may

@@ -50,6 +50,8 @@ pub struct CacheBase {
     has_disk: bool,
     /// The time to live of records without their own.
     ttl: Option<Duration>,
+    /// Records that expire within this time are loaded anew.
+    refresh_ahead: Option<Duration>,
     /// Set if a long value was inserted, or may be on disk.
     has_long: AtomicBool,
 }
@@ -122,6 +124,18 @@ impl CacheBase {
             })
         })?;
         raw.map(|raw| self.values.finish(raw)).transpose()
+    }
+
+    /// Looks the key up before a load, if that needs no wait for a disk. A record that is to be loaded anew is not
+    /// found.
+    fn find_before_load<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self.find_in_memory(key)?;
+        let (Some(_), Some(period)) = (&found, self.refresh_ahead) else {
+            return Ok(found);
+        };
+        let key = self.keys.input(key)?;
+        let left = self.with(|cache| cache.ttl(key.as_ref()).map_err(|error| errors::of_cache(&error)))?;
+        Ok(found.filter(|_| left.is_some_and(|left| left > period)))
     }
 
     /// Looks the key up if that needs no wait for a disk. A miss is not counted.
