@@ -30,9 +30,9 @@ impl InsertOptions {
     }
 
     /// Sets the record's time to idle, from 1 second to 10 years, which replaces that of the cache
-    /// ([`CacheBuilder::time_to_idle`](super::CacheBuilder::time_to_idle)): the record expires when it was neither read nor written for this long, or up to
-    /// an eighth of the time earlier. With [`Duration::MAX`] it does not expire by idleness. It takes 12 bytes. Updates
-    /// that keep the record's times keep it.
+    /// ([`CacheBuilder::time_to_idle`](super::CacheBuilder::time_to_idle)): the record expires when it was neither read
+    /// nor written for this long, or up to an eighth of the time earlier. With [`Duration::MAX`] it does not expire by
+    /// idleness. It takes 12 bytes. Updates that keep the record's times keep it.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -50,9 +50,9 @@ impl InsertOptions {
         self
     }
 
-    /// Says that the value was made from this moment on ([`Cache::moment`](super::Cache::moment)), and not when it is inserted: if one of the
-    /// record's tags was invalidated since, the record is absent, since what it was made from may be outdated. Loaders
-    /// need not say it.
+    /// Says that the value was made from this moment on ([`Cache::moment`](super::Cache::moment)), and not when it is
+    /// inserted: if one of the record's tags was invalidated since, the record is absent, since what it was made from
+    /// may be outdated. Loaders need not say it.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -86,8 +86,9 @@ impl InsertOptions {
         Ok(())
     }
 
-    /// Adds a tag: any bytes, of which the record has a hash of 6 bytes. [`Cache::invalidate_tag`](super::Cache::invalidate_tag) invalidates all
-    /// records with a tag. A record may have 8 tags; the insertion of one with more is refused.
+    /// Adds a tag: any bytes, of which the record has a hash of 6 bytes.
+    /// [`Cache::invalidate_tag`](super::Cache::invalidate_tag) invalidates all records with a tag. A record may have 8
+    /// tags; the insertion of one with more is refused.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;

@@ -15,9 +15,10 @@ use crate::api::{Context, Str, acl};
 use crate::commands::{twins, types};
 use crate::store::number::integer;
 use crate::store::removal;
+use crate::store::value::Borrowed;
 
 /// The family of commands that a prefix applies to.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// `HSET` and others.
     Hash,
@@ -26,6 +27,23 @@ pub enum Family {
 }
 
 impl Family {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Hash, Self::Text];
+
+    /// Returns the family of the commands that read a compressed value.
+    pub const fn of(value: &Borrowed<'_>) -> Self {
+        match value {
+            Borrowed::Map(_) => Self::Hash,
+            Borrowed::Text(_) => Self::Text,
+        }
+    }
+
+    /// Returns the family whose type has this name, in upper or lower case.
+    pub fn named(name: &[u8]) -> Option<Self> {
+        let is_named = |family: &Self| name.eq_ignore_ascii_case(family.type_name().to_bytes());
+        Self::ALL.into_iter().find(is_named)
+    }
+
     /// Returns the type of its native values.
     pub const fn key_type(self) -> c_int {
         match self {
@@ -195,11 +213,9 @@ fn is_ours(command: &Filtered, family: Family, keys: Keys) -> bool {
         Keys::Patterns => return reads_prefixes(command, &state),
         Keys::OfType => return types::family_sought(|index| command.argument(index)).is_some(),
         Keys::EitherFamily => {
-            return command.argument(1).is_some_and(|key| {
-                [Family::Hash, Family::Text]
-                    .iter()
-                    .any(|family| state.has(*family, key))
-            });
+            return command
+                .argument(1)
+                .is_some_and(|key| Family::ALL.iter().any(|family| state.has(*family, key)));
         }
         _ => {}
     }

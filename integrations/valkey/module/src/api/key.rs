@@ -40,8 +40,8 @@ pub struct Key<'c> {
     name: Str<'c>,
 }
 
-/// The most keys that are open at once.
-const MAX_OPEN: usize = 2;
+/// The most keys that are open at once: two of a command, and two of one that another module runs on a notification.
+const MAX_OPEN: usize = 4;
 
 thread_local! {
     /// The names of the open keys.

@@ -5,14 +5,14 @@
 //! commands, so that no write can come between, and is replicated as `LP.IMPORT` or `LP.EXPORT` of that key. So a
 //! conversion that ends early leaves only whole values behind, and another one continues its work.
 
+use std::ffi::CStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::convert::{Limits, NO_KEY, export_key, import_key, is_too_large};
+use super::convert::{Limits, NO_KEY, TOO_LARGE, export_key, import_key};
 use crate::api::context::{is_memory_short, log_notice, log_warning};
-use crate::api::raw::{KEYTYPE_HASH, KEYTYPE_STRING};
 use crate::api::{Context, Failure, Key, OwnedStr, Str};
-use crate::store::value::Borrowed;
+use crate::filter::Family;
 
 /// Keys that one step of the scan looks at.
 const SCANNED_AT_ONCE: &[u8] = b"100";
@@ -28,31 +28,6 @@ pub enum Direction {
     Export,
 }
 
-/// The type of value, as clients see it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ValueType {
-    /// Hashes.
-    Hash,
-    /// Strings.
-    Text,
-}
-
-impl ValueType {
-    /// Returns the type with this name.
-    pub fn of(name: &[u8]) -> Option<Self> {
-        [Self::Hash, Self::Text]
-            .into_iter()
-            .find(|found| found.name().as_bytes().eq_ignore_ascii_case(name))
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Hash => "hash",
-            Self::Text => "string",
-        }
-    }
-}
-
 /// What is converted.
 #[derive(Debug, Clone)]
 pub struct Scope {
@@ -60,8 +35,8 @@ pub struct Scope {
     pub direction: Direction,
     /// The pattern of the keys, as of `SCAN`.
     pub pattern: Option<Vec<u8>>,
-    /// The only type that is converted.
-    pub value_type: Option<ValueType>,
+    /// The only type that is converted, as clients see it.
+    pub family: Option<Family>,
     /// The database, or the one that is scanned now.
     pub database: i32,
     /// Whether all databases are scanned, one after the other.
@@ -103,7 +78,7 @@ pub struct Status {
     /// The pattern.
     pub pattern: Vec<u8>,
     /// The type, or `any`.
-    pub value_type: &'static str,
+    pub value_type: &'static CStr,
     /// The database that is or was scanned last.
     pub database: i32,
     /// Counts of keys.
@@ -217,13 +192,30 @@ pub fn wait(reason: &'static str) {
 pub fn step(context: Context, budget: Duration) -> bool {
     // Taken out meanwhile: what runs here may call back into the module.
     let taken = conversion().take();
-    let Some(mut running) = taken else { return false };
-    if running.is_running() {
-        running.run(context, budget);
+    let Some(mut taken) = taken.map(|conversion| Taken(Some(conversion))) else {
+        return false;
+    };
+    match &mut taken.0 {
+        Some(running) if running.is_running() => {
+            running.run(context, budget);
+            running.is_running()
+        }
+        _ => false,
     }
-    let is_running = running.is_running();
-    *conversion() = Some(running);
-    is_running
+}
+
+/// A conversion that is put back when this is dropped; a panic ends it.
+struct Taken(Option<Conversion>);
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if let Some(mut taken) = self.0.take() {
+            if std::thread::panicking() {
+                taken.end(State::Stopped("a defect in the module: see the server's log"));
+            }
+            *conversion() = Some(taken);
+        }
+    }
 }
 
 impl Conversion {
@@ -267,7 +259,7 @@ impl Conversion {
             reason,
             direction: self.direction(),
             pattern: self.scope.pattern.clone().unwrap_or_else(|| b"*".to_vec()),
-            value_type: self.scope.value_type.map_or("any", ValueType::name),
+            value_type: self.scope.family.map_or(c"any", Family::type_name),
             database: self.scope.database,
             counts: self.counts,
             last_error: self.last_error.clone(),
@@ -287,15 +279,11 @@ impl Conversion {
             return self.end(State::Stopped("the server has become a replica"));
         }
         loop {
-            self.state = match () {
-                () if context.is_loading() => State::Waiting("the server loads its data"),
-                () if Context::has_paused_writes() => State::Waiting("writes are paused"),
-                () if is_memory_short() => State::Waiting("memory is over its limit"),
-                () => State::Running,
-            };
-            if self.state != State::Running {
+            if let Some(reason) = reason_to_wait(context) {
+                self.state = State::Waiting(reason);
                 return;
             }
+            self.state = State::Running;
             if !context.select_database(self.scope.database) {
                 return self.end(State::Stopped("the server has no such database"));
             }
@@ -350,7 +338,7 @@ impl Conversion {
             Err(failure) if failure == NO_KEY => return,
             Err(failure) => failure,
         };
-        match is_too_large(&failure) {
+        match failure == TOO_LARGE {
             true => self.counts.too_large += 1,
             false => self.counts.failed += 1,
         }
@@ -365,16 +353,23 @@ impl Conversion {
     fn takes(&self, context: Context, name: Str<'_>) -> bool {
         let key = Key::look(context, name);
         let found = match self.scope.direction {
-            Direction::Import if key.has_type(KEYTYPE_STRING) => ValueType::Text,
-            Direction::Import if key.has_type(KEYTYPE_HASH) => ValueType::Hash,
-            Direction::Import => return false,
-            Direction::Export => match key.value() {
-                Ok(Some(Borrowed::Map(_))) => ValueType::Hash,
-                Ok(Some(Borrowed::Text(_))) => ValueType::Text,
-                Ok(None) | Err(_) => return false,
-            },
+            Direction::Import => Family::ALL.into_iter().find(|family| key.has_type(family.key_type())),
+            Direction::Export => key.value().ok().flatten().map(|value| Family::of(&value)),
         };
-        self.scope.value_type.is_none_or(|wanted| wanted == found)
+        found.is_some_and(|found| self.scope.family.is_none_or(|wanted| wanted == found))
+    }
+}
+
+/// Returns why no key may be converted now.
+fn reason_to_wait(context: Context) -> Option<&'static str> {
+    if context.is_loading() {
+        Some("the server loads its data")
+    } else if Context::has_paused_writes() {
+        Some("writes are paused")
+    } else if is_memory_short() {
+        Some("memory is over its limit")
+    } else {
+        None
     }
 }
 

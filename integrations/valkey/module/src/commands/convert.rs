@@ -15,7 +15,8 @@ use crate::store::value::{Borrowed, BorrowedMut, Value};
 
 /// There is no such key.
 pub const NO_KEY: Failure = Failure::text("ERR no such key");
-const TOO_LARGE: Failure = Failure::text("ERR the value is larger than MAXFIELDS or MAXBYTES of LP.CONVERT");
+/// The value is larger than the limits.
+pub const TOO_LARGE: Failure = Failure::text("ERR the value is larger than MAXFIELDS or MAXBYTES of LP.CONVERT");
 
 /// Larger values are converted only on request: the server stops for some hundred milliseconds.
 pub const MAX_CONVERTED_FIELDS: u64 = 1 << 16;
@@ -45,11 +46,6 @@ impl Limits {
             false => Ok(()),
         }
     }
-}
-
-/// Returns whether a conversion failed because the value is larger than the limits.
-pub fn is_too_large(failure: &Failure) -> bool {
-    *failure == TOO_LARGE
 }
 
 /// `LP.EXPORT key [destination [REPLACE]]`: makes a native hash or string of a key, in its place or at another key.

@@ -1,14 +1,16 @@
 //! `LP.CONVERT`: conversions of many keys in the background.
 
 use super::access::Done;
-use super::conversion::{Direction, Scope, Status, ValueType, begin, status, stop};
+use super::conversion::{Direction, Scope, Status, begin, status, stop};
 use super::convert::{Limits, MAX_CONVERTED_BYTES, MAX_CONVERTED_FIELDS};
 use crate::api::{Context, Failure, Str};
+use crate::filter::Family;
 use crate::store::number::integer;
 
-/// `LP.CONVERT IMPORT | EXPORT [MATCH pattern] [TYPE hash | string] [MAXFIELDS count]
-/// [MAXBYTES bytes] [ALLDBS]`, `LP.CONVERT STATUS`,
-/// `LP.CONVERT STOP`
+const UNKNOWN_TYPE: Failure = Failure::text("ERR the type is hash or string: no other is compressed");
+
+/// `LP.CONVERT IMPORT | EXPORT [MATCH pattern] [TYPE hash | string] [MAXFIELDS count] [MAXBYTES bytes] [ALLDBS]`,
+/// `LP.CONVERT STATUS`, `LP.CONVERT STOP`
 pub fn convert(context: Context, arguments: &[Str<'_>]) -> Done {
     let [_, what, rest @ ..] = arguments else {
         return Err(Failure::Arity);
@@ -38,7 +40,7 @@ fn start(context: Context, direction: Direction, mut options: &[Str<'_>]) -> Don
     let mut scope = Scope {
         direction,
         pattern: None,
-        value_type: None,
+        family: None,
         database: context.database(),
         has_all_databases: false,
         limits: Limits {
@@ -59,10 +61,8 @@ fn start(context: Context, direction: Direction, mut options: &[Str<'_>]) -> Don
                 rest
             }
             [name, rest @ ..] if is(b"TYPE") => {
-                scope.value_type = Some(
-                    ValueType::of(name.bytes())
-                        .ok_or(Failure::text("ERR the type is hash or string: no other is compressed"))?,
-                );
+                let family = Family::named(name.bytes());
+                scope.family = Some(family.ok_or(UNKNOWN_TYPE)?);
                 rest
             }
             [count, rest @ ..] if is(b"MAXFIELDS") => {
@@ -97,7 +97,7 @@ fn reply_status(context: Context, status: &Status) {
         ("reason", status.reason.as_bytes()),
         ("direction", status.direction.as_bytes()),
         ("match", &status.pattern),
-        ("type", status.value_type.as_bytes()),
+        ("type", status.value_type.to_bytes()),
         ("last-error", status.last_error.as_bytes()),
     ];
     let numbers = [

@@ -3,7 +3,6 @@
 use super::access::Done;
 use crate::api::{Context, Failure, Key, Str};
 use crate::filter::{Family, has_any_prefix};
-use crate::store::value::Borrowed;
 
 /// Returns the family of the commands that read a key's compressed value; `None` if it has none, or no prefix: native
 /// commands do not read it then.
@@ -11,11 +10,9 @@ fn family_of(context: Context, name: Str<'_>) -> Option<Family> {
     if !has_any_prefix(name.bytes()) {
         return None;
     }
-    match Key::look(context, name).value() {
-        Ok(Some(Borrowed::Map(_))) => Some(Family::Hash),
-        Ok(Some(Borrowed::Text(_))) => Some(Family::Text),
-        _ => None,
-    }
+    let key = Key::look(context, name);
+    let value = key.value().ok().flatten()?;
+    Some(Family::of(&value))
 }
 
 /// Returns the family whose type a `SCAN` with these arguments asks for: the last `TYPE` counts.
@@ -23,8 +20,7 @@ pub fn family_sought<'a>(argument: impl Fn(usize) -> Option<&'a [u8]>) -> Option
     let (mut sought, mut index) = (None, 2);
     while let Some((option, value)) = argument(index).zip(argument(index + 1)) {
         if option.eq_ignore_ascii_case(b"TYPE") {
-            let mut families = [Family::Hash, Family::Text].into_iter();
-            sought = families.find(|family| value.eq_ignore_ascii_case(family.type_name().to_bytes()));
+            sought = Family::named(value);
         }
         index += 2;
     }
