@@ -18,7 +18,7 @@ use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::{Decoder, Value, corrupt};
 use crate::tree::node::landing::{Change, LandedWrite, newest_by_key};
 use crate::tree::node::large::Large;
-use crate::tree::node::layout::{FINGERPRINTS, HASHED, Sections};
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, KEYED, Sections};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::leaf::frame::Ascending;
 use crate::tree::scan::batch::{Batch, Gathered, Record};
@@ -336,7 +336,7 @@ impl<'c> Reader<'c> {
             high,
             bounds,
         };
-        let landed = self.landed(leaf, guard)?;
+        let landed = self.landed(leaf, &span, guard)?;
         let mut gathered = self.gather(leaf, &landed, &span, scratch)?;
         let trimmed = gathered.trim(end)?;
         let batch = gathered.read_large(&*self.core.engines.warm)?;
@@ -364,10 +364,15 @@ impl<'c> Reader<'c> {
         let sections = leaf.sections();
         let mut decoder = Decoder::new(&self.core.engines, scratch);
         let mut first = leaf.frame_for(&sections, from, &mut decoder)?;
-        // The frame's last key, if available without decoding, may be below the range: then the frame is skipped.
-        if !leaf.has(FINGERPRINTS) {
+        // The frame's last key may be below the range: then the frame is skipped. Frames of several records with keys
+        // of different lengths are not decoded for that.
+        let is_keyed = leaf.has(KEYED);
+        if is_keyed || !leaf.has(FINGERPRINTS) {
             let mut last_key = Vec::new();
-            leaf.packed_key(&sections, leaf.slots(&sections, first).end - 1, &mut last_key)?;
+            match is_keyed {
+                true => leaf.keyed_key(&sections, first, &mut decoder, &mut last_key)?,
+                false => leaf.packed_key(&sections, leaf.slots(&sections, first).end - 1, &mut last_key)?,
+            }
             first += usize::from(!not_below(start, &last_key));
         }
         let last = first + frames_for(&leaf, &sections, first..frames, limit);
@@ -419,12 +424,13 @@ impl<'c> Reader<'c> {
         Ok((leaf, first..last, covered))
     }
 
-    /// Returns the changes in the leaf's landing buffer, the newest of each key, in key order.
-    fn landed<'g>(&self, leaf: Leaf, guard: &'g Guard<'_>) -> Result<Vec<LandedWrite<'g>>, TreeError> {
+    /// Returns the changes of a part of a leaf that its landing buffer has, the newest of each key, in key order.
+    fn landed<'g>(&self, leaf: Leaf, span: &Span<'_>, guard: &'g Guard<'_>) -> Result<Vec<LandedWrite<'g>>, TreeError> {
         let Some(landing) = leaf.landing(guard) else {
             return Ok(Vec::new());
         };
         let mut entries = landing.read_all()?;
+        entries.retain(|entry| span.holds(entry.key) && span.wants(entry.key));
         newest_by_key(&mut entries, |_| {});
         Ok(entries)
     }
@@ -440,13 +446,11 @@ impl<'c> Reader<'c> {
         let mut decoder = Decoder::new(&self.core.engines, scratch);
         let landed = self.decompress(leaf, landed, &mut decoder)?;
         let mut gathered = Gathered::default();
-        let mut landed = landed
-            .iter()
-            .filter(|(entry, _)| span.holds(entry.key) && span.wants(entry.key))
-            .peekable();
+        let mut landed = landed.iter().peekable();
         let decoded_keys = leaf.has(FINGERPRINTS);
         let mut ascending = Ascending::default();
-        let mut emit = |gathered: &mut Gathered<'g>, key: &[u8], value: Value<'_, 'g>| -> Result<(), TreeError> {
+        // Returns whether the key is past the range's end.
+        let mut emit = |gathered: &mut Gathered<'g>, key: &[u8], value: Value<'_, 'g>| -> Result<bool, TreeError> {
             ascending.check(leaf, key)?;
             if decoded_keys && !span.holds(key) {
                 return Err(corrupt("a key outside its leaf's range"));
@@ -455,10 +459,11 @@ impl<'c> Reader<'c> {
                 gathered.push_entry(entry)?;
             }
             match landed.next_if(|(entry, _)| entry.key == key) {
-                Some(entry) => gathered.push_entry(entry),
-                None if span.wants(key) => gathered.push(key, value),
-                None => Ok(()),
+                Some(entry) => gathered.push_entry(entry)?,
+                None if span.wants(key) => gathered.push(key, value)?,
+                None => {}
             }
+            Ok(!not_above(&span.bounds.1, key))
         };
         let sections = leaf.sections();
         let mut buffer = Vec::new();
@@ -478,10 +483,15 @@ impl<'c> Reader<'c> {
                 emit(&mut gathered, key, large.map_or(Value::Inline(value), Value::Large))?;
             }
         } else {
+            let mut is_past_end = false;
             for frame in span.frames.clone() {
                 leaf.visit_frame(&sections, frame, &mut decoder, &mut buffer, |_, key, value| {
-                    emit(&mut gathered, key, value)
+                    is_past_end = emit(&mut gathered, key, value)?;
+                    Ok(())
                 })?;
+                if is_past_end {
+                    break;
+                }
             }
         }
         for entry in landed {
