@@ -9,6 +9,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "harness"), HERE]
+import calls  # noqa: E402
 import limits  # noqa: E402
 import saving  # noqa: E402
 import servers  # noqa: E402
@@ -44,7 +45,7 @@ def resident(figures):
     return f"resident memory grew by {figures[2] / figures[0]:.2f} of used_memory's growth"
 
 
-PARTS = {"memory": memory, "throughput": speed.throughput, "saving": saving.saving, "eviction": limits.eviction, "cycles": limits.cycles}
+PARTS = {"memory": memory, "calls": calls.calls, "throughput": speed.throughput, "saving": saving.saving, "eviction": limits.eviction, "cycles": limits.cycles}
 
 
 def main():
@@ -52,7 +53,7 @@ def main():
     parser.add_argument("--server", default="valkey-9.1", help="valkey-9.1 (the default), valkey-8.1 or redis-7.0")
     parser.add_argument("--only", nargs="*", choices=list(PARTS), help="these parts")
     parser.add_argument("--full", action="store_true", help="the sizes that the bars are about; else a tenth of them")
-    parser.add_argument("--codec", default="lz4", help="of all rows but those that name one (lz4)")
+    parser.add_argument("--codec", default="trial", help="of all rows but those that name one (trial)")
     parser.add_argument("--corpus", help="a file of package index stanzas instead of the bundled sample: plain, .gz or .zst")
     parser.add_argument("--out", default="leafpress-results/valkey.tsv")
     for flag, what in (("maps", "maps of 10 fields"), ("strings", "strings of JSON"), ("keys", "keys that are evicted among"),
