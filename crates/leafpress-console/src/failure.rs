@@ -1,8 +1,4 @@
-//! Failures of a command: one line on standard error, wrapped on a terminal, and an exit code.
-
-use std::process::ExitCode;
-
-use crate::{interrupt, output};
+//! Why a command failed.
 
 /// Why a command stopped.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,30 +23,6 @@ impl Failure {
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed(message.into())
     }
-
-    /// Prints the message and returns the exit code.
-    pub fn report(&self) -> ExitCode {
-        let (message, code) = match self {
-            Self::BadInput(message) => (Some(format!("error: {message}")), 2),
-            Self::Failed(message) => (Some(format!("error: {message}")), 1),
-            Self::Interrupted(message) => (Some(message.clone()), interrupt::exit_code()),
-            Self::ReaderGone => (None, 0),
-        };
-        if let Some(message) = message {
-            output::tell(&without_numbers(&one_line(&message)));
-        }
-        ExitCode::from(code)
-    }
-}
-
-/// Joins the lines of a message, which may come from libraries and the system.
-fn one_line(message: &str) -> String {
-    message
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect::<Vec<_>>()
-        .join("; ")
 }
 
 /// Strips error numbers from the system's messages: ` (os error 20)`, and what libraries append to it.
@@ -67,17 +39,12 @@ pub fn without_numbers(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{one_line, without_numbers};
+    use super::without_numbers;
 
     #[test]
     fn the_systems_numbers_are_left_out() {
         let message = "a: Not a directory (os error 20) at path \"a/.tmp1\"; name a directory (os error 2)";
         assert_eq!(without_numbers(message), "a: Not a directory; name a directory");
         assert_eq!(without_numbers("plain"), "plain");
-    }
-
-    #[test]
-    fn a_message_is_one_line() {
-        assert_eq!(one_line("a\n  b\n\nc\n"), "a; b; c");
     }
 }

@@ -8,6 +8,7 @@
 pub mod cache;
 pub mod cost;
 pub mod failure;
+mod failure_report;
 pub mod given;
 pub mod interrupt;
 pub mod output;

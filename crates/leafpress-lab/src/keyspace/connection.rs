@@ -23,9 +23,6 @@ const STATE: [&[u8]; 2] = [b"SELECT", b"CLIENT"];
 /// A pause is slept in parts of this length, so that Ctrl-C ends it.
 const NAP: Duration = Duration::from_millis(50);
 
-/// Variables of the environment with a password for a URL that has none, as the servers' own clients read them.
-pub const PASSWORD_VARIABLES: [&str; 2] = ["REDISCLI_AUTH", "VALKEYCLI_AUTH"];
-
 /// Where a server is, and how to connect to it.
 #[derive(Clone)]
 pub struct Address {

@@ -7,7 +7,8 @@ use leafpress::tree::MAX_KEY_BYTES;
 use leafpress::{Codec, Tree, TreeStats};
 
 use super::footprint::Memory;
-use super::groups::{Estimate, Group, Kind};
+use super::groups::{Estimate, Group};
+use super::kind::Kind;
 use super::sample::Key;
 use super::values::Sampled;
 use crate::core::LabError;

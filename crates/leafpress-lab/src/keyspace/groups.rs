@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::kind::Kind;
 use super::sample::Key;
 
 /// Characters after which names differ: a prefix ends behind one of them.
@@ -14,72 +15,6 @@ const MAX_DEPTH: usize = 3;
 const MAX_PREFIX_BYTES: usize = 128;
 /// A group with less than this share of the memory and of the keys is counted with others.
 const MIN_SHARE: f64 = 0.01;
-
-/// The type of a value.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A string.
-    String,
-    /// A hash.
-    Hash,
-    /// A list.
-    List,
-    /// A set.
-    Set,
-    /// A sorted set.
-    SortedSet,
-    /// A stream.
-    Stream,
-    /// A module's type, by its name.
-    Other(String),
-}
-
-impl Kind {
-    /// Returns the type of a reply to `TYPE`.
-    pub(super) fn of(name: &str) -> Self {
-        match name {
-            "string" => Self::String,
-            "hash" => Self::Hash,
-            "list" => Self::List,
-            "set" => Self::Set,
-            "zset" => Self::SortedSet,
-            "stream" => Self::Stream,
-            other => Self::Other(other.to_owned()),
-        }
-    }
-
-    /// Returns its name.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::String => "string",
-            Self::Hash => "hash",
-            Self::List => "list",
-            Self::Set => "set",
-            Self::SortedSet => "zset",
-            Self::Stream => "stream",
-            Self::Other(name) => name,
-        }
-    }
-
-    /// Returns the command that returns a value's length in constant time.
-    pub(super) fn length_command(&self) -> Option<&'static [u8]> {
-        Some(match self {
-            Self::String => b"STRLEN",
-            Self::Hash => b"HLEN",
-            Self::List => b"LLEN",
-            Self::Set => b"SCARD",
-            Self::SortedSet => b"ZCARD",
-            Self::Stream => b"XLEN",
-            Self::Other(_) => return None,
-        })
-    }
-
-    /// Returns whether the module has such a type.
-    pub(super) fn is_of_module(&self) -> bool {
-        matches!(self, Self::String | Self::Hash)
-    }
-}
 
 /// Estimates for a group, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

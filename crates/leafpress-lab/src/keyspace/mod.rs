@@ -12,6 +12,7 @@ mod document;
 mod estimate;
 mod footprint;
 mod groups;
+mod kind;
 mod reply;
 mod sample;
 mod survey;
@@ -20,8 +21,10 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-pub use connection::{Address, PASSWORD_VARIABLES, Spent};
+pub use connection::{Address, Spent};
 pub use document::document;
-pub use groups::{Estimate, Group, Kind};
+pub use groups::{Estimate, Group};
+pub use kind::Kind;
+pub use reply::PASSWORD_VARIABLES;
 pub use sample::SampleSize;
 pub use survey::{Event, LargeKey, Options, ServerFacts, Survey, run};

@@ -1,7 +1,9 @@
 //! Commands and replies, independent of how they are carried.
 
-use super::connection::PASSWORD_VARIABLES;
 use crate::core::LabError;
+
+/// Variables of the environment with a password for a URL that has none, as the servers' own clients read them.
+pub const PASSWORD_VARIABLES: [&str; 2] = ["REDISCLI_AUTH", "VALKEYCLI_AUTH"];
 
 /// A command: its name and its arguments.
 pub(super) type Command = Vec<Vec<u8>>;

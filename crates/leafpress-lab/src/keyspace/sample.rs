@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::str::FromStr;
 
 use super::connection::Paced;
-use super::groups::Kind;
+use super::kind::Kind;
 use super::reply::{Command, Refusal, Reply, command};
 use crate::core::LabError;
 

@@ -1,7 +1,8 @@
 //! Reads some of the values of a group: strings, and fields of hashes, of large ones a part.
 
 use super::connection::Paced;
-use super::groups::{Group, Kind};
+use super::groups::Group;
+use super::kind::Kind;
 use super::reply::{Command, Reply, command};
 use super::sample::{Key, unreadable};
 use crate::core::LabError;

@@ -3,7 +3,7 @@
 use maud::Markup;
 use plotters::style::RGBColor;
 
-use super::document::{codecs_of, common_setting, in_words};
+use super::phrases::{codecs_of, common_setting, in_words};
 use super::{MEMCPY, Report, Row};
 use crate::core::{Bytes, LabError};
 use crate::report::draw::{Bars, bars};

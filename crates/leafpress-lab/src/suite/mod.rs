@@ -16,6 +16,7 @@ mod method;
 mod options;
 mod outcome;
 mod pass;
+mod phrases;
 mod pieces;
 pub mod records;
 mod run;

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use leafpress::codec::Engine;
 
 use super::blocks::Blocks;
-use super::document::in_words;
 use super::method::{self, Method};
+use super::phrases::in_words;
 use super::sample::Sample;
 use super::turns::{self, Progress, Series};
 use super::{Absent, FileRows, Options, Report, compresses};

@@ -2,7 +2,7 @@
 
 use leafpress::Codec;
 
-use super::document::{common_setting, in_words, us};
+use super::phrases::{common_setting, in_words, us};
 use super::{Report, Row, Speed};
 use crate::core::Bytes;
 

@@ -1,11 +1,15 @@
 //! Values of the paper's objects: random bytes by a hash of key and version, followed by zeros.
 
 use super::super::PaperObjects;
-use super::values::hash;
 use crate::core::keys::mix;
 
 /// Where the lengths of keys' values are drawn from, so that they have nothing to do with their bytes.
 const LENGTHS: u64 = 0x6c65_6e67_7468;
+
+#[inline]
+pub(super) fn hash(id: u64, version: u32) -> u64 {
+    mix(mix(id) ^ u64::from(version).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
 
 /// Objects of one length.
 #[derive(Debug, Clone, Copy)]

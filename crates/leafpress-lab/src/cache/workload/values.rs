@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::cachebench::CacheBench;
-use super::made::Made;
+use super::made::{Made, hash};
 use crate::core::corpus::{Assignment, Corpus};
-use crate::core::keys::{below, mix};
+use crate::core::keys::below;
 
 /// Values, by key and version.
 pub(super) enum Values {
@@ -58,11 +58,6 @@ impl Lengths {
             Self::Drawn(cachebench) => cachebench.longest_value(),
         }
     }
-}
-
-#[inline]
-pub(super) fn hash(id: u64, version: u32) -> u64 {
-    mix(mix(id) ^ u64::from(version).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 impl Values {

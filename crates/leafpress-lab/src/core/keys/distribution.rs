@@ -9,7 +9,7 @@ use rand_xoshiro::rand_core::Rng;
 
 use super::Permutation;
 use super::permutation::below;
-use super::zipf::Zipf;
+use super::zipf::{Zipf, unit};
 use crate::core::LabError;
 use crate::core::words::serde_as_text;
 
@@ -286,12 +286,6 @@ impl Chooser {
             _ => self.read(rng),
         }
     }
-}
-
-/// A number in [0, 1), evenly.
-#[inline]
-pub(crate) fn unit(rng: &mut impl Rng) -> f64 {
-    (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
 #[cfg(test)]

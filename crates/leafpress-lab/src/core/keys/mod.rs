@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "bench")]
 pub(crate) use distribution::Ranks;
-#[cfg(any(feature = "bench", feature = "cache", feature = "pool"))]
-pub(crate) use distribution::unit;
 pub use distribution::{Chooser, Distribution};
 pub use key_set::KeySet;
 pub use permutation::Permutation;
 pub use permutation::{below, mix};
 pub use shape::{KeyShape, MIN_SCATTERED_KEY_BYTES};
 pub(crate) use zipf::power_integral;
+#[cfg(any(feature = "bench", feature = "cache", feature = "pool"))]
+pub(crate) use zipf::unit;
 
 use crate::core::words::words;
 

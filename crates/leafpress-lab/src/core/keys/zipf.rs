@@ -2,7 +2,11 @@
 
 use rand_xoshiro::rand_core::Rng;
 
-use super::distribution::unit;
+/// A number in [0, 1), evenly.
+#[inline]
+pub(crate) fn unit(rng: &mut impl Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
 
 /// A sampler of ranks from 0 to n - 1.
 ///

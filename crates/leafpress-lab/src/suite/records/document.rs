@@ -4,7 +4,7 @@ use maud::html;
 use plotters::style::RGBColor;
 
 use super::verdict::verdicts;
-use super::{Place, Report, Row, tables};
+use super::{Report, Row, tables};
 use crate::core::{Bytes, LabError, about};
 use crate::report::Part;
 use crate::report::document::{Document, Table};
@@ -14,7 +14,7 @@ use crate::report::palette::colours;
 use crate::report::paragraph::wrapped;
 use crate::report::trade_off::{Line, TradeOff, trade_off};
 use crate::suite::MEMCPY;
-use crate::suite::document::{in_words, libraries, not_available, us};
+use crate::suite::phrases::{in_words, libraries, not_available, us};
 
 const NOTES: [&str; 7] = [
     "<b>Each alone</b>: values are compressed separately, as in a cache that finds each record by its key. \
@@ -154,7 +154,7 @@ fn cells(report: &Report, rows: &[(&Row, bool)]) -> Vec<Vec<String>> {
         };
         let mark = if *best { '◆' } else { ' ' };
         let mut line = vec![
-            place(row.place),
+            row.place.in_words(),
             row.name().replace("dictionary", "dict."),
             format!("{:.3}{mark}", row.ratio),
             raw,
@@ -193,14 +193,6 @@ fn mb_per_s(figure: f64) -> String {
         format!("{figure:.0}")
     } else {
         format!("{figure:.1}")
-    }
-}
-
-/// The unit of compression, for people.
-pub(super) fn place(place: Place) -> String {
-    match place {
-        Place::Record => "each alone".to_owned(),
-        Place::Frame(bytes) => format!("frames of {}", Bytes(bytes as u64)),
     }
 }
 

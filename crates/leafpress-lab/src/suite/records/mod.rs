@@ -18,7 +18,7 @@ mod verdict;
 pub use document::document;
 pub use limit::LIMIT_LEVEL;
 pub use options::{DEFAULT_DICTIONARY_BYTES, DEFAULT_FRAME_BYTES, MAX_DICTIONARY_BYTES, Options};
-pub use outcome::{Limit, Place, Report, Row};
+pub use outcome::{CompressionUnit, Limit, Report, Row};
 pub use run::run;
 
 #[cfg(test)]

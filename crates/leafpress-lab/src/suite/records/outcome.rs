@@ -11,14 +11,24 @@ use crate::suite::{self, Absent, MEMCPY, Measured};
 
 /// The unit in which values are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum CompressionUnit {
     /// Separately.
     Record,
     /// With its neighbours, in a frame of this many bytes.
     Frame(usize),
 }
 
-impl std::fmt::Display for Place {
+impl CompressionUnit {
+    /// Describes it in words.
+    pub(super) fn in_words(self) -> String {
+        match self {
+            Self::Record => "each alone".to_owned(),
+            Self::Frame(bytes) => format!("frames of {}", Bytes(bytes as u64)),
+        }
+    }
+}
+
+impl std::fmt::Display for CompressionUnit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Record => f.write_str("record"),
@@ -27,7 +37,7 @@ impl std::fmt::Display for Place {
     }
 }
 
-impl Serialize for Place {
+impl Serialize for CompressionUnit {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Record => serializer.serialize_str("record"),
@@ -42,7 +52,7 @@ pub struct Row {
     /// The codec, or [`MEMCPY`].
     pub codec: String,
     /// The unit in which values are compressed.
-    pub place: Place,
+    pub place: CompressionUnit,
     /// Length of the dictionary; 0 without one.
     pub dictionary_bytes: u64,
     /// Threads that worked.
@@ -65,7 +75,7 @@ pub struct Row {
 
 impl Row {
     /// The row of `records` values measured by `measured`.
-    pub(super) fn new(measured: &suite::Row, place: Place, dictionary_bytes: u64, records: u64) -> Self {
+    pub(super) fn new(measured: &suite::Row, place: CompressionUnit, dictionary_bytes: u64, records: u64) -> Self {
         let blocks = measured.raw_bytes as f64 / measured.block_bytes.max(1) as f64;
         let per = |speed: &Speed, parts: u64| {
             let scale = blocks / parts.max(1) as f64;

@@ -9,11 +9,11 @@ use leafpress::codec::Engine;
 use super::frames::frames;
 use super::limit::{LIMIT_LEVEL, limit};
 use super::values::Values;
-use super::{Options, Place, Report, Row};
+use super::{CompressionUnit, Options, Report, Row};
 use crate::core::LabError;
 use crate::suite::blocks::Blocks;
-use crate::suite::document::in_words;
 use crate::suite::method::{self, Method};
+use crate::suite::phrases::in_words;
 use crate::suite::turns::{self, Progress, Series};
 use crate::suite::{Absent, compresses};
 
@@ -34,9 +34,12 @@ pub fn run(options: &Options, cancel: &AtomicBool, progress: &mut dyn FnMut(&Pro
     let values = Values::load(options, cancel)?;
     let (methods, untrained) = methods(options, &engines, &values, cancel, progress)?;
 
-    let mut cut = vec![(Place::Record, Blocks::of(&values.each().collect::<Vec<_>>()))];
+    let mut cut = vec![(CompressionUnit::Record, Blocks::of(&values.each().collect::<Vec<_>>()))];
     for &frame_bytes in &options.frame_bytes {
-        cut.push((Place::Frame(frame_bytes), Blocks::of(&frames(&values, frame_bytes))));
+        cut.push((
+            CompressionUnit::Frame(frame_bytes),
+            Blocks::of(&frames(&values, frame_bytes)),
+        ));
     }
     let (mut all, mut kinds) = (Vec::new(), Vec::new());
     for &threads in &options.threads {

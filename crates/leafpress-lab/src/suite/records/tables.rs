@@ -1,6 +1,6 @@
 //! The results as a tab-separated table, for programs.
 
-use super::{Place, Report, Row};
+use super::{CompressionUnit, Report, Row};
 use crate::report::NOT_APPLICABLE;
 use crate::suite::tables::{SPEEDS, line, number};
 
@@ -9,8 +9,8 @@ type Column = (&'static str, fn(&Row) -> String);
 /// The columns of a row, in order: after those of the dump, before [`SPEEDS`].
 const COLUMNS: [Column; 9] = [
     ("records_in", |r| match r.place {
-        Place::Record => "record".to_owned(),
-        Place::Frame(bytes) => bytes.to_string(),
+        CompressionUnit::Record => "record".to_owned(),
+        CompressionUnit::Frame(bytes) => bytes.to_string(),
     }),
     ("codec", |r| r.codec.clone()),
     ("dictionary_bytes", |r| r.dictionary_bytes.to_string()),

@@ -39,7 +39,7 @@ fn measure(options: &Options) -> Result<Report, LabError> {
     run(options, &AtomicBool::new(false), &mut |_| {})
 }
 
-fn find<'r>(report: &'r Report, codec: &str, place: Place, with: bool) -> &'r Row {
+fn find<'r>(report: &'r Report, codec: &str, place: CompressionUnit, with: bool) -> &'r Row {
     let mut rows = report.rows.iter();
     rows.find(|row| row.codec == codec && row.place == place && (row.dictionary_bytes > 0) == with)
         .unwrap_or_else(|| panic!("no row of {codec} in {place}"))
@@ -67,7 +67,7 @@ fn records_alone_are_what_the_codec_makes_of_each() {
                 .min(line.len())
         })
         .sum();
-    let row = find(&report, "zstd:3", Place::Record, false);
+    let row = find(&report, "zstd:3", CompressionUnit::Record, false);
     assert_eq!((row.stored_bytes, row.frames), (stored as u64, 500));
     assert!(
         (row.read_us - row.decompress.us).abs() < 1e-9,
@@ -80,10 +80,10 @@ fn frames_and_dictionaries_bring_it_nearer_to_the_limit() {
     let (_directory, options) = options(&dump(4000));
     let report = measure(&options).unwrap();
     let ratio = |place, with| find(&report, "zstd:3", place, with).ratio;
-    let (small, large) = (Place::Frame(4096), Place::Frame(16384));
+    let (small, large) = (CompressionUnit::Frame(4096), CompressionUnit::Frame(16384));
     let limit = report.limit.as_ref().unwrap().ratio;
-    assert!(ratio(Place::Record, false) < ratio(small, false) && ratio(small, false) < ratio(large, false));
-    assert!(ratio(Place::Record, false) < ratio(Place::Record, true));
+    assert!(ratio(CompressionUnit::Record, false) < ratio(small, false) && ratio(small, false) < ratio(large, false));
+    assert!(ratio(CompressionUnit::Record, false) < ratio(CompressionUnit::Record, true));
     assert!(ratio(large, true) < limit && ratio(large, false) < limit);
     for place in [small, large] {
         let row = find(&report, "lz4", place, true);
@@ -108,13 +108,13 @@ fn frames_and_dictionaries_bring_it_nearer_to_the_limit() {
 #[test]
 fn a_read_is_the_time_of_one_thread() {
     let measured = suite_row(2);
-    let row = Row::new(&measured, Place::Frame(4096), 0, 1000);
+    let row = Row::new(&measured, CompressionUnit::Frame(4096), 0, 1000);
     // 100 frames in 100 times 5 us of two threads side by side, ten records each.
     assert!(
         (row.read_us - 10.0).abs() < 1e-9 && (row.decompress.us - 0.5).abs() < 1e-9,
         "{row:?}"
     );
-    let row = Row::new(&suite_row(1), Place::Frame(4096), 0, 1000);
+    let row = Row::new(&suite_row(1), CompressionUnit::Frame(4096), 0, 1000);
     assert!(
         (row.read_us - 5.0).abs() < 1e-9 && (row.decompress.us - 0.5).abs() < 1e-9,
         "{row:?}"
@@ -145,7 +145,7 @@ fn suite_row(threads: usize) -> crate::suite::Row {
 fn a_dictionary_counts_among_what_is_stored() {
     let (_directory, options) = options(&dump(4000));
     let report = measure(&options).unwrap();
-    let row = find(&report, "zstd:3", Place::Frame(16384), true);
+    let row = find(&report, "zstd:3", CompressionUnit::Frame(16384), true);
     assert!(row.dictionary_bytes > 1000 && row.stored_bytes > row.dictionary_bytes);
     assert!((row.ratio - report.raw_bytes as f64 / row.stored_bytes as f64).abs() < 1e-12);
     let none = measure(&Options {
@@ -188,7 +188,7 @@ fn a_sample_has_neighbours_and_says_that_it_is_one() {
     // Keys of neighbours differ in little: the sample's frames are as compressible as those of the whole.
     options.max_bytes = None;
     let whole = measure(&options).unwrap();
-    let ratio = |report: &Report| find(report, "lz4", Place::Frame(16384), false).ratio;
+    let ratio = |report: &Report| find(report, "lz4", CompressionUnit::Frame(16384), false).ratio;
     assert!(
         (ratio(&report) / ratio(&whole) - 1.0).abs() < 0.05,
         "{} {}",

@@ -1,7 +1,6 @@
 //! Verdict of a suite over records: for single records, and for frames.
 
-use super::document::place;
-use super::{Place, Report, Row};
+use super::{CompressionUnit, Report, Row};
 use crate::report::numbers::three_digits;
 use crate::suite::MEMCPY;
 
@@ -15,7 +14,7 @@ pub(super) fn verdicts(report: &Report) -> Vec<String> {
     };
     let of = |is_alone: bool| {
         let rows = report.rows.iter().filter(move |row| row.threads == threads);
-        let rows = rows.filter(move |row| row.codec != MEMCPY && (row.place == Place::Record) == is_alone);
+        let rows = rows.filter(move |row| row.codec != MEMCPY && (row.place == CompressionUnit::Record) == is_alone);
         let smallest = rows.max_by(|one, other| one.ratio.total_cmp(&other.ratio))?;
         Some(verdict(report, smallest))
     };
@@ -24,8 +23,8 @@ pub(super) fn verdicts(report: &Report) -> Vec<String> {
 
 fn verdict(report: &Report, smallest: &Row) -> String {
     let how = match smallest.place {
-        Place::Record => "Each record alone".to_owned(),
-        frames => format!("In {}", place(frames)),
+        CompressionUnit::Record => "Each record alone".to_owned(),
+        frames => format!("In {}", frames.in_words()),
     };
     if smallest.ratio < SHRINKS {
         return format!(
