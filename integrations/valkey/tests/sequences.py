@@ -72,7 +72,11 @@ BITS = st.one_of(
     _command("BITFIELD", KEYS, st.sampled_from([["GET", "u8", "0"], ["SET", "u8", "0", "65"], ["INCRBY", "i5", "100", "1"], ["BOGUS"]])),
     _command("PFADD", KEYS, _some(VALUES, 0)), _command("PFMERGE", KEYS, _some(KEYS, 0)), _command("PFCOUNT", _some(KEYS)),
     _command("GETBIT", KEYS, INDICES), _command("BITCOUNT", KEYS), _command("BITPOS", KEYS, st.sampled_from([b"0", b"1"])),
-    _command("BITCOUNT", KEYS, INDICES, INDICES), _command("BITPOS", KEYS, st.sampled_from([b"0", b"1"]), INDICES))
+    _command("BITCOUNT", KEYS, INDICES, INDICES), _command("BITPOS", KEYS, st.sampled_from([b"0", b"1"]), INDICES),
+    _command("BITFIELD_RO", KEYS, _some(st.tuples(st.sampled_from(["GET", "GET", "GET", "get", "SET", "OVERFLOW"]),
+                                                  st.sampled_from(["u1", "u8", "i8", "i5", "u63", "i64", "u64", "i0", "i65", "8", ""]),
+                                                  st.sampled_from(["0", "1", "7", "#0", "#3", "100", "#90000000", "-1", "4294967295", "x", "#"])).map(list), 0, 3)
+             .map(lambda clauses: [part for clause in clauses for part in clause])))
 # Those of the expiry of fields, which make maps native where they set one.
 _FIELD_OPTIONS = st.sampled_from([[], [], ["NX"], ["XX"], ["GT"], ["BOGUS"]])
 _FIELD_PAIRS = _some(st.tuples(FIELDS, VALUES)).map(lambda pairs: ["FIELDS", len(pairs), *(part for pair in pairs for part in pair)])
@@ -99,8 +103,6 @@ HASH_SEQUENCES = _sequences(MAPS, MAPS, MAPS, KEYSPACE)
 STRING_SEQUENCES = _sequences(STRINGS, STRINGS, STRINGS, KEYSPACE)
 MIXED_SEQUENCES = _sequences(MAPS, STRINGS, KEYSPACE)
 TRANSPARENT_SEQUENCES = _sequences(MAPS, MAPS, STRINGS, BITS, FIELD_EXPIRY, KEYSPACE)
-# Without what moves values between keys: some of the keys may have no prefix.
-IN_PLACE_SEQUENCES = _sequences(MAPS, MAPS, STRINGS, STRINGS, BITS, FIELD_EXPIRY)
 
 
 def known(commands, kind):

@@ -9,7 +9,7 @@ from hypothesis import given
 import servers
 from conftest import CONTROL
 from resp import OK, Reply, as_pairs, info, is_compressed, is_error
-from sequences import IN_PLACE_SEQUENCES, TRANSPARENT_SEQUENCES, known
+from sequences import TRANSPARENT_SEQUENCES, known
 from servers import until
 from twins import FIELD_EXPIRY, NEWER, compare
 
@@ -41,7 +41,10 @@ COMMANDS = [
     "SETRANGE K 1 x", "LCS K L LEN", "MSETNX K v L w", "GETDEL K", "INCR K", "DECR K", "INCRBY K 2", "DECRBY K 2", "INCRBYFLOAT K 0.5",
     "SET K v IFEQ v", "DELIFEQ K none", "MSETEX 2 K v L w EX 1000", "HGETDEL K FIELDS 1 none"]
 # Those without a twin.
-BIT_COMMANDS = ["SETBIT K 3 1", "GETBIT M 3", "BITFIELD K SET u8 0 1", "BITCOUNT M", "BITOP OR K L K", "PFADD M a", "PFMERGE M M", "PFCOUNT M"]
+BIT_COMMANDS = ["SETBIT K 3 1", "GETBIT M 3", "BITFIELD K SET u8 0 1", "BITCOUNT M", "BITOP OR K L K", "PFADD M a", "PFMERGE M M", "PFCOUNT M",
+                "BITFIELD_RO M GET u8 0"]
+# From a key with a prefix to one without.
+MOVING_COMMANDS = ["COPY K N REPLACE", "RENAMENX K N", "RENAME K N"]
 TYPE_COMMANDS = ["TYPE K", "SCAN 0 TYPE string"]
 
 
@@ -54,7 +57,7 @@ def spelled(command, kind):
     """A command for keys of ours or native ones; both look alike to patterns of access control."""
     name, *rest = command.split()
     letter = ("h" if name.startswith("H") else "s") if kind == "ours" else "n" if name.startswith("H") else "m"
-    return [name] + [{"K": f"{letter}:own:1", "L": f"{letter}:other:1", "M": f"{letter}:own:log"}.get(part, part) for part in rest]
+    return [name] + [{"K": f"{letter}:own:1", "L": f"{letter}:other:1", "M": f"{letter}:own:log", "N": f"x:own:{kind}"}.get(part, part) for part in rest]
 
 
 def in_script(command):
@@ -108,12 +111,13 @@ def test_a_rewritten_command_is_allowed_where_the_native_one_is(start, kind, def
         assert is_compressed(admin, "h:own:1") and not is_compressed(admin, "n:own:1")
         differ = []
         for number, name in enumerate(USERS):
+            prepare(admin)
             # Redis 7.0 does not report which client sends a command, and knows our commands by their names only.
             by_name = kind.name == "redis-7.0" and default == "password"
             with server.client() as client:
                 server.clients.remove(client)
                 client("AUTH", f"user{number}", "pw")
-                for command, way in itertools.product(known_to(kind, COMMANDS + BIT_COMMANDS + TYPE_COMMANDS), (client.ask, "script", "transaction")):
+                for command, way in itertools.product(known_to(kind, COMMANDS + BIT_COMMANDS + TYPE_COMMANDS + MOVING_COMMANDS), (client.ask, "script", "transaction")):
                     answers = []
                     for kind_of_key in ("native", "ours"):
                         words = spelled(command, kind_of_key)
@@ -269,8 +273,8 @@ WAYS = [(2, "plain"), (3, "plain"), (2, "multi"), (3, "multi"), (2, "lua"), (3, 
 
 
 @pytest.mark.parametrize("protocol, way", WAYS, ids=[f"resp{protocol}-{way}" for protocol, way in WAYS])
-@pytest.mark.parametrize("prefixes, sequences", [('"o:"', TRANSPARENT_SEQUENCES), ('"o:a o:b"', IN_PLACE_SEQUENCES)], ids=["all", "mixed"])
-def test_random_commands_as_on_native_keys(start, kind, protocol, way, prefixes, sequences):
+@pytest.mark.parametrize("prefixes", ['"o:"', '"o:a o:b"'], ids=["all", "mixed"])
+def test_random_commands_as_on_native_keys(start, kind, protocol, way, prefixes):
     """The same commands on keys with prefixes, or with and without one, reply what they reply on native keys, errors word by
     word; and a replica holds the same after them."""
     primary = start(**{"leafpress.hash-prefixes": prefixes, "leafpress.string-prefixes": prefixes})
@@ -281,7 +285,7 @@ def test_random_commands_as_on_native_keys(start, kind, protocol, way, prefixes,
         there("REPLICAOF", "127.0.0.1", primary.port)
         until(lambda: servers.is_replicated(here, there), 20, "the replica")
 
-        @given(commands=sequences)
+        @given(commands=TRANSPARENT_SEQUENCES)
         def check(commands):
             here.pipe([["FLUSHDB"], ["SELECT", 5], ["FLUSHDB"], ["SELECT", 0]])
             compare(here, known(commands, kind), way, transparent=True)
@@ -301,7 +305,7 @@ def test_commands_that_cannot_be_as_native_ones_are_refused_before_anything_chan
     client("HSET", "h:1", "a", 1)
     client("SET", "s:1", "v")
     client("RPUSH", "ids", 2, 1)
-    commands = [["BITFIELD_RO", "s:1", "GET", "u8", 0], ["PFCOUNT", "other", "s:1"],
+    commands = [["PFCOUNT", "other", "s:1"],
                 ["SORT", "ids", "BY", "h:*->a"], ["SORT", "ids", "LIMIT", 0, 1, "GET", "#", "GET", "s:*", "STORE", "to"], ["SORT_RO", "ids", "get", "*->a"]]
     if kind.name == "valkey-9.1":
         # Too many fields to make them native on the way.
@@ -355,6 +359,39 @@ def test_a_map_becomes_native_when_a_field_gets_an_expiry(start, kind):
         assert here("HSET", "h:new", "a", 1) == 1 and is_compressed(here, "h:new")
 
 
+def test_a_value_whose_new_name_has_no_prefix_is_native(start):
+    """RENAME, RENAMENX and COPY: native commands read it there, its time to live stays, and replicas are equal."""
+    primary, replica = start(**PREFIXES), start(**PREFIXES)
+    with primary.client() as here, replica.client() as there:
+        there("REPLICAOF", "127.0.0.1", primary.port)
+        until(lambda: servers.is_replicated(here, there), 20, "the replica")
+        for way in (["RENAME"], ["RENAMENX"], ["COPY"], ["COPY", "REPLACE"]):
+            here("FLUSHDB")
+            here("HSET", "h:1", "a", 1, "b", 2)
+            here("SET", "s:1", "text", "EX", 1000)
+            if "REPLACE" in way or way == ["RENAME"]:
+                here("RPUSH", "map", 1)
+                here("RPUSH", "text", 1)
+            for name, other in (("h:1", "map"), ("s:1", "text")):
+                assert here(way[0], name, other, *way[1:]) in (1, OK)
+                assert not is_compressed(here, other) and here("EXISTS", name) == (way[0] == "COPY")
+                assert way[0] != "COPY" or is_compressed(here, name)
+            assert here("HGETALL", "map") == [b"a", b"1", b"b", b"2"] and here("GET", "text") == b"text"
+            assert here("TTL", "map") == -1 and 900 < here("TTL", "text") <= 1000
+            until(lambda: servers.is_replicated(here, there), 20, "the replica")
+            assert here("DEBUG", "DIGEST") == there("DEBUG", "DIGEST") and not is_compressed(there, "map")
+        # A prefix of the other family does not help; one of its own does.
+        here("FLUSHDB")
+        here("HSET", "h:1", "a", 1)
+        assert here("RENAME", "h:1", "h:2") == OK and is_compressed(here, "h:2")
+        assert here("RENAME", "h:2", "s:2") == OK and not is_compressed(here, "s:2") and here("HGET", "s:2", "a") == b"1"
+        # Nothing changes where the native command does nothing.
+        here("HSET", "h:1", "a", 1)
+        assert here("RENAMENX", "h:1", "s:2") == 0 == here("COPY", "h:1", "s:2") and here("RENAME", "h:1", "h:1") == OK
+        assert is_error(here.ask("RENAME", "h:none", "other")) and here("COPY", "h:none", "other") == 0 and is_compressed(here, "h:1")
+        assert is_error(here.ask("COPY", "h:1", "other", "NONSENSE")) and here("EXISTS", "other") == 0
+
+
 def test_values_that_were_native_before_their_prefix_stay_native(start):
     """They are read and written as such, until something else takes their place."""
     server = start(**PREFIXES)
@@ -395,12 +432,14 @@ def test_bits_of_compressed_strings_are_read(start):
                 wrong = [["BITE"], ["BIT", "more"]] if all(isinstance(edge, int) and edge >= 0 for edge in (first, second)) else []
                 unit = source.choice([[], ["BIT"], ["byte"], *wrong])
                 commands += [["BITCOUNT", first, second, *unit], ["BITPOS", source.choice([0, 1]), first, second, *unit], ["BITPOS", source.choice([0, 1]), first]]
+                commands.append(["BITFIELD_RO", *(part for edge in (first, second) for part in ("GET", source.choice(["u1", "i7", "u63", "i64"]), edge)),
+                                 "GET", "u13", f"#{last // 13}"])
             for name, *rest in commands:
                 assert client.ask(name, "s:1", *rest) == client.ask(name, "m", *rest), (length, value[:9], name, rest)
             assert is_compressed(client, "s:1")
     client("DEL", "s:1")
     client("LP.HSET", "s:1", "f", "v")
-    for name, *rest in (["GETBIT", 0], ["BITCOUNT"], ["BITPOS", 1]):
+    for name, *rest in (["GETBIT", 0], ["BITCOUNT"], ["BITPOS", 1], ["BITFIELD_RO", "GET", "u8", 0]):
         reply = client.ask(name, "s:1", *rest)
         assert is_error(reply) and reply.value.startswith(b"WRONGTYPE"), reply
 
@@ -442,7 +481,7 @@ def test_types_are_those_of_native_values(start):
         expected = client.ask(*[{"hash": "list"}.get(part, part) for part in command])
         assert is_error(expected) and client.ask(*command) == expected, command
     # What native commands do not read has the module's type.
-    client("RENAME", "h:1", "elsewhere")
+    client("LP.HSET", "elsewhere", "a", 1)
     assert client("TYPE", "elsewhere") == Reply("status", b"leafpress") and b"elsewhere" not in scanned(client, "TYPE", "hash")
     # No access counts.
     client("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")

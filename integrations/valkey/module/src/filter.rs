@@ -80,6 +80,8 @@ pub enum Keys {
     Patterns,
     /// The first, with a prefix of either family.
     EitherFamily,
+    /// The first two, if the first has a prefix of a family that the second lacks.
+    Leaving,
     /// None: the keys are those of the database, and the command is changed if it asks for hashes or strings only.
     OfType,
 }
@@ -212,6 +214,13 @@ fn is_ours(command: &Filtered, family: Family, keys: Keys) -> bool {
     match keys {
         Keys::Patterns => return reads_prefixes(command, &state),
         Keys::OfType => return types::family_sought(|index| command.argument(index)).is_some(),
+        Keys::Leaving => {
+            let (Some(from), Some(to)) = (command.argument(1), command.argument(2)) else {
+                return false;
+            };
+            let mut families = Family::ALL.iter();
+            return families.any(|family| state.has(*family, from) && !state.has(*family, to));
+        }
         Keys::EitherFamily => {
             return command
                 .argument(1)
@@ -240,7 +249,7 @@ fn is_ours(command: &Filtered, family: Family, keys: Keys) -> bool {
             let pairs = pairs.and_then(|pairs| usize::try_from(pairs).ok()).unwrap_or(0);
             (2..count).step_by(2).take(pairs).any(has_prefix)
         }
-        Keys::Patterns | Keys::OfType | Keys::EitherFamily => false,
+        Keys::Patterns | Keys::OfType | Keys::EitherFamily | Keys::Leaving => false,
     }
 }
 

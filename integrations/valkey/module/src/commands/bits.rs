@@ -33,7 +33,7 @@ pub fn getbit(context: Context, arguments: &[Str<'_>]) -> Done {
     let offset = integer(offset.bytes())
         .and_then(|offset| usize::try_from(offset).ok())
         .filter(|offset| *offset < MAX_BITS)
-        .ok_or(Failure::text("ERR bit offset is not an integer or out of range"))?;
+        .ok_or(WRONG_OFFSET)?;
     let byte = offset / 8;
     let is_set = byte < text.length()?
         && part(&text, byte..byte + 1)?
@@ -92,6 +92,85 @@ pub fn bitpos(context: Context, arguments: &[Str<'_>]) -> Done {
     };
     context.integer(found.map_or(none, |bit| bit as i64));
     Ok(())
+}
+
+/// The limits of [`MAX_BITS`] on a bit's offset, in the servers' words.
+const WRONG_OFFSET: Failure = Failure::text("ERR bit offset is not an integer or out of range");
+
+/// `BITFIELD_RO key [GET encoding offset ...]`
+pub fn bitfield_ro(context: Context, arguments: &[Str<'_>]) -> Done {
+    let key = Key::read(context, arguments[1]);
+    let text = compressed(&key)?;
+    let fields = fields_of(&arguments[2..])?;
+    let mut values = Vec::with_capacity(fields.len());
+    for field in fields {
+        let mut bits = [0; 16];
+        let first = field.offset / 8;
+        let held = part(&text, first..text.length()?.min(first + 9).max(first))?;
+        bits[..held.len()].copy_from_slice(&held);
+        values.push(field.value(u128::from_be_bytes(bits)));
+    }
+    context.array(values.len());
+    values.into_iter().for_each(|value| context.integer(value));
+    Ok(())
+}
+
+/// An integer in a string.
+struct BitField {
+    is_signed: bool,
+    bits: usize,
+    offset: usize,
+}
+
+impl BitField {
+    fn of(encoding: &[u8], offset: &[u8]) -> Result<Self, Failure> {
+        const WRONG_TYPE: Failure = Failure::text(
+            "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.",
+        );
+        let (is_signed, max) = match encoding.first() {
+            Some(b'i') => (true, 64),
+            Some(b'u') => (false, 63),
+            _ => return Err(WRONG_TYPE),
+        };
+        let bits = integer(&encoding[1..]).and_then(|bits| usize::try_from(bits).ok());
+        let bits = bits.filter(|bits| (1..=max).contains(bits)).ok_or(WRONG_TYPE)?;
+        let (number, unit) = match offset.strip_prefix(b"#") {
+            Some(number) => (number, bits),
+            None => (offset, 1),
+        };
+        let offset = integer(number).and_then(|number| usize::try_from(number).ok()?.checked_mul(unit));
+        let offset = offset.filter(|offset| *offset < MAX_BITS).ok_or(WRONG_OFFSET)?;
+        Ok(Self {
+            is_signed,
+            bits,
+            offset,
+        })
+    }
+
+    /// Returns its value; `bytes` begin with the byte that it begins in.
+    fn value(&self, bytes: u128) -> i64 {
+        let left = bytes << (self.offset % 8);
+        let unused = (u128::BITS as usize) - self.bits;
+        match self.is_signed {
+            true => ((left as i128) >> unused) as i64,
+            false => (left >> unused) as i64,
+        }
+    }
+}
+
+/// Returns what `GET` clauses read. Clauses that write are refused by the server in its own words.
+fn fields_of(mut clauses: &[Str<'_>]) -> Result<Vec<BitField>, Failure> {
+    let mut fields = Vec::new();
+    while let [clause, rest @ ..] = clauses {
+        match rest {
+            [encoding, offset, rest @ ..] if clause.bytes().eq_ignore_ascii_case(b"GET") => {
+                fields.push(BitField::of(encoding.bytes(), offset.bytes())?);
+                clauses = rest;
+            }
+            _ => return Err(Failure::LeftToServer),
+        }
+    }
+    Ok(fields)
 }
 
 fn is_one(byte: u8, bit: usize) -> bool {

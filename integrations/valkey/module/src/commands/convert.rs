@@ -98,7 +98,7 @@ pub fn export_key(context: Context, name: Str<'_>, limits: Limits) -> Done {
 }
 
 /// Makes a native copy of the key's compressed value at another key.
-fn copy_to(context: Context, name: Str<'_>, destination: Str<'_>, replaces: bool) -> Done {
+pub fn copy_to(context: Context, name: Str<'_>, destination: Str<'_>, replaces: bool) -> Done {
     let mut key = Key::write(context, name);
     if key.value()?.is_none() {
         return Err(NO_KEY);

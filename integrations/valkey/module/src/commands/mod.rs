@@ -80,6 +80,12 @@ const TWO: Keys = Keys {
     step: 1,
     flags: RO,
 };
+const FROM_AND_TO: Keys = Keys {
+    first: 1,
+    last: 2,
+    step: 1,
+    flags: RW_ANY,
+};
 const FROM_SECOND: Keys = Keys {
     first: 2,
     last: -1,
@@ -186,7 +192,7 @@ commands! {
     c"LP._AUTH_GETBIT" bits::getbit => GETBIT, READ_FAST, 3, one(RO), "read bitmap fast", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_BITCOUNT" bits::bitcount => BITCOUNT, READ, -2, one(RO), "read bitmap slow", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_BITPOS" bits::bitpos => BITPOS, READ, -3, one(RO), "read bitmap slow", c"As of the native command", c"Stands for a native command in transparent mode";
-    c"LP._AUTH_BITFIELD_RO" native::first_text => BITFIELD_RO, READ_FAST, -2, one(RO), "read bitmap fast", c"As of the native command", c"Stands for a native command in transparent mode";
+    c"LP._AUTH_BITFIELD_RO" bits::bitfield_ro => BITFIELD_RO, READ_FAST, -2, one(RO), "read bitmap fast", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_PFCOUNT" native::all_texts => PFCOUNT, READ, -2, many(1, RW_READ), "read hyperloglog slow", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_HEXPIRE" native::field_expiry => HEXPIRE, REMOVE_FAST, -6, one(RW_UPDATE), "write hash fast", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_HPEXPIRE" native::field_expiry => HPEXPIRE, REMOVE_FAST, -6, one(RW_UPDATE), "write hash fast", c"As of the native command", c"Stands for a native command in transparent mode";
@@ -200,6 +206,9 @@ commands! {
     c"LP._AUTH_HGETEX" native::hgetex => HGETEX, REMOVE_FAST, -5, one(RW_CHANGE), "write hash fast", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_HSETEX" native::hsetex => HSETEX, WRITE_FAST, -6, one(KEY_RW | KEY_INSERT), "write hash fast", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_SORT" native::sort => SORT, WRITE, -2, one(RO), "write set sortedset list slow dangerous", c"As of the native command", c"Stands for a native command in transparent mode";
+    c"LP._AUTH_RENAME" native::rename => RENAME, REMOVE, 3, FROM_AND_TO, "keyspace write slow", c"As of the native command", c"Stands for a native command in transparent mode";
+    c"LP._AUTH_RENAMENX" native::renamenx => RENAMENX, REMOVE_FAST, 3, FROM_AND_TO, "keyspace write fast", c"As of the native command", c"Stands for a native command in transparent mode";
+    c"LP._AUTH_COPY" native::copy => COPY, WRITE, -3, FROM_AND_TO, "keyspace write slow", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_TYPE" types::key_type => TYPE, READ_FAST, 2, one(RO_NO_DATA), "keyspace read fast", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_SCAN" types::scan => SCAN, READ, -2, NO_KEYS, "keyspace read slow", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_SORT_RO" native::sort => SORT_RO, READ, -2, one(RO), "read set sortedset list slow dangerous", c"As of the native command", c"Stands for a native command in transparent mode";

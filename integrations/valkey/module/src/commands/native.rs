@@ -6,9 +6,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::access::{Done, reply_each, reply_or_null};
-use super::convert::{MAX_CONVERTED_BYTES, MAX_CONVERTED_FIELDS, make_native};
+use super::convert::{MAX_CONVERTED_BYTES, MAX_CONVERTED_FIELDS, copy_to, make_native};
 use crate::api::command::sent_name;
+use crate::api::context::Class;
 use crate::api::{Context, Failure, Key, Str};
+use crate::filter::{Family, has_prefix};
 use crate::store::map::Map;
 use crate::store::number::integer;
 use crate::store::value::Borrowed;
@@ -71,11 +73,6 @@ fn read(context: Context, names: &[Str<'_>]) -> Done {
     Err(Failure::LeftToServer)
 }
 
-/// A command that reads the string of its first key: `BITFIELD_RO`.
-pub fn first_text(context: Context, arguments: &[Str<'_>]) -> Done {
-    read(context, &arguments[1..2])
-}
-
 /// A command that reads the strings of all of its keys: `PFCOUNT`.
 pub fn all_texts(context: Context, arguments: &[Str<'_>]) -> Done {
     read(context, &arguments[1..])
@@ -92,6 +89,10 @@ fn fields_clause<'a, 'c>(arguments: &'a [Str<'c>], each: usize) -> Option<&'a [S
     (count > 0 && count.checked_mul(each) == Some(fields.len())).then_some(fields)
 }
 
+fn is_large(map: &Map) -> bool {
+    map.len() > MAX_CONVERTED_FIELDS || map.user_bytes() > MAX_CONVERTED_BYTES
+}
+
 /// Makes a compressed map native, since its fields are about to get an expiry. A command without a well-formed clause is
 /// left to the server, which answers the error.
 fn map_converted(context: Context, arguments: &[Str<'_>], each: usize) -> Done {
@@ -100,7 +101,7 @@ fn map_converted(context: Context, arguments: &[Str<'_>], each: usize) -> Done {
     if let Ok(Some(Borrowed::Map(map))) = key.value()
         && fields_clause(&arguments[2..], each).is_some()
     {
-        if map.len() > MAX_CONVERTED_FIELDS || map.user_bytes() > MAX_CONVERTED_BYTES {
+        if is_large(map) {
             return Err(refusal(
                 "would have to make a large compressed hash native, whose fields do not expire: LP.EXPORT does it, and \
                  stops the server meanwhile",
@@ -157,6 +158,70 @@ pub fn hgetex(context: Context, arguments: &[Str<'_>]) -> Done {
     } else {
         field_expiry(context, arguments)
     }
+}
+
+/// Returns whether native commands could not read the key's compressed value under another name.
+fn loses_its_prefix(key: &Key<'_>, destination: Str<'_>) -> bool {
+    let value = key.value().ok().flatten();
+    value.is_some_and(|value| !has_prefix(Family::of(&value), destination.bytes()))
+}
+
+/// `RENAME key destination`: a value whose new name has no prefix becomes native.
+pub fn rename(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, destination] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    let key = Key::write(context, name);
+    if name.bytes() != destination.bytes() && loses_its_prefix(&key, destination) {
+        if let Ok(Some(Borrowed::Map(map))) = key.value()
+            && is_large(map)
+        {
+            return Err(refusal(
+                "would have to make a large compressed hash native, as its new name has none of                  leafpress.hash-prefixes: LP.EXPORT does it, and stops the server meanwhile",
+            ));
+        }
+        convert(context, key, name)?;
+    }
+    Err(Failure::LeftToServer)
+}
+
+/// `RENAMENX key destination`: as `RENAME`, if the destination is free.
+pub fn renamenx(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, _, destination] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    if Key::look(context, destination).is_empty() {
+        rename(context, arguments)
+    } else {
+        Err(Failure::LeftToServer)
+    }
+}
+
+/// `COPY key destination [REPLACE]`: a copy whose name has no prefix is native. A copy in another database is left to
+/// the server.
+pub fn copy(context: Context, arguments: &[Str<'_>]) -> Done {
+    let (name, destination, replace) = match *arguments {
+        [_, name, destination] => (name, destination, None),
+        [_, name, destination, option] if option.bytes().eq_ignore_ascii_case(b"REPLACE") => {
+            (name, destination, Some(option))
+        }
+        _ => return Err(Failure::LeftToServer),
+    };
+    if !loses_its_prefix(&Key::read(context, name), destination) {
+        return Err(Failure::LeftToServer);
+    }
+    if replace.is_none() && !Key::look(context, destination).is_empty() {
+        context.integer(0);
+        return Ok(());
+    }
+    copy_to(context, name, destination, true)?;
+    context.touched(destination);
+    context.notify(Class::Generic, c"copy_to", destination);
+    let exported = [Some(name), Some(destination), replace];
+    let exported: Vec<_> = exported.into_iter().flatten().collect();
+    context.replicate(c"LP.EXPORT", &exported);
+    context.integer(1);
+    Ok(())
 }
 
 /// A `SORT` whose patterns make keys with prefixes: it would take compressed values for absent ones.

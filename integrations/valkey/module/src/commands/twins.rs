@@ -164,7 +164,7 @@ twins! {
         GETBIT bits::getbit, Text, First;
         BITCOUNT bits::bitcount, Text, First;
         BITPOS bits::bitpos, Text, First;
-        BITFIELD_RO native::first_text, Text, First;
+        BITFIELD_RO bits::bitfield_ro, Text, First;
         PFCOUNT native::all_texts, Text, All;
         HEXPIRE native::field_expiry, Hash, First;
         HPEXPIRE native::field_expiry, Hash, First;
@@ -179,6 +179,9 @@ twins! {
         HSETEX native::hsetex, Hash, First;
         SORT native::sort, Text, Patterns;
         SORT_RO native::sort, Text, Patterns;
+        RENAME native::rename, Text, Leaving;
+        RENAMENX native::renamenx, Text, Leaving;
+        COPY native::copy, Text, Leaving;
         TYPE types::key_type, Text, EitherFamily;
         SCAN types::scan, Text, OfType;
     }
