@@ -199,14 +199,6 @@ impl TreeBuilder {
         self
     }
 
-    /// Sets how QPL jobs are cached, for experiments. Default: per thread.
-    ///
-    /// ```
-    /// use leafpress::codec::JobCache;
-    ///
-    /// let tree = leafpress::Tree::builder().job_cache(JobCache::default()).build()?;
-    /// # Ok::<(), leafpress::TreeError>(())
-    /// ```
     /// Chooses whether the blocks of one-record frames hold the keys of leaves that do not pack them. By default they
     /// do where the codec compresses each record alone.
     #[doc(hidden)]
@@ -215,6 +207,14 @@ impl TreeBuilder {
         self
     }
 
+    /// Sets how QPL jobs are cached, for experiments. Default: per thread.
+    ///
+    /// ```
+    /// use leafpress::codec::JobCache;
+    ///
+    /// let tree = leafpress::Tree::builder().job_cache(JobCache::default()).build()?;
+    /// # Ok::<(), leafpress::TreeError>(())
+    /// ```
     #[doc(hidden)]
     pub fn job_cache(mut self, job_cache: JobCache) -> Self {
         self.engine_options.job_cache = job_cache;
