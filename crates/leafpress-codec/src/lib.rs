@@ -49,7 +49,7 @@ mod dictionary;
 mod dictionary_pool;
 mod engine;
 mod error;
-mod in_vain;
+mod incompressible;
 mod list;
 #[cfg(feature = "lz4")]
 #[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
@@ -81,7 +81,7 @@ pub use dictionary::Dictionary;
 pub use dictionary_pool::DictionaryPool;
 pub use engine::{Engine, EngineOptions, JobCache, Lz4Blocks, StreamCache};
 pub use error::CodecError;
-pub use in_vain::InVain;
+pub use incompressible::IncompressibleDetector;
 pub use list::Availability;
 pub use name::{Codec, QplMode, QplPath, TrialGoal};
 pub use saving::{MAX_STORED_65536THS, most_stored, saves_enough};

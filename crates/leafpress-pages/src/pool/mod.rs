@@ -31,6 +31,7 @@ mod counts;
 #[allow(unsafe_code)]
 mod entry;
 mod error;
+mod frame_allocation;
 #[allow(unsafe_code)]
 mod frames;
 #[allow(unsafe_code)]
@@ -44,7 +45,6 @@ mod log;
 mod prefetch;
 mod raw_space;
 mod read;
-mod room;
 mod stats;
 mod sweep;
 #[cfg(test)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::inner::VictimInner;
-use super::padded::Sampled;
+use super::locked_shard::Sampled;
 use super::read::copy_of;
-use super::wake::Work;
+use super::work_queue::Work;
 use leafpress_base::sync::runtime::{self, Next, Task, TaskHandle};
 use leafpress_base::sync::worker::Health;
 use leafpress_codec::Scratch;
@@ -41,7 +41,7 @@ struct Background(Arc<VictimInner>);
 
 impl Task for Background {
     fn work(&mut self) -> Next {
-        let did_work = match self.0.wake.next() {
+        let did_work = match self.0.work.next() {
             None => return Next::Idle(None),
             Some(Work::Train(family)) => self.0.train(family),
             Some(Work::Adapt) => {
@@ -61,11 +61,11 @@ impl Task for Background {
     }
 
     fn give_up(&mut self) {
-        self.0.wake.stop();
+        self.0.work.stop();
     }
 }
 
 /// Starts the task, which ends when the handle is dropped.
 pub(super) fn start(core: &Arc<VictimInner>) -> io::Result<TaskHandle> {
-    runtime::start(Background(Arc::clone(core)), Some(&core.wake.task))
+    runtime::start(Background(Arc::clone(core)), Some(&core.work.task))
 }

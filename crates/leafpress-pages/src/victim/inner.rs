@@ -11,10 +11,10 @@ use super::adaptive::Adaptive;
 use super::buffers::BufferPool;
 use super::dictionaries::{Dictionaries, FAMILIES};
 use super::limits::Limits;
-use super::padded::Padded;
+use super::locked_shard::LockedShard;
 use super::shard::Shard;
 use super::stats::{Count, Counts, VictimStats};
-use super::wake::Wake;
+use super::work_queue::WorkQueue;
 use crate::tuner::RawShare;
 use crate::tuner::costs::Costs;
 use leafpress_base::sync::worker::Health;
@@ -23,10 +23,10 @@ use leafpress_codec::{Codec, Engine};
 pub(super) struct VictimInner {
     pub(super) codec: Codec,
     pub(super) engine: Arc<dyn Engine>,
-    pub(super) shards: Box<[Padded]>,
+    pub(super) shards: Box<[LockedShard]>,
     pub(super) dictionaries: Dictionaries,
     pub(super) buffers: BufferPool,
-    pub(super) wake: Wake,
+    pub(super) work: WorkQueue,
     pub(super) health: Health,
     pub(super) admission: AtomicBool,
     pub(super) limits: Limits,
@@ -62,7 +62,7 @@ impl VictimInner {
             RawShare::Adaptive => adaptive.as_ref().map_or(0.0, Adaptive::fraction),
         };
         let keeps_raw = adaptive.is_some() || (fraction > 0.0 && fraction < 1.0);
-        let shards = (0..shards).map(|n| Padded(Mutex::new(Shard::new(n as u64 + 1, keeps_raw))));
+        let shards = (0..shards).map(|n| LockedShard(Mutex::new(Shard::new(n as u64 + 1, keeps_raw))));
         let dictionary_bytes = if engine.supports_dictionary() && engine.codec().can_train() {
             dictionary_bytes
         } else {
@@ -74,7 +74,7 @@ impl VictimInner {
             shards: shards.collect(),
             dictionaries: Dictionaries::new(dictionary_bytes),
             buffers: BufferPool::default(),
-            wake: Wake::default(),
+            work: WorkQueue::default(),
             health: Health::default(),
             admission: AtomicBool::new(true),
             limits: Limits::default(),
@@ -106,14 +106,14 @@ impl VictimInner {
     }
 
     #[inline]
-    pub(super) fn shard(&self, hash: u64) -> &Padded {
+    pub(super) fn shard(&self, hash: u64) -> &LockedShard {
         // The upper bits select the bucket.
         &self.shards[hash as usize & (self.shards.len() - 1)]
     }
 
     /// Memory of the cache that is independent of its capacity, in bytes.
     pub(super) fn fixed_bytes(&self) -> usize {
-        size_of::<Self>() + size_of::<Costs>() + self.shards.len() * size_of::<Padded>()
+        size_of::<Self>() + size_of::<Costs>() + self.shards.len() * size_of::<LockedShard>()
     }
 
     pub(super) fn remove(&self, key: &[u8]) -> bool {
@@ -131,7 +131,7 @@ impl VictimInner {
         if let Some(adaptive) = self.adaptive.as_ref().filter(|adaptive| adaptive.follows(hash)) {
             report(adaptive);
             if adaptive.is_due() {
-                self.wake.adapting();
+                self.work.adapting();
             }
         }
     }

@@ -8,7 +8,7 @@ use super::buffers::Buffers;
 use super::dictionaries::{FAMILIES, Version};
 use super::entry::Parts;
 use super::inner::VictimInner;
-use super::padded::{Padded, Pinned};
+use super::locked_shard::{LockedShard, Pinned};
 use super::read::nanoseconds;
 use super::shard::{Form, Placed};
 use super::stats::Count;
@@ -43,7 +43,7 @@ enum Stored {
 
 /// An older block of a key, which is removed when this is dropped unless it was removed before.
 struct Outdated<'c> {
-    shard: &'c Padded,
+    shard: &'c LockedShard,
     hash: u64,
     key: &'c [u8],
     is_here: bool,
@@ -83,7 +83,7 @@ impl VictimInner {
 
     fn insert_in<E>(
         &self,
-        shard: &Padded,
+        shard: &LockedShard,
         hash: u64,
         key: &[u8],
         block: &NewBlock,
@@ -132,7 +132,7 @@ impl VictimInner {
             self.compress_surplus(shard, &mut buffers);
         }
         if compress && self.dictionaries.inserted(family, block.raw_bytes) {
-            self.wake.training(family);
+            self.work.training(family);
         }
         Ok(match placed {
             Placed::Inserted => Insertion::Inserted,
@@ -163,13 +163,13 @@ impl VictimInner {
     /// be compressed.
     fn admit(
         &self,
-        padded: &Padded,
+        shard: &LockedShard,
         key: &[u8],
         hash: u64,
         block: &NewBlock,
         family: Option<usize>,
     ) -> Result<Form, Insertion> {
-        let mut shard = padded.0.lock();
+        let mut shard = shard.0.lock();
         if family.is_some() {
             let asked = shard.asked(hash);
             self.note(hash, |adaptive| {
@@ -264,7 +264,7 @@ impl VictimInner {
     }
 
     /// Compresses surplus raw blocks of a shard.
-    fn compress_surplus(&self, shard: &Padded, buffers: &mut Buffers) {
+    fn compress_surplus(&self, shard: &LockedShard, buffers: &mut Buffers) {
         let admission = self.admission.load(Relaxed);
         for _ in 0..MAX_COMPRESSED {
             let expected = |family: u8, raw_bytes| self.expected(usize::from(family), raw_bytes);

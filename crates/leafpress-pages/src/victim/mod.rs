@@ -35,12 +35,12 @@ mod entry;
 mod inner;
 mod insert;
 mod limits;
-mod padded;
+mod locked_shard;
 mod read;
 mod resize;
 mod shard;
 mod stats;
-mod wake;
+mod work_queue;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -444,7 +444,7 @@ impl VictimCache {
     /// Returns [`VictimError::Background`] if the cache's upkeep has ended after repeated panics.
     pub fn settle(&self) -> Result<(), VictimError> {
         if self._task.is_some() {
-            self.core.wake.settle();
+            self.core.work.settle();
         }
         self.core
             .health

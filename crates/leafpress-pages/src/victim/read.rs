@@ -7,7 +7,7 @@ use rapidhash::v3::rapidhash_v3;
 
 use super::inner::VictimInner;
 use super::limits::Reading;
-use super::padded::Pinned;
+use super::locked_shard::Pinned;
 use super::stats::Count;
 use super::{FoundBlock, OnHit};
 use leafpress_codec::{CodecError, Scratch};

@@ -19,8 +19,8 @@ impl Cache {
     /// Returns a copy of the key's value, or [`None`] if the key is absent, and never blocks the executor's thread for
     /// a device. It works with any async runtime.
     ///
-    /// A key in memory is found at the first poll, and so is the absence of a key, unless a filter of the disk tier takes
-    /// it for present (a few in 100). Other keys are read by threads of the cache (`leafpress-read`, at most
+    /// A key in memory is found at the first poll, and so is the absence of a key, unless a filter of the disk tier
+    /// takes it for present (a few in 100). Other keys are read by threads of the cache (`leafpress-read`, at most
     /// four), which read the keys of concurrent tasks in batches. Without a disk tier the future is always ready at
     /// once.
     ///
@@ -162,7 +162,7 @@ impl Cache {
         }
         core.observer.end_get(began, outcome);
         if seen.wants_touch {
-            core.touch(key);
+            core.queue_read(key);
         }
         Ok(found)
     }
@@ -198,7 +198,7 @@ impl CacheInner {
     ) -> Result<Vec<usize>, CacheError> {
         self.check_open()?;
         let mut left = room_for(keys.len())?;
-        let Some(disk) = self.disk.as_ref().filter(|_| self.touches.get().is_none()) else {
+        let Some(disk) = self.disk.as_ref().filter(|_| self.queued_reads.get().is_none()) else {
             // Each key alone: a record may only seem expired until queued reads are applied.
             for (index, key) in keys.iter().enumerate() {
                 let (key, mut seen) = (key.as_ref(), Seen::default());
@@ -211,7 +211,7 @@ impl CacheInner {
                     }
                 }
                 if seen.wants_touch {
-                    self.touch(key);
+                    self.queue_read(key);
                 }
             }
             return Ok(left);

@@ -55,7 +55,7 @@ impl CacheInner {
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), CacheError> {
         self.check_open()?;
-        if self.touches.get().is_some() {
+        if self.queued_reads.get().is_some() {
             // A record may only seem expired until queued reads are applied.
             for (index, key) in keys.iter().enumerate() {
                 if self.get(key.as_ref(), |value| read(index, Some(value)))?.is_none() {
@@ -108,7 +108,7 @@ impl CacheInner {
                 return None;
             }
             if self.wants_touch(stored, now) {
-                self.touch(key);
+                self.queue_read(key);
             }
         }
         Some(value)
@@ -144,7 +144,7 @@ impl CacheInner {
                     let mut seen = Seen::default();
                     let set = self.take_from_disk(disk, &lookups[index], key, &mut stored, set, &mut seen);
                     if seen.wants_touch {
-                        self.touch(key);
+                        self.queue_read(key);
                     }
                     self.sample_read(key, set.is_some());
                     match set {
@@ -172,7 +172,8 @@ impl CacheInner {
         Ok(())
     }
 
-    /// Looks the keys up in the tree: calls `read` for those before the first that is not there, and returns the others.
+    /// Looks the keys up in the tree: calls `read` for those before the first that is not there, and returns the
+    /// others.
     fn read_from_tree<K: AsRef<[u8]>>(
         &self,
         keys: &[K],

@@ -102,7 +102,7 @@ impl Cache {
         core.sample_read(key, true);
         core.observer.end_get(began, Outcome::of(true, false));
         if seen.wants_touch {
-            core.touch(key);
+            core.queue_read(key);
         }
         Ok(Some(found))
     }

@@ -20,9 +20,9 @@ use super::long_values::LongValues;
 use super::observer::Observer;
 use super::policy::Policy;
 use super::raw_share::RawCopies;
+use super::read_queue::{LazyReadQueue, ReadQueue};
 use super::record;
 use super::tags::TagTable;
-use super::touches::{LazyTouches, Touches};
 use crate::tree::cache_hooks::Hand;
 use crate::tree::{self, Tree};
 use leafpress_base::sync::runtime::Waker;
@@ -61,7 +61,7 @@ pub(super) struct CacheInner {
     pub clock: Arc<dyn Clock>,
     pub times: Times,
     /// Queued reads of records that have a time to idle.
-    pub touches: LazyTouches,
+    pub queued_reads: LazyReadQueue,
     pub listener: Option<Notifier>,
     /// The disk tier, which takes the records that leave memory.
     pub disk: Option<Arc<Tier>>,
@@ -118,7 +118,7 @@ impl CacheInner {
             tags: TagTable::default(),
             reuse: None,
             clock,
-            touches: LazyTouches::default(),
+            queued_reads: LazyReadQueue::default(),
             times,
             listener: listener.map(Notifier::new),
             disk,
@@ -175,7 +175,7 @@ impl CacheInner {
         self.sample_read(key, outcome != Outcome::Miss);
         self.observer.end_get(began, outcome);
         if seen.wants_touch {
-            self.touch(key);
+            self.queue_read(key);
         }
         found
     }
@@ -194,7 +194,7 @@ impl CacheInner {
             Ok(None) => self.absent(),
             Ok(Some(None)) => {
                 // A read of it may still be queued.
-                if self.apply_touches()
+                if self.apply_queued_reads()
                     && let Ok(Some(Some(found))) = self.find_in_memory(key, &mut read, seen)
                 {
                     return Ok(Some(found));
@@ -296,7 +296,7 @@ impl CacheInner {
             };
             return Ok(self.tree.write_noting(key, None, &supersede)?);
         }
-        self.apply_touches();
+        self.apply_queued_reads();
         let found = Cell::new(None);
         let now = self.clock.now();
         let copies = |stored: Option<&[u8]>| {
@@ -336,7 +336,7 @@ impl CacheInner {
             + self.counters.held_bytes()
             + size_of::<Self>() as u64
             + self.eviction_bytes()
-            + self.touches.get().map_or(0, Touches::held_bytes)
+            + self.queued_reads.get().map_or(0, ReadQueue::held_bytes)
             + self.loads.held_bytes()
             + self.tags.held_bytes()
             + self.reuse.as_ref().map_or(0, |reuse| reuse.held_bytes())

@@ -1,7 +1,7 @@
 //! Lifetimes of records: time to live, time to idle, and how long an expired record may still be served stale.
 //!
 //! A record with a time to idle contains its idle deadline. A read extends the deadline once an eighth of the time has
-//! passed; the record is rewritten for that (`touches`), so it is not done at every read.
+//! passed; the record is rewritten for that (`read_queue`), so it is not done at every read.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::error::CacheError;
 use super::expiry::Expiry;
 use super::inner::CacheInner;
 use super::load_table::{Join, LoadLeader};
+use super::read_queue::{MAX_WAITING, QueuedRead};
 use super::record;
-use super::touches::{MAX_WAITING, Touch};
 use crate::tree::hash::hash;
 use leafpress_base::mem::room::copied;
 use leafpress_base::random::Random;
@@ -120,26 +120,26 @@ impl CacheInner {
 
     /// Queues a read of a record in memory.
     #[cold]
-    pub(super) fn touch(&self, key: &[u8]) {
+    pub(super) fn queue_read(&self, key: &[u8]) {
         // Without memory for the queue a read is not noted.
-        if let Ok(touches) = self.touches.or_make() {
-            touches.push(key, self.clock.now());
+        if let Ok(queued_reads) = self.queued_reads.or_make() {
+            queued_reads.push(key, self.clock.now());
         }
     }
 
     /// Applies the queued reads; returns true if there were any, or another thread applied some meanwhile.
-    pub(super) fn apply_touches(&self) -> bool {
-        let Some(touches) = self.touches.get() else {
+    pub(super) fn apply_queued_reads(&self) -> bool {
+        let Some(queued_reads) = self.queued_reads.get() else {
             return false;
         };
-        let applying = match self.touches.applying.try_lock() {
-            Some(_) if touches.queue.is_empty() => return false,
+        let applying = match self.queued_reads.applying.try_lock() {
+            Some(_) if queued_reads.queue.is_empty() => return false,
             Some(applying) => applying,
-            None => self.touches.applying.lock(),
+            None => self.queued_reads.applying.lock(),
         };
         let mut written = 0;
         for _ in 0..MAX_WAITING {
-            let Some(Touch { key, read_at }) = touches.pop() else {
+            let Some(QueuedRead { key, read_at }) = queued_reads.pop() else {
                 break;
             };
             written += self.note_read(&key, read_at);

@@ -67,8 +67,8 @@
 //! # Guarantees
 //!
 //! - A read never returns a value that was replaced, removed or has expired, except for expired values by
-//!   `stale_while_revalidate` and `stale_if_error`. Operations on one key are atomic, in memory and on disk. Reads of several keys are not
-//!   snapshots.
+//!   `stale_while_revalidate` and `stale_if_error`. Operations on one key are atomic, in memory and on disk. Reads of
+//!   several keys are not snapshots.
 //! - Any record may be evicted at any time: a cache is not a store.
 //! - A read that finds its key in memory waits for no lock and no device. With `time_to_idle` it only queues its key
 //!   and the time; the queue is applied by upkeep. The exception is a record whose idle time has passed according to
@@ -84,9 +84,9 @@
 //! # Structure of the module
 //!
 //! `inner` holds the shared state. `store` inserts records and `update` implements atomic updates. `budget` sets the
-//! byte limit of the tree's nodes. `sweep` visits leaves, and `evict` selects victims. `load_table` and `load` implement
-//! single-flight loading. `disk_readers` reads the disk for async tasks. `record` is the header of a value, and
-//! `tags` the table of invalidated tags. `advice` samples reads. `observer` and `metrics` report to the outside.
+//! byte limit of the tree's nodes. `sweep` visits leaves, and `evict` selects victims. `load_table` and `load`
+//! implement single-flight loading. `disk_readers` reads the disk for async tasks. `record` is the header of a value,
+//! and `tags` the table of invalidated tags. `advice` samples reads. `observer` and `metrics` report to the outside.
 
 mod advice;
 mod async_reads;
@@ -104,7 +104,7 @@ mod error;
 mod evict;
 mod expiry;
 mod get_many;
-mod hand_over;
+mod hottest_keys;
 mod in_memory;
 mod inner;
 mod insert_options;
@@ -121,6 +121,7 @@ mod options;
 mod peek;
 mod policy;
 mod raw_share;
+mod read_queue;
 mod record;
 mod remove_many;
 mod scan;
@@ -130,7 +131,6 @@ mod stats_display;
 mod store;
 mod sweep;
 mod tags;
-mod touches;
 #[cfg(feature = "serde")]
 mod typed;
 mod update;
@@ -428,7 +428,7 @@ impl Cache {
         // Upkeep does not change the leaves while this is held.
         let _held = self.core.hold();
         // Nor are queued reads applied, which writes records.
-        let _applying = self.core.touches.applying.lock();
+        let _applying = self.core.queued_reads.applying.lock();
         Ok(self.core.tree.validate()?)
     }
 }

@@ -76,9 +76,9 @@ impl Cache {
     }
 
     /// Sets the record's time to live, from now on, and returns true if the key is present. With [`None`] or
-    /// [`Duration::MAX`] it has none from now on; the default of the cache does not apply. The value is unchanged. It is atomic for the key, in
-    /// memory and on disk, as [`Cache::update_with`] is; it counts as a write for `time_to_idle`, and neither as an
-    /// insertion nor as a hit.
+    /// [`Duration::MAX`] it has none from now on; the default of the cache does not apply. The value is unchanged. It
+    /// is atomic for the key, in memory and on disk, as [`Cache::update_with`] is; it counts as a write for
+    /// `time_to_idle`, and neither as an insertion nor as a hit.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -114,7 +114,7 @@ impl CacheInner {
         };
         let mut found = look()?;
         // A read of the record may still be queued.
-        if matches!(found, Some(None)) && self.apply_touches() {
+        if matches!(found, Some(None)) && self.apply_queued_reads() {
             found = look()?;
         }
         match (found, lookup) {

@@ -16,7 +16,7 @@ pub struct CacheRange<'c> {
 impl<'c> CacheRange<'c> {
     pub(super) fn new(core: &'c CacheInner, records: Range<'c>) -> Self {
         // Otherwise records with queued reads would be skipped as expired.
-        core.apply_touches();
+        core.apply_queued_reads();
         Self {
             core,
             records,

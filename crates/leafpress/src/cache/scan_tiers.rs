@@ -190,7 +190,7 @@ impl CacheInner {
     pub(super) fn walk(&self, course: Course, bounds: &Bounds) -> Result<Walked, CacheError> {
         self.check_open()?;
         // Otherwise records with queued reads would be skipped as expired.
-        self.apply_touches();
+        self.apply_queued_reads();
         let in_memory = |part: &mut Part| self.add_keys(course, part);
         match &self.disk {
             Some(disk) => disk.walk(course, bounds, in_memory),

@@ -126,7 +126,7 @@ impl CacheInner {
     fn evict(&self, excess: impl Fn() -> u64, tolerated: u64, turns: usize) {
         if excess() > tolerated {
             // Otherwise records with queued reads would be removed as expired.
-            self.apply_touches();
+            self.apply_queued_reads();
         }
         // Turns in a row without progress because of the disk, the time of the first, and the bytes of nodes then.
         let mut stalled: (usize, Option<Instant>, u64) = (0, None, u64::MAX);
@@ -202,7 +202,7 @@ impl CacheInner {
 
     /// Removes expired records for at most `time` and one round. Returns at once if another thread is doing so.
     pub(super) fn expire_for(&self, time: Duration) {
-        self.apply_touches();
+        self.apply_queued_reads();
         let (began, mut first) = (Instant::now(), None);
         while self.may_expire() && began.elapsed() < time {
             let Some(sweeper) = self.expiring.try_lock() else {
@@ -217,7 +217,7 @@ impl CacheInner {
 
     /// Removes expired records from every leaf.
     pub(super) fn expire_all(&self) {
-        self.apply_touches();
+        self.apply_queued_reads();
         let mut last = None;
         while self.may_expire() {
             let sweeper = self.expiring.lock();

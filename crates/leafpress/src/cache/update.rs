@@ -285,7 +285,7 @@ impl CacheInner {
     /// Looks up the key in the tree and on disk. A record that cannot be read is removed, and is absent.
     fn look(&self, key: &[u8]) -> Result<Before, CacheError> {
         self.check_open()?;
-        self.apply_touches();
+        self.apply_queued_reads();
         self.look_in_tiers(key)?.or_else(|error| {
             self.damaged::<()>(key, error)?;
             // It cannot be removed if this fails too.
@@ -393,7 +393,7 @@ impl CacheInner {
     fn note_kept(&self, key: &[u8], before: &Before) {
         let stored = before.stored.as_deref().filter(|_| before.value().is_some());
         if stored.is_some_and(|stored| self.wants_touch(stored, before.now)) {
-            self.touch(key);
+            self.queue_read(key);
         }
     }
 

@@ -133,11 +133,19 @@ impl Leaves {
                 }
                 Some(value) if core.settings.while_writing().single() => {
                     block.clear();
-                    let Buffers { raw, in_vain, .. } = &mut buffers;
+                    let Buffers {
+                        raw, incompressible, ..
+                    } = &mut buffers;
                     match leaf.raw_record(key, value, raw)? {
                         None => Change::Put(value),
                         Some(record) => {
-                            compress_block(record, &*core.engines.warm, leaf.dictionary(), in_vain, &mut block)?;
+                            compress_block(
+                                record,
+                                &*core.engines.warm,
+                                leaf.dictionary(),
+                                incompressible,
+                                &mut block,
+                            )?;
                             Change::Compressed {
                                 block: keep(&arena, &block)?,
                                 raw_len: value.len(),

@@ -393,21 +393,23 @@ impl TreeInner {
         buffers: &mut Buffers,
         block: &'v mut Vec<u8>,
     ) -> Result<Change<'v>, TreeError> {
-        let Buffers { raw, in_vain, .. } = buffers;
+        let Buffers {
+            raw, incompressible, ..
+        } = buffers;
         let Some(record) = leaf.raw_record(key, value, raw)? else {
             return Ok(Change::Put(value));
         };
         let likely = self.dictionaries.current();
         self.count_compressed(record, context);
         block.clear();
-        compress_block(record, &*self.engines.warm, likely, in_vain, block)?;
+        compress_block(record, &*self.engines.warm, likely, incompressible, block)?;
         let dictionary = leaf.dictionary();
         if !std::ptr::eq(
             dictionary.map_or(std::ptr::null(), std::ptr::from_ref),
             likely.map_or(std::ptr::null(), std::ptr::from_ref),
         ) {
             block.clear();
-            compress_block(record, &*self.engines.warm, dictionary, in_vain, block)?;
+            compress_block(record, &*self.engines.warm, dictionary, incompressible, block)?;
         }
         Ok(Change::Compressed {
             block,

@@ -14,11 +14,11 @@ use crate::tree::hot::Use;
 use crate::tree::index::shard::descent::Descent;
 use crate::tree::inner::{Sought, TreeInner};
 use crate::tree::node::decoder::{Decoder, Value};
+use crate::tree::node::descent_step::DescentStep;
 use crate::tree::node::landing::{Change, Landing};
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::{Sections, Temperature};
 use crate::tree::node::leaf::{Leaf, Place};
-use crate::tree::node::step::Step;
 use crate::tree::thread_state::{Count, Scratchpad, ThreadState};
 use crate::tree::upkeep::temperature::{Answered, ReadTimer, is_counted, may_heat};
 use leafpress_base::mem::node::NodeHeader;
@@ -454,7 +454,7 @@ impl TreeInner {
 
 /// Searches the leaf for the key, and prefetches what reading it needs.
 #[inline(always)]
-fn look<'g>(step: &Step<'g>, key: &[u8], hash: u64, context: &ThreadState, guard: &'g Guard<'_>) -> Looked<'g> {
+fn look<'g>(step: &DescentStep<'g>, key: &[u8], hash: u64, context: &ThreadState, guard: &'g Guard<'_>) -> Looked<'g> {
     let leaf = step.leaf();
     context.count(Count::Gets);
     // The misses overlap: the landing buffer's line is fetched while the keys are searched, the block's while the

@@ -16,7 +16,7 @@ mod disk_faults;
 mod disk_files;
 mod eviction;
 mod expiry;
-mod hand_over;
+mod hottest_keys;
 mod in_memory;
 #[allow(dead_code)]
 #[path = "../support/keys.rs"]

@@ -5,7 +5,7 @@
 //! entries. The victim is the worst of a random sample of entries, by recent access frequency per byte (Blankstein,
 //! Sen, Freedman, "Hyperbolic Caching", USENIX ATC 2017).
 
-mod books;
+mod inspection;
 mod memory;
 mod raw;
 mod victims;

@@ -1,7 +1,7 @@
 //! The assignment of incoming records to runs and to the shards' batches.
 
 use crate::tree::bulk::batch::Batch;
-use crate::tree::bulk::crew::{Crew, Dismissed};
+use crate::tree::bulk::helper_threads::{DismissOnDrop, HelperThreads};
 use crate::tree::error::{MAX_KEY_BYTES, MAX_VALUE_BYTES, TreeError};
 use crate::tree::inner::TreeInner;
 use leafpress_base::mem::room::{TryGrow, collected};
@@ -32,25 +32,25 @@ pub(crate) fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     order: Order,
     records: impl IntoIterator<Item = (K, V)>,
 ) -> Result<u64, TreeError> {
-    let crew = Crew::new(core);
+    let helpers = HelperThreads::new(core);
     // The model checker has threads of its own.
     if core.load_threads <= 1 || cfg!(shuttle) {
-        return take_all(Loader::new(core, order, &crew, &mut || {})?, order, records);
+        return take_all(Loader::new(core, order, &helpers, &mut || {})?, order, records);
     }
     threads::scope(|scope| {
-        let _dismissed = Dismissed(&crew);
+        let _dismissed = DismissOnDrop(&helpers);
         let mut wanted = core.load_threads - 1;
-        let mut hire = || {
+        let mut start_helpers = || {
             // Done once; fewer helpers are used if the system provides no more threads.
             for number in 0..std::mem::take(&mut wanted) {
                 let name = format!("leafpress-load-{number}");
-                if scope.spawn(&name, || crew.work()).is_err() {
+                if scope.spawn(&name, || helpers.work()).is_err() {
                     break;
                 }
-                crew.hired();
+                helpers.helper_started();
             }
         };
-        take_all(Loader::new(core, order, &crew, &mut hire)?, order, records)
+        take_all(Loader::new(core, order, &helpers, &mut start_helpers)?, order, records)
     })
 }
 
@@ -75,9 +75,9 @@ fn take_all<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 struct Loader<'l> {
     core: &'l TreeInner,
     order: Order,
-    crew: &'l Crew<'l>,
+    helpers: &'l HelperThreads<'l>,
     /// Starts the helper threads.
-    hire: &'l mut dyn FnMut(),
+    start_helpers: &'l mut dyn FnMut(),
     /// The run's first records, in batches like those of a shard, until there are enough. Never empty.
     head: Vec<Batch>,
     /// Bytes in `head`, and bytes that are enough.
@@ -100,15 +100,15 @@ impl<'l> Loader<'l> {
     fn new(
         core: &'l TreeInner,
         order: Order,
-        crew: &'l Crew<'l>,
-        hire: &'l mut dyn FnMut(),
+        helpers: &'l HelperThreads<'l>,
+        start_helpers: &'l mut dyn FnMut(),
     ) -> Result<Self, TreeError> {
         let leaf_bytes = core.settings.now().leaf_bytes;
         Ok(Self {
             core,
             order,
-            crew,
-            hire,
+            helpers,
+            start_helpers,
             head: collected([Batch::default()])?,
             head_bytes: 0,
             enough_bytes: 0,
@@ -242,21 +242,21 @@ impl<'l> Loader<'l> {
         let head = std::mem::replace(&mut self.head, empty);
         self.core.train_ahead(&head);
         if head.len() > 1 {
-            (self.hire)();
+            (self.start_helpers)();
         }
         for batch in head {
             if let [own] = self.batches.as_mut_slice() {
                 // The last batch continues to be filled.
                 let full = std::mem::replace(own, batch);
                 if !full.is_empty() {
-                    self.crew.hand(0, full, self.least_bytes())?;
+                    self.helpers.submit(0, full, self.least_bytes())?;
                 }
                 continue;
             }
             for (key, value) in batch.records(0..batch.len()) {
                 self.route(key, value)?;
             }
-            self.crew.take_back(batch);
+            self.helpers.take_back(batch);
         }
         Ok(())
     }
@@ -266,7 +266,7 @@ impl<'l> Loader<'l> {
         let shard = self.core.shard_index(key);
         let settings = &self.core.settings.now();
         if self.batches[shard].is_full_before(key, value, self.batch_bytes, settings) {
-            (self.hire)();
+            (self.start_helpers)();
             self.hand(shard)?;
         }
         self.batches[shard].push(key, value, settings)
@@ -276,12 +276,12 @@ impl<'l> Loader<'l> {
     fn hand(&mut self, shard: usize) -> Result<(), TreeError> {
         let spare = self.spare();
         let batch = std::mem::replace(&mut self.batches[shard], spare);
-        self.crew.hand(shard, batch, self.least_bytes())
+        self.helpers.submit(shard, batch, self.least_bytes())
     }
 
     /// Returns an empty batch with reserved room.
     fn spare(&self) -> Batch {
-        let mut batch = self.crew.spare();
+        let mut batch = self.helpers.spare();
         batch.reserve(self.batch_bytes + self.core.settings.now().leaf_bytes);
         batch
     }
@@ -294,13 +294,13 @@ impl<'l> Loader<'l> {
             if self.batches[shard].is_empty() {
                 continue;
             }
-            let batch = std::mem::replace(&mut self.batches[shard], self.crew.spare());
-            if let Err(error) = self.crew.hand(shard, batch, self.least_bytes()) {
+            let batch = std::mem::replace(&mut self.batches[shard], self.helpers.spare());
+            if let Err(error) = self.helpers.submit(shard, batch, self.least_bytes()) {
                 first_error.get_or_insert(error);
             }
         }
-        let placed = self.crew.wait();
-        self.new += self.crew.take_new();
+        let placed = self.helpers.wait();
+        self.new += self.helpers.take_new();
         first_error.map_or(placed, Err)
     }
 }

@@ -3,17 +3,17 @@
 //!
 //! A `loader` receives the records one by one. As long as their keys ascend they form a run. Of a long run each shard's
 //! records are copied into a `batch`, whose records are compressed into full leaves (`leaves`), and these are put into
-//! the tree where the batch belongs (`place`), with one change of structure for all of them. A short run, and records
-//! that fall between existing ones, are inserted one by one. Where the tree has no dictionary yet, the run's beginning
-//! is held back until one is trained from it (`dictionary`). A tree may use helper threads (`crew`), which process
-//! batches.
+//! the tree where the batch belongs (`insert_leaves`), with one change of structure for all of them. A short run, and
+//! records that fall between existing ones, are inserted one by one. Where the tree has no dictionary yet, the run's
+//! beginning is held back until one is trained from it (`dictionary`). A tree may use helper threads
+//! (`helper_threads`), which process batches.
 
 mod batch;
-mod crew;
 mod dictionary;
+mod helper_threads;
+mod insert_leaves;
 mod leaves;
 mod loader;
-mod place;
 
 use crate::tree::Tree;
 use crate::tree::bulk::loader::{Order, load};

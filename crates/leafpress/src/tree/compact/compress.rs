@@ -13,7 +13,7 @@ use crate::tree::node::layout::{MAX_RECORDS, Temperature};
 use crate::tree::node::leaf::NewLeaf;
 use leafpress_base::mem::room::{TryGrow, room_for};
 use leafpress_base::reclaim::node_heap::NodeHeap;
-use leafpress_codec::{Codec, Dictionary, Engine, InVain, saves_enough};
+use leafpress_codec::{Codec, Dictionary, Engine, IncompressibleDetector, saves_enough};
 
 /// The settings of compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,17 +54,17 @@ pub(crate) fn compress_block(
     raw: &[u8],
     engine: &dyn Engine,
     dictionary: Option<&Dictionary>,
-    in_vain: &mut InVain,
+    incompressible: &mut IncompressibleDetector,
     out: &mut Vec<u8>,
 ) -> Result<usize, TreeError> {
     out.try_reserve(raw.len() + 64)
         .map_err(|_| TreeError::OutOfMemory { bytes: raw.len() })?;
     let start = out.len();
-    if !raw.is_empty() && engine.codec() != Codec::None && !in_vain.is(raw) {
+    if !raw.is_empty() && engine.codec() != Codec::None && !incompressible.should_skip(raw) {
         engine.compress(raw, dictionary, out)?;
         let stored = out.len() - start;
         let shrank = saves_enough(stored, raw.len());
-        in_vain.note(shrank);
+        incompressible.record(shrank);
         if shrank {
             return Ok(stored);
         }
@@ -84,7 +84,7 @@ pub(crate) struct Buffers {
     pub suffix_lens: Vec<u16>,
     pub prints: Vec<u8>,
     pub marks: Vec<u8>,
-    pub in_vain: InVain,
+    pub incompressible: IncompressibleDetector,
     /// Slots whose blocks are overwritten.
     pub overwritten: Vec<u16>,
     /// Bytes of leaves written, and raw bytes compressed for them, since the counters were last updated.
@@ -259,7 +259,7 @@ impl<'b> Compression<'_, 'b> {
                 raw,
                 self.engine,
                 self.dictionary,
-                &mut self.buffers.in_vain,
+                &mut self.buffers.incompressible,
                 &mut self.buffers.blocks,
             )?;
         if self.engine.codec() != Codec::None {

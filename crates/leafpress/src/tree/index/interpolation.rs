@@ -39,10 +39,10 @@ use crate::tree::error::TreeError;
 use crate::tree::index::interpolation::entry::{BucketWord, LINE_BITS, PLACE_BITS};
 use crate::tree::index::interpolation::plan::{ENTRIES_BEHIND, PLACE_SHIFT, Plan};
 use crate::tree::index::interpolation::prefetch_summary::{Group, Seen};
+use crate::tree::node::descent_step::DescentStep;
 use crate::tree::node::key_order::{begins_with, head, head_behind};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
-use crate::tree::node::step::Step;
 use leafpress_base::mem::node::{Kind, NodeHeader};
 use leafpress_base::mem::prefetch::{LINE_BYTES, prefetch};
 use leafpress_base::mem::tagged_ptr;
@@ -298,7 +298,7 @@ impl InterpolationIndex {
         number: u64,
         suffix_len: usize,
         partitioner: ShardPartitioner,
-    ) -> Option<Step<'_>> {
+    ) -> Option<DescentStep<'_>> {
         let header = self.header();
         if header.prefetch_summary_at == 0 {
             return None;
@@ -330,7 +330,7 @@ impl InterpolationIndex {
         let hint = Leaf::hint_of_length(header.typical, lines);
         // SAFETY: the step is a prediction, and is only used to prefetch lines, never dereferenced.
         Some(unsafe {
-            Step::to_leaf(
+            DescentStep::to_leaf(
                 std::ptr::without_provenance_mut(address),
                 hint,
                 Some(share),
@@ -347,7 +347,7 @@ impl InterpolationIndex {
         key: &[u8],
         partitioner: ShardPartitioner,
         guard: &'g Guard<'_>,
-    ) -> Option<Step<'g>> {
+    ) -> Option<DescentStep<'g>> {
         let header = self.header();
         let number = self.number(key)?;
         let place = self.place(number)?;
@@ -379,7 +379,7 @@ impl InterpolationIndex {
         let suffix_len = key.len() - header.prefix_len as usize;
         let share = partitioner.share(suffix_len, self.number_at(start), number, self.number_at(end));
         // SAFETY: the guard protects the leaf, which was in the table when the bucket was loaded.
-        let step = unsafe { Step::to_leaf(word.map_addr(|_| leaf), entry.hint(), Some(share), header.records) };
+        let step = unsafe { DescentStep::to_leaf(word.map_addr(|_| leaf), entry.hint(), Some(share), header.records) };
         if ASK && predicted != Some(step) {
             Leaf::prefetch_step(&step);
         }

@@ -26,12 +26,12 @@ use std::sync::atomic::Ordering;
 use leafpress_base::reclaim::guard::Guard;
 
 use crate::tree::error::TreeError;
+use crate::tree::node::descent_step::DescentStep;
 use crate::tree::node::fraction::Fraction;
 use crate::tree::node::key_order::{begins_with, common_prefix, head, head_behind};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::rank::count_below;
-use crate::tree::node::step::Step;
 use crate::tree::node::unpublished::unpublished;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::node::{Kind, NodeHeader};
@@ -126,12 +126,12 @@ unsafe fn hinted(child: *mut u8, level: u8) -> *mut u8 {
     }
 }
 
-impl<'g> Step<'g> {
+impl<'g> DescentStep<'g> {
     /// Returns the inner node that the step leads to.
     #[inline(always)]
     pub(crate) fn inner(&self) -> Inner<'g> {
         assert!(self.is_inner(), "the step leads to an inner node");
-        // SAFETY: `Step::to_inner` requires that the address is a live inner node's.
+        // SAFETY: `DescentStep::to_inner` requires that the address is a live inner node's.
         unsafe { Inner::from_ptr(self.address()) }
     }
 }
@@ -379,7 +379,7 @@ impl<'g> Inner<'g> {
 
     /// Returns the step to the child whose range holds `key`, with the key's approximate position in it.
     #[inline]
-    pub(crate) fn step<'a>(&self, key: &[u8], partitioner: ShardPartitioner, guard: &'a Guard<'_>) -> Step<'a> {
+    pub(crate) fn step<'a>(&self, key: &[u8], partitioner: ShardPartitioner, guard: &'a Guard<'_>) -> DescentStep<'a> {
         let Found { index, wanted } = self.partition(key, false);
         let (child, hint) = tagged_ptr::split(load(self.child(index), guard));
         let share = wanted.and_then(|wanted| {
@@ -389,9 +389,9 @@ impl<'g> Inner<'g> {
         // SAFETY: the guard protects the children, and the level determines their kind.
         unsafe {
             if self.header().level == 1 {
-                Step::to_leaf(child, hint, share, 0)
+                DescentStep::to_leaf(child, hint, share, 0)
             } else {
-                Step::to_inner(child, hint, share)
+                DescentStep::to_inner(child, hint, share)
             }
         }
     }
@@ -418,7 +418,7 @@ impl<'g> Inner<'g> {
     /// Prefetches the lines of a node that a search in it most likely reads; only its address, its number of children,
     /// and the key's position among them are known.
     #[inline(always)]
-    pub(crate) fn prefetch_step(step: &Step<'g>) {
+    pub(crate) fn prefetch_step(step: &DescentStep<'g>) {
         let pivots = step.inner().pivots().cast::<u8>();
         prefetch(pivots);
         prefetch(pivots.wrapping_add(LINE_BYTES));

@@ -18,13 +18,13 @@ use leafpress_base::reclaim::guard::Guard;
 
 use crate::tree::error::TreeError;
 use crate::tree::node::decoder::Decoder;
+use crate::tree::node::descent_step::DescentStep;
 use crate::tree::node::hash_bits::landed_bit;
 use crate::tree::node::key_array::KeyArray;
 use crate::tree::node::landing::{Landing, NewLanding};
 use crate::tree::node::large::{DeadLarge, Large};
 use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, Header, KEYED, SINGLE, Sections, Temperature, WRITTEN};
 use crate::tree::node::packed::Packed;
-use crate::tree::node::step::Step;
 use crate::tree::node::unpublished::unpublished;
 use leafpress_base::mem::prefetch::{LINE_BYTES, prefetch};
 use leafpress_base::mem::room::{TryGrow, joined};
@@ -49,12 +49,12 @@ pub(crate) struct Place {
     pub frame: usize,
 }
 
-impl<'g> Step<'g> {
+impl<'g> DescentStep<'g> {
     /// Returns the leaf that the step leads to.
     #[inline(always)]
     pub(crate) fn leaf(&self) -> Leaf<'g> {
         assert!(self.is_leaf(), "the step leads to a leaf");
-        // SAFETY: `Step::to_leaf` requires that the address of a leaf that is accessed is a live leaf's.
+        // SAFETY: `DescentStep::to_leaf` requires that the address of a leaf that is accessed is a live leaf's.
         unsafe { Leaf::from_ptr(self.address()) }
     }
 }

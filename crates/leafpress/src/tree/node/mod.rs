@@ -1,6 +1,8 @@
 //! Nodes: leaves, inner nodes, landing buffers and large values, their encoding and accessors.
 
 pub(crate) mod decoder;
+#[allow(unsafe_code)]
+pub(crate) mod descent_step;
 pub(crate) mod fraction;
 pub(crate) mod frame_keys;
 pub(crate) mod hash_bits;
@@ -21,7 +23,5 @@ pub(crate) mod packed;
 pub(crate) mod partition;
 #[allow(unsafe_code)]
 mod rank;
-#[allow(unsafe_code)]
-pub(crate) mod step;
 #[allow(unsafe_code)]
 mod unpublished;

@@ -2,10 +2,10 @@
 
 use crate::tree::index::interpolation::entry::BucketWord;
 use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
+use crate::tree::node::descent_step::DescentStep;
 use crate::tree::node::fraction::Fraction;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
-use crate::tree::node::step::Step;
 use leafpress_base::mem::tagged_ptr;
 #[cfg(target_arch = "x86_64")]
 use leafpress_base::mem::tagged_ptr::Hint;
@@ -174,7 +174,7 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
 /// Returns the prediction of the prefetch summary for a key: the line in which its leaf begins, and its position in the
 /// leaf.
 #[cfg(target_arch = "x86_64")]
-fn prefetched(table: &InterpolationIndex, key: u64, partitioner: ShardPartitioner) -> Option<Step<'_>> {
+fn prefetched(table: &InterpolationIndex, key: u64, partitioner: ShardPartitioner) -> Option<DescentStep<'_>> {
     let key = key.to_be_bytes();
     let number = table.number(&key)?;
     let place = table.place(number)?;
@@ -261,7 +261,7 @@ fn a_leaf_predicted_shorter_than_the_directory_of_another_is_prefetched() {
     let like = (17 * 64 / 16) << 10 | 1 << 9 | 20;
     let hint = Leaf::hint_of_length(like, 10);
     // SAFETY: the leaf is never dereferenced.
-    let step = unsafe { Step::to_leaf(address(0), hint, Some(Fraction::of(1.0, 2.0)), 0) };
+    let step = unsafe { DescentStep::to_leaf(address(0), hint, Some(Fraction::of(1.0, 2.0)), 0) };
     assert_eq!(step.hint, like - 10);
     Leaf::prefetch_step(&step);
     // Impossible lengths are ignored.

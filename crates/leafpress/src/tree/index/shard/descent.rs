@@ -3,21 +3,23 @@
 use leafpress_base::reclaim::guard::Guard;
 
 use crate::tree::index::shard::{Shard, untag};
+use crate::tree::node::descent_step::DescentStep;
 use crate::tree::node::inner::Inner;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
-use crate::tree::node::step::Step;
 use leafpress_base::reclaim::load;
 
 /// The state of a search.
 #[derive(Clone, Copy)]
 pub(crate) struct Descent<'g> {
-    pub step: Step<'g>,
+    pub step: DescentStep<'g>,
 }
 
 impl<'g> Descent<'g> {
     /// A finished search.
-    pub(crate) const END: Self = Self { step: Step::NOWHERE };
+    pub(crate) const END: Self = Self {
+        step: DescentStep::NOWHERE,
+    };
 
     /// Goes one step towards `key`, and prefetches the lines that the next step, or a read of the leaf, needs. Returns
     /// false if it was at the leaf already. The guard is the one under which the descent began.
@@ -46,7 +48,7 @@ impl Shard {
 
     /// Returns the step to the leaf whose range holds `key`, and prefetches what a read of it needs.
     #[inline(always)]
-    pub(crate) fn descend_to_read<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Step<'g> {
+    pub(crate) fn descend_to_read<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> DescentStep<'g> {
         if let Some(step) = self.interpolate_with_summary(key, guard) {
             return step;
         }
@@ -57,7 +59,11 @@ impl Shard {
 
     /// Returns the step to the leaf whose range holds `key`, and the leaf's parent if the search passed it.
     #[inline]
-    pub(crate) fn descend_to_write<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Step<'g>, Option<Inner<'g>>) {
+    pub(crate) fn descend_to_write<'g>(
+        &self,
+        key: &[u8],
+        guard: &'g Guard<'_>,
+    ) -> (DescentStep<'g>, Option<Inner<'g>>) {
         match self.interpolate(key, guard) {
             Some(step) => (step, None),
             None => self.path_to_leaf(key, guard),
@@ -66,7 +72,7 @@ impl Shard {
 
     /// Returns the step to the leaf whose range holds `key`, and the leaf's parent.
     #[inline]
-    fn path_to_leaf<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Step<'g>, Option<Inner<'g>>) {
+    fn path_to_leaf<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (DescentStep<'g>, Option<Inner<'g>>) {
         let Descent { mut step } = self.descent(guard);
         if !step.is_inner() {
             return (step, None);
@@ -101,9 +107,9 @@ impl Shard {
         // SAFETY: the guard protects the root, whose tag distinguishes leaves from inner nodes.
         let step = unsafe {
             if is_leaf {
-                Step::to_leaf(root, 0, None, 0)
+                DescentStep::to_leaf(root, 0, None, 0)
             } else {
-                Step::to_inner(root, 0, None)
+                DescentStep::to_inner(root, 0, None)
             }
         };
         Descent { step }

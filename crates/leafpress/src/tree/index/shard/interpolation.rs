@@ -8,9 +8,9 @@ use leafpress_base::reclaim::guard::Guard;
 use crate::tree::error::TreeError;
 use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
 use crate::tree::index::shard::{NodeHeap, Shard, Splice};
+use crate::tree::node::descent_step::DescentStep;
 use crate::tree::node::inner::{Inner, Node};
 use crate::tree::node::leaf::Leaf;
-use crate::tree::node::step::Step;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, collected, copied};
 use leafpress_base::reclaim::load;
@@ -29,14 +29,14 @@ impl Shard {
 
     /// Returns the step to the leaf whose range holds `key`, if the table has it.
     #[inline(always)]
-    pub(crate) fn interpolate<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Option<Step<'g>> {
+    pub(crate) fn interpolate<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Option<DescentStep<'g>> {
         self.interpolation(guard)?.find::<false>(key, self.partitioner, guard)
     }
 
     /// Like [`Shard::interpolate`], for a read that follows at once: prefetches what it needs of the leaf, if possible
     /// before the table's line arrives.
     #[inline(always)]
-    pub(crate) fn interpolate_with_summary<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Option<Step<'g>> {
+    pub(crate) fn interpolate_with_summary<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Option<DescentStep<'g>> {
         self.interpolation(guard)?.find::<true>(key, self.partitioner, guard)
     }
 

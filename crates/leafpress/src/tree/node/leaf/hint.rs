@@ -6,9 +6,9 @@
 //! all at once. Each line delays the following ones by some nanoseconds, so predictions are as narrow as their inputs
 //! allow, and what the read needs first is prefetched first.
 
+use crate::tree::node::descent_step::DescentStep;
 use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, READ_AT, SINGLE};
 use crate::tree::node::leaf::Leaf;
-use crate::tree::node::step::Step;
 use leafpress_base::mem::prefetch::{DIRECTORY_LINES, LINE_BYTES, prefetch};
 use leafpress_base::mem::tagged_ptr::{HINT_BITS, Hint, NO_HINT};
 
@@ -60,14 +60,14 @@ impl<'g> Leaf<'g> {
 
     /// Prefetches the lines that a read most likely needs of the leaf that a step leads to.
     #[inline(always)]
-    pub(crate) fn prefetch_step(step: &Step) {
+    pub(crate) fn prefetch_step(step: &DescentStep) {
         Self::likely_lines(step, prefetch);
     }
 
     /// Calls `ask` with an address in each of the lines that a read most likely needs of the leaf that a step leads to:
     /// those of its directory, and around the predicted block.
     #[inline(always)]
-    fn likely_lines(step: &Step, mut ask: impl FnMut(*const u8)) {
+    fn likely_lines(step: &DescentStep, mut ask: impl FnMut(*const u8)) {
         let mut at = |offset: usize| ask(step.address().wrapping_add(offset));
         let lines = (step.hint & LENGTH) as usize;
         let data = (step.hint >> DATA_BIT) as usize * DATA_UNIT_BYTES;

@@ -17,18 +17,18 @@ struct Job {
 }
 
 /// Threads that put batches into the tree.
-pub(super) struct Crew<'c> {
+pub(super) struct HelperThreads<'c> {
     core: &'c TreeInner,
-    state: Mutex<State>,
-    /// Notified when a job was added, taken or done, or the crew is dismissed.
+    state: Mutex<HelpersState>,
+    /// Notified when a job was added, taken or done, or the helpers are dismissed.
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct HelpersState {
     jobs: VecDeque<Job>,
     /// Number of helper threads.
-    hands: usize,
+    helpers: usize,
     at_work: usize,
     dismissed: bool,
     new: u64,
@@ -37,11 +37,11 @@ struct State {
     spare: Vec<Batch>,
 }
 
-impl<'c> Crew<'c> {
+impl<'c> HelperThreads<'c> {
     pub(super) fn new(core: &'c TreeInner) -> Self {
         Self {
             core,
-            state: Mutex::new(State::default()),
+            state: Mutex::new(HelpersState::default()),
             changed: Condvar::default(),
         }
     }
@@ -55,7 +55,7 @@ impl<'c> Crew<'c> {
     pub(super) fn take_back(&self, mut batch: Batch) {
         batch.clear();
         let mut state = self.state.lock();
-        if state.spare.len() <= state.hands {
+        if state.spare.len() <= state.helpers {
             // If there is no memory for the list, the batch is freed.
             let _ = state.spare.try_push(batch);
         }
@@ -71,14 +71,14 @@ impl<'c> Crew<'c> {
     ///
     /// # Errors
     /// As [`TreeInner::place`], for this batch or an earlier one.
-    pub(super) fn hand(&self, shard: usize, batch: Batch, least_bytes: usize) -> Result<(), TreeError> {
+    pub(super) fn submit(&self, shard: usize, batch: Batch, least_bytes: usize) -> Result<(), TreeError> {
         let job = Job {
             shard,
             batch,
             least_bytes,
         };
         let mut state = self.state.lock();
-        if state.jobs.len() < state.hands && state.jobs.try_reserve(1).is_ok() {
+        if state.jobs.len() < state.helpers && state.jobs.try_reserve(1).is_ok() {
             state.jobs.push_back(job);
             let earlier = state.error.take();
             drop(state);
@@ -111,12 +111,12 @@ impl<'c> Crew<'c> {
         }
     }
 
-    /// Records that one more thread calls [`Crew::work`].
-    pub(super) fn hired(&self) {
-        self.state.lock().hands += 1;
+    /// Records that one more thread calls [`HelperThreads::work`].
+    pub(super) fn helper_started(&self) {
+        self.state.lock().helpers += 1;
     }
 
-    /// The main loop of each helper, until the crew is dismissed.
+    /// The main loop of each helper, until the helpers are dismissed.
     pub(super) fn work(&self) {
         let mut state = self.state.lock();
         loop {
@@ -148,7 +148,7 @@ impl<'c> Crew<'c> {
 }
 
 /// A batch in progress, until dropped, also by a panic.
-struct AtWork<'a, 'c>(&'a Crew<'c>);
+struct AtWork<'a, 'c>(&'a HelperThreads<'c>);
 
 impl Drop for AtWork<'_, '_> {
     fn drop(&mut self) {
@@ -157,11 +157,11 @@ impl Drop for AtWork<'_, '_> {
     }
 }
 
-/// Dismisses the crew when dropped, also by a panic in the caller's iterator, which would otherwise leave the helpers
-/// waiting for ever.
-pub(super) struct Dismissed<'a, 'c>(pub &'a Crew<'c>);
+/// Dismisses the helpers when dropped, also by a panic in the caller's iterator, which would otherwise leave the
+/// helpers waiting for ever.
+pub(super) struct DismissOnDrop<'a, 'c>(pub &'a HelperThreads<'c>);
 
-impl Drop for Dismissed<'_, '_> {
+impl Drop for DismissOnDrop<'_, '_> {
     fn drop(&mut self) {
         self.0.state.lock().dismissed = true;
         self.0.changed.notify_all();

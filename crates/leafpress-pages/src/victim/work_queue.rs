@@ -7,7 +7,7 @@ use super::dictionaries::FAMILIES;
 
 /// Due work.
 #[derive(Default)]
-pub(super) struct Wake {
+pub(super) struct WorkQueue {
     due: Mutex<Due>,
     /// Signals that nothing is due any more, or that the task has ended.
     done: Condvar,
@@ -24,7 +24,7 @@ struct Due {
     stop: bool,
 }
 
-impl Wake {
+impl WorkQueue {
     /// Schedules a training.
     pub(super) fn training(&self, family: usize) {
         self.due.lock().families |= 1 << family;

@@ -20,45 +20,45 @@ use leafpress_base::sync::Mutex;
 /// Maximum length of the queue. A read that finds it full is not recorded; a later read of the record is.
 pub(super) const MAX_WAITING: usize = 1024;
 
-pub(super) struct Touch {
+pub(super) struct QueuedRead {
     pub key: Vec<u8>,
     pub read_at: Duration,
 }
 
 /// Queued reads.
-pub(super) struct Touches {
-    pub queue: ArrayQueue<Touch>,
+pub(super) struct ReadQueue {
+    pub queue: ArrayQueue<QueuedRead>,
     /// Hashes of queued keys, in the slot given by the hash: repeated reads of a record are queued once.
     waiting: Vec<AtomicU64>,
 }
 
 /// The queue, or none as long as no read had to be noted.
 #[derive(Default)]
-pub(super) struct LazyTouches {
-    queue: OnceLock<Touches>,
+pub(super) struct LazyReadQueue {
+    queue: OnceLock<ReadQueue>,
     /// Held while the queue is applied, so that other threads that need it applied wait for the end; and by a
     /// thread that validates the records.
     pub applying: Mutex<()>,
 }
 
-impl LazyTouches {
+impl LazyReadQueue {
     #[inline]
-    pub(super) fn get(&self) -> Option<&Touches> {
+    pub(super) fn get(&self) -> Option<&ReadQueue> {
         self.queue.get()
     }
 
-    pub(super) fn or_make(&self) -> Result<&Touches, OutOfMemory> {
+    pub(super) fn or_make(&self) -> Result<&ReadQueue, OutOfMemory> {
         match self.queue.get() {
-            Some(touches) => Ok(touches),
+            Some(queue) => Ok(queue),
             None => {
-                let made = Touches::new()?;
+                let made = ReadQueue::new()?;
                 Ok(self.queue.get_or_init(|| made))
             }
         }
     }
 }
 
-impl Touches {
+impl ReadQueue {
     fn new() -> Result<Self, OutOfMemory> {
         // The queue allocates infallibly, so its memory is tried for before.
         drop(room_for::<[u64; 8]>(MAX_WAITING)?);
@@ -77,21 +77,21 @@ impl Touches {
         if self.slot_of(hash).swap(hash, Ordering::Relaxed) == hash {
             return;
         }
-        let pushed = copied(key).is_ok_and(|key| self.queue.push(Touch { key, read_at }).is_ok());
+        let pushed = copied(key).is_ok_and(|key| self.queue.push(QueuedRead { key, read_at }).is_ok());
         if !pushed {
             self.slot_of(hash).store(0, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn pop(&self) -> Option<Touch> {
-        let touch = self.queue.pop()?;
+    pub(super) fn pop(&self) -> Option<QueuedRead> {
+        let read = self.queue.pop()?;
         // Cleared before the record is rewritten: a read from here on is queued separately.
-        self.slot_of(hash(&touch.key)).store(0, Ordering::Relaxed);
-        Some(touch)
+        self.slot_of(hash(&read.key)).store(0, Ordering::Relaxed);
+        Some(read)
     }
 
     pub(super) fn held_bytes(&self) -> u64 {
-        (MAX_WAITING * (size_of::<Touch>() + 2 * size_of::<u64>())) as u64
+        (MAX_WAITING * (size_of::<QueuedRead>() + 2 * size_of::<u64>())) as u64
     }
 }
 
@@ -113,15 +113,15 @@ mod tests {
         cache.insert("read", "1").unwrap();
         cache.insert("unread", "2").unwrap();
         let core = cache.core();
-        let touches = core.touches.or_make().unwrap();
+        let queued_reads = core.queued_reads.or_make().unwrap();
         clock.advance(60 * SECOND);
-        let noting = core.touches.applying.lock();
+        let noting = core.queued_reads.applying.lock();
         let puts = core.tree.stats().puts;
         // With this lock held, a read that waited for it would not return.
         for _ in 0..100 {
             assert!(cache.get("read").unwrap().is_some());
         }
-        assert_eq!(touches.queue.len(), 1, "the key is queued once");
+        assert_eq!(queued_reads.queue.len(), 1, "the key is queued once");
         assert_eq!(core.tree.stats().puts, puts, "a read writes nothing");
         drop(noting);
         clock.advance(60 * SECOND);

@@ -7,12 +7,12 @@ use super::shard::Shard;
 
 /// A shard on cache lines of its own.
 #[repr(align(128))]
-pub(super) struct Padded(pub(super) Mutex<Shard>);
+pub(super) struct LockedShard(pub(super) Mutex<Shard>);
 
 /// A pinned entry of a shard; it is unpinned when this is dropped.
-pub(super) type Pinned<'c> = entry::Pinned<'c, Padded>;
+pub(super) type Pinned<'c> = entry::Pinned<'c, LockedShard>;
 
-impl Home for Padded {
+impl Home for LockedShard {
     fn free(&self, entry: Owned) {
         self.0.lock().free(entry);
     }
@@ -20,12 +20,12 @@ impl Home for Padded {
 
 /// Pinned entries of a shard, unpinned one by one, or all when this is dropped.
 pub(super) struct Sampled<'c> {
-    shard: &'c Padded,
+    shard: &'c LockedShard,
     pub(super) pins: Vec<Pin>,
 }
 
 impl<'c> Sampled<'c> {
-    pub(super) fn new(shard: &'c Padded) -> Self {
+    pub(super) fn new(shard: &'c LockedShard) -> Self {
         Self {
             shard,
             pins: Vec::new(),

@@ -15,7 +15,7 @@ enum Kind {
 
 /// A step on the descent, to a node that is live for `'g`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Step<'g> {
+pub(crate) struct DescentStep<'g> {
     node: *mut u8,
     kind: Kind,
     pub hint: Hint,
@@ -26,7 +26,7 @@ pub(crate) struct Step<'g> {
     live: PhantomData<&'g ()>,
 }
 
-impl<'g> Step<'g> {
+impl<'g> DescentStep<'g> {
     /// A step without a target.
     pub(crate) const NOWHERE: Self = Self {
         node: std::ptr::null_mut(),
