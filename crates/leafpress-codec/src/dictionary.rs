@@ -24,11 +24,11 @@ use leafpress_base::mem::room::copied;
 /// The tables that a codec needs are built at the dictionary's first use, once for all threads.
 #[derive(Clone)]
 pub struct Dictionary {
-    inner: Arc<Inner>,
+    inner: Arc<DictionaryInner>,
 }
 
 /// A reference that does not keep a dictionary alive.
-pub(super) struct WeakDictionary(Weak<Inner>);
+pub(super) struct WeakDictionary(Weak<DictionaryInner>);
 
 impl WeakDictionary {
     /// Returns the dictionary if it is still alive.
@@ -39,7 +39,7 @@ impl WeakDictionary {
     }
 }
 
-struct Inner {
+struct DictionaryInner {
     id: u32,
     /// Unique in this process, so that a thread's buffer can identify the dictionary whose bytes it holds. Never 0.
     serial: u64,
@@ -65,7 +65,7 @@ impl Dictionary {
     /// Returns a dictionary that was trained for `codec`, if that is known.
     pub(super) fn new(codec: Option<Codec>, id: u32, bytes: impl Into<Box<[u8]>>) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(DictionaryInner {
                 id,
                 serial: SERIALS.fetch_add(1, Ordering::Relaxed),
                 codec,
@@ -134,7 +134,7 @@ impl Dictionary {
     pub fn held_bytes(&self) -> usize {
         let inner = &self.inner;
         // An `Arc` keeps two counts before its value.
-        let own = size_of::<Inner>() + 2 * size_of::<usize>() + inner.bytes.len() + inner.onpair.held_bytes();
+        let own = size_of::<DictionaryInner>() + 2 * size_of::<usize>() + inner.bytes.len() + inner.onpair.held_bytes();
         #[cfg(feature = "lz4")]
         let own = own + inner.lz4.held_bytes();
         #[cfg(feature = "zstd")]
@@ -201,7 +201,7 @@ impl fmt::Debug for Dictionary {
 
 /// Whether zstd's header with the entropy tables is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Header {
+pub(super) enum ZstdHeader {
     Kept,
     CutOff,
 }

@@ -118,12 +118,12 @@ pub(super) fn append(
 /// address, they are alive. Their contents may have changed meanwhile; then a block is decoded to wrong bytes, but
 /// within bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct BytesIdentity {
     start: usize,
     len: usize,
 }
 
-impl Place {
+impl BytesIdentity {
     #[inline]
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self {

@@ -9,7 +9,7 @@ use rapidhash::v3::rapidhash_v3;
 
 #[cfg(feature = "zstd")]
 use super::EngineOptions;
-use super::dictionary::{Header, TRAINING};
+use super::dictionary::{TRAINING, ZstdHeader};
 #[cfg(feature = "zstd")]
 use super::zstd::train::Samples;
 use super::{Codec, CodecError, Dictionary, onpair, output};
@@ -47,8 +47,8 @@ impl Dictionary {
     }
 
     /// Trains a dictionary for each of these maximum sizes in bytes, which fall, as [`Dictionary::train`] does for one.
-    /// With `onpair` this takes hardly more time than the first of them. Sizes that are too small for the codec are left
-    /// out, except for the first.
+    /// With `onpair` this takes hardly more time than the first of them. Sizes that are too small for the codec are
+    /// left out, except for the first.
     ///
     /// # Errors
     /// Those of [`Dictionary::train`]; no size may be below [`MIN_DICTIONARY_BYTES`].
@@ -76,8 +76,8 @@ impl Dictionary {
             ));
         }
         let header = match codec {
-            Codec::Zstd { .. } => Header::Kept,
-            Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Header::CutOff,
+            Codec::Zstd { .. } => ZstdHeader::Kept,
+            Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => ZstdHeader::CutOff,
             Codec::OnPair { .. } | Codec::OnPairHuffman => {
                 let trained = onpair::train(codec, samples, sizes)?.into_iter();
                 return collected(trained.map(|bytes| Self::trained(Some(codec), bytes))).map_err(Into::into);
@@ -124,7 +124,7 @@ const MAX_HELD_OUT: usize = 4000;
 
 #[cfg(feature = "zstd")]
 /// Trains a dictionary per segment length, and returns the one with which the codec itself compresses best.
-fn best(codec: Codec, header: Header, samples: &[&[u8]], max_bytes: usize) -> Result<Vec<u8>, CodecError> {
+fn best(codec: Codec, header: ZstdHeader, samples: &[&[u8]], max_bytes: usize) -> Result<Vec<u8>, CodecError> {
     let every = HELD_OUT.max(samples.len() / MAX_HELD_OUT);
     let part = |of_judges: bool| {
         let is_of_it = move |(i, _): &(usize, &&[u8])| (i % every == every - 1) == of_judges;
@@ -164,7 +164,7 @@ fn best(codec: Codec, header: Header, samples: &[&[u8]], max_bytes: usize) -> Re
 
 #[cfg(not(feature = "zstd"))]
 /// Stub: the trainer is part of libzstd.
-fn best(_: Codec, _: Header, _: &[&[u8]], _: usize) -> Result<Vec<u8>, CodecError> {
+fn best(_: Codec, _: ZstdHeader, _: &[&[u8]], _: usize) -> Result<Vec<u8>, CodecError> {
     Err(CodecError::Unavailable {
         codec: TRAINING.to_owned(),
         reason: super::open::left_out("zstd"),

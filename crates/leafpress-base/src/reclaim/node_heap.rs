@@ -15,7 +15,7 @@ use crate::reclaim::epoch::Epochs;
 use crate::reclaim::garbage::{FLUSH_BYTES, FlushedGarbage, GarbageBag};
 use crate::reclaim::local::LocalHandle;
 use crate::sync;
-use crate::sync::per_thread::{Place, thread_number};
+use crate::sync::per_thread::{ThreadSlot, thread_number};
 use crate::sync::{Patience, PerThread};
 
 /// The largest node: a large value of 64 MiB, stored raw, and its header.
@@ -332,16 +332,16 @@ impl NodeHeap {
         waits_for
     }
 
-    /// Returns whether the thread at that place is outside any operation. If so, it sees what the caller has written
+    /// Returns whether the thread at that slot is outside any operation. If so, it sees what the caller has written
     /// before when it begins one.
     #[cfg(not(shuttle))]
-    pub fn is_outside(&self, place: Place) -> bool {
-        self.local.at(place).is_none_or(|local| local.slot.is_outside())
+    pub fn is_outside(&self, slot: ThreadSlot) -> bool {
+        self.local.at(slot).is_none_or(|local| local.slot.is_outside())
     }
 
     /// Returns false: the threads of the model checker share one context.
     #[cfg(shuttle)]
-    pub fn is_outside(&self, _place: Place) -> bool {
+    pub fn is_outside(&self, _slot: ThreadSlot) -> bool {
         false
     }
 

@@ -15,12 +15,12 @@ const BUCKETS: usize = 32;
 
 /// The position of a thread's values.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub struct ThreadSlot {
     bucket: usize,
     index: usize,
 }
 
-impl Place {
+impl ThreadSlot {
     /// Position of a thread without a number: there is no such bucket.
     const NONE: Self = Self {
         bucket: BUCKETS,
@@ -127,7 +127,7 @@ impl Numbers {
 
 thread_local! {
     // A type without a destructor, so that it is accessible to the thread's very end.
-    static PLACE: Cell<Place> = const { Cell::new(Place::NONE) };
+    static SLOT: Cell<ThreadSlot> = const { Cell::new(ThreadSlot::NONE) };
     static LEAVING: Leaving = const { Leaving };
 }
 
@@ -141,37 +141,37 @@ impl Drop for Leaving {
 }
 
 fn give_back() {
-    let place = PLACE.replace(Place::NONE);
-    if place.bucket < BUCKETS {
-        NUMBERS.with(|numbers| numbers.free.push(place.number()));
+    let slot = SLOT.replace(ThreadSlot::NONE);
+    if slot.bucket < BUCKETS {
+        NUMBERS.with(|numbers| numbers.free.push(slot.number()));
     }
 }
 
-/// Returns the thread's place, which is assigned now if it has none; [`None`] when there is no memory.
+/// Returns the thread's slot, which is assigned now if it has none; [`None`] when there is no memory.
 #[cold]
-fn take_place() -> Option<Place> {
-    let place = PLACE.get();
-    if place.bucket < BUCKETS {
-        return Some(place);
+fn take_slot() -> Option<ThreadSlot> {
+    let slot = SLOT.get();
+    if slot.bucket < BUCKETS {
+        return Some(slot);
     }
     hold_while_forking();
     let number = NUMBERS.with(Numbers::take)?;
-    PLACE.set(Place::of(number));
+    SLOT.set(ThreadSlot::of(number));
     if LEAVING.try_with(|_| ()).is_err() {
         late::give_back_at_the_end();
     }
-    Some(Place::of(number))
+    Some(ThreadSlot::of(number))
 }
 
 /// Returns the calling thread's number: the lowest that was free at its first request. [`None`] when there is no
 /// memory.
 #[inline]
 pub fn thread_number() -> Option<usize> {
-    let place = PLACE.get();
-    if place.bucket < BUCKETS {
-        return Some(place.number());
+    let slot = SLOT.get();
+    if slot.bucket < BUCKETS {
+        return Some(slot.number());
     }
-    take_place().map(Place::number)
+    take_slot().map(ThreadSlot::number)
 }
 
 /// For a thread whose thread-local values are being destroyed. Destructors of pthread keys run last, and one that sets
@@ -210,7 +210,7 @@ mod late {
 
 /// Values, one per thread.
 ///
-/// For the first threads a hit is two loads: the thread's place, and its bucket's address. The values of these buckets
+/// For the first threads a hit is two loads: the thread's slot, and its bucket's address. The values of these buckets
 /// are allocated together, before their threads appear. A later bucket is a table of chunks, which costs one more load:
 /// a program with thousands of threads may have thousands of trees, each used by a few of them.
 pub struct PerThread<T> {
@@ -300,29 +300,29 @@ impl<T> PerThread<T> {
     /// Returns the calling thread's value, if it has one.
     #[inline(always)]
     pub fn get(&self) -> Option<&T> {
-        self.at(PLACE.get())
+        self.at(SLOT.get())
     }
 
-    /// Returns the item of the thread at `place`, if it has one.
+    /// Returns the item of the thread at `slot`, if it has one.
     #[inline(always)]
-    pub fn at(&self, place: Place) -> Option<&T> {
-        let Some(bucket) = self.buckets.get(place.bucket) else {
-            return self.at_chunked(place);
+    pub fn at(&self, slot: ThreadSlot) -> Option<&T> {
+        let Some(bucket) = self.buckets.get(slot.bucket) else {
+            return self.at_chunked(slot);
         };
         let first = bucket.load(Ordering::Acquire);
         if first.is_null() {
             return None;
         }
-        // SAFETY: a bucket that exists has 2^n values, a place's index is below that (`Place::of`), and they live until
-        // `self` is dropped.
-        Some(unsafe { &*first.add(place.index) })
+        // SAFETY: a bucket that exists has 2^n values, a slot's index is below that (`ThreadSlot::of`), and they live
+        // until `self` is dropped.
+        Some(unsafe { &*first.add(slot.index) })
     }
 
-    fn at_chunked(&self, place: Place) -> Option<&T> {
-        let chunk = self.table(place.bucket - WHOLE_BUCKETS)?.get(place.index / CHUNK)?;
+    fn at_chunked(&self, slot: ThreadSlot) -> Option<&T> {
+        let chunk = self.table(slot.bucket - WHOLE_BUCKETS)?.get(slot.index / CHUNK)?;
         let first = chunk.load(Ordering::Acquire);
         // SAFETY: a chunk that exists has `CHUNK` values, which live until `self` is dropped.
-        (!first.is_null()).then(|| unsafe { &*first.add(place.index % CHUNK) })
+        (!first.is_null()).then(|| unsafe { &*first.add(slot.index % CHUNK) })
     }
 
     /// Returns a later bucket's chunks, if the bucket was allocated.
@@ -332,26 +332,26 @@ impl<T> PerThread<T> {
         (!first.is_null()).then(|| unsafe { slice::from_raw_parts(first, chunks_of(chunked)) })
     }
 
-    /// Returns each array of values, with the place of its first value.
-    fn made(&self) -> impl Iterator<Item = (Place, &[T])> {
+    /// Returns each array of values, with the slot of its first value.
+    fn made(&self) -> impl Iterator<Item = (ThreadSlot, &[T])> {
         let whole = self.buckets.iter().enumerate().map(|(bucket, first)| {
             let len = 1 << bucket;
-            (Place { bucket, index: 0 }, first, len)
+            (ThreadSlot { bucket, index: 0 }, first, len)
         });
         let chunked = (0..self.chunked.len()).flat_map(|chunked| {
             let table = self.table(chunked).unwrap_or_default().iter().enumerate();
             table.map(move |(number, first)| {
-                let place = Place {
+                let slot = ThreadSlot {
                     bucket: chunked + WHOLE_BUCKETS,
                     index: number * CHUNK,
                 };
-                (place, first, CHUNK)
+                (slot, first, CHUNK)
             })
         });
-        whole.chain(chunked).filter_map(|(place, first, len)| {
+        whole.chain(chunked).filter_map(|(slot, first, len)| {
             let first = first.load(Ordering::Acquire);
             // SAFETY: an array that exists has `len` values, which live until `self` is dropped.
-            (!first.is_null()).then(|| (place, unsafe { slice::from_raw_parts(first, len) }))
+            (!first.is_null()).then(|| (slot, unsafe { slice::from_raw_parts(first, len) }))
         })
     }
 
@@ -360,13 +360,13 @@ impl<T> PerThread<T> {
         self.made().flat_map(|(_, values)| values)
     }
 
-    /// Like [`PerThread::iter`], with each value's place, at which the thread's other values are found.
-    pub fn iter_with_places(&self) -> impl Iterator<Item = (Place, &T)> {
-        self.made().flat_map(|(Place { bucket, index: first }, values)| {
+    /// Like [`PerThread::iter`], with each value's slot, at which the thread's other values are found.
+    pub fn iter_with_slots(&self) -> impl Iterator<Item = (ThreadSlot, &T)> {
+        self.made().flat_map(|(ThreadSlot { bucket, index: first }, values)| {
             let values = values.iter().enumerate();
             values.map(move |(at, value)| {
                 let index = first + at;
-                (Place { bucket, index }, value)
+                (ThreadSlot { bucket, index }, value)
             })
         })
     }
@@ -390,30 +390,30 @@ impl<T: Default> PerThread<T> {
 
     /// Returns how many values there will be once the calling thread has one; [`None`] when there is no memory.
     pub fn count_with_mine(&self) -> Option<usize> {
-        let place = take_place()?;
+        let slot = take_slot()?;
         let made = self.made().map(|(_, values)| values.len()).sum::<usize>();
-        let mine = match self.at(place) {
+        let mine = match self.at(slot) {
             Some(_) => 0,
-            None => CHUNK.min(1 << place.bucket),
+            None => CHUNK.min(1 << slot.bucket),
         };
         Some(made + mine)
     }
 
     #[cold]
     fn make(&self) -> Option<&T> {
-        let place = take_place()?;
-        match self.buckets.get(place.bucket) {
+        let slot = take_slot()?;
+        match self.buckets.get(slot.bucket) {
             Some(bucket) => {
-                make_array(bucket, 1 << place.bucket, T::default)?;
+                make_array(bucket, 1 << slot.bucket, T::default)?;
             }
             None => {
-                let chunked = place.bucket - WHOLE_BUCKETS;
+                let chunked = slot.bucket - WHOLE_BUCKETS;
                 let table = self.chunked.get(chunked)?;
                 make_array(table, chunks_of(chunked), AtomicPtr::default)?;
-                make_array(self.table(chunked)?.get(place.index / CHUNK)?, CHUNK, T::default)?;
+                make_array(self.table(chunked)?.get(slot.index / CHUNK)?, CHUNK, T::default)?;
             }
         }
-        self.at(place)
+        self.at(slot)
     }
 }
 
@@ -430,10 +430,10 @@ mod tests {
     fn numbers_and_places_are_one_to_one() {
         let mut seen = BTreeSet::new();
         for number in 0..5000 {
-            let place = Place::of(number);
-            assert!(place.index < 1 << place.bucket);
-            assert_eq!(place.number(), number);
-            assert!(seen.insert((place.bucket, place.index)));
+            let slot = ThreadSlot::of(number);
+            assert!(slot.index < 1 << slot.bucket);
+            assert_eq!(slot.number(), number);
+            assert!(seen.insert((slot.bucket, slot.index)));
         }
     }
 
@@ -483,14 +483,14 @@ mod tests {
         });
         assert!(counted >= 1);
         let touched: Vec<_> = values
-            .iter_with_places()
+            .iter_with_slots()
             .filter(|(_, value)| value.load(Ordering::Relaxed) > 0)
             .collect();
         assert_eq!(touched.len(), counted);
         assert!(
             touched
                 .iter()
-                .all(|(place, value)| values.at(*place).is_some_and(|at| ptr::eq(at, *value)))
+                .all(|(slot, value)| values.at(*slot).is_some_and(|at| ptr::eq(at, *value)))
         );
         assert!(values.iter().count() <= counted * CHUNK);
     }

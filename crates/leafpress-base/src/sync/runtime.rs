@@ -127,7 +127,7 @@ pub fn start(task: impl Task, waker: Option<&Waker>) -> io::Result<TaskHandle> {
 
 #[derive(Debug, Default)]
 struct Runtime {
-    state: Mutex<State>,
+    state: Mutex<RuntimeState>,
     /// Notified when a task is ready, or the threads are to end.
     changed: Condvar,
     /// Notified when a task has ended whose owner waits for that.
@@ -135,7 +135,7 @@ struct Runtime {
 }
 
 #[derive(Default)]
-struct State {
+struct RuntimeState {
     tasks: HashMap<u64, TaskEntry>,
     next_number: u64,
     /// Due tasks, and some that have ended since.
@@ -153,7 +153,7 @@ struct State {
     handles: Vec<Thread<()>>,
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for RuntimeState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("State")
             .field("tasks", &self.tasks.len())
@@ -212,7 +212,7 @@ fn max_threads() -> usize {
     })
 }
 
-impl State {
+impl RuntimeState {
     /// Queues a task that exists and does not run.
     fn make_ready(&mut self, number: u64) {
         let Some(entry) = self.tasks.get_mut(&number) else {
@@ -358,7 +358,7 @@ impl Runtime {
         Ok(TaskHandle(name))
     }
 
-    fn start_thread(&'static self, state: &mut State) -> io::Result<()> {
+    fn start_thread(&'static self, state: &mut RuntimeState) -> io::Result<()> {
         let generation = state.generation;
         let handle = threads::spawn("leafpress-upkeep", move || self.run(generation))?;
         // Forgets threads that ended because they were idle for long.
@@ -370,7 +370,7 @@ impl Runtime {
 
     /// Notifies or starts another thread for the queue and the timers. If none can be started, the existing ones follow
     /// after their current work.
-    fn call_a_thread(&'static self, state: &mut State) {
+    fn call_a_thread(&'static self, state: &mut RuntimeState) {
         if state.idle > 0 {
             self.changed.notify_one();
         } else if state.threads < max_threads() {
@@ -426,7 +426,7 @@ impl Runtime {
     }
 
     /// Runs a task once, and reschedules it according to its result.
-    fn work(&'static self, number: u64, mut task: Box<dyn Task>) -> MutexGuard<'static, State> {
+    fn work(&'static self, number: u64, mut task: Box<dyn Task>) -> MutexGuard<'static, RuntimeState> {
         let result = catch_unwind(AssertUnwindSafe(|| task.work()));
         let panicked = result.is_err();
         let mut next = result.unwrap_or_else(|panic| {
@@ -464,7 +464,7 @@ impl Runtime {
     }
 
     /// Removes a task that has ended.
-    fn remove(&'static self, number: u64) -> MutexGuard<'static, State> {
+    fn remove(&'static self, number: u64) -> MutexGuard<'static, RuntimeState> {
         let mut state = self.state.lock();
         state.tasks.remove(&number);
         self.ended.notify_all();

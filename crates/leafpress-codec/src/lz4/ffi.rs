@@ -6,7 +6,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use crate::room::{Place, Room};
+use crate::room::{BytesIdentity, Room};
 use crate::{CodecError, output};
 
 // Linked for its object code.
@@ -129,7 +129,7 @@ unsafe fn zeroed<S>() -> Option<Box<S>> {
 /// A dictionary loaded into a stream that is then only read. The stream points to the dictionary's bytes.
 pub(crate) struct Prepared<S> {
     stream: Box<S>,
-    bytes: Place,
+    bytes: BytesIdentity,
 }
 
 /// A prepared dictionary with its bytes.
@@ -142,7 +142,7 @@ impl<S> Prepared<S> {
     /// Returns the dictionary with its bytes; `None` if it was prepared from other bytes.
     #[inline]
     pub(crate) fn with<'d>(&'d self, bytes: &'d [u8]) -> Option<Attached<'d, S>> {
-        (Place::of(bytes) == self.bytes).then_some(Attached {
+        (BytesIdentity::of(bytes) == self.bytes).then_some(Attached {
             stream: &*self.stream,
             _bytes: bytes,
         })
@@ -189,7 +189,7 @@ impl Stream {
         unsafe { LZ4_loadDictSlow(&raw mut *stream, dictionary.as_ptr().cast(), size) };
         Some(Prepared {
             stream,
-            bytes: Place::of(dictionary),
+            bytes: BytesIdentity::of(dictionary),
         })
     }
 
@@ -253,7 +253,7 @@ impl HighStream {
         }
         Some(Prepared {
             stream,
-            bytes: Place::of(dictionary),
+            bytes: BytesIdentity::of(dictionary),
         })
     }
 

@@ -8,14 +8,14 @@ pub(super) const FOUR_TOKENS_BYTES: usize = 4 * MAX_TOKEN_BYTES;
 
 /// Tokens by their codes.
 #[derive(Clone, Copy)]
-pub(super) struct Table<'t> {
+pub(super) struct TokenTable<'t> {
     entries: &'t [[u8; MAX_TOKEN_BYTES]],
     lengths: &'t [u8],
     /// A power of two, less one, that is below the length of both slices.
     mask: usize,
 }
 
-impl<'t> Table<'t> {
+impl<'t> TokenTable<'t> {
     /// Returns the table of tokens, of which there is at least one.
     pub(super) fn new(tokens: &'t Tokens) -> Self {
         let (entries, lengths) = (tokens.entries(), tokens.lengths());

@@ -1,14 +1,15 @@
 //! Blocks of Huffman codes.
 //!
 //! A block is the bits of its codes, the low bits of a byte first; the last byte is filled up with ones. There are at
-//! least 256 tokens, so that the longest code, which is all ones, has at least eight bits: what fills a byte decodes to nothing.
+//! least 256 tokens, so that the longest code, which is all ones, has at least eight bits: what fills a byte decodes to
+//! nothing.
 
 use std::hint::select_unpredictable;
 
 use leafpress_base::mem::room::room_for;
 
 use super::code_lengths::{VALUES, codes};
-use super::decode::{Input, Output, Table, Token};
+use super::decode::{Input, Output, Token, TokenTable};
 use crate::CodecError;
 
 /// A token and the length of its code in bits.
@@ -53,7 +54,7 @@ impl Decoder {
 
     /// Decodes a block until `needed` bytes are written, or it ends. Returns whether it was decoded to its end.
     #[inline]
-    pub(super) fn decode(&self, block: &[u8], table: &Table<'_>, needed: usize, out: &mut Output<'_>) -> bool {
+    pub(super) fn decode(&self, block: &[u8], table: &TokenTable<'_>, needed: usize, out: &mut Output<'_>) -> bool {
         let block = Input::new(block);
         let (mut bit, end) = (0, block.bits());
         while out.written() < needed

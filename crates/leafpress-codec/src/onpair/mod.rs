@@ -25,7 +25,7 @@ mod train;
 
 use std::sync::OnceLock;
 
-use self::decode::{FOUR_TOKENS_BYTES, Output, Table};
+use self::decode::{FOUR_TOKENS_BYTES, Output, TokenTable};
 use self::huffman::Decoder;
 use self::matcher::Matcher;
 use self::packed::Packer;
@@ -229,7 +229,7 @@ impl OnPair {
         let Some((_, reading)) = self.reading(dictionary)? else {
             return Err(output::wrong_length(NAME, block.len(), raw_len));
         };
-        let table = Table::new(&reading.tokens);
+        let table = TokenTable::new(&reading.tokens);
         let mut out = Output::new(out);
         let is_at_end = match (&reading.decoder, reading.form.bits) {
             (Some(decoder), _) => decoder.decode(block, &table, needed, &mut out),

@@ -5,7 +5,7 @@
 
 use std::hint::select_unpredictable;
 
-use super::decode::{Input, Output, Table, Token};
+use super::decode::{Input, Output, Token, TokenTable};
 
 /// A writer of codes.
 pub(super) struct Packer<'o> {
@@ -63,8 +63,8 @@ impl<'o> Packer<'o> {
         true
     }
 
-    /// Writes the last byte, filled up with zeros or `with_ones`. Returns the length of the block, or `None` if there is
-    /// no room.
+    /// Writes the last byte, filled up with zeros or `with_ones`. Returns the length of the block, or `None` if there
+    /// is no room.
     pub(super) fn finish(self, with_ones: bool) -> Option<usize> {
         let fill = if with_ones { u64::MAX << self.word_bits } else { 0 };
         let rest = self.word_bits.div_ceil(8) as usize;
@@ -77,7 +77,12 @@ impl<'o> Packer<'o> {
 /// Decodes packed codes of `BITS` bits until `needed` bytes are written, or the block ends. Returns whether it was
 /// decoded to its end.
 #[inline]
-pub(super) fn decode<const BITS: usize>(block: &[u8], table: &Table<'_>, needed: usize, out: &mut Output<'_>) -> bool {
+pub(super) fn decode<const BITS: usize>(
+    block: &[u8],
+    table: &TokenTable<'_>,
+    needed: usize,
+    out: &mut Output<'_>,
+) -> bool {
     let mask = (1 << BITS) - 1;
     let block = Input::new(block);
     let (mut bit, end) = (0, block.bits());

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::ffi::Operation;
-use super::job::{Job, Place};
+use super::job::{ExecutionPath, Job};
 use super::{Count, Failure, QplEngine, bound, ffi, length};
 use crate::room::Room;
 use crate::{CodecError, Engine, QplPath};
@@ -87,11 +87,11 @@ impl QplEngine {
 
     /// Returns where a batch executes, and how many of its jobs are in flight at once. On the CPU a job is complete
     /// when it is submitted.
-    fn batch_place(&self) -> (Place, usize) {
+    fn batch_path(&self) -> (ExecutionPath, usize) {
         if self.device {
-            (Place::Hardware, HARDWARE_BATCH)
+            (ExecutionPath::Hardware, HARDWARE_BATCH)
         } else {
-            (Place::Software, SOFTWARE_BATCH)
+            (ExecutionPath::Software, SOFTWARE_BATCH)
         }
     }
 
@@ -103,11 +103,11 @@ impl QplEngine {
         inputs: &[(&[u8], u32)],
         mut done: impl FnMut(usize, Result<&[u8], Failure>),
     ) -> usize {
-        let (place, most) = self.batch_place();
+        let (path, most) = self.batch_path();
         let mut flying: Vec<Result<Job, Failure>> = Vec::with_capacity(most);
         for (input, room) in inputs.iter().take(most) {
             let first = flying.is_empty();
-            flying.push(self.take(place).map_err(Failure::Codec).and_then(|mut job| {
+            flying.push(self.take(path).map_err(Failure::Codec).and_then(|mut job| {
                 // The first job of a round waits while queues are full; later ones leave a full queue to the next
                 // round.
                 let submitted = match first {
@@ -138,9 +138,9 @@ impl QplEngine {
             };
             match (&job, result) {
                 (Some(job), Ok(written)) => {
-                    match place {
-                        Place::Hardware => _ = self.counters.mine().add(Count::HardwareCalls, 1),
-                        Place::Software => self.count_software(),
+                    match path {
+                        ExecutionPath::Hardware => _ = self.counters.mine().add(Count::HardwareCalls, 1),
+                        ExecutionPath::Software => self.count_software(),
                     }
                     done(at, Ok(job.output(written)));
                 }

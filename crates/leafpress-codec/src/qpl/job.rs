@@ -23,30 +23,30 @@ pub(crate) const TIMED_OUT: Status = 0x4C50_0001;
 
 /// Where a job executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ExecutionPath {
     Software,
     Hardware,
 }
 
-impl Place {
-    fn path(self) -> c_int {
+impl ExecutionPath {
+    fn code(self) -> c_int {
         match self {
-            Place::Software => ffi::PATH_SOFTWARE,
-            Place::Hardware => ffi::PATH_HARDWARE,
+            ExecutionPath::Software => ffi::PATH_SOFTWARE,
+            ExecutionPath::Hardware => ffi::PATH_HARDWARE,
         }
     }
 }
 
-/// A job and its place of execution.
+/// A job and its execution path.
 pub(crate) struct Job {
     raw: RawJob,
-    pub(crate) place: Place,
+    pub(crate) path: ExecutionPath,
 }
 
 impl Job {
-    pub(crate) fn new(qpl: &'static Qpl, place: Place) -> Result<Self, CodecError> {
-        let raw = RawJob::new(qpl, place.path())?;
-        Ok(Self { raw, place })
+    pub(crate) fn new(qpl: &'static Qpl, path: ExecutionPath) -> Result<Self, CodecError> {
+        let raw = RawJob::new(qpl, path.code())?;
+        Ok(Self { raw, path })
     }
 
     /// Runs an operation to completion, with its output in the room.

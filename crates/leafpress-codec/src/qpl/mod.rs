@@ -8,7 +8,7 @@ mod job;
 use std::cell::RefCell;
 
 use self::ffi::{NAME, Operation, Qpl, Status};
-use self::job::{Job, Place, TIMED_OUT, explain};
+use self::job::{ExecutionPath, Job, TIMED_OUT, explain};
 use super::counters::{Count, Counters};
 use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, JobCache, QplMode, QplPath, output};
@@ -52,11 +52,13 @@ impl QplEngine {
         let qpl = Qpl::get()?;
         let device = match path {
             QplPath::Software => false,
-            QplPath::Hardware => Job::new(qpl, Place::Hardware).map(|_| true).map_err(|e| match e {
-                CodecError::Failed { reason, .. } => format!("no IAA device: {reason}"),
-                other => other.to_string(),
-            })?,
-            QplPath::Auto => Job::new(qpl, Place::Hardware).is_ok(),
+            QplPath::Hardware => Job::new(qpl, ExecutionPath::Hardware)
+                .map(|_| true)
+                .map_err(|e| match e {
+                    CodecError::Failed { reason, .. } => format!("no IAA device: {reason}"),
+                    other => other.to_string(),
+                })?,
+            QplPath::Auto => Job::new(qpl, ExecutionPath::Hardware).is_ok(),
         };
         Ok(Self {
             path,
@@ -68,19 +70,19 @@ impl QplEngine {
         })
     }
 
-    /// Takes a job to execute at `place`: one that this thread keeps, or a new one.
-    pub(super) fn take(&self, place: Place) -> Result<Job, CodecError> {
+    /// Takes a job to execute at `path`: one that this thread keeps, or a new one.
+    pub(super) fn take(&self, path: ExecutionPath) -> Result<Job, CodecError> {
         if self.cache == JobCache::Thread {
             let kept = JOBS.try_with(|jobs| {
                 let mut jobs = jobs.try_borrow_mut().ok()?;
-                let at = jobs.iter().position(|job| job.place == place)?;
+                let at = jobs.iter().position(|job| job.path == path)?;
                 Some(jobs.swap_remove(at))
             });
             if let Ok(Some(job)) = kept {
                 return Ok(job);
             }
         }
-        let job = Job::new(self.qpl, place)?;
+        let job = Job::new(self.qpl, path)?;
         let count = match self.cache {
             JobCache::Thread => Count::ThreadJobs,
             JobCache::None => Count::CallJobs,
@@ -126,7 +128,7 @@ impl QplEngine {
     /// Runs an operation on the CPU.
     pub(super) fn run_software(&self, operation: Operation, input: &[u8], room: &mut Room<'_>) -> Result<(), Failure> {
         self.count_software();
-        let mut job = self.take(Place::Software)?;
+        let mut job = self.take(ExecutionPath::Software)?;
         let result = job.run(operation, input, room);
         self.give_back(job);
         Ok(result?)
@@ -142,7 +144,7 @@ impl QplEngine {
 
     /// Runs an operation on the device, and returns the job that has its output.
     fn run_hardware(&self, operation: Operation, input: &[u8], room: u32) -> Result<(Job, usize), Failure> {
-        let mut job = self.take(Place::Hardware)?;
+        let mut job = self.take(ExecutionPath::Hardware)?;
         if let Err(status) = job.submit_patiently(operation, input, room) {
             self.give_back(job);
             return Err(status.into());

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 use zstd_sys as zstd;
 
-use crate::room::{Place, Room};
+use crate::room::{BytesIdentity, Room};
 
 /// An error code of zstd.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +67,7 @@ pub(crate) struct Prepared<'d, T> {
 /// A dictionary's compression tables. They point to the dictionary's bytes.
 pub(crate) struct CompressionTables {
     tables: NonNull<zstd::ZSTD_CDict>,
-    bytes: Place,
+    bytes: BytesIdentity,
 }
 
 // SAFETY: zstd only reads prepared tables, and does not tie them to a thread.
@@ -119,14 +119,14 @@ impl CompressionTables {
         unsafe { zstd::ZSTD_freeCCtxParams(parameters.as_ptr()) };
         Some(Self {
             tables: NonNull::new(tables?)?,
-            bytes: Place::of(dictionary),
+            bytes: BytesIdentity::of(dictionary),
         })
     }
 
     /// Returns the tables with the dictionary's bytes; `None` if they were built from other bytes.
     #[inline]
     pub(super) fn with<'d>(&'d self, bytes: &'d [u8]) -> Option<Prepared<'d, Self>> {
-        (Place::of(bytes) == self.bytes).then_some(Prepared {
+        (BytesIdentity::of(bytes) == self.bytes).then_some(Prepared {
             tables: self,
             _bytes: bytes,
         })
@@ -153,7 +153,7 @@ pub(super) fn has_plain_tables(level: i32, dictionary_bytes: usize) -> bool {
 #[derive(Debug)]
 pub(crate) struct DecompressionTables {
     tables: NonNull<zstd::ZSTD_DDict>,
-    bytes: Place,
+    bytes: BytesIdentity,
 }
 
 // SAFETY: zstd only reads prepared tables, and does not tie them to a thread.
@@ -176,14 +176,14 @@ impl DecompressionTables {
         let tables = unsafe { zstd::ZSTD_createDDict_byReference(dictionary.as_ptr().cast(), dictionary.len()) };
         Some(Self {
             tables: NonNull::new(tables)?,
-            bytes: Place::of(dictionary),
+            bytes: BytesIdentity::of(dictionary),
         })
     }
 
     /// Returns the tables with the dictionary's bytes; `None` if they were built from other bytes.
     #[inline]
     pub(crate) fn with<'d>(&'d self, bytes: &'d [u8]) -> Option<Prepared<'d, Self>> {
-        (Place::of(bytes) == self.bytes).then_some(Prepared {
+        (BytesIdentity::of(bytes) == self.bytes).then_some(Prepared {
             tables: self,
             _bytes: bytes,
         })

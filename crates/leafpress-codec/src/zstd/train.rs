@@ -1,7 +1,7 @@
 //! Dictionary training by zstd's FastCover.
 
 use super::ffi;
-use crate::dictionary::{Header, TRAINING};
+use crate::dictionary::{TRAINING, ZstdHeader};
 use crate::{CodecError, output};
 use leafpress_base::mem::room::{collected, room_for};
 use leafpress_base::mem::transient::Transient;
@@ -32,17 +32,21 @@ impl Samples {
     pub(crate) fn cover(
         &self,
         max_bytes: usize,
-        header: Header,
+        header: ZstdHeader,
         segment_bytes: u32,
         level: i32,
     ) -> Result<Vec<u8>, CodecError> {
-        let header_room = if header == Header::CutOff { HEADER_ROOM_BYTES } else { 0 };
+        let header_room = if header == ZstdHeader::CutOff {
+            HEADER_ROOM_BYTES
+        } else {
+            0
+        };
         let mut dictionary = room_for(max_bytes + header_room)?;
         dictionary.resize(max_bytes + header_room, 0_u8);
         let refused = |reason| output::failed(TRAINING, format!("{reason} (the samples may be too few or too small)"));
         let len = ffi::train(self.bytes.bytes(), &self.lengths, segment_bytes, level, &mut dictionary);
         dictionary.truncate(len.map_err(refused)?);
-        if header == Header::CutOff {
+        if header == ZstdHeader::CutOff {
             let header = ffi::header_bytes(&dictionary).map_err(refused)?;
             // The best content, which was chosen first, is at the end, where LZ4 reaches it longest.
             let from = header.max(dictionary.len().saturating_sub(max_bytes));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 
 use super::adaptive::{Adaptive, Costs, DEFAULT_RAW_FRACTION};
-use super::counts::Counts;
+use super::counts::PoolCounts;
 use super::entry::Entries;
 use super::frames::Frames;
 use super::index::Index;
@@ -269,7 +269,7 @@ impl PoolBuilder {
             waiters: Waiters::default(),
             workers: Workers::default(),
             copy_bytes: AtomicUsize::new(0),
-            counts: Counts::default(),
+            counts: PoolCounts::default(),
             store: self.store,
         });
         let threads = Threads::start(&core, self.background_threads)?;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::PoolError;
 use super::counts::Count;
-use super::entry::{DIRTY, LOADING, RAW, State};
+use super::entry::{DIRTY, LOADING, PageState, RAW};
 use super::inner::{PoolInner, operate, store_error};
 use super::sweep::Sweeper;
 use crate::store::PageId;
@@ -60,7 +60,7 @@ impl PoolInner {
             }
         };
         let popularity = old.map_or(0, |old| self.entries.at(old).state().popularity());
-        let pinned = self.begin_raw(number, frame, State(RAW | DIRTY).with_popularity(popularity));
+        let pinned = self.begin_raw(number, frame, PageState(RAW | DIRTY).with_popularity(popularity));
         if let Some(old) = old {
             self.detach(&mut locked, hash, old);
         }

@@ -94,7 +94,7 @@ impl ThreadCounts {
 
 /// Counters of all threads.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct PoolCounts {
     threads: PerThread<ThreadCounts>,
     /// Counters of threads whose own could not be allocated.
     common: OwnCounts,
@@ -103,7 +103,7 @@ pub(super) struct Counts {
     limbo: Mutex<Vec<u32>>,
 }
 
-impl Counts {
+impl PoolCounts {
     /// Returns the calling thread's counters; [`None`] if there is no memory for them.
     #[inline]
     pub(super) fn mine(&self) -> Option<&ThreadCounts> {

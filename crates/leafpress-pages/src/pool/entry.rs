@@ -53,9 +53,9 @@ pub(super) const UNWRITABLE: u64 = 1 << 42;
 
 /// A decoded state word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct State(pub(super) u64);
+pub(super) struct PageState(pub(super) u64);
 
-impl State {
+impl PageState {
     #[inline]
     pub(super) fn kind(self) -> u64 {
         self.0 & KIND
@@ -137,8 +137,8 @@ impl Kept {
 }
 
 impl PageSlot {
-    pub(super) fn state(&self) -> State {
-        State(self.state.load(Acquire))
+    pub(super) fn state(&self) -> PageState {
+        PageState(self.state.load(Acquire))
     }
 
     #[inline]
@@ -208,8 +208,8 @@ impl PageSlot {
     /// Pins the entry and counts `hits`, 0 or 1, if it has a page that can be pinned; returns the new state. The caller
     /// has to check that it is the wanted page: the entry may have been reused.
     #[inline]
-    pub(super) fn pin(&self, hits: u64) -> Option<State> {
-        let mut state = State(self.state.load(Relaxed));
+    pub(super) fn pin(&self, hits: u64) -> Option<PageState> {
+        let mut state = PageState(self.state.load(Relaxed));
         loop {
             if !state.can_be_pinned() {
                 return None;
@@ -217,22 +217,22 @@ impl PageSlot {
             let hit = u64::from(state.popularity() < MAX_POPULARITY) & hits;
             let pinned = state.0 + PIN + (hit << POPULARITY_SHIFT);
             match self.state.compare_exchange_weak(state.0, pinned, Acquire, Relaxed) {
-                Ok(_) => return Some(State(pinned)),
-                Err(now) => state = State(now),
+                Ok(_) => return Some(PageState(pinned)),
+                Err(now) => state = PageState(now),
             }
         }
     }
 
     /// Adds a pin to an entry that is pinned already; returns the new state.
-    pub(super) fn pin_again(&self) -> Option<State> {
-        let mut state = State(self.state.load(Relaxed));
+    pub(super) fn pin_again(&self) -> Option<PageState> {
+        let mut state = PageState(self.state.load(Relaxed));
         while (1..PINS).contains(&state.pins()) {
             match self
                 .state
                 .compare_exchange_weak(state.0, state.0 + PIN, Acquire, Relaxed)
             {
-                Ok(before) => return Some(State(before + PIN)),
-                Err(now) => state = State(now),
+                Ok(before) => return Some(PageState(before + PIN)),
+                Err(now) => state = PageState(now),
             }
         }
         None
@@ -242,7 +242,7 @@ impl PageSlot {
     /// marked: then it stays so while it is in the slot. Counts a hit.
     #[inline]
     pub(super) fn is_held_raw(&self, page: PageId) -> bool {
-        let state = State(self.state.load(SeqCst));
+        let state = PageState(self.state.load(SeqCst));
         if state.0 & (DETACHED | CLAIMED) != 0 || state.kind() != RAW || self.page() != page {
             return false;
         }
@@ -258,48 +258,48 @@ impl PageSlot {
     #[inline]
     #[must_use]
     pub(super) fn unpin_is_last(&self) -> bool {
-        let before = State(self.state.fetch_sub(PIN, AcqRel));
+        let before = PageState(self.state.fetch_sub(PIN, AcqRel));
         debug_assert!(before.pins() > 0);
         before.pins() == 1 && before.has(DETACHED)
     }
 
     /// Marks an entry that only the caller has pinned and that is in the index with `mark`; [`None`] if that is no
     /// longer so. Holds in hazard slots are not checked.
-    pub(super) fn mark_if_pinned_once(&self, mark: u64) -> Option<State> {
-        let mut state = State(self.state.load(Relaxed));
+    pub(super) fn mark_if_pinned_once(&self, mark: u64) -> Option<PageState> {
+        let mut state = PageState(self.state.load(Relaxed));
         loop {
             if state.pins() != 1 || state.0 & (DETACHED | CLAIMED) != 0 {
                 return None;
             }
-            let marked = State(state.0 | mark);
+            let marked = PageState(state.0 | mark);
             match self.state.compare_exchange_weak(state.0, marked.0, SeqCst, Relaxed) {
                 Ok(_) => return Some(marked),
-                Err(now) => state = State(now),
+                Err(now) => state = PageState(now),
             }
         }
     }
 
     /// Updates the state with `next`, and returns the previous state. The update may set a mark, after which slots are
     /// scanned.
-    pub(super) fn change(&self, next: impl Fn(State) -> State) -> State {
-        let mut state = State(self.state.load(Relaxed));
+    pub(super) fn change(&self, next: impl Fn(PageState) -> PageState) -> PageState {
+        let mut state = PageState(self.state.load(Relaxed));
         loop {
             match self
                 .state
                 .compare_exchange_weak(state.0, next(state).0, SeqCst, Relaxed)
             {
                 Ok(_) => return state,
-                Err(now) => state = State(now),
+                Err(now) => state = PageState(now),
             }
         }
     }
 
-    pub(super) fn set(&self, bits: u64) -> State {
-        State(self.state.fetch_or(bits, AcqRel))
+    pub(super) fn set(&self, bits: u64) -> PageState {
+        PageState(self.state.fetch_or(bits, AcqRel))
     }
 
-    pub(super) fn clear(&self, bits: u64) -> State {
-        State(self.state.fetch_and(!bits, AcqRel))
+    pub(super) fn clear(&self, bits: u64) -> PageState {
+        PageState(self.state.fetch_and(!bits, AcqRel))
     }
 }
 
@@ -457,7 +457,7 @@ impl Drop for Entries {
 
 impl Pages for Entries {
     fn popularity(&self, slot: u32) -> u8 {
-        State(self.at(slot).state.load(Relaxed)).popularity()
+        PageState(self.at(slot).state.load(Relaxed)).popularity()
     }
 
     fn set_popularity(&self, slot: u32, popularity: u8) {
@@ -465,6 +465,6 @@ impl Pages for Entries {
     }
 
     fn is_pinned(&self, slot: u32) -> bool {
-        State(self.at(slot).state.load(Relaxed)).pins() > 0
+        PageState(self.at(slot).state.load(Relaxed)).pins() > 0
     }
 }

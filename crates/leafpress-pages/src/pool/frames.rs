@@ -118,19 +118,19 @@ struct Class {
 }
 
 #[derive(Default)]
-struct Inner {
+struct FramesState {
     parts: Vec<Mapping>,
     runs: Vec<Run>,
     classes: Vec<Class>,
 }
 
-// SAFETY: the runs point into the parts, which `Inner` owns.
-unsafe impl Send for Inner {}
+// SAFETY: the runs point into the parts, which `FramesState` owns.
+unsafe impl Send for FramesState {}
 
 pub(crate) struct Frames {
     classes: Classes,
     max_page_bytes: usize,
-    inner: Mutex<Inner>,
+    inner: Mutex<FramesState>,
     bytes: AtomicUsize,
     free_frames: AtomicUsize,
     used_frames: AtomicUsize,
@@ -144,7 +144,7 @@ impl Frames {
         Self {
             classes,
             max_page_bytes,
-            inner: Mutex::new(Inner::default()),
+            inner: Mutex::new(FramesState::default()),
             bytes: AtomicUsize::new(0),
             free_frames: AtomicUsize::new(0),
             used_frames: AtomicUsize::new(0),
@@ -283,7 +283,7 @@ impl Frames {
     /// [`Frames::stay`].
     pub(crate) fn leave(&self) -> Vec<u32> {
         let mut inner = self.inner.lock();
-        let Inner { runs, classes, .. } = &mut *inner;
+        let FramesState { runs, classes, .. } = &mut *inner;
         let mut leaving = Vec::new();
         for class in classes {
             let Some(geometry) = class.geometry else { continue };
@@ -335,7 +335,7 @@ impl Frames {
     }
 
     /// Returns empty runs until at most `limit` bytes are held or there are none left.
-    fn shrink(&self, inner: &mut Inner, limit: usize) {
+    fn shrink(&self, inner: &mut FramesState, limit: usize) {
         for class in &mut inner.classes {
             let Some(geometry) = class.geometry else { continue };
             while self.bytes() > limit
@@ -354,7 +354,7 @@ impl Frames {
     }
 
     /// Creates a run.
-    fn new_run(&self, inner: &mut Inner, number: usize, geometry: Geometry) -> Option<u32> {
+    fn new_run(&self, inner: &mut FramesState, number: usize, geometry: Geometry) -> Option<u32> {
         let class = &mut inner.classes[number];
         let runs = class.runs + 1;
         for list in [&mut class.partial, &mut class.empty, &mut class.cold] {
@@ -388,7 +388,7 @@ impl Frames {
     }
 }
 
-impl Inner {
+impl FramesState {
     /// Adds a run to its class's list of partially used ones.
     fn list(&mut self, run: u32) {
         let state = &mut self.runs[run as usize];

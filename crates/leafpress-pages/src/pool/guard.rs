@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::counts::{Count, HoldSlot, ThreadCounts};
-use super::entry::{PIN, PageSlot, State};
+use super::entry::{PIN, PageSlot, PageState};
 use super::frames::Frame;
 use super::inner::PoolInner;
 use crate::store::PageId;
@@ -108,7 +108,7 @@ pub(super) struct Pinned<'c> {
     core: &'c PoolInner,
     number: u32,
     /// The entry's state when it was pinned.
-    pub(super) state: State,
+    pub(super) state: PageState,
 }
 
 impl<'c> Pinned<'c> {
@@ -163,10 +163,10 @@ impl PoolInner {
 
     /// Stores a page in an entry that was loading or is new, and to which the caller has exclusive access; it is pinned
     /// in this state.
-    pub(super) fn begin_raw(&self, number: u32, frame: Frame<'_>, state: State) -> Pinned<'_> {
+    pub(super) fn begin_raw(&self, number: u32, frame: Frame<'_>, state: PageState) -> Pinned<'_> {
         let entry = self.entries.at(number);
         self.free_kept(entry.put_frame(frame));
-        let state = State(state.0 + PIN);
+        let state = PageState(state.0 + PIN);
         entry.change(|_| state);
         Pinned {
             core: self,

@@ -26,11 +26,11 @@ pub(super) fn hash(page: PageId) -> u64 {
 }
 
 /// A table with linear probing. A slot is 0, or the hash's lower half above the entry's number plus one.
-struct Table {
+struct SlotTable {
     slots: Box<[AtomicU64]>,
 }
 
-impl Table {
+impl SlotTable {
     /// Creates a table; [`None`] if there is no memory.
     fn new(slots: usize) -> Option<Self> {
         let mut empty = Vec::new();
@@ -102,15 +102,15 @@ impl Table {
 #[repr(align(128))]
 pub(super) struct Shard {
     /// All tables so far: readers may still be in those before the current one. Together they are not longer than it.
-    tables: [OnceLock<Table>; TABLES],
+    tables: [OnceLock<SlotTable>; TABLES],
     /// The current one.
     table: AtomicU32,
-    inner: Mutex<Inner>,
+    inner: Mutex<ShardState>,
     /// Signals that a page was loaded, or is not busy any more.
     changed: Condvar,
 }
 
-pub(super) struct Inner {
+pub(super) struct ShardState {
     len: usize,
     /// Pages with a store operation in progress: at most one per page.
     busy: Vec<PageId>,
@@ -120,19 +120,19 @@ pub(super) struct Inner {
 /// A locked shard.
 pub(super) struct Locked<'s> {
     shard: &'s Shard,
-    inner: MutexGuard<'s, Inner>,
+    inner: MutexGuard<'s, ShardState>,
 }
 
 impl Shard {
     fn new() -> Self {
         let tables = [const { OnceLock::new() }; TABLES];
-        tables[0].get_or_init(|| Table {
+        tables[0].get_or_init(|| SlotTable {
             slots: (0..FIRST_SLOTS).map(|_| AtomicU64::new(0)).collect(),
         });
         Self {
             tables,
             table: AtomicU32::new(0),
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(ShardState {
                 len: 0,
                 busy: Vec::with_capacity(BUSY_AT_ONCE),
                 waiting: 0,
@@ -142,7 +142,7 @@ impl Shard {
     }
 
     #[inline]
-    fn table(&self) -> &Table {
+    fn table(&self) -> &SlotTable {
         let table = self.tables[self.table.load(Acquire) as usize].get();
         table.expect("the present table is made before it becomes that")
     }
@@ -188,7 +188,7 @@ impl Locked<'_> {
         let slots = table.slots.len() * 2;
         let bytes = slots * size_of::<u64>();
         let next = self.shard.table.load(Relaxed) + 1;
-        let (place, larger) = match (self.shard.tables.get(next as usize), Table::new(slots)) {
+        let (place, larger) = match (self.shard.tables.get(next as usize), SlotTable::new(slots)) {
             (Some(place), Some(larger)) => (place, larger),
             _ => return Err(PoolError::OutOfMemory { bytes }),
         };

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use super::adaptive::{Adaptive, Costs};
-use super::counts::Counts;
-use super::entry::{COMPRESSED, DETACHED, Entries, Kept, LISTED, PIN, State};
+use super::counts::PoolCounts;
+use super::entry::{COMPRESSED, DETACHED, Entries, Kept, LISTED, PIN, PageState};
 use super::frames::Frames;
 use super::index::{Index, Locked, Shard, hash};
 use super::log::Log;
@@ -62,7 +62,7 @@ pub(super) struct PoolInner {
     pub(super) workers: Workers,
     /// Bytes of decoded copies held by callers.
     pub(super) copy_bytes: AtomicUsize,
-    pub(super) counts: Counts,
+    pub(super) counts: PoolCounts,
 }
 
 /// Converts the error of a page's store operation.
@@ -120,7 +120,7 @@ impl PoolInner {
     }
 
     /// Marks an entry that only the caller has pinned, once, and that no thread holds; see [`super::entry`].
-    pub(super) fn mark_if_alone(&self, number: u32, mark: u64) -> Option<State> {
+    pub(super) fn mark_if_alone(&self, number: u32, mark: u64) -> Option<PageState> {
         let entry = self.entries.at(number);
         let marked = entry.mark_if_pinned_once(mark)?;
         if self.counts.is_held(number) {
@@ -215,7 +215,7 @@ impl PoolInner {
     pub(super) fn detach(&self, locked: &mut Locked<'_>, hash: u64, number: u32) {
         self.entries
             .at(number)
-            .change(|state| State((state.0 + PIN) | DETACHED));
+            .change(|state| PageState((state.0 + PIN) | DETACHED));
         locked.remove(hash, number);
     }
 

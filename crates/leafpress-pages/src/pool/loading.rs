@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::PoolError;
-use super::entry::{LOADING, PageSlot, RAW, State};
+use super::entry::{LOADING, PageSlot, PageState, RAW};
 use super::frames::Frame;
 use super::guard::Pinned;
 use super::index::{Locked, Shard};
@@ -67,7 +67,7 @@ impl PoolInner {
         shard: &Shard,
         in_hand: InHand<'_>,
     ) -> Pinned<'_> {
-        let pinned = self.begin_raw(number, frame, State(RAW));
+        let pinned = self.begin_raw(number, frame, PageState(RAW));
         shard.lock().notify();
         self.list(number, hash);
         drop(in_hand);

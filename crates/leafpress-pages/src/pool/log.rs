@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::pool::entry::{CLAIMED, COMPRESSED, FREE, Kept, PageSlot, State};
+use crate::pool::entry::{CLAIMED, COMPRESSED, FREE, Kept, PageSlot, PageState};
 use leafpress_base::mem::mapping::{Mapping, page_bytes};
 use leafpress_base::sync::Mutex;
 
@@ -33,7 +33,7 @@ struct Closed {
 }
 
 #[derive(Default)]
-struct Inner {
+struct LogState {
     parts: Vec<Mapping>,
     /// Bytes of the last part that are used for segments.
     cut: usize,
@@ -48,12 +48,12 @@ struct Inner {
     cold: Vec<NonNull<u8>>,
 }
 
-// SAFETY: the segments point into the parts, which `Inner` owns.
-unsafe impl Send for Inner {}
+// SAFETY: the segments point into the parts, which `LogState` owns.
+unsafe impl Send for LogState {}
 
 pub(crate) struct Log {
     segment_bytes: usize,
-    inner: Mutex<Inner>,
+    inner: Mutex<LogState>,
     bytes: AtomicUsize,
     /// Live blocks: their number, their stored bytes, and their decoded bytes.
     pages: AtomicUsize,
@@ -99,7 +99,7 @@ impl Log {
         let segment_bytes = wanted.max(block_bytes(max_page_bytes)).next_multiple_of(page_bytes());
         Self {
             segment_bytes,
-            inner: Mutex::new(Inner::default()),
+            inner: Mutex::new(LogState::default()),
             bytes: AtomicUsize::new(0),
             pages: AtomicUsize::new(0),
             stored: AtomicUsize::new(0),
@@ -153,7 +153,7 @@ impl Log {
         // SAFETY: the block is longer than its header.
         let place = unsafe { block.add(HEADER_BYTES) };
         let kept = entry.put_block(place.as_ptr(), compressed.len() as u32);
-        entry.change(|state| State(state.with_kind(COMPRESSED).with_popularity(0).0 & !CLAIMED));
+        entry.change(|state| PageState(state.with_kind(COMPRESSED).with_popularity(0).0 & !CLAIMED));
         self.pages.fetch_add(1, Relaxed);
         self.stored.fetch_add(compressed.len(), Relaxed);
         self.raw.fetch_add(entry.len(), Relaxed);
@@ -161,7 +161,7 @@ impl Log {
     }
 
     /// Returns the address for the next block, without writing it.
-    fn room(&self, inner: &mut Inner, stored: usize, limit: usize) -> Option<NonNull<u8>> {
+    fn room(&self, inner: &mut LogState, stored: usize, limit: usize) -> Option<NonNull<u8>> {
         let bytes = block_bytes(stored);
         if let Some(open) = &inner.open
             && open.end + bytes <= self.segment_bytes
@@ -191,7 +191,7 @@ impl Log {
     }
 
     /// Creates a segment.
-    fn cut(&self, inner: &mut Inner) -> Option<NonNull<u8>> {
+    fn cut(&self, inner: &mut LogState) -> Option<NonNull<u8>> {
         let segments = inner.segments + 1;
         inner.order.try_reserve(segments - inner.order.len()).ok()?;
         for list in [&mut inner.empty, &mut inner.cold] {
@@ -215,7 +215,7 @@ impl Log {
     }
 
     /// Writes a block at the address that [`Log::room`] returned.
-    fn write(&self, inner: &mut Inner, block: NonNull<u8>, number: u32, compressed: &[u8]) {
+    fn write(&self, inner: &mut LogState, block: NonNull<u8>, number: u32, compressed: &[u8]) {
         // SAFETY: `room` found enough bytes at the end of the open segment, which has no readers there yet; it is
         // aligned to pages, its blocks to eight bytes.
         unsafe {
@@ -235,7 +235,7 @@ impl Log {
         limit: usize,
         keep: usize,
         entry: impl Fn(u32) -> &'e PageSlot,
-        turn: impl Fn(u32, &PageSlot, State) -> Turn,
+        turn: impl Fn(u32, &PageSlot, PageState) -> Turn,
         unpin: impl Fn(u32),
     ) -> Reclaimed {
         let mut inner = self.inner.lock();
@@ -288,7 +288,7 @@ impl Log {
     }
 
     /// Returns empty segments to the system until at most `keep` bytes are held.
-    fn release_empty(&self, inner: &mut Inner, keep: usize) -> Reclaimed {
+    fn release_empty(&self, inner: &mut LogState, keep: usize) -> Reclaimed {
         let mut released = Reclaimed::Nothing;
         // With more to reclaim, one is kept to copy to.
         while self.bytes() > keep
@@ -310,7 +310,7 @@ impl Log {
     /// pinned it; returns true on success.
     fn copy(
         &self,
-        inner: &mut Inner,
+        inner: &mut LogState,
         number: u32,
         entry: &PageSlot,
         from: NonNull<u8>,
@@ -327,7 +327,7 @@ impl Log {
         // SAFETY: the block is longer than its header.
         let place = unsafe { to.add(HEADER_BYTES) };
         let _ = entry.put_block(place.as_ptr(), entry.aux());
-        entry.change(|state| State(state.with_popularity(popularity).0 & !CLAIMED));
+        entry.change(|state| PageState(state.with_popularity(popularity).0 & !CLAIMED));
         true
     }
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::PoolError;
 use super::counts::Count;
-use super::entry::{CLAIMED, COMPRESSED, DIRTY, LOADING, RAW, State};
+use super::entry::{CLAIMED, COMPRESSED, DIRTY, LOADING, PageState, RAW};
 use super::frames::Frame;
 use super::guard::{PageGuard, Pinned};
 use super::index::Shard;
@@ -231,7 +231,7 @@ impl PoolInner {
         }
         self.log.dead(entry);
         self.free_kept(entry.put_frame(frame));
-        entry.change(|state| State(state.with_kind(RAW).0 & !CLAIMED));
+        entry.change(|state| PageState(state.with_kind(RAW).0 & !CLAIMED));
         self.list_new(number, hash, Sweeper::Reader);
         self.counts.add(Count::Restorations, 1);
         Ok(pinned.into_guard())

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use super::PoolError;
 use super::counts::Count;
-use super::entry::{CLAIMED, DETACHED, DIRTY, LISTED, PageSlot, State, UNWRITABLE};
+use super::entry::{CLAIMED, DETACHED, DIRTY, LISTED, PageSlot, PageState, UNWRITABLE};
 use super::index::hash;
 use super::inner::{PoolInner, nanoseconds, zeroed};
 use super::log::{Appended, Reclaimed, Turn};
@@ -313,13 +313,14 @@ impl PoolInner {
 
     /// Reclaims the oldest segment of the compressed space, popular pages included.
     pub(super) fn clear_segment(&self) -> Reclaimed {
-        let leave = |number: u32, entry: &PageSlot, state: State| self.turn(number, entry, state.with_popularity(0));
+        let leave =
+            |number: u32, entry: &PageSlot, state: PageState| self.turn(number, entry, state.with_popularity(0));
         let entry = |number| self.entries.at(number);
         self.log.reclaim(0, 0, entry, leave, |number| self.unpin(number))
     }
 
     /// Decides about a compressed page, which the log has pinned, when its segment is reclaimed.
-    fn turn(&self, number: u32, entry: &PageSlot, state: State) -> Turn {
+    fn turn(&self, number: u32, entry: &PageSlot, state: PageState) -> Turn {
         if let Some(popularity) = another_round(self.policy, state.popularity()) {
             return Turn::Stays(popularity);
         }

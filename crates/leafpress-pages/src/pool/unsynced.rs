@@ -5,9 +5,10 @@
 //! affected writes itself, and marks them dirty again.
 //!
 //! Time is divided into rounds; a flush ends one just before it syncs. A page in the pool has the round of its last
-//! write in its entry ([`State::unsynced_round_is_odd`]), and becomes dirty again when the sync of that round fails. A
-//! page that was evicted or removed before that sync is recorded here, because the pool cannot write it again: it may
-//! be lost, and every flush reports that until the page is written again, removed again or discarded, and synced.
+//! write in its entry ([`PageState::unsynced_round_is_odd`]), and becomes dirty again when the sync of that round
+//! fails. A page that was evicted or removed before that sync is recorded here, because the pool cannot write it again:
+//! it may be lost, and every flush reports that until the page is written again, removed again or discarded, and
+//! synced.
 //!
 //! An entry can distinguish two rounds: the current one, and the previous one while its sync is in progress.
 
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 use super::PoolError;
-use super::entry::State;
+use super::entry::PageState;
 use crate::store::PageId;
 use leafpress_base::sync::{AtomicU64, Mutex, MutexGuard};
 
@@ -116,7 +117,7 @@ impl Unsynced {
     }
 
     /// Records a page with this state that is evicted; its shard is locked.
-    pub(super) fn leaves(&self, page: PageId, state: State) {
+    pub(super) fn leaves(&self, page: PageId, state: PageState) {
         let Some(is_odd) = state.unsynced_round_is_odd() else {
             return;
         };

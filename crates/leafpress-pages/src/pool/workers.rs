@@ -12,14 +12,14 @@ const TICK: Duration = Duration::from_millis(50);
 /// Signals between the pool and its worker threads.
 #[derive(Default)]
 pub(super) struct Workers {
-    state: Mutex<State>,
+    state: Mutex<WorkersState>,
     changed: Condvar,
     running: AtomicUsize,
     pub(super) health: Health,
 }
 
 #[derive(Default)]
-struct State {
+struct WorkersState {
     woken: bool,
     stopping: bool,
 }

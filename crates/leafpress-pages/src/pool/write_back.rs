@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::PoolError;
 use super::counts::Count;
-use super::entry::{COMPRESSED, DETACHED, DIRTY, State, UNWRITABLE};
+use super::entry::{COMPRESSED, DETACHED, DIRTY, PageState, UNWRITABLE};
 use super::guard::Pinned;
 use super::inner::{BATCH_PAGES, PoolInner, operate, room_for, store_error, zeroed};
 use crate::store::PageId;
@@ -134,7 +134,7 @@ impl PoolInner {
             for number in locked.entries() {
                 let entry = self.entries.at(number);
                 if entry.state().unsynced_round_is_odd().is_some() {
-                    entry.change(State::to_be_written_again);
+                    entry.change(PageState::to_be_written_again);
                 }
             }
         }
@@ -185,7 +185,7 @@ impl PoolInner {
                     dirty.push(entry.page());
                 }
                 if state.unsynced_round_is_odd() == Some(!is_odd) {
-                    entry.change(State::synced);
+                    entry.change(PageState::synced);
                 }
             }
         }

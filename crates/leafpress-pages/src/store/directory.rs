@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use leafpress_base::sync::plain::RwLock;
 
-use super::found::{FileSystem, Found};
+use super::directory_contents::{DirectoryContents, FileSystem};
 use leafpress_base::io::at_path::at_path;
 use leafpress_base::io::open;
 use leafpress_base::store::{MIN_PAGE_BYTES, PageId, PageStore, check_read_length, no_such_page};
@@ -55,7 +55,7 @@ pub struct DirectoryStore {
 }
 
 impl DirectoryStore {
-    pub(super) fn of(root: PathBuf, found: Found, read_only: bool, max_page_bytes: usize) -> Self {
+    pub(super) fn of(root: PathBuf, found: DirectoryContents, read_only: bool, max_page_bytes: usize) -> Self {
         let len = found.pages.len() as u64;
         let mut shards: Vec<HashMap<PageId, StoredFile>> = (0..SHARDS).map(|_| HashMap::new()).collect();
         for (page, (path, bytes)) in (0..).zip(found.pages) {

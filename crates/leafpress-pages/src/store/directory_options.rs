@@ -7,7 +7,7 @@ use std::path::Path;
 use walkdir::{DirEntry, WalkDir};
 
 use super::directory::{DirectoryStore, is_temporary};
-use super::found::Found;
+use super::directory_contents::DirectoryContents;
 use leafpress_base::io::at_path::at_path;
 use leafpress_base::store::{MAX_PAGE_BYTES, MIN_PAGE_BYTES};
 
@@ -76,8 +76,8 @@ impl DirectoryOptions {
         Ok(DirectoryStore::of(root, found, self.read_only, longest))
     }
 
-    fn look(&self, root: &Path, longest: usize) -> Found {
-        let mut found = Found::default();
+    fn look(&self, root: &Path, longest: usize) -> DirectoryContents {
+        let mut found = DirectoryContents::default();
         // The root may be a link to a directory; others below it are not followed.
         found.note_file_system(root);
         let mut bytes = 0_u64;

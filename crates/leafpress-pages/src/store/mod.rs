@@ -4,8 +4,8 @@
 //! [`DirectoryStore`] uses the files of a directory as pages.
 
 mod directory;
+mod directory_contents;
 mod directory_options;
-mod found;
 
 pub use directory::DirectoryStore;
 pub use directory_options::DirectoryOptions;

@@ -92,11 +92,11 @@ pub(crate) struct Tuner<M: Model> {
     bytes: AtomicUsize,
     deciding_ns: AtomicU64,
     pub(crate) costs: Arc<Costs>,
-    pub(crate) inner: Mutex<Inner<M>>,
+    pub(crate) inner: Mutex<TunerState<M>>,
 }
 
 /// State used by one thread at a time.
-pub(crate) struct Inner<M> {
+pub(crate) struct TunerState<M> {
     make: Make<M>,
     /// [`None`] while the budget is too small, and if there was no memory for it.
     pub(crate) model: Option<M>,
@@ -127,7 +127,7 @@ impl<M: Model> Tuner<M> {
             bytes: AtomicUsize::new(0),
             deciding_ns: AtomicU64::new(0),
             costs,
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(TunerState {
                 make: settings.make,
                 model,
                 made_for,
@@ -210,7 +210,7 @@ impl<M: Model> Tuner<M> {
         self.dropped.load(Relaxed)
     }
 
-    pub(crate) fn publish(&self, inner: &Inner<M>) {
+    pub(crate) fn publish(&self, inner: &TunerState<M>) {
         let followed = inner.model.as_ref().filter(|_| !inner.paused);
         // Without a model the threshold is 0, which hardly any hash matches.
         let threshold = followed.map_or(0, |model| model.threshold());
@@ -229,7 +229,7 @@ impl<M: Model> Tuner<M> {
     }
 }
 
-impl<M: Model> Inner<M> {
+impl<M: Model> TunerState<M> {
     /// Returns the fraction if it has changed, and the number of accesses among the events.
     fn step(&mut self, events: impl Iterator<Item = M::Event>, costs: &Costs, now: Spent) -> (Option<f64>, usize) {
         let Some(model) = &mut self.model else {

@@ -21,13 +21,13 @@ struct Page {
     /// Number of miniatures that hold it.
     holders: u8,
     class: u8,
-    state: State,
+    state: KeyState,
     /// Whether it is among those to be examined by [`SampledKeys::tidy`].
     is_loose: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum KeyState {
     /// It is in the hash table.
     Listed,
     /// It is not in the hash table any more, and is freed when no miniature holds it.
@@ -185,7 +185,7 @@ impl SampledKeys {
             next: self.buckets[bucket],
             holders: 0,
             class: class(raw_bytes) as u8,
-            state: State::Listed,
+            state: KeyState::Listed,
             is_loose: false,
         };
         let slot = self.free;
@@ -208,7 +208,7 @@ impl SampledKeys {
     /// Removes the page from the hash table; it stays at least until [`SampledKeys::tidy`], and until no miniature
     /// holds it.
     pub(crate) fn unlist(&mut self, slot: u32) {
-        if self.pages[slot as usize].state != State::Listed {
+        if self.pages[slot as usize].state != KeyState::Listed {
             return;
         }
         let bucket = self.bucket(self.pages[slot as usize].hash);
@@ -226,14 +226,14 @@ impl SampledKeys {
                 at = page.next;
             }
         }
-        self.pages[slot as usize].state = State::Gone;
+        self.pages[slot as usize].state = KeyState::Gone;
         self.len -= 1;
         self.loosen(slot);
     }
 
     /// Returns the first slot from `from` on whose page has a hash above `threshold`.
     pub(crate) fn next_above(&self, threshold: u64, from: u32) -> Option<u32> {
-        let is_above = |page: &Page| page.state == State::Listed && page.hash > threshold;
+        let is_above = |page: &Page| page.state == KeyState::Listed && page.hash > threshold;
         let rest = self.pages.get(from as usize..)?;
         rest.iter().position(is_above).map(|at| from + at as u32)
     }
@@ -242,12 +242,12 @@ impl SampledKeys {
     pub(crate) fn tidy(&mut self) {
         while let Some(slot) = self.loose.pop() {
             self.pages[slot as usize].is_loose = false;
-            if self.pages[slot as usize].holders > 0 || self.pages[slot as usize].state == State::Free {
+            if self.pages[slot as usize].holders > 0 || self.pages[slot as usize].state == KeyState::Free {
                 continue;
             }
             self.unlist(slot);
             let page = &mut self.pages[slot as usize];
-            page.state = State::Free;
+            page.state = KeyState::Free;
             page.next = self.free;
             self.free = slot;
         }
@@ -271,14 +271,14 @@ impl SampledKeys {
 
     /// Panics if the holders of pages are inconsistent.
     pub(crate) fn validate(&self, holders: &[u8]) {
-        let listed = self.pages.iter().filter(|page| page.state == State::Listed);
+        let listed = self.pages.iter().filter(|page| page.state == KeyState::Listed);
         assert_eq!(listed.count(), self.len);
         for (page, &holders) in self.pages.iter().zip(holders) {
             assert!(
-                page.state == State::Free || page.holders == holders,
+                page.state == KeyState::Free || page.holders == holders,
                 "{page:?} is held {holders} times"
             );
-            assert_eq!(page.state == State::Listed, holders > 0, "{page:?}");
+            assert_eq!(page.state == KeyState::Listed, holders > 0, "{page:?}");
         }
     }
 }

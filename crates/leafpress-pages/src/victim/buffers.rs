@@ -12,7 +12,7 @@ use leafpress_base::sync::plain::Mutex;
 use leafpress_codec::Scratch;
 
 /// Maximum number of kept buffers; a power of two. If more threads than this are active, some allocate their own.
-const PLACES: usize = 32;
+const SLOTS: usize = 32;
 /// Number of slots that a call tries.
 const TRIED: usize = 4;
 
@@ -37,12 +37,12 @@ impl Buffers {
 /// A slot for buffers on cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
-struct Place(Mutex<Option<Buffers>>);
+struct BufferSlot(Mutex<Option<Buffers>>);
 
 /// A cache's buffers.
 #[derive(Default)]
 pub(super) struct BufferPool {
-    places: [Place; PLACES],
+    slots: [BufferSlot; SLOTS],
     /// Bytes of all kept buffers, and of borrowed ones as accounted for when they were kept.
     held_bytes: AtomicUsize,
     limit_bytes: AtomicUsize,
@@ -60,7 +60,7 @@ fn first_place() -> usize {
     if first != usize::MAX {
         return first;
     }
-    let next = NEXT.fetch_add(1, Relaxed) % PLACES;
+    let next = NEXT.fetch_add(1, Relaxed) % SLOTS;
     FIRST.set(next);
     next
 }
@@ -74,11 +74,11 @@ impl BufferPool {
     /// Sets the maximum of kept memory, in bytes, and frees the excess.
     pub(super) fn set_limit(&self, limit_bytes: usize) {
         self.limit_bytes.store(limit_bytes, Relaxed);
-        for place in &self.places {
+        for slot in &self.slots {
             if self.held_bytes() <= limit_bytes {
                 return;
             }
-            let kept = place.0.lock().take();
+            let kept = slot.0.lock().take();
             self.held_bytes
                 .fetch_sub(kept.map_or(0, |kept| kept.counted_bytes), Relaxed);
         }
@@ -88,8 +88,8 @@ impl BufferPool {
     #[inline]
     pub(super) fn borrow(&self) -> Borrowed<'_> {
         let first = first_place();
-        let mut tried = (0..TRIED).map(|n| &self.places[(first + n) % PLACES].0);
-        let buffers = tried.find_map(|place| place.try_lock()?.take());
+        let mut tried = (0..TRIED).map(|n| &self.slots[(first + n) % SLOTS].0);
+        let buffers = tried.find_map(|slot| slot.try_lock()?.take());
         Borrowed {
             pool: self,
             buffers: buffers.unwrap_or_default(),
@@ -106,9 +106,9 @@ impl BufferPool {
         }
         if self.held_bytes() <= self.limit_bytes.load(Relaxed) {
             let first = first_place();
-            for place in (0..TRIED).map(|n| &self.places[(first + n) % PLACES].0) {
-                if let Some(mut place) = place.try_lock().filter(|place| place.is_none()) {
-                    *place = Some(buffers);
+            for slot in (0..TRIED).map(|n| &self.slots[(first + n) % SLOTS].0) {
+                if let Some(mut slot) = slot.try_lock().filter(|slot| slot.is_none()) {
+                    *slot = Some(buffers);
                     return;
                 }
             }

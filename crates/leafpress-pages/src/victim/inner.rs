@@ -13,7 +13,7 @@ use super::dictionaries::{Dictionaries, FAMILIES};
 use super::limits::Limits;
 use super::locked_shard::LockedShard;
 use super::shard::Shard;
-use super::stats::{Count, Counts, VictimStats};
+use super::stats::{Count, VictimCounts, VictimStats};
 use super::work_queue::WorkQueue;
 use crate::tuner::RawShare;
 use crate::tuner::costs::Costs;
@@ -38,7 +38,7 @@ pub(super) struct VictimInner {
     pub(super) attempts: AtomicU32,
     pub(super) probes: AtomicU32,
     /// What is counted without a shard's lock.
-    pub(super) counts: Counts,
+    pub(super) counts: VictimCounts,
     /// The fraction of the memory for blocks that are kept raw: the bits of an `f64`.
     share: AtomicU64,
 }
@@ -83,7 +83,7 @@ impl VictimInner {
             shrinkage: std::array::from_fn(|_| AtomicU32::new(1 << 15)),
             attempts: AtomicU32::new(0),
             probes: AtomicU32::new(0),
-            counts: Counts::default(),
+            counts: VictimCounts::default(),
             share: AtomicU64::new(0),
         };
         core.set_share(fraction);
@@ -143,7 +143,7 @@ impl VictimInner {
     }
 
     pub(super) fn stats(&self) -> VictimStats {
-        let counts = Counts::default();
+        let counts = VictimCounts::default();
         let mut stats = VictimStats {
             capacity_bytes: self.capacity() as u64,
             ..VictimStats::default()

@@ -34,7 +34,7 @@ impl From<Count> for usize {
 
 /// A shard has a set, changed under its lock: every lookup holds the lock and has its cache lines, so that a set per
 /// thread would cost one more. Another set is for what is counted without a lock, which is rare.
-pub(super) type Counts = counts::Counts<{ Count::FailedInsertions as usize + 1 }>;
+pub(super) type VictimCounts = counts::Counts<{ Count::FailedInsertions as usize + 1 }>;
 
 /// A snapshot of the statistics of a [`VictimCache`](super::VictimCache). Counters start at its construction.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -52,7 +52,7 @@ pub(super) enum LoadOutcome {
 }
 
 #[derive(Default)]
-struct State {
+struct LoadState {
     outcome: Option<LoadOutcome>,
     /// Wakers of waiting tasks, in the order of arrival.
     wakers: BTreeMap<u64, Waker>,
@@ -62,7 +62,7 @@ struct State {
 /// A load under way.
 #[derive(Default)]
 pub(super) struct PendingLoad {
-    state: Mutex<State>,
+    state: Mutex<LoadState>,
     done: Condvar,
     /// The thread that runs the loader, or that polled it last.
     thread: plain::Mutex<Option<ThreadId>>,
@@ -172,13 +172,13 @@ enum LoadSlot {
 }
 
 #[derive(Default)]
-struct Table {
+struct LoadSlots {
     slots: HashMap<Box<[u8]>, LoadSlot>,
     /// Memory of the remembered absences, in bytes.
     absent_bytes: u64,
 }
 
-impl Table {
+impl LoadSlots {
     /// Sets or replaces a key's slot.
     fn put(&mut self, key: &[u8], slot: LoadSlot) {
         let is_absence = matches!(slot, LoadSlot::Absent { .. });
@@ -216,7 +216,7 @@ impl Table {
 /// The loads under way, and the remembered absences.
 #[derive(Default)]
 pub(super) struct LoadTable {
-    tables: [Mutex<Table>; TABLES],
+    tables: [Mutex<LoadSlots>; TABLES],
     /// Number of slots in the tables: a writer reads it first.
     count: AtomicUsize,
     /// Calls of [`LoadTable::superseding_all`] under way: no load stores its value meanwhile.
@@ -244,12 +244,12 @@ pub(super) struct LoadLeader<'f> {
 }
 
 impl LoadTable {
-    fn table(&self, key: &[u8]) -> &Mutex<Table> {
+    fn table(&self, key: &[u8]) -> &Mutex<LoadSlots> {
         &self.tables[(hash(key) >> 20) as usize % TABLES]
     }
 
     /// Calls `change` with a key's locked table, and updates the number and the memory of the slots.
-    fn change<R>(&self, table: &Mutex<Table>, change: impl FnOnce(&mut Table) -> R) -> R {
+    fn change<R>(&self, table: &Mutex<LoadSlots>, change: impl FnOnce(&mut LoadSlots) -> R) -> R {
         let mut table = table.lock();
         let (slots, bytes) = (table.slots.len(), table.absent_bytes);
         let result = change(&mut table);
@@ -279,7 +279,7 @@ impl LoadTable {
         self.change(self.table(key), |table| self.start(key, table))
     }
 
-    fn start(&self, key: &[u8], table: &mut Table) -> LoadLeader<'_> {
+    fn start(&self, key: &[u8], table: &mut LoadSlots) -> LoadLeader<'_> {
         let pending = Arc::new(PendingLoad::default());
         table.put(key, LoadSlot::Loading(Arc::clone(&pending)));
         self.lead(key, pending)
@@ -333,8 +333,8 @@ impl LoadTable {
     }
 
     /// Revokes the right of all running loads of the keys for which `is_one` returns true to store their values, and
-    /// returns the keys; forgets remembered absences of such keys. A leader that is about to store its value has done so once the latch of its key's leaf has
-    /// been acquired ([`crate::tree::Tree::synchronize`]).
+    /// returns the keys; forgets remembered absences of such keys. A leader that is about to store its value has done
+    /// so once the latch of its key's leaf has been acquired ([`crate::tree::Tree::synchronize`]).
     pub(super) fn supersede_all(&self, is_one: impl Fn(&[u8]) -> bool) -> Vec<Box<[u8]>> {
         let mut keys = Vec::new();
         if self.count.load(Ordering::SeqCst) == 0 {

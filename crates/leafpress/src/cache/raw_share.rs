@@ -9,8 +9,9 @@
 //! - **What room is worth.** The misses of keys that the ghost queue still knows, times the cost of a miss, over the
 //!   bytes that those keys' records would take. That is what more room for records would save.
 //!
-//! While the first exceeds the second the share grows by a quarter, and in the opposite case it shrinks. The share never
-//! falls below a 64th, which the most read records of any skewed work repay, and which keeps the comparison possible.
+//! While the first exceeds the second the share grows by a quarter, and in the opposite case it shrinks. The share
+//! never falls below a 64th, which the most read records of any skewed work repay, and which keeps the comparison
+//! possible.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -63,11 +64,11 @@ fn memory_worth(miss_ns: f64) -> MemoryWorth {
 pub(super) struct RawCopies {
     share: RawShare,
     miss_cost: Option<Duration>,
-    state: Mutex<State>,
+    state: Mutex<CopiesState>,
 }
 
 /// State kept between decisions.
-struct State {
+struct CopiesState {
     fraction: f64,
     /// Cumulative counts at the last decision.
     reads: u64,
@@ -81,7 +82,7 @@ struct State {
     decided: Option<Decided>,
 }
 
-impl State {
+impl CopiesState {
     fn bytes_of(&self, memory_bytes: u64) -> u64 {
         (memory_bytes as f64 * self.fraction) as u64
     }
@@ -127,7 +128,7 @@ impl RawCopies {
         Self {
             share,
             miss_cost,
-            state: Mutex::new(State {
+            state: Mutex::new(CopiesState {
                 fraction,
                 reads: 0,
                 copy_hits: 0,
@@ -186,8 +187,8 @@ impl fmt::Display for Decided {
 }
 
 impl CacheInner {
-    /// Sets the room for copies at the start, where the share is fixed; an adaptive one begins with the reads. Sets what
-    /// memory is worth to the choice of the codec, by the cost of a miss that is given or assumed.
+    /// Sets the room for copies at the start, where the share is fixed; an adaptive one begins with the reads. Sets
+    /// what memory is worth to the choice of the codec, by the cost of a miss that is given or assumed.
     pub(super) fn begin_raw_copies(&self) {
         let miss_ns = self.raw_copies.miss_cost.map(|cost| cost.as_nanos() as f64);
         self.tree.set_worth(memory_worth(miss_ns.unwrap_or(USUAL_MISS_NS)));

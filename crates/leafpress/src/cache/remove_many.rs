@@ -6,7 +6,7 @@
 
 use super::Cache;
 use super::CacheUpdate;
-use super::disk::{Course, Found, Walked};
+use super::disk::{Course, FoundRecord, Walked};
 use super::error::CacheError;
 use super::inner::{CacheInner, Seen};
 use super::record;
@@ -120,7 +120,7 @@ impl CacheInner {
         &self,
         range: Bounds,
         keys_only: bool,
-        mut visit: impl FnMut(Found, &Walked) -> Result<(), CacheError>,
+        mut visit: impl FnMut(FoundRecord, &Walked) -> Result<(), CacheError>,
     ) -> Result<(), CacheError> {
         let course = Course {
             is_backwards: false,
@@ -147,8 +147,8 @@ impl CacheInner {
     }
 
     /// Removes a key that a walk has found; returns true if it was present.
-    fn remove_found(&self, found: Found, walked: &Walked) -> Result<bool, CacheError> {
-        let Found { key, stored, .. } = found;
+    fn remove_found(&self, found: FoundRecord, walked: &Walked) -> Result<bool, CacheError> {
+        let FoundRecord { key, stored, .. } = found;
         let is_present = match (self.peek_in_memory(&key, |_| ()), &self.disk) {
             (Ok(Some(unexpired)), _) => unexpired.is_some(),
             (Ok(None), None) => false,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use super::disk::{Course, Found, Part, Walked};
+use super::disk::{Course, FoundRecord, Part, Walked};
 use super::error::CacheError;
 use super::inner::{CacheInner, Seen};
 use super::record;
@@ -34,7 +34,7 @@ impl fmt::Debug for CacheScan<'_> {
 pub struct ScanPosition {
     cache: Weak<CacheInner>,
     course: Course,
-    part: VecDeque<Found>,
+    part: VecDeque<FoundRecord>,
     /// The disk walk that read the current part.
     walked: Option<Walked>,
     /// The range after the current part.
@@ -231,11 +231,11 @@ impl CacheInner {
     /// Returns the current record of a key that a scan has reached.
     pub(super) fn open_found(
         &self,
-        found: Found,
+        found: FoundRecord,
         walked: Option<&Walked>,
         keys_only: bool,
     ) -> Result<Option<Record>, CacheError> {
-        let Found { key, stored, .. } = found;
+        let FoundRecord { key, stored, .. } = found;
         let read = |value: &[u8]| if keys_only { Ok(Vec::new()) } else { copied(value) };
         let mut reads = Some(read);
         let value = match self.peek_in_memory(&key, |stored| reads.take().map(|read| read(record::read(stored).0))) {

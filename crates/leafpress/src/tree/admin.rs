@@ -24,7 +24,7 @@ use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::options::Layout;
 use crate::tree::thread_state::{Count, ThreadStates};
 use crate::tree::upkeep::scheduler::Background;
-use crate::tree::upkeep::sizing::{Given, Sizing};
+use crate::tree::upkeep::sizing::{ConfiguredLengths, Sizing};
 use crate::tree::upkeep::temperature::{self, COLD_RECORD_CODEC, Temperatures};
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::walk::Walk;
@@ -186,7 +186,7 @@ impl Tree {
         let temperatures = cold_engine
             .as_deref()
             .map(|cold_engine| {
-                Temperatures::new(temperature::Given {
+                Temperatures::new(temperature::TemperatureConfig {
                     cold_engine,
                     dictionary: &builder.dictionary,
                     dictionary_bytes: builder.dictionary_bytes,
@@ -196,7 +196,7 @@ impl Tree {
                 })
             })
             .transpose()?;
-        let given = Given {
+        let given = ConfiguredLengths {
             // With temperatures these are the settings of cold leaves.
             frame_bytes: if temperatures.is_some() {
                 None

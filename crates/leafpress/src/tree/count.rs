@@ -12,7 +12,7 @@ use crate::tree::index::shard::Shard;
 use crate::tree::inner::TreeInner;
 use crate::tree::key_range::KeyRange;
 use crate::tree::node::decoder::Decoder;
-use crate::tree::node::inner::Inner;
+use crate::tree::node::inner::InnerNode;
 use crate::tree::node::landing::newest_by_key;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::scan::{Bounds, copied_bound, is_empty, not_above};
@@ -50,7 +50,7 @@ pub(super) struct Ranged<'g> {
 
 impl<'g> Ranged<'g> {
     /// Returns the leaf that a path leads to, with its range.
-    pub(super) fn at(path: &[(Inner<'_>, usize)], leaf: Leaf<'g>) -> Result<Self, OutOfMemory> {
+    pub(super) fn at(path: &[(InnerNode<'_>, usize)], leaf: Leaf<'g>) -> Result<Self, OutOfMemory> {
         let start = path.iter().rev().find(|(_, index)| *index > 0);
         let end = path.iter().rev().find(|(inner, index)| index + 1 < inner.children());
         Ok(Self {

@@ -4,10 +4,10 @@
 //! uncompressed leaf would also cost those of all its neighbours.
 //!
 //! The table is set-associative, with sets of eight slots, one cache line each; a key's set and its tag follow from its
-//! hash. Readers take no lock: a guard protects the entries that they find. A record is inserted under its leaf's latch:
-//! by a reader, if nothing was published since it read the value, or by the writer that has just published it. A writer
-//! removes it under the same latch before publishing its write. So no reader finds a stale copy once it may have seen a
-//! newer value. While the tree is cleared there is no table: old and new leaves have different latches.
+//! hash. Readers take no lock: a guard protects the entries that they find. A record is inserted under its leaf's
+//! latch: by a reader, if nothing was published since it read the value, or by the writer that has just published it. A
+//! writer removes it under the same latch before publishing its write. So no reader finds a stale copy once it may have
+//! seen a newer value. While the tree is cleared there is no table: old and new leaves have different latches.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -104,9 +104,9 @@ impl<'g> HotRecord<'g> {
 
 /// A table, protected by a guard for `'g`.
 #[derive(Clone, Copy)]
-struct Table<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
+struct HotTable<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
 
-impl<'g> Table<'g> {
+impl<'g> HotTable<'g> {
     fn places(self) -> &'g [AtomicPtr<u8>] {
         // SAFETY: a table begins with its node's header; the slots follow it, and were all initialised before the table
         // was published.
@@ -191,9 +191,9 @@ impl HotRecords {
     /// Overhead of a record in bytes, in addition to its key and value.
     pub(crate) const RECORD_BYTES: u64 = size_of::<EntryHeader>() as u64;
 
-    fn table<'g>(&self, guard: &'g Guard<'_>) -> Option<Table<'g>> {
+    fn table<'g>(&self, guard: &'g Guard<'_>) -> Option<HotTable<'g>> {
         // A table is retired after it was unlinked, and the guard protects it.
-        NonNull::new(load(&self.table, guard)).map(|node| Table(node, PhantomData))
+        NonNull::new(load(&self.table, guard)).map(|node| HotTable(node, PhantomData))
     }
 
     /// Returns whether there is a table, so that there may be hot records.
@@ -235,7 +235,8 @@ impl HotRecords {
     }
 
     /// Returns whether a record with this hash would be inserted now. If not, the use counters of the entries in its
-    /// set are decremented: so the records stay that are read more often than others are refused (Misra and Gries, 1982).
+    /// set are decremented: so the records stay that are read more often than others are refused (Misra and Gries,
+    /// 1982).
     pub(crate) fn admits(&self, hash: u64, memory: &NodeHeap, guard: &Guard<'_>) -> bool {
         let Some(table) = self.table(guard) else {
             return false;
@@ -307,8 +308,8 @@ impl HotRecords {
         Ok(true)
     }
 
-    /// Removes a key; returns how much its record was in use, if it was hot. The caller holds the latch of its leaf, and must call this before
-    /// publishing the new value.
+    /// Removes a key; returns how much its record was in use, if it was hot. The caller holds the latch of its leaf,
+    /// and must call this before publishing the new value.
     pub(crate) fn remove(&self, key: &[u8], hash: u64, guard: &Guard<'_>) -> Option<Use> {
         let table = self.table(guard)?;
         let mut used = None;
@@ -326,8 +327,8 @@ impl HotRecords {
         used
     }
 
-    /// Removes all entries and the table, and keeps records from becoming hot until [`HotRecords::resume`]: while a tree
-    /// is cleared, a record may be copied from an old leaf that writers of the new leaves do not latch.
+    /// Removes all entries and the table, and keeps records from becoming hot until [`HotRecords::resume`]: while a
+    /// tree is cleared, a record may be copied from an old leaf that writers of the new leaves do not latch.
     pub(crate) fn suspend(&self, guard: &Guard<'_>) {
         let _budget = self.budget_bytes.lock();
         self.suspended.fetch_add(1, Ordering::Relaxed);
@@ -344,12 +345,12 @@ impl HotRecords {
         self.suspended.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Ages the entries: removes those whose use counter is zero, and halves those of the others. Returns whether entries
-    /// remain.
+    /// Ages the entries: removes those whose use counter is zero, and halves those of the others. Returns whether
+    /// entries remain.
     pub(crate) fn age(&self, guard: &Guard<'_>) -> bool {
         let _budget = self.budget_bytes.lock();
         let mut is_left = false;
-        for place in self.table(guard).map_or(&[][..], Table::places) {
+        for place in self.table(guard).map_or(&[][..], HotTable::places) {
             match entry_at(place, guard) {
                 Some(entry) if entry.uses() == 0 => take_out(place, guard),
                 Some(entry) => {
@@ -368,7 +369,7 @@ impl HotRecords {
     /// [`OutOfMemory`]; nothing was aged.
     pub(crate) fn survey(&self, memory: &NodeHeap, guard: &Guard<'_>) -> Result<Survey, OutOfMemory> {
         let budget_bytes = self.budget_bytes.lock();
-        let places = self.table(guard).map_or(&[][..], Table::places);
+        let places = self.table(guard).map_or(&[][..], HotTable::places);
         let mut read = room_for(places.len())?;
         for place in places {
             let Some(entry) = entry_at(place, guard) else { continue };
@@ -405,8 +406,8 @@ impl HotRecords {
     }
 
     /// Sets the budget in bytes, and the number of slots by the expected number of records. If the table is much too
-    /// small or too large, it is replaced by an empty one; returns the records that were in the old one, as far as there
-    /// is memory to name them.
+    /// small or too large, it is replaced by an empty one; returns the records that were in the old one, as far as
+    /// there is memory to name them.
     ///
     /// # Errors
     /// [`OutOfMemory`]; the old table stays.
@@ -455,7 +456,7 @@ impl HotRecords {
 
     /// Removes the least used entries until the others are within the budget.
     fn shrink_to(&self, budget_bytes: u64, memory: &NodeHeap, guard: &Guard<'_>) {
-        let places = self.table(guard).map_or(&[][..], Table::places);
+        let places = self.table(guard).map_or(&[][..], HotTable::places);
         let mut held = memory.live_of(Kind::Hot).1.max(0).cast_unsigned();
         for uses in 0..=MAX_USES {
             for place in places {
@@ -560,7 +561,7 @@ fn entry_at<'g>(place: &AtomicPtr<u8>, guard: &'g Guard<'_>) -> Option<HotRecord
 /// Returns the slot of a key, the slot's word, and the entry.
 #[inline]
 fn place_of<'g>(
-    table: Table<'g>,
+    table: HotTable<'g>,
     key: &[u8],
     hash: u64,
     guard: &'g Guard<'_>,

@@ -18,7 +18,7 @@ use crate::tree::node::descent_step::DescentStep;
 use crate::tree::node::landing::{Change, Landing};
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::{Sections, Temperature};
-use crate::tree::node::leaf::{Leaf, Place};
+use crate::tree::node::leaf::{Leaf, RecordSlot};
 use crate::tree::thread_state::{Count, Scratchpad, ThreadState};
 use crate::tree::upkeep::temperature::{Answered, ReadTimer, is_counted, may_heat};
 use leafpress_base::mem::node::NodeHeader;
@@ -72,7 +72,7 @@ struct Looked<'g> {
     landing: Option<Landing<'g>>,
     sections: Sections,
     /// The record's place; [`None`] where only decoding can determine it.
-    found: Option<Option<Place>>,
+    found: Option<Option<RecordSlot>>,
 }
 
 impl Looked<'_> {
@@ -438,7 +438,7 @@ impl TreeInner {
         &self,
         leaf: Leaf,
         sections: &Sections,
-        place: Option<Place>,
+        place: Option<RecordSlot>,
         decoder: &mut Decoder<'_>,
         read: impl FnOnce(Read<'_>) -> Result<R, TreeError>,
     ) -> Result<Option<R>, TreeError> {

@@ -22,7 +22,7 @@ use crate::tree::index::shard::{Shard, Splice};
 use crate::tree::inner::TreeInner;
 use crate::tree::key_range::KeyRange;
 use crate::tree::node::decoder::{Decoder, Engines};
-use crate::tree::node::inner::{Inner, Node};
+use crate::tree::node::inner::{InnerNode, Node};
 use crate::tree::node::landing::{Change, LandedWrite, Landing};
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::HASHED;
@@ -168,7 +168,7 @@ impl TreeInner {
 /// Returns whether it is worth taking the structure lock to check whether the leaf can be unlinked.
 fn may_be_unlinked(
     here: &Ranged<'_>,
-    path: &[(Inner<'_>, usize)],
+    path: &[(InnerNode<'_>, usize)],
     bounds: &Bounds,
     left: usize,
     engines: &Engines,
@@ -209,7 +209,7 @@ fn begins_within(
 }
 
 /// Returns how many children of a path's last node may be removed: all, if the node can be removed with them.
-fn most_of(path: &[(Inner<'_>, usize)]) -> usize {
+fn most_of(path: &[(InnerNode<'_>, usize)]) -> usize {
     match path {
         [.., (above, _), (parent, _)] if above.children() > 1 => parent.children(),
         [.., (parent, _)] => parent.children() - 1,

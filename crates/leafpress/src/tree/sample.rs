@@ -1,9 +1,9 @@
 //! Random sampling of records of a range, without a scan.
 //!
 //! Inner nodes give the number of leaves of a range, and lead to any of them. A leaf is drawn, and then one of its
-//! records, of which only the frame is decoded: so that records of leaves with few records are not over-represented, the
-//! leaf is drawn from several candidates, weighted by their record counts. A record that is not in the range, as some of
-//! the first and the last leaf, is drawn again.
+//! records, of which only the frame is decoded: so that records of leaves with few records are not over-represented,
+//! the leaf is drawn from several candidates, weighted by their record counts. A record that is not in the range, as
+//! some of the first and the last leaf, is drawn again.
 
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::tree::in_range::{InRange, keys_of, records_in};
 use crate::tree::inner::TreeInner;
 use crate::tree::key_range::KeyRange;
 use crate::tree::node::decoder::Decoder;
-use crate::tree::node::inner::{Inner, Node};
+use crate::tree::node::inner::{InnerNode, Node};
 use crate::tree::node::landing::{LandedWrite, newest_by_key};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::scan::{Bounds, is_empty, not_above, not_below};
@@ -65,7 +65,7 @@ impl Tree {
 enum Run<'g> {
     Leaf(Leaf<'g>),
     /// A number of children of an inner node (third field), from an index on (second field).
-    Children(Inner<'g>, usize, usize),
+    Children(InnerNode<'g>, usize, usize),
 }
 
 impl<'g> Run<'g> {

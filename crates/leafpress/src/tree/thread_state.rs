@@ -294,7 +294,7 @@ impl ThreadStates {
 
     /// Returns the bytes of all threads' counters and scratchpads. The counters live as long as the tree.
     pub(crate) fn held_bytes(&self, memory: &NodeHeap) -> u64 {
-        let tools = self.contexts.iter_with_places();
+        let tools = self.contexts.iter_with_slots();
         let tools = tools.map(|(place, context)| context.tools_bytes(|| memory.is_outside(place)));
         let lent = self
             .lent
@@ -310,7 +310,7 @@ impl ThreadStates {
     /// the last call. Returns the bytes freed, and whether some are left.
     pub(crate) fn free_tools(&self, memory: &NodeHeap, idle_only: bool) -> (u64, bool) {
         let (mut freed, mut left) = (0, false);
-        for (place, context) in self.contexts.iter_with_places() {
+        for (place, context) in self.contexts.iter_with_slots() {
             if context.used.swap(false, Ordering::Relaxed) && idle_only {
                 left = true;
                 continue;

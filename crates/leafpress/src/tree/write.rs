@@ -14,7 +14,7 @@ use crate::tree::error::TreeError;
 use crate::tree::hot::Use;
 use crate::tree::index::shard::{Shard, Splice};
 use crate::tree::inner::{Condition, Seen, Sought, TreeInner};
-use crate::tree::node::inner::Inner;
+use crate::tree::node::inner::InnerNode;
 use crate::tree::node::landing::{Change, LandedWrite};
 use crate::tree::node::large::{DeadLarge, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::layout::{Temperature, WRITTEN};
@@ -89,7 +89,7 @@ impl<'w> WritePath<'w> {
     pub(crate) fn write_locked(
         &self,
         locked: &Locked<'w>,
-        parent: Option<Inner<'w>>,
+        parent: Option<InnerNode<'w>>,
         sought: &Sought<'_>,
         change: Change<'_>,
         condition: Condition<'_>,
@@ -193,8 +193,8 @@ impl<'w> WritePath<'w> {
         })
     }
 
-    /// Makes a record hot again after a write that replaced its leaf. Without this, a record that is read and written often
-    /// would be hot for a few reads only.
+    /// Makes a record hot again after a write that replaced its leaf. Without this, a record that is read and written
+    /// often would be hot for a few reads only.
     #[cold]
     pub(crate) fn heat_again(&self, sought: &Sought<'_>, used: Use, tools: &mut Scratchpad) {
         let Some(hot) = &self.core.hot else { return };
@@ -240,7 +240,7 @@ impl<'w> WritePath<'w> {
     pub(crate) fn compact_locked(
         &self,
         locked: &Locked<'w>,
-        parent: Option<Inner<'w>>,
+        parent: Option<InnerNode<'w>>,
         key: &[u8],
         more: Option<LandedWrite<'_>>,
         tools: &mut Scratchpad,
@@ -267,7 +267,7 @@ impl<'w> WritePath<'w> {
     pub(crate) fn compact_frames_locked(
         &self,
         locked: &Locked<'w>,
-        parent: Option<Inner<'w>>,
+        parent: Option<InnerNode<'w>>,
         key: &[u8],
         more: &[LandedWrite<'_>],
         cut: Cut,

@@ -282,7 +282,7 @@ fn a_task_that_only_panics_ends_with_a_reason() {
 
 #[test]
 fn timers_are_rounded_up_however_long_the_process_runs() {
-    let (mut state, start) = (State::default(), Instant::now());
+    let (mut state, start) = (RuntimeState::default(), Instant::now());
     let wait = MIN_ROUNDED;
     assert_eq!(state.rounded(start, wait), Some(start));
     for (past, rounded) in [

@@ -39,7 +39,7 @@ pub(super) struct World<'w> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum State {
+enum BlockState {
     #[default]
     Absent,
     /// Kept raw for now.
@@ -50,8 +50,8 @@ enum State {
 
 /// A block in a miniature.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
-    state: State,
+struct MiniatureBlock {
+    state: BlockState,
     /// A hit on it has to decode.
     is_compressed: bool,
     /// Its reader holds it and will insert it again.
@@ -83,7 +83,7 @@ pub(in crate::victim) struct Miniature {
     share: f64,
     limit: u64,
     raw_limit: u64,
-    places: Vec<Place>,
+    by_slot: Vec<MiniatureBlock>,
     raw: Space,
     settled: Space,
     crowded: bool,
@@ -101,7 +101,7 @@ impl Miniature {
             share,
             limit: 0,
             raw_limit: 0,
-            places: Vec::new(),
+            by_slot: Vec::new(),
             raw: Space::default(),
             settled: Space::default(),
             crowded: false,
@@ -121,15 +121,15 @@ impl Miniature {
 
 impl miniatures::Miniature for Miniature {
     fn reserve(&mut self, blocks: usize) -> Result<(), OutOfMemory> {
-        let more = blocks.saturating_sub(self.places.len());
+        let more = blocks.saturating_sub(self.by_slot.len());
         if more > 0 {
-            self.places.try_grow(more)?;
+            self.by_slot.try_grow(more)?;
             // Each list may contain all of them.
             self.settled.slots.try_grow(blocks - self.settled.slots.len())?;
             if self.keeps_raw() {
                 self.raw.slots.try_grow(blocks - self.raw.slots.len())?;
             }
-            self.places.resize(blocks, Place::default());
+            self.by_slot.resize(blocks, MiniatureBlock::default());
         }
         Ok(())
     }
@@ -140,7 +140,7 @@ impl miniatures::Miniature for Miniature {
 
     fn bytes(&self) -> usize {
         size_of::<Self>()
-            + self.places.capacity() * size_of::<Place>()
+            + self.by_slot.capacity() * size_of::<MiniatureBlock>()
             + (self.raw.slots.capacity() + self.settled.slots.capacity()) * size_of::<u32>()
     }
 
@@ -181,33 +181,33 @@ impl Miniature {
     /// Simulates a lookup of a sampled block. `is_here`: the cache itself had it.
     pub(super) fn look(&mut self, slot: u32, is_here: bool, on_hit: OnHit, weight: f32, world: &mut World<'_>) {
         let class = world.sampled.class(slot);
-        let place = self.place(slot);
-        if place.state == State::Absent {
+        let held = self.block(slot);
+        if held.state == BlockState::Absent {
             self.counts[class].misses += weight;
             if is_here && on_hit == OnHit::Keep {
                 self.offer(slot, false, weight, world);
             }
             return;
         }
-        if place.is_compressed {
+        if held.is_compressed {
             self.counts[class].decodings += weight;
         }
-        self.places[slot as usize].is_lent = on_hit == OnHit::Promote;
+        self.by_slot[slot as usize].is_lent = on_hit == OnHit::Promote;
         if on_hit == OnHit::Remove {
             self.remove(slot, world);
-        } else if on_hit == OnHit::Keep && place.is_compressed && self.is_for_raw(slot, world) {
+        } else if on_hit == OnHit::Keep && held.is_compressed && self.is_for_raw(slot, world) {
             self.counts[class].copies += weight;
             self.leave(slot);
-            self.enter(slot, State::Raw, false, world.sampled.raw_bytes(slot));
+            self.enter(slot, BlockState::Raw, false, world.sampled.raw_bytes(slot));
             self.make_room(slot, weight, world);
         }
     }
 
     /// Simulates the insertion of a block.
     pub(super) fn offer(&mut self, slot: u32, force: bool, weight: f32, world: &mut World<'_>) {
-        if self.place(slot).state != State::Absent {
+        if self.block(slot).state != BlockState::Absent {
             // It returns, or was read from this miniature while the cache itself did not have it.
-            self.places[slot as usize].is_lent = false;
+            self.by_slot[slot as usize].is_lent = false;
             return;
         }
         let raw_bytes = world.sampled.raw_bytes(slot);
@@ -222,7 +222,7 @@ impl Miniature {
         world.sampled.hold(slot);
         if self.raw_limit >= u64::from(raw_bytes + ENTRY_BYTES) && self.keeps_raw() {
             self.counts[world.sampled.class(slot)].copies += weight;
-            self.enter(slot, State::Raw, false, raw_bytes);
+            self.enter(slot, BlockState::Raw, false, raw_bytes);
         } else {
             self.settle(slot, weight, world);
         }
@@ -231,39 +231,39 @@ impl Miniature {
 
     /// Handles a block that turned out to be incompressible.
     pub(super) fn is_unshrinkable(&mut self, slot: u32, world: &mut World<'_>) {
-        if self.place(slot).is_compressed {
+        if self.block(slot).is_compressed {
             self.leave(slot);
-            self.enter(slot, State::Settled, false, world.sampled.raw_bytes(slot));
+            self.enter(slot, BlockState::Settled, false, world.sampled.raw_bytes(slot));
         }
     }
 
     /// Simulates the removal of the block.
     pub(super) fn remove(&mut self, slot: u32, world: &mut World<'_>) {
-        if self.place(slot).state != State::Absent {
+        if self.block(slot).state != BlockState::Absent {
             self.leave(slot);
             world.sampled.let_go(slot);
         }
     }
 
-    fn place(&self, slot: u32) -> Place {
-        self.places.get(slot as usize).copied().unwrap_or_default()
+    fn block(&self, slot: u32) -> MiniatureBlock {
+        self.by_slot.get(slot as usize).copied().unwrap_or_default()
     }
 
-    fn space(&mut self, state: State) -> &mut Space {
-        if state == State::Raw {
+    fn space(&mut self, state: BlockState) -> &mut Space {
+        if state == BlockState::Raw {
             &mut self.raw
         } else {
             &mut self.settled
         }
     }
 
-    fn enter(&mut self, slot: u32, state: State, is_compressed: bool, bytes: u32) {
+    fn enter(&mut self, slot: u32, state: BlockState, is_compressed: bool, bytes: u32) {
         let bytes = bytes.saturating_add(ENTRY_BYTES);
         let space = self.space(state);
         let at = space.slots.len() as u32;
         space.slots.push(slot);
         space.bytes += u64::from(bytes);
-        self.places[slot as usize] = Place {
+        self.by_slot[slot as usize] = MiniatureBlock {
             state,
             is_compressed,
             is_lent: false,
@@ -273,12 +273,12 @@ impl Miniature {
     }
 
     fn leave(&mut self, slot: u32) {
-        let place = std::mem::take(&mut self.places[slot as usize]);
-        let space = self.space(place.state);
-        space.bytes -= u64::from(place.bytes);
-        space.slots.swap_remove(place.at as usize);
-        if let Some(&moved) = space.slots.get(place.at as usize) {
-            self.places[moved as usize].at = place.at;
+        let held = std::mem::take(&mut self.by_slot[slot as usize]);
+        let space = self.space(held.state);
+        space.bytes -= u64::from(held.bytes);
+        space.slots.swap_remove(held.at as usize);
+        if let Some(&moved) = space.slots.get(held.at as usize) {
+            self.by_slot[moved as usize].at = held.at;
         }
     }
 
@@ -286,15 +286,15 @@ impl Miniature {
     fn settle(&mut self, slot: u32, weight: f32, world: &World<'_>) {
         let (raw_bytes, class) = (world.sampled.raw_bytes(slot), world.sampled.class(slot));
         if self.share >= 1.0 {
-            self.enter(slot, State::Settled, false, raw_bytes);
+            self.enter(slot, BlockState::Settled, false, raw_bytes);
             return;
         }
         match world.sampled.stored(slot) {
             Some(stored) => {
                 self.counts[class].compressions += weight;
-                self.enter(slot, State::Settled, true, stored.min(raw_bytes));
+                self.enter(slot, BlockState::Settled, true, stored.min(raw_bytes));
             }
-            None => self.enter(slot, State::Settled, false, raw_bytes),
+            None => self.enter(slot, BlockState::Settled, false, raw_bytes),
         }
     }
 
@@ -303,13 +303,13 @@ impl Miniature {
         let block = world.blocks.get(slot as usize).copied().unwrap_or_default();
         let blocks = self.raw.slots.len() + self.settled.slots.len();
         let age = world.clock.wrapping_sub(block.touched) as f32 / (4 * blocks.max(64)) as f32;
-        let place = self.place(slot);
-        let here = if place.is_lent { LENT_WORTH } else { 1.0 };
-        here * (f32::from(block.asked) + 0.5 - 0.4 * age.min(1.0)) / place.bytes.max(1) as f32
+        let held = self.block(slot);
+        let here = if held.is_lent { LENT_WORTH } else { 1.0 };
+        here * (f32::from(block.asked) + 0.5 - 0.4 * age.min(1.0)) / held.bytes.max(1) as f32
     }
 
     /// Returns the block of least worth in a sample of a state, other than `except`.
-    fn victim(&mut self, state: State, except: Option<u32>, world: &World<'_>) -> Option<(u32, f32)> {
+    fn victim(&mut self, state: BlockState, except: Option<u32>, world: &World<'_>) -> Option<(u32, f32)> {
         let mut worst: Option<(u32, f32)> = None;
         for _ in 0..SAMPLE {
             let drawn = (self.random.next_u64() >> 32) as usize;
@@ -334,8 +334,8 @@ impl Miniature {
         let asked = world.blocks.get(slot as usize).map_or(0, |block| block.asked);
         let worth = f32::from(asked) / bytes.saturating_add(ENTRY_BYTES) as f32;
         let victim = self
-            .victim(State::Settled, None, world)
-            .or_else(|| self.victim(State::Raw, None, world));
+            .victim(BlockState::Settled, None, world)
+            .or_else(|| self.victim(BlockState::Raw, None, world));
         victim.is_none_or(|(_, least)| worth > least)
     }
 
@@ -349,7 +349,7 @@ impl Miniature {
         if self.raw.bytes + bytes <= self.raw_limit {
             return asked(slot) > 1;
         }
-        let raw = self.victim(State::Raw, None, world);
+        let raw = self.victim(BlockState::Raw, None, world);
         raw.is_some_and(|(raw, _)| is_worth_restoring(asked(slot), asked(raw)))
     }
 
@@ -359,10 +359,10 @@ impl Miniature {
             if self.raw.bytes <= self.raw_limit {
                 break;
             }
-            let Some((victim, _)) = self.victim(State::Raw, None, world) else {
+            let Some((victim, _)) = self.victim(BlockState::Raw, None, world) else {
                 break;
             };
-            let is_lent = self.place(victim).is_lent;
+            let is_lent = self.block(victim).is_lent;
             self.leave(victim);
             let stored = world.sampled.stored(victim).unwrap_or(world.sampled.raw_bytes(victim));
             if !is_lent && self.admits(victim, stored, world) {
@@ -377,8 +377,8 @@ impl Miniature {
                 break;
             }
             let victim = self
-                .victim(State::Settled, Some(newest), world)
-                .or_else(|| self.victim(State::Raw, Some(newest), world));
+                .victim(BlockState::Settled, Some(newest), world)
+                .or_else(|| self.victim(BlockState::Raw, Some(newest), world));
             let Some((victim, _)) = victim else { break };
             self.crowded = true;
             self.leave(victim);
@@ -394,15 +394,15 @@ impl Miniature {
     pub(super) fn validate(&self, holders: &mut [u8]) {
         let mut held = 0;
         for (slot, holders) in holders.iter_mut().enumerate() {
-            let place = self.place(slot as u32);
-            let space = match place.state {
-                State::Absent => continue,
-                State::Raw => &self.raw,
-                State::Settled => &self.settled,
+            let block = self.block(slot as u32);
+            let space = match block.state {
+                BlockState::Absent => continue,
+                BlockState::Raw => &self.raw,
+                BlockState::Settled => &self.settled,
             };
-            assert_eq!(space.slots[place.at as usize], slot as u32);
+            assert_eq!(space.slots[block.at as usize], slot as u32);
             *holders += 1;
-            held += u64::from(place.bytes);
+            held += u64::from(block.bytes);
         }
         assert_eq!(held, self.raw.bytes + self.settled.bytes);
     }

@@ -20,7 +20,7 @@ use rapidhash::v3::rapidhash_v3;
 use super::dictionaries::Version;
 
 pub(super) use region::{MAX_REGION_BYTES, MIN_REGION_BYTES, Region, Room, block_bytes};
-pub(super) use table::{Table, Unlinked};
+pub(super) use table::{EntryTable, Unlinked};
 
 /// Flag of an entry that is unlinked.
 const UNLINKED: u32 = 1 << 31;
@@ -29,9 +29,9 @@ const UNLISTED: u32 = u32::MAX;
 
 /// What precedes an entry's key and block.
 #[repr(C, align(16))]
-pub(super) struct Header {
+pub(super) struct EntryHeader {
     /// The next entry of its bucket.
-    next: AtomicPtr<Header>,
+    next: AtomicPtr<EntryHeader>,
     pub(super) hash: u64,
     /// The dictionary with which the block was compressed.
     pub(super) dictionary: Option<Arc<Version>>,
@@ -55,7 +55,7 @@ pub(super) struct Header {
 
 /// The address of an entry. It is read through a [`BlockRef`] only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Link(NonNull<Header>);
+struct Link(NonNull<EntryHeader>);
 
 // SAFETY: a link is an address; its target is read through a [`BlockRef`] only, and its mutable fields are atomic.
 unsafe impl Send for Link {}
@@ -64,7 +64,7 @@ unsafe impl Send for Link {}
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockRef<'e> {
     link: Link,
-    held: PhantomData<&'e Header>,
+    held: PhantomData<&'e EntryHeader>,
 }
 
 /// The identity of an entry of a table.
@@ -104,7 +104,7 @@ impl Parts<'_> {
 
 /// Memory of an entry, in bytes.
 pub(super) fn entry_bytes(key_bytes: usize, stored_bytes: usize) -> usize {
-    size_of::<Header>() + key_bytes + stored_bytes
+    size_of::<EntryHeader>() + key_bytes + stored_bytes
 }
 
 /// A checksum that detects another key, length or form of a block, too.
@@ -132,7 +132,7 @@ impl Owned {
             debug_assert!(false, "room for an entry is made for that entry");
             return None;
         }
-        let header = Header {
+        let header = EntryHeader {
             next: AtomicPtr::new(std::ptr::null_mut()),
             hash: parts.hash,
             state: AtomicU32::new(0),
@@ -152,8 +152,8 @@ impl Owned {
         // SAFETY: the room is exclusively owned, is aligned for a header, and as long as header, key and block
         // together.
         unsafe {
-            start.cast::<Header>().write(header);
-            let key = start.add(size_of::<Header>());
+            start.cast::<EntryHeader>().write(header);
+            let key = start.add(size_of::<EntryHeader>());
             key.copy_from_nonoverlapping(NonNull::from(parts.key).cast(), parts.key.len());
             let block = key.add(parts.key.len());
             block.copy_from_nonoverlapping(NonNull::from(parts.stored).cast(), parts.stored.len());
@@ -256,7 +256,7 @@ impl Link {
         unsafe {
             let entry = self.entry();
             let (len, key_bytes) = (entry.stored_bytes as usize, usize::from(entry.key_bytes));
-            let at = size_of::<Header>() + key_bytes + (bit / 8) % len.max(1);
+            let at = size_of::<EntryHeader>() + key_bytes + (bit / 8) % len.max(1);
             let byte = self.0.cast::<u8>().add(at);
             if len > 0 {
                 byte.write(byte.read() ^ (1 << (bit % 8)));
@@ -266,10 +266,10 @@ impl Link {
 }
 
 impl Deref for BlockRef<'_> {
-    type Target = Header;
+    type Target = EntryHeader;
 
     #[inline]
-    fn deref(&self) -> &Header {
+    fn deref(&self) -> &EntryHeader {
         // SAFETY: the entry is not freed while this lives; the mutable fields of a header are atomic.
         unsafe { self.link.0.as_ref() }
     }
@@ -304,7 +304,7 @@ impl<'e> BlockRef<'e> {
         debug_assert!(from + len <= usize::from(self.key_bytes) + self.stored_bytes as usize);
         // SAFETY: both callers stay within the key and the block, which do not change while the entry is borrowed.
         unsafe {
-            let start = self.address().add(size_of::<Header>() + from);
+            let start = self.address().add(size_of::<EntryHeader>() + from);
             std::slice::from_raw_parts(start.as_ptr(), len)
         }
     }
@@ -326,7 +326,7 @@ impl<'e> BlockRef<'e> {
     }
 }
 
-impl Header {
+impl EntryHeader {
     /// Returns the next entry of its bucket. The shard's lock must be held, as for all relaxed operations here.
     #[inline]
     fn next(&self) -> Option<Link> {

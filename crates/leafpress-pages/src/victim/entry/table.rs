@@ -7,7 +7,7 @@ use super::{At, BlockRef, Link, Owned};
 
 /// A table of entries. If it is dropped, its entries are leaked.
 #[derive(Debug, Default)]
-pub(in crate::victim) struct Table {
+pub(in crate::victim) struct EntryTable {
     buckets: Vec<Option<Link>>,
     /// Each entry knows its index here. The capacity is the maximum length.
     listed: Vec<Link>,
@@ -30,7 +30,7 @@ pub(in crate::victim) struct Unlinked {
 #[derive(Debug)]
 pub(in crate::victim) struct Chain<'t> {
     next: Option<Link>,
-    table: std::marker::PhantomData<&'t Table>,
+    table: std::marker::PhantomData<&'t EntryTable>,
 }
 
 impl<'t> Iterator for Chain<'t> {
@@ -45,7 +45,7 @@ impl<'t> Iterator for Chain<'t> {
     }
 }
 
-impl Table {
+impl EntryTable {
     /// Memory of a table with these numbers of buckets and list elements, in bytes.
     pub(in crate::victim) fn bytes_for(buckets: usize, places: usize) -> usize {
         buckets * size_of::<Option<Link>>() + places * size_of::<Link>()

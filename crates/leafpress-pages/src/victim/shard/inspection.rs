@@ -1,6 +1,6 @@
 //! Inspection of a shard's entries: samples, faults for tests, and validation of the accounting.
 
-use super::super::entry::{Pin, Region, Table};
+use super::super::entry::{EntryTable, Pin, Region};
 use super::Shard;
 
 impl Shard {
@@ -61,7 +61,7 @@ impl Shard {
         let tables_fit = self.held_bytes() <= self.held_bytes && self.reserved_bytes == tables;
         let raw_space = tables_fit
             && self.kept_raw() == (listed, listed_bytes)
-            && Table::bytes_for(0, self.table.places()) <= tables;
+            && EntryTable::bytes_for(0, self.table.places()) <= tables;
         let good = raw_space
             && (entries, raw, stored, pressed, lost)
                 == (self.entries, self.raw_bytes, self.stored_bytes, self.pressed_entries, 0)

@@ -1,7 +1,7 @@
 //! A shard's memory: tables that grow with the number of entries, and regions that are mapped and unmapped whole.
 
 use crate::eviction::sketch::Sketch;
-use crate::victim::entry::{MAX_REGION_BYTES, MIN_REGION_BYTES, Owned, Region, Room, Table, block_bytes};
+use crate::victim::entry::{EntryTable, MAX_REGION_BYTES, MIN_REGION_BYTES, Owned, Region, Room, block_bytes};
 use crate::victim::shard::Shard;
 use crate::victim::shard::raw::BYTES_PER_PLACE;
 use crate::victim::stats::Count;
@@ -30,7 +30,7 @@ impl Shard {
         }
         let entries = budget_bytes / BYTES_PER_ENTRY;
         let places = self.raw.places_for(budget_bytes);
-        Table::bytes_for(budget_bytes / BUCKET_BYTES, places) + Sketch::bytes_for(entries)
+        EntryTable::bytes_for(budget_bytes / BUCKET_BYTES, places) + Sketch::bytes_for(entries)
     }
 
     /// Returns the size of regions that divides a budget with little remainder.

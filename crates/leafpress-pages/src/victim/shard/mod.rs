@@ -11,8 +11,8 @@ mod raw;
 mod victims;
 
 use super::OnHit;
-use super::entry::{At, BlockRef, Owned, Parts, Pin, Region, Table, Unlinked};
-use super::stats::{Count, Counts};
+use super::entry::{At, BlockRef, EntryTable, Owned, Parts, Pin, Region, Unlinked};
+use super::stats::{Count, VictimCounts};
 use crate::eviction::sketch::Sketch;
 use leafpress_base::random::Random;
 pub(super) use raw::Form;
@@ -22,7 +22,7 @@ use raw::RawSpace;
 pub(super) struct Shard {
     budget_bytes: usize,
     region_bytes: usize,
-    table: Table,
+    table: EntryTable,
     regions: Vec<Region>,
     /// Memory of the regions, and the reservation for tables.
     held_bytes: usize,
@@ -43,7 +43,7 @@ pub(super) struct Shard {
     pub(super) raw_bytes: u64,
     pub(super) stored_bytes: u64,
     pub(super) pressed_entries: usize,
-    pub(super) counts: Counts,
+    pub(super) counts: VictimCounts,
 }
 
 /// The outcome of an insertion.

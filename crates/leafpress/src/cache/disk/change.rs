@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::run::Run;
-use super::state::State;
+use super::state::TierState;
 use super::tier::Tier;
 use leafpress_base::mem::OutOfMemory;
 
@@ -34,7 +34,7 @@ impl Change<'_> {
         }
     }
 
-    fn apply(&self, state: &mut State) -> Result<(), OutOfMemory> {
+    fn apply(&self, state: &mut TierState) -> Result<(), OutOfMemory> {
         match self {
             Self::Replace { leaf, newest, with } => state.replace(*leaf, 0..*newest, with.clone()),
             Self::Split { leaf, key, low, high } => state.split(*leaf, key, low.clone(), high.clone()),
@@ -46,7 +46,7 @@ impl Change<'_> {
     }
 
     /// Returns the chunks of the new runs, which are not listed anywhere.
-    fn give_back(&self, state: &mut State) {
+    fn give_back(&self, state: &mut TierState) {
         let runs = match self {
             Self::Replace { with, .. } => [with, &None],
             Self::Split { low, high, .. } => [low, high],

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use super::bytes::{Put, Take, are_in_order};
 use super::device::Device;
 use super::failure::Failure;
-use super::page::{BLOCK_BYTES, Place};
+use super::page::{BLOCK_BYTES, ChecksumSeed};
 use super::run::{CHUNK_BLOCKS, Run};
-use super::state::{State, SuperLeaf};
+use super::state::{SuperLeaf, TierState};
 use super::superblock::{Kind, RecoveryStamp, Superblock};
 use leafpress_base::io::aligned::AlignedBuffer;
 use leafpress_base::mem::room::{TryGrow, copied};
@@ -68,11 +68,11 @@ impl Chain<'_> {
         bytes[8..12].copy_from_slice(&next.to_le_bytes());
         bytes[12..16].copy_from_slice(&(self.filled as u32).to_le_bytes());
         bytes[HEADER_BYTES + self.filled..].fill(0);
-        let place = Place {
+        let seed = ChecksumSeed {
             tier: self.tier,
             position: self.position,
         };
-        place.seal(bytes);
+        seed.seal(bytes);
         let first = u64::from(self.chunk) * CHUNK_BLOCKS;
         self.device.write(first.., self.buffer.bytes())?;
         self.position += CHUNK_BLOCKS;
@@ -82,7 +82,7 @@ impl Chain<'_> {
 }
 
 /// Returns the maximum number of chunks of an image.
-pub(super) fn chunks_for(state: &State, kept_bytes: usize) -> usize {
+pub(super) fn chunks_for(state: &TierState, kept_bytes: usize) -> usize {
     let of_run = |run: &Arc<Run>| run.held_bytes() + 64;
     let of_leaf = |leaf: &SuperLeaf| leaf.from.len() + 8 + leaf.runs.iter().map(of_run).sum::<usize>();
     let bytes = state.leaves().iter().map(of_leaf).sum::<usize>() + kept_bytes + 64;
@@ -93,7 +93,7 @@ pub(super) fn chunks_for(state: &State, kept_bytes: usize) -> usize {
 pub(super) struct Left<'l> {
     pub tier: u64,
     pub head: u64,
-    pub state: &'l State,
+    pub state: &'l TierState,
     /// Keys in use.
     pub keys: &'l [Vec<u8>],
     /// The invalidated tags, encoded by the cache.
@@ -162,11 +162,11 @@ impl ChainReader<'_> {
             return Err(Failure::Damaged);
         }
         self.device.read(first.., self.buffer.bytes_mut())?;
-        let place = Place {
+        let seed = ChecksumSeed {
             tier: self.tier,
             position: self.position,
         };
-        let mut bytes = place.open(self.buffer.bytes()).ok_or(Failure::Damaged)?;
+        let mut bytes = seed.open(self.buffer.bytes()).ok_or(Failure::Damaged)?;
         let (next, len) = bytes.u32().zip(bytes.u32()).ok_or(Failure::Damaged)?;
         (self.at, self.end) = (HEADER_BYTES, (HEADER_BYTES + len as usize).min(CHUNK_BYTES));
         self.next = next;
@@ -211,7 +211,7 @@ pub(in crate::cache) struct Kept {
 }
 
 /// The state of a tier, and what it keeps for the cache.
-pub(super) type Known = (State, Kept);
+pub(super) type Known = (TierState, Kept);
 
 /// Reads the image of a closed tier; [`None`] if it cannot be read completely or does not fit in `room_bytes` of
 /// memory.
@@ -240,7 +240,7 @@ fn try_read(device: &Device, superblock: Superblock, most_chunks: u32, room_byte
         at: 0,
         end: 0,
     };
-    let mut state = State::new(most_chunks);
+    let mut state = TierState::new(most_chunks);
     let mut leaves = Vec::new();
     for _ in 0..chain.len(usize::MAX)? {
         let leaf = chain.leaf()?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::counters::Count;
 use super::failure::Failure;
 use super::key_hash::DiskHash;
-use super::page::{self, BLOCK_BYTES, MAX_RAW_BYTES, Place, Records};
+use super::page::{self, BLOCK_BYTES, ChecksumSeed, MAX_RAW_BYTES, Records};
 use super::recovery::split_epoch;
 use super::run::Run;
 use super::state::Candidates;
@@ -221,12 +221,12 @@ impl Tier {
         bytes: &[u8],
         buffers: &mut PageBuffers,
     ) -> Result<(), Failure> {
-        let place = Place {
+        let seed = ChecksumSeed {
             tier: self.id,
             position: run.position + first,
         };
         let PageBuffers { raw, scratch } = buffers;
-        page::read(bytes, place, &*self.engine, self.device.most_raw_bytes(), raw, scratch)
+        page::read(bytes, seed, &*self.engine, self.device.most_raw_bytes(), raw, scratch)
     }
 
     /// Returns a key's record in a decoded page, or the side of the page's records on which it would be.

@@ -6,7 +6,7 @@ use super::batch::{Batch, BatchSlot};
 use super::device::Device;
 use super::failure::Failure;
 use super::key_hash::KeyHasher;
-use super::page::{self, BLOCK_BYTES, MAX_RAW_BYTES, Place, Records};
+use super::page::{self, BLOCK_BYTES, ChecksumSeed, MAX_RAW_BYTES, Records};
 use super::run::Run;
 use leafpress_base::io::aligned::AlignedBuffer;
 use leafpress_codec::{Engine, Scratch};
@@ -120,7 +120,7 @@ impl<'r> RunReader<'r> {
     fn next_page(&mut self) -> Result<(), Failure> {
         let (first, blocks) = self.run.page(self.page);
         let block = first as usize;
-        let place = Place {
+        let seed = ChecksumSeed {
             tier: self.tier,
             position: self.run.position + first,
         };
@@ -130,7 +130,7 @@ impl<'r> RunReader<'r> {
             let mut own = self.device.buffer(blocks)?;
             read_again(self.device, &self.run, first, own.bytes_mut())?;
             let ReadBuffers { raw, scratch, .. } = &mut *self.buffers;
-            return page::read(own.bytes(), place, self.engine, most_raw_bytes, raw, scratch);
+            return page::read(own.bytes(), seed, self.engine, most_raw_bytes, raw, scratch);
         }
         if block < self.has.start || block + blocks > self.has.end {
             let count = READ_BLOCKS.min(self.run.blocks as usize - block);
@@ -146,7 +146,7 @@ impl<'r> RunReader<'r> {
         let start = (block - self.has.start) * BLOCK_BYTES;
         let ReadBuffers { buffer, raw, scratch } = &mut *self.buffers;
         let bytes = &buffer.bytes()[start..start + blocks * BLOCK_BYTES];
-        page::read(bytes, place, self.engine, most_raw_bytes, raw, scratch)
+        page::read(bytes, seed, self.engine, most_raw_bytes, raw, scratch)
     }
 }
 

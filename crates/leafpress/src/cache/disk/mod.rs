@@ -68,7 +68,7 @@ pub(super) use lookup_many::Located;
 pub(super) use spill::SpillOutcome;
 pub use stats::DiskStats;
 pub(super) use tier::Tier;
-pub(super) use walk::{Course, Found, Part, Walked, walk_memory};
+pub(super) use walk::{Course, FoundRecord, Part, Walked, walk_memory};
 
 use self::device::Device;
 use self::failure::Failure;

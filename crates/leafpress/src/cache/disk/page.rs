@@ -25,7 +25,7 @@ pub(super) const MAX_RAW_BYTES: usize = 32 << 10;
 
 /// Inputs of a page's checksum in addition to its bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct ChecksumSeed {
     /// The tier's own number: pages of another tier are not accepted.
     pub tier: u64,
     /// Blocks written before this one since the tier was created.
@@ -36,7 +36,7 @@ pub(super) struct Place {
 #[cfg(feature = "fuzz")]
 pub(super) static IGNORES_CHECKSUMS: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-impl Place {
+impl ChecksumSeed {
     pub(super) fn checksum(self, bytes: &[u8]) -> u64 {
         #[cfg(feature = "fuzz")]
         if IGNORES_CHECKSUMS.load(std::sync::atomic::Ordering::Relaxed) {
@@ -58,7 +58,7 @@ impl Place {
         (bytes.u64()? == self.checksum(bytes.0)).then_some(bytes)
     }
 
-    /// Like [`Place::open`], for a header that [`begin_header`] began; returns what follows the version.
+    /// Like [`ChecksumSeed::open`], for a header that [`begin_header`] began; returns what follows the version.
     pub(super) fn open_header<'h>(self, header: &'h [u8], magic: &[u8; 16], version: u32) -> Option<Bytes<'h>> {
         let mut bytes = self.open(header)?;
         (bytes.array()? == *magic && bytes.u32()? == version).then_some(bytes)
@@ -79,26 +79,26 @@ pub(super) fn blocks_for(payload_bytes: usize) -> usize {
 }
 
 /// Writes a page into `blocks`, which are as many as it needs.
-pub(super) fn write(raw_bytes: usize, payload: &[u8], place: Place, blocks: &mut [u8]) {
+pub(super) fn write(raw_bytes: usize, payload: &[u8], seed: ChecksumSeed, blocks: &mut [u8]) {
     let (header, rest) = blocks.split_at_mut(HEADER_BYTES);
     header[8..12].copy_from_slice(&(raw_bytes as u32).to_le_bytes());
     header[12..16].copy_from_slice(&(payload.len() as u32).to_le_bytes());
     rest[..payload.len()].copy_from_slice(payload);
     rest[payload.len()..].fill(0);
-    place.seal(blocks);
+    seed.seal(blocks);
 }
 
-/// Decodes a page that was read from `place` into `raw`, at most `most_raw_bytes`.
+/// Decodes a page whose checksum has this seed into `raw`, at most `most_raw_bytes`.
 pub(super) fn read(
     blocks: &[u8],
-    place: Place,
+    seed: ChecksumSeed,
     engine: &dyn Engine,
     most_raw_bytes: usize,
     raw: &mut Vec<u8>,
     scratch: &mut Scratch,
 ) -> Result<(), Failure> {
     raw.clear();
-    let mut bytes = place.open(blocks).ok_or(Failure::Damaged)?;
+    let mut bytes = seed.open(blocks).ok_or(Failure::Damaged)?;
     let (raw_bytes, payload_bytes) = bytes.u32().zip(bytes.u32()).ok_or(Failure::Damaged)?;
     let (raw_bytes, payload_bytes) = (raw_bytes as usize, payload_bytes as usize);
     let payload = bytes.take(payload_bytes).ok_or(Failure::Damaged)?;

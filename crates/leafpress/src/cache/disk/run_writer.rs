@@ -8,9 +8,9 @@ use leafpress_base::sync::plain::RwLock;
 use super::device::Device;
 use super::failure::Failure;
 use super::filter::FilterBuilder;
-use super::page::{self, BLOCK_BYTES, MAX_RAW_BYTES, Place, ROOM_BYTES};
+use super::page::{self, BLOCK_BYTES, ChecksumSeed, MAX_RAW_BYTES, ROOM_BYTES};
 use super::run::{CHUNK_BLOCKS, Run, block_at};
-use super::state::State;
+use super::state::TierState;
 use leafpress_base::io::aligned::AlignedBuffer;
 use leafpress_base::mem::room::TryGrow;
 use leafpress_codec::Engine;
@@ -24,7 +24,7 @@ const MAX_TRIES: usize = 2;
 
 /// Chunks that become a run's once it is finished; otherwise they are freed on drop.
 pub(super) struct Chunks<'c> {
-    state: &'c RwLock<State>,
+    state: &'c RwLock<TierState>,
     generation: u64,
     taken: Vec<u32>,
     /// Whether the chunks are unusable: the store has no room for them.
@@ -32,7 +32,7 @@ pub(super) struct Chunks<'c> {
 }
 
 impl<'c> Chunks<'c> {
-    pub(super) fn new(state: &'c RwLock<State>, generation: u64) -> Self {
+    pub(super) fn new(state: &'c RwLock<TierState>, generation: u64) -> Self {
         Self {
             state,
             generation,
@@ -243,20 +243,20 @@ impl<'w> RunWriter<'w> {
         if self.filled + blocks > BUFFER_BLOCKS {
             self.flush()?;
         }
-        let place = Place {
+        let seed = ChecksumSeed {
             tier: self.tier,
             position: self.position + block,
         };
         if blocks > BUFFER_BLOCKS {
             let mut own = self.device.buffer(blocks)?;
-            page::write(raw_bytes, &self.buffers.payload, place, own.bytes_mut());
+            page::write(raw_bytes, &self.buffers.payload, seed, own.bytes_mut());
             self.write(own.bytes())?;
             self.written += blocks as u64;
         } else {
             let start = self.filled * BLOCK_BYTES;
             let payload = std::mem::take(&mut self.buffers.payload);
             let into = &mut self.buffers.blocks()[start..start + blocks * BLOCK_BYTES];
-            page::write(raw_bytes, &payload, place, into);
+            page::write(raw_bytes, &payload, seed, into);
             self.buffers.payload = payload;
             self.filled += blocks;
         }

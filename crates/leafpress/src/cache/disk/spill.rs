@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use leafpress_base::sync::plain::RwLockWriteGuard;
 
 use super::counters::Count;
-use super::state::State;
+use super::state::TierState;
 use super::tier::{MAX_SEALED, Tier};
 use crate::cache::record;
 
@@ -27,7 +27,7 @@ pub(in crate::cache) struct SpillGuard<'t> {
     tier: &'t Tier,
     /// Whether the write limit was exceeded at the beginning.
     is_over_limit: bool,
-    state: RwLockWriteGuard<'t, State>,
+    state: RwLockWriteGuard<'t, TierState>,
 }
 
 impl Tier {

@@ -24,7 +24,7 @@ const LITTLE_LEAVES: usize = 16;
 /// Runs in which a key may be, newest first, with the pages it may be in.
 pub(super) type Candidates = Vec<(Arc<Run>, Range<usize>)>;
 
-pub(super) struct State {
+pub(super) struct TierState {
     /// The batch that admits records.
     pub open: Batch,
     /// A written batch kept for its allocation.
@@ -64,7 +64,7 @@ fn bytes_of(leaf: &SuperLeaf) -> usize {
     leaf.from.len() + leaf.runs.capacity() * size_of::<usize>()
 }
 
-impl State {
+impl TierState {
     pub(super) fn new(most_chunks: u32) -> Self {
         Self {
             free: Vec::new(),
@@ -228,7 +228,7 @@ impl State {
         Ok(leaves)
     }
 
-    /// Replaces all leaves by the result of [`State::leaves_with_runs`]. No leaf may have changed since.
+    /// Replaces all leaves by the result of [`TierState::leaves_with_runs`]. No leaf may have changed since.
     pub(super) fn drop_empty_leaves(&mut self, with_runs: Vec<SuperLeaf>) {
         self.set_leaves(with_runs);
     }

@@ -14,7 +14,7 @@
 
 use super::device::Device;
 use super::failure::Failure;
-use super::page::{Place, begin_header};
+use super::page::{ChecksumSeed, begin_header};
 use crate::tree::hash::hash;
 use leafpress_base::bytes::Bytes;
 use leafpress_codec::Codec;
@@ -34,7 +34,7 @@ const NO_SESSION: u64 = 0;
 pub(super) const MAX_HEAD: u64 = 1 << 62;
 
 /// Block 0 has no position: this is used in its checksum.
-const FIRST: Place = Place {
+const FIRST: ChecksumSeed = ChecksumSeed {
     tier: 0x6c65_6166,
     position: 0,
 };

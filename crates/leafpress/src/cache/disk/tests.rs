@@ -8,7 +8,7 @@ use super::device::Device;
 use super::filter::FilterBuilder;
 use super::key_hash::KeyHasher;
 use super::run::{CHUNK_BLOCKS, Run};
-use super::state::{State, SuperLeaf};
+use super::state::{SuperLeaf, TierState};
 use super::tier::Tier;
 use crate::cache::clock::SystemClock;
 use crate::cache::record;
@@ -68,7 +68,7 @@ fn full_tier(leaves: u32) -> Tier {
             runs: vec![Arc::new(run)],
         }
     };
-    let mut state = State::new(tier.state.read().most_chunks);
+    let mut state = TierState::new(tier.state.read().most_chunks);
     assert!(state.restore((0..leaves).map(leaf).collect()).unwrap());
     *tier.state.write() = state;
     tier.writer.lock().head = u64::from(leaves + 1) * CHUNK_BLOCKS;
@@ -108,10 +108,10 @@ fn a_batch_costs_no_more_where_the_store_is_large() {
 /// After any changes the heap yields the oldest run, the same as an examination of all leaves.
 #[test]
 fn the_oldest_run_is_the_oldest() {
-    let mut state = State::new(100_000);
+    let mut state = TierState::new(100_000);
     let mut rng = fastrand::Rng::with_seed(3);
     let mut position = 0;
-    let mut run = |state: &mut State| {
+    let mut run = |state: &mut TierState| {
         let mut filter = FilterBuilder::new(1).unwrap();
         filter.push(7).unwrap();
         position += 1;

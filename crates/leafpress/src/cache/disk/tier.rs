@@ -17,7 +17,7 @@ use super::key_hash::{DiskHash, KeyHasher};
 use super::page::BLOCK_BYTES;
 use super::recovery::{Opened, Opening, Recovery};
 use super::run::CHUNK_BLOCKS;
-use super::state::State;
+use super::state::TierState;
 use super::superblock::{Kind, RecoveryStamp};
 use super::writer_state::Writer;
 use crate::cache::clock::Clock;
@@ -55,7 +55,7 @@ pub(in crate::cache) struct Tier {
     /// The tier's own number, part of every page's checksum.
     pub(super) id: u64,
     pub(super) hasher: KeyHasher,
-    pub(super) state: RwLock<State>,
+    pub(super) state: RwLock<TierState>,
     kind: Kind,
     /// State of crash recovery, if it is on.
     pub(super) recovery: Option<Recovery>,

@@ -27,7 +27,7 @@ use leafpress_base::mem::room::{TryGrow, copied, room_for};
 /// Rank of a key found in memory: a copy on disk takes precedence, since it has a value.
 const IN_MEMORY: u32 = u32::MAX;
 /// Approximate overhead of a record in a part, in bytes.
-const FOUND_BYTES: usize = size_of::<Found>() + 32;
+const FOUND_BYTES: usize = size_of::<FoundRecord>() + 32;
 
 /// Direction and requirements of a walk.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ pub(in crate::cache) struct Course {
 }
 
 /// A key, and its newest record in the tier, if that could be read. The value is omitted if it is not needed.
-pub(in crate::cache) struct Found {
+pub(in crate::cache) struct FoundRecord {
     pub key: Vec<u8>,
     pub stored: Option<Vec<u8>>,
     /// Newer records of a key have lower ranks.
@@ -54,7 +54,7 @@ pub(in crate::cache) struct Part {
     course: Course,
     /// The range of the part. It is shortened if the part would exceed its size.
     bounds: Bounds,
-    found: Vec<Found>,
+    found: Vec<FoundRecord>,
     bytes: usize,
 }
 
@@ -96,7 +96,7 @@ impl Part {
         });
         let stored = stored.transpose()?;
         self.bytes += FOUND_BYTES + key.len() + stored.as_ref().map_or(0, Vec::len);
-        self.found.try_push(Found {
+        self.found.try_push(FoundRecord {
             key: copied(key)?,
             stored,
             rank,
@@ -149,7 +149,7 @@ impl Part {
 /// A part that was read.
 pub(in crate::cache) struct Walked {
     /// In the order of the walk, each key once.
-    pub found: Vec<Found>,
+    pub found: Vec<FoundRecord>,
     /// The tier's versions before the part was read: see [`Tier::version`].
     versions: Vec<u64>,
     /// The range after the part; [`None`] at the end.

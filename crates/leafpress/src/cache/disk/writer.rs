@@ -8,10 +8,10 @@ use super::batch::{Batch, BatchSlot};
 use super::change::Change;
 use super::counters::Count;
 use super::merge::{MergeFailure, ReadBuffers, RunReader, Source, merge};
-use super::page::{self, BLOCK_BYTES, Place, Records};
+use super::page::{self, BLOCK_BYTES, ChecksumSeed, Records};
 use super::run::{CHUNK_BLOCKS, Run};
 use super::run_writer::{Chunks, RunWriter, WriteBuffers};
-use super::state::State;
+use super::state::TierState;
 use super::tier::Tier;
 use super::writer_state::Writer;
 use crate::cache::record;
@@ -257,7 +257,7 @@ impl Tier {
         let mut raw = Vec::new();
         if let Some(run) = largest {
             let (first, blocks) = run.page(run.pages.len() / 2);
-            let place = Place {
+            let seed = ChecksumSeed {
                 tier: self.id,
                 position: run.position + first,
             };
@@ -265,7 +265,7 @@ impl Tier {
             self.device.read(run.blocks_from(first), buffer.bytes_mut()).ok()?;
             page::read(
                 buffer.bytes(),
-                place,
+                seed,
                 &*self.engine,
                 self.device.most_raw_bytes(),
                 &mut raw,
@@ -283,7 +283,7 @@ impl Tier {
 
     /// Makes room for `blocks` and keeps the index within its limit by dropping the oldest runs.
     pub(super) fn make_space(&self, blocks: u64, generation: u64) {
-        let has_space = |state: &State| {
+        let has_space = |state: &TierState| {
             let is_free = state.free_chunks() * CHUNK_BLOCKS >= blocks;
             let is_known = state.index_bytes() <= self.most_index_bytes.load(Ordering::Relaxed);
             state.generation != generation || is_free && is_known

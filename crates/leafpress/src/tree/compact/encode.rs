@@ -9,7 +9,9 @@ use crate::tree::node::key_array;
 use crate::tree::node::key_array::Widths;
 use crate::tree::node::key_order::key_number;
 use crate::tree::node::large::Large;
-use crate::tree::node::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, KEYED, MARKED, SINGLE, Sections, Shape};
+use crate::tree::node::layout::{
+    FINGERPRINTS, HASHED, HEADER_BYTES, KEYED, LeafHeader, MARKED, SINGLE, Sections, Shape,
+};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::node::packed;
 use crate::tree::node::packed::SLOP_BYTES;
@@ -133,7 +135,7 @@ impl<'b> Compression<'_, 'b> {
                 .add(data_at + totals.data_bytes)
                 .cast::<[u8; SLOP_BYTES]>()
                 .write([0; SLOP_BYTES]);
-            let header = node.cast::<Header>().as_ptr();
+            let header = node.cast::<LeafHeader>().as_ptr();
             (&raw mut (*header).landing).write(AtomicPtr::new(std::ptr::null_mut()));
             (&raw mut (*header).landed).write(AtomicU64::new(0));
             (&raw mut (*header).dictionary).write(self.dictionary.map_or(std::ptr::null(), std::ptr::from_ref));

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::tree::error::TreeError;
 use crate::tree::node::decoder::{Decoder, Engines, Value};
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, KEYED, SINGLE, Sections};
-use crate::tree::node::leaf::{Leaf, Place};
+use crate::tree::node::leaf::{Leaf, RecordSlot};
 use leafpress_codec::Scratch;
 
 /// One of [`Leaves`](crate::tree::fuzz::Leaves).
@@ -213,7 +213,7 @@ impl<'l> LeafView<'l> {
         let mut decoder = Decoder::new(self.engines, scratch);
         let value = self
             .leaf
-            .value(&self.sections, Place { slot, frame }, &mut decoder)
+            .value(&self.sections, RecordSlot { slot, frame }, &mut decoder)
             .and_then(|value| self.read(value));
         Some(value)
     }

@@ -63,7 +63,7 @@ const PREFETCH_BUCKETS: usize = if cfg!(any(test, debug_assertions)) {
 };
 
 #[repr(C)]
-struct Header {
+struct TableHeader {
     node: NodeHeader,
     /// The first bytes of the prefix.
     prefix_head: u64,
@@ -137,7 +137,7 @@ impl InterpolationIndex {
         };
         let of_buckets = plan.leaves()?;
         let entries = plan.buckets + ENTRIES_BEHIND;
-        let known_bytes = size_of::<Header>() + entries * size_of::<AtomicPtr<u8>>() + bounds.prefix.len();
+        let known_bytes = size_of::<TableHeader>() + entries * size_of::<AtomicPtr<u8>>() + bounds.prefix.len();
         let groups = if plan.buckets * shards >= PREFETCH_BUCKETS {
             entries.div_ceil(prefetch_summary::BUCKETS)
         } else {
@@ -151,7 +151,7 @@ impl InterpolationIndex {
         // is a multiple of an entry's 8.
         unsafe {
             let node = memory.allocate(bytes, Kind::InterpolationIndex)?;
-            let header = node.cast::<Header>().as_ptr();
+            let header = node.cast::<TableHeader>().as_ptr();
             (&raw mut (*header).prefix_head).write(head(&bounds.prefix));
             (&raw mut (*header).base).write(plan.base);
             (&raw mut (*header).scale).write(plan.scale);
@@ -185,7 +185,7 @@ impl InterpolationIndex {
     }
 
     #[inline(always)]
-    fn header(&self) -> &Header {
+    fn header(&self) -> &TableHeader {
         // SAFETY: a live table begins with its header.
         unsafe { self.0.cast().as_ref() }
     }
@@ -194,11 +194,11 @@ impl InterpolationIndex {
     /// of the leaf, whatever its bits are.
     #[inline(always)]
     fn word_at(&self, bucket: usize) -> *mut AtomicPtr<u8> {
-        const { assert!(size_of::<Header>().is_multiple_of(align_of::<AtomicPtr<u8>>())) };
+        const { assert!(size_of::<TableHeader>().is_multiple_of(align_of::<AtomicPtr<u8>>())) };
         // SAFETY: the entries follow the header; callers pass a bucket below their number.
         unsafe {
             self.0
-                .add(size_of::<Header>())
+                .add(size_of::<TableHeader>())
                 .cast::<AtomicPtr<u8>>()
                 .add(bucket)
                 .as_ptr()

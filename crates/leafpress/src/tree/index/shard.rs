@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 use leafpress_base::reclaim::guard::Guard;
 
 use crate::tree::error::TreeError;
-use crate::tree::node::inner::{Inner, MAX_CHILDREN, NewInner, Node};
+use crate::tree::node::inner::{InnerNode, MAX_CHILDREN, NewInner, Node};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::node::partition::ShardPartitioner;
 use leafpress_base::mem::OutOfMemory;
@@ -60,7 +60,7 @@ pub(crate) struct Shard {
 pub(crate) type Bounded<'g> = (Leaf<'g>, Option<Vec<u8>>);
 
 /// The nodes from the root to a leaf's parent, each with the index of the child taken.
-pub(crate) type Path<'g> = Vec<(Inner<'g>, usize)>;
+pub(crate) type Path<'g> = Vec<(InnerNode<'g>, usize)>;
 
 /// A replacement of neighbouring children.
 pub(crate) struct Splice {
@@ -93,7 +93,7 @@ impl Shard {
     fn path_by<'g>(
         &self,
         guard: &'g Guard<'_>,
-        choose: impl Fn(&Inner) -> usize,
+        choose: impl Fn(&InnerNode) -> usize,
     ) -> Result<(Path<'g>, Leaf<'g>), OutOfMemory> {
         let mut path = Path::new();
         let mut node = self.root(guard);
@@ -160,7 +160,7 @@ impl Shard {
         leaf: Leaf<'g>,
         new: Leaf<'_>,
         key: &[u8],
-        mut parent: Option<Inner<'g>>,
+        mut parent: Option<InnerNode<'g>>,
         guard: &'g Guard<'_>,
     ) -> bool {
         loop {
@@ -208,7 +208,7 @@ impl Shard {
     /// removed too: its parent then has other children. On an error nothing has changed.
     pub(crate) fn splice(
         &self,
-        path: &[(Inner<'_>, usize)],
+        path: &[(InnerNode<'_>, usize)],
         mut change: Splice,
         memory: &NodeHeap,
         guard: &Guard<'_>,
@@ -386,17 +386,17 @@ unsafe fn node_at<'g>(root: *mut u8) -> Node<'g> {
     unsafe {
         match untag(root) {
             (leaf, true) => Node::Leaf(Leaf::from_ptr(leaf)),
-            (inner, false) => Node::Inner(Inner::from_ptr(inner)),
+            (inner, false) => Node::Inner(InnerNode::from_ptr(inner)),
         }
     }
 }
 
 enum Visit<'g> {
     /// Before its children are visited.
-    Before(Inner<'g>),
+    Before(InnerNode<'g>),
     Leaf(Leaf<'g>),
     /// After its children were visited.
-    After(Inner<'g>),
+    After(InnerNode<'g>),
 }
 
 fn walk<'g>(node: Node<'g>, guard: &'g Guard<'_>, visit: &mut impl FnMut(Visit<'g>)) {
@@ -411,7 +411,7 @@ fn walk<'g>(node: Node<'g>, guard: &'g Guard<'_>, visit: &mut impl FnMut(Visit<'
 }
 
 /// Returns the node's children and separators after the change.
-fn apply(node: Inner<'_>, change: Splice) -> Result<(Vec<*mut u8>, Vec<Vec<u8>>), OutOfMemory> {
+fn apply(node: InnerNode<'_>, change: Splice) -> Result<(Vec<*mut u8>, Vec<Vec<u8>>), OutOfMemory> {
     let Splice {
         from,
         to,
@@ -436,12 +436,12 @@ fn apply(node: Inner<'_>, change: Splice) -> Result<(Vec<*mut u8>, Vec<Vec<u8>>)
 struct Rebuild<'m, 'g> {
     memory: &'m NodeHeap,
     made: Vec<NewInner>,
-    replaced: Vec<Inner<'g>>,
-    latched: Vec<(Inner<'g>, LatchGuard<'g>)>,
+    replaced: Vec<InnerNode<'g>>,
+    latched: Vec<(InnerNode<'g>, LatchGuard<'g>)>,
 }
 
 impl<'g> Rebuild<'_, 'g> {
-    fn lock(&mut self, node: Inner<'g>) -> Result<(), OutOfMemory> {
+    fn lock(&mut self, node: InnerNode<'g>) -> Result<(), OutOfMemory> {
         self.latched.try_room(1)?;
         self.latched.push((node, node.latch_word().lock.lock()));
         Ok(())
@@ -471,7 +471,7 @@ impl<'g> Rebuild<'_, 'g> {
             nodes.try_grow(1)?;
             self.made.try_grow(1)?;
             // SAFETY: the children are nodes of the level below, and the tree's memory outlives its nodes.
-            let node = unsafe { Inner::build(level, &children[from..to], &separators[from..to - 1], self.memory)? };
+            let node = unsafe { InnerNode::build(level, &children[from..to], &separators[from..to - 1], self.memory)? };
             nodes.push(node.inner().as_ptr());
             self.made.push(node);
             if to < total {

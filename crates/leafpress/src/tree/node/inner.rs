@@ -46,7 +46,7 @@ use leafpress_base::sync::{AtomicBool, AtomicPtr, Latch};
 pub(crate) const MAX_CHILDREN: usize = 128;
 
 #[repr(C)]
-pub(crate) struct Header {
+pub(crate) struct InnerHeader {
     node: NodeHeader,
     /// The head of the common prefix.
     prefix_head: u64,
@@ -83,7 +83,7 @@ const NO_HEAD: u64 = u64::MAX;
 const GUESS_OFF: usize = 2;
 
 /// The result of a search.
-struct Found {
+struct FoundChild {
     index: usize,
     /// The head that was searched for, if the key has the common prefix.
     wanted: Option<u64>,
@@ -91,19 +91,19 @@ struct Found {
 
 /// An inner node, live for `'g`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Inner<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
+pub(crate) struct InnerNode<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
 
 unpublished!(
     /// An inner node that is not published yet.
     NewInner,
-    Inner,
+    InnerNode,
     inner
 );
 
 /// A node of a shard.
 #[derive(Clone, Copy)]
 pub(crate) enum Node<'g> {
-    Inner(Inner<'g>),
+    Inner(InnerNode<'g>),
     Leaf(Leaf<'g>),
 }
 
@@ -119,7 +119,7 @@ unsafe fn hinted(child: *mut u8, level: u8) -> *mut u8 {
             if level == 1 {
                 Leaf::from_ptr(node).hint()
             } else {
-                Inner::from_ptr(node).children() as Hint
+                InnerNode::from_ptr(node).children() as Hint
             }
         }),
         _ => child,
@@ -129,14 +129,14 @@ unsafe fn hinted(child: *mut u8, level: u8) -> *mut u8 {
 impl<'g> DescentStep<'g> {
     /// Returns the inner node that the step leads to.
     #[inline(always)]
-    pub(crate) fn inner(&self) -> Inner<'g> {
+    pub(crate) fn inner(&self) -> InnerNode<'g> {
         assert!(self.is_inner(), "the step leads to an inner node");
         // SAFETY: `DescentStep::to_inner` requires that the address is a live inner node's.
-        unsafe { Inner::from_ptr(self.address()) }
+        unsafe { InnerNode::from_ptr(self.address()) }
     }
 }
 
-impl<'g> Inner<'g> {
+impl<'g> InnerNode<'g> {
     /// Builds a node above `children`, separated by `separators` (one fewer, ascending). Children may have their hints
     /// already.
     ///
@@ -156,12 +156,12 @@ impl<'g> Inner<'g> {
         let suffix_bytes: usize = separators.iter().map(|separator| separator.len() - prefix_len).sum();
         let groups = children.len().div_ceil(GROUP);
         let sections = PIVOTS_BYTES + groups * GROUP_BYTES + LATCH_WORD_BYTES + separators.len() * size_of::<u32>();
-        let bytes = size_of::<Header>() + MAX_PADDING_BYTES + sections + prefix_len + suffix_bytes;
+        let bytes = size_of::<InnerHeader>() + MAX_PADDING_BYTES + sections + prefix_len + suffix_bytes;
         // SAFETY: every section is written into the room counted for it, after the padding; pivots and groups are
         // aligned to lines.
         unsafe {
             let node = memory.allocate(bytes, Kind::Inner)?;
-            let header = node.cast::<Header>().as_ptr();
+            let header = node.cast::<InnerHeader>().as_ptr();
             let prefix = separators.first().map_or(&[][..], |first| &first[..prefix_len]);
             (&raw mut (*header).prefix_head).write(head(prefix));
             (&raw mut (*header).children).write(children.len() as u16);
@@ -230,9 +230,9 @@ impl<'g> Inner<'g> {
         self.0
     }
 
-    pub(crate) fn header(&self) -> &'g Header {
+    pub(crate) fn header(&self) -> &'g InnerHeader {
         // SAFETY: a live node begins with its header.
-        unsafe { self.0.cast::<Header>().as_ref() }
+        unsafe { self.0.cast::<InnerHeader>().as_ref() }
     }
 
     pub(crate) fn children(&self) -> usize {
@@ -242,10 +242,10 @@ impl<'g> Inner<'g> {
     /// Returns the start of the pivots, at a cache line.
     #[inline(always)]
     fn pivots(&self) -> *mut u64 {
-        let behind = self.0.addr().get() + size_of::<Header>();
+        let behind = self.0.addr().get() + size_of::<InnerHeader>();
         let padding = behind.next_multiple_of(LINE_BYTES) - behind;
         // SAFETY: the node has room for the padding after its header.
-        unsafe { self.0.as_ptr().add(size_of::<Header>() + padding).cast() }
+        unsafe { self.0.as_ptr().add(size_of::<InnerHeader>() + padding).cast() }
     }
 
     #[inline(always)]
@@ -350,7 +350,7 @@ impl<'g> Inner<'g> {
         unsafe {
             match self.header().level {
                 1 => Node::Leaf(Leaf::from_ptr(child)),
-                _ => Node::Inner(Inner::from_ptr(child)),
+                _ => Node::Inner(InnerNode::from_ptr(child)),
             }
         }
     }
@@ -380,7 +380,7 @@ impl<'g> Inner<'g> {
     /// Returns the step to the child whose range holds `key`, with the key's approximate position in it.
     #[inline]
     pub(crate) fn step<'a>(&self, key: &[u8], partitioner: ShardPartitioner, guard: &'a Guard<'_>) -> DescentStep<'a> {
-        let Found { index, wanted } = self.partition(key, false);
+        let FoundChild { index, wanted } = self.partition(key, false);
         let (child, hint) = tagged_ptr::split(load(self.child(index), guard));
         let share = wanted.and_then(|wanted| {
             let suffix_len = key.len() - self.header().prefix_len as usize;
@@ -447,13 +447,13 @@ impl<'g> Inner<'g> {
     }
 
     #[inline]
-    fn partition(&self, key: &[u8], below_key: bool) -> Found {
+    fn partition(&self, key: &[u8], below_key: bool) -> FoundChild {
         let count = self.children() - 1;
         let header = self.header();
         let prefix_len = header.prefix_len as usize;
         if !begins_with(key, prefix_len, header.prefix_head, || self.prefix()) {
             let index = if key < self.prefix() { 0 } else { count };
-            return Found { index, wanted: None };
+            return FoundChild { index, wanted: None };
         }
         let wanted = head_behind(key, prefix_len);
         // SAFETY: the pivots are immutable, aligned and always initialised.
@@ -473,7 +473,7 @@ impl<'g> Inner<'g> {
                 _ => break,
             }
         }
-        Found {
+        FoundChild {
             index: low,
             wanted: Some(wanted),
         }

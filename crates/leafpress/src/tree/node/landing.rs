@@ -114,7 +114,7 @@ impl EntryHeader {
 }
 
 #[repr(C)]
-struct Header {
+struct LandingHeader {
     node: NodeHeader,
     /// Bytes of the index and the entries.
     capacity: u16,
@@ -211,8 +211,8 @@ impl<'g> Landing<'g> {
         // SAFETY: the caller guarantees that `memory` outlives the buffer; the header is written into the room
         // allocated for it.
         unsafe {
-            let node = memory.allocate(size_of::<Header>() + capacity, Kind::Landing)?;
-            let header = node.cast::<Header>().as_ptr();
+            let node = memory.allocate(size_of::<LandingHeader>() + capacity, Kind::Landing)?;
+            let header = node.cast::<LandingHeader>().as_ptr();
             (&raw mut (*header).capacity).write(capacity as u16);
             (&raw mut (*header).slots).write(slots as u16);
             (&raw mut (*header).published).write(AtomicU32::new(0));
@@ -231,11 +231,14 @@ impl<'g> Landing<'g> {
         // index and entries have the same size in both buffers.
         unsafe {
             let node = memory.allocate(header.node.asked(), Kind::Landing)?;
-            let copy = node.cast::<Header>().as_ptr();
+            let copy = node.cast::<LandingHeader>().as_ptr();
             (&raw mut (*copy).capacity).write(header.capacity);
             (&raw mut (*copy).slots).write(header.slots);
             (&raw mut (*copy).published).write(AtomicU32::new(header.published.load(Ordering::Relaxed)));
-            let (from, to) = (self.0.add(size_of::<Header>()), node.add(size_of::<Header>()));
+            let (from, to) = (
+                self.0.add(size_of::<LandingHeader>()),
+                node.add(size_of::<LandingHeader>()),
+            );
             to.copy_from_nonoverlapping(from, self.slots() * INDEX_BYTES + bytes);
             Ok(NewLanding::new(node))
         }
@@ -265,14 +268,18 @@ impl<'g> Landing<'g> {
         self.0
     }
 
-    fn header(&self) -> &Header {
+    fn header(&self) -> &LandingHeader {
         // SAFETY: a live buffer begins with its header.
-        unsafe { self.0.cast::<Header>().as_ref() }
+        unsafe { self.0.cast::<LandingHeader>().as_ref() }
     }
 
     fn data(&self) -> *mut u8 {
         // SAFETY: the index and the entries follow the header in the same allocation.
-        unsafe { self.0.as_ptr().add(size_of::<Header>() + self.slots() * INDEX_BYTES) }
+        unsafe {
+            self.0
+                .as_ptr()
+                .add(size_of::<LandingHeader>() + self.slots() * INDEX_BYTES)
+        }
     }
 
     fn slots(&self) -> usize {
@@ -310,7 +317,7 @@ impl<'g> Landing<'g> {
 
     fn index_at(&self, index: usize) -> *mut u32 {
         // SAFETY: callers pass an `index` below the number of slots; the header's length is a multiple of four.
-        unsafe { self.0.as_ptr().add(size_of::<Header>()).cast::<u32>().add(index) }
+        unsafe { self.0.as_ptr().add(size_of::<LandingHeader>()).cast::<u32>().add(index) }
     }
 
     /// Appends an entry of a key with this hash; returns false when there is no room for it.

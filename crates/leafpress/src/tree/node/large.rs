@@ -17,7 +17,7 @@ pub(crate) const MAX_INLINE_VALUE_BYTES: usize = 2048;
 pub(crate) const MAX_BUFFERED_BYTES: usize = 64 << 10;
 
 #[repr(C)]
-struct Header {
+struct LargeHeader {
     node: NodeHeader,
     raw_len: u32,
     block_len: u32,
@@ -59,7 +59,7 @@ impl<'g> Large<'g> {
             // SAFETY: the caller guarantees that `memory` outlives the value.
             return unsafe { Self::store(value, value, memory) };
         }
-        if !NodeHeap::can_be_moved(size_of::<Header>() + value.len()) {
+        if !NodeHeap::can_be_moved(size_of::<LargeHeader>() + value.len()) {
             // SAFETY: the caller guarantees that `memory` outlives the value.
             return unsafe { Self::compress_in_place(value, engine, memory) };
         }
@@ -78,8 +78,8 @@ impl<'g> Large<'g> {
         unsafe { Self::store(value, pressed.unwrap_or(value), memory) }
     }
 
-    /// Compresses `value` in a node that is a mapping of its own, and is shortened afterwards: so a writer holds no copy
-    /// of the block, and what it holds is counted.
+    /// Compresses `value` in a node that is a mapping of its own, and is shortened afterwards: so a writer holds no
+    /// copy of the block, and what it holds is counted.
     ///
     /// # Safety
     /// `memory` outlives the value, and a node with the value cannot be moved.
@@ -87,10 +87,10 @@ impl<'g> Large<'g> {
         // SAFETY: the caller guarantees that `memory` outlives the value. Nothing else refers to the new node, whose
         // header is followed by room for the value, zeroed since the node cannot be moved.
         unsafe {
-            let node = memory.allocate(size_of::<Header>() + value.len(), Kind::Large)?;
+            let node = memory.allocate(size_of::<LargeHeader>() + value.len(), Kind::Large)?;
             let new = NewLarge::new(node);
-            let header = node.cast::<Header>().as_ptr();
-            let start = node.as_ptr().add(size_of::<Header>());
+            let header = node.cast::<LargeHeader>().as_ptr();
+            let start = node.as_ptr().add(size_of::<LargeHeader>());
             (*header).raw_len = value.len() as u32;
             let room = std::slice::from_raw_parts_mut(start, most_stored(value.len()));
             let Some(block_len) = engine.compress_into(value, None, room)? else {
@@ -99,7 +99,7 @@ impl<'g> Large<'g> {
                 return Ok(new);
             };
             (*header).block_len = block_len as u32;
-            let node = memory.shorten(node, size_of::<Header>() + block_len)?;
+            let node = memory.shorten(node, size_of::<LargeHeader>() + block_len)?;
             new.publish();
             Ok(NewLarge::new(node))
         }
@@ -113,12 +113,12 @@ impl<'g> Large<'g> {
         // SAFETY: the caller guarantees that `memory` outlives the value; the block is copied into the room allocated
         // for it.
         unsafe {
-            let node = memory.allocate(size_of::<Header>() + block.len(), Kind::Large)?;
-            let header = node.cast::<Header>().as_ptr();
+            let node = memory.allocate(size_of::<LargeHeader>() + block.len(), Kind::Large)?;
+            let header = node.cast::<LargeHeader>().as_ptr();
             (*header).raw_len = value.len() as u32;
             (*header).block_len = block.len() as u32;
             node.as_ptr()
-                .add(size_of::<Header>())
+                .add(size_of::<LargeHeader>())
                 .copy_from_nonoverlapping(block.as_ptr(), block.len());
             Ok(NewLarge::new(node))
         }
@@ -132,15 +132,15 @@ impl<'g> Large<'g> {
         // SAFETY: a live large value begins with its header and `block_len` bytes follow it; it never changes. The copy
         // has the same size.
         unsafe {
-            let header = self.0.cast::<Header>().as_ref();
+            let header = self.0.cast::<LargeHeader>().as_ref();
             if !NodeHeap::can_be_moved(header.node.asked()) {
                 return Ok(None);
             }
             let node = memory.allocate(header.node.asked(), Kind::Large)?;
-            let copy = node.cast::<Header>().as_ptr();
+            let copy = node.cast::<LargeHeader>().as_ptr();
             (*copy).raw_len = header.raw_len;
             (*copy).block_len = header.block_len;
-            let (from, to) = (self.0.add(size_of::<Header>()), node.add(size_of::<Header>()));
+            let (from, to) = (self.0.add(size_of::<LargeHeader>()), node.add(size_of::<LargeHeader>()));
             to.copy_from_nonoverlapping(from, header.block_len as usize);
             Ok(Some(NewLarge::new(node)))
         }
@@ -178,20 +178,20 @@ impl<'g> Large<'g> {
     /// Returns the length of the value, in bytes.
     pub(crate) fn raw_len(self) -> usize {
         // SAFETY: a live large value begins with its header.
-        unsafe { self.0.cast::<Header>().as_ref().raw_len as usize }
+        unsafe { self.0.cast::<LargeHeader>().as_ref().raw_len as usize }
     }
 
     /// Returns the length of its block, in bytes.
     pub(crate) fn stored_len(self) -> usize {
         // SAFETY: a live large value begins with its header.
-        unsafe { self.0.cast::<Header>().as_ref().block_len as usize }
+        unsafe { self.0.cast::<LargeHeader>().as_ref().block_len as usize }
     }
 
     /// Returns the block, which is the value itself if it has the value's length.
     fn block(self) -> &'g [u8] {
         // SAFETY: a live large value begins with its header, and `block_len` bytes follow it, which never change.
         unsafe {
-            let block = self.0.as_ptr().add(size_of::<Header>());
+            let block = self.0.as_ptr().add(size_of::<LargeHeader>());
             std::slice::from_raw_parts(block, self.stored_len())
         }
     }

@@ -89,7 +89,7 @@ pub(crate) const MAX_RECORDS: usize = 4096;
 /// line. It moves between writers' cores, and a read of a leaf in memory needs no other line to know where its key's
 /// block is.
 #[repr(C)]
-pub(crate) struct Header {
+pub(crate) struct LeafHeader {
     pub node: NodeHeader,
     /// The landing buffer, null until the first write.
     pub landing: AtomicPtr<u8>,
@@ -129,7 +129,8 @@ pub(crate) const READ_AT: usize = size_of::<NodeHeader>();
 
 // A model checker's atomics are larger.
 #[cfg(not(shuttle))]
-const _: () = assert!(std::mem::offset_of!(Header, key_base) <= READ_AT + leafpress_base::mem::prefetch::LINE_BYTES);
+const _: () =
+    assert!(std::mem::offset_of!(LeafHeader, key_base) <= READ_AT + leafpress_base::mem::prefetch::LINE_BYTES);
 
 /// The counts that determine the positions of a leaf's sections.
 #[derive(Clone, Copy)]
@@ -147,7 +148,7 @@ pub(crate) struct Shape {
     pub flags: u8,
 }
 
-pub(crate) const HEADER_BYTES: usize = size_of::<Header>().next_multiple_of(8);
+pub(crate) const HEADER_BYTES: usize = size_of::<LeafHeader>().next_multiple_of(8);
 
 /// The positions of a leaf's sections, computed from its counts.
 #[derive(Clone, Copy)]

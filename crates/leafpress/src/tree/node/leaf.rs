@@ -23,7 +23,9 @@ use crate::tree::node::hash_bits::landed_bit;
 use crate::tree::node::key_array::KeyArray;
 use crate::tree::node::landing::{Landing, NewLanding};
 use crate::tree::node::large::{DeadLarge, Large};
-use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, Header, KEYED, SINGLE, Sections, Temperature, WRITTEN};
+use crate::tree::node::layout::{
+    FINGERPRINTS, HEADER_BYTES, KEYED, LeafHeader, SINGLE, Sections, Temperature, WRITTEN,
+};
 use crate::tree::node::packed::Packed;
 use crate::tree::node::unpublished::unpublished;
 use leafpress_base::mem::prefetch::{LINE_BYTES, prefetch};
@@ -44,7 +46,7 @@ unpublished!(
 
 /// The position of a record.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RecordSlot {
     pub slot: usize,
     pub frame: usize,
 }
@@ -86,9 +88,9 @@ impl<'g> Leaf<'g> {
     }
 
     #[inline(always)]
-    pub(crate) fn header(&self) -> &'g Header {
+    pub(crate) fn header(&self) -> &'g LeafHeader {
         // SAFETY: a live leaf begins with its header.
-        unsafe { self.0.cast::<Header>().as_ref() }
+        unsafe { self.0.cast::<LeafHeader>().as_ref() }
     }
 
     #[inline(always)]

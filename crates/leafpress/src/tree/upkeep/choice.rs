@@ -37,7 +37,7 @@ pub(super) struct Choosing<'c> {
 }
 
 /// A better dictionary, codec or lengths.
-pub(super) struct Found {
+pub(super) struct Improvement {
     pub trained: Option<Trained>,
     /// The settings to change to, if any, and why.
     pub lengths: Option<(Option<Settings>, Outcome)>,
@@ -51,7 +51,7 @@ impl Choosing<'_> {
     pub(super) fn run<'r>(
         mut self,
         runs: Option<impl FnOnce() -> Result<Vec<Vec<Record<'r>>>, TreeError>>,
-    ) -> Result<Found, TreeError> {
+    ) -> Result<Improvement, TreeError> {
         let before = self.standing.current.as_ref().map(|current| current.taken.serial());
         let current = self.current_codec();
         let mut trained = match self.sampled.take() {
@@ -78,7 +78,7 @@ impl Choosing<'_> {
             // Done here, so that the first reader does not have to.
             trained.dictionary.prepare_to_read(codec)?;
         }
-        Ok(Found {
+        Ok(Improvement {
             trained,
             lengths,
             before,

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::tree::inner::TreeInner;
 use crate::tree::upkeep::defragment::Sweep;
-use crate::tree::upkeep::idle::{Found, IdleDetector};
-use crate::tree::upkeep::scheduler::State;
+use crate::tree::upkeep::idle::{IdleCheck, IdleDetector};
+use crate::tree::upkeep::scheduler::UpkeepState;
 
 /// After a pass, or a training, the rest period is this multiple of its duration: each takes at most 2% of a core.
 const REST: u32 = 50;
@@ -62,7 +62,7 @@ impl Rests {
     }
 
     /// Returns due work, which is marked as begun. With `settles` there are no rest periods before passes.
-    pub(super) fn due(&mut self, core: &TreeInner, state: &mut State, settles: bool) -> NextWork {
+    pub(super) fn due(&mut self, core: &TreeInner, state: &mut UpkeepState, settles: bool) -> NextWork {
         // No pass is running while work is selected: one that was requested has ended, or has panicked.
         core.background.set_compacting(state.compaction_due);
         if take(&mut state.training_due) || settles && take(&mut state.renewal_due) {
@@ -100,9 +100,9 @@ impl Rests {
             // Set before the check: a buffer allocated after it, or after the pass, is then checked again.
             core.background.may_ask_to_look.store(true, Ordering::Relaxed);
             match self.idle.look(core) {
-                Found::Writers => {}
-                Found::Few => state.looks_due = false,
-                Found::Left => return NextWork::Due(Self::begin_pass(state, Sweep::Landed)),
+                IdleCheck::Writers => {}
+                IdleCheck::Few => state.looks_due = false,
+                IdleCheck::Left => return NextWork::Due(Self::begin_pass(state, Sweep::Landed)),
             }
         }
         let tools_look = *self.tools_look.get_or_insert_with(|| now + TOOLS_LOOK_EVERY);
@@ -122,7 +122,7 @@ impl Rests {
         NextWork::Idle(next.map(|next| next.saturating_duration_since(now)))
     }
 
-    fn begin_pass(state: &mut State, sweep: Sweep) -> Due {
+    fn begin_pass(state: &mut UpkeepState, sweep: Sweep) -> Due {
         // Every pass moves all leaves.
         state.defragmentation_due = false;
         state.looks_due &= sweep != Sweep::Landed;
@@ -135,7 +135,8 @@ impl Rests {
         self.rest_until = Some(Instant::now() + self.last_rest);
     }
 
-    /// Records the end of a training that took this time: the rest period before one because records have changed begins.
+    /// Records the end of a training that took this time: the rest period before one because records have changed
+    /// begins.
     pub(super) fn trained(&mut self, took: Duration) {
         self.train_after = Some(Instant::now() + took * REST);
     }

@@ -23,7 +23,7 @@ const HELD_FOR_LANDINGS: i64 = 64;
 const LANDINGS_FOR_WRITE: u64 = 8;
 
 /// The result of a check.
-pub(crate) enum Found {
+pub(crate) enum IdleCheck {
     /// Too few landing buffers for a pass.
     Few,
     /// Active writers.
@@ -45,18 +45,18 @@ impl IdleDetector {
         self.next.unwrap_or_else(|| self.plan(core))
     }
 
-    pub(crate) fn look(&mut self, core: &TreeInner) -> Found {
+    pub(crate) fn look(&mut self, core: &TreeInner) -> IdleCheck {
         let before = self.writes;
         let landings = core.landings_worth_a_pass();
         if landings == 0 {
             self.next = None;
-            return Found::Few;
+            return IdleCheck::Few;
         }
         self.plan(core);
         if self.writes.saturating_sub(before) > landings / LANDINGS_FOR_WRITE {
-            Found::Writers
+            IdleCheck::Writers
         } else {
-            Found::Left
+            IdleCheck::Left
         }
     }
 
@@ -110,19 +110,19 @@ mod tests {
         let key = |n: u64| (n * 7919 % 2000).to_be_bytes();
         let put = |n: u64| tree.insert(&key(n), &[7; 40]).unwrap();
         let mut idle = IdleDetector::default();
-        assert!(matches!(idle.look(core), Found::Few), "an empty tree");
+        assert!(matches!(idle.look(core), IdleCheck::Few), "an empty tree");
         (0..2000).for_each(|n| assert!(put(n)));
         idle.plan(core);
         let landings = core.landings_worth_a_pass();
         assert!(landings >= 16, "{landings} landing buffers");
-        assert!(matches!(idle.look(core), Found::Left));
+        assert!(matches!(idle.look(core), IdleCheck::Left));
         (0..landings / LANDINGS_FOR_WRITE / 2).for_each(|n| assert!(!put(n)));
-        assert!(matches!(idle.look(core), Found::Left), "a few writes");
+        assert!(matches!(idle.look(core), IdleCheck::Left), "a few writes");
         (0..landings).for_each(|n| assert!(!put(n)));
-        assert!(matches!(idle.look(core), Found::Writers));
-        assert!(matches!(idle.look(core), Found::Left), "none since");
+        assert!(matches!(idle.look(core), IdleCheck::Writers));
+        assert!(matches!(idle.look(core), IdleCheck::Left), "none since");
         drop(sweeping);
         tree.settle().unwrap();
-        assert!(matches!(idle.look(core), Found::Few), "compacted");
+        assert!(matches!(idle.look(core), IdleCheck::Few), "compacted");
     }
 }

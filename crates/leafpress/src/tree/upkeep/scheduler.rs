@@ -16,7 +16,7 @@ use crate::tree::options::Upkeep;
 use crate::tree::thread_state::Count;
 use crate::tree::upkeep::renewal::TURNED_FOR_SETTLE;
 use crate::tree::upkeep::steps::Steps;
-use crate::tree::upkeep::temperature::Share;
+use crate::tree::upkeep::temperature::CompactionTime;
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
 use crate::tree::upkeep::workers::{Compactor, UpkeepTask};
 use crate::tree::write::WritePath;
@@ -34,7 +34,7 @@ const FIRST_SHORTCUTS_LEAVES: usize = MAX_CHILDREN;
 /// The queue of leaves to compact, and the state shared with the background threads.
 #[derive(Default)]
 pub(crate) struct Background {
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<UpkeepState>,
     /// Notified when a leaf was queued, or the tree is being dropped: for the threads that compact.
     pub(super) queued: Condvar,
     /// Wakes the upkeep task when a training, a defragmentation or interpolation indexes are due.
@@ -95,7 +95,7 @@ impl UpkeepHandle {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct UpkeepState {
     /// Any key of the leaf, and its shard.
     pub(super) queue: VecDeque<(usize, Vec<u8>)>,
     /// Number of threads that are compacting, training or defragmenting.
@@ -119,7 +119,7 @@ pub(super) struct State {
     pub(super) stop: bool,
 }
 
-impl State {
+impl UpkeepState {
     /// Returns whether no work is due, or nothing would do it.
     fn idle(&self) -> bool {
         let queued = self.compactors > 0 && !self.queue.is_empty();
@@ -353,7 +353,7 @@ impl Background {
         }
         if compacts_landed {
             // On an error leaves stay unchanged.
-            let _ = core.temper(Share::All);
+            let _ = core.temper(CompactionTime::Unlimited);
             core.compact_landed();
         }
         // Samples are taken from leaves only, so the newest records have to be in leaves first.
@@ -442,7 +442,7 @@ impl Background {
     }
 
     /// Does a piece of work without holding the lock.
-    pub(super) fn work_unlocked(&self, mut state: MutexGuard<'_, State>, work: impl FnOnce()) {
+    pub(super) fn work_unlocked(&self, mut state: MutexGuard<'_, UpkeepState>, work: impl FnOnce()) {
         state.at_work += 1;
         drop(state);
         let _at_work = AtWork(self);

@@ -45,7 +45,8 @@ pub(super) const REST_OF_READ_NS: f64 = 300.0;
 /// of the context that neighbours would, and a write should not recompress many records.
 const SHORT_RECORD_BYTES: f64 = 200.0;
 const MIN_GAIN_OF_SHORT: f64 = 4.0;
-/// A codec or length is changed only if the price falls by at least `1 / MIN_GAIN_IN`, since every leaf is recompressed.
+/// A codec or length is changed only if the price falls by at least `1 / MIN_GAIN_IN`, since every leaf is
+/// recompressed.
 pub(super) const MIN_GAIN_IN: f64 = 8.0;
 /// Beyond a length whose price exceeds the lowest by this factor, longer ones are not tried.
 const HOPELESS: f64 = 4.0;
@@ -81,7 +82,7 @@ pub(super) fn compresses_records(codec: Codec) -> bool {
 
 /// The configured lengths.
 #[derive(Clone, Copy)]
-pub(crate) struct Given {
+pub(crate) struct ConfiguredLengths {
     pub frame_bytes: Option<usize>,
     pub leaf_bytes: Option<usize>,
     pub inline_value_bytes: usize,
@@ -104,7 +105,7 @@ pub(crate) struct Sizing {
 /// How lengths are chosen.
 #[derive(Clone, Copy)]
 pub(super) struct Rule {
-    given: Given,
+    given: ConfiguredLengths,
     /// The tree's codec.
     pub(super) codec: Codec,
     worth: Option<MemoryWorth>,
@@ -210,7 +211,7 @@ pub(super) struct Choice {
 impl Sizing {
     /// Creates the sizing of a tree from the configured lengths, and the initial settings, those of `first_codec`: the
     /// tree's codec, or the one of a given dictionary.
-    pub(crate) fn new(codec: Codec, first_codec: Codec, given: Given) -> (Self, Settings) {
+    pub(crate) fn new(codec: Codec, first_codec: Codec, given: ConfiguredLengths) -> (Self, Settings) {
         let fixed = if given.sub_pages > 0 {
             "sub-pages take the place of frames"
         } else if !codec.candidates().is_empty() {

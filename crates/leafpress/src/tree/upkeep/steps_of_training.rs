@@ -11,7 +11,7 @@ use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::Engines;
 use crate::tree::thread_state::Count;
-use crate::tree::upkeep::choice::{Choosing, Found, Known};
+use crate::tree::upkeep::choice::{Choosing, Improvement, Known};
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::samples::{Sampler, raw_bytes_of};
 use crate::tree::upkeep::sizing::{CopiedRuns, Rule};
@@ -155,7 +155,7 @@ pub(super) struct Training {
 }
 
 impl Training {
-    pub(super) fn run(mut self) -> Result<Found, TreeError> {
+    pub(super) fn run(mut self) -> Result<Improvement, TreeError> {
         let Counted {
             user_bytes, raw_bytes, ..
         } = self.sampling.counted;
@@ -175,7 +175,7 @@ impl Training {
     }
 }
 
-type Ended = Result<Result<Found, TreeError>, Box<dyn Any + Send>>;
+type Ended = Result<Result<Improvement, TreeError>, Box<dyn Any + Send>>;
 
 /// A training on its thread. If it is dropped, the thread ends by itself: it owns all that it needs.
 pub(super) struct Running {
@@ -187,7 +187,7 @@ pub(super) struct Running {
 enum Thread {
     /// Under model checkers, which have their own threads, the training is done immediately.
     #[cfg_attr(any(shuttle, miri), allow(dead_code))]
-    Started(threads::Thread<Result<Found, TreeError>>),
+    Started(threads::Thread<Result<Improvement, TreeError>>),
     Ended(Ended),
 }
 
@@ -241,7 +241,7 @@ impl Running {
     ///
     /// # Errors
     /// The training's error.
-    pub(super) fn found(mut self, core: &TreeInner) -> Result<Option<Found>, TreeError> {
+    pub(super) fn found(mut self, core: &TreeInner) -> Result<Option<Improvement>, TreeError> {
         let ended: Ended = match std::mem::replace(&mut self.thread, Thread::Ended(Err(Box::new(())))) {
             Thread::Started(thread) => thread.join(),
             Thread::Ended(ended) => ended,
@@ -268,8 +268,8 @@ impl TreeInner {
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`]; nothing has changed then, except possibly the lengths.
-    pub(super) fn put_in_force(&self, found: Option<Found>) -> Result<Option<Sweep>, TreeError> {
-        let Some(Found {
+    pub(super) fn put_in_force(&self, found: Option<Improvement>) -> Result<Option<Sweep>, TreeError> {
+        let Some(Improvement {
             trained,
             lengths,
             before,

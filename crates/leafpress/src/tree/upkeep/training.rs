@@ -13,7 +13,7 @@ use crate::tree::compact::builder::Record;
 use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::options::{DictionaryChoice, Upkeep};
-use crate::tree::upkeep::choice::{Choosing, Found, Known};
+use crate::tree::upkeep::choice::{Choosing, Improvement, Known};
 use crate::tree::upkeep::samples::Ahead;
 use crate::tree::upkeep::steps_of_training::{Collecting, Training};
 use crate::tree::upkeep::trainer::{Candidate, Standing, Trained, Trainer, codecs_of, largest_bytes};
@@ -306,7 +306,7 @@ impl TreeInner {
     }
 
     /// Trains with samples of all leaves. The caller holds the lock `training`.
-    fn found_by_training(&self) -> Result<Option<Found>, TreeError> {
+    fn found_by_training(&self) -> Result<Option<Improvement>, TreeError> {
         let mut collecting = Collecting::begin();
         while collecting.step(self)? {}
         collecting.collected(self, false)?.map(Training::run).transpose()
@@ -338,9 +338,9 @@ impl TreeInner {
         self.dictionaries.auto && self.dictionaries.trained_for_bytes.load(Ordering::Relaxed) == 0
     }
 
-    /// Trains the tree's first dictionary from records that will be loaded, a tree of `user_bytes`, of which `collect` returns
-    /// samples for a dictionary of a given number of bytes, and `runs` runs of neighbours. If it saves more than it costs,
-    /// it becomes current, and existing leaves are recompressed with it.
+    /// Trains the tree's first dictionary from records that will be loaded, a tree of `user_bytes`, of which `collect`
+    /// returns samples for a dictionary of a given number of bytes, and `runs` runs of neighbours. If it saves more
+    /// than it costs, it becomes current, and existing leaves are recompressed with it.
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; nothing has changed, or some leaves have the new dictionary.

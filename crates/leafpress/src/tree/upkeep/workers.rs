@@ -9,7 +9,7 @@ use crate::tree::thread_state::Count;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::due::{Due, NextWork, Rests};
 use crate::tree::upkeep::scheduler::SetWhenDropped;
-use crate::tree::upkeep::temperature::Share;
+use crate::tree::upkeep::temperature::CompactionTime;
 use leafpress_base::sync::runtime::{Next, Task};
 use leafpress_base::sync::worker::{Health, Worker};
 
@@ -81,7 +81,7 @@ impl Task for UpkeepTask {
             }
             Due::Interpolation => core.renew_interpolation(),
             // On an error leaves stay unchanged.
-            Due::Temperatures => rests.tempered(core.temper(Share::Passing).unwrap_or_default()),
+            Due::Temperatures => rests.tempered(core.temper(CompactionTime::Limited).unwrap_or_default()),
             Due::Pass(sweep) => pass(core, rests, sweep),
             Due::Scratchpads => rests.free_tools(core),
         });

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use super::replay::{Replayed, replay};
 use super::run_log::RunLog;
 use super::side_file_header::SideFileHeader;
-use super::stale_epochs::{self, StaleEpochTable, StaleFilter, Table};
+use super::stale_epochs::{self, StaleEpochTable, StaleFilter, StoredEpochTable};
 use super::{Recovery, boot_id, with_suffix};
 use crate::cache::disk::batch::MAX_EPOCH;
 use crate::cache::disk::device::Device;
 use crate::cache::disk::failure::Failure;
 use crate::cache::disk::image::{self, Kept};
-use crate::cache::disk::state::State;
+use crate::cache::disk::state::TierState;
 use crate::cache::disk::superblock::{self, Kind, RecoveryStamp, Superblock, SuperblockState};
 use leafpress_base::io::at_path::at_path;
 use leafpress_base::sync::plain::Mutex;
@@ -37,7 +37,7 @@ pub(in crate::cache::disk) struct Opening<'o> {
 pub(in crate::cache::disk) struct Opened {
     pub id: u64,
     pub head: u64,
-    pub state: State,
+    pub state: TierState,
     pub kept: Kept,
     pub recovery: Option<Recovery>,
     /// Records of runs recovered after a crash.
@@ -45,7 +45,7 @@ pub(in crate::cache::disk) struct Opened {
 }
 
 /// The recovered contents, and the numbers to continue from.
-struct Found {
+struct RecoveredTier {
     opened: Opened,
     session: u64,
     table: Vec<u32>,
@@ -70,7 +70,7 @@ impl Opening<'_> {
         Opened {
             id: new_id(),
             head: 0,
-            state: State::new(self.most_chunks),
+            state: TierState::new(self.most_chunks),
             kept: Kept::default(),
             recovery: None,
             recovered: 0,
@@ -117,7 +117,7 @@ impl Opening<'_> {
         };
         let found = match found.filter(|found| found.epoch < LATE_EPOCH) {
             Some(found) => found,
-            None => Found {
+            None => RecoveredTier {
                 opened: self.nothing(),
                 session: new_id(),
                 table: stale_epochs::fresh(self.slots())?,
@@ -134,7 +134,7 @@ impl Opening<'_> {
     }
 
     /// Restores a closed tier.
-    fn closed(&self, superblock: Superblock, notes: &Path) -> Result<Option<Found>, Failure> {
+    fn closed(&self, superblock: Superblock, notes: &Path) -> Result<Option<RecoveredTier>, Failure> {
         let Some(RecoveryStamp {
             session,
             mut judged_before,
@@ -146,7 +146,7 @@ impl Opening<'_> {
         let Some(mut opened) = self.image(superblock)? else {
             return Ok(None);
         };
-        let table = Table::read(notes, self.kind, superblock.tier, session, self.slots())?;
+        let table = StoredEpochTable::read(notes, self.kind, superblock.tier, session, self.slots())?;
         let table = match table {
             Some(table) => table.into_values(),
             None => {
@@ -156,7 +156,7 @@ impl Opening<'_> {
                 stale_epochs::fresh(self.slots())?
             }
         };
-        Ok(Some(Found {
+        Ok(Some(RecoveredTier {
             opened,
             session,
             epoch: epoch.max(stale_epochs::latest(&table)),
@@ -167,8 +167,15 @@ impl Opening<'_> {
     }
 
     /// Recovers the tier of a killed process.
-    fn killed(&self, tier: u64, session: u64, boot: u64, notes: &Path, runs: &Path) -> Result<Option<Found>, Failure> {
-        let table = Table::read(notes, self.kind, tier, session, self.slots())?;
+    fn killed(
+        &self,
+        tier: u64,
+        session: u64,
+        boot: u64,
+        notes: &Path,
+        runs: &Path,
+    ) -> Result<Option<RecoveredTier>, Failure> {
+        let table = StoredEpochTable::read(notes, self.kind, tier, session, self.slots())?;
         let Some(table) = table.filter(|table| table.header.own[0] == boot) else {
             return Ok(None);
         };
@@ -179,7 +186,7 @@ impl Opening<'_> {
         let Some(Replayed { leaves, head, epoch }) = replayed else {
             return Ok(None);
         };
-        let mut state = State::new(self.most_chunks);
+        let mut state = TierState::new(self.most_chunks);
         if !state.restore(leaves)? {
             return Ok(None);
         }
@@ -192,7 +199,7 @@ impl Opening<'_> {
             kept: Kept::default(),
             recovery: None,
         };
-        Ok(Some(Found {
+        Ok(Some(RecoveredTier {
             judged_before: opened.head,
             session,
             epoch: epoch.max(stale_epochs::latest(&table)),
@@ -203,8 +210,8 @@ impl Opening<'_> {
     }
 
     /// Rewrites the side files, and block 0 last: until then the previous contents are valid.
-    fn begin(&self, found: Found, boot: u64, notes_at: &Path, runs_at: &Path) -> Result<Opened, Failure> {
-        let Found {
+    fn begin(&self, found: RecoveredTier, boot: u64, notes_at: &Path, runs_at: &Path) -> Result<Opened, Failure> {
+        let RecoveredTier {
             mut opened,
             session: previous,
             table,
@@ -257,7 +264,7 @@ fn is_before(run: &Arc<crate::cache::disk::run::Run>, position: u64) -> bool {
 }
 
 /// Drops runs before a position. They are the oldest of each leaf.
-fn forget_before(state: &mut State, position: u64) {
+fn forget_before(state: &mut TierState, position: u64) {
     for leaf in 0..state.leaves().len() {
         let runs = &state.leaves()[leaf].runs;
         let first = runs.iter().position(|run| is_before(run, position));

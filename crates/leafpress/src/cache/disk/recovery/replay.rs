@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::run_log::{CLEAR, ENTRY_HEADER_BYTES, FORGET_FROM, MAGIC, OF_LEAVES, REPLACE, SPLIT, place};
+use super::run_log::{CLEAR, ENTRY_HEADER_BYTES, FORGET_FROM, MAGIC, OF_LEAVES, REPLACE, SPLIT, checksum_seed};
 use super::side_file_header::{HEADER_BYTES, SideFileHeader};
 use super::stale_epochs::low_bits;
 use crate::cache::disk::bytes::{MAX_RUNS, Take, are_in_order};
@@ -160,7 +160,7 @@ impl Replay {
             self.file.read_exact(part)?;
             self.payload.try_append(part)?;
         }
-        if checksum == place(&self.header, number).checksum(&self.payload) {
+        if checksum == checksum_seed(&self.header, number).checksum(&self.payload) {
             Ok(())
         } else {
             Err(Failure::Damaged)
@@ -284,7 +284,7 @@ fn take_option(payload: &mut Payload<'_>) -> Result<Option<Arc<Run>>, Failure> {
 #[cfg(all(test, not(any(miri, shuttle))))]
 mod tests {
     use super::super::run_log::RunLog;
-    use super::super::stale_epochs::{self, StaleEpochTable, Table};
+    use super::super::stale_epochs::{self, StaleEpochTable, StoredEpochTable};
     use super::*;
     use crate::cache::disk::batch::MAX_EPOCH;
     use crate::cache::disk::change::Change;
@@ -352,7 +352,7 @@ mod tests {
             }];
             let mut log = RunLog::create(at("runs"), Arc::new(notes), HEADER, &empty, 0, 1, first).unwrap();
             let there = || {
-                let table = Table::read(&at("notes"), KIND, HEADER.tier, HEADER.session, 1 << 15).unwrap();
+                let table = StoredEpochTable::read(&at("notes"), KIND, HEADER.tier, HEADER.session, 1 << 15).unwrap();
                 let committed = table.unwrap().committed.unwrap();
                 replay(&at("runs"), KIND, HEADER.tier, HEADER.session, committed, 4 << 20)
                     .unwrap()

@@ -22,7 +22,7 @@ use crate::cache::disk::batch::MAX_EPOCH;
 use crate::cache::disk::bytes::Put;
 use crate::cache::disk::change::Change;
 use crate::cache::disk::failure::Failure;
-use crate::cache::disk::page::Place;
+use crate::cache::disk::page::ChecksumSeed;
 use crate::cache::disk::run::Run;
 use crate::cache::disk::state::SuperLeaf;
 use leafpress_base::io::at_path::at_path;
@@ -43,8 +43,8 @@ const LITTLE_BYTES: u64 = 256 << 10;
 const MAX_ENTRIES: u64 = MAX_EPOCH as u64;
 
 /// Returns the position that is part of an entry's checksum.
-pub(super) fn place(header: &SideFileHeader, number: u64) -> Place {
-    Place {
+pub(super) fn checksum_seed(header: &SideFileHeader, number: u64) -> ChecksumSeed {
+    ChecksumSeed {
         tier: header.tier ^ header.session.rotate_left(17),
         position: number,
     }
@@ -63,10 +63,10 @@ pub(in crate::cache::disk) struct RunLog {
 }
 
 /// Writes the header of an entry in front of its payload, which has room for it.
-fn seal(place: Place, entry: &mut [u8]) {
+fn seal(seed: ChecksumSeed, entry: &mut [u8]) {
     let (header, payload) = entry.split_at_mut(ENTRY_HEADER_BYTES);
     header[..4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
-    header[4..].copy_from_slice(&place.checksum(payload).to_le_bytes());
+    header[4..].copy_from_slice(&seed.checksum(payload).to_le_bytes());
 }
 
 fn put_option(entry: &mut Vec<u8>, run: Option<&Arc<Run>>) -> Result<(), Failure> {
@@ -161,7 +161,7 @@ impl RunLog {
             if is_full {
                 return Err(Failure::Io(io::Error::other("the log of runs has too many entries")));
             }
-            seal(place(&self.header, self.next), &mut entry);
+            seal(checksum_seed(&self.header, self.next), &mut entry);
             file.write_all(&entry)?;
             Ok(entry.len() as u64)
         });
@@ -229,7 +229,7 @@ fn write_leaves(path: &std::path::Path, header: &SideFileHeader, leaves: &[Super
     for (number, leaf) in (OF_LEAVES..).zip(leaves) {
         let mut entry = vec![0; ENTRY_HEADER_BYTES];
         entry.put_leaf(leaf)?;
-        seal(place(header, number), &mut entry);
+        seal(checksum_seed(header, number), &mut entry);
         file.write_all(&entry)?;
         bytes += entry.len() as u64;
     }

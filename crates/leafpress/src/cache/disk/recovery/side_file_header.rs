@@ -1,6 +1,6 @@
 //! Header of the side files: their tier and session.
 
-use crate::cache::disk::page::{Place, begin_header};
+use crate::cache::disk::page::{ChecksumSeed, begin_header};
 use crate::cache::disk::superblock::Kind;
 
 /// Size of a side file's header, in bytes.
@@ -28,7 +28,7 @@ pub(super) struct SideFileHeader {
 }
 
 /// Headers have no position: this is used in their checksums.
-const HEADER: Place = Place {
+const HEADER: ChecksumSeed = ChecksumSeed {
     tier: 0x7369_6465,
     position: 0,
 };

@@ -157,7 +157,7 @@ impl StaleEpochTable {
 }
 
 /// A table read from a file.
-pub(super) struct Table {
+pub(super) struct StoredEpochTable {
     pub header: SideFileHeader,
     /// Low bits of the number of committed log entries; [`None`] if none is.
     pub committed: Option<u32>,
@@ -171,7 +171,7 @@ pub(super) fn fresh(slots: usize) -> Result<Vec<u32>, OutOfMemory> {
     Ok(values)
 }
 
-impl Table {
+impl StoredEpochTable {
     /// Reads a file as a table of `slots` slots; [`None`] if it is not of this tier and session, or damaged.
     pub(super) fn read(
         path: &Path,

@@ -4,7 +4,7 @@ use leafpress_base::reclaim::guard::Guard;
 
 use crate::tree::index::shard::{Shard, untag};
 use crate::tree::node::descent_step::DescentStep;
-use crate::tree::node::inner::Inner;
+use crate::tree::node::inner::InnerNode;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
 use leafpress_base::reclaim::load;
@@ -30,7 +30,7 @@ impl<'g> Descent<'g> {
         }
         self.step = self.step.inner().step(key, partitioner, guard);
         if self.step.is_inner() {
-            Inner::prefetch_step(&self.step);
+            InnerNode::prefetch_step(&self.step);
         } else {
             Leaf::prefetch_step(&self.step);
         }
@@ -41,7 +41,7 @@ impl<'g> Descent<'g> {
 impl Shard {
     /// Returns the leaf whose range holds `key`, and its parent.
     #[inline]
-    pub(crate) fn descend<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Leaf<'g>, Option<Inner<'g>>) {
+    pub(crate) fn descend<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Leaf<'g>, Option<InnerNode<'g>>) {
         let (step, parent) = self.path_to_leaf(key, guard);
         (step.leaf(), parent)
     }
@@ -63,7 +63,7 @@ impl Shard {
         &self,
         key: &[u8],
         guard: &'g Guard<'_>,
-    ) -> (DescentStep<'g>, Option<Inner<'g>>) {
+    ) -> (DescentStep<'g>, Option<InnerNode<'g>>) {
         match self.interpolate(key, guard) {
             Some(step) => (step, None),
             None => self.path_to_leaf(key, guard),
@@ -72,7 +72,7 @@ impl Shard {
 
     /// Returns the step to the leaf whose range holds `key`, and the leaf's parent.
     #[inline]
-    fn path_to_leaf<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (DescentStep<'g>, Option<Inner<'g>>) {
+    fn path_to_leaf<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (DescentStep<'g>, Option<InnerNode<'g>>) {
         let Descent { mut step } = self.descent(guard);
         if !step.is_inner() {
             return (step, None);
@@ -83,7 +83,7 @@ impl Shard {
             if !step.is_inner() {
                 return (step, Some(inner));
             }
-            Inner::prefetch_step(&step);
+            InnerNode::prefetch_step(&step);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::tree::error::TreeError;
 use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
 use crate::tree::index::shard::{NodeHeap, Shard, Splice};
 use crate::tree::node::descent_step::DescentStep;
-use crate::tree::node::inner::{Inner, Node};
+use crate::tree::node::inner::{InnerNode, Node};
 use crate::tree::node::leaf::Leaf;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, collected, copied};
@@ -65,7 +65,7 @@ impl Shard {
     /// node.
     pub(crate) fn forget_replaced(
         &self,
-        path: &[(Inner<'_>, usize)],
+        path: &[(InnerNode<'_>, usize)],
         change: &Splice,
         guard: &Guard<'_>,
     ) -> Result<(), OutOfMemory> {
@@ -88,8 +88,8 @@ impl Shard {
     /// node's lock.
     pub(crate) fn forget_children(
         &self,
-        parent: Inner<'_>,
-        above: &[(Inner<'_>, usize)],
+        parent: InnerNode<'_>,
+        above: &[(InnerNode<'_>, usize)],
         children: Range<usize>,
         guard: &Guard<'_>,
     ) -> Result<(), OutOfMemory> {
@@ -168,13 +168,13 @@ impl Shard {
 
 /// An inner node above leaves, with the separator before it.
 struct Parent<'g> {
-    inner: Inner<'g>,
+    inner: InnerNode<'g>,
     before: Option<Vec<u8>>,
 }
 
 /// Returns all inner nodes above leaves, in order. The caller holds the structure lock.
 fn collect_parents<'g>(
-    inner: Inner<'g>,
+    inner: InnerNode<'g>,
     mut before: Option<Vec<u8>>,
     guard: &'g Guard<'_>,
     parents: &mut Vec<Parent<'g>>,

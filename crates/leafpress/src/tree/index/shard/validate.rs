@@ -7,7 +7,7 @@ use leafpress_base::reclaim::guard::Guard;
 
 use crate::tree::error::TreeError;
 use crate::tree::index::shard::Shard;
-use crate::tree::node::inner::{Inner, MAX_CHILDREN, Node};
+use crate::tree::node::inner::{InnerNode, MAX_CHILDREN, Node};
 use crate::tree::node::leaf::Leaf;
 
 impl Shard {
@@ -37,7 +37,7 @@ impl Shard {
 }
 
 fn validate_inner(
-    inner: Inner<'_>,
+    inner: InnerNode<'_>,
     start: Option<&[u8]>,
     end: Option<&[u8]>,
     guard: &Guard<'_>,

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::tree::error::TreeError;
-use crate::tree::node::layout::{Header, Sections};
+use crate::tree::node::layout::{LeafHeader, Sections};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use leafpress_base::mem::node::Kind;
 use leafpress_base::reclaim::node_heap::NodeHeap;
@@ -27,7 +27,7 @@ impl<'g> Leaf<'g> {
         // changes, and the copy has the same size.
         unsafe {
             let node = memory.allocate(header.node.asked(), Kind::Leaf)?;
-            let copy = node.cast::<Header>().as_ptr();
+            let copy = node.cast::<LeafHeader>().as_ptr();
             (&raw mut (*copy).landing).write(AtomicPtr::new(std::ptr::null_mut()));
             (&raw mut (*copy).landed).write(AtomicU64::new(0));
             (&raw mut (*copy).live_user_bytes).write(live_user_bytes.into());
@@ -43,8 +43,11 @@ impl<'g> Leaf<'g> {
             (&raw mut (*copy).data_at).write(header.data_at);
             (&raw mut (*copy).key_len).write(header.key_len);
             (&raw mut (*copy).shape).write(header.shape);
-            let (from, to) = (self.node().add(size_of::<Header>()), node.add(size_of::<Header>()));
-            to.copy_from_nonoverlapping(from, header.node.asked() - size_of::<Header>() - marks.len());
+            let (from, to) = (
+                self.node().add(size_of::<LeafHeader>()),
+                node.add(size_of::<LeafHeader>()),
+            );
+            to.copy_from_nonoverlapping(from, header.node.asked() - size_of::<LeafHeader>() - marks.len());
             let end = node.add(header.node.asked() - marks.len());
             for (slot, mark) in marks.iter().enumerate() {
                 end.add(slot).write(mark.load(Ordering::Relaxed));

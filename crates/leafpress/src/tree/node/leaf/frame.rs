@@ -7,7 +7,7 @@ use crate::tree::node::decoder::{Decoder, Value, corrupt};
 use crate::tree::node::frame_keys::FrameKeys;
 use crate::tree::node::hash_bits::{fingerprint, sub_page};
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, KEYED, SINGLE, Sections, Temperature};
-use crate::tree::node::leaf::{Leaf, Place};
+use crate::tree::node::leaf::{Leaf, RecordSlot};
 use leafpress_base::mem::room::TryGrow;
 
 impl<'g> Leaf<'g> {
@@ -74,7 +74,7 @@ impl<'g> Leaf<'g> {
     pub(crate) fn value<'s>(
         &'s self,
         sections: &Sections,
-        place: Place,
+        place: RecordSlot,
         decoder: &'s mut Decoder<'_>,
     ) -> Result<Value<'s, 'g>, TreeError> {
         if self.header().shape.large > 0

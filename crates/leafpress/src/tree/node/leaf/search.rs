@@ -7,7 +7,7 @@ use crate::tree::node::frame_keys::FrameKeys;
 use crate::tree::node::hash_bits::{fingerprint, sub_page};
 use crate::tree::node::key_order::key_number;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, KEYED, SINGLE, Sections};
-use crate::tree::node::leaf::{Leaf, Place};
+use crate::tree::node::leaf::{Leaf, RecordSlot};
 
 impl<'g> Leaf<'g> {
     /// Returns the frame that contains `slot`.
@@ -39,7 +39,7 @@ impl<'g> Leaf<'g> {
         hash: u64,
         share: Option<Fraction>,
         decoder: &mut Decoder<'_>,
-    ) -> Result<Option<Place>, TreeError> {
+    ) -> Result<Option<RecordSlot>, TreeError> {
         if self.count() == 0 {
             return Ok(None);
         }
@@ -56,7 +56,7 @@ impl<'g> Leaf<'g> {
         sections: &Sections,
         key: &[u8],
         share: Option<Fraction>,
-    ) -> Option<Option<Place>> {
+    ) -> Option<Option<RecordSlot>> {
         if self.has(FINGERPRINTS) {
             return None;
         }
@@ -72,7 +72,7 @@ impl<'g> Leaf<'g> {
             None => keys.search(key_number(key)),
         };
         let slot = slot.ok();
-        Some(slot.map(|slot| Place {
+        Some(slot.map(|slot| RecordSlot {
             slot,
             frame: self.frame_of(sections, slot),
         }))
@@ -84,7 +84,7 @@ impl<'g> Leaf<'g> {
         key: &[u8],
         hash: u64,
         decoder: &mut Decoder<'_>,
-    ) -> Result<Option<Place>, TreeError> {
+    ) -> Result<Option<RecordSlot>, TreeError> {
         let Some(suffix) = key.strip_prefix(self.prefix(sections)) else {
             return Ok(None);
         };
@@ -105,7 +105,7 @@ impl<'g> Leaf<'g> {
                 let first = self.separator(sections, frame);
                 if self.slots(sections, frame).start == slot {
                     if first == suffix {
-                        return Ok(Some(Place { slot, frame }));
+                        return Ok(Some(RecordSlot { slot, frame }));
                     }
                     continue;
                 }
@@ -129,7 +129,7 @@ impl<'g> Leaf<'g> {
                         if decoded_len == raw_len {
                             decoder.note_whole(self.block(sections, frame), raw_at, raw_len);
                         }
-                        return Ok(Some(Place { slot, frame }));
+                        return Ok(Some(RecordSlot { slot, frame }));
                     }
                     break;
                 }
@@ -147,7 +147,7 @@ impl<'g> Leaf<'g> {
         suffix: &[u8],
         hash: u64,
         decoder: &mut Decoder<'_>,
-    ) -> Result<Option<Place>, TreeError> {
+    ) -> Result<Option<RecordSlot>, TreeError> {
         let mut doubt = Ok(());
         for slot in memchr::memchr_iter(fingerprint(hash), self.fingerprints(sections)) {
             if self.suffix_len(sections, slot) != suffix.len() {
@@ -161,7 +161,7 @@ impl<'g> Leaf<'g> {
                     if decoded_len == raw_len {
                         decoder.note_whole(self.block(sections, slot), raw_at, raw_len);
                     }
-                    return Ok(Some(Place { slot, frame: slot }));
+                    return Ok(Some(RecordSlot { slot, frame: slot }));
                 }
                 Ok(raw) => {
                     let other = raw.get(..suffix.len()).unwrap_or_default();

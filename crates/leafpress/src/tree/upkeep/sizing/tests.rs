@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{Given, MemoryWorth, Prices, Sizing, Tried};
+use super::{ConfiguredLengths, MemoryWorth, Prices, Sizing, Tried};
 use crate::tree::compact::compress::Settings;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::{DictionaryChoice, TreeBuilder};
@@ -295,7 +295,7 @@ fn short_records_keep_the_codecs_own_frames() {
 
 #[test]
 fn the_cheapest_codec_of_a_cache_has_the_least_mean_time_of_an_access() {
-    let given = Given {
+    let given = ConfiguredLengths {
         frame_bytes: None,
         leaf_bytes: None,
         inline_value_bytes: 1 << 10,

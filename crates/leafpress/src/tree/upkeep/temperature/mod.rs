@@ -15,7 +15,7 @@ mod timing;
 
 use std::time::Instant;
 
-pub(crate) use self::pass::Share;
+pub(crate) use self::pass::CompactionTime;
 use self::plan::{Costs, Factor, Plan};
 use self::timing::Timing;
 pub(crate) use self::timing::{Answered, ReadTimer};
@@ -90,7 +90,7 @@ pub(crate) struct Temperatures {
     /// Held during a pass.
     passes: Mutex<Passes>,
     /// The decision of the last pass, for `stats`.
-    said: Mutex<Option<Said>>,
+    last_decision: Mutex<Option<LastDecision>>,
 }
 
 /// State kept between passes.
@@ -125,7 +125,7 @@ pub(crate) struct Hold<'t> {
 }
 
 #[derive(Clone, Copy)]
-struct Said {
+struct LastDecision {
     costs: Costs,
     plan: Plan,
     /// The factor of the deviation rule, where it is adaptive.
@@ -134,7 +134,7 @@ struct Said {
 }
 
 /// The configuration of a tree's temperatures.
-pub(crate) struct Given<'g> {
+pub(crate) struct TemperatureConfig<'g> {
     pub cold_engine: &'g dyn Engine,
     pub dictionary: &'g DictionaryChoice,
     pub dictionary_bytes: Option<usize>,
@@ -144,7 +144,7 @@ pub(crate) struct Given<'g> {
 }
 
 impl Temperatures {
-    pub(crate) fn new(given: Given<'_>) -> Result<Self, TreeError> {
+    pub(crate) fn new(given: TemperatureConfig<'_>) -> Result<Self, TreeError> {
         // A configured dictionary is the warm leaves'.
         let choice = match given.dictionary {
             DictionaryChoice::Given(_) | DictionaryChoice::Initial(_) => &DictionaryChoice::Auto,
@@ -176,7 +176,7 @@ impl Temperatures {
                 operations: 0,
                 is_at_rest: true,
             }),
-            said: Mutex::new(None),
+            last_decision: Mutex::new(None),
         })
     }
 
@@ -213,9 +213,9 @@ impl Temperatures {
 
     /// Explains the temperatures of leaves, in words.
     pub(crate) fn reason(&self) -> String {
-        match *self.said.lock() {
+        match *self.last_decision.lock() {
             None => "all leaves are warm until there are enough records to measure on".to_owned(),
-            Some(Said {
+            Some(LastDecision {
                 costs,
                 plan,
                 factor,

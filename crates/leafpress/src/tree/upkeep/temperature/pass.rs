@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::census::{Census, reads_per_byte};
 use super::plan::Plan;
-use super::{Passes, SAMPLED_IN, Said, Temperatures};
+use super::{LastDecision, Passes, SAMPLED_IN, Temperatures};
 use crate::tree::TemperatureRule;
 use crate::tree::error::TreeError;
 use crate::tree::hot::HotRecords;
@@ -36,11 +36,11 @@ const COOLING_AT_REST: f64 = 0.5;
 
 /// The time limit of a pass for compaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Share {
+pub(crate) enum CompactionTime {
     /// Its share of the time since the last one.
-    Passing,
+    Limited,
     /// No limit.
-    All,
+    Unlimited,
 }
 
 /// Time left for compaction.
@@ -59,14 +59,14 @@ impl TreeInner {
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`], or that of training.
-    pub(crate) fn temper(&self, share: Share) -> Result<Duration, TreeError> {
+    pub(crate) fn temper(&self, time: CompactionTime) -> Result<Duration, TreeError> {
         let Some(temperatures) = &self.temperatures else {
             return Ok(Duration::ZERO);
         };
-        let passes = match share {
-            Share::All => Some(temperatures.passes.lock()),
+        let passes = match time {
+            CompactionTime::Unlimited => Some(temperatures.passes.lock()),
             // A thread that holds passes off may wait for the thread that runs this pass, so it must not block.
-            Share::Passing => temperatures.passes.try_lock(),
+            CompactionTime::Limited => temperatures.passes.try_lock(),
         };
         let Some(mut passes) = passes else {
             return Ok(Duration::ZERO);
@@ -128,7 +128,7 @@ impl TreeInner {
             // If there is no memory for another table, the old one is kept.
             let _ = hot.set_budget(budget_bytes, records, &self.memory, &self.memory.enter()?);
         }
-        *temperatures.said.lock() = Some(Said {
+        *temperatures.last_decision.lock() = Some(LastDecision {
             costs,
             plan,
             factor: match temperatures.rule {
@@ -137,14 +137,14 @@ impl TreeInner {
             },
             seconds: passes.counted_seconds,
         });
-        let mut left = match share {
-            Share::All => Left {
+        let mut left = match time {
+            CompactionTime::Unlimited => Left {
                 warming: Duration::MAX,
                 cooling: Duration::MAX,
                 writers_may_come: false,
                 is_short: false,
             },
-            Share::Passing => Left {
+            CompactionTime::Limited => Left {
                 warming: elapsed.mul_f64(WARMING),
                 cooling: elapsed.mul_f64(if is_used { COOLING } else { COOLING_AT_REST }),
                 writers_may_come: true,

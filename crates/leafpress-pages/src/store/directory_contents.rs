@@ -11,7 +11,7 @@ use leafpress_base::io::open;
 
 /// The contents found in a directory.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct DirectoryContents {
     /// Relative paths, and lengths in bytes.
     pub(super) pages: Vec<(PathBuf, usize)>,
     pub(super) skipped: u64,
@@ -19,7 +19,7 @@ pub(super) struct Found {
     pub(super) temporary: Vec<PathBuf>,
 }
 
-impl Found {
+impl DirectoryContents {
     /// One directory that can be opened is enough per file system.
     pub(super) fn note_file_system(&mut self, directory: &Path) {
         let device = fs::metadata(directory).ok().map(|about| about.dev());
