@@ -171,7 +171,7 @@ impl PoolInner {
     }
 
     /// Restores the limits: the loop of a worker thread.
-    pub(super) fn tend(&self, stop: impl Fn() -> bool) {
+    pub(super) fn run_upkeep(&self, stop: impl Fn() -> bool) {
         let start = Instant::now();
         self.clear_limbo();
         let mut kept = 0;

@@ -13,7 +13,7 @@ use super::sweep::{Sweeper, Swept};
 /// the memory.
 const MIN_RUNS: usize = 4;
 const MIN_ADAPTIVE_RUNS: usize = 16;
-const LARGE_PART: usize = 4;
+const LARGE_DIVISOR: usize = 4;
 
 impl PoolInner {
     /// Memory for pages, raw and compressed, in bytes: the budget minus the tables and a reserve for their growth.
@@ -49,7 +49,7 @@ impl PoolInner {
         // Some frames are necessary, more if pages pass through them, and a log needs more than one segment.
         let mut least = MIN_RUNS * self.max_run_bytes;
         if self.adaptive.is_some() {
-            least = least.max((MIN_ADAPTIVE_RUNS * self.max_run_bytes).min(data / LARGE_PART));
+            least = least.max((MIN_ADAPTIVE_RUNS * self.max_run_bytes).min(data / LARGE_DIVISOR));
         }
         let raw = raw.max(least).min(data);
         let compressed = data - raw;
@@ -167,7 +167,7 @@ impl PoolInner {
         if let Some(adaptive) = &self.adaptive {
             adaptive.resize(budget_bytes);
         }
-        self.tend(|| false);
+        self.run_upkeep(|| false);
         Ok(())
     }
 }

@@ -23,7 +23,7 @@ impl Worker for Sweeping {
         if self.decides || workers.health.ended() > 0 {
             self.core.decide();
         }
-        self.core.tend(|| workers.is_stopping());
+        self.core.run_upkeep(|| workers.is_stopping());
         ControlFlow::Continue(())
     }
 

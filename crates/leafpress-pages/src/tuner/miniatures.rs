@@ -51,7 +51,7 @@ pub(crate) struct Shape {
     /// Expected number of keys in the whole cache.
     pub(crate) expected_keys: usize,
     /// The fraction of the budget that is neither slack nor holes.
-    pub(crate) used_part: f64,
+    pub(crate) used_fraction: f64,
     /// While one access in this many is for a new key and there is room, the caches are filling up.
     pub(crate) filling: usize,
     pub(crate) asked_whether_full: Fullest,
@@ -128,7 +128,7 @@ impl<M: Miniature> Miniatures<M> {
     }
 
     fn set_limits(&mut self) {
-        let bytes = self.scaled_budget() * self.shape.used_part;
+        let bytes = self.scaled_budget() * self.shape.used_fraction;
         for mini in &mut self.minis {
             mini.set_limit(bytes);
         }

@@ -1,7 +1,7 @@
 //! Buffers that calls borrow from the cache: for raw bytes, for compressed bytes, and for decoding.
 //!
 //! They belong to the cache instead of threads: an idle thread holds none. Those kept between calls are part of the
-//! cache's capacity, and accounted for.
+//! cache's memory budget, and accounted for.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};

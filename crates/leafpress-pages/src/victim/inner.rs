@@ -111,7 +111,7 @@ impl VictimInner {
         &self.shards[hash as usize & (self.shards.len() - 1)]
     }
 
-    /// Memory of the cache that is independent of its capacity, in bytes.
+    /// Memory of the cache that is independent of its memory budget, in bytes.
     pub(super) fn fixed_bytes(&self) -> usize {
         size_of::<Self>() + size_of::<Costs>() + self.shards.len() * size_of::<LockedShard>()
     }
@@ -145,7 +145,7 @@ impl VictimInner {
     pub(super) fn stats(&self) -> VictimStats {
         let counts = VictimCounts::default();
         let mut stats = VictimStats {
-            capacity_bytes: self.capacity() as u64,
+            budget_bytes: self.budget() as u64,
             ..VictimStats::default()
         };
         let mut held = self.fixed_bytes();
@@ -201,13 +201,13 @@ impl VictimInner {
         for (number, shard) in self.shards.iter().enumerate() {
             let faults = shard.0.lock().faults();
             if !faults.is_empty() {
-                return Err(VictimError::Broken { shard: number, faults });
+                return Err(VictimError::Invalid { shard: number, faults });
             }
         }
         let share = f64::from_bits(self.share.load(Relaxed));
         if !(0.0..=1.0).contains(&share) {
             let faults = format!("a share of {share}");
-            return Err(VictimError::Broken { shard: 0, faults });
+            return Err(VictimError::Invalid { shard: 0, faults });
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The requested capacity of a cache, and the threads that are reading a block of it.
+//! The requested memory budget of a cache, and the threads that are reading a block of it.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -9,17 +9,17 @@ use leafpress_base::sync::plain::Mutex;
 #[derive(Default)]
 pub(super) struct Limits {
     pub(super) wanted: Mutex<Wanted>,
-    /// Held by the thread that applies the requested capacity.
+    /// Held by the thread that applies the requested memory budget.
     pub(super) applying: Mutex<()>,
     /// There is a thread in `unfinished`.
     is_unfinished: AtomicBool,
-    /// The last thread that changed the capacity while it was reading a block.
+    /// The last thread that changed the memory budget while it was reading a block.
     unfinished: Mutex<Option<ThreadId>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Wanted {
-    pub(super) capacity_bytes: usize,
+    pub(super) budget_bytes: usize,
     pub(super) deflated_bytes: usize,
 }
 
@@ -31,7 +31,7 @@ impl Limits {
             .unwrap_or(false)
     }
 
-    /// Records that the calling thread has changed the capacity while it is reading a block.
+    /// Records that the calling thread has changed the memory budget while it is reading a block.
     pub(super) fn note_unfinished(&self) {
         *self.unfinished.lock() = Some(std::thread::current().id());
         self.is_unfinished.store(true, SeqCst);

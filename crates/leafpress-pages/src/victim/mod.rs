@@ -1,7 +1,7 @@
 //! A victim cache: holds the blocks that another cache evicts, compressed, and is looked up when that cache misses.
 //!
 //! It is placed between a cache of decoded blocks and a device. It has no backing store: a block is inserted, looked
-//! up, removed, or evicted. Its memory, including tables, slack and dictionaries, never exceeds its capacity.
+//! up, removed, or evicted. Its memory, including tables, slack and dictionaries, never exceeds its memory budget.
 //!
 //! - Admission is decided before compression, by a block's recent access frequency compared with that of its potential
 //!   victims (TinyLFU): a scan does not flush the cache, and blocks that are requested once cost no compression.
@@ -63,13 +63,13 @@ pub const MAX_SHARD_BITS: u32 = 10;
 /// Target size of a shard in bytes, if the number of shards is not given.
 const SHARD_BYTES: usize = 4 << 20;
 const DEFAULT_MAX_SHARD_BITS: u32 = 8;
-/// The capacity for which shards are sized if the initial one is smaller.
+/// The memory budget for which shards are sized if the initial one is smaller.
 const MIN_EXPECTED_BYTES: usize = 16 << 20;
 const DEFAULT_MEMORY_BYTES: usize = 64 << 20;
 const DEFAULT_DICTIONARY_BYTES: usize = 16 << 10;
-/// The worth of a lent block, relative to its normal worth: it will be hit elsewhere, and saves a compression when it
-/// returns.
-const LENT_WORTH: f32 = 0.125;
+/// The worth of a promoted block, relative to its normal worth: it will be hit elsewhere, and saves a compression when
+/// it returns.
+const PROMOTED_WORTH: f32 = 0.125;
 
 /// Returns true if a block with the access frequency `asked` should be made raw, and a raw one with the frequency
 /// `least` compressed for it. The exchange costs as much as several decodings, so it has to save some more of them.
@@ -106,7 +106,7 @@ pub enum VictimError {
     },
     /// [`VictimCache::validate`] found the accounting inconsistent.
     #[error("shard {shard}: {faults}")]
-    Broken {
+    Invalid {
         /// The index of the shard.
         shard: usize,
         /// The inconsistencies.
@@ -123,8 +123,9 @@ impl From<ParseRawShareError> for VictimError {
     }
 }
 
-/// The description of a block to be inserted. [`NewBlock::new`] sets the defaults.
+/// The description of a block to be inserted. [`NewBlock::new`] sets the defaults, which can then be changed.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct NewBlock {
     /// Its length in bytes; an empty block, or one of 4 GiB or more, is refused.
     pub raw_bytes: usize,
@@ -137,8 +138,8 @@ pub struct NewBlock {
     pub compress: bool,
     /// Whether it is admitted regardless of the victims.
     pub force: bool,
-    /// Whether a block of this length and tag under this key can only be this block. One that was lent and is still in
-    /// the cache is then kept, and its bytes are not requested.
+    /// Whether a block of this length and tag under this key can only be this block. One that was promoted and is still
+    /// in the cache is then kept, and its bytes are not requested.
     pub unchanging: bool,
 }
 
@@ -208,7 +209,7 @@ pub struct VictimBuilder {
 }
 
 impl VictimBuilder {
-    /// Sets the capacity in bytes, including tables, slack and dictionaries; default 64 MiB.
+    /// Sets the memory budget in bytes, including tables, slack and dictionaries; default 64 MiB.
     #[must_use]
     pub fn memory(mut self, memory_bytes: usize) -> Self {
         self.memory_bytes = memory_bytes;
@@ -225,7 +226,7 @@ impl VictimBuilder {
 
     /// Sets the length of a trained dictionary in bytes, 256 to [`MAX_DICTIONARY_BYTES`]; default 16 KiB, 0 for none.
     /// Codecs without dictionary support ignore it, and dictionaries with their tables take at most a sixteenth of the
-    /// capacity.
+    /// memory budget.
     #[must_use]
     pub fn dictionary_bytes(mut self, dictionary_bytes: usize) -> Self {
         self.dictionary_bytes = dictionary_bytes;
@@ -328,7 +329,7 @@ impl std::fmt::Debug for VictimCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("VictimCache")
             .field("codec", &self.core.codec)
-            .field("capacity_bytes", &self.core.capacity())
+            .field("budget_bytes", &self.core.budget())
             .field("shards", &self.core.shards.len())
             .finish_non_exhaustive()
     }
@@ -413,7 +414,7 @@ impl VictimCache {
 
     /// Returns the memory budget in bytes, as last set.
     pub fn memory(&self) -> usize {
-        self.core.capacity()
+        self.core.budget()
     }
 
     /// Sets the memory budget, in bytes. If it shrinks, blocks are evicted before this returns, including blocks that
@@ -455,7 +456,7 @@ impl VictimCache {
     /// Checks the cache's accounting against its contents.
     ///
     /// # Errors
-    /// Returns [`VictimError::Broken`], which is caused by a defect of this library or of the memory.
+    /// Returns [`VictimError::Invalid`], which is caused by a defect of this library or of the memory.
     pub fn validate(&self) -> Result<(), VictimError> {
         self.core.validate()
     }

@@ -1,28 +1,28 @@
-//! Changes of the cache's capacity.
+//! Changes of the cache's memory budget.
 //!
-//! Blocks that are being read cannot be evicted, and a thread that changes the capacity waits for their readers, unless
-//! it is one of them itself. Then it does what can be done at once, and the rest when its own read ends.
+//! Blocks that are being read cannot be evicted, and a thread that changes the memory budget waits for their readers,
+//! unless it is one of them itself. Then it does what can be done at once, and the rest when its own read ends.
 
 use super::adaptive::Adaptive;
 use super::inner::VictimInner;
 use super::limits::Wanted;
 use leafpress_base::sync::Patience;
 
-/// Dictionaries may take this fraction (1/16) of the capacity.
+/// Dictionaries may take this fraction (1/16) of the memory budget.
 const DICTIONARIES_ONE_IN: usize = 16;
-/// Buffers may take this fraction (1/128) of the capacity, up to a maximum.
+/// Buffers may take this fraction (1/128) of the memory budget, up to a maximum.
 const BUFFERS_ONE_IN: usize = 128;
 const MAX_BUFFER_BYTES: usize = 32 << 20;
 /// Maximum memory of a dictionary with its tables, as a multiple of its length.
 const TABLES_TIMES: usize = 16;
 
 impl VictimInner {
-    pub(super) fn capacity(&self) -> usize {
-        self.limits.wanted.lock().capacity_bytes
+    pub(super) fn budget(&self) -> usize {
+        self.limits.wanted.lock().budget_bytes
     }
 
-    pub(super) fn set_memory(&self, capacity_bytes: usize) {
-        self.limits.wanted.lock().capacity_bytes = capacity_bytes;
+    pub(super) fn set_memory(&self, budget_bytes: usize) {
+        self.limits.wanted.lock().budget_bytes = budget_bytes;
         self.apply();
     }
 
@@ -42,11 +42,11 @@ impl VictimInner {
         self.apply();
     }
 
-    /// Applies the requested capacity.
+    /// Applies the requested memory budget.
     fn apply(&self) {
         if self.limits.is_reading() {
             self.limits.note_unfinished();
-            // A thread that is applying it checks the requested capacity again until all excess has been evicted.
+            // A thread that is applying it checks the requested memory budget again until all excess has been evicted.
             if let Some(_applying) = self.limits.applying.try_lock() {
                 self.approach();
             }
@@ -78,10 +78,10 @@ impl VictimInner {
     /// Gives every shard its part. Returns true if all excess has been evicted.
     fn approach(&self) -> bool {
         let Wanted {
-            capacity_bytes,
+            budget_bytes,
             deflated_bytes,
         } = *self.limits.wanted.lock();
-        let bytes = capacity_bytes.saturating_sub(deflated_bytes);
+        let bytes = budget_bytes.saturating_sub(deflated_bytes);
         let most = self.dictionaries.dictionary_bytes * TABLES_TIMES;
         let for_dictionaries = most.min(bytes / DICTIONARIES_ONE_IN);
         self.dictionaries.limit(for_dictionaries);

@@ -41,8 +41,8 @@ pub(super) type VictimCounts = counts::Counts<{ Count::FailedInsertions as usize
 #[non_exhaustive]
 pub struct VictimStats {
     /// The memory budget, in bytes.
-    pub capacity_bytes: u64,
-    /// Memory held, in bytes: all mappings, used or not, tables, dictionaries and buffers. Never above the capacity,
+    pub budget_bytes: u64,
+    /// Memory held, in bytes: all mappings, used or not, tables, dictionaries and buffers. Never above the budget,
     /// except for the growth of buffers in calls in progress.
     pub bytes_held: u64,
     /// Blocks held.

@@ -52,7 +52,7 @@ fn without_admission_a_scan_passes_through() {
     hit_ratio(&cache, 10_000..16_000);
     let stats = cache.stats();
     assert_eq!(stats.rejected, 0);
-    assert!(stats.bytes_held <= stats.capacity_bytes);
+    assert!(stats.bytes_held <= stats.budget_bytes);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_rejected_block_is_not_asked_for_its_bytes() {
         hit_ratio(&cache, 0..2_000);
     }
     let stats = cache.stats();
-    assert!(stats.bytes_held > stats.capacity_bytes / 10 * 9, "{stats:?}");
+    assert!(stats.bytes_held > stats.budget_bytes / 10 * 9, "{stats:?}");
     assert!(stats.hits > 300, "{stats:?}");
     let mut asked = 0;
     for key in 50_000..50_200_u64 {
@@ -161,10 +161,8 @@ fn a_block_whose_bytes_cannot_be_had_takes_the_older_one_of_its_key_with_it() {
     assert!(panicked.is_err() && cache.get(b"key").is_none());
     // A block that can only be this one is not outdated.
     cache.insert(b"key", &[1; 4096]);
-    let unchanging = NewBlock {
-        unchanging: true,
-        ..NewBlock::new(4096)
-    };
+    let mut unchanging = NewBlock::new(4096);
+    unchanging.unchanging = true;
     assert_eq!(
         cache.insert_with(b"key", &unchanging, |_| Err("unreadable")),
         Err("unreadable")

@@ -31,7 +31,7 @@ fn lengths_of_every_size_come_back() {
             }
         }
         let stats = cache.stats();
-        assert!(stats.stored_bytes <= stats.raw_bytes && stats.bytes_held <= stats.capacity_bytes);
+        assert!(stats.stored_bytes <= stats.raw_bytes && stats.bytes_held <= stats.budget_bytes);
     }
 }
 
@@ -163,7 +163,7 @@ fn a_dictionary_is_trained_and_old_blocks_decode() {
             stats.dictionary_versions >= 1 && stats.dictionary_bytes > 4096,
             "{codec}: {stats:?}"
         );
-        assert!(stats.bytes_held <= stats.capacity_bytes);
+        assert!(stats.bytes_held <= stats.budget_bytes);
         assert!(
             stats.stored_bytes as f64 / (count as f64) < sizes[0] * 0.94,
             "{codec}: {stats:?} after {sizes:?}"

@@ -16,8 +16,8 @@ fn used(lengths: impl Fn(&mut fastrand::Rng) -> usize) -> f64 {
     }
     cache.validate().unwrap();
     let stats = cache.stats();
-    assert!(stats.bytes_held <= stats.capacity_bytes);
-    stats.stored_bytes as f64 / stats.capacity_bytes as f64
+    assert!(stats.bytes_held <= stats.budget_bytes);
+    stats.stored_bytes as f64 / stats.budget_bytes as f64
 }
 
 #[test]

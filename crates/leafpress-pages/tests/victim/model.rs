@@ -29,7 +29,7 @@ fn block(key: u64, version: u64) -> Vec<u8> {
 
 fn within(cache: &VictimCache) {
     let stats = cache.stats();
-    assert!(stats.bytes_held <= stats.capacity_bytes, "{stats:?}");
+    assert!(stats.bytes_held <= stats.budget_bytes, "{stats:?}");
     assert!(stats.stored_bytes <= stats.raw_bytes, "{stats:?}");
     cache.validate().unwrap();
 }
@@ -65,12 +65,10 @@ fn one_thread_sees_what_it_put_in() {
                 0..450 => {
                     version += 1;
                     let bytes = block(key, version);
-                    let new = NewBlock {
-                        force: random.bool(),
-                        family: (key % 4) as u8,
-                        tag: key as u16,
-                        ..NewBlock::new(bytes.len())
-                    };
+                    let mut new = NewBlock::new(bytes.len());
+                    new.force = random.bool();
+                    new.family = (key % 4) as u8;
+                    new.tag = key as u16;
                     let fill = |raw: &mut [u8]| -> Result<(), ()> {
                         raw.copy_from_slice(&bytes);
                         Ok(())
@@ -111,7 +109,7 @@ fn one_thread_sees_what_it_put_in() {
                     cache.shrink_by(bytes);
                     deflated += bytes;
                     let stats = cache.stats();
-                    let left = stats.capacity_bytes.saturating_sub(deflated as u64);
+                    let left = stats.budget_bytes.saturating_sub(deflated as u64);
                     // The cache's own few kilobytes remain whatever the budget is.
                     assert!(stats.bytes_held <= left.max(24 << 10), "{stats:?} with {left}");
                 }
@@ -196,7 +194,7 @@ fn threads(share: RawShare) {
                 let stats = cache.stats();
                 // Buffers in use by other threads' calls are freed when those end.
                 let held = stats.bytes_held - stats.buffer_bytes;
-                assert!(held <= stats.capacity_bytes.max(24 << 10), "{stats:?}");
+                assert!(held <= stats.budget_bytes.max(24 << 10), "{stats:?}");
                 cache.validate().unwrap();
             }
             cache.set_memory(4 << 20);

@@ -38,7 +38,7 @@ fn worked(share: RawShare) -> VictimStats {
         }
     }
     let stats = cache.stats();
-    assert!(stats.bytes_held <= stats.capacity_bytes, "{stats:?}");
+    assert!(stats.bytes_held <= stats.budget_bytes, "{stats:?}");
     assert_eq!(stats.hits, stats.raw_hits + stats.compressed_hits);
     assert_eq!(stats.corrupt, 0);
     assert!(
@@ -70,7 +70,7 @@ fn with_all_the_share_hardly_anything_is_compressed() {
 fn a_share_between_is_kept_and_has_the_hottest_blocks() {
     for raw_percent in [10, 40, 70] {
         let stats = worked(RawShare::Fixed { raw_percent });
-        let part = stats.kept_raw_bytes as f64 / stats.capacity_bytes as f64 * 100.0;
+        let part = stats.kept_raw_bytes as f64 / stats.budget_bytes as f64 * 100.0;
         let wanted = f64::from(raw_percent);
         assert!(part <= wanted + 1.0 && part > wanted * 0.85, "{part} for {stats:?}");
         assert!(stats.compressed_later > 100 && stats.restored > 0, "{stats:?}");
@@ -121,10 +121,8 @@ fn what_does_not_shrink_is_no_part_of_the_share() {
     let mut random = fastrand::Rng::with_seed(1);
     for key in 0..2_000_u64 {
         let bytes: Vec<u8> = (0..4096).map(|_| random.u8(..)).collect();
-        let new = NewBlock {
-            compress: key % 2 == 0,
-            ..NewBlock::new(4096)
-        };
+        let mut new = NewBlock::new(4096);
+        new.compress = key % 2 == 0;
         let inserted = cache.insert_with(&key.to_be_bytes(), &new, |raw| {
             raw.copy_from_slice(&bytes);
             Ok::<_, ()>(())
@@ -185,10 +183,8 @@ fn what_is_lent_is_not_compressed_again_and_leaves_first() {
     for share in [RawShare::Fixed { raw_percent: 0 }, RawShare::Fixed { raw_percent: 30 }] {
         let cache = cache(2 << 20, "lz4", share);
         let put = |key: u64| {
-            let new = NewBlock {
-                unchanging: true,
-                ..NewBlock::new(block(key).len())
-            };
+            let mut new = NewBlock::new(block(key).len());
+            new.unchanging = true;
             let mut asked = false;
             let inserted = cache.insert_with(&key.to_be_bytes(), &new, |raw| {
                 asked = true;
@@ -211,7 +207,7 @@ fn what_is_lent_is_not_compressed_again_and_leaves_first() {
             (cache.stats().returned, cache.stats().inserted, cache.stats().taken),
             (1, 1, 1)
         );
-        // Half of some blocks are lent, and others are inserted.
+        // Half of some blocks are promoted, and others are inserted.
         for key in 0..700 {
             put(key);
         }
@@ -231,11 +227,11 @@ fn what_is_lent_is_not_compressed_again_and_leaves_first() {
             let keys = (0..700).filter(|key| key % 2 == rest);
             keys.filter(|&key| cache.get(&key.to_be_bytes()).is_none()).count()
         };
-        let (lent, kept) = (gone(0), gone(1));
+        let (promoted, kept) = (gone(0), gone(1));
         assert!(before.entries > 350, "{before:?}");
         assert!(
-            lent > 50 && lent > 2 * kept,
-            "{lent} of those lent, {kept} of the others: {:?}",
+            promoted > 50 && promoted > 2 * kept,
+            "{promoted} of those promoted, {kept} of the others: {:?}",
             cache.stats()
         );
         cache.validate().unwrap();
@@ -246,11 +242,9 @@ fn what_is_lent_is_not_compressed_again_and_leaves_first() {
 fn a_block_of_another_length_or_tag_is_another_block() {
     let cache = cache(2 << 20, "lz4", RawShare::Adaptive);
     let put = |bytes: &[u8], tag| {
-        let new = NewBlock {
-            tag,
-            unchanging: true,
-            ..NewBlock::new(bytes.len())
-        };
+        let mut new = NewBlock::new(bytes.len());
+        new.tag = tag;
+        new.unchanging = true;
         let fill = |raw: &mut [u8]| {
             raw.copy_from_slice(bytes);
             Ok::<_, ()>(())

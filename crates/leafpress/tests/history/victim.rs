@@ -36,10 +36,8 @@ impl Victim {
         let name = key.to_be_bytes();
         let inserted = if worker.random.u8(..) < 30 {
             let fails = worker.random.u8(..) < 100;
-            let new = NewBlock {
-                force: worker.random.bool(),
-                ..NewBlock::new(block.len())
-            };
+            let mut new = NewBlock::new(block.len());
+            new.force = worker.random.bool();
             let fill = |raw: &mut [u8]| {
                 raw.copy_from_slice(&block);
                 if fails { Err(()) } else { Ok(()) }

@@ -25,13 +25,13 @@ pub(super) const DEFAULT_RAW_FRACTION: f64 = 0.5;
 const MIN_RAW_PAGES: usize = 48;
 /// Minimum fraction of the memory for raw pages if that is many pages, and the maximum fraction that the minimum number
 /// may take.
-const MIN_PART: f64 = 1.0 / 64.0;
-const LARGE_PART: f64 = 1.0 / 4.0;
+const MIN_FRACTION: f64 = 1.0 / 64.0;
+const LARGE_FRACTION: f64 = 1.0 / 4.0;
 
 /// Returns the minimum fraction of the memory for raw pages.
 fn least_raw_fraction(budget_bytes: usize, typical_page_bytes: usize) -> f64 {
     let part = (MIN_RAW_PAGES * typical_page_bytes) as f64 / budget_bytes.max(1) as f64;
-    part.clamp(MIN_PART, LARGE_PART)
+    part.clamp(MIN_FRACTION, LARGE_FRACTION)
 }
 
 /// Number of sampled pages above which the sample is reduced when sampling takes too long; below, sampling is paused

@@ -28,7 +28,7 @@ const MAX_PAGES: usize = 4096;
 const BATCH: usize = 256;
 
 /// Memory for the miniatures: this fraction (1/128) of the budget, plus a constant.
-const BUDGET_PART: usize = 128;
+const BUDGET_DIVISOR: usize = 128;
 const MIN_BYTES: usize = 32 << 10;
 
 /// Memory of a page in the table of sampled keys.
@@ -87,7 +87,7 @@ impl Model {
         budget_bytes: usize,
         typical_page_bytes: usize,
     ) -> Result<Self, OutOfMemory> {
-        let memory = budget_bytes / BUDGET_PART + MIN_BYTES;
+        let memory = budget_bytes / BUDGET_DIVISOR + MIN_BYTES;
         let pages = |fractions: &[f64]| memory / (fractions.len() * page_bytes(kind) + SAMPLED_BYTES);
         let fractions = if pages(&FRACTIONS) >= FEW_PAGES {
             &FRACTIONS[..]
@@ -102,7 +102,7 @@ impl Model {
             most_keys: pages(&fractions).min(MAX_PAGES).min(pages_of(8)).max(16),
             expected_keys: pages_of(3),
             fractions,
-            used_part: 1.0,
+            used_fraction: 1.0,
             filling: FILLING,
             asked_whether_full: Fullest::First,
             access_ns: ACCESS_NS,

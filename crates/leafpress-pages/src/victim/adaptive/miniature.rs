@@ -8,7 +8,7 @@
 use crate::tuner::costs::{CLASSES, Prices};
 use crate::tuner::miniatures;
 use crate::tuner::sampled_keys::SampledKeys;
-use crate::victim::{LENT_WORTH, OnHit, is_worth_restoring};
+use crate::victim::{OnHit, PROMOTED_WORTH, is_worth_restoring};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::TryGrow;
 use leafpress_base::random::Random;
@@ -55,7 +55,7 @@ struct MiniatureBlock {
     /// A hit on it has to decode.
     is_compressed: bool,
     /// Its reader holds it and will insert it again.
-    is_lent: bool,
+    is_promoted: bool,
     /// Index in the list of its state.
     at: u32,
     bytes: u32,
@@ -192,7 +192,7 @@ impl Miniature {
         if held.is_compressed {
             self.counts[class].decodings += weight;
         }
-        self.by_slot[slot as usize].is_lent = on_hit == OnHit::Promote;
+        self.by_slot[slot as usize].is_promoted = on_hit == OnHit::Promote;
         if on_hit == OnHit::Remove {
             self.remove(slot, world);
         } else if on_hit == OnHit::Keep && held.is_compressed && self.is_for_raw(slot, world) {
@@ -207,7 +207,7 @@ impl Miniature {
     pub(super) fn offer(&mut self, slot: u32, force: bool, weight: f32, world: &mut World<'_>) {
         if self.block(slot).state != BlockState::Absent {
             // It returns, or was read from this miniature while the cache itself did not have it.
-            self.by_slot[slot as usize].is_lent = false;
+            self.by_slot[slot as usize].is_promoted = false;
             return;
         }
         let raw_bytes = world.sampled.raw_bytes(slot);
@@ -266,7 +266,7 @@ impl Miniature {
         self.by_slot[slot as usize] = MiniatureBlock {
             state,
             is_compressed,
-            is_lent: false,
+            is_promoted: false,
             at,
             bytes,
         };
@@ -304,7 +304,7 @@ impl Miniature {
         let blocks = self.raw.slots.len() + self.settled.slots.len();
         let age = world.clock.wrapping_sub(block.touched) as f32 / (4 * blocks.max(64)) as f32;
         let held = self.block(slot);
-        let here = if held.is_lent { LENT_WORTH } else { 1.0 };
+        let here = if held.is_promoted { PROMOTED_WORTH } else { 1.0 };
         here * (f32::from(block.asked) + 0.5 - 0.4 * age.min(1.0)) / held.bytes.max(1) as f32
     }
 
@@ -362,10 +362,10 @@ impl Miniature {
             let Some((victim, _)) = self.victim(BlockState::Raw, None, world) else {
                 break;
             };
-            let is_lent = self.block(victim).is_lent;
+            let is_promoted = self.block(victim).is_promoted;
             self.leave(victim);
             let stored = world.sampled.stored(victim).unwrap_or(world.sampled.raw_bytes(victim));
-            if !is_lent && self.admits(victim, stored, world) {
+            if !is_promoted && self.admits(victim, stored, world) {
                 self.settle(victim, weight, world);
             } else {
                 self.evictions += 1;

@@ -21,16 +21,16 @@ const FRACTIONS: [f64; 9] = [1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.04, 0.0];
 const MAX_BLOCKS: usize = 4096;
 /// Memory for the miniatures: this fraction (1/128) of the budget, plus a constant, which is limited to a fraction of a
 /// small budget.
-const BUDGET_PART: usize = 128;
+const BUDGET_DIVISOR: usize = 128;
 const BESIDES_BYTES: usize = 64 << 10;
-const BESIDES_PART: usize = 32;
+const BESIDES_DIVISOR: usize = 32;
 /// Memory of a sampled block: in a miniature, and in the shared state, including the unused half after a doubling.
 const MINIATURE_BYTES: usize = 18;
 const SAMPLED_BYTES: usize = 96;
 /// Raw size of a block that the sampling rate assumes before any is seen.
 const TYPICAL_BYTES: usize = 4096;
 /// The fraction of the memory that is neither slack nor holes.
-const USED_PART: f64 = 0.95;
+const USED_FRACTION: f64 = 0.95;
 /// Penalty factor for a miniature with raw blocks: it does not include how long others wait while blocks are exchanged
 /// between raw and compressed. With 16 KiB blocks that compress by half, one promised some percent and cost a tenth.
 const RAW_DOUBT: f64 = 1.1;
@@ -93,14 +93,14 @@ impl DerefMut for Model {
 impl Model {
     /// Creates the miniatures of a cache with this budget.
     pub(super) fn new(budget_bytes: usize) -> Result<Self, OutOfMemory> {
-        let memory = budget_bytes / BUDGET_PART + BESIDES_BYTES.min(budget_bytes / BESIDES_PART);
+        let memory = budget_bytes / BUDGET_DIVISOR + BESIDES_BYTES.min(budget_bytes / BESIDES_DIVISOR);
         let blocks_of = |ratio: usize| budget_bytes / (TYPICAL_BYTES / ratio + 96) + 16;
         let most_blocks = memory / (FRACTIONS.len() * MINIATURE_BYTES + SAMPLED_BYTES);
         let shape = Shape {
             fractions: copied(&FRACTIONS)?,
             most_keys: most_blocks.min(MAX_BLOCKS).min(blocks_of(8)).max(16),
             expected_keys: blocks_of(3),
-            used_part: USED_PART,
+            used_fraction: USED_FRACTION,
             filling: FILLING,
             // The benefit of compressing everything is visible only when that miniature is full.
             asked_whether_full: Fullest::Last,

@@ -48,7 +48,7 @@ pub(super) struct EntryHeader {
     pub(super) tag: u16,
     pub(super) family: u8,
     /// Whether a reader holds the block and will insert it again.
-    lent: AtomicBool,
+    promoted: AtomicBool,
     /// Whether the block is compressed by the cache's codec.
     pub(super) pressed: bool,
 }
@@ -144,7 +144,7 @@ impl Owned {
             key_bytes: parts.key.len() as u16,
             tag: parts.tag,
             family: parts.family,
-            lent: AtomicBool::new(false),
+            promoted: AtomicBool::new(false),
             pressed: parts.pressed,
             dictionary: parts.dictionary,
         };
@@ -365,12 +365,12 @@ impl EntryHeader {
         self.place.store(UNLISTED, Ordering::Relaxed);
     }
 
-    pub(super) fn is_lent(&self) -> bool {
-        self.lent.load(Ordering::Relaxed)
+    pub(super) fn is_promoted(&self) -> bool {
+        self.promoted.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set_lent(&self, lent: bool) {
-        self.lent.store(lent, Ordering::Relaxed);
+    pub(super) fn set_promoted(&self, promoted: bool) {
+        self.promoted.store(promoted, Ordering::Relaxed);
     }
 
     pub(super) fn is_pinned(&self) -> bool {

@@ -88,7 +88,7 @@ impl Shard {
         };
         let entry = pin.entry();
         entry.touch(self.clock);
-        entry.set_lent(on_hit == OnHit::Promote);
+        entry.set_promoted(on_hit == OnHit::Promote);
         if on_hit != OnHit::Keep {
             // Its hits will not be visible to this cache.
             self.sketch.add(hash);
@@ -151,15 +151,15 @@ impl Shard {
         self.table.is_closed()
     }
 
-    /// Returns true if a lent block is still present and can only be this one; it then counts as inserted now.
+    /// Returns true if a promoted block is still present and can only be this one; it then counts as inserted now.
     pub(super) fn has_returned(&mut self, key: &[u8], hash: u64, raw_bytes: u32, tag: u16) -> bool {
         let Some(entry) = self.table.find(key, hash) else {
             return false;
         };
-        let is_same = entry.is_lent() && (entry.raw_bytes, entry.tag) == (raw_bytes, tag);
+        let is_same = entry.is_promoted() && (entry.raw_bytes, entry.tag) == (raw_bytes, tag);
         if is_same {
             entry.touch(self.clock);
-            entry.set_lent(false);
+            entry.set_promoted(false);
             self.counts.add(Count::Returned, 1);
         }
         is_same

@@ -149,8 +149,8 @@ impl Shard {
             let entry = pin.entry();
             let (at, key_bytes) = (entry.at(), usize::from(entry.key_bytes));
             let stored_bytes = expected(entry.family, entry.raw_bytes as usize);
-            // Compressing a lent entry would be wasted.
-            if !entry.is_lent() && (!admission || self.admits(at.hash, key_bytes, stored_bytes)) {
+            // Compressing a promoted entry would be wasted.
+            if !entry.is_promoted() && (!admission || self.admits(at.hash, key_bytes, stored_bytes)) {
                 return Some(pin);
             }
             self.evict(at);

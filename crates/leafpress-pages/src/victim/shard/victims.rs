@@ -2,7 +2,7 @@
 
 use super::super::entry::{At, BlockRef, entry_bytes};
 use super::Shard;
-use crate::victim::LENT_WORTH;
+use crate::victim::PROMOTED_WORTH;
 use crate::victim::stats::Count;
 
 /// Size of the sample from which a victim is chosen.
@@ -17,7 +17,7 @@ impl Shard {
     pub(super) fn worth(&self, entry: BlockRef<'_>) -> f32 {
         let age = self.clock.wrapping_sub(entry.touched()) as f32 / (4 * self.entries.max(64)) as f32;
         let asked = f32::from(self.sketch.get(entry.hash));
-        let here = if entry.is_lent() { LENT_WORTH } else { 1.0 };
+        let here = if entry.is_promoted() { PROMOTED_WORTH } else { 1.0 };
         here * (asked + 0.5 - 0.4 * age.min(1.0)) / entry.bytes() as f32
     }
 

@@ -106,15 +106,13 @@ unsafe extern "C" fn leafpress_secondary_cache_insert(
         let (Some(instance), key) = (unsafe { instance(cache) }, unsafe { key.bytes() }) else {
             return 1;
         };
-        let block = NewBlock {
-            raw_bytes,
-            family,
-            tag,
-            compress,
-            force,
-            // RocksDB's keys name a place in a file that never changes.
-            unchanging: true,
-        };
+        let mut block = NewBlock::new(raw_bytes);
+        block.family = family;
+        block.tag = tag;
+        block.compress = compress;
+        block.force = force;
+        // RocksDB's keys name a place in a file that never changes.
+        block.unchanging = true;
         let fill = |out: &mut [u8]| {
             // SAFETY: `out` is writable for its length, which is what was promised to be written.
             let filled = unsafe { fill(context, out.as_mut_ptr(), out.len()) };

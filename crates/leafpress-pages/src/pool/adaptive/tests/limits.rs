@@ -97,7 +97,7 @@ fn a_budget_may_change() {
 
 #[test]
 fn any_start_and_any_numbers_are_taken() {
-    for (start, fraction) in [(-1.0, MIN_PART), (7.0, 1.0), (f64::NAN, 0.5), (0.25, 0.25)] {
+    for (start, fraction) in [(-1.0, MIN_FRACTION), (7.0, 1.0), (f64::NAN, 0.5), (0.25, 0.25)] {
         let adaptive = Adaptive::of_pool(PolicyKind::Lru, 0, 0, 0, start, Arc::default()).unwrap();
         assert_eq!(adaptive.fraction(), fraction);
         for page in 0..1_000 {
