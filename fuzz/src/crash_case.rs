@@ -15,7 +15,7 @@ use crate::crash_log::{self, HEADER_BYTES};
 use crate::disk_case::{BLOCK_BYTES, DISK_BYTES, MEMORY_BYTES, RECORDS, key, value};
 use crate::peak;
 
-const NAMES: [&str; 3] = ["cache", "cache.notes", "cache.runs"];
+const NAMES: [&str; 3] = ["cache", "cache.epochs", "cache.runs"];
 const NOTES: usize = 1;
 const RUNS: usize = 2;
 /// After the third the cache was closed, after the others killed.

@@ -169,7 +169,7 @@ fn main() {
             );
         }
     }
-    for suffix in ["", ".notes", ".runs"] {
+    for suffix in ["", ".epochs", ".runs"] {
         let _ = std::fs::remove_file(directory.join(format!("crash_cost.cache{suffix}")));
     }
 }

@@ -15,7 +15,7 @@ use crate::model::{Checked, Op, op};
 const DISK_BYTES: u64 = 4 << 20;
 /// The table of stale epochs first, and then the files it describes: a log only grows, and checksums detect what was
 /// overwritten since.
-const FILES: [&str; 3] = ["cache.notes", "cache.runs", "cache"];
+const FILES: [&str; 3] = ["cache.epochs", "cache.runs", "cache"];
 
 /// How a cache ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

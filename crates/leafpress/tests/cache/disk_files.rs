@@ -51,7 +51,7 @@ fn what_no_cache_wrote_is_refused_and_left_as_it_is() {
             assert!(error.to_string().contains("overwrite"), "{error}");
             assert_eq!(std::fs::read(&path).unwrap(), *text);
         }
-        assert!(!directory.path().join("thesis.txt.notes").exists() && !directory.path().join("link.runs").exists());
+        assert!(!directory.path().join("thesis.txt.epochs").exists() && !directory.path().join("link.runs").exists());
         // Invalid options change nothing either.
         refused(Disk::file(&path, 1 << 10).overwrite(true));
         assert_eq!(std::fs::read(&path).unwrap(), *text);

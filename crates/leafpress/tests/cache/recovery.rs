@@ -10,7 +10,7 @@ use leafpress::codec::Codec;
 
 use crate::{key, noise, small};
 
-const FILES: [&str; 3] = ["cache", "cache.notes", "cache.runs"];
+const FILES: [&str; 3] = ["cache", "cache.epochs", "cache.runs"];
 const MB: u64 = 1 << 20;
 
 fn disk(directory: &Path) -> Disk {
@@ -449,7 +449,7 @@ fn links_in_the_place_of_side_files_lead_nowhere() {
     let directory = tempfile::tempdir().unwrap();
     let victim = directory.path().join("victim");
     std::fs::write(&victim, "precious").unwrap();
-    let names = ["cache.notes.new", "cache.runs.new", "cache.notes", "cache.runs"];
+    let names = ["cache.epochs.new", "cache.runs.new", "cache.epochs", "cache.runs"];
     for closes in [false, true] {
         for name in names {
             let link = directory.path().join(name);
@@ -479,7 +479,7 @@ fn pipes_in_the_place_of_side_files_are_not_waited_for() {
     use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt;
 
-    for name in ["cache.notes", "cache.runs", "cache.notes.new", "cache.runs.new"] {
+    for name in ["cache.epochs", "cache.runs", "cache.epochs.new", "cache.runs.new"] {
         for closes in [false, true] {
             let directory = tempfile::tempdir().unwrap();
             let cache = open(directory.path());

@@ -269,7 +269,7 @@ void test_cache_disk(void) {
     CHECK(hits > 100);
     lp_cache_free(cache);
     char extra[64];
-    snprintf(extra, sizeof extra, "%s.notes", path);
+    snprintf(extra, sizeof extra, "%s.epochs", path);
     CHECK(unlink(extra) == 0);
     snprintf(extra, sizeof extra, "%s.runs", path);
     CHECK(unlink(extra) == 0);

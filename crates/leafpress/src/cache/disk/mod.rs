@@ -210,9 +210,9 @@ impl Disk {
     /// that was written since. After a crash or reboot of the machine the cache begins empty. That is detected by the
     /// kernel's boot id, so it holds for virtual machines too.
     ///
-    /// Recovery keeps two files next to the cache's, `.notes` (the table of stale epochs) and `.runs` (the log of
+    /// Recovery keeps two files next to the cache's, `.epochs` (the table of stale epochs) and `.runs` (the log of
     /// runs), both created with mode 0600. They take 1/64 of the memory and a few hundredths of the disk. The three
-    /// files belong together: copy or restore all of them, while no cache is open. Truncating `.notes` while it is
+    /// files belong together: copy or restore all of them, while no cache is open. Truncating `.epochs` while it is
     /// mapped ends the process with SIGBUS, and so may a full disk on a copy-on-write file system (btrfs).
     ///
     /// The table takes 1/64 of the memory (twice that after a crash), each record 4 bytes more, and each write a lookup

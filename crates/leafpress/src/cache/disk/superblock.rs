@@ -192,7 +192,7 @@ pub(super) fn may_take(device: &Device) -> Result<bool, Failure> {
 
 /// Marks the tier as open, with the session of its side files. Without a session, the previous contents become invalid
 /// for the next opening.
-pub(super) fn say_open(device: &Device, kind: Kind, tier: u64, session: Option<u64>) -> Result<(), Failure> {
+pub(super) fn mark_open(device: &Device, kind: Kind, tier: u64, session: Option<u64>) -> Result<(), Failure> {
     let mut block = device.buffer(1)?;
     let session = session.unwrap_or(NO_SESSION);
     seal(

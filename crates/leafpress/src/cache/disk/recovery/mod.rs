@@ -44,7 +44,7 @@ const EPOCH_BYTES: usize = size_of::<u32>();
 
 /// State of a tier with crash recovery.
 pub(super) struct Recovery {
-    notes: Arc<StaleEpochTable>,
+    epochs: Arc<StaleEpochTable>,
     log: Mutex<RunLog>,
     stale_filter: Option<StaleFilter>,
     session: u64,
@@ -58,7 +58,7 @@ impl Recovery {
 
     /// Marks records of a key up to an epoch as stale.
     pub(super) fn note(&self, hash: u64, epoch: u32) {
-        self.notes.mark_stale_up_to(hash, epoch);
+        self.epochs.mark_stale_up_to(hash, epoch);
     }
 
     /// Returns true if a record of a run, as stored on disk, may be stale.
@@ -82,11 +82,11 @@ impl Recovery {
 
     /// Syncs the table of stale epochs, which filters runs after the tier was closed.
     pub(super) fn sync_notes(&self) -> std::io::Result<()> {
-        self.notes.sync()
+        self.epochs.sync()
     }
 
     pub(super) fn held_bytes(&self) -> usize {
-        self.notes.held_bytes() + self.stale_filter.as_ref().map_or(0, StaleFilter::held_bytes)
+        self.epochs.held_bytes() + self.stale_filter.as_ref().map_or(0, StaleFilter::held_bytes)
     }
 }
 

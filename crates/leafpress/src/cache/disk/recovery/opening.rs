@@ -98,7 +98,7 @@ impl Opening<'_> {
         };
         // Until this is written, the last tier's contents are valid. From then on they would be outdated.
         let opened = opened?.unwrap_or_else(|| self.nothing());
-        superblock::say_open(self.device, self.kind, opened.id, None)?;
+        superblock::mark_open(self.device, self.kind, opened.id, None)?;
         Ok(opened)
     }
 
@@ -109,10 +109,10 @@ impl Opening<'_> {
     }
 
     fn open_in(&self, boot: u64, path: &Path) -> Result<Opened, Failure> {
-        let (notes, runs) = (with_suffix(path, ".notes"), with_suffix(path, ".runs"));
+        let (epochs, runs) = (with_suffix(path, ".epochs"), with_suffix(path, ".runs"));
         let found = match superblock::read(self.device, self.kind)? {
-            SuperblockState::Closed(superblock) => self.closed(superblock, &notes)?,
-            SuperblockState::Open { tier, session } => self.killed(tier, session, boot, &notes, &runs)?,
+            SuperblockState::Closed(superblock) => self.closed(superblock, &epochs)?,
+            SuperblockState::Open { tier, session } => self.killed(tier, session, boot, &epochs, &runs)?,
             SuperblockState::Nothing => None,
         };
         let found = match found.filter(|found| found.epoch < LATE_EPOCH) {
@@ -126,7 +126,7 @@ impl Opening<'_> {
                 entries: 0,
             },
         };
-        self.begin(found, boot, &notes, &runs)
+        self.begin(found, boot, &epochs, &runs)
     }
 
     fn slots(&self) -> usize {
@@ -134,7 +134,7 @@ impl Opening<'_> {
     }
 
     /// Restores a closed tier.
-    fn closed(&self, superblock: Superblock, notes: &Path) -> Result<Option<RecoveredTier>, Failure> {
+    fn closed(&self, superblock: Superblock, epochs: &Path) -> Result<Option<RecoveredTier>, Failure> {
         let Some(RecoveryStamp {
             session,
             mut judged_before,
@@ -146,7 +146,7 @@ impl Opening<'_> {
         let Some(mut opened) = self.image(superblock)? else {
             return Ok(None);
         };
-        let table = StoredEpochTable::read(notes, self.kind, superblock.tier, session, self.slots())?;
+        let table = StoredEpochTable::read(epochs, self.kind, superblock.tier, session, self.slots())?;
         let table = match table {
             Some(table) => table.into_values(),
             None => {
@@ -172,10 +172,10 @@ impl Opening<'_> {
         tier: u64,
         session: u64,
         boot: u64,
-        notes: &Path,
+        epochs: &Path,
         runs: &Path,
     ) -> Result<Option<RecoveredTier>, Failure> {
-        let table = StoredEpochTable::read(notes, self.kind, tier, session, self.slots())?;
+        let table = StoredEpochTable::read(epochs, self.kind, tier, session, self.slots())?;
         let Some(table) = table.filter(|table| table.header.own[0] == boot) else {
             return Ok(None);
         };
@@ -210,7 +210,7 @@ impl Opening<'_> {
     }
 
     /// Rewrites the side files, and block 0 last: until then the previous contents are valid.
-    fn begin(&self, found: RecoveredTier, boot: u64, notes_at: &Path, runs_at: &Path) -> Result<Opened, Failure> {
+    fn begin(&self, found: RecoveredTier, boot: u64, epochs_at: &Path, runs_at: &Path) -> Result<Opened, Failure> {
         let RecoveredTier {
             mut opened,
             session: previous,
@@ -228,21 +228,21 @@ impl Opening<'_> {
             previous,
             own: [boot, table.len() as u64, 0, 0],
         };
-        let new = with_suffix(notes_at, ".new");
-        let notes = Arc::new(StaleEpochTable::create(&new, header, &table, entries)?);
+        let new = with_suffix(epochs_at, ".new");
+        let epochs = Arc::new(StaleEpochTable::create(&new, header, &table, entries)?);
         // The log first: the old table is valid with the new log, but not the other way round.
         let log = RunLog::create(
             runs_at.to_owned(),
-            Arc::clone(&notes),
+            Arc::clone(&epochs),
             header,
             opened.state.leaves(),
             opened.head,
             epoch,
             entries.into(),
         )?;
-        std::fs::rename(&new, notes_at)
-            .map_err(|error| at_path(notes_at, "replace the table of stale epochs", error))?;
-        superblock::say_open(self.device, self.kind, opened.id, Some(header.session))?;
+        std::fs::rename(&new, epochs_at)
+            .map_err(|error| at_path(epochs_at, "replace the table of stale epochs", error))?;
+        superblock::mark_open(self.device, self.kind, opened.id, Some(header.session))?;
         let has_judged = |run: &Arc<_>| is_before(run, judged_before);
         let is_judged = opened
             .state
@@ -250,7 +250,7 @@ impl Opening<'_> {
             .iter()
             .any(|leaf| leaf.runs.iter().any(has_judged));
         opened.recovery = Some(Recovery {
-            notes,
+            epochs,
             log: Mutex::new(log),
             stale_filter: is_judged.then(|| StaleFilter::new(judged_before, table)),
             session: header.session,

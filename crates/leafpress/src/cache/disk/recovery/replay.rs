@@ -322,12 +322,12 @@ mod tests {
     fn replayed<'c>(changes: u32, change: impl Fn(u32) -> Change<'c>, room_bytes: usize) -> Option<Replayed> {
         let directory = tempfile::tempdir().unwrap();
         let at = |name| directory.path().join(name);
-        let notes = StaleEpochTable::create(&at("notes"), HEADER, &stale_epochs::fresh(1 << 15).unwrap(), 0).unwrap();
+        let epochs = StaleEpochTable::create(&at("epochs"), HEADER, &stale_epochs::fresh(1 << 15).unwrap(), 0).unwrap();
         let empty = [SuperLeaf {
             from: Arc::from([]),
             runs: Vec::new(),
         }];
-        let mut log = RunLog::create(at("runs"), Arc::new(notes), HEADER, &empty, 0, 1, 0).unwrap();
+        let mut log = RunLog::create(at("runs"), Arc::new(epochs), HEADER, &empty, 0, 1, 0).unwrap();
         (0..changes).for_each(|number| log.append(&change(number), &[], 1).unwrap());
         replay(&at("runs"), KIND, HEADER.tier, HEADER.session, changes, room_bytes).unwrap()
     }
@@ -345,14 +345,14 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let at = |name| directory.path().join(name);
             let table = stale_epochs::fresh(1 << 15).unwrap();
-            let notes = StaleEpochTable::create(&at("notes"), HEADER, &table, stale_epochs::low_bits(first)).unwrap();
+            let epochs = StaleEpochTable::create(&at("epochs"), HEADER, &table, stale_epochs::low_bits(first)).unwrap();
             let empty = [SuperLeaf {
                 from: Arc::from([]),
                 runs: Vec::new(),
             }];
-            let mut log = RunLog::create(at("runs"), Arc::new(notes), HEADER, &empty, 0, 1, first).unwrap();
+            let mut log = RunLog::create(at("runs"), Arc::new(epochs), HEADER, &empty, 0, 1, first).unwrap();
             let there = || {
-                let table = StoredEpochTable::read(&at("notes"), KIND, HEADER.tier, HEADER.session, 1 << 15).unwrap();
+                let table = StoredEpochTable::read(&at("epochs"), KIND, HEADER.tier, HEADER.session, 1 << 15).unwrap();
                 let committed = table.unwrap().committed.unwrap();
                 replay(&at("runs"), KIND, HEADER.tier, HEADER.session, committed, 4 << 20)
                     .unwrap()

@@ -52,7 +52,7 @@ pub(super) fn checksum_seed(header: &SideFileHeader, number: u64) -> ChecksumSee
 
 pub(in crate::cache::disk) struct RunLog {
     path: PathBuf,
-    notes: Arc<StaleEpochTable>,
+    epochs: Arc<StaleEpochTable>,
     header: SideFileHeader,
     /// The file for new entries; [`None`] once one could not be written.
     file: Option<File>,
@@ -107,7 +107,7 @@ impl RunLog {
     /// Creates a log that begins with these leaves, and replaces the one at `path`.
     pub(super) fn create(
         path: PathBuf,
-        notes: Arc<StaleEpochTable>,
+        epochs: Arc<StaleEpochTable>,
         header: SideFileHeader,
         leaves: &[SuperLeaf],
         head: u64,
@@ -126,7 +126,7 @@ impl RunLog {
         std::fs::rename(&new, &path).map_err(|error| at_path(&path, "replace the log of runs", error))?;
         Ok(Self {
             path,
-            notes,
+            epochs,
             header,
             file: Some(file),
             first: next,
@@ -169,7 +169,7 @@ impl RunLog {
             Ok(bytes) => {
                 self.bytes += bytes;
                 self.next += 1;
-                self.notes.commit(self.next);
+                self.epochs.commit(self.next);
                 Ok(())
             }
             Err(failure) => {
@@ -181,7 +181,7 @@ impl RunLog {
 
     /// Disables recovery from now on.
     pub(in crate::cache::disk) fn give_up(&mut self) {
-        self.notes.invalidate();
+        self.epochs.invalidate();
         self.file = None;
     }
 
@@ -207,8 +207,8 @@ impl RunLog {
         head: u64,
         epoch: u32,
     ) -> Result<(), Failure> {
-        let (path, notes) = (self.path.clone(), Arc::clone(&self.notes));
-        match Self::create(path, notes, self.header, leaves, head, epoch, self.next) {
+        let (path, epochs) = (self.path.clone(), Arc::clone(&self.epochs));
+        match Self::create(path, epochs, self.header, leaves, head, epoch, self.next) {
             Ok(log) => {
                 *self = log;
                 Ok(())
@@ -259,9 +259,9 @@ mod tests {
             previous: 4,
             own: [0, 1 << 15, 0, 0],
         };
-        let notes = StaleEpochTable::create(&at("notes"), header, &stale_epochs::fresh(1 << 15).unwrap(), 0).unwrap();
+        let epochs = StaleEpochTable::create(&at("epochs"), header, &stale_epochs::fresh(1 << 15).unwrap(), 0).unwrap();
         let first = 5_000_000_000;
-        let mut log = RunLog::create(at("runs"), Arc::new(notes), header, &[], 0, 1, first).unwrap();
+        let mut log = RunLog::create(at("runs"), Arc::new(epochs), header, &[], 0, 1, first).unwrap();
         let change = Change::ForgetFrom { leaf: 0, run: 0 };
         log.append(&change, &[], 1).unwrap();
         assert!(!log.is_long(0));

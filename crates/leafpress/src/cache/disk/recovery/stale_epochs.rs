@@ -26,7 +26,7 @@ use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::room_for;
 use leafpress_base::mem::shared_mapping::SharedMapping;
 
-const MAGIC: &[u8; 16] = b"leafpress notes\0";
+const MAGIC: &[u8; 16] = b"leafpress epochs";
 /// Words before the slots: the header, and the number of committed log entries.
 const FIRST_SLOT: usize = HEADER_BYTES / WORD_BYTES + 1;
 const COMMITTED: usize = FIRST_SLOT - 1;
