@@ -5,7 +5,7 @@ const FEW: u64 = 16;
 /// The mean is discarded after this number of updates without operations.
 const FORGOTTEN_AFTER: u32 = 16;
 /// Weight of a new mean in the exponential moving average.
-const NEW_PART: f64 = 0.3;
+const NEW_FRACTION: f64 = 0.3;
 
 /// An exponential moving average of times.
 #[derive(Debug, Clone, Copy, Default)]
@@ -34,7 +34,7 @@ impl MeanTime {
         self.seen = now;
         self.looks_without = 0;
         let mean = ns as f64 / count as f64;
-        self.ns = Some(self.ns.map_or(mean, |old| old + (mean - old) * NEW_PART));
+        self.ns = Some(self.ns.map_or(mean, |old| old + (mean - old) * NEW_FRACTION));
     }
 }
 

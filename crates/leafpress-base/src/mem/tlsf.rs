@@ -218,11 +218,11 @@ impl<const LEVELS: usize> Tlsf<LEVELS> {
         // SAFETY: the caller guarantees that the block is linked, so that its links are none or valid blocks.
         let (next, previous) = unsafe { ((*block.as_ptr()).next, (*block.as_ptr()).previous) };
         if let Some(next) = next {
-            // SAFETY: as above.
+            // SAFETY: a linked block\'s next block is a valid free block of the same list, which `self` owns.
             unsafe { (*next.as_ptr()).previous = previous };
         }
         if let Some(previous) = previous {
-            // SAFETY: as above.
+            // SAFETY: a linked block\'s previous block is a valid free block of the same list, which `self` owns.
             unsafe { (*previous.as_ptr()).next = next };
             return;
         }

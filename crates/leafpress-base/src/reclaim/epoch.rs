@@ -70,7 +70,7 @@ pub struct Slot {
     due: Cell<bool>,
 }
 
-// SAFETY: the cells are accessed only by the slot's own thread: for other threads' slots only `is_in_the_way` and
+// SAFETY: the cells are accessed only by the slot's own thread: for other threads' slots only `blocks_reclamation` and
 // `is_outside` are called. A thread gets its own slot from `PerThread::get_or_default`, or from a guard, which is not
 // `Send`.
 unsafe impl Sync for Slot {}
@@ -150,7 +150,7 @@ impl Slot {
     }
 
     /// Returns whether the thread may read nodes that were unlinked before `epoch` began.
-    pub fn is_in_the_way(&self, epoch: u64) -> bool {
+    pub fn blocks_reclamation(&self, epoch: u64) -> bool {
         let noted = self.noted.load(Ordering::Acquire);
         noted != OUTSIDE && noted < epoch
     }

@@ -364,7 +364,7 @@ impl NodeHeap {
 
     /// Returns whether no thread reads nodes that were unlinked before `epoch` began.
     pub fn is_quiescent(&self, epoch: u64) -> bool {
-        !self.local.iter().any(|local| local.slot.is_in_the_way(epoch))
+        !self.local.iter().any(|local| local.slot.blocks_reclamation(epoch))
     }
 
     /// Returns whether a node of `bytes` is allocated from a part of the heap, and not directly from the system: then

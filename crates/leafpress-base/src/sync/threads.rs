@@ -2,8 +2,8 @@
 //!
 //! Whenever `std` starts or ends a thread, that thread takes a lock of the process for a moment (for the handler of
 //! stack overflows). A child that is forked in that moment inherits the lock locked, and every thread that it starts by
-//! `std` waits for ever. The library's threads must start in a forked child, so that it may make trees and caches of its
-//! own, and must not prevent the threads of others from starting there. The system's own locks are in order after a
+//! `std` waits for ever. The library's threads must start in a forked child, so that it may make trees and caches of
+//! its own, and must not prevent the threads of others from starting there. The system's own locks are in order after a
 //! fork.
 //!
 //! These threads differ from those of `std` in two ways: a stack overflow ends the process without a message, and only
@@ -70,7 +70,7 @@ struct Native(libc::pthread_t);
 
 // SAFETY: a `pthread_t` identifies a thread for all threads of the process, also where it is a pointer.
 unsafe impl Send for Native {}
-// SAFETY: as above.
+// SAFETY: a shared `Native` only gives its `pthread_t`, a number or an address that is never dereferenced here.
 unsafe impl Sync for Native {}
 
 impl Drop for Native {

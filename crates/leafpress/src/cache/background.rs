@@ -41,7 +41,7 @@ impl Task for Background {
         self.looked = Instant::now();
         let began = Instant::now();
         if began >= self.measures_at && self.core.budget.is_written() {
-            self.core.tend();
+            self.core.run_upkeep();
             self.measures_at = Instant::now() + began.elapsed() * REST;
         }
         self.core.adapt_raw_share();
@@ -61,8 +61,8 @@ impl Task for Background {
 
 impl CacheInner {
     /// Measures memory, evicts if necessary, and resizes the ghost queue.
-    pub(super) fn tend(&self) {
-        enter_span!("leafpress_tend", cache = %self.observer.name);
+    pub(super) fn run_upkeep(&self) {
+        enter_span!("leafpress_upkeep", cache = %self.observer.name);
         self.fit_ghost();
         self.measure();
         self.make_room();

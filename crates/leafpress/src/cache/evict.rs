@@ -20,8 +20,8 @@ use leafpress_base::ghost::Ghost;
 use leafpress_base::random::Random;
 
 /// Minimum and maximum fraction of a leaf's records evicted at a visit.
-const MIN_PART: f64 = 0.05;
-const MAX_PART: f64 = 0.25;
+const MIN_FRACTION: f64 = 0.05;
+const MAX_FRACTION: f64 = 0.25;
 /// Probability that a record in main whose count is 0, and that was not read since the last visit, returns to
 /// probation.
 const DEMOTED: f64 = 0.1;
@@ -141,7 +141,7 @@ impl EvictionState {
             });
         }
         let mut part = |part: f64| (records.len() as f64 * part + chance.fraction()) as usize;
-        let (least, most) = (part(MIN_PART), part(MAX_PART));
+        let (least, most) = (part(MIN_FRACTION), part(MAX_FRACTION));
         let wanted = on_probation
             .clamp(least, most.max(least))
             .saturating_sub(going)

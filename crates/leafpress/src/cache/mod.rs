@@ -342,7 +342,7 @@ impl Cache {
         self.core.check_open()?;
         self.core.expire_all();
         self.core.tree.settle()?;
-        self.core.tend();
+        self.core.run_upkeep();
         self.core.finish_evicting();
         if let Some(disk) = &self.core.disk {
             disk.write_all();

@@ -324,7 +324,7 @@ impl TreeInner {
         cleared?;
         self.flush_retired();
         // Scratch memory for writers is sized for the longest values of the former records.
-        self.free_tools(false);
+        self.free_scratchpads(false);
         self.background.defragment_if_due(self);
         Ok(())
     }

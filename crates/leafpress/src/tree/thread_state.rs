@@ -295,7 +295,7 @@ impl ThreadStates {
     /// Returns the bytes of all threads' counters and scratchpads. The counters live as long as the tree.
     pub(crate) fn held_bytes(&self, memory: &NodeHeap) -> u64 {
         let tools = self.contexts.iter_with_slots();
-        let tools = tools.map(|(place, context)| context.tools_bytes(|| memory.is_outside(place)));
+        let tools = tools.map(|(slot, context)| context.tools_bytes(|| memory.is_outside(slot)));
         let lent = self
             .lent
             .lock()
@@ -308,14 +308,14 @@ impl ThreadStates {
 
     /// Frees the scratchpads of threads that are outside any operation, and, if `idle_only`, have not begun one since
     /// the last call. Returns the bytes freed, and whether some are left.
-    pub(crate) fn free_tools(&self, memory: &NodeHeap, idle_only: bool) -> (u64, bool) {
+    pub(crate) fn free_scratchpads(&self, memory: &NodeHeap, idle_only: bool) -> (u64, bool) {
         let (mut freed, mut left) = (0, false);
-        for (place, context) in self.contexts.iter_with_slots() {
+        for (slot, context) in self.contexts.iter_with_slots() {
             if context.used.swap(false, Ordering::Relaxed) && idle_only {
                 left = true;
                 continue;
             }
-            match context.while_outside(|| memory.is_outside(place), Cell::take) {
+            match context.while_outside(|| memory.is_outside(slot), Cell::take) {
                 Some(tools) => {
                     context.held.store(0, Ordering::Relaxed);
                     freed += tools.map_or(0, |tools| tools.held_bytes());

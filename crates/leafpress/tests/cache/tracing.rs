@@ -150,7 +150,7 @@ fn what_a_cache_does_is_seen() {
     for name in [
         "leafpress_build",
         "leafpress_set_memory",
-        "leafpress_tend",
+        "leafpress_upkeep",
         "leafpress_disk_write",
         "leafpress_disk_merge",
         "leafpress_close",

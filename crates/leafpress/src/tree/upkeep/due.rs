@@ -14,7 +14,7 @@ const REST: u32 = 50;
 /// Minimum length of the rest period.
 const MIN_REST: Duration = Duration::from_millis(10);
 /// The scratchpad of a thread that is outside any operation for one or two of these intervals is freed.
-const TOOLS_LOOK_EVERY: Duration = Duration::from_millis(500);
+const SCRATCHPAD_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Interval between checks of leaves' temperatures: at least this, and at least a multiple of the duration of a check.
 const TEMPER_EVERY: Duration = Duration::from_millis(250);
@@ -47,7 +47,7 @@ pub(super) struct Rests {
     /// Before this time no training begins because records have changed, except one that a caller waits for.
     train_after: Option<Instant>,
     /// Time of the next search for idle scratchpads.
-    tools_look: Option<Instant>,
+    scratchpad_check_at: Option<Instant>,
     /// Time of the next check of leaves' temperatures; `None` if they are not checked.
     temper_at: Option<Instant>,
 }
@@ -75,7 +75,8 @@ impl Rests {
             core.background.set_compacting(true);
             return NextWork::Due(Self::begin_pass(state, Sweep::Landed));
         }
-        let is_any_due = state.renewal_due || state.defragmentation_due || state.looks_due || state.tools_due;
+        let is_any_due =
+            state.renewal_due || state.defragmentation_due || state.idle_check_due || state.scratchpads_due;
         if !is_any_due && self.temper_at.is_none() {
             return NextWork::Idle(None);
         }
@@ -96,18 +97,20 @@ impl Rests {
             // until they write less: it stays due, and the next check is when the pass after this one would have been.
             self.rest_until = Some(now + self.last_rest.max(MIN_REST));
         }
-        if state.looks_due && may_pass && self.idle.next(core) <= now {
+        if state.idle_check_due && may_pass && self.idle.next(core) <= now {
             // Set before the check: a buffer allocated after it, or after the pass, is then checked again.
             core.background.may_ask_to_look.store(true, Ordering::Relaxed);
             match self.idle.look(core) {
                 IdleCheck::Writers => {}
-                IdleCheck::Few => state.looks_due = false,
+                IdleCheck::Few => state.idle_check_due = false,
                 IdleCheck::Left => return NextWork::Due(Self::begin_pass(state, Sweep::Landed)),
             }
         }
-        let tools_look = *self.tools_look.get_or_insert_with(|| now + TOOLS_LOOK_EVERY);
-        if state.tools_due && tools_look <= now {
-            state.tools_due = false;
+        let scratchpad_check_at = *self
+            .scratchpad_check_at
+            .get_or_insert_with(|| now + SCRATCHPAD_CHECK_INTERVAL);
+        if state.scratchpads_due && scratchpad_check_at <= now {
+            state.scratchpads_due = false;
             return NextWork::Due(Due::Scratchpads);
         }
         let pass_at = self.rest_until.unwrap_or(now);
@@ -115,8 +118,8 @@ impl Rests {
             self.temper_at,
             state.renewal_due.then_some(train_at),
             state.defragmentation_due.then_some(pass_at),
-            state.looks_due.then(|| self.idle.next(core).max(pass_at)),
-            state.tools_due.then_some(tools_look),
+            state.idle_check_due.then(|| self.idle.next(core).max(pass_at)),
+            state.scratchpads_due.then_some(scratchpad_check_at),
         ];
         let next = times.into_iter().flatten().min();
         NextWork::Idle(next.map(|next| next.saturating_duration_since(now)))
@@ -125,7 +128,7 @@ impl Rests {
     fn begin_pass(state: &mut UpkeepState, sweep: Sweep) -> Due {
         // Every pass moves all leaves.
         state.defragmentation_due = false;
-        state.looks_due &= sweep != Sweep::Landed;
+        state.idle_check_due &= sweep != Sweep::Landed;
         Due::Pass(sweep)
     }
 
@@ -147,9 +150,9 @@ impl Rests {
     }
 
     /// Frees the scratchpads of idle threads. If some are left, the next search is after an interval.
-    pub(super) fn free_tools(&mut self, core: &TreeInner) {
-        let left = core.free_tools(true);
-        self.tools_look = Some(Instant::now() + TOOLS_LOOK_EVERY);
-        core.background.state.lock().tools_due |= left;
+    pub(super) fn free_scratchpads(&mut self, core: &TreeInner) {
+        let left = core.free_scratchpads(true);
+        self.scratchpad_check_at = Some(Instant::now() + SCRATCHPAD_CHECK_INTERVAL);
+        core.background.state.lock().scratchpads_due |= left;
     }
 }

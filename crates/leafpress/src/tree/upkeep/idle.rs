@@ -15,7 +15,7 @@ use crate::tree::upkeep::defragment::Sweep;
 use leafpress_base::mem::node::Kind;
 
 /// Interval of the checks.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Landing buffers are worth a pass over all leaves when they hold at least `1 / HELD_FOR_LANDINGS` of all nodes'
 /// bytes.
 const HELD_FOR_LANDINGS: i64 = 64;
@@ -62,7 +62,7 @@ impl IdleDetector {
 
     fn plan(&mut self, core: &TreeInner) -> Instant {
         self.writes = core.contexts.sum(Count::Puts) + core.contexts.sum(Count::Removes);
-        let next = Instant::now() + LOOK_EVERY;
+        let next = Instant::now() + CHECK_INTERVAL;
         self.next = Some(next);
         next
     }

@@ -107,9 +107,9 @@ pub(super) struct UpkeepState {
     /// Whether a pass that compacts was requested; it begins after a training that is due.
     pub(super) compaction_due: bool,
     pub(super) interpolation_due: bool,
-    pub(super) looks_due: bool,
+    pub(super) idle_check_due: bool,
     /// Whether threads have scratchpads, which are to be freed once they are idle.
-    pub(super) tools_due: bool,
+    pub(super) scratchpads_due: bool,
     /// Number of callers of `settle`, which wait for due work without rest periods before it.
     pub(super) settling: usize,
     /// Number of threads that compact.
@@ -312,7 +312,7 @@ impl Background {
     #[inline]
     pub(crate) fn landed_anew(&self) {
         if self.may_ask_to_look.load(Ordering::Relaxed) && self.may_ask_to_look.swap(false, Ordering::Relaxed) {
-            self.state.lock().looks_due = true;
+            self.state.lock().idle_check_due = true;
             self.due.wake();
         }
     }
@@ -326,7 +326,7 @@ impl Background {
     /// Records that a thread created a scratchpad.
     pub(crate) fn tools_made(&self) {
         if self.looks_for_tools.load(Ordering::Relaxed) {
-            self.state.lock().tools_due = true;
+            self.state.lock().scratchpads_due = true;
             self.due.wake();
         }
     }
@@ -366,7 +366,7 @@ impl Background {
             core.renew_interpolation();
         }
         core.flush_retired();
-        core.free_tools(false);
+        core.free_scratchpads(false);
         self.health
             .failure()
             .map_or(Ok(()), |reason| Err(TreeError::Background { reason }))
@@ -480,19 +480,19 @@ fn past_watermark(landing: Option<Landing>, landing_compaction_pct: u8) -> bool 
 }
 
 /// Bytes of freed scratchpads from which on the free memory of the program's allocator is returned to the system.
-const MUCH_TOOLS_BYTES: u64 = 64 << 10;
+const MUCH_SCRATCHPAD_BYTES: u64 = 64 << 10;
 
 impl TreeInner {
     /// Frees the scratchpads that threads do not use at present: all of them or, if `idle_only`, those of threads that
     /// have not used theirs since the last call. Returns whether some are left.
-    pub(in crate::tree) fn free_tools(&self, idle_only: bool) -> bool {
-        let (freed, left) = self.contexts.free_tools(&self.memory, idle_only);
+    pub(in crate::tree) fn free_scratchpads(&self, idle_only: bool) -> bool {
+        let (freed, left) = self.contexts.free_scratchpads(&self.memory, idle_only);
         if freed > 0 {
             // No other thread would free the retired nodes of an idle thread.
             self.flush_retired();
         }
         // This takes longer than a step may.
-        if freed >= MUCH_TOOLS_BYTES && self.background.upkeep == Upkeep::Threads {
+        if freed >= MUCH_SCRATCHPAD_BYTES && self.background.upkeep == Upkeep::Threads {
             trim::return_freed();
         }
         left

@@ -122,7 +122,7 @@ impl Steps {
             // Not scheduled here: only `settle` checks the leaves' temperatures.
             Due::Temperatures => {}
             Due::Pass(sweep) => self.pass(core, sweep, None),
-            Due::Scratchpads => self.rests.free_tools(core),
+            Due::Scratchpads => self.rests.free_scratchpads(core),
         }
         Ok(true)
     }

@@ -83,7 +83,7 @@ impl Task for UpkeepTask {
             // On an error leaves stay unchanged.
             Due::Temperatures => rests.tempered(core.temper(CompactionTime::Limited).unwrap_or_default()),
             Due::Pass(sweep) => pass(core, rests, sweep),
-            Due::Scratchpads => rests.free_tools(core),
+            Due::Scratchpads => rests.free_scratchpads(core),
         });
         Next::Again
     }

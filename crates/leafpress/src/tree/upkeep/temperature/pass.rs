@@ -25,9 +25,9 @@ const DRIFT_PCT: f64 = 15.0;
 const DRIFT_BYTES: u64 = 1 << 20;
 /// Divisor of the user bytes that bounds the hot records, where they answer at least this percentage of the reads, and
 /// where they do not: small enough to waste little, and large enough to detect a change.
-const HOT_PART: u64 = 16;
+const HOT_DIVISOR: u64 = 16;
 const HOT_READS_PCT: f64 = 20.0;
-const FEW_HOT_PART: u64 = 64;
+const FEW_HOT_DIVISOR: u64 = 64;
 /// Fractions of a processor that compaction may use: into warm leaves, which readers wait for; into cold ones; and into
 /// cold ones while the tree is unused.
 const WARMING: f64 = 0.25;
@@ -110,14 +110,14 @@ impl TreeInner {
         };
         let reads = passes.hot_reads + census.reads.iter().sum::<u64>() as f64;
         let hot_part = if passes.hot_reads * 100.0 > reads * HOT_READS_PCT {
-            HOT_PART
+            HOT_DIVISOR
         } else {
-            FEW_HOT_PART
+            FEW_HOT_DIVISOR
         };
         let record_bytes = census.user_bytes / census.records.max(1) + HotRecords::RECORD_BYTES;
         let (records, budget_bytes) = match temperatures.rule {
             TemperatureRule::Costs { .. } => {
-                let records = census.user_bytes / HOT_PART / record_bytes;
+                let records = census.user_bytes / HOT_DIVISOR / record_bytes;
                 (records, census.user_bytes / hot_part)
             }
             TemperatureRule::Deviation { .. } | TemperatureRule::AdaptiveDeviation { .. } => (0, 0),
