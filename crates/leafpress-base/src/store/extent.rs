@@ -1,12 +1,12 @@
 //! The length of a file of pages, and its absent pages.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::sync::plain::RwLock;
-use rangemap::RangeSet;
-
 use super::PageId;
+use crate::sync::plain::RwLock;
 
 /// The length of a file divided into pages, of which only the last may be short, and its absent pages: removed ones,
 /// and those skipped when a page was written beyond the end.
@@ -16,7 +16,7 @@ pub(super) struct Extent {
     end: AtomicU64,
     /// Whether `absent` is not empty; changed under its lock.
     any_absent: AtomicBool,
-    absent: RwLock<RangeSet<PageId>>,
+    absent: RwLock<PageRanges>,
 }
 
 /// Effect of a write on the file's length.
@@ -39,7 +39,7 @@ impl Extent {
             page_bytes: page_bytes as u64,
             end: AtomicU64::new(end),
             any_absent: AtomicBool::new(false),
-            absent: RwLock::new(RangeSet::new()),
+            absent: RwLock::new(PageRanges::default()),
         }
     }
 
@@ -52,7 +52,7 @@ impl Extent {
         let there = self.slot_bytes(page, self.end.load(Ordering::Acquire))?;
         // The flag is set before the end moves past an absent page, so that a reader that sees the new end sees the
         // flag too.
-        if self.any_absent.load(Ordering::Acquire) && self.absent.read().contains(&page) {
+        if self.any_absent.load(Ordering::Acquire) && self.absent.read().contains(page) {
             return None;
         }
         Some(there as usize)
@@ -149,9 +149,9 @@ impl Extent {
 
     /// Records that the page was written.
     pub(super) fn written(&self, page: PageId) {
-        if self.any_absent.load(Ordering::Acquire) && self.absent.read().contains(&page) {
+        if self.any_absent.load(Ordering::Acquire) && self.absent.read().contains(page) {
             let mut absent = self.absent.write();
-            absent.remove(page..page + 1);
+            absent.remove(page);
             self.any_absent.store(!absent.is_empty(), Ordering::Release);
         }
     }
@@ -177,7 +177,9 @@ impl Extent {
     /// Records that an existing page was removed.
     pub(super) fn removed(&self, page: PageId) {
         let mut absent = self.absent.write();
-        absent.insert(page..page + 1);
+        if !absent.contains(page) {
+            absent.insert(page..page + 1);
+        }
         self.any_absent.store(true, Ordering::Release);
         let end = self.end.load(Ordering::Relaxed);
         if page + 1 == end.div_ceil(self.page_bytes) {
@@ -191,15 +193,55 @@ impl Extent {
     }
 }
 
+/// Pages in disjoint ranges that do not touch: the first page of each, and the page after its last.
+#[derive(Debug, Default)]
+struct PageRanges(BTreeMap<PageId, PageId>);
+
+impl PageRanges {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn contains(&self, page: PageId) -> bool {
+        let before = self.0.range(..=page).next_back();
+        before.is_some_and(|(_, &end)| page < end)
+    }
+
+    /// Inserts pages none of which is in a range.
+    fn insert(&mut self, pages: Range<PageId>) {
+        let before = self.0.range(..pages.start).next_back();
+        let start = before.filter(|&(_, &end)| end == pages.start).map(|(&start, _)| start);
+        let end = self.0.remove(&pages.end).unwrap_or(pages.end);
+        self.0.insert(start.unwrap_or(pages.start), end);
+    }
+
+    /// Removes a page, if it is in a range.
+    fn remove(&mut self, page: PageId) {
+        let before = self.0.range(..=page).next_back();
+        let Some((start, end)) = before.map(|(&start, &end)| (start, end)).filter(|&(_, end)| page < end) else {
+            return;
+        };
+        if start < page {
+            self.0.insert(start, page);
+        } else {
+            self.0.remove(&start);
+        }
+        if page + 1 < end {
+            self.0.insert(page + 1, end);
+        }
+    }
+}
+
 fn invalid(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::io;
 
-    use super::{Change, Extent};
+    use super::{Change, Extent, PageRanges};
 
     fn prepare(extent: &Extent, page: u64, len: usize) -> Result<Change, io::ErrorKind> {
         let offset = extent.offset(page).ok_or(io::ErrorKind::FileTooLarge)?;
@@ -287,5 +329,28 @@ mod tests {
             })
         );
         assert_eq!(extent.page_bytes(1 << 49), None);
+    }
+
+    #[test]
+    fn ranges_hold_the_pages_of_a_set_and_do_not_touch() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let (mut ranges, mut pages) = (PageRanges::default(), BTreeSet::new());
+        for _ in 0..2000 {
+            let page = random.u64(0..40);
+            if pages.remove(&page) || random.bool() {
+                ranges.remove(page);
+            } else {
+                let end = pages
+                    .range(page..)
+                    .next()
+                    .map_or(page + 3, |&next: &u64| next.min(page + 3));
+                ranges.insert(page..end);
+                pages.extend(page..end);
+            }
+            assert!((0..50).all(|page| ranges.contains(page) == pages.contains(&page)));
+            assert_eq!(ranges.is_empty(), pages.is_empty());
+            let ends = ranges.0.values().zip(ranges.0.keys().skip(1));
+            assert!(ends.clone().all(|(end, next)| end < next), "{ranges:?}");
+        }
     }
 }

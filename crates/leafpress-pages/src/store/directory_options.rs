@@ -1,10 +1,8 @@
 //! Options for opening a [`DirectoryStore`].
 
-use std::fs::{self, Metadata};
+use std::fs::{self, FileType, Metadata};
 use std::io;
-use std::path::Path;
-
-use walkdir::{DirEntry, WalkDir};
+use std::path::{Path, PathBuf};
 
 use super::directory::{DirectoryStore, is_temporary};
 use super::directory_contents::DirectoryContents;
@@ -82,26 +80,25 @@ impl DirectoryOptions {
         found.note_file_system(root);
         let mut bytes = 0_u64;
         let mut full = self.max_pages == Some(0);
-        // Links to directories are not followed, so that none is visited twice.
-        for entry in WalkDir::new(root).min_depth(0).sort_by_file_name() {
-            let Ok(entry) = entry else {
-                found.skipped += 1;
-                continue;
-            };
-            if entry.file_type().is_dir() {
-                found.note_file_system(entry.path());
+        // The entries that are still to be visited, the next one last. Links to directories are not followed, so that
+        // none is visited twice.
+        let mut left = entries(root, &mut found.skipped);
+        while let Some((path, kind)) = left.pop() {
+            if kind.is_dir() {
+                found.note_file_system(&path);
+                left.append(&mut entries(&path, &mut found.skipped));
                 continue;
             }
-            if is_temporary(entry.file_name()) {
-                found.temporary.push(entry.into_path());
+            if path.file_name().is_some_and(is_temporary) {
+                found.temporary.push(path);
                 continue;
             }
             // Temporary files are still looked for.
             if full {
                 continue;
             }
-            let Some(len) = page_length(&entry, longest) else {
-                found.skipped += u64::from(!leads_to_directory(&entry));
+            let Some(len) = page_length(&path, longest) else {
+                found.skipped += u64::from(!leads_to_directory(&path));
                 continue;
             };
             let more = bytes.saturating_add(len as u64);
@@ -110,7 +107,7 @@ impl DirectoryOptions {
                 continue;
             }
             bytes = more;
-            if let Ok(below) = entry.path().strip_prefix(root) {
+            if let Ok(below) = path.strip_prefix(root) {
                 found.pages.push((below.to_owned(), len));
             }
             full = self.max_pages.is_some_and(|max| found.pages.len() as u64 >= max);
@@ -134,17 +131,32 @@ impl DirectoryStore {
     }
 }
 
-/// Returns the metadata of an entry, following a link.
-fn followed(entry: &DirEntry) -> io::Result<Metadata> {
-    fs::metadata(entry.path())
+/// Returns the entries of a directory in the reverse order of their names. Counts those that cannot be read, and the
+/// directory itself if it cannot be.
+fn entries(directory: &Path, unreadable: &mut u64) -> Vec<(PathBuf, FileType)> {
+    let mut found = Vec::new();
+    match fs::read_dir(directory) {
+        Ok(entries) => {
+            for entry in entries {
+                match entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))) {
+                    Ok(entry) => found.push(entry),
+                    Err(_) => *unreadable += 1,
+                }
+            }
+        }
+        Err(_) => *unreadable += 1,
+    }
+    found.sort_unstable_by(|(one, _), (other, _)| other.file_name().cmp(&one.file_name()));
+    found
 }
 
-fn page_length(entry: &DirEntry, longest: usize) -> Option<usize> {
-    let about = followed(entry).ok().filter(Metadata::is_file)?;
+/// Returns the length of the file to which the path leads, following a link, if it can be a page.
+fn page_length(path: &Path, longest: usize) -> Option<usize> {
+    let about = fs::metadata(path).ok().filter(Metadata::is_file)?;
     let len = usize::try_from(about.len()).ok()?;
     (MIN_PAGE_BYTES..=longest).contains(&len).then_some(len)
 }
 
-fn leads_to_directory(entry: &DirEntry) -> bool {
-    followed(entry).is_ok_and(|about| about.is_dir())
+fn leads_to_directory(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|about| about.is_dir())
 }
