@@ -146,12 +146,6 @@ const MIN_ZSTD_LEVEL: i32 = -131_072;
 /// liblz4 clamps larger accelerations to this one (`LZ4_ACCELERATION_MAX`).
 const MAX_LZ4_ACCELERATION: i32 = 65_537;
 
-/// The names of all codecs, for messages.
-pub const NAMES: &str = "none, lz4, lz4:fast=1..65537, lz4:hc=2..12, zstd:-131072..22 (not 0), \
-                                onpair, onpair:14|16|huffman, \
-                                deflate:1..12, zlib:1..9, zlib:32k=1..9, qpl:software|hardware|auto:fixed|dynamic, and for trees trial, \
-                                trial:memory, auto, auto:zstd:LEVEL";
-
 impl Codec {
     /// Returns the codec without its settings: `none`, `lz4`, `zstd`, `onpair`, `deflate`, `zlib`, `qpl`, `trial` or
     /// `auto`.

@@ -5,7 +5,8 @@ use super::counters::{Count, Outcome};
 use super::error::CacheError;
 use super::inner::Seen;
 use super::observer::Observer;
-use super::tags::{self, Moment};
+use super::record_tags::id_of;
+use super::tags::Moment;
 
 impl Cache {
     /// Removes the key without returning whether it was present. With a disk tier [`Cache::remove`] may have to read
@@ -55,7 +56,7 @@ impl Cache {
         let core = &self.core;
         core.check_open()?;
         core.tags
-            .invalidate(tags::id_of(tag.as_ref()), core.clock.now(), self.memory())?;
+            .invalidate(id_of(tag.as_ref()), core.clock.now(), self.memory())?;
         // `close` is announced before it saves the table: what it may have missed is not reported as done.
         core.check_open()
     }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::error::CacheError;
 use super::expiry::{MIN_IDLE, check_time, checked_ttl};
-use super::tags::{MAX_TAGS, Moment, Tags};
+use super::record_tags::{MAX_TAGS, Tags};
+use super::tags::Moment;
 
 /// Options of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

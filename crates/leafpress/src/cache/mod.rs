@@ -83,10 +83,13 @@
 //!
 //! # Structure of the module
 //!
-//! `inner` holds the shared state. `store` inserts records and `update` implements atomic updates. `budget` sets the
-//! byte limit of the tree's nodes. `sweep` visits leaves, and `evict` selects victims. `load_table` and `load`
-//! implement single-flight loading. `disk_readers` reads the disk for async tasks. `record` is the header of a value,
-//! and `tags` the table of invalidated tags. `advice` samples reads. `observer` and `metrics` report to the outside.
+//! `inner` holds the shared state, and `lifetimes` the rules of expiry. `store` inserts records, `update` implements
+//! atomic updates, and `remove_many` removes key ranges. `get_many` reads many keys, `peek` reads without an effect on
+//! eviction, and `scan_tiers` merges memory and disk in key order. `budget` sets the byte limit of the tree's nodes.
+//! `sweep` visits leaves, and `evict` selects victims. `load_table` and `load` implement single-flight loading.
+//! `disk_readers` reads the disk for async tasks. `record` is the header of a value, and `tags` the table of
+//! invalidated tags. `background` runs the upkeep, `close` ends a cache and keeps its tiers. `advice` samples reads.
+//! `observer` and `metrics` report to the outside.
 
 mod advice;
 mod async_reads;
@@ -123,6 +126,7 @@ mod policy;
 mod raw_share;
 mod read_queue;
 mod record;
+mod record_tags;
 mod remove_many;
 mod scan;
 mod scan_tiers;
@@ -150,10 +154,11 @@ pub use options::CacheBuilder;
 #[cfg(any(test, feature = "testing"))]
 pub use policy::Policy;
 pub use record::MAX_VALUE_BYTES;
+pub use record_tags::MAX_TAGS;
 pub use scan::CacheRange;
 pub use scan_tiers::{CacheScan, ScanPosition};
 pub use stats::CacheStats;
-pub use tags::{MAX_TAGS, Moment};
+pub use tags::Moment;
 #[cfg(feature = "serde")]
 pub use typed::TypedCache;
 pub use update::CacheUpdate;

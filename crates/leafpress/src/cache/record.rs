@@ -18,7 +18,7 @@
 use std::time::Duration;
 
 use super::expiry::Expiry;
-use super::tags::{ID_BYTES, MAX_TAGS, Tags};
+use super::record_tags::{ID_BYTES, MAX_TAGS, Tags};
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::TryGrow;
 use leafpress_base::mem::transient::Transient;
@@ -154,6 +154,12 @@ fn split_tags(rest: &[u8]) -> (Option<(u64, &[u8])>, &[u8]) {
     split().unwrap_or((None, rest))
 }
 
+/// Returns a record's tags with another stamp, if it has any.
+pub(super) fn tags_with_stamp(stored: &[u8], stamp: u64) -> Option<Tags> {
+    let (_, ids) = tags(stored)?;
+    Tags::of_ids(ids, stamp)
+}
+
 /// Returns the stamp and the identities of a record's tags, if it has any.
 pub(super) fn tags(stored: &[u8]) -> Option<(u64, impl Iterator<Item = u64>)> {
     let (flags, rest) = stored.split_first().filter(|(flags, _)| *flags & TAGGED != 0)?;
@@ -262,7 +268,7 @@ mod tests {
                 let period = until.and(to_idle).map(|period| period.min(longest));
                 assert_eq!(idle_period(&stored), period);
                 assert_eq!(is_tagged(&stored), own.is_some());
-                assert_eq!(Tags::of_record(&stored, 77 << 40), own);
+                assert_eq!(tags_with_stamp(&stored, 77 << 40), own);
                 assert_eq!(tags(&stored).map(|(stamp, _)| stamp), own.map(|own| own.stamp()));
                 make_clean(&mut stored);
                 set_idle(&mut stored, Expiry(9));

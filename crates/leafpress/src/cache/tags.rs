@@ -2,8 +2,8 @@
 //!
 //! A record with tags carries their hashes and a *stamp*, a time at which nothing that it was made of had been
 //! invalidated: that of the insertion, or of the beginning of its load. Invalidating a tag visits no record: it notes
-//! the tag with a stamp, and a record is invalid if one of its tags was invalidated at its stamp or later. Readers treat
-//! it as expired, in memory and on disk.
+//! the tag with a stamp, and a record is invalid if one of its tags was invalidated at its stamp or later. Readers
+//! treat it as expired, in memory and on disk.
 //!
 //! Stamps are milliseconds of the cache's clock. Those of records are later than the last invalidation, and each
 //! invalidation has a later stamp than all before, so that a record which is inserted right after an invalidation is
@@ -18,16 +18,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::record;
-use crate::tree::hash::hash;
+use super::record_tags::ID_BITS;
 use leafpress_base::bytes::Bytes;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::{TryGrow, room_for};
 
-/// The maximum number of tags of a record.
-pub const MAX_TAGS: usize = 8;
-/// Length of a tag's identity, and of a stamp, in a record.
-pub(super) const ID_BYTES: usize = 6;
-const ID_BITS: u32 = 8 * ID_BYTES as u32;
 /// Bits of an identity that an entry of the table has; the others choose the set.
 const PRINT_BITS: u32 = 16;
 const WAYS: usize = 7;
@@ -37,64 +32,9 @@ const TABLE_DIVISOR: u64 = 256;
 const MIN_SETS: u64 = 16;
 const MAX_SETS: u64 = 1 << 16;
 
-/// The tags of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Tags {
-    ids: [u64; MAX_TAGS],
-    /// More than [`MAX_TAGS`] if there were too many.
-    count: usize,
-    stamp: u64,
-}
-
-impl Tags {
-    pub(super) fn add(&mut self, tag: &[u8]) {
-        let id = id_of(tag);
-        if self.ids().contains(&id) {
-            return;
-        }
-        if let Some(slot) = self.ids.get_mut(self.count) {
-            *slot = id;
-        }
-        self.count = (self.count + 1).min(MAX_TAGS + 1);
-    }
-
-    pub(super) fn ids(&self) -> &[u64] {
-        &self.ids[..self.count.min(MAX_TAGS)]
-    }
-
-    pub(super) fn has_too_many(&self) -> bool {
-        self.count > MAX_TAGS
-    }
-
-    pub(super) fn stamp(&self) -> u64 {
-        self.stamp
-    }
-
-    /// Returns the tags with a stamp; [`None`] if there are none.
-    pub(super) fn stamped(mut self, stamp: u64) -> Option<Self> {
-        self.stamp = stamp;
-        (self.count > 0).then_some(self)
-    }
-
-    /// Returns the tags of a stored record with another stamp.
-    pub(super) fn of_record(stored: &[u8], stamp: u64) -> Option<Self> {
-        let (_, ids) = record::tags(stored)?;
-        let mut tags = Self::default();
-        for (slot, id) in tags.ids.iter_mut().zip(ids) {
-            *slot = id;
-            tags.count += 1;
-        }
-        tags.stamped(stamp)
-    }
-}
-
 /// A moment in the order of the invalidations of a cache's tags: see [`Cache::moment`](super::Cache::moment).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment(pub(super) u64);
-
-pub(super) fn id_of(tag: &[u8]) -> u64 {
-    hash(tag) >> (u64::BITS - ID_BITS)
-}
 
 /// Invalidations of the tags whose identities choose this set.
 #[derive(Default)]
@@ -287,6 +227,7 @@ fn set_of(sets: &[Set], id: u64) -> &Set {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::record_tags::{MAX_TAGS, Tags, id_of};
 
     const NOW: Duration = Duration::from_secs(2_000_000_000);
 

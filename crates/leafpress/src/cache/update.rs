@@ -15,7 +15,6 @@ use super::expiry::{self, Expiry};
 use super::inner::CacheInner;
 use super::listener::RemovalCause;
 use super::record::{self, Attributes, TOMBSTONE};
-use super::tags::Tags;
 use super::{Cache, InsertOptions};
 use crate::tree;
 use leafpress_base::mem::room::copied;
@@ -194,7 +193,7 @@ impl Before {
         let stored = self.stored.as_deref();
         Attributes {
             expiry,
-            tags: stored.and_then(|stored| Tags::of_record(stored, self.stamp)),
+            tags: stored.and_then(|stored| record::tags_with_stamp(stored, self.stamp)),
             to_idle: stored.and_then(record::idle_period),
         }
     }

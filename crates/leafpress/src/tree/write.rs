@@ -7,9 +7,11 @@ use std::sync::atomic::Ordering;
 
 use leafpress_base::reclaim::guard::Guard;
 
-use crate::tree::compact::compress::{BuiltLeaves, Settings};
+use crate::tree::compact::compress::BuiltLeaves;
+
 use crate::tree::compact::landed::landed_changes;
 use crate::tree::compact::merge::Compaction;
+use crate::tree::compact::settings::Settings;
 use crate::tree::error::TreeError;
 use crate::tree::hot::Use;
 use crate::tree::index::shard::{Shard, Splice};

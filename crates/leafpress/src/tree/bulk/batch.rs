@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::tree::compact::compress::Settings;
+use crate::tree::compact::settings::Settings;
 use crate::tree::error::TreeError;
 use crate::tree::node::layout::MAX_RECORDS;
 

@@ -6,15 +6,16 @@ use bumpalo::Bump;
 
 use crate::tree::bulk::batch::Batch;
 use crate::tree::compact::builder::{LeafBuilder, Part, Record, RecordValue, form_for};
-use crate::tree::compact::compress::{Buffers, Compression, Settings};
+use crate::tree::compact::compress::{Buffers, Compression};
+use crate::tree::compact::settings::Settings;
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::TreeError;
 use crate::tree::hash::hash;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::hash_bits::sub_page;
+use crate::tree::upkeep::samples::sample_bytes_for;
 use crate::tree::upkeep::samples::{Ahead, Sampled, Samples};
 use crate::tree::upkeep::sizing::RunPlaces;
-use crate::tree::upkeep::trainer::sample_bytes_for;
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
 use leafpress_base::mem::room::{TryGrow, collected};
 use leafpress_base::mem::trim;

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use bumpalo::Bump;
 
-use crate::tree::compact::compress::Settings;
+use crate::tree::compact::settings::Settings;
 use crate::tree::error::TreeError;
 use crate::tree::node::key_order::common_prefix;
 use crate::tree::node::large::Large;

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::tree::compact::compress::Settings;
+use crate::tree::compact::settings::Settings;
 
 /// A tree's settings.
 pub(crate) struct LiveSettings {

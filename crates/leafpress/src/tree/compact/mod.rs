@@ -9,5 +9,6 @@ pub(crate) mod live_settings;
 pub(crate) mod merge;
 #[allow(unsafe_code)]
 pub(crate) mod overwrite;
+pub(crate) mod settings;
 mod split;
 pub(crate) mod split_hint;

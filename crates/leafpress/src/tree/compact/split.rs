@@ -45,9 +45,9 @@ impl<'b> Compression<'_, 'b> {
         Ok(built)
     }
 
-    /// Checks that the keys of kept frames and of new ones between them ascend, where a frame's key is in its block. Any
-    /// order serves a keyed leaf, which is searched by fingerprints; but no separator of an unordered one leads to all
-    /// records.
+    /// Checks that the keys of kept frames and of new ones between them ascend, where a frame's key is in its block.
+    /// Any order serves a keyed leaf, which is searched by fingerprints; but no separator of an unordered one leads to
+    /// all records.
     fn check_order(&self, builder: &LeafBuilder<'_>, frames: &[Part]) -> Result<(), TreeError> {
         if !matches!(builder.form, Form::Fingerprints { keyed: true, .. }) {
             return Ok(());

@@ -1,7 +1,7 @@
 //! The training of a dictionary for each codec that a tree may use, and the choice among them.
 
 use crate::tree::compact::builder::Record;
-use crate::tree::compact::compress::Settings;
+use crate::tree::compact::settings::Settings;
 use crate::tree::error::TreeError;
 use crate::tree::node::decoder::Engines;
 use crate::tree::upkeep::samples::{Sampled, Samples};

@@ -4,7 +4,6 @@ use crate::tree::error::TreeError;
 use crate::tree::node::decoder::{Decoder, Engines, Value};
 use crate::tree::node::layout::{FINGERPRINTS, KEYED};
 use crate::tree::node::leaf::Leaf;
-use crate::tree::upkeep::trainer::sample_bytes_for;
 use leafpress_base::mem::OutOfMemory;
 use leafpress_base::mem::room::TryGrow;
 use leafpress_base::mem::transient::Transient;
@@ -12,6 +11,14 @@ use leafpress_codec::Scratch;
 
 /// Maximum length of a frame.
 const MAX_SAMPLE_BYTES: usize = 64 << 10;
+
+/// Maximum length of a dictionary.
+pub(super) const LARGEST_DICTIONARY_BYTES: u64 = 32 << 10;
+/// Bytes of samples per byte of the dictionary. Beyond [`MANY_SAMPLE_BYTES`] in total the second, lower ratio applies:
+/// more samples improve little and take time.
+const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 100;
+const FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 50;
+const MANY_SAMPLE_BYTES: usize = FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE * LARGEST_DICTIONARY_BYTES as usize;
 
 /// Samples for the dictionaries of a tree.
 pub(crate) struct Sampled {
@@ -141,4 +148,13 @@ impl Samples {
             .zip(&self.ends)
             .map(|(start, &end)| &self.bytes.bytes()[start..end])
     }
+}
+
+/// Returns the bytes of samples for a dictionary of `bytes`, of each kind if records are sampled as well as frames:
+/// both together take no more memory than one does.
+pub(crate) fn sample_bytes_for(bytes: usize, takes_records: bool) -> usize {
+    let both = (bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)
+        .min(MANY_SAMPLE_BYTES)
+        .max(bytes * FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE);
+    if takes_records { both / 2 } else { both }
 }

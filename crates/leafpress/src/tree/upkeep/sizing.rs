@@ -11,7 +11,7 @@ mod trial;
 use bumpalo::Bump;
 
 use crate::tree::compact::builder::{Record, RecordValue};
-use crate::tree::compact::compress::Settings;
+use crate::tree::compact::settings::Settings;
 use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::{Decoder, Engines};

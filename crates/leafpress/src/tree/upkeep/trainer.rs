@@ -1,7 +1,7 @@
 //! Dictionary training from samples: the choice of the size, and the decision whether the dictionary pays off.
 
 use crate::tree::error::TreeError;
-use crate::tree::upkeep::samples::Samples;
+use crate::tree::upkeep::samples::{LARGEST_DICTIONARY_BYTES, Samples};
 use leafpress_base::mem::room::collected;
 use leafpress_codec::{Codec, Dictionary, Engine, saves_enough};
 
@@ -9,16 +9,10 @@ use leafpress_codec::{Codec, Dictionary, Engine, saves_enough};
 /// from it.
 const USER_BYTES_PER_DICTIONARY_BYTE: u64 = 256;
 const SMALLEST_BYTES: u64 = 4 << 10;
-const LARGEST_BYTES: u64 = 32 << 10;
 /// Maximum for LZ4, whose lookup tables should stay in the L1 cache together with the dictionary.
 const LARGEST_LZ4_BYTES: u64 = 16 << 10;
 /// Bytes of a dictionary of OnPair for each token, half of the maximum: few tokens are as long.
 const ONPAIR_BYTES_PER_TOKEN: u64 = 8;
-/// Bytes of samples per byte of the dictionary. Beyond [`MANY_SAMPLE_BYTES`] in total the second, lower ratio applies:
-/// more samples improve little and take time.
-const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 100;
-const FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 50;
-const MANY_SAMPLE_BYTES: usize = FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE * LARGEST_BYTES as usize;
 /// Number of sizes tried, each half of the previous one: in a small tree a smaller dictionary may be better.
 const SIZES_TRIED: usize = 3;
 /// A new dictionary must save at least `1 / MIN_SAVED_IN` of the bytes, since every leaf is recompressed with it.
@@ -268,17 +262,8 @@ pub(super) fn largest_bytes(codec: Codec) -> u64 {
         Codec::OnPairHuffman => ONPAIR_BYTES_PER_TOKEN << 12,
         Codec::Trial { .. } => {
             let of_each = codec.candidates().iter().map(|candidate| largest_bytes(*candidate));
-            of_each.max().unwrap_or(LARGEST_BYTES)
+            of_each.max().unwrap_or(LARGEST_DICTIONARY_BYTES)
         }
-        _ => LARGEST_BYTES,
+        _ => LARGEST_DICTIONARY_BYTES,
     }
-}
-
-/// Returns the bytes of samples for a dictionary of `bytes`, of each kind if records are sampled as well as frames: both
-/// together take no more memory than one does.
-pub(crate) fn sample_bytes_for(bytes: usize, takes_records: bool) -> usize {
-    let both = (bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)
-        .min(MANY_SAMPLE_BYTES)
-        .max(bytes * FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE);
-    if takes_records { both / 2 } else { both }
 }

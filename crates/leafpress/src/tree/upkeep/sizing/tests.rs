@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{ConfiguredLengths, MemoryWorth, Prices, Sizing, Tried};
-use crate::tree::compact::compress::Settings;
+use crate::tree::compact::settings::Settings;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::{DictionaryChoice, TreeBuilder};
 use crate::{Codec, Tree};

@@ -6,7 +6,8 @@ use std::time::Instant;
 use bumpalo::Bump;
 
 use crate::tree::compact::builder::{Record, RecordValue, keep};
-use crate::tree::compact::compress::{Buffers, BuiltLeaves, Compression, Settings};
+use crate::tree::compact::compress::{Buffers, BuiltLeaves, Compression};
+use crate::tree::compact::settings::Settings;
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::TreeError;
 use crate::tree::hash::hash;
@@ -49,8 +50,8 @@ impl Tried {
     }
 }
 
-/// Returns the records of a leaf, or none if one of its frames is corrupt, or keys decoded wrongly before have disturbed
-/// its order. Large values are not in frames.
+/// Returns the records of a leaf, or none if one of its frames is corrupt, or keys decoded wrongly before have
+/// disturbed its order. Large values are not in frames.
 pub(in crate::tree::upkeep) fn records_of<'b>(
     leaf: Leaf<'_>,
     decoder: &mut Decoder<'_>,

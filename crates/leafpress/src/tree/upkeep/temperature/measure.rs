@@ -5,7 +5,8 @@ use bumpalo::Bump;
 use super::plan::{Cost, Costs};
 use super::{COLD_RECORD_CODEC, Temperatures};
 use crate::tree::compact::builder::{LeafBuilder, Part, form_for};
-use crate::tree::compact::compress::{Buffers, Compression, Settings};
+use crate::tree::compact::compress::{Buffers, Compression};
+use crate::tree::compact::settings::Settings;
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
@@ -13,8 +14,9 @@ use crate::tree::node::decoder::Decoder;
 use crate::tree::node::layout::Temperature;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::samples::Samples;
+use crate::tree::upkeep::samples::sample_bytes_for;
 use crate::tree::upkeep::sizing::{MIN_GAIN_IN, Prices, REST_OF_READ_NS, records_of};
-use crate::tree::upkeep::trainer::{Aim, Trained, Trainer, largest_bytes, sample_bytes_for};
+use crate::tree::upkeep::trainer::{Aim, Trained, Trainer, largest_bytes};
 use crate::tree::upkeep::training::on_a_thread_of_its_own;
 use leafpress_base::mem::trim;
 use leafpress_codec::{Codec, Dictionary, EngineOptions, Scratch, TrialGoal};
@@ -130,8 +132,8 @@ impl TreeInner {
         Ok(trained.map(|trained| dictionaries.offered(trained)))
     }
 
-    /// Returns frames in the form of cold leaves with these settings, about `bytes` of them, of leaves spread over a tree
-    /// of `user_bytes`.
+    /// Returns frames in the form of cold leaves with these settings, about `bytes` of them, of leaves spread over a
+    /// tree of `user_bytes`.
     fn cold_samples(&self, bytes: usize, user_bytes: u64, settings: Settings) -> Result<Samples, TreeError> {
         let step = user_bytes.div_ceil(bytes.max(1) as u64).max(1);
         let mut samples = Samples::for_frames((bytes as u64).min(user_bytes) as usize)?;

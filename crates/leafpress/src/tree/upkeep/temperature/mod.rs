@@ -19,7 +19,7 @@ pub(crate) use self::pass::CompactionTime;
 use self::plan::{Costs, Factor, Plan};
 use self::timing::Timing;
 pub(crate) use self::timing::{Answered, ReadTimer};
-use crate::tree::compact::compress::Settings;
+use crate::tree::compact::settings::Settings;
 use crate::tree::error::TreeError;
 use crate::tree::node::layout::Temperature;
 use crate::tree::upkeep::sizing::compresses_records;
