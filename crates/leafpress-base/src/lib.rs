@@ -10,6 +10,8 @@
 //! | [`reclaim`] | epoch-based reclamation of nodes |
 //! | [`io`] | direct I/O, io_uring, file locks |
 //! | [`bytes`], [`random`] | a cursor over encoded bytes, pseudo-random numbers |
+//! | [`ghost`] | the queue of recently evicted keys |
+//! | [`raw_share`] | the option for the share of memory that holds uncompressed copies |
 //! | [`reuse`] | hit ratios of all cache sizes from a sample of the requests |
 //! | [`store`] | page stores: a file, memory, and one that injects faults |
 #![warn(missing_docs)]

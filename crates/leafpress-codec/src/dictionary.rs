@@ -142,7 +142,7 @@ impl Dictionary {
         own
     }
 
-    /// A number unique in this process; never 0, and below 2^63.
+    /// Returns a number that is unique in this process; never 0, and below 2^63.
     #[inline]
     pub fn serial(&self) -> u64 {
         self.inner.serial

@@ -23,11 +23,11 @@
 //! "LPS" 1   form u8   raw length LEB128   dictionary's id u32   checksum u64   block
 //! ```
 //!
-//! The low bits of the form are the block's format: 0 the raw bytes, 1 LZ4, 2 Zstandard, 3 deflate, 4 OnPair, as in the table in
-//! [`codec`](super) with the options' defaults. 128 is added if there is a dictionary; otherwise its id is omitted. An
-//! incompressible block is stored raw. The checksum is rapidhash V3 of the block, seeded with that of the bytes before
-//! the checksum (default seed), XORed with that of the raw bytes rotated left by one bit. It detects damage, and a
-//! dictionary with the right id and the wrong bytes. It does not protect against forged blocks.
+//! The low bits of the form are the block's format: 0 the raw bytes, 1 LZ4, 2 Zstandard, 3 deflate, 4 OnPair, as in the
+//! table in [`codec`](super) with the options' defaults. 128 is added if there is a dictionary; otherwise its id is
+//! omitted. An incompressible block is stored raw. The checksum is rapidhash V3 of the block, seeded with that of the
+//! bytes before the checksum (default seed), XORed with that of the raw bytes rotated left by one bit. It detects
+//! damage, and a dictionary with the right id and the wrong bytes. It does not protect against forged blocks.
 
 use std::sync::{Arc, OnceLock};
 

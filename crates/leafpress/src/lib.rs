@@ -24,25 +24,26 @@
 //! | [`Cache`] | records that can be loaded again | bounded | the least used records are evicted, to a disk tier if there is one |
 //! | [`Tree`] | records that must stay, in key order | grows with the data | |
 //!
-//! Both are used by shared reference, from any number of threads. A tree is gone when the process ends; [`Cache::close`] keeps the contents
-//! of a cache with a disk tier for the next start. The crate `leafpress-pages` has a compressed page pool and a victim cache for blocks.
+//! Both are used by shared reference, from any number of threads. A tree is gone when the process ends;
+//! [`Cache::close`] keeps the contents of a cache with a disk tier for the next start. The crate `leafpress-pages` has
+//! a compressed page pool and a victim cache for blocks.
 //!
 //! [`CacheError`] is the error of caches and [`TreeError`] that of trees; both include [`CodecError`].
 //!
 //! # Shards, settling, compaction
 //!
-//! Leave [`TreeBuilder::shards`] at 1 unless several threads insert new keys all the time: within a shard, threads wait for one another while
-//! leaves split. Reads never wait, and updates wait only for other updates of the same leaf. A scan over several shards is slower, unless
-//! [`ShardBy::Range`] keeps the key order.
+//! Leave [`TreeBuilder::shards`] at 1 unless several threads insert new keys all the time: within a shard, threads wait
+//! for one another while leaves split. Reads never wait, and updates wait only for other updates of the same leaf. A
+//! scan over several shards is slower, unless [`ShardBy::Range`] keeps the key order.
 //!
-//! [`Tree::settle`] runs all pending upkeep and waits for it: call it before memory is measured, or after a bulk load. [`Tree::compact`]
-//! rebuilds each leaf with the current dictionary: call it when the records have changed their character and the tree is idle. Neither is
-//! needed for correct answers.
+//! [`Tree::settle`] runs all pending upkeep and waits for it: call it before memory is measured, or after a bulk load.
+//! [`Tree::compact`] rebuilds each leaf with the current dictionary: call it when the records have changed their
+//! character and the tree is idle. Neither is needed for correct answers.
 //!
 //! # Stability
 //!
-//! Before 1.0 any version may change the interface; the changelog says how. Files carry the version of their format: a cache's file of
-//! another version counts as empty and is never misread.
+//! Before 1.0 any version may change the interface; the changelog says how. Files carry the version of their format: a
+//! cache's file of another version counts as empty and is never misread.
 #![warn(missing_docs)]
 // Modules that need it are allowed it by name, where they are declared.
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]

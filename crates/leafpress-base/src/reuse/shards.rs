@@ -131,8 +131,8 @@ impl<const N: usize> Shards<N> {
         }
     }
 
-    /// Records a read of a cache. A key that is not in the sample is added only if the cache had it, which then knows its
-    /// weights; such a read tells nothing about other sizes. Otherwise it is a miss of every size.
+    /// Records a read of a cache. A key that is not in the sample is added only if the cache had it, which then knows
+    /// its weights; such a read tells nothing about other sizes. Otherwise it is a miss of every size.
     pub fn read(&mut self, hash: u64, weights: Option<[u64; N]>) {
         if place(hash) >= self.threshold {
             return;

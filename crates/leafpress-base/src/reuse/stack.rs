@@ -33,10 +33,10 @@ pub type NumberMap<V> = HashMap<u64, V, BuildHasherDefault<NumberHasher>>;
 
 /// Keys in the order of their last requests. Each has `N` weights; of each the stack has sums.
 ///
-/// A key's last request is a mark at its time, as heavy as the key. What lies above a key is the sum of the marks behind
-/// its own, which a Fenwick tree has (Bennett, Kruskal, "LRU stack processing", IBM J. R&D 1975; Fenwick, "A new data
-/// structure for cumulative frequency tables", 1994). When the times run out, marks are moved together, so memory goes
-/// by distinct keys and not by requests.
+/// A key's last request is a mark at its time, as heavy as the key. What lies above a key is the sum of the marks
+/// behind its own, which a Fenwick tree has (Bennett, Kruskal, "LRU stack processing", IBM J. R&D 1975; Fenwick, "A new
+/// data structure for cumulative frequency tables", 1994). When the times run out, marks are moved together, so memory
+/// goes by distinct keys and not by requests.
 #[derive(Debug, Clone)]
 pub struct Stack<const N: usize> {
     keys: NumberMap<Requested<N>>,

@@ -63,8 +63,8 @@ impl<'o> Packer<'o> {
         true
     }
 
-    /// Writes the last byte, filled up with zeros or `with_ones`. Returns the length of the block, or `None` if there
-    /// is no room.
+    /// Writes the last byte, filled up with zeros or `with_ones`. Returns the length of the block, or `None` if it
+    /// does not fit.
     pub(super) fn finish(self, with_ones: bool) -> Option<usize> {
         let fill = if with_ones { u64::MAX << self.word_bits } else { 0 };
         let rest = self.word_bits.div_ceil(8) as usize;

@@ -22,8 +22,8 @@ const FIRST_BYTES_PER_CODE: usize = 16;
 const LAST_BYTES_PER_CODE: usize = 256;
 /// A sample is at most this long.
 const MAX_SAMPLE_BYTES: usize = 8 << 20;
-/// Slots of the table of pairs: at most for each code, and at most and at least of all. Pairs that do not fit it are not
-/// counted.
+/// Slots of the table of pairs: at most for each code, and at most and at least of all. Pairs that do not fit it are
+/// not counted.
 const PAIRS_PER_CODE: usize = 64;
 const MAX_PAIRS: usize = 2 << 20;
 const MIN_PAIRS: usize = 1 << 12;

@@ -7,6 +7,9 @@
 //! evicted. A hit on a compressed page returns a decoded copy, and after some hits the page becomes raw again. By
 //! default the pool adapts the share of the compressed space itself ([`RawShare::Adaptive`]).
 //!
+//! Begin with [`PagePool::builder`], [`PagePool::get`], [`PagePool::write`], [`PagePool::remove`], [`PagePool::flush`]
+//! and [`PagePool::stats`].
+//!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use leafpress_pages::store::MemoryStore;
@@ -72,6 +75,12 @@ pub use stats::PoolStats;
 /// A page pool; see [the module](self). All methods may be called from many threads at once.
 ///
 /// Dropping the pool writes dirty pages and ignores errors; call [`PagePool::flush`] before to detect them.
+///
+/// # Fork
+///
+/// A forked child must neither use nor drop a pool of its parent: another thread may have held one of its locks at the
+/// fork, the drop waits for threads that do not exist in the child, and both processes would write the same store. The
+/// child may build pools of its own.
 pub struct PagePool {
     // Before the core: threads stop first.
     threads: threads::Threads,

@@ -12,6 +12,10 @@
 //!   save enough.
 //! - Every stored block has a checksum. A block that fails it is dropped and counts as a miss.
 //!
+//! Begin with [`VictimCache::builder`], [`VictimCache::insert`], [`VictimCache::get`], [`VictimCache::take`],
+//! [`VictimCache::remove`] and [`VictimCache::stats`]. [`VictimCache::insert_with`] and [`VictimCache::read`] insert
+//! and read blocks without a copy, with the options of [`NewBlock`] and [`OnHit`].
+//!
 //! ```
 //! # fn main() -> Result<(), leafpress_pages::victim::VictimError> {
 //! use leafpress_pages::victim::VictimCache;
@@ -319,6 +323,11 @@ impl VictimBuilder {
 ///
 /// No lock is held while a block is compressed, decoded or passed to a reader; a lookup locks one shard for the time of
 /// a probe.
+///
+/// # Fork
+///
+/// A forked child must not use a cache of its parent: another thread may have held one of its locks at the fork, and
+/// the upkeep threads do not exist in the child. The child may build caches of its own.
 pub struct VictimCache {
     // Before the core: the task ends first.
     _task: Option<TaskHandle>,

@@ -1,8 +1,8 @@
 //! Hit ratios that the cache would have with other sizes, from a sample of its own reads.
 //!
-//! The sample is by SHARDS (see [`Shards`]): all reads and writes of the keys whose hash is below a threshold, in an LRU
-//! stack. A read or write of another key only computes its hash and compares it. The sample is locked for a moment by
-//! those that are in it; one that finds it locked is left out, so no read waits.
+//! The sample is by SHARDS (see [`Shards`]): all reads and writes of the keys whose hash is below a threshold, in an
+//! LRU stack. A read or write of another key only computes its hash and compares it. The sample is locked for a moment
+//! by those that are in it; one that finds it locked is left out, so no read waits.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -220,8 +220,8 @@ impl CacheInner {
 
 impl Cache {
     /// Returns the hit ratios that the cache would have had with more or less memory, or with a disk tier, by a sample
-    /// of its own recent reads; [`None`] without [`CacheBuilder::advice`](super::CacheBuilder::advice), and as long as no
-    /// sampled key was read. Visits every leaf, as [`Cache::stats`] does.
+    /// of its own recent reads; [`None`] without [`CacheBuilder::advice`](super::CacheBuilder::advice), and as long as
+    /// no sampled key was read. Visits every leaf, as [`Cache::stats`] does.
     ///
     /// ```
     /// let cache = leafpress::Cache::builder().memory(8 << 20).advice(true).build()?;
@@ -251,10 +251,10 @@ impl Cache {
 
 /// Hit ratios of caches of other sizes with the same reads, from [`Cache::advice`].
 ///
-/// They are those of LRU caches, from the order of the reads, fitted to the hit ratio that the cache has: its own policy
-/// keeps what is read often for longer. Records are assumed to be compressed as those in memory now. The expected error
-/// is a percentage point with 8,192 sampled keys, and several with a few hundred. Removals and expiry are not followed:
-/// where most records expire before they are evicted, more memory brings less than this.
+/// They are those of LRU caches, from the order of the reads, fitted to the hit ratio that the cache has: its own
+/// policy keeps what is read often for longer. Records are assumed to be compressed as those in memory now. The
+/// expected error is a percentage point with 8,192 sampled keys, and several with a few hundred. Removals and expiry
+/// are not followed: where most records expire before they are evicted, more memory brings less than this.
 #[derive(Debug, Clone)]
 pub struct Advice {
     /// The memory budget of the cache, in bytes.
@@ -283,8 +283,8 @@ impl Advice {
         self.of_user_bytes(memory_bytes as f64 * self.per_memory_byte)
     }
 
-    /// Returns the share of the reads that a cache with this memory and a disk tier, both in bytes, answers from either.
-    /// [`Advice::hit_ratio`] is the share that its memory answers.
+    /// Returns the share of the reads that a cache with this memory and a disk tier, both in bytes, answers from
+    /// either. [`Advice::hit_ratio`] is the share that its memory answers.
     #[must_use]
     pub fn hit_ratio_with_disk(&self, memory_bytes: u64, disk_bytes: u64) -> f64 {
         self.of_user_bytes(memory_bytes as f64 * self.per_memory_byte + disk_bytes as f64 * self.per_disk_byte)

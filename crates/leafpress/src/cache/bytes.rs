@@ -28,8 +28,11 @@ impl Cache {
         Ok(self.get(key)?.map(Bytes::from))
     }
 
-    /// Returns the key's value as [`Bytes`], or [`None`] if the key is absent, and never blocks an executor's thread for
-    /// a device: see [`Cache::get_async`], also for its cancel safety.
+    /// Returns the key's value as [`Bytes`], or [`None`] if the key is absent, and never blocks an executor's thread
+    /// for a device: see [`Cache::get_async`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future is safe at any time. A read that has not begun is not made.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -53,6 +56,9 @@ impl Cache {
     /// Returns the key's value as [`Bytes`], or loads it as [`Cache::get_or_insert_with`] does. A loaded value is
     /// copied once more, into an allocation of the caller's own.
     ///
+    /// # Panics
+    /// Panics if `load` panics; one of the waiting callers then loads.
+    ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
     /// let user = cache.get_or_insert_bytes_with("user:42", || "from the database")?;
@@ -70,7 +76,13 @@ impl Cache {
         self.get_or_insert_with(key, load).map(Bytes::from)
     }
 
-    /// Returns the key's value as [`Bytes`], or loads it as [`Cache::get_or_fetch`] does, with the same cancel safety.
+    /// Returns the key's value as [`Bytes`], or loads it as [`Cache::get_or_fetch`] does.
+    ///
+    /// # Cancel safety
+    /// As for [`Cache::get_or_fetch`]: a dropped future stores nothing, and a waiting caller takes over.
+    ///
+    /// # Panics
+    /// Panics if polling `load` panics; a waiting caller takes over.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;

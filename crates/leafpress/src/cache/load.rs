@@ -30,7 +30,7 @@ impl Cache {
     /// Do not call this method in an async task: it blocks the executor's thread. Use [`Cache::get_or_fetch`] there.
     ///
     /// # Panics
-    /// Panics if `load` panics.
+    /// Panics if `load` panics; one of the waiting callers then loads.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -70,6 +70,9 @@ impl Cache {
     ///
     /// # Errors
     /// Returns [`LoadError::Load`] with the error of `load`, or [`LoadError::Cache`].
+    ///
+    /// # Panics
+    /// Panics if `load` panics; one of the waiting callers then loads.
     pub fn try_get_or_insert_with<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -83,6 +86,9 @@ impl Cache {
     ///
     /// # Errors
     /// Returns the errors of [`Cache::try_get_or_insert_with`].
+    ///
+    /// # Panics
+    /// Panics if `load` panics; one of the waiting callers then loads.
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::CacheError> {
@@ -110,8 +116,8 @@ impl Cache {
     /// Returns the key's value, or calls the fallible `load` and inserts and returns its result, if it has one. If it
     /// answers [`None`], all callers of this method that waited for it get [`None`], and nothing is stored: the next
     /// caller to miss asks again, unless the absence is remembered
-    /// ([`CacheBuilder::absent_ttl`](super::CacheBuilder::absent_ttl)). Callers of the other methods that waited run their own loaders. Otherwise it behaves
-    /// as [`Cache::try_get_or_insert_with`] does.
+    /// ([`CacheBuilder::absent_ttl`](super::CacheBuilder::absent_ttl)). Callers of the other methods that waited run
+    /// their own loaders. Otherwise it behaves as [`Cache::try_get_or_insert_with`] does.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -124,6 +130,9 @@ impl Cache {
     ///
     /// # Errors
     /// Returns the errors of [`Cache::try_get_or_insert_with`].
+    ///
+    /// # Panics
+    /// Panics if `load` panics; one of the waiting callers then loads.
     pub fn try_get_or_insert_option_with<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -202,6 +211,9 @@ impl Cache {
     ///
     /// # Errors
     /// Returns the errors of [`Cache::try_get_or_insert_with`].
+    ///
+    /// # Panics
+    /// Panics if polling `load` panics; one of the waiting callers then runs its own loader.
     pub async fn get_or_fetch<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -228,12 +240,14 @@ impl Cache {
     /// # Ok::<(), leafpress::CacheError>(())
     /// ```
     ///
-    ///
     /// # Cancel safety
     /// As for [`Cache::get_or_fetch`]: a dropped future stores nothing, and a waiting caller takes over.
     ///
     /// # Errors
     /// Returns the errors of [`Cache::try_get_or_insert_entry_with`].
+    ///
+    /// # Panics
+    /// Panics as [`Cache::get_or_fetch`] does.
     pub async fn get_or_fetch_entry<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -265,6 +279,9 @@ impl Cache {
     ///
     /// # Errors
     /// Returns the errors of [`Cache::get_or_fetch`].
+    ///
+    /// # Panics
+    /// Panics as [`Cache::get_or_fetch`] does.
     pub async fn get_or_fetch_option<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),

@@ -121,11 +121,10 @@ impl Cache {
         self.core.get(key.as_ref(), read)
     }
 
-    /// Returns copies of the values of several keys, in the order of `keys`, with [`None`] for absent keys. It takes less
-    /// time than as many calls of [`Cache::get`]: the memory accesses of the reads overlap, and of each 64 keys those
-    /// that are on disk are read by one batch. In a cache whose records have a
-    /// time to idle the keys are read one after another. The values are
-    /// not a snapshot of one moment.
+    /// Returns copies of the values of several keys, in the order of `keys`, with [`None`] for absent keys. It takes
+    /// less time than as many calls of [`Cache::get`]: the memory accesses of the reads overlap, and of each 64 keys
+    /// those that are on disk are read by one batch. In a cache whose records have a time to idle the keys are read one
+    /// after another. The values are not a snapshot of one moment.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;

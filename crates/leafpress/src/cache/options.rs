@@ -98,9 +98,9 @@ impl CacheBuilder {
         self
     }
 
-    /// Sets the codec. Default `trial:memory`, which takes the codec with which an access to the cache's own records takes
-    /// the least time, misses included ([`CacheBuilder::miss_cost`]): OnPair for most short records, Zstandard for others.
-    /// Choose `lz4` for caches that hold nearly all of the data.
+    /// Sets the codec. Default `trial:memory`, which takes the codec with which an access to the cache's own records
+    /// takes the least time, misses included ([`CacheBuilder::miss_cost`]): OnPair for most short records, Zstandard
+    /// for others. Choose `lz4` for caches that hold nearly all of the data.
     ///
     /// ```
     /// let cache = leafpress::Cache::builder().memory(8 << 20).codec("lz4".parse()?).build()?;
@@ -112,8 +112,8 @@ impl CacheBuilder {
     }
 
     /// Sets a dictionary to begin with, from a cache of similar records ([`Cache::dictionary`]): the first records are
-    /// compressed with it, until one that is trained from the cache's own is better. The codec must be one that the cache
-    /// uses. By default a cache begins without one, and compresses less until it has trained one.
+    /// compressed with it, until one that is trained from the cache's own is better. The codec must be one that the
+    /// cache uses. By default a cache begins without one, and compresses less until it has trained one.
     ///
     /// ```
     /// # let old = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -130,9 +130,9 @@ impl CacheBuilder {
     }
 
     /// Sets the share of the memory for uncompressed copies of the most read records, in addition to their compressed
-    /// form. Default [`RawShare::Adaptive`]: the share with the least mean time of an access, from a 64th to half of the
-    /// memory, by the measured times of hits and the cost of a miss: see [`CacheBuilder::miss_cost`]. A fixed share is
-    /// 0, for no copies, to 75%. [`CacheStats::raw_share_reason`](super::CacheStats::raw_share_reason) reports the
+    /// form. Default [`RawShare::Adaptive`]: the share with the least mean time of an access, from a 64th to half of
+    /// the memory, by the measured times of hits and the cost of a miss: see [`CacheBuilder::miss_cost`]. A fixed share
+    /// is 0, for no copies, to 75%. [`CacheStats::raw_share_reason`](super::CacheStats::raw_share_reason) reports the
     /// choice.
     ///
     /// ```
@@ -301,10 +301,10 @@ impl CacheBuilder {
 
     /// Sets how long the answer of a loader that there is no value is remembered: meanwhile
     /// [`Cache::try_get_or_insert_option_with`] and [`Cache::get_or_fetch_option`] return [`None`] for the key without
-    /// calling a loader, and [`CacheStats::known_absent`](super::CacheStats::known_absent) counts it. A write or removal
-    /// of the key ends it at once. 1 ms to 10 years; by default nothing is remembered. The keys take at most a 64th of
-    /// the memory and 16 MiB; when that is full, further answers are not remembered until others expire. They are not
-    /// kept on disk.
+    /// calling a loader, and [`CacheStats::known_absent`](super::CacheStats::known_absent) counts it. A write or
+    /// removal of the key ends it at once. 1 ms to 10 years; by default nothing is remembered. The keys take at most a
+    /// 64th of the memory and 16 MiB; when that is full, further answers are not remembered until others expire. They
+    /// are not kept on disk.
     ///
     /// ```
     /// use std::time::Duration;

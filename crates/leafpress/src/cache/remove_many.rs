@@ -75,6 +75,10 @@ impl Cache {
     ///
     /// # Errors
     /// Returns the errors of [`Cache::remove`]; the records visited so far have been processed.
+    ///
+    /// # Panics
+    /// Panics if `keep` panics. The record that it was called with is then kept, and the records visited before have
+    /// been processed.
     pub fn retain(&self, keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64, CacheError> {
         self.core.retain(keep)
     }

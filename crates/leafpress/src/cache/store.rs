@@ -146,8 +146,8 @@ impl CacheInner {
         result
     }
 
-    /// Stores a loaded value, unless the key was written or removed since the load began, and ends the load. `stamp` is of
-    /// before the load; `replaces`: the load began with a record that it may replace.
+    /// Stores a loaded value, unless the key was written or removed since the load began, and ends the load. `stamp` is
+    /// of before the load; `replaces`: the load began with a record that it may replace.
     pub(super) fn store_loaded(
         &self,
         lead: LoadLeader<'_>,

@@ -196,6 +196,9 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
     ///
     /// # Errors
     /// Returns the errors of [`Cache::retain`].
+    ///
+    /// # Panics
+    /// Panics if `keep` panics: see [`Cache::retain`].
     pub fn retain(&self, mut keep: impl FnMut(K, V) -> bool) -> Result<u64, CacheError>
     where
         K: DeserializeOwned,
@@ -222,6 +225,9 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
     ///
     /// # Errors
     /// Returns the errors of [`TypedCache::insert`]; the record is then unchanged.
+    ///
+    /// # Panics
+    /// Panics if `update` panics; the record is then unchanged.
     pub fn update_with(
         &self,
         key: &K,
@@ -250,6 +256,9 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
     ///
     /// # Errors
     /// Returns the errors of [`TypedCache::insert`].
+    ///
+    /// # Panics
+    /// Panics if `load` panics; one of the waiting callers then loads.
     pub fn get_or_insert_with(&self, key: &K, load: impl FnOnce() -> V) -> Result<V, CacheError> {
         let loaded = self.try_get_or_insert_with(key, || Ok::<V, std::convert::Infallible>(load()));
         loaded.map_err(|error| match error {
@@ -263,6 +272,9 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
     ///
     /// # Errors
     /// Returns the errors of [`TypedCache::insert`], and [`LoadError::Load`] with the error of `load`.
+    ///
+    /// # Panics
+    /// Panics if `load` panics; one of the waiting callers then loads.
     pub fn try_get_or_insert_with<E: Send + Sync + 'static>(
         &self,
         key: &K,
@@ -281,6 +293,9 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
     ///
     /// # Errors
     /// Returns the errors of [`TypedCache::try_get_or_insert_with`].
+    ///
+    /// # Panics
+    /// Panics if `load` panics; one of the waiting callers then loads.
     pub fn try_get_or_insert_option_with<E: Send + Sync + 'static>(
         &self,
         key: &K,

@@ -150,14 +150,14 @@ impl TreeBuilder {
     /// Sets the codec of the leaves. Default: `trial`.
     ///
     /// With [`Codec::Trial`] the tree begins with LZ4. Whenever it trains a dictionary it trains one for each of
-    /// [`Codec::candidates`], rebuilds some of its own leaves with each, measures their bytes and the time of reads, and
-    /// takes the best: [`TreeStats::codec`](crate::tree::TreeStats::codec) and
+    /// [`Codec::candidates`], rebuilds some of its own leaves with each, measures their bytes and the time of reads,
+    /// and takes the best: [`TreeStats::codec`](crate::tree::TreeStats::codec) and
     /// [`TreeStats::limits_reason`](crate::tree::TreeStats::limits_reason) report the result.
     ///
     /// With [`Codec::Auto`] records and leaves have a *temperature*: frequently read records have uncompressed copies
     /// (hot), rarely read leaves are compressed by Zstandard in wide frames (cold), and the others are compressed as
-    /// with `trial` (warm). The tree counts reads and compacts leaves in the background as they become warmer or colder: see
-    /// [`TreeBuilder::temperature_rule`], and
+    /// with `trial` (warm). The tree counts reads and compacts leaves in the background as they become warmer or
+    /// colder: see [`TreeBuilder::temperature_rule`], and
     /// [`TreeStats::temperature_reason`](crate::tree::TreeStats::temperature_reason).
     ///
     /// ```

@@ -85,9 +85,9 @@ impl Tree {
     }
 
     /// Requests what [`Tree::compact`] does, without waiting for it: a training, and a pass that compacts every leaf,
-    /// by the tree's upkeep, or in the next calls of [`Tree::run_upkeep`]. A new dictionary is used only if it is better
-    /// than the current one. Returns false if nothing would do it: with [`Upkeep::Threads`] a tree has no upkeep task if
-    /// it has neither the feature `node-heap` nor anything to train.
+    /// by the tree's upkeep, or in the next calls of [`Tree::run_upkeep`]. A new dictionary is used only if it is
+    /// better than the current one. Returns false if nothing would do it: with [`Upkeep::Threads`] a tree has no upkeep
+    /// task if it has neither the feature `node-heap` nor anything to train.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;

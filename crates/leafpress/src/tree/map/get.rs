@@ -118,8 +118,8 @@ impl Tree {
         })
     }
 
-    /// Returns the length of the key's value; [`None`] when absent. Decodes at most the frame that holds the key, and no
-    /// long value: those are stored outside of frames.
+    /// Returns the length of the key's value; [`None`] when absent. Decodes at most the frame that holds the key, and
+    /// no long value: those are stored outside of frames.
     ///
     /// ```
     /// # let tree = leafpress::Tree::builder().build()?;

@@ -53,6 +53,9 @@ impl Tree {
     ///
     /// # Errors
     /// As [`Tree::get`] and [`Tree::insert`]; the record is then unchanged.
+    ///
+    /// # Panics
+    /// Panics if `update` panics; this call has then not changed the record.
     pub fn update_with<V: AsRef<[u8]>>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -154,6 +157,9 @@ impl Tree {
     ///
     /// # Errors
     /// As [`Tree::get`] and [`Tree::insert`].
+    ///
+    /// # Panics
+    /// Panics if `make` panics; nothing is then inserted.
     pub fn get_or_insert_with<V: AsRef<[u8]>>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -192,6 +198,10 @@ impl Tree {
     ///
     /// # Errors
     /// As [`Tree::range`] and [`Tree::remove`]; the records visited so far have been processed.
+    ///
+    /// # Panics
+    /// Panics if `keep` panics. The record that it was called with is then kept, and the records visited before have
+    /// been processed.
     pub fn retain(&self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64, TreeError> {
         let mut removed = 0;
         for record in self.iter() {
