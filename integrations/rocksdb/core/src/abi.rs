@@ -33,14 +33,14 @@ impl View {
         if self.data.is_null() || self.len == 0 {
             return &[];
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: `data` is not null and points to `len` readable bytes, which do not change while the result is used.
         unsafe { slice::from_raw_parts(self.data, self.len) }
     }
 
     /// # Safety
     /// As for [`View::bytes`].
     pub(crate) unsafe fn text<'v>(self) -> Cow<'v, str> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the bytes, if there are any, are readable and do not change while the result is used.
         String::from_utf8_lossy(unsafe { self.bytes() })
     }
 }
@@ -76,7 +76,8 @@ impl Text {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_text_free(text: Text) {
     if !text.data.is_null() {
-        // SAFETY: the caller's; `give` made it from a boxed slice.
+        // SAFETY: `data` and `len` are those of the boxed slice that `Text::give` released, and the shim gives each
+        // text back once.
         drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(text.data, text.len)) });
     }
 }
@@ -111,7 +112,7 @@ pub(crate) unsafe fn reported(error: *mut Text, work: impl FnOnce() -> Result<()
     match result {
         Ok(()) => Code::Ok as i32,
         Err(Failure(code, message)) => {
-            // SAFETY: the caller's.
+            // SAFETY: `error` points to a `Text` of the shim that is writable, and no other call writes to it.
             unsafe { error.write(Text::give(message)) };
             code as i32
         }

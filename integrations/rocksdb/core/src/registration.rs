@@ -124,7 +124,7 @@ pub extern "C" fn leafpress_rocksdb_statistics() -> *mut c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_rocksdb_free(text: *mut c_char) {
     if !text.is_null() {
-        // SAFETY: the caller's.
+        // SAFETY: `text` came from `CString::into_raw` in `leafpress_rocksdb_statistics`, and its owner frees it once.
         drop(unsafe { CString::from_raw(text) });
     }
 }

@@ -29,11 +29,11 @@ unsafe fn report(sink: Sink, context: *mut c_void, text: &str) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_size_parse(text: View, bytes: *mut usize) -> bool {
     guarded(false, || {
-        // SAFETY: as the caller promises.
+        // SAFETY: the shim keeps the bytes of `text` readable until this function returns.
         let Some(parsed) = crate::size::parse(unsafe { text.text() }.trim()) else {
             return false;
         };
-        // SAFETY: as the caller promises.
+        // SAFETY: `bytes` points to a `size_t` of the shim, writable until this function returns.
         unsafe { bytes.write(parsed) };
         true
     })
@@ -42,7 +42,8 @@ unsafe extern "C" fn leafpress_size_parse(text: View, bytes: *mut usize) -> bool
 /// # Safety
 /// `cache` is null or came from [`leafpress_secondary_cache_new`] and is not freed.
 unsafe fn instance<'c>(cache: *const Instance) -> Option<&'c Instance> {
-    // SAFETY: as the caller promises.
+    // SAFETY: a pointer that is not null came from `Arc::into_raw` in `leafpress_secondary_cache_new`, whose reference
+    // is released only by `leafpress_secondary_cache_free`.
     unsafe { cache.as_ref() }
 }
 
@@ -59,10 +60,11 @@ unsafe extern "C" fn leafpress_secondary_cache_new(
         let pairs = if count == 0 {
             &[]
         } else {
-            // SAFETY: as the caller promises.
+            // SAFETY: `pairs` is an array of `2 * count` views, which the shim neither moves nor changes during this
+            // call.
             unsafe { std::slice::from_raw_parts(pairs, count * 2) }
         };
-        // SAFETY: as the caller promises.
+        // SAFETY: the shim keeps the bytes of every name and value readable until this function returns.
         let texts: Vec<_> = pairs.iter().map(|view| unsafe { view.text() }).collect();
         let pairs = texts.chunks_exact(2).map(|pair| (&*pair[0], &*pair[1]));
         Some(SecondaryCacheOptions::from_pairs(pairs).and_then(Instance::new))
@@ -72,7 +74,7 @@ unsafe extern "C" fn leafpress_secondary_cache_new(
         Some(Err(error)) => error.to_string(),
         None => "the library panicked".to_owned(),
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: the shim passes `sink` with the context that it expects, and `error` is readable during its call.
     unsafe { report(sink, context, &error) };
     std::ptr::null()
 }
@@ -82,7 +84,8 @@ unsafe extern "C" fn leafpress_secondary_cache_new(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_free(cache: *const Instance) {
     if !cache.is_null() {
-        // SAFETY: as the caller promises.
+        // SAFETY: `cache` is the pointer of `Arc::into_raw` in `leafpress_secondary_cache_new`; the shim frees it once,
+        // in the destructor of its cache, and uses it no more.
         guarded((), || drop(unsafe { Arc::from_raw(cache) }));
     }
 }
@@ -102,7 +105,8 @@ unsafe extern "C" fn leafpress_secondary_cache_insert(
     context: *mut c_void,
 ) -> i32 {
     guarded(1, || {
-        // SAFETY: as the caller promises.
+        // SAFETY: `cache` is null or an instance that `leafpress_secondary_cache_new` returned and nothing has freed;
+        // `key` is readable during this call.
         let (Some(instance), key) = (unsafe { instance(cache) }, unsafe { key.bytes() }) else {
             return 1;
         };
@@ -137,7 +141,8 @@ unsafe extern "C" fn leafpress_secondary_cache_lookup(
     context: *mut c_void,
 ) -> i32 {
     guarded(0, || {
-        // SAFETY: as the caller promises.
+        // SAFETY: `cache` is null or an instance that `leafpress_secondary_cache_new` returned and nothing has freed;
+        // `key` is readable during this call.
         let (Some(instance), key) = (unsafe { instance(cache) }, unsafe { key.bytes() }) else {
             return 0;
         };
@@ -160,9 +165,9 @@ unsafe extern "C" fn leafpress_secondary_cache_lookup(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_erase(cache: *const Instance, key: View) {
     guarded((), || {
-        // SAFETY: as the caller promises.
+        // SAFETY: `cache` is null or an instance that `leafpress_secondary_cache_new` returned and nothing has freed.
         if let Some(instance) = unsafe { instance(cache) } {
-            // SAFETY: as the caller promises.
+            // SAFETY: the shim keeps the bytes of `key` readable until this function returns.
             instance.cache.remove(unsafe { key.bytes() });
         }
     });
@@ -172,7 +177,7 @@ unsafe extern "C" fn leafpress_secondary_cache_erase(cache: *const Instance, key
 /// The cache is one.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_capacity(cache: *const Instance) -> usize {
-    // SAFETY: as the caller promises.
+    // SAFETY: `cache` is null or an instance that `leafpress_secondary_cache_new` returned and nothing has freed.
     guarded(0, || {
         unsafe { instance(cache) }.map_or(0, |instance| instance.cache.memory())
     })
@@ -183,7 +188,7 @@ unsafe extern "C" fn leafpress_secondary_cache_capacity(cache: *const Instance) 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_set_capacity(cache: *const Instance, bytes: usize) {
     guarded((), || {
-        // SAFETY: as the caller promises.
+        // SAFETY: `cache` is null or an instance that `leafpress_secondary_cache_new` returned and nothing has freed.
         if let Some(instance) = unsafe { instance(cache) } {
             instance.cache.set_memory(bytes);
         }
@@ -195,7 +200,7 @@ unsafe extern "C" fn leafpress_secondary_cache_set_capacity(cache: *const Instan
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_deflate(cache: *const Instance, bytes: usize) {
     guarded((), || {
-        // SAFETY: as the caller promises.
+        // SAFETY: `cache` is null or an instance that `leafpress_secondary_cache_new` returned and nothing has freed.
         if let Some(instance) = unsafe { instance(cache) } {
             instance.cache.shrink_by(bytes);
         }
@@ -207,7 +212,7 @@ unsafe extern "C" fn leafpress_secondary_cache_deflate(cache: *const Instance, b
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_inflate(cache: *const Instance, bytes: usize) {
     guarded((), || {
-        // SAFETY: as the caller promises.
+        // SAFETY: `cache` is null or an instance that `leafpress_secondary_cache_new` returned and nothing has freed.
         if let Some(instance) = unsafe { instance(cache) } {
             instance.cache.grow_back(bytes);
         }
@@ -240,13 +245,15 @@ unsafe extern "C" fn leafpress_secondary_cache_set(
     context: *mut c_void,
 ) -> bool {
     guarded(false, || {
-        // SAFETY: as the caller promises.
+        // SAFETY: `cache` is null or an instance that `leafpress_secondary_cache_new` returned and nothing has freed;
+        // `name` and `value` are readable during this call.
         let (instance, name, value) = unsafe { (instance(cache), name.text(), value.text()) };
         let Some(instance) = instance else { return false };
         match set(instance, &name, &value) {
             Ok(()) => true,
             Err(error) => {
-                // SAFETY: as the caller promises.
+                // SAFETY: the shim passes `sink` with the context that it expects, and the message is readable during
+                // its call.
                 unsafe { report(sink, context, &error.to_string()) };
                 false
             }
@@ -264,7 +271,8 @@ unsafe extern "C" fn leafpress_secondary_cache_get(
     context: *mut c_void,
 ) -> bool {
     guarded(false, || {
-        // SAFETY: as the caller promises.
+        // SAFETY: `cache` is null or an instance that `leafpress_secondary_cache_new` returned and nothing has freed;
+        // `name` is readable during this call.
         let (Some(instance), name) = (unsafe { instance(cache) }, unsafe { name.text() }) else {
             return false;
         };
@@ -273,7 +281,7 @@ unsafe extern "C" fn leafpress_secondary_cache_get(
             name => instance.options().value(name),
         };
         let Some(value) = value else { return false };
-        // SAFETY: as the caller promises.
+        // SAFETY: the shim passes `sink` with the context that it expects, and `value` is readable during its call.
         unsafe { report(sink, context, &value) };
         true
     })
@@ -284,9 +292,10 @@ unsafe extern "C" fn leafpress_secondary_cache_get(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_options(cache: *const Instance, sink: Sink, context: *mut c_void) {
     guarded((), || {
-        // SAFETY: as the caller promises.
+        // SAFETY: `cache` is null or an instance that `leafpress_secondary_cache_new` returned and nothing has freed.
         if let Some(instance) = unsafe { instance(cache) } {
-            // SAFETY: as the caller promises.
+            // SAFETY: the shim passes `sink` with the context that it expects, and the text is readable during its
+            // call.
             unsafe { report(sink, context, &instance.options().to_string()) };
         }
     });

@@ -145,7 +145,7 @@ impl BlockCache {
 
     /// Returns the name of this cache in RocksDB's options strings, while it lives: `block_cache=URI`, without braces.
     pub fn uri(&self) -> String {
-        // SAFETY: the cache is one.
+        // SAFETY: `self.0` points to a cache that the shim made and that is freed only by `drop`.
         let number = unsafe { leafpress_shim_block_cache_number(self.0.as_ptr()) };
         format!("leafpress_block_cache://{number}")
     }
@@ -158,19 +158,19 @@ impl BlockCache {
 
     /// Returns the bytes that the block cache holds, without the secondary cache.
     pub fn usage_bytes(&self) -> usize {
-        // SAFETY: the cache is one.
+        // SAFETY: `self.0` points to a cache that the shim made and that is freed only by `drop`.
         unsafe { leafpress_shim_block_cache_usage(self.0.as_ptr()) }
     }
 
     /// Returns the capacity of the block cache in bytes, without the secondary cache.
     pub fn capacity_bytes(&self) -> usize {
-        // SAFETY: the cache is one.
+        // SAFETY: `self.0` points to a cache that the shim made and that is freed only by `drop`.
         unsafe { leafpress_shim_block_cache_capacity(self.0.as_ptr()) }
     }
 
     /// Changes what the block cache may hold.
     pub fn set_capacity(&self, bytes: usize) {
-        // SAFETY: the cache is one.
+        // SAFETY: `self.0` points to a cache that the shim made and that is freed only by `drop`.
         unsafe { leafpress_shim_block_cache_set_capacity(self.0.as_ptr(), bytes) };
     }
 }
@@ -178,14 +178,15 @@ impl BlockCache {
 impl BlockCache {
     /// Changes what the secondary cache may hold, in bytes; false when there is none.
     pub fn set_secondary_capacity(&self, bytes: usize) -> bool {
-        // SAFETY: the cache is one.
+        // SAFETY: `self.0` points to a cache that the shim made and that is freed only by `drop`.
         unsafe { leafpress_shim_block_cache_set_secondary_capacity(self.0.as_ptr(), bytes) }
     }
 }
 
 impl Drop for BlockCache {
     fn drop(&mut self) {
-        // SAFETY: the cache is one, and is not used again.
+        // SAFETY: `self.0` points to a cache that the shim made and that is freed only by `drop`, after which nothing
+        // uses it.
         unsafe { leafpress_shim_block_cache_free(self.0.as_ptr()) };
     }
 }

@@ -24,7 +24,8 @@ pub unsafe extern "C" fn leafpress_compressor_new(
     error: *mut Text,
 ) -> i32 {
     let work = || {
-        // SAFETY: the caller's.
+        // SAFETY: `options` came from `leafpress_options_new` and is not freed meanwhile, and `family` is readable
+        // during this call.
         let (prepared, family) = unsafe { (&*options, family.bytes()) };
         let line = |codec, dictionary_bytes| {
             let family = String::from_utf8_lossy(family);
@@ -33,11 +34,11 @@ pub unsafe extern "C" fn leafpress_compressor_new(
         let new = Compressor::new(&prepared.options, &line, level, max_dict_bytes, zstd_max_train_bytes)
             .map_err(invalid)?
             .map(|new| new.verified_by_rocksdb(verified));
-        // SAFETY: the caller's.
+        // SAFETY: `out` points to a pointer of the shim that is writable until this function returns.
         unsafe { out.write(boxed(new)) };
         Ok(())
     };
-    // SAFETY: the caller's.
+    // SAFETY: `error` points to a text of the shim that is writable until this function returns.
     unsafe { reported(error, work) }
 }
 
@@ -51,7 +52,7 @@ fn boxed(compressor: Option<Compressor>) -> *mut Compressor {
 /// `compressor` is one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_copy(compressor: *const Compressor) -> *mut Compressor {
-    // SAFETY: the caller's.
+    // SAFETY: `compressor` came from this module, and is not freed before this function returns.
     guarded(std::ptr::null_mut(), || boxed(Some(unsafe { &*compressor }.copied())))
 }
 
@@ -67,7 +68,8 @@ pub unsafe extern "C" fn leafpress_compressor_train(
     count: usize,
 ) -> *mut Compressor {
     guarded(std::ptr::null_mut(), || {
-        // SAFETY: the caller's.
+        // SAFETY: `compressor` came from this module, and is not freed before this function returns; `samples` is
+        // readable, and `lengths` is an array of `count` lengths, during this call.
         let (compressor, mut rest, lengths) =
             unsafe { (&*compressor, samples.bytes(), slice::from_raw_parts(lengths, count)) };
         let mut blocks = Vec::with_capacity(count);
@@ -92,7 +94,8 @@ pub unsafe extern "C" fn leafpress_compressor_with_dictionary(
     bytes: View,
 ) -> *mut Compressor {
     guarded(std::ptr::null_mut(), || {
-        // SAFETY: the caller's.
+        // SAFETY: `compressor` came from this module, and is not freed before this function returns; `bytes` is
+        // readable during this call.
         let (compressor, bytes) = unsafe { (&*compressor, bytes.bytes()) };
         boxed(Some(compressor.with_given(bytes)))
     })
@@ -104,7 +107,7 @@ pub unsafe extern "C" fn leafpress_compressor_with_dictionary(
 /// It is one, and is freed once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_free(compressor: *mut Compressor) {
-    // SAFETY: the caller's.
+    // SAFETY: `compressor` is the box that a function of this module released, and the shim frees it once.
     guarded((), || drop(unsafe { Box::from_raw(compressor) }));
 }
 
@@ -114,7 +117,8 @@ pub unsafe extern "C" fn leafpress_compressor_free(compressor: *mut Compressor) 
 /// `compressor` is one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_dictionary(compressor: *const Compressor) -> View {
-    // SAFETY: the caller's.
+    // SAFETY: `compressor` came from this module, and is not freed before this function returns; RocksDB holds it for
+    // as long as it uses the dictionary's bytes.
     let dictionary = unsafe { &*compressor }.dictionary();
     dictionary.map_or(View::NONE, |dictionary| View::of(dictionary.bytes()))
 }
@@ -127,7 +131,7 @@ pub unsafe extern "C" fn leafpress_compressor_dictionary(compressor: *const Comp
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_ready_dictionary(compressor: *const Compressor) -> Text {
     guarded(Text::NONE, || {
-        // SAFETY: the caller's.
+        // SAFETY: `compressor` came from this module, and is not freed before this function returns.
         let ready = unsafe { &*compressor }.ready_dictionary();
         ready.map_or(Text::NONE, |dictionary| Text::give(dictionary.bytes().to_vec()))
     })
@@ -139,7 +143,7 @@ pub unsafe extern "C" fn leafpress_compressor_ready_dictionary(compressor: *cons
 /// `compressor` is one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_sample_bytes(compressor: *const Compressor) -> usize {
-    // SAFETY: the caller's.
+    // SAFETY: `compressor` came from this module, and is not freed before this function returns.
     unsafe { &*compressor }.sample_bytes()
 }
 
@@ -149,7 +153,7 @@ pub unsafe extern "C" fn leafpress_compressor_sample_bytes(compressor: *const Co
 /// `compressor` is one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_id(compressor: *const Compressor) -> Text {
-    // SAFETY: the caller's.
+    // SAFETY: `compressor` came from this module, and is not freed before this function returns.
     guarded(Text::NONE, || Text::give(unsafe { &*compressor }.id()))
 }
 
@@ -159,7 +163,7 @@ pub unsafe extern "C" fn leafpress_compressor_id(compressor: *const Compressor) 
 /// `compressor` is one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_block_type(compressor: *const Compressor) -> u8 {
-    // SAFETY: the caller's.
+    // SAFETY: `compressor` came from this module, and is not freed before this function returns.
     unsafe { &*compressor }.block_type() as u8
 }
 
@@ -184,8 +188,9 @@ pub unsafe extern "C" fn leafpress_compress(
         if out_len == 0 {
             return BYPASSED;
         }
-        // SAFETY: the caller's. RocksDB's memory came from its allocator, and nothing of it is read before it is
-        // written.
+        // SAFETY: `compressor` came from this module, and is not freed before this function returns. `raw` is readable,
+        // and `out` points to `out_len` bytes that nothing else uses during this call; they do not overlap, and no byte
+        // of `out` is read before it is written.
         let (compressor, raw, out) = unsafe { (&*compressor, raw.bytes(), slice::from_raw_parts_mut(out, out_len)) };
         match compressor.compress(raw, out) {
             Outcome::Compressed(written) => i64::try_from(written).unwrap_or(BYPASSED),

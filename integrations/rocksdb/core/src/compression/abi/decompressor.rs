@@ -21,14 +21,15 @@ pub unsafe extern "C" fn leafpress_decompressor_new(
     error: *mut Text,
 ) -> i32 {
     let work = || {
-        // SAFETY: the caller's.
+        // SAFETY: `options` is null or came from `leafpress_options_new`, and is not freed before this function
+        // returns.
         let codec = unsafe { options.as_ref() }.and_then(|prepared| prepared.options.reading_codec());
         let new = Decompressor::new(codec).map_err(|error| Failure(Code::IoError, error.to_string()))?;
-        // SAFETY: the caller's.
+        // SAFETY: `out` points to a pointer of the shim that is writable until this function returns.
         unsafe { out.write(Box::into_raw(Box::new(new))) };
         Ok(())
     };
-    // SAFETY: the caller's.
+    // SAFETY: `error` points to a text of the shim that is writable until this function returns.
     unsafe { reported(error, work) }
 }
 
@@ -38,7 +39,7 @@ pub unsafe extern "C" fn leafpress_decompressor_new(
 /// It is one, and is freed once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_decompressor_free(decompressor: *mut Decompressor) {
-    // SAFETY: the caller's.
+    // SAFETY: `decompressor` is the box that `leafpress_decompressor_new` released, and the shim frees it once.
     guarded((), || drop(unsafe { Box::from_raw(decompressor) }));
 }
 
@@ -55,17 +56,17 @@ pub unsafe extern "C" fn leafpress_raw_bytes(
     error: *mut Text,
 ) -> i32 {
     let work = || {
-        // SAFETY: the caller's.
+        // SAFETY: the shim keeps the bytes of `stored` readable until this function returns.
         let found = Decompressor::raw_bytes(block_type, unsafe { stored.bytes() });
         let (raw, prefix) = found.inspect_err(|_| count([(Ticker::DecompressCorrupt, 1)]))?;
-        // SAFETY: the caller's.
+        // SAFETY: both point to integers of the shim that are writable until this function returns.
         unsafe {
             raw_bytes.write(raw);
             prefix_bytes.write(prefix);
         }
         Ok(())
     };
-    // SAFETY: the caller's.
+    // SAFETY: `error` points to a text of the shim that is writable until this function returns.
     unsafe { reported(error, work) }
 }
 
@@ -87,14 +88,16 @@ pub unsafe extern "C" fn leafpress_decompress(
         let raw = if raw_len == 0 {
             &mut [][..]
         } else {
-            // SAFETY: the caller's. Nothing of it is read before it is written.
+            // SAFETY: `raw` points to `raw_len` bytes that nothing else uses during this call, and no byte is read
+            // before it is written.
             unsafe { slice::from_raw_parts_mut(raw, raw_len) }
         };
-        // SAFETY: the caller's.
+        // SAFETY: the decompressor and the dictionary, which may be null, came from this module and are not freed
+        // meanwhile, and `block` is readable during this call.
         let (decompressor, dictionary, block) = unsafe { (&*decompressor, dictionary.as_ref(), block.bytes()) };
         Ok(decompressor.decompress(block_type, dictionary.map(Reading::dictionary), block, raw)?)
     };
-    // SAFETY: the caller's.
+    // SAFETY: `error` points to a text of the shim that is writable until this function returns.
     unsafe { reported(error, work) }
 }
 
@@ -105,14 +108,14 @@ pub unsafe extern "C" fn leafpress_decompress(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_dictionary_new(bytes: View, out: *mut *mut Reading, error: *mut Text) -> i32 {
     let work = || {
-        // SAFETY: the caller's.
+        // SAFETY: the shim keeps `bytes` readable until this function returns.
         let new = Reading::new(unsafe { bytes.bytes() });
         let new = new.map_err(|error| Failure(Code::Corruption, format!("leafpress: corrupt dictionary: {error}")))?;
-        // SAFETY: the caller's.
+        // SAFETY: `out` points to a pointer of the shim that is writable until this function returns.
         unsafe { out.write(Box::into_raw(Box::new(new))) };
         Ok(())
     };
-    // SAFETY: the caller's.
+    // SAFETY: `error` points to a text of the shim that is writable until this function returns.
     unsafe { reported(error, work) }
 }
 
@@ -122,7 +125,7 @@ pub unsafe extern "C" fn leafpress_dictionary_new(bytes: View, out: *mut *mut Re
 /// `dictionary` is one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_dictionary_held_bytes(dictionary: *const Reading) -> usize {
-    // SAFETY: the caller's.
+    // SAFETY: `dictionary` came from `leafpress_dictionary_new` and is not freed before this function returns.
     unsafe { &*dictionary }.held_bytes()
 }
 
@@ -132,7 +135,7 @@ pub unsafe extern "C" fn leafpress_dictionary_held_bytes(dictionary: *const Read
 /// It is one, and is freed once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_dictionary_free(dictionary: *mut Reading) {
-    // SAFETY: the caller's.
+    // SAFETY: `dictionary` is the box that `leafpress_dictionary_new` released, and the shim frees it once.
     guarded((), || drop(unsafe { Box::from_raw(dictionary) }));
 }
 
