@@ -216,8 +216,8 @@ pub unsafe fn enter_twin(
     run: Run,
     twin: &'static Twin,
 ) -> c_int {
-    // SAFETY: as the caller says. The arguments live until the command has run, and what refers to them is forgotten
-    // then.
+    // SAFETY: the server passes its context and `count` strings, which live until the command has run. `RUNNING`, which
+    // refers to them, is replaced before this function returns.
     let (caller, all) = unsafe {
         let count = usize::try_from(count).unwrap_or(0);
         (
@@ -264,7 +264,8 @@ pub unsafe fn enter_twin(
         });
     }
     let outer = RUNNING.replace(running);
-    // SAFETY: as the caller says. It does not unwind.
+    // SAFETY: the server passes its context and `count` strings, which live until the command has run. `enter` does not
+    // unwind, so that `RUNNING` is replaced after it.
     let outcome = unsafe { enter(context, arguments, count, run) };
     RUNNING.set(outer);
     outcome
@@ -307,7 +308,7 @@ pub unsafe fn enter_of_kind(
     run: Run,
     kind: &str,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the server passes its context and `count` strings, which live until the command has run.
     let (caller, all) = unsafe {
         let count = usize::try_from(count).unwrap_or(0);
         (
@@ -322,7 +323,7 @@ pub unsafe fn enter_of_kind(
     {
         return OK;
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the server passes its context and `count` strings, which live until the command has run.
     unsafe { enter(context, arguments, count, run) }
 }
 

@@ -149,7 +149,7 @@ unsafe fn answer(outcome: Result<(), String>, error: *mut *mut RawString) -> c_i
     match outcome {
         Ok(()) => OK,
         Err(text) => {
-            // SAFETY: as the caller says.
+            // SAFETY: `error` is the server's writable pointer to the error text; the server owns and frees the string.
             unsafe { *error = OwnedStr::new(text.as_bytes()).into_raw() };
             ERR
         }

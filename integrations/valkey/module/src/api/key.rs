@@ -144,7 +144,8 @@ impl<'c> Key<'c> {
     /// Returns the key's value, to be changed.
     pub fn value_mut(&mut self) -> Result<Option<BorrowedMut<'_>>, Failure> {
         let pointer = self.pointer()?;
-        // SAFETY: as for `value`; the server runs one command at a time, and this one holds the key.
+        // SAFETY: the pointer is one of `Value::into_raw`, which lives at least until the key is written or closed. The
+        // server runs one command at a time, and `self` is borrowed mutably, so that nothing else refers to the value.
         Ok(pointer.map(|pointer| unsafe { BorrowedMut::of(pointer) }))
     }
 
