@@ -18,19 +18,20 @@ fn add(bytes: usize) {
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: as the caller promises.
+        // SAFETY: `layout` has a size other than 0, which `System` requires as well.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: `block` came from `System` with this layout, because every block of this allocator does, and it is
+        // not used again.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: as the caller promises.
+        // SAFETY: `layout` has a size other than 0, which `System` requires as well.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -38,7 +39,8 @@ unsafe impl GlobalAlloc for Counted {
         // Both may be there at once.
         add(bytes);
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: `block` came from `System` with this layout, because every block of this allocator does; `bytes` is
+        // not 0, and fits into `isize` when rounded up to the layout's alignment.
         unsafe { System.realloc(block, layout, bytes) }
     }
 }
