@@ -85,7 +85,7 @@ pub(crate) unsafe fn take_back<H: Handle>(handle: *mut H) -> Option<H> {
 /// As for [`take_back`].
 pub(crate) unsafe fn free<H: Handle>(handle: *mut H) {
     call(|| {
-        // SAFETY: the caller says so.
+        // SAFETY: `hand_out` made the handle or it is NULL; the caller gives it back, and no thread uses it any more.
         drop(unsafe { take_back(handle) });
         Ok(())
     });

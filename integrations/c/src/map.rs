@@ -18,7 +18,7 @@ macro_rules! map {
         let key = unsafe { $crate::given::Given::new($key, $key_len) };
         $crate::failure::call(|| {
             $crate::callback::given($read, "callback")?;
-            // SAFETY: the caller's function and its context.
+            // SAFETY: the header requires a function that may be called with this context.
             let show = |value: &[u8]| unsafe { $crate::callback::show_value($read, $context, value) };
             let shown = $map.get_with(key.get("key")?, show)?;
             shown.unwrap_or(Err($crate::failure::NOT_FOUND))
@@ -30,7 +30,7 @@ macro_rules! map {
             let map = $map;
             // SAFETY: a list of the caller's, of bytes of the caller's.
             let keys = unsafe { each(list($keys, $count, "keys")?, "key")? };
-            // SAFETY: the caller's function with its context.
+            // SAFETY: the header requires a function that may be called with this context.
             let mut read = unsafe { $crate::callback::ShowFound::new($read, $context)? };
             map.get_many_with(&keys, |index, value| read.show(index, value))?;
             read.end()
@@ -52,7 +52,7 @@ macro_rules! map {
         $crate::failure::call(|| {
             $crate::callback::given($read, "callback")?;
             let value = $map.take(key.get("key")?)?.ok_or($crate::failure::NOT_FOUND)?;
-            // SAFETY: the caller's function and its context.
+            // SAFETY: the header requires a function that may be called with this context.
             unsafe { $crate::callback::show_value($read, $context, &value) }
         })
     }};
@@ -63,7 +63,7 @@ macro_rules! map {
         $crate::failure::call(|| {
             $crate::callback::given($read, "callback")?;
             let old = $map.swap(key.get("key")?, value.get("value")?)?;
-            // SAFETY: the caller's function and its context.
+            // SAFETY: the header requires a function that may be called with this context.
             old.map_or(Ok(()), |old| unsafe {
                 $crate::callback::show_value($read, $context, &old)
             })

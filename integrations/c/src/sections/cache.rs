@@ -73,7 +73,7 @@ pub unsafe extern "C" fn lp_cache_close(cache: *mut lp_cache) -> lp_status {
     call(|| {
         // SAFETY: the caller passes NULL or a handle that it gives back.
         handle::of(unsafe { cache.as_ref() })?;
-        // SAFETY: the caller gives the handle back.
+        // SAFETY: `of` has checked that it is a handle that was handed out; the caller gives it back once.
         let closed = unsafe { handle::take_back(cache) };
         closed.map_or(Ok(()), |closed| Ok(closed.cache.close()?))
     })
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn lp_cache_close(cache: *mut lp_cache) -> lp_status {
 /// lp_cache_close().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_free(cache: *mut lp_cache) {
-    // SAFETY: the caller gives it back.
+    // SAFETY: `free` accepts NULL and handles that were handed out, which the caller gives back once.
     unsafe { handle::free(cache) };
 }
 
@@ -173,8 +173,8 @@ pub unsafe extern "C" fn lp_cache_insert_entry(
     })
 }
 
-/// Removes every record that was inserted with the tag, in memory and on disk, in constant time: the records take memory
-/// until they are found or evicted. Records that are inserted from now on stay.
+/// Removes every record that was inserted with the tag, in memory and on disk, in constant time: the records take
+/// memory until they are found or evicted. Records that are inserted from now on stay.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_invalidate_tag(
     cache: Option<&lp_cache>,

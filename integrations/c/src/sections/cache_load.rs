@@ -83,7 +83,8 @@ pub unsafe extern "C" fn lp_cache_get_or_load(
             };
             // Without memory to note it, a loader that requests its own key waits for ever.
             let _loading = copied(key).map(|key| Loading::begin(place, key));
-            // SAFETY: the caller's function, its context, and bytes and a load that are there until it returns.
+            // SAFETY: the header requires a function that may be called with this context; bytes and load live until it
+            // returns.
             let returned = unsafe { load(load_context, key.as_ptr().cast(), key.len(), &mut taken) };
             match (returned, taken.value) {
                 (0, Some(value)) => Ok((value, taken.entry)),
@@ -94,7 +95,7 @@ pub unsafe extern "C" fn lp_cache_get_or_load(
             LoadError::Cache(error) => Failure::from(error),
             LoadError::Load(returned) => refused(*returned),
         })?;
-        // SAFETY: the caller's function and its context.
+        // SAFETY: the header requires a function that may be called with this context.
         unsafe { show_value(read, read_context, &value) }
     })
 }

@@ -19,7 +19,7 @@ unsafe fn show_all(records: CacheRange<'_>, read: lp_record_fn, context: *mut c_
     given(read, "callback")?;
     for record in records {
         let (key, value) = record?;
-        // SAFETY: the caller's function and its context.
+        // SAFETY: the header requires a function that may be called with this context.
         unsafe { show_record(read, context, &key, &value)? };
     }
     Ok(())
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn lp_cache_scan(
     let (from, to) = unsafe { (Given::new(from, from_len), Given::new(to, to_len)) };
     call(|| {
         let records = of(cache)?.range(bounds(from, to)?);
-        // SAFETY: the caller's function and its context.
+        // SAFETY: the header requires a function that may be called with this context.
         unsafe { show_all(records, read, context) }
     })
 }
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn lp_cache_scan_prefix(
     let prefix = unsafe { Given::new(prefix, prefix_len) };
     call(|| {
         let records = of(cache)?.prefix(prefix.get("prefix")?);
-        // SAFETY: the caller's function and its context.
+        // SAFETY: the header requires a function that may be called with this context.
         unsafe { show_all(records, read, context) }
     })
 }

@@ -59,7 +59,7 @@ pub unsafe extern "C" fn lp_codec_open(
 /// Frees a codec; NULL is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_codec_free(codec: *mut lp_codec) {
-    // SAFETY: the caller gives it back.
+    // SAFETY: `free` accepts NULL and handles that were handed out, which the caller gives back once.
     unsafe { handle::free(codec) };
 }
 
@@ -79,7 +79,8 @@ pub unsafe extern "C" fn lp_codec_list(report: lp_codec_fn, context: *mut c_void
             let name = string(found.codec.to_string())?;
             let reason = found.engine.err().map(string).transpose()?;
             let reason = reason.as_ref().map_or(std::ptr::null(), |reason| reason.as_ptr());
-            // SAFETY: the caller's function, with its context and strings that are there until it returns.
+            // SAFETY: the header requires a function that may be called with this context, and the strings live until
+            // it returns.
             went_on(unsafe { report(context, name.as_ptr(), reason) })?;
         }
         Ok(())

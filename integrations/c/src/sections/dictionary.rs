@@ -104,6 +104,6 @@ pub unsafe extern "C" fn lp_dictionary_content(
 /// Frees a dictionary; NULL is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_dictionary_free(dictionary: *mut lp_dictionary) {
-    // SAFETY: the caller gives it back.
+    // SAFETY: `free` accepts NULL and handles that were handed out, which the caller gives back once.
     unsafe { handle::free(dictionary) };
 }

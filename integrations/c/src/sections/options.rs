@@ -192,7 +192,7 @@ pub unsafe extern "C" fn lp_options_set_listener(
 /// Frees options; NULL is allowed. Trees and caches that were opened with them are unaffected.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_options_free(options: *mut lp_options) {
-    // SAFETY: the caller gives it back.
+    // SAFETY: `free` accepts NULL and handles that were handed out, which the caller gives back once.
     unsafe { handle::free(options) };
 }
 
@@ -239,7 +239,8 @@ impl Listener {
             _ => lp_removal::LP_REMOVAL_EVICTED,
         };
         let (key, value) = (lp_bytes::from(key), lp_bytes::from(value));
-        // SAFETY: the caller's function, with its context and bytes that are there until it returns.
+        // SAFETY: the header requires a function that may be called with this context, and the bytes live until it
+        // returns.
         unsafe { (self.function)(self.context.get(), key.data, key.len, value.data, value.len, cause) };
     }
 }

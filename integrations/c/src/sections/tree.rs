@@ -66,7 +66,7 @@ pub unsafe extern "C" fn lp_tree_open(
 /// last of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_free(tree: *mut lp_tree) {
-    // SAFETY: the caller gives it back.
+    // SAFETY: `free` accepts NULL and handles that were handed out, which the caller gives back once.
     unsafe { handle::free(tree) };
 }
 
@@ -172,7 +172,7 @@ fn show_one(
     call(|| {
         given(read, "callback")?;
         let (key, value) = one(of(tree)?)?.ok_or(NOT_FOUND)?;
-        // SAFETY: the caller's function and its context.
+        // SAFETY: the header requires a function that may be called with this context.
         unsafe { show_record(read, context, &key, &value) }
     })
 }

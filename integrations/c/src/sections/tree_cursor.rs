@@ -193,7 +193,7 @@ pub unsafe extern "C" fn lp_tree_cursor_open(
 /// Frees a cursor; NULL is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_cursor_free(cursor: *mut lp_tree_cursor) {
-    // SAFETY: the caller gives it back.
+    // SAFETY: `free` accepts NULL and handles that were handed out, which the caller gives back once.
     unsafe { handle::free(cursor) };
 }
 
