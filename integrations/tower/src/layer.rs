@@ -96,8 +96,8 @@ impl fmt::Debug for CacheLayer {
 }
 
 impl CacheLayer {
-    /// Returns a layer that stores responses in `cache`: as a shared cache, bodies up to 1 MiB, stale responses that can
-    /// be validated for an hour.
+    /// Returns a layer that stores responses in `cache`: as a shared cache, bodies up to 1 MiB, stale responses that
+    /// can be validated for an hour.
     #[must_use]
     pub fn new(cache: Cache) -> Self {
         Self {
@@ -136,16 +136,16 @@ impl CacheLayer {
     }
 
     /// Names the header of responses that has their tags, separated by commas or spaces, as `Cache-Tag` or
-    /// `Surrogate-Key`: [`Cache::invalidate_tag`] removes all responses with a tag. The first seven are used. The header
-    /// is sent on.
+    /// `Surrogate-Key`: [`Cache::invalidate_tag`] removes all responses with a tag. The first seven are used. The
+    /// header is sent on.
     #[must_use]
     pub fn tag_header(self, name: HeaderName) -> Self {
         self.with(|shared| shared.tag_header = Some(name))
     }
 
-    /// Sets a prefix of the layer's keys, of up to 100 bytes. Layers with one cache need different ones if their services
-    /// answer the same targets differently: each router that is nested in another (`axum::Router::nest`) sees targets
-    /// without the prefix of its routes.
+    /// Sets a prefix of the layer's keys, of up to 100 bytes. Layers with one cache need different ones if their
+    /// services answer the same targets differently: each router that is nested in another (`axum::Router::nest`) sees
+    /// targets without the prefix of its routes.
     #[must_use]
     pub fn namespace(self, name: impl AsRef<[u8]>) -> Self {
         self.with(|shared| shared.namespace = name.as_ref().to_vec())

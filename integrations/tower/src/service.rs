@@ -536,8 +536,8 @@ impl Shared {
 }
 
 impl Stored {
-    /// Returns the stored response, or `304 Not Modified` if the request's sender has it. `did` is what was done for it;
-    /// [`None`] for a hit.
+    /// Returns the stored response, or `304 Not Modified` if the request's sender has it. `did` is what was done for
+    /// it; [`None`] for a hit.
     fn respond<Received: Body<Data = Bytes>>(
         &self,
         request: &request::Parts,

@@ -63,8 +63,8 @@ impl CacheBase {
     ///
     /// ttl is the record's time to live, in seconds or as a timedelta, from 1 ms to 10 years; None stands for the
     /// cache's own ttl. tags is a str or bytes, or up to eight of them: invalidate_tag removes all records with a tag.
-    /// time_to_idle, from 1 s to 10 years, is how long the record is kept without being read; None stands for the cache's
-    /// own. A value of more than an eighth of the memory is not kept, and the previous value is removed.
+    /// time_to_idle, from 1 s to 10 years, is how long the record is kept without being read; None stands for the
+    /// cache's own. A value of more than an eighth of the memory is not kept, and the previous value is removed.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.set("session:7", "open", ttl=60)

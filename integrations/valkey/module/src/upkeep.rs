@@ -48,8 +48,8 @@ pub fn forked(is_there: bool) {
     }
 }
 
-/// Does due work for about the configured time, and a conversion for a multiple of it; returns in how many milliseconds to
-/// call again.
+/// Does due work for about the configured time, and a conversion for a multiple of it; returns in how many milliseconds
+/// to call again.
 pub fn tick(context: Context) -> i64 {
     let begin = Instant::now();
     let budget = Duration::from_micros(tend_budget_us());

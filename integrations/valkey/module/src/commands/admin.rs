@@ -79,8 +79,8 @@ fn key_info(context: Context, name: Str<'_>) -> Done {
     Ok(())
 }
 
-/// `LP.COMPACT [SYNC]`: compresses everything again, with dictionaries that are trained now: in the background, or while
-/// the server waits for it.
+/// `LP.COMPACT [SYNC]`: compresses everything again, with dictionaries that are trained now: in the background, or
+/// while the server waits for it.
 pub fn compact(context: Context, arguments: &[Str<'_>]) -> Done {
     match *arguments {
         [_] => {

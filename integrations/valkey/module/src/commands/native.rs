@@ -81,8 +81,8 @@ pub fn all_texts(context: Context, arguments: &[Str<'_>]) -> Done {
     read(context, &arguments[1..])
 }
 
-/// Returns the arguments of the `FIELDS` clause that ends a command, if it is well-formed: those of each field, `each` of
-/// them.
+/// Returns the arguments of the `FIELDS` clause that ends a command, if it is well-formed: those of each field, `each`
+/// of them.
 fn fields_clause<'a, 'c>(arguments: &'a [Str<'c>], each: usize) -> Option<&'a [Str<'c>]> {
     let clause = arguments
         .iter()
@@ -92,8 +92,8 @@ fn fields_clause<'a, 'c>(arguments: &'a [Str<'c>], each: usize) -> Option<&'a [S
     (count > 0 && count.checked_mul(each) == Some(fields.len())).then_some(fields)
 }
 
-/// Makes a compressed map native, since its fields are about to get an expiry. A command without a well-formed clause is
-/// left to the server, which answers the error.
+/// Makes a compressed map native, since its fields are about to get an expiry. A command without a well-formed clause
+/// is left to the server, which answers the error.
 fn map_converted(context: Context, arguments: &[Str<'_>], each: usize) -> Done {
     let name = arguments[1];
     let key = Key::write(context, name);
@@ -135,7 +135,8 @@ fn for_each_field(
     Ok(())
 }
 
-/// A command that reads or removes an expiry of fields, as `HTTL` and `HPERSIST` do: no field of a compressed map has one.
+/// A command that reads or removes an expiry of fields, as `HTTL` and `HPERSIST` do: no field of a compressed map has
+/// one.
 pub fn fields_without_expiry(context: Context, arguments: &[Str<'_>]) -> Done {
     const NO_FIELD: i64 = -2;
     const NO_EXPIRY: i64 = -1;

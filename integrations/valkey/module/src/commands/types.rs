@@ -1,4 +1,5 @@
-//! What stands for `TYPE` and `SCAN ... TYPE` in transparent mode: there compressed values have the types of native ones.
+//! What stands for `TYPE` and `SCAN ... TYPE` in transparent mode: there compressed values have the types of native
+//! ones.
 
 use super::access::Done;
 use crate::api::{Context, Failure, Key, Str};

@@ -85,8 +85,8 @@ impl Databases {
         Ok((generation, id))
     }
 
-    /// Closes a database's generations, or all if it is negative: their values are about to be freed. A generation stays
-    /// that has values in another database, for new values too; those that are freed are removed in steps.
+    /// Closes a database's generations, or all if it is negative: their values are about to be freed. A generation
+    /// stays that has values in another database, for new values too; those that are freed are removed in steps.
     pub fn flush(&mut self, database: i32) {
         match usize::try_from(database) {
             Ok(index) => {
