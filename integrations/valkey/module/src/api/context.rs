@@ -7,6 +7,7 @@ use super::failure::{Failure, WRONG_TYPE_TEXT};
 use super::raw::{CTX_FLAG_LOADING, CTX_FLAG_REPLICA, CTX_FLAG_RESP3, CTX_FLAG_SCRIPT, OK, RawContext, RawString};
 use super::string::Str;
 use super::table::{api, loaded};
+use super::twin;
 
 /// The context of a call of the server's. It must not outlive the call.
 #[derive(Clone, Copy)]
@@ -168,11 +169,11 @@ impl Context {
     /// Replies with an error.
     pub fn failure(self, failure: &Failure) {
         let named = |text: &str| {
-            let name = super::command::sent_name().unwrap_or_default();
+            let name = twin::sent_name().unwrap_or_default();
             Cow::Owned(format!("ERR {text} '{name}' command"))
         };
         let text = match failure {
-            Failure::Arity if super::command::sent_name().is_none() => {
+            Failure::Arity if twin::sent_name().is_none() => {
                 // SAFETY: the context is that of the running call.
                 unsafe { (api().WrongArity)(self.raw) };
                 return;
@@ -189,7 +190,7 @@ impl Context {
 
     /// Sends the command to replicas and the append-only file as it came, under its public name.
     pub fn replicate_verbatim(self) {
-        if let Some((name, arguments)) = super::command::renamed() {
+        if let Some((name, arguments)) = twin::renamed() {
             return self.replicate(name, arguments);
         }
         // SAFETY: the context is that of the running call.

@@ -17,6 +17,7 @@ pub mod output;
 pub mod raw;
 pub mod string;
 pub mod table;
+pub mod twin;
 
 pub use context::Context;
 pub use failure::Failure;

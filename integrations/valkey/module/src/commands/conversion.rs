@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::convert::{Limits, NO_KEY, TOO_LARGE, export_key, import_key};
 use crate::api::context::{is_memory_short, log_notice, log_warning};
 use crate::api::{Context, Failure, Key, OwnedStr, Str};
-use crate::filter::Family;
+use crate::prefixes::Family;
 
 /// Keys that one step of the scan looks at.
 const SCANNED_AT_ONCE: &[u8] = b"100";

@@ -4,7 +4,7 @@ use super::access::Done;
 use super::conversion::{Direction, Scope, Status, begin, status, stop};
 use super::convert::{Limits, MAX_CONVERTED_BYTES, MAX_CONVERTED_FIELDS};
 use crate::api::{Context, Failure, Str};
-use crate::filter::Family;
+use crate::prefixes::Family;
 use crate::store::number::integer;
 
 const UNKNOWN_TYPE: Failure = Failure::text("ERR the type is hash or string: no other is compressed");

@@ -6,12 +6,12 @@ use std::ffi::CStr;
 use super::access::{Done, read_string};
 use super::expiry::{Condition, Expiry, Of, Options};
 use super::set::put;
-use crate::api::command::is_rewritten;
 use crate::api::context::Class;
 use crate::api::output::Output;
 use crate::api::raw::{KEY_OW, KEY_UPDATE};
+use crate::api::twin::is_rewritten;
 use crate::api::{Context, Failure, Key, OwnedStr, Str};
-use crate::filter::{Family, has_prefix};
+use crate::prefixes::{Family, has_prefix};
 use crate::store::MAX_BYTES;
 use crate::store::number::integer;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::access::{Done, reply_each, reply_or_null};
 use super::convert::{MAX_CONVERTED_BYTES, MAX_CONVERTED_FIELDS, make_native};
-use crate::api::command::sent_name;
+use crate::api::twin::sent_name;
 use crate::api::{Context, Failure, Key, Str};
 use crate::store::map::Map;
 use crate::store::number::integer;

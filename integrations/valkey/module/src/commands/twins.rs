@@ -5,9 +5,10 @@ use std::sync::OnceLock;
 
 use super::{COMMANDS, FOR_FILTER, bits, counters, hash, keyed, lcs, many, native, random, scan, set, strings, types};
 use crate::api::Context;
-use crate::api::command::{Command, Twin, handler, register as register_one};
+use crate::api::command::{Command, handler, register as register_one};
 use crate::api::raw::CommandFn;
-use crate::filter::{Family, Keys};
+use crate::api::twin::Twin;
+use crate::prefixes::Family;
 
 /// A native command, and what stands for it.
 pub struct Entry {
@@ -19,6 +20,29 @@ pub struct Entry {
     pub keys: Keys,
     arity: c_int,
     run: CommandFn,
+}
+
+/// The arguments that are keys. A command is changed if any of its keys has a prefix.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Keys {
+    /// The first.
+    First,
+    /// The first two.
+    Two,
+    /// All.
+    All,
+    /// All from the second on.
+    FromSecond,
+    /// All except for the values between them.
+    Pairs,
+    /// As many as the first argument says, with values between them.
+    CountedPairs,
+    /// None: the keys are those that the patterns of `SORT` make.
+    Patterns,
+    /// The first, with a prefix of either family.
+    EitherFamily,
+    /// None: the keys are those of the database, and the command is changed if it asks for hashes or strings only.
+    OfType,
 }
 
 impl Entry {

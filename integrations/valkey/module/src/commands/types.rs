@@ -3,7 +3,7 @@
 
 use super::access::Done;
 use crate::api::{Context, Failure, Key, Str};
-use crate::filter::{Family, has_any_prefix};
+use crate::prefixes::{Family, has_any_prefix};
 
 /// Returns the family of the commands that read a key's compressed value; `None` if it has none, or no prefix: native
 /// commands do not read it then.
