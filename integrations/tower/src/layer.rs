@@ -1,9 +1,8 @@
 //! The layer and its settings.
 
-use std::collections::HashSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::HeaderName;
 use leafpress::Cache;
@@ -11,47 +10,7 @@ use leafpress::cache::{Clock, SystemClock};
 use tower_layer::Layer;
 
 use crate::service::CacheService;
-
-/// What all services of a layer share.
-pub(crate) struct Shared {
-    pub cache: Cache,
-    pub clock: Arc<dyn Clock>,
-    pub is_private: bool,
-    pub max_body_bytes: usize,
-    pub keeps_stale: Duration,
-    pub tag_header: Option<HeaderName>,
-    pub namespace: Vec<u8>,
-    /// Keys of the responses that tasks are validating.
-    pub validating: Arc<Mutex<HashSet<Vec<u8>>>>,
-}
-
-impl Shared {
-    pub(crate) fn now(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + self.clock.now()
-    }
-
-    /// Marks a response as being validated until the result is dropped; [`None`] if it is already.
-    pub(crate) fn begin_validation(&self, key: &[u8]) -> Option<Validation> {
-        let mut keys = self.validating.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.insert(key.to_vec()).then(|| Validation {
-            keys: Arc::clone(&self.validating),
-            key: key.to_vec(),
-        })
-    }
-}
-
-/// The validation of a stored response in a task.
-pub(crate) struct Validation {
-    keys: Arc<Mutex<HashSet<Vec<u8>>>>,
-    key: Vec<u8>,
-}
-
-impl Drop for Validation {
-    fn drop(&mut self) {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.remove(&self.key);
-    }
-}
+use crate::shared::Shared;
 
 /// A [tower layer](Layer) that caches HTTP responses in a [`Cache`].
 ///

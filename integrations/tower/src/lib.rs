@@ -32,6 +32,7 @@ mod key;
 mod layer;
 mod rules;
 mod service;
+mod shared;
 mod stored;
 
 pub use body::CacheBody;

@@ -16,8 +16,8 @@ use tower_service::Service;
 
 use crate::body::{self, CacheBody, Read};
 use crate::key::Target;
-use crate::layer::{Shared, Validation};
 use crate::rules::{self, CACHE_STATUS, MAX_LIFETIME, Plan};
+use crate::shared::{Shared, Validation};
 use crate::stored::{Head, Stored};
 
 /// How long requests for a response that cannot be stored do not wait for one another.
