@@ -217,8 +217,8 @@ class Cache(CacheBase):
         if found is not _MISSING:
             return found
         task = asyncio.current_task()
-        ask = self._ask(key, task)
-        if ask is None:
+        request = self._begin_load(key, task)
+        if request is None:
             return await _loaded_alone(load)
         loop = asyncio.get_running_loop()
         loaded: Any = _MISSING
@@ -232,29 +232,29 @@ class Cache(CacheBase):
                         loop.call_soon_threadsafe(event.set)
 
                 # To look at the disk may take long.
-                state, value = await asyncio.to_thread(ask.step, wake) if self.has_disk else ask.step(wake)
+                state, value = await asyncio.to_thread(request.step, wake) if self.has_disk else request.step(wake)
                 if state == "ready":
                     return value if loaded is _MISSING else loaded
                 if state == "waits":
                     await event.wait()
                     continue
                 if state == "again":
-                    ask.end()
-                    another = self._ask(key, task)
+                    request.end()
+                    another = self._begin_load(key, task)
                     if another is None:
                         return await _loaded_alone(load)
-                    ask = another
+                    request = another
                     continue
-                token = ask.enter()
+                token = request.enter()
                 try:
                     loaded = await _called(load)
-                    ask.give(loaded, ttl, tags, time_to_idle)
+                    request.give(loaded, ttl, tags, time_to_idle)
                 except Exception as error:
-                    ask.fail(error)
+                    request.fail(error)
                 finally:
-                    ask.leave(token)
+                    request.leave(token)
         finally:
-            ask.end()
+            request.end()
 
     @overload
     def memoize(

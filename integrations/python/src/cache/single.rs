@@ -3,8 +3,8 @@
 use leafpress::cache::CacheUpdate;
 use pyo3::{Borrowed, intern, prelude::*};
 
-use super::{CacheBase, entry, missing, options};
-use crate::call;
+use super::{CacheBase, entry, options};
+use crate::{call, errors};
 
 /// An argument for which None is a value.
 enum Default<'py> {
@@ -42,7 +42,7 @@ impl CacheBase {
         // As for dict, a subclass may define the value of absent keys.
         match this.get_type().getattr_opt(intern!(this.py(), "__missing__"))? {
             Some(of_class) => call::with(&of_class, (this, key)),
-            None => Err(missing(key)),
+            None => Err(errors::missing(key)),
         }
     }
 
@@ -213,7 +213,11 @@ impl CacheBase {
     }
 
     fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
-        if self.delete(key)? { Ok(()) } else { Err(missing(key)) }
+        if self.delete(key)? {
+            Ok(())
+        } else {
+            Err(errors::missing(key))
+        }
     }
 
     /// Remove a key and return its value. Of several threads that take a key, one gets it.
@@ -233,7 +237,7 @@ impl CacheBase {
         match (value, default) {
             (Some(value), _) => Ok(value),
             (None, Default::Given(default)) => Ok(default),
-            (None, Default::Missing) => Err(missing(key)),
+            (None, Default::Missing) => Err(errors::missing(key)),
         }
     }
 

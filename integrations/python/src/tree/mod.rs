@@ -1,9 +1,9 @@
 //! `leafpress.Tree`: the library's tree as a Python mapping.
 //!
-//! `options` has what a tree is built of, `record` the methods about one record, `atomic` those that read and write it
-//! as one, `batch` those about many, `loading` takes records from Python's iterables, `bounds` makes ranges of slices,
-//! `range` is the view of one, `iteration` goes through records, `whole` has what concerns all of a tree, `stats` what
-//! it says of itself, and `pickle` carries it elsewhere.
+//! `options` has the options of a tree, `record` the methods about one record, `atomic` its atomic updates, `batch` the
+//! methods about many records; `loading` reads records from Python's iterables, `bounds` converts slices to ranges,
+//! `range` is the view of a range, `iteration` has the iterators, `collection` the methods about all records, `stats`
+//! the statistics, and `pickle` the pickled form.
 //!
 //! A thread that waits for the library releases the interpreter's lock, except for reads of one short record: see
 //! `record`.
@@ -11,13 +11,13 @@
 mod atomic;
 mod batch;
 mod bounds;
+mod collection;
 mod iteration;
 mod loading;
 mod pickle;
 mod range;
 mod record;
 mod stats;
-mod whole;
 
 mod options;
 
