@@ -85,7 +85,7 @@ def mixed(table, server, values, options):
                 except subprocess.TimeoutExpired:
                     pass
             slow_commands = client("SLOWLOG", "LEN")
-            longest_upkeep = info(client, "leafpress").get("leafpress_tend_longest_us", "?")
+            longest_upkeep = info(client, "leafpress").get("leafpress_upkeep_longest_us", "?")
         figures = load.finish(process)
         slowest[which] = (max(figures["read_max"], figures["write_max"]) / 1000, int(figures["slow"]), slow_commands, trainings)
     table.add(f"80:20, longest wait in {options.stall_seconds} s, ms", slowest["native"][0], slowest["ours"][0], slowest["ours"][0], 10,

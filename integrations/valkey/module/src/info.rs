@@ -41,8 +41,8 @@ pub fn fill(section: &mut Section) {
     section.number(c"conversion_keys_converted", converted);
     section.number(c"conversion_keys_not_converted", failed);
     let (took, longest, failures) = spent();
-    section.number(c"tend_us", took);
-    section.number(c"tend_longest_us", longest);
-    section.number(c"tend_failures", failures);
+    section.number(c"upkeep_us", took);
+    section.number(c"upkeep_longest_us", longest);
+    section.number(c"upkeep_failures", failures);
     section.number(c"commands_refused", refused());
 }
