@@ -49,7 +49,7 @@ pub static ENGINES: [AddedEngine; 4] = [
     }),
 ];
 
-/// Small files that are merged into a large one: else every read asks the filters of hundreds.
+/// Small files that are merged into a large one: otherwise every read looks into the filters of hundreds.
 const MERGED_FILES: u64 = 8;
 /// Bounds of a memtable's bytes.
 const MEMTABLE_BYTES: (u64, u64) = (64 << 10, 64 << 20);

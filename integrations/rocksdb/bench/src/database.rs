@@ -10,7 +10,7 @@ use rocksdb::checkpoint::Checkpoint;
 use rocksdb::statistics::{StatsLevel, Ticker};
 use rocksdb::{BlockBasedOptions, CompactOptions, DB, Env, Options, WaitForCompactOptions, properties};
 
-use crate::error::Asked;
+use crate::error::WithOperation;
 use crate::note::{self, Note, check};
 use crate::options::Run;
 use crate::options_string::with_block_cache;
@@ -66,7 +66,7 @@ impl Databases {
         }
         for (directory, options) in databases.directories.iter().zip(&databases.options) {
             let database = DB::open(options, directory);
-            let database = database.asked(|| format!("cannot open {}", directory.display()))?;
+            let database = database.with_operation(|| format!("cannot open {}", directory.display()))?;
             check_cache(&database, run)?;
             databases.instances.push(database);
         }
@@ -129,7 +129,7 @@ impl Databases {
             let directory = run.instance_directory(number);
             if directory.join("CURRENT").exists() {
                 DB::destroy(&Options::default(), &directory)
-                    .asked(|| format!("cannot remove {}", directory.display()))?;
+                    .with_operation(|| format!("cannot remove {}", directory.display()))?;
             }
             fs::create_dir_all(&directory).map_err(|e| io(&directory, e))?;
             self.directories.push(directory);
@@ -149,9 +149,9 @@ impl Databases {
             let from = run.instance_directory(number);
             let to = scratch.join(number.to_string());
             let what = || format!("cannot copy {} to {}", from.display(), to.display());
-            let database = DB::open_for_read_only(&self.options[number], &from, false).asked(what)?;
-            let checkpoint = Checkpoint::new(&database).asked(what)?;
-            checkpoint.create_checkpoint(&to).asked(what)?;
+            let database = DB::open_for_read_only(&self.options[number], &from, false).with_operation(what)?;
+            let checkpoint = Checkpoint::new(&database).with_operation(what)?;
+            checkpoint.create_checkpoint(&to).with_operation(what)?;
             self.directories.push(to);
         }
         Ok(())
@@ -160,7 +160,7 @@ impl Databases {
     /// Waits until nothing is left to flush or compact.
     pub(crate) fn settle(&self, workload: Workload) -> Result<(), BenchError> {
         for database in &self.instances {
-            database.flush().asked(|| "flush".into())?;
+            database.flush().with_operation(|| "flush".into())?;
             if workload == Workload::Compact {
                 let mut options = CompactOptions::default();
                 options.set_bottommost_level_compaction(rocksdb::BottommostLevelCompaction::Force);
@@ -169,7 +169,7 @@ impl Databases {
             let options = WaitForCompactOptions::default();
             database
                 .wait_for_compact(&options)
-                .asked(|| "wait for compaction".into())?;
+                .with_operation(|| "wait for compaction".into())?;
         }
         Ok(())
     }
@@ -187,7 +187,7 @@ impl Databases {
     pub(crate) fn sst_bytes(&self) -> Result<u64, BenchError> {
         let mut bytes = 0;
         for database in &self.instances {
-            let files = database.live_files().asked(|| "list of live files".into())?;
+            let files = database.live_files().with_operation(|| "list of live files".into())?;
             bytes += files.iter().map(|file| file.size as u64).sum::<u64>();
         }
         Ok(bytes)
@@ -244,7 +244,9 @@ impl Drop for Databases {
 /// Checks that RocksDB took the block cache: its options strings pass over what they cannot make without a word.
 fn check_cache(database: &DB, run: &Run) -> Result<(), BenchError> {
     let capacity = database.property_int_value(properties::BLOCK_CACHE_CAPACITY);
-    let capacity = capacity.asked(|| "capacity of the block cache".into())?.unwrap_or(0);
+    let capacity = capacity
+        .with_operation(|| "capacity of the block cache".into())?
+        .unwrap_or(0);
     match run.tuning.cache.bytes {
         bytes if bytes == capacity => Ok(()),
         bytes => Err(LabError::System(format!(
@@ -256,7 +258,7 @@ fn check_cache(database: &DB, run: &Run) -> Result<(), BenchError> {
 
 /// Instances in one process share its pools of threads; each is to have as many as if it were alone.
 fn environment(run: &Run) -> Result<Env, BenchError> {
-    let mut env = Env::new().asked(|| "cannot make an environment".into())?;
+    let mut env = Env::new().with_operation(|| "cannot make an environment".into())?;
     let jobs = run.tuning.max_background_jobs;
     let flushes = (jobs / 4).max(1);
     let compactions = (jobs - flushes).max(1);

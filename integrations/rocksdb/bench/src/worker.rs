@@ -10,7 +10,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rocksdb::{DB, ReadOptions, WriteBatch, WriteOptions};
 
-use crate::error::Asked;
+use crate::error::WithOperation;
 use crate::key::Key;
 use crate::options::Run;
 use crate::values::Values;
@@ -208,7 +208,7 @@ impl<'r> Worker<'r> {
         let start = self.recorder.as_mut().and_then(Recorder::start);
         let value = self.instance.database.get_pinned_opt(key, &self.read_options);
         self.end(Kind::Read, start);
-        let value = value.asked(|| format!("get of key {number}"))?;
+        let value = value.with_operation(|| format!("get of key {number}"))?;
         let value = value.as_deref();
         let wrong = self.judge(number, value);
         if self.recorder.is_some() {
@@ -261,7 +261,7 @@ impl<'r> Worker<'r> {
         let start = self.recorder.as_mut().and_then(Recorder::start);
         let put = self.instance.database.put_opt(key, value, &self.write_options);
         self.end(Kind::Write, start);
-        put.asked(|| format!("put of key {number}"))?;
+        put.with_operation(|| format!("put of key {number}"))?;
         if self.recorder.is_some() {
             self.tally.operations += 1;
             self.tally.writes += 1;
@@ -298,7 +298,7 @@ impl<'r> Worker<'r> {
         let status = iterator.status();
         drop(iterator);
         self.end(Kind::Scan, start);
-        status.asked(|| format!("seek to key {number}"))?;
+        status.with_operation(|| format!("seek to key {number}"))?;
         if !at_key && self.shared.complete {
             wrong = Some(format!("key {number} is missing"));
         }
@@ -331,7 +331,7 @@ impl<'r> Worker<'r> {
             let start = self.start();
             let written = self.instance.database.write_opt(batch, &self.write_options);
             self.end(Kind::Write, start);
-            written.asked(|| format!("put of key {number}"))?;
+            written.with_operation(|| format!("put of key {number}"))?;
             let count = end - number;
             number = end;
             self.tally.operations += count;
@@ -376,7 +376,7 @@ impl<'r> Worker<'r> {
             }
             iterator.next();
         }
-        iterator.status().asked(|| "scan of all keys".into())?;
+        iterator.status().with_operation(|| "scan of all keys".into())?;
         if self.shared.complete && number < self.shared.run.shape.num {
             self.accuse(format!(
                 "the last {} keys are missing",

@@ -79,7 +79,7 @@ std::unique_ptr<rocks::Compressor> BlockCompressor::Wrap(CompressorHandle handle
   });
 }
 
-// Null has no meaning here and RocksDB would use it; it calls this from its own wrappers of compressors only.
+// RocksDB does not check for null here. It calls this function only from its own wrappers of compressors.
 std::unique_ptr<rocks::Compressor> BlockCompressor::Clone() const noexcept {
   return Wrap(CompressorHandle(leafpress_compressor_copy(handle_.get())));
 }

@@ -1,11 +1,11 @@
-//! What crosses between the library and the C++ shim (`shim/abi.h`): bytes that are lent, text that is given away, how
-//! a call went. No panic leaves a function that the shim calls.
+//! The types that the library and the C++ shim exchange (`shim/abi.h`): borrowed bytes, text whose ownership is
+//! transferred, and results of calls. No panic leaves a function that the shim calls.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
-/// Bytes that stay their owner's.
+/// Borrowed bytes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct View {

@@ -90,8 +90,8 @@ mod at_load {
     extern "C" fn register() {
         let error: &CStr = super::error();
         let preloaded = || std::env::var_os("LD_PRELOAD").is_some_and(|libraries| !libraries.is_empty());
-        // Nobody else would say why a preloaded library does nothing; a program that loads it by itself asks for the
-        // reason.
+        // Only this line reports why a preloaded library does nothing; a program that loads the library itself requests
+        // the reason.
         if !error.is_empty() && preloaded() {
             let _ = writeln!(std::io::stderr(), "{}", error.to_string_lossy());
         }

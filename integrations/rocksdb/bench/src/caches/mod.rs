@@ -99,7 +99,7 @@ fn conduct(
     let plan = comparison.plan.clone();
     let mut load = request(&plan, database, Workload::FillSeq, &Cache::default());
     load.work.batch = LOAD_BATCH;
-    // Loaded through the page cache, read as asked.
+    // Loaded through the page cache, read as requested.
     load.tuning.use_direct_reads = false;
     comparison.sst_bytes = one(comparison, &load, session, cancel, events)?.sst_bytes;
     for _ in 0..plan.rounds {

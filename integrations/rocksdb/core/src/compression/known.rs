@@ -23,9 +23,9 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Prepares a dictionary, unless a file that is open has the same. What codec its blocks have they say themselves;
-    /// the tables of zstd are made now where the bytes are zstd's, since RocksDB asks but once, and at once, how much
-    /// memory a dictionary holds.
+    /// Prepares a dictionary, unless an open file has the same one. Each block names its codec. Zstandard's tables are
+    /// made now if the bytes are a Zstandard dictionary, since RocksDB requests a dictionary's memory only once, directly
+    /// after this call.
     ///
     /// # Errors
     /// [`CodecError::Failed`] when zstd's bytes are malformed.

@@ -10,7 +10,7 @@ use crate::abi::{View, guarded};
 use super::options::{SecondaryCacheOptionError, SecondaryCacheOptions, size};
 use super::statistics::Instance;
 
-/// Takes text that is lent for the time of the call.
+/// Receives text that is borrowed for the call.
 pub(super) type Sink = unsafe extern "C" fn(context: *mut c_void, data: *const u8, len: usize);
 type Fill = unsafe extern "C" fn(context: *mut c_void, out: *mut u8, len: usize) -> bool;
 type Found = unsafe extern "C" fn(context: *mut c_void, data: *const u8, len: usize, tag: u16) -> bool;
@@ -18,11 +18,11 @@ type Found = unsafe extern "C" fn(context: *mut c_void, data: *const u8, len: us
 /// # Safety
 /// `sink` accepts text with this context.
 unsafe fn report(sink: Sink, context: *mut c_void, text: &str) {
-    // SAFETY: the text is lent for the call, which is what a sink takes.
+    // SAFETY: the text is readable during the call, and `sink` accepts text with this context.
     unsafe { sink(context, text.as_ptr(), text.len()) };
 }
 
-/// Reads a size; whether it is one.
+/// Parses a size; returns whether it is valid.
 ///
 /// # Safety
 /// `text` is readable, `bytes` is writable.
@@ -48,7 +48,7 @@ unsafe fn instance<'c>(cache: *const Instance) -> Option<&'c Instance> {
 }
 
 /// # Safety
-/// `pairs` are `count` names and values by turns, readable, and `sink` takes text with this context.
+/// `pairs` has `count` pairs of a name and a value, which are readable, and `sink` accepts text with this context.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_new(
     pairs: *const View,
@@ -120,7 +120,7 @@ unsafe extern "C" fn leafpress_secondary_cache_insert(
             unchanging: true,
         };
         let fill = |out: &mut [u8]| {
-            // SAFETY: `out` is writable for its length, which is what was promised to be written.
+            // SAFETY: `out` is writable for its length, and the shim passes `fill` with the context that it expects.
             let filled = unsafe { fill(context, out.as_mut_ptr(), out.len()) };
             if filled { Ok(()) } else { Err(()) }
         };
@@ -128,10 +128,11 @@ unsafe extern "C" fn leafpress_secondary_cache_insert(
     })
 }
 
-/// 0: not found; 1: found, and it stays; 2: found, and to be put in again when RocksDB evicts it.
+/// Returns 0 if the block is not found; 1 if it is found and stays; 2 if it is found and must be inserted again when
+/// RocksDB evicts it.
 ///
 /// # Safety
-/// The cache is one, the key readable, and `found` takes a block with this context.
+/// `cache` is a valid cache, the key is readable, and `found` accepts a block with this context.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_lookup(
     cache: *const Instance,
@@ -146,22 +147,22 @@ unsafe extern "C" fn leafpress_secondary_cache_lookup(
         let (Some(instance), key) = (unsafe { instance(cache) }, unsafe { key.bytes() }) else {
             return 0;
         };
-        let is_lent = advise_erase && instance.is_exclusive();
-        let taking = if is_lent { OnHit::Promote } else { OnHit::Keep };
+        let is_promoted = advise_erase && instance.is_exclusive();
+        let taking = if is_promoted { OnHit::Promote } else { OnHit::Keep };
         let read = |block: leafpress_pages::victim::FoundBlock<'_>| {
-            // SAFETY: the block is readable for the call, which is what `found` takes.
+            // SAFETY: the block is readable during the call, and the shim passes `found` with the context that it expects.
             let used = unsafe { found(context, block.bytes.as_ptr(), block.bytes.len(), block.tag) };
             if used { Ok(()) } else { Err(()) }
         };
         match instance.cache.read(key, taking, read) {
-            Some(Ok(())) => 1 + i32::from(is_lent),
+            Some(Ok(())) => 1 + i32::from(is_promoted),
             _ => 0,
         }
     })
 }
 
 /// # Safety
-/// The cache is one, and the key readable.
+/// `cache` is a valid cache, and the key is readable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_erase(cache: *const Instance, key: View) {
     guarded((), || {
@@ -174,7 +175,7 @@ unsafe extern "C" fn leafpress_secondary_cache_erase(cache: *const Instance, key
 }
 
 /// # Safety
-/// The cache is one.
+/// `cache` is a valid cache.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_capacity(cache: *const Instance) -> usize {
     // SAFETY: `cache` is null or an instance that `leafpress_secondary_cache_new` returned and nothing has freed.
@@ -184,7 +185,7 @@ unsafe extern "C" fn leafpress_secondary_cache_capacity(cache: *const Instance) 
 }
 
 /// # Safety
-/// The cache is one.
+/// `cache` is a valid cache.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_set_capacity(cache: *const Instance, bytes: usize) {
     guarded((), || {
@@ -196,7 +197,7 @@ unsafe extern "C" fn leafpress_secondary_cache_set_capacity(cache: *const Instan
 }
 
 /// # Safety
-/// The cache is one.
+/// `cache` is a valid cache.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_deflate(cache: *const Instance, bytes: usize) {
     guarded((), || {
@@ -208,7 +209,7 @@ unsafe extern "C" fn leafpress_secondary_cache_deflate(cache: *const Instance, b
 }
 
 /// # Safety
-/// The cache is one.
+/// `cache` is a valid cache.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_inflate(cache: *const Instance, bytes: usize) {
     guarded((), || {
@@ -235,7 +236,7 @@ fn set(instance: &Instance, name: &str, value: &str) -> Result<(), SecondaryCach
 }
 
 /// # Safety
-/// The cache is one, name and value readable, and `sink` takes text with this context.
+/// `cache` is a valid cache, name and value are readable, and `sink` accepts text with this context.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_set(
     cache: *const Instance,

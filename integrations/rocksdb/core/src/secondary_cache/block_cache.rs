@@ -125,7 +125,7 @@ impl fmt::Debug for BlockCache {
 }
 
 unsafe extern "C" fn append(text: *mut c_void, data: *const u8, len: usize) {
-    // SAFETY: the context is the string below, and the text is lent for the call.
+    // SAFETY: the context is the `String` that `BlockCache::new` passes, and the text is readable during the call.
     let (text, data) = unsafe { (&mut *text.cast::<String>(), std::slice::from_raw_parts(data, len)) };
     text.push_str(&String::from_utf8_lossy(data));
 }
@@ -138,7 +138,7 @@ impl BlockCache {
     pub fn new(options: &BlockCacheOptions) -> Result<Self, BlockCacheError> {
         let (text, mut error) = (options.to_string(), String::new());
         let context = (&raw mut error).cast();
-        // SAFETY: the text is lent for the call, and `append` takes the string that is its context.
+        // SAFETY: the text is readable during the call, and the context of `append` is a string.
         let made = unsafe { leafpress_shim_block_cache_new(View::of(&text), append, context) };
         NonNull::new(made).map(Self).ok_or(BlockCacheError(error))
     }
