@@ -6,7 +6,7 @@ from resp import Client, ReplyError, is_error
 from servers import Server, is_replicated, until
 
 SLOTS = 16_384
-# Answers that ask for patience: the cluster is about to know better.
+# Errors that end by themselves while the cluster changes: the command is sent again.
 LATER = (b"CLUSTERDOWN", b"TRYAGAIN", b"LOADING", b"MASTERDOWN", b"READONLY", b"NOREPLICAS")
 
 
@@ -111,11 +111,11 @@ class ClusterClient:
                 client = self._client(port)
                 if asking:
                     client("ASKING")
-                reply = client.ask(*command)
+                reply = client.request(*command)
                 if not is_error(reply):
                     if not asking:
                         self.owners[slot] = port
-                    acknowledged = client.ask("WAIT", 1, wait) if wait else 0
+                    acknowledged = client.request("WAIT", 1, wait) if wait else 0
                     return (reply, acknowledged if isinstance(acknowledged, int) else 0) if wait else reply
             except (OSError, ReplyError) as failure:
                 # A write of unknown outcome is not reported as done; it is sent again.

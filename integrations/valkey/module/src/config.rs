@@ -7,7 +7,7 @@ use leafpress::Codec;
 use crate::api::Context;
 use crate::api::config::{NumberOption, TextOption, load_all, register_number, register_text};
 use crate::store::databases::databases;
-use crate::store::settings::{TreeSettings, set_upkeep_budget_us, upkeep_budget_us, trees};
+use crate::store::settings::{TreeSettings, set_upkeep_budget_us, trees, upkeep_budget_us};
 use crate::{filter, prefixes};
 
 /// Least and greatest length of a dictionary: the tree's.

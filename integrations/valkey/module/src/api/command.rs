@@ -113,7 +113,7 @@ pub unsafe fn enter_twin(
     };
     let mut running = None;
     if let Some((name, rest)) = all.split_first()
-        && !caller.is_asked_for_keys()
+        && !caller.is_key_request()
     {
         let (is_rewritten, is_public) = match sent(*name, twin) {
             Sent::Publicly => {
@@ -203,7 +203,7 @@ pub unsafe fn enter_of_kind(
         )
     };
     if let Some((name, rest)) = all.split_first()
-        && !caller.is_asked_for_keys()
+        && !caller.is_key_request()
         && let Some(native) = native_of(kind)
         && !is_allowed_publicly(caller, *name, native, rest)
     {

@@ -91,14 +91,14 @@ impl Context {
         api().AvoidReplicaTraffic.is_some_and(|avoid| unsafe { avoid() } != 0)
     }
 
-    /// Returns whether the server only asks which arguments are keys. It does so where a command has the flag
+    /// Returns whether the server only requests the positions of the keys. It does so where a command has the flag
     /// `getkeys-api`: see [`Context::key_at`].
-    pub fn is_asked_for_keys(self) -> bool {
+    pub fn is_key_request(self) -> bool {
         // SAFETY: the context is that of the running call.
         unsafe { (api().IsKeysPositionRequest)(self.raw) != 0 }
     }
 
-    /// Says that an argument is a key, and what is done to it.
+    /// Reports that an argument is a key, and how it is used.
     pub fn key_at(self, index: c_int, flags: u64) {
         // SAFETY: the context is that of the running call. The flags are the low bits of a C integer.
         unsafe { (api().KeyAtPosWithFlags)(self.raw, index, flags as c_int) };

@@ -13,7 +13,7 @@ pub fn all_generations() -> Vec<Hold> {
 
 /// `LP.INFO [key]`: of a key, or of all trees.
 pub fn info(context: Context, arguments: &[Str<'_>]) -> Done {
-    if context.is_asked_for_keys() {
+    if context.is_key_request() {
         if arguments.len() > 1 {
             context.key_at(1, KEY_RO | KEY_ACCESS);
         }

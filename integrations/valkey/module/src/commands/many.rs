@@ -164,7 +164,7 @@ pub fn msetex(context: Context, arguments: &[Str<'_>]) -> Done {
     };
     let count = integer(count.bytes()).filter(|count| (1..=i64::from(i32::MAX)).contains(count));
     let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
-    if context.is_asked_for_keys() {
+    if context.is_key_request() {
         for index in (2..arguments.len()).step_by(2).take(count) {
             context.key_at(i32::try_from(index).unwrap_or(i32::MAX), KEY_OW | KEY_UPDATE);
         }

@@ -41,7 +41,7 @@ pub enum Keys {
     Patterns,
     /// The first, with a prefix of either family.
     EitherFamily,
-    /// None: the keys are those of the database, and the command is changed if it asks for hashes or strings only.
+    /// None: the keys are those of the database, and the command is changed if it requests only hashes or strings.
     OfType,
 }
 

@@ -1,4 +1,4 @@
-//! What stands for `TYPE` and `SCAN ... TYPE` in transparent mode: there compressed values have the types of native
+//! The replacements of `TYPE` and `SCAN ... TYPE` in transparent mode: compressed values have the types of native
 //! ones.
 
 use super::access::Done;
@@ -16,7 +16,7 @@ fn family_of(context: Context, name: Str<'_>) -> Option<Family> {
     Some(Family::of(&value))
 }
 
-/// Returns the family whose type a `SCAN` with these arguments asks for: the last `TYPE` counts.
+/// Returns the family whose type a `SCAN` with these arguments requests: the last `TYPE` counts.
 pub fn family_sought<'a>(argument: impl Fn(usize) -> Option<&'a [u8]>) -> Option<Family> {
     let (mut sought, mut index) = (None, 2);
     while let Some((option, value)) = argument(index).zip(argument(index + 1)) {
