@@ -111,12 +111,12 @@ pub enum CallError {
         count: i32,
     },
     /// A scan returned more records than requested.
-    #[error("the wrapper's scan returned {count} records where {asked} were requested")]
+    #[error("the wrapper's scan returned {count} records where {requested} were requested")]
     TooMany {
         /// What it returned.
         count: usize,
         /// The number of records requested.
-        asked: usize,
+        requested: usize,
     },
     /// A scan returned records but not where they are.
     #[error("the wrapper's scan returned {count} records and set values_out to {address:#x}, where there is no memory")]
@@ -135,10 +135,10 @@ pub enum CallError {
         buffer_bytes: usize,
     },
     /// More records were requested than the interface can count: a bug of the caller.
-    #[error("a scan of {asked} records is longer than PiBench's interface allows ({})", i32::MAX)]
+    #[error("a scan of {requested} records is longer than PiBench's interface allows ({})", i32::MAX)]
     ScanTooLong {
         /// The number of records requested.
-        asked: usize,
+        requested: usize,
     },
     /// There is no memory for the records of a scan.
     #[error("out of memory: {count} records of {record_bytes} bytes")]

@@ -44,7 +44,7 @@ pub(crate) enum SettingsError {
     Tree(String),
 }
 
-/// What the variable asks for.
+/// The settings of the variable.
 pub(crate) struct Settings {
     /// The tree, whose bounds are checked when it is built.
     pub(crate) tree: TreeBuilder,
