@@ -128,7 +128,7 @@ fn options_of(sample: Vec<PathBuf>, of: &Bound<'_, PyDict>) -> PyResult<Options>
         }
     }
     if let Some(workers) = given("workers")? {
-        let refused = |_| Class::InvalidOption.error("workers: 1 or more ask at a time");
+        let refused = |_| Class::InvalidOption.error("workers: must be 1 or more, the number of requests at a time");
         wanted.workers = match workers.is_instance_of::<PyInt>() {
             true => workers.extract().map_err(refused)?,
             false => workers.extract()?,

@@ -200,8 +200,8 @@ class Cache(CacheBase):
         """The key's value, or else the one that load() gives, which is inserted: what get_or_set does, for tasks.
 
         load is a coroutine function, or a callable, which is called in another thread; what it returns is awaited if it
-        can be. One loads at a time for a key, among tasks and threads; but where a task asks that the loader itself has
-        started, load() is called for it alone, since the two might wait for each other. If the task that loads is
+        can be. One loads at a time for a key, among tasks and threads; but for a request of a task that the loader itself has
+        started load() is called separately, since the two might wait for each other. If the task that loads is
         cancelled, one of the waiting tasks loads; that one of them is cancelled concerns no other.
 
         >>> import asyncio
