@@ -38,7 +38,7 @@ pub unsafe extern "C" fn lp_cache_scan(
     read: lp_record_fn,
     context: *mut c_void,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (from, to) = unsafe { (Given::new(from, from_len), Given::new(to, to_len)) };
     call(|| {
         let records = of(cache)?.range(bounds(from, to)?);
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn lp_cache_scan_prefix(
     read: lp_record_fn,
     context: *mut c_void,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let prefix = unsafe { Given::new(prefix, prefix_len) };
     call(|| {
         let records = of(cache)?.prefix(prefix.get("prefix")?);

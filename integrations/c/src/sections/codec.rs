@@ -42,7 +42,7 @@ pub unsafe extern "C" fn lp_codec_open(
 ) -> lp_status {
     call(|| {
         handle::hand_out(codec, || {
-            // SAFETY: a string of the caller's.
+            // SAFETY: the header requires NULL or a string that ends with a zero byte and is unchanged during the call.
             let codec: Codec = unsafe { text(name, "codec's name")? }.parse()?;
             // Formats that other programs read.
             let mut options = EngineOptions::default();
@@ -111,10 +111,10 @@ pub unsafe extern "C" fn lp_compress(
     capacity: usize,
     block_len: Option<&mut MaybeUninit<usize>>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let raw = unsafe { Given::new(raw, raw_len) };
     call(|| {
-        // SAFETY: room of the caller's.
+        // SAFETY: the header requires NULL or room that is writable and unused by others during the call.
         let mut room = unsafe { Room::new(block, capacity, block_len)? };
         let (codec, raw) = (handle::of(codec)?, raw.get("input")?);
         let dictionary = lp_dictionary::of(dictionary)?;
@@ -136,11 +136,11 @@ pub unsafe extern "C" fn lp_decompress(
     raw: *mut c_void,
     raw_len: usize,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let block = unsafe { Given::new(block, block_len) };
     call(|| {
         let mut len = MaybeUninit::uninit();
-        // SAFETY: room of the caller's.
+        // SAFETY: the header requires NULL or room that is writable and unused by others during the call.
         let mut room = unsafe { Room::new(raw, raw_len, Some(&mut len))? };
         let (codec, block) = (handle::of(codec)?, block.get("block")?);
         let dictionary = lp_dictionary::of(dictionary)?;

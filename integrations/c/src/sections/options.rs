@@ -135,7 +135,7 @@ pub unsafe extern "C" fn lp_options_set(
 ) -> lp_status {
     call(|| {
         let options = handle::of_mut(options)?;
-        // SAFETY: strings of the caller's.
+        // SAFETY: the header requires NULL or strings that end with a zero byte and are unchanged during the call.
         let (name, value) = unsafe { (text(name, "option's name")?, text(value, "option's value")?) };
         options.settings.set(name, value)
     })
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn lp_options_set_number(
 ) -> lp_status {
     call(|| {
         let options = handle::of_mut(options)?;
-        // SAFETY: a string of the caller's.
+        // SAFETY: the header requires NULL or a string that ends with a zero byte and is unchanged during the call.
         let name = unsafe { text(name, "option's name")? };
         options.settings.set(name, &value.to_string())
     })

@@ -180,7 +180,7 @@ pub unsafe extern "C" fn lp_tree_cursor_open(
     to_len: usize,
     cursor: Option<&mut MaybeUninit<*mut lp_tree_cursor>>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (from, to) = unsafe { (Given::new(from, from_len), Given::new(to, to_len)) };
     call(|| {
         handle::hand_out(cursor, || {
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn lp_tree_cursor_seek(
     key: *const c_void,
     key_len: usize,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let key = unsafe { Given::new(key, key_len) };
     call(|| {
         let cursor = handle::of_mut(cursor)?;
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn lp_tree_cursor_seek_back(
     key: *const c_void,
     key_len: usize,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let key = unsafe { Given::new(key, key_len) };
     call(|| {
         let cursor = handle::of_mut(cursor)?;

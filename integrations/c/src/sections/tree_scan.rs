@@ -52,7 +52,7 @@ pub unsafe extern "C" fn lp_tree_scan(
     read: lp_record_fn,
     context: *mut c_void,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (from, to) = unsafe { (Given::new(from, from_len), Given::new(to, to_len)) };
     call(|| {
         let records = of(tree)?.range(bounds(from, to)?);
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn lp_tree_scan_prefix(
     read: lp_record_fn,
     context: *mut c_void,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let prefix = unsafe { Given::new(prefix, prefix_len) };
     call(|| {
         let records = of(tree)?.prefix(prefix.get("prefix")?);
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn lp_tree_count(
     to_len: usize,
     records: Option<&mut MaybeUninit<u64>>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (from, to) = unsafe { (Given::new(from, from_len), Given::new(to, to_len)) };
     call(|| {
         let records = Out::at(records, "where to put the number of records")?;
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn lp_tree_remove_range(
     to_len: usize,
     removed: Option<&mut MaybeUninit<u64>>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (from, to) = unsafe { (Given::new(from, from_len), Given::new(to, to_len)) };
     call(|| {
         let gone = of(tree)?.remove_range(bounds(from, to)?, usize::MAX)?;

@@ -69,7 +69,7 @@ pub struct lp_tree_stats {
 pub unsafe extern "C" fn lp_tree_get_stats(tree: Option<&lp_tree>, stats: *mut lp_tree_stats) -> lp_status {
     call(|| {
         let tree = of(tree)?;
-        // SAFETY: a struct of the caller's, of the size that it says.
+        // SAFETY: the header requires NULL or a struct with as many writable bytes as its first field says.
         unsafe { fill(stats, |size| lp_tree_stats::of(&tree.stats(), size)) }
     })
 }
