@@ -101,8 +101,8 @@ fn options_of(sample: Vec<PathBuf>, of: &Bound<'_, PyDict>) -> PyResult<Options>
         (None, None, Some(path)) => DeviceSource::Fio(path),
         (None, None, None) => {
             return Err(Class::InvalidOption.error(
-                "device: say what a miss costs: device_us= the microseconds of a read, device= a directory on the device, which is measured, or \
-                 fio_json=",
+                "device: say what a miss costs: device_us= the microseconds of a read, device= a directory on the \
+                 device, which is measured, or fio_json=",
             ));
         }
         _ => return Err(Class::InvalidOption.error("device: give one of device=, device_us= and fio_json=")),

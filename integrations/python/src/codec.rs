@@ -182,7 +182,10 @@ fn compress<'py>(
 /// >>> codec.decompress(codec.compress(b"words", "lz4"), max_bytes="1MiB")
 /// b'words'
 #[pyfunction]
-#[pyo3(signature = (block, dictionary=None, max_bytes=None), text_signature = "(block, dictionary=None, max_bytes='1GiB')")]
+#[pyo3(
+    signature = (block, dictionary=None, max_bytes=None),
+    text_signature = "(block, dictionary=None, max_bytes='1GiB')",
+)]
 fn decompress<'py>(
     block: &Bound<'py, PyAny>,
     dictionary: Option<&Bound<'py, PyAny>>,

@@ -47,8 +47,8 @@ pub enum LoadError {
     },
     /// What `create_tree` returned has too few virtual methods.
     #[error(
-        "create_tree of {} returned an object that is not a PiBench tree: its class has {methods} virtual methods, and a tree \
-         has at least 7",
+        "create_tree of {} returned an object that is not a PiBench tree: its class has {methods} virtual methods, \
+         and a tree has at least 7",
         .path.display()
     )]
     NotATree {
@@ -59,9 +59,9 @@ pub enum LoadError {
     },
     /// It cannot be determined which of PiBench's interfaces the wrapper was compiled for.
     #[error(
-        "cannot determine which interface {} was compiled for: PiBench's newer branches have bulk_load before find, and the loader \
-         sees no names of the tree's methods; compile it without -fvisibility=hidden, with the tree's class outside of \
-         anonymous namespaces",
+        "cannot determine which interface {} was compiled for: PiBench's newer branches have bulk_load before find, \
+         and the loader sees no names of the tree's methods; compile it without -fvisibility=hidden, with the tree's \
+         class outside of anonymous namespaces",
         .path.display()
     )]
     UnknownInterface {
@@ -70,8 +70,8 @@ pub enum LoadError {
     },
     /// The options of one fork of PiBench were given to a wrapper that was compiled for another branch.
     #[error(
-        "{} was compiled for a branch of PiBench that has bulk_load and no --protocol, --clock and --garbage_collector: leave \
-         these options out",
+        "{} was compiled for a branch of PiBench that has bulk_load and no --protocol, --clock and \
+         --garbage_collector: leave these options out",
         .path.display()
     )]
     ForkOptions {
@@ -80,8 +80,8 @@ pub enum LoadError {
     },
     /// There is no C++ shim in this build.
     #[error(
-        "cannot load {}: this build has no PiBench host, because no working C++20 compiler was found when it was built ({reason}); \
-         install g++ or clang++, run `cargo clean -p leafpress-pibench-host` and build again",
+        "cannot load {}: this build has no PiBench host, because no working C++20 compiler was found when it was \
+         built ({reason}); install g++ or clang++, run `cargo clean -p leafpress-pibench-host` and build again",
         .path.display()
     )]
     NoHost {

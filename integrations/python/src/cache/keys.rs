@@ -10,7 +10,8 @@
 //! 3   str, in UTF-8
 //! 5   tuple: its elements, then 0
 //! 14  number from -2^127 down, infinity included: 64 bits of the float, complemented
-//! 15..31 number below 0: 31 less the number of bytes of its whole part, those bytes, big-endian, and its fraction, all complemented
+//! 15..31 number below 0: 31 less the number of bytes of its whole part, those bytes, big-endian, and its fraction,
+//!     all complemented
 //! 32..48 number from 0 on: 32 and the number of bytes of its whole part, those bytes, big-endian, and its fraction
 //! 49  number from 2^127 on, infinity included: 64 bits of the float
 //! ```

@@ -60,8 +60,8 @@ fn is_waited_for(py: Python<'_>, request: &Request) -> PyResult<bool> {
 #[cold]
 fn cycle() -> PyErr {
     Class::LoadCycle.error(
-        "a loader requested a key that cannot be available before it ends: its own, or one that waits for it. Load what both need under a \
-         third key, or outside of the cache",
+        "a loader requested a key that cannot be available before it ends: its own, or one that waits for it. Load \
+         what both need under a third key, or outside of the cache",
     )
 }
 
@@ -131,7 +131,10 @@ impl CacheBase {
     /// >>> cache = Cache(serializer="json")
     /// >>> cache.get_or_set("answer", lambda: 42, ttl=60), cache.get_or_set("answer", lambda: 0)
     /// (42, 42)
-    #[pyo3(signature = (key, load, ttl=None, tags=None, time_to_idle=None), text_signature = "($self, key, load, ttl=None, tags=(), time_to_idle=None)")]
+    #[pyo3(
+        signature = (key, load, ttl=None, tags=None, time_to_idle=None),
+        text_signature = "($self, key, load, ttl=None, tags=(), time_to_idle=None)",
+    )]
     fn get_or_set<'py>(
         &self,
         key: &Bound<'py, PyAny>,
@@ -318,7 +321,10 @@ impl TaskLoad {
     }
 
     /// Pass the loader's value.
-    #[pyo3(signature = (value, ttl=None, tags=None, time_to_idle=None), text_signature = "($self, value, ttl=None, tags=(), time_to_idle=None)")]
+    #[pyo3(
+        signature = (value, ttl=None, tags=None, time_to_idle=None),
+        text_signature = "($self, value, ttl=None, tags=(), time_to_idle=None)",
+    )]
     fn give(
         &self,
         value: &Bound<'_, PyAny>,

@@ -1,8 +1,8 @@
 //! `leafpress.Cache`, except for the part that is written in Python.
 //!
 //! `options`, `keys` and `forms` translate Python's arguments to the library's types; `handle` is a cache that may be
-//! closed while it is used; `pending_load` and `waits` are loads, `load` their methods; `listener` reports removed records. The
-//! other files are methods by what they do.
+//! closed while it is used; `pending_load` and `waits` are loads, `load` their methods; `listener` reports removed
+//! records. The other files group methods by subject.
 
 mod advice;
 mod forms;

@@ -1,8 +1,8 @@
 //! A load in progress, driven from Python: by a thread that runs the loader and waits, or by a task that awaits both.
 //!
-//! [`Cache::get_or_fetch_entry`](leafpress::Cache::get_or_fetch_entry) is a future that needs no runtime. [`PendingLoad`]
-//! polls it when Python requests it; its loader is a place ([`Loader`]) that Python fills. So threads and tasks that
-//! request one key share one load, and a write of the key during a load wins, as in the library.
+//! [`Cache::get_or_fetch_entry`](leafpress::Cache::get_or_fetch_entry) is a future that needs no runtime.
+//! [`PendingLoad`] polls it when Python requests it; its loader is a future ([`Loader`]) that Python completes. So
+//! threads and tasks that request one key share one load, and a write of the key during a load wins, as in the library.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -58,7 +58,7 @@ pub enum Step {
     Waits,
 }
 
-/// A load that somebody waits for, or leads.
+/// A load that a thread or task waits for, or leads.
 pub struct PendingLoad {
     future: Mutex<Option<Pin<Box<dyn Future<Output = Answer> + Send>>>>,
     loader: Loader,

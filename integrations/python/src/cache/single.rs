@@ -70,7 +70,10 @@ impl CacheBase {
     /// >>> cache.set("session:7", "open", ttl=60)
     /// >>> cache["session:7"]
     /// 'open'
-    #[pyo3(signature = (key, value, ttl=None, tags=None, time_to_idle=None), text_signature = "($self, key, value, ttl=None, tags=(), time_to_idle=None)")]
+    #[pyo3(
+        signature = (key, value, ttl=None, tags=None, time_to_idle=None),
+        text_signature = "($self, key, value, ttl=None, tags=(), time_to_idle=None)",
+    )]
     fn set(
         &self,
         key: &Bound<'_, PyAny>,
@@ -95,7 +98,10 @@ impl CacheBase {
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.add("lock", "mine"), cache.add("lock", "yours"), cache["lock"]
     /// (True, False, 'mine')
-    #[pyo3(signature = (key, value, ttl=None, tags=None, time_to_idle=None), text_signature = "($self, key, value, ttl=None, tags=(), time_to_idle=None)")]
+    #[pyo3(
+        signature = (key, value, ttl=None, tags=None, time_to_idle=None),
+        text_signature = "($self, key, value, ttl=None, tags=(), time_to_idle=None)",
+    )]
     fn add(
         &self,
         key: &Bound<'_, PyAny>,

@@ -19,7 +19,10 @@ impl CacheBase {
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.incr("visits"), cache.incr("visits", 5), cache["visits"]
     /// (1, 6, '6')
-    #[pyo3(signature = (key, delta=None, default=Some(0), ttl=None), text_signature = "($self, key, delta=1, default=0, ttl=None)")]
+    #[pyo3(
+        signature = (key, delta=None, default=Some(0), ttl=None),
+        text_signature = "($self, key, delta=1, default=0, ttl=None)",
+    )]
     fn incr<'py>(
         &self,
         key: &Bound<'py, PyAny>,
@@ -35,7 +38,10 @@ impl CacheBase {
     ///
     /// >>> Cache(serializer="json").decr("left", default=10)
     /// 9
-    #[pyo3(signature = (key, delta=None, default=Some(0), ttl=None), text_signature = "($self, key, delta=1, default=0, ttl=None)")]
+    #[pyo3(
+        signature = (key, delta=None, default=Some(0), ttl=None),
+        text_signature = "($self, key, delta=1, default=0, ttl=None)",
+    )]
     fn decr<'py>(
         &self,
         key: &Bound<'py, PyAny>,

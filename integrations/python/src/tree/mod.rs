@@ -56,7 +56,7 @@ const LONG_VALUE_BYTES: usize = 64 << 10;
 ///                      "zstd:1" to "zstd:19" (smaller), "deflate:1", "none", "auto" (by how much is read): see
 ///                      `leafpress.codec.available()`
 ///   encoding           None, the name of an encoding, or a pair of these for keys and values
-///   dictionary         "auto" has one trained from the tree's own records, None has none, or bytes, or a leafpress.codec.Dictionary
+///   dictionary         "auto" (trained from the tree's own records), None, bytes, or a leafpress.codec.Dictionary
 ///   dictionary_bytes   the most that a trained one may have, 1,024 to 1,048,576
 ///   frame_bytes        raw bytes that are compressed together, from 1 to leaf_bytes; chosen by the tree if not given
 ///   leaf_bytes         raw bytes of a leaf, 1,024 to 32,768
@@ -81,8 +81,9 @@ impl Tree {
     #[new]
     #[pyo3(
         signature = (records = None, /, **options),
-        text_signature = "(records=(), /, *, codec='trial', encoding=None, dictionary='auto', dictionary_bytes=None, frame_bytes=None, \
-                          leaf_bytes=None, landing_bytes=None, shards=None, background_threads=None, load_threads=None)"
+        text_signature = "(records=(), /, *, codec='trial', encoding=None, dictionary='auto', dictionary_bytes=None, \
+                          frame_bytes=None, leaf_bytes=None, landing_bytes=None, shards=None, \
+                          background_threads=None, load_threads=None)"
     )]
     fn new(py: Python<'_>, records: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let made = Self::of(py, Options::of(py, options)?)?;

@@ -115,7 +115,8 @@ pub fn check(run: &Run) -> Result<bool, BenchError> {
         Some((option, found, requested)) => Err(BenchError::database(
             &run.directory,
             format!(
-                "was filled with --{option} {found}, not {requested}; give that, or fill it again without --use_existing_db"
+                "was filled with --{option} {found}, not {requested}; give that, or fill it again without \
+                 --use_existing_db"
             ),
         )),
     }

@@ -1,8 +1,8 @@
 //! One benchmark: databases, threads that warm up and are measured together, and the cost of the measured time.
 //!
 //! The stages are driven here although the laboratory has a driver (`crates/leafpress-lab/src/driver`), which could do
-//! it: [`Worker`] would be its `Target`, [`Window`] its `Observer`. That needs three changes of the laboratory and of
-//! this crate. The driver is private to the laboratory. Its targets fail with [`LabError`], which has no variant for an
+//! it: `Worker` would be its `Target`, `Window` its `Observer`. That needs three changes of the laboratory and of
+//! this crate. The driver is private to the laboratory. Its targets fail with `LabError`, which has no variant for an
 //! error of RocksDB, so that it would have to be generic over the error. `Worker::work` is one loop per workload, which
 //! would have to be split into steps. The results would change too: the driver's threads wait between the warm-up and
 //! the measured time, while these do not stop, so that RocksDB's compactions have no pause to catch up in.

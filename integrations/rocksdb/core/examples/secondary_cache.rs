@@ -290,7 +290,8 @@ fn compare() -> Outcome<()> {
     let plain = format!("block_based_table_factory={{{table}}}");
     let sst_bytes = load(&path, &plain, &compression, &data)?;
     println!(
-        "{keys} keys of {KEY_BYTES} and {value_bytes} bytes, blocks of {block}, {:.0} MiB of files ({compression}), memory {} MiB",
+        "{keys} keys of {KEY_BYTES} and {value_bytes} bytes, blocks of {block}, {:.0} MiB of files ({compression}), \
+         memory {} MiB",
         sst_bytes as f64 / 1048576.0,
         memory >> 20
     );
@@ -391,9 +392,10 @@ fn compare() -> Outcome<()> {
     for each in secondary_cache_statistics() {
         let s = each.stats;
         println!(
-            "leafpress {}: held {:.1} of {:.1} MiB, {} entries ({} compressed), {:.2} raw bytes a byte held, {:.2} a byte stored; {} hits of {} lookups, {} taken, \
-             {} inserted, {} rejected, {} no room, {} evicted, {} corrupt; {} dictionaries, {} KiB; share {:.0}% raw ({} entries, {:.1} MiB), \
-             {} raw hits, {} compressed later, {} restored, {} returned, decode {:.1} us, compress {:.1} us, miss {:.1} us, deciding {:.0} ms",
+            "leafpress {}: held {:.1} of {:.1} MiB, {} entries ({} compressed), {:.2} raw bytes a byte held, {:.2} a \
+             byte stored; {} hits of {} lookups, {} taken, {} inserted, {} rejected, {} no room, {} evicted, {} \
+             corrupt; {} dictionaries, {} KiB; share {:.0}% raw ({} entries, {:.1} MiB), {} raw hits, {} compressed \
+             later, {} restored, {} returned, decode {:.1} us, compress {:.1} us, miss {:.1} us, deciding {:.0} ms",
             each.options,
             s.bytes_held as f64 / 1048576.0,
             s.capacity_bytes as f64 / 1048576.0,

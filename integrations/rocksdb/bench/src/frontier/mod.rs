@@ -110,8 +110,8 @@ fn best(study: &Study, access: Access) -> Vec<usize> {
 }
 
 /// The description of the columns, under the tables.
-const CAPTION: &str = "◆ nothing else has as much throughput at as little data: the Pareto line. %: change against the baseline, the \
-     median over pairs of runs made directly one after the other; data as loaded.";
+const CAPTION: &str = "◆ nothing else has as much throughput at as little data: the Pareto line. %: change against \
+     the baseline, the median over pairs of runs made directly one after the other; data as loaded.";
 
 /// Returns the description of the runs, in lines.
 fn head(frontier: &Frontier) -> Vec<String> {

@@ -55,8 +55,8 @@ impl Decompressor {
                 .map(|known| format!("{:#04x} {}", *known as u8, known.name()))
                 .collect();
             ReadError::UnknownType(format!(
-                "block type {number:#04x} is none that this version reads ({}): the block is damaged, or a later version \
-                 wrote it",
+                "block type {number:#04x} is none that this version reads ({}): the block is damaged, or a later \
+                 version wrote it",
                 known.join(", ")
             ))
         })

@@ -18,14 +18,14 @@ const ZSTD_MAGIC: [u8; 4] = [0x37, 0xA4, 0x30, 0xEC];
 #[derive(Debug)]
 pub(crate) struct Reading {
     dictionary: Arc<Dictionary>,
-    /// Whether this file was the first that brought it, and answers for its memory.
+    /// Whether this file was the first with this dictionary, and reports its memory.
     first: bool,
 }
 
 impl Reading {
     /// Prepares a dictionary, unless an open file has the same one. Each block names its codec. Zstandard's tables are
-    /// made now if the bytes are a Zstandard dictionary, since RocksDB requests a dictionary's memory only once, directly
-    /// after this call.
+    /// made now if the bytes are a Zstandard dictionary, since RocksDB requests a dictionary's memory only once,
+    /// directly after this call.
     ///
     /// # Errors
     /// [`CodecError::Failed`] when zstd's bytes are malformed.
@@ -64,7 +64,7 @@ impl Reading {
         &self.dictionary
     }
 
-    /// Memory that this file answers for, in bytes.
+    /// Returns the memory that this file reports, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         if self.first { self.dictionary.held_bytes() } else { 0 }
     }

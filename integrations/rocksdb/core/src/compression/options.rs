@@ -224,8 +224,8 @@ impl CompressionOptions {
             Some(NamedCodec::Whole(Codec::Qpl { path, mode })) => (path, mode),
             Some(NamedCodec::Whole(codec)) => {
                 return Err(OptionError(format!(
-                    "codec={codec} cannot be combined with {}: the codec's name already says how it compresses; a level is written \
-                     as in codec=zstd:6",
+                    "codec={codec} cannot be combined with {}: the codec's name already says how it compresses; a \
+                     level is written as in codec=zstd:6",
                     given.join(" and "),
                 )));
             }
@@ -236,8 +236,8 @@ impl CompressionOptions {
             (0 | 1, _) => Codec::Qpl { path, mode },
             (level, QplPath::Hardware) => {
                 return Err(OptionError(format!(
-                    "level={level} cannot be combined with execution_path=hw: the device has one level; allowed are level=0 and \
-                     execution_path=sw"
+                    "level={level} cannot be combined with execution_path=hw: the device has one level; allowed are \
+                     level=0 and execution_path=sw"
                 )));
             }
             (level, _) => Codec::Deflate { level },

@@ -150,7 +150,8 @@ unsafe extern "C" fn leafpress_secondary_cache_lookup(
         let is_promoted = advise_erase && instance.is_exclusive();
         let taking = if is_promoted { OnHit::Promote } else { OnHit::Keep };
         let read = |block: leafpress_pages::victim::FoundBlock<'_>| {
-            // SAFETY: the block is readable during the call, and the shim passes `found` with the context that it expects.
+            // SAFETY: the block is readable during the call, and the shim passes `found` with the context that it
+            // expects.
             let used = unsafe { found(context, block.bytes.as_ptr(), block.bytes.len(), block.tag) };
             if used { Ok(()) } else { Err(()) }
         };

@@ -234,7 +234,8 @@ impl Conversion {
             failed,
         } = self.counts;
         log_notice(&format!(
-            "leafpress: {} {}: of {scanned} keys {converted} were converted, {too_large} are too large, {failed} failed",
+            "leafpress: {} {}: of {scanned} keys {converted} were converted, {too_large} are too large, {failed} \
+             failed",
             self.direction(),
             self.status().state,
         ));

@@ -31,7 +31,8 @@ pub fn convert(context: Context, arguments: &[Str<'_>]) -> Done {
             Ok(())
         }
         _ => Err(Failure::text(
-            "ERR LP.CONVERT takes IMPORT or EXPORT with MATCH, TYPE, MAXFIELDS, MAXBYTES and ALLDBS, or STATUS, or STOP",
+            "ERR LP.CONVERT takes IMPORT or EXPORT with MATCH, TYPE, MAXFIELDS, MAXBYTES and ALLDBS, or STATUS, or \
+             STOP",
         )),
     }
 }

@@ -209,7 +209,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_sealed_opens(family in prop_oneof![Just(Family::Lz4), Just(Family::Zstd)], records in prop::collection::vec((prop::collection::vec(0_u8..4, 0..300), prop::collection::vec(any::<u8>(), 0..300)), 0..60)) {
+        fn what_was_sealed_opens(
+            family in prop_oneof![Just(Family::Lz4), Just(Family::Zstd)],
+            records in prop::collection::vec(
+                (prop::collection::vec(0_u8..4, 0..300), prop::collection::vec(any::<u8>(), 0..300)),
+                0..60,
+            ),
+        ) {
             let (mut content, mut block) = (Vec::new(), Vec::new());
             for (field, value) in &records {
                 put_record(&mut content, field, value);
@@ -217,7 +223,9 @@ mod tests {
             seal(&content, &Means { family, dictionary: None }, &mut block);
             let opened = open(&block, |_| None).unwrap();
             prop_assert_eq!(&*opened, &content[..]);
-            let read: Result<Vec<_>, _> = Records::new(&opened).map(|record| record.map(|(f, v)| (f.to_vec(), v.to_vec()))).collect();
+            let read: Result<Vec<_>, _> = Records::new(&opened)
+                .map(|record| record.map(|(f, v)| (f.to_vec(), v.to_vec())))
+                .collect();
             prop_assert_eq!(read.unwrap(), records);
         }
 
@@ -232,7 +240,11 @@ mod tests {
         }
 
         #[test]
-        fn a_block_with_a_changed_byte_never_gives_more_than_it_may(family in prop_oneof![Just(Family::Lz4), Just(Family::Zstd)], at in any::<prop::sample::Index>(), with in any::<u8>()) {
+        fn a_block_with_a_changed_byte_never_gives_more_than_it_may(
+            family in prop_oneof![Just(Family::Lz4), Just(Family::Zstd)],
+            at in any::<prop::sample::Index>(),
+            with in any::<u8>(),
+        ) {
             let mut block = Vec::new();
             seal(&[b"{\"name\": \"value\"}".as_slice(); 500].concat(), &Means { family, dictionary: None }, &mut block);
             let at = at.index(block.len());
