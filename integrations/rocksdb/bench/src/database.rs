@@ -18,7 +18,7 @@ use crate::{BenchError, Workload};
 
 /// Databases that are open.
 pub(crate) struct Databases {
-    // Closed in this order: the databases before what they use.
+    // The fields are dropped in this order: the databases before the caches and environments that they use.
     pub(crate) instances: Vec<DB>,
     /// Of each instance.
     options: Vec<Options>,
@@ -46,7 +46,7 @@ impl Databases {
         })
     }
 
-    /// Opens the databases of a run: new ones for a workload that fills, else those that are there.
+    /// Opens the databases of a run: new ones for a workload that fills, otherwise existing ones.
     pub(crate) fn open(run: &Run) -> Result<Self, BenchError> {
         let mut databases = Self::unopened(run)?;
         for _ in 0..run.shape.instances {
@@ -73,7 +73,7 @@ impl Databases {
         Ok(databases)
     }
 
-    /// Makes the options of an instance and drops them: RocksDB says what it does not take.
+    /// Makes the options of an instance and drops them: RocksDB reports invalid ones.
     fn try_options(run: &Run) -> Result<(), BenchError> {
         let mut databases = Self::unopened(run)?;
         databases.configure(run)
@@ -85,8 +85,8 @@ impl Databases {
         let mut base = Options::default();
         let mut uri = String::new();
         if tuning.cache.bytes == 0 {
-            // By the string alone RocksDB keeps the cache of 32 MiB that a table factory has before it reads its
-            // options; a string changes the factory of the options that it is on top of.
+            // With the string alone RocksDB keeps a table factory's default cache of 32 MiB; a string changes the
+            // factory of the options to which it is applied.
             let mut table = BlockBasedOptions::default();
             table.disable_cache();
             base.set_block_based_table_factory(&table);
@@ -123,7 +123,7 @@ impl Databases {
                 source,
             })
         };
-        // The note goes first: what is half filled is not taken for whole.
+        // The note is removed first, so that a partly filled database does not count as complete.
         note::forget(&run.directory)?;
         for number in 0..run.shape.instances {
             let directory = run.instance_directory(number);
@@ -193,7 +193,7 @@ impl Databases {
         Ok(bytes)
     }
 
-    /// RocksDB's tickers as they stand, without those that are 0.
+    /// Returns RocksDB's current tickers, without those that are 0.
     pub(crate) fn tickers(&self, statistics: bool) -> BTreeMap<String, u64> {
         let mut tickers = BTreeMap::new();
         if !statistics {
@@ -217,7 +217,7 @@ impl Databases {
     }
 }
 
-/// Returns a line of our statistics in RocksDB's words, `NAME COUNT : NUMBER`, where the number is not 0.
+/// Parses a line of Leafpress's statistics, `NAME COUNT : NUMBER`; `None` if the number is 0.
 fn ticker(line: &str) -> Option<(String, u64)> {
     let (name, count) = line.split_once(" COUNT : ")?;
     let count = count.trim().parse().ok().filter(|count| *count > 0)?;
@@ -241,7 +241,7 @@ impl Drop for Databases {
     }
 }
 
-/// Checks that RocksDB took the block cache: its options strings pass over what they cannot make without a word.
+/// Checks that RocksDB uses the block cache: its options strings ignore what they cannot create silently.
 fn check_cache(database: &DB, run: &Run) -> Result<(), BenchError> {
     let capacity = database.property_int_value(properties::BLOCK_CACHE_CAPACITY);
     let capacity = capacity
@@ -256,7 +256,8 @@ fn check_cache(database: &DB, run: &Run) -> Result<(), BenchError> {
     }
 }
 
-/// Instances in one process share its pools of threads; each is to have as many as if it were alone.
+/// Returns an environment whose pools of threads, which all instances share, have as many threads for each instance as
+/// for a single one.
 fn environment(run: &Run) -> Result<Env, BenchError> {
     let mut env = Env::new().with_operation(|| "cannot make an environment".into())?;
     let jobs = run.tuning.max_background_jobs;

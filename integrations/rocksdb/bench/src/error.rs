@@ -17,7 +17,7 @@ pub enum BenchError {
         /// The fault, and the allowed values.
         reason: String,
     },
-    /// A database that was to be there is not there, or is not the one that the options describe.
+    /// A required database does not exist, or differs from the options.
     #[error("{}: {reason}", path.display())]
     Database {
         /// Its directory.

@@ -122,7 +122,7 @@ pub fn check(run: &Run) -> Result<bool, BenchError> {
     }
 }
 
-/// What a database was last opened with says how its files are compressed, where we have not filled it ourselves.
+/// Checks the compression of a database without a note, by the options with which it was last opened.
 fn compare_with_options_file(run: &Run) -> Result<(), BenchError> {
     let directory = run.instance_directory(0);
     let entries = fs::read_dir(&directory).map_err(|source| LabError::Io {

@@ -17,7 +17,7 @@ use crate::values::Values;
 use crate::workload::{MAX_YCSB_SCAN, Operation};
 use crate::{BenchError, Workload};
 
-/// Operations between two looks at whether the user has cancelled.
+/// Operations between two checks for cancellation.
 const LOOK_EVERY: u64 = 256;
 /// Maximum number of wrong answers that are reported.
 const EXAMPLES: usize = 5;
@@ -140,7 +140,7 @@ impl<'r> Worker<'r> {
         let read_pct = self.shared.run.work.read_pct;
         let mut turn = 0;
         loop {
-            if !self.goes_on(turn)? || limit.is_some_and(|limit| turn >= limit) {
+            if !self.is_running(turn)? || limit.is_some_and(|limit| turn >= limit) {
                 return Ok(());
             }
             let percent = below(self.random.next_u64(), 100);
@@ -171,9 +171,9 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Returns whether the run goes on. The measured time begins for this thread when it first hears of it.
+    /// Returns whether the run continues. The measured time begins for this thread when it first sees the stage.
     #[inline]
-    fn goes_on(&mut self, turn: u64) -> Result<bool, BenchError> {
+    fn is_running(&mut self, turn: u64) -> Result<bool, BenchError> {
         match self.shared.stage.load(Ordering::Relaxed) {
             OVER => return Ok(false),
             MEASURING if self.recorder.is_none() => {
@@ -319,7 +319,7 @@ impl<'r> Worker<'r> {
         let shape = &self.shared.run.shape;
         let per_batch = self.shared.run.work.batch;
         let mut number = 0;
-        while number < shape.num && self.goes_on(0)? {
+        while number < shape.num && self.is_running(0)? {
             let mut batch = WriteBatch::default();
             let end = shape.num.min(number + per_batch);
             for number in number..end {
@@ -356,7 +356,7 @@ impl<'r> Worker<'r> {
         iterator.seek_to_first();
         let mut number = 0;
         while let Some((key, value)) = iterator.item() {
-            if !self.goes_on(number)? {
+            if !self.is_running(number)? {
                 return Ok(());
             }
             let bytes = (key.len() + value.len()) as u64;

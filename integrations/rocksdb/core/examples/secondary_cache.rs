@@ -1,5 +1,5 @@
 //! Compares block caches of the same total memory on one database: alone, with RocksDB's CompressedSecondaryCache, and
-//! with Leafpress's secondary cache. All run in this process by turns; the figures are medians over the rounds.
+//! with Leafpress's secondary cache. All run alternately in this process; the figures are medians over the rounds.
 //!
 //! ```text
 //! cargo run --release --workspace --example secondary_cache -- --values calgary.zip --memory 32 --seconds 4 --rounds 5
@@ -102,7 +102,7 @@ struct Data {
     text: Vec<u8>,
     value_bytes: usize,
     keys: u64,
-    /// Values are from random places, and not piece after piece.
+    /// Whether values are from random offsets instead of consecutive ones.
     scattered: bool,
 }
 
@@ -130,7 +130,7 @@ struct Arm {
     db: DB,
     cache: BlockCache,
     throughputs: Vec<f64>,
-    /// In all rounds.
+    /// Results of all rounds.
     reads: f64,
     cpu_seconds: f64,
     latencies: Vec<(f64, f64)>,
@@ -190,7 +190,7 @@ fn run(arm: &Arm, data: &Data, chooser: &Chooser, threads: u64, seconds: f64, se
     })
 }
 
-/// What this process has used of the processors, in seconds.
+/// Returns the CPU time of this process, in seconds.
 fn cpu_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();

@@ -97,12 +97,12 @@ pub(crate) enum Code {
 /// The reason why a call failed.
 pub(crate) struct Failure(pub(crate) Code, pub(crate) String);
 
-/// Runs `work`; a panic, which is a bug, gives `failed`.
+/// Runs `work`; returns `failed` after a panic, which is a bug.
 pub(crate) fn guarded<R>(failed: R, work: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(failed)
 }
 
-/// Runs `work` and returns its [`Code`]; why it failed stands in `error`.
+/// Runs `work` and returns its [`Code`]; writes the reason of a failure to `error`.
 ///
 /// # Safety
 /// `error` is writable.

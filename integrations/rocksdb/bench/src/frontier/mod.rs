@@ -49,8 +49,8 @@ pub struct Frontier {
     pub study: Study,
 }
 
-/// Returns every codec and level, RocksDB's and ours, that this machine runs; also each with a dictionary of this many
-/// bytes, if its codec supports one and the number is not 0.
+/// Returns every codec and level of RocksDB and Leafpress that this machine supports; also each with a dictionary of
+/// this many bytes, if its codec supports one and the number is not 0.
 pub fn all(dictionary_bytes: u64, engines: Engines) -> Vec<Compression> {
     let mut all = Vec::new();
     if engines != Engines::Ours {

@@ -1,4 +1,4 @@
-//! The report of a matrix: the white paper's summary rows, what saved cores are worth, and a table for each scenario.
+//! The report of a matrix: the white paper's summary rows, the value of saved cores, and a table for each scenario.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Dictionaries that files are read with: equal ones are one.
+//! Dictionaries of open files: equal ones share memory.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,7 +8,7 @@ use leafpress::codec::{Codec, CodecError, Dictionary};
 
 use super::statistics::{Ticker, count};
 
-/// By the hash of their bytes. Of two that share a hash the later one is the known one.
+/// The dictionaries by the hash of their bytes. Of two with one hash the later one is known.
 static KNOWN: Mutex<Option<HashMap<u64, Weak<Dictionary>>>> = Mutex::new(None);
 
 /// The first bytes of a dictionary that zstd trained (`ZSTD_MAGIC_DICTIONARY`).

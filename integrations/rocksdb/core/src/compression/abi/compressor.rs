@@ -8,7 +8,7 @@ use super::super::compressor::{Compressor, Outcome};
 use super::invalid;
 use super::options::Prepared;
 
-/// A compressor for files of an LSM level; null in `out` where they are not compressed.
+/// Makes a compressor for files of an LSM level; null in `out` where they are not compressed.
 ///
 /// # Safety
 /// `options` came from `leafpress_options_new`, the results are writable.
@@ -46,20 +46,20 @@ fn boxed(compressor: Option<Compressor>) -> *mut Compressor {
     compressor.map_or(std::ptr::null_mut(), |new| Box::into_raw(Box::new(new)))
 }
 
-/// A copy of a compressor; null without memory.
+/// Copies a compressor; null without memory.
 ///
 /// # Safety
-/// `compressor` is one.
+/// `compressor` is valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_copy(compressor: *const Compressor) -> *mut Compressor {
     // SAFETY: `compressor` came from this module, and is not freed before this function returns.
     guarded(std::ptr::null_mut(), || boxed(Some(unsafe { &*compressor }.copied())))
 }
 
-/// A compressor with a dictionary trained from blocks that stand back to back; null when none pays.
+/// Makes a compressor with a dictionary trained from blocks that are stored back to back; null if no dictionary pays.
 ///
 /// # Safety
-/// `compressor` is one; `samples` is as long as the sum of the `count` lengths.
+/// `compressor` is valid; `samples` is as long as the sum of the `count` lengths.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_train(
     compressor: *const Compressor,
@@ -84,10 +84,10 @@ pub unsafe extern "C" fn leafpress_compressor_train(
     })
 }
 
-/// A compressor with these bytes for a dictionary.
+/// Makes a compressor with these bytes as its dictionary.
 ///
 /// # Safety
-/// `compressor` is one, `bytes` are readable.
+/// `compressor` is valid, `bytes` are readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_with_dictionary(
     compressor: *const Compressor,
@@ -104,17 +104,17 @@ pub unsafe extern "C" fn leafpress_compressor_with_dictionary(
 /// Frees a compressor.
 ///
 /// # Safety
-/// It is one, and is freed once.
+/// It came from this module, and is freed once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_free(compressor: *mut Compressor) {
     // SAFETY: `compressor` is the box that a function of this module released, and the shim frees it once.
     guarded((), || drop(unsafe { Box::from_raw(compressor) }));
 }
 
-/// The dictionary's bytes, which live as long as the compressor; none without a dictionary.
+/// Returns the dictionary's bytes, which live as long as the compressor; none without a dictionary.
 ///
 /// # Safety
-/// `compressor` is one.
+/// `compressor` is valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_dictionary(compressor: *const Compressor) -> View {
     // SAFETY: `compressor` came from this module, and is not freed before this function returns; RocksDB holds it for
@@ -123,11 +123,11 @@ pub unsafe extern "C" fn leafpress_compressor_dictionary(compressor: *const Comp
     dictionary.map_or(View::NONE, |dictionary| View::of(dictionary.bytes()))
 }
 
-/// The dictionary of a file before this one, to write this one with, to be given back; none where the file is to train
-/// its own.
+/// Returns the dictionary of an earlier file for this file, which the shim gives back; none if the file is to train its
+/// own.
 ///
 /// # Safety
-/// `compressor` is one.
+/// `compressor` is valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_ready_dictionary(compressor: *const Compressor) -> Text {
     guarded(Text::NONE, || {
@@ -137,30 +137,30 @@ pub unsafe extern "C" fn leafpress_compressor_ready_dictionary(compressor: *cons
     })
 }
 
-/// How many bytes of blocks to sample for a dictionary; 0 for no dictionary.
+/// Returns how many bytes of blocks to sample for a dictionary; 0 for no dictionary.
 ///
 /// # Safety
-/// `compressor` is one.
+/// `compressor` is valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_sample_bytes(compressor: *const Compressor) -> usize {
     // SAFETY: `compressor` came from this module, and is not freed before this function returns.
     unsafe { &*compressor }.sample_bytes()
 }
 
-/// The codec and whether there is a dictionary, to be given back.
+/// Returns the codec and whether there is a dictionary, which the shim gives back.
 ///
 /// # Safety
-/// `compressor` is one.
+/// `compressor` is valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_id(compressor: *const Compressor) -> Text {
     // SAFETY: `compressor` came from this module, and is not freed before this function returns.
     guarded(Text::NONE, || Text::give(unsafe { &*compressor }.id()))
 }
 
-/// The type of its blocks.
+/// Returns the type of its blocks.
 ///
 /// # Safety
-/// `compressor` is one.
+/// `compressor` is valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_block_type(compressor: *const Compressor) -> u8 {
     // SAFETY: `compressor` came from this module, and is not freed before this function returns.
@@ -176,7 +176,7 @@ const MISMATCHED: i64 = -2;
 /// fit, -2 when it did not decode to itself.
 ///
 /// # Safety
-/// `compressor` is one, `raw` is readable and `out` writable for `out_len` bytes; they do not overlap.
+/// `compressor` is valid, `raw` is readable and `out` writable for `out_len` bytes; they do not overlap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compress(
     compressor: *const Compressor,

@@ -10,7 +10,7 @@ use super::super::statistics::{Ticker, count};
 use super::super::wire::BlockType;
 use super::options::Prepared;
 
-/// A decompressor; `options` may be null.
+/// Makes a decompressor; `options` may be null.
 ///
 /// # Safety
 /// `options` came from `leafpress_options_new` or is null, the results are writable.
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn leafpress_decompressor_new(
 /// Frees a decompressor.
 ///
 /// # Safety
-/// It is one, and is freed once.
+/// It came from this module, and is freed once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_decompressor_free(decompressor: *mut Decompressor) {
     // SAFETY: `decompressor` is the box that `leafpress_decompressor_new` released, and the shim frees it once.
@@ -70,10 +70,10 @@ pub unsafe extern "C" fn leafpress_raw_bytes(
     unsafe { reported(error, work) }
 }
 
-/// Decodes a block without its prefix into `raw`, whose length the prefix said. `dictionary` may be null.
+/// Decodes a block without its prefix into `raw`, whose length is in the prefix. `dictionary` may be null.
 ///
 /// # Safety
-/// `decompressor` is one, `dictionary` is one or null, `block` is readable and `raw` writable for `raw_len` bytes.
+/// `decompressor` is valid, `dictionary` is valid or null, `block` is readable and `raw` writable for `raw_len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_decompress(
     decompressor: *const Decompressor,
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn leafpress_decompress(
     unsafe { reported(error, work) }
 }
 
-/// A file's dictionary, prepared to read with.
+/// Prepares a file's dictionary for reading.
 ///
 /// # Safety
 /// `bytes` are readable, the results are writable.
@@ -119,10 +119,10 @@ pub unsafe extern "C" fn leafpress_dictionary_new(bytes: View, out: *mut *mut Re
     unsafe { reported(error, work) }
 }
 
-/// Memory that a dictionary holds, in bytes.
+/// Returns the memory that a dictionary holds, in bytes.
 ///
 /// # Safety
-/// `dictionary` is one.
+/// `dictionary` is valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_dictionary_held_bytes(dictionary: *const Reading) -> usize {
     // SAFETY: `dictionary` came from `leafpress_dictionary_new` and is not freed before this function returns.
@@ -132,14 +132,14 @@ pub unsafe extern "C" fn leafpress_dictionary_held_bytes(dictionary: *const Read
 /// Frees a dictionary.
 ///
 /// # Safety
-/// It is one, and is freed once.
+/// It came from this module, and is freed once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_dictionary_free(dictionary: *mut Reading) {
     // SAFETY: `dictionary` is the box that `leafpress_dictionary_new` released, and the shim frees it once.
     guarded((), || drop(unsafe { Box::from_raw(dictionary) }));
 }
 
-/// The name of a type of block, which is not to be given back; none for a type that is not ours.
+/// Returns the name of a type of block, a static text; none for an unknown type.
 #[unsafe(no_mangle)]
 pub extern "C" fn leafpress_block_type_name(block_type: u8) -> View {
     BlockType::from_number(block_type).map_or(View::NONE, |found| View::of(found.name().as_bytes()))

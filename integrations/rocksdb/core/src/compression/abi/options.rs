@@ -8,7 +8,7 @@ use super::super::options::CompressionOptions;
 use super::super::shared::SharedDictionaries;
 use super::invalid;
 
-/// Options that a manager works by, and the dictionaries of the files that it wrote.
+/// The options of a manager, and the dictionaries of the files that it wrote.
 pub struct Prepared {
     pub(super) options: CompressionOptions,
     pub(super) dictionaries: SharedDictionaries,
@@ -18,7 +18,7 @@ fn text(bytes: &[u8]) -> Result<&str, Failure> {
     std::str::from_utf8(bytes).map_err(|_| invalid("leafpress: options are text in UTF-8"))
 }
 
-/// Checks an option by itself and puts its usual spelling into `spelling`.
+/// Checks a single option and writes its usual spelling to `spelling`.
 ///
 /// # Safety
 /// The arguments are readable, the results writable.
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn leafpress_option_check(name: View, value: View, spellin
     unsafe { reported(error, work) }
 }
 
-/// Options put together: `count` pairs of a name and a value. The codecs they name can run here.
+/// Makes options of `count` pairs of a name and a value. The codecs that they name can run here.
 ///
 /// # Safety
 /// The arguments are readable, the results writable.
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn leafpress_options_new(
     unsafe { reported(error, work) }
 }
 
-/// An option's value, to be given back.
+/// Returns an option's value, which the shim gives back.
 ///
 /// # Safety
 /// `options` came from `leafpress_options_new`, `name` is readable.
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn leafpress_options_text(options: *const Prepared, name: 
     })
 }
 
-/// `parallel_threads`.
+/// Returns `parallel_threads`.
 ///
 /// # Safety
 /// `options` came from `leafpress_options_new`.
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn leafpress_options_parallel_threads(options: *const Prep
     unsafe { &*options }.options.parallel_threads()
 }
 
-/// `honor_no_compression`.
+/// Returns `honor_no_compression`.
 ///
 /// # Safety
 /// `options` came from `leafpress_options_new`.
