@@ -119,7 +119,7 @@ unsafe impl GlobalAlloc for ServerAllocator {
     }
 }
 
-/// Returns a block whose start is aligned to more than the server gives.
+/// Returns a block with a larger alignment than the server's.
 ///
 /// # Safety
 /// The layout's alignment is more than [`GIVEN`].

@@ -25,7 +25,7 @@ pub fn may_register(context: Context) {
 }
 
 fn change(command: &mut Filtered) {
-    // Before the server checks whether it has to evict: evicted values may only wait to be removed.
+    // This runs before the server checks whether to evict, since evicted values may only wait to be removed.
     removal::relieve();
     set_checked(0);
     let Some(name) = command.argument(0) else { return };
@@ -134,7 +134,7 @@ fn reads_prefixes(command: &Filtered, state: &Prefixes) -> bool {
 }
 
 /// Returns whether a pattern may make a key with a prefix. It is a key up to `->` and a field, with an element of the
-/// list in the place of the first asterisk; without an asterisk, no key is read.
+/// list instead of the first asterisk; without an asterisk, no key is read.
 fn makes_prefix(pattern: &[u8], state: &Prefixes) -> bool {
     let Some(asterisk) = pattern.iter().position(|byte| *byte == b'*') else {
         return false;
@@ -149,7 +149,7 @@ fn makes_prefix(pattern: &[u8], state: &Prefixes) -> bool {
     prefixes.any(|prefix| begin.starts_with(prefix) || prefix.starts_with(begin))
 }
 
-/// Returns the name that is put in the place of the native one; `None` if the native command is to run.
+/// Returns the name that replaces the native one; `None` if the native command is to run.
 ///
 /// Commands of a primary were decided there, and so were those that come with a slot: a replica must do what its
 /// primary did. A command that the user may not run stays native, so that the server's own refusal is returned.

@@ -9,7 +9,7 @@ use crate::store::removal;
 use crate::store::settings::trees;
 use crate::upkeep::spent;
 
-/// Fills it. Nothing here takes longer if there is more data.
+/// Fills the section in constant time, whatever the amount of data.
 pub fn fill(section: &mut Section) {
     let (mut training, mut dictionaries, mut dictionary_bytes) = (0, 0, 0);
     let totals = {

@@ -91,7 +91,7 @@ fn sent(name: Str<'_>, twin: &Twin) -> Sent {
     }
 }
 
-/// Runs a command that stands for native ones.
+/// Runs a command that replaces native ones.
 ///
 /// # Safety
 /// As [`enter`].
@@ -157,7 +157,7 @@ pub unsafe fn enter_twin(
     outcome
 }
 
-/// Returns whether a command that was sent by its own name may run; where it may not, that is replied.
+/// Returns whether a command that was sent by its own name may run; replies with the error if it may not.
 fn is_allowed_publicly(caller: Context, name: Str<'_>, native: Str<'_>, rest: &[Str<'_>]) -> bool {
     let is_allowed = guarded("access control", false, || may_run_publicly(caller, name, native, rest));
     if !is_allowed {
@@ -213,7 +213,7 @@ pub unsafe fn enter_of_kind(
     unsafe { enter(context, arguments, count, run) }
 }
 
-/// Makes what the server calls of a `Run`, and of the native command that it stands for.
+/// Makes the server's callback of a `Run` and of the native command that it replaces.
 macro_rules! handler {
     ($run:path, $twin:expr) => {{
         #[allow(unsafe_code)]
@@ -272,7 +272,7 @@ unsafe fn enter(context: *mut RawContext, arguments: *mut *mut RawString, count:
     OK
 }
 
-/// Registers a command, and says to the server what it is.
+/// Registers a command and its description.
 pub fn register(context: Context, command: &Command<'_>, category: Option<&CStr>) -> Result<(), String> {
     let refused = |what: &str| format!("the server does not take {what} of {}", command.name.to_string_lossy());
     let Keys {

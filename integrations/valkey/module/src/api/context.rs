@@ -9,7 +9,7 @@ use super::string::Str;
 use super::table::{api, loaded};
 use super::twin;
 
-/// The context of a call of the server's. It must not outlive the call.
+/// The context of a call of the server. It must not outlive the call.
 #[derive(Clone, Copy)]
 pub struct Context {
     raw: *mut RawContext,
@@ -20,7 +20,7 @@ pub fn log_warning(text: &str) {
     log(c"warning", text);
 }
 
-/// Writes what the operator may want to know to the server's log, if there is a server.
+/// Writes a notice to the server's log, if there is a server.
 pub fn log_notice(text: &str) {
     log(c"notice", text);
 }
@@ -38,7 +38,7 @@ pub fn is_memory_short() -> bool {
     loaded().is_some_and(|api| unsafe { (api.GetUsedMemoryRatio)() } > 1.0)
 }
 
-/// `text` without what would end a C string or a line of the protocol.
+/// Returns `text` without characters that end a C string or a line of the protocol.
 pub fn c_text(text: &str) -> CString {
     let clean: Vec<u8> = text
         .bytes()
@@ -63,7 +63,7 @@ pub enum Class {
 
 impl Context {
     /// # Safety
-    /// `raw` is the context of the call of the server's that runs.
+    /// `raw` is the context of the server's running call.
     pub unsafe fn new(raw: *mut RawContext) -> Self {
         Self { raw }
     }
@@ -119,7 +119,7 @@ impl Context {
         self.has_flag(CTX_FLAG_SCRIPT)
     }
 
-    /// Returns whether the server loads its data set, and answers nobody meanwhile.
+    /// Returns whether the server loads its data set, and answers no client meanwhile.
     pub fn is_loading(self) -> bool {
         self.has_flag(CTX_FLAG_LOADING)
     }
@@ -197,9 +197,9 @@ impl Context {
         unsafe { (api().ReplicateVerbatim)(self.raw) };
     }
 
-    /// Sends another command in its place.
+    /// Sends another command instead of it.
     pub fn replicate(self, command: &CStr, arguments: &[Str<'_>]) {
-        // A `Str` is a pointer and no more.
+        // A `Str` consists of a pointer.
         let strings: *const Str<'_> = arguments.as_ptr();
         // SAFETY: the context is that of the running call; "v" takes a vector of strings and its length, and the server
         // holds the strings itself.

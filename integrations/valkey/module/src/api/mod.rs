@@ -1,4 +1,4 @@
-//! The server, safely: all that calls into it or is called by it.
+//! The safe interface with the server, in both directions.
 
 pub mod acl;
 pub mod command;

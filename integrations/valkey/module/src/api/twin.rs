@@ -1,4 +1,4 @@
-//! Native commands with the module's commands that stand for them, and the one of these that runs.
+//! Native commands with the module's commands that replace them, and the running one of these.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_int};
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::string::{OwnedStr, Str};
 
-/// A native command and the module's commands that stand for it.
+/// A native command and the module's commands that replace it.
 pub struct Twin {
     /// The native command.
     pub native: &'static CStr,
@@ -20,7 +20,7 @@ pub struct Twin {
     /// The command that replaces the native one in the filter. It is not known to access control by name: it is allowed
     /// where the native command is, which it checks itself.
     pub rewritten: &'static CStr,
-    /// The names as strings of the server's.
+    /// The names as the server's strings.
     names: OnceLock<Names>,
 }
 
@@ -68,12 +68,12 @@ impl Twin {
         self.names().native.as_str()
     }
 
-    /// What the filter puts in its place where access control is to look at our command's name as well.
+    /// Returns the name by which the filter replaces it if access control is to check the module's command as well.
     pub fn public_name(&self) -> Str<'_> {
         self.names().public.as_str()
     }
 
-    /// What the filter puts in its place otherwise.
+    /// Returns the name by which the filter replaces it otherwise.
     pub fn rewritten_name(&self) -> Str<'_> {
         self.names().rewritten.as_str()
     }
@@ -96,7 +96,7 @@ pub(super) struct Running {
     pub is_public: bool,
 }
 
-/// Returns the public name of the command that runs under a name that nobody else knows, and the arguments behind it.
+/// Returns the public name of the command that runs under a name that only this server knows, and its arguments.
 pub(super) fn renamed<'c>() -> Option<(&'static CStr, &'c [Str<'c>])> {
     let running = RUNNING.get().filter(|running| !running.is_public)?;
     Some((running.twin.public, running.rest))
@@ -111,7 +111,7 @@ pub fn sent_name() -> Option<String> {
     })
 }
 
-/// Returns whether the command that runs stands for a native one that the client sent.
+/// Returns whether the running command replaces a native one that the client sent.
 pub fn is_rewritten() -> bool {
     RUNNING.get().is_some_and(|running| running.is_rewritten)
 }

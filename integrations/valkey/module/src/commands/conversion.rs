@@ -67,7 +67,7 @@ enum State {
     Stopped(&'static str),
 }
 
-/// What is reported of a conversion.
+/// The report of a conversion.
 pub struct Status {
     /// `running`, `waiting`, `done` or `stopped`.
     pub state: &'static str,
@@ -190,7 +190,7 @@ pub fn wait(reason: &'static str) {
 /// Runs the conversion, if there is one, for about `budget`, and at least for one key; returns whether there is more to
 /// do.
 pub fn step(context: Context, budget: Duration) -> bool {
-    // Taken out meanwhile: what runs here may call back into the module.
+    // It is taken out meanwhile, since the calls here may call back into the module.
     let taken = conversion().take();
     let Some(mut taken) = taken.map(|conversion| Taken(Some(conversion))) else {
         return false;

@@ -1,7 +1,8 @@
-//! What stands for native commands without a twin in transparent mode.
+//! The replacements of native commands without a twin in transparent mode.
 //!
-//! What these commands make stays native. The module's values are made native for those that write what the module does
-//! not have: bits, and the expiry of fields. What needs no change is answered; for the rest the command is refused.
+//! Values that these commands make stay native. The module's values are made native for commands that write what the
+//! module does not support: bits, and the expiry of fields. Reads without a change are answered; other commands are
+//! refused.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! Native commands that others stand for in transparent mode, and these commands.
+//! Native commands that are replaced in transparent mode, and their replacements.
 
 use std::ffi::{CStr, CString, c_int};
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use crate::api::raw::CommandFn;
 use crate::api::twin::Twin;
 use crate::prefixes::Family;
 
-/// A native command, and what stands for it.
+/// A native command, and its replacement.
 pub struct Entry {
     /// The commands.
     pub twin: Twin,
@@ -229,7 +229,7 @@ const NEWER: &[&CStr] = &[
 /// Those of them that this server lacks.
 static MISSING: OnceLock<Vec<&'static CStr>> = OnceLock::new();
 
-/// Finds out which of the native commands the server has.
+/// Determines which of the native commands the server has.
 pub fn look_for_natives(context: Context) {
     let newer = ENTRIES
         .iter()

@@ -44,7 +44,7 @@ pub struct Means {
 }
 
 impl Family {
-    /// Returns the one for values of a tree with this codec, whose dictionary is to serve.
+    /// Returns the family for values of a tree with this codec, whose dictionary is used.
     pub fn of(codec: Codec) -> Self {
         match codec {
             Codec::Zstd { .. } => Self::Zstd,

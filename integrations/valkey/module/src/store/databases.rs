@@ -125,7 +125,7 @@ impl Databases {
         self.aside = Some(Vec::new());
     }
 
-    /// Ends that: the loaded data replaces the current data, or is dropped.
+    /// Ends the separate load: the loaded data replaces the current data, or is dropped.
     pub fn end_aside(&mut self, is_taken: bool) {
         let Some(aside) = self.aside.take() else { return };
         let gone = match is_taken {

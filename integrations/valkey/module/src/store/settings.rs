@@ -34,12 +34,12 @@ pub fn trees() -> MutexGuard<'static, TreeSettings> {
     TREES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Microseconds of upkeep at a time.
+/// Returns the microseconds of upkeep at a time.
 pub fn upkeep_budget_us() -> u64 {
     UPKEEP_BUDGET_US.load(Ordering::Relaxed)
 }
 
-/// Sets it.
+/// Sets the microseconds of upkeep at a time.
 pub fn set_upkeep_budget_us(budget: u64) {
     UPKEEP_BUDGET_US.store(budget, Ordering::Relaxed);
 }
