@@ -65,7 +65,7 @@ fn boxed<H>(handle: H) -> Result<*mut H, Failure> {
 /// exist there.
 ///
 /// # Safety
-/// [`hand_out`] made it, nobody uses it, and nobody will.
+/// [`hand_out`] made it, and no thread uses it now or later.
 pub(crate) unsafe fn take_back<H: Handle>(handle: *mut H) -> Option<H> {
     if handle.is_null() {
         return None;

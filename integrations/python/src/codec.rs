@@ -20,7 +20,7 @@ use crate::input::Input;
 
 /// From this length on the interpreter's lock is released, as hashlib does.
 const LONG_BYTES: usize = 2048;
-/// Codecs that are kept open.
+/// Maximum number of codecs that are kept open.
 const MAX_SEALERS: usize = 64;
 /// The default length of a dictionary.
 const DICTIONARY_BYTES: u64 = 32 << 10;

@@ -138,7 +138,7 @@ impl Tree {
             key_size: options.key_size,
             value_size: options.value_size,
         })?;
-        // A tree that is refused is not deleted either: nobody knows what its destructor is.
+        // A tree that is refused is not deleted either, since its destructor is unknown.
         let interface = Interface::of(address, library.exports_bulk_load, library.exports_tls_setup)
             .map_err(|reason| reason.of(path))?;
         if has_fork_options && interface.has_bulk_load() {
@@ -251,7 +251,7 @@ impl Tree {
 impl Drop for Tree {
     fn drop(&mut self) {
         // A destructor that throws has no one to report to: the tree is gone either way.
-        // SAFETY: `create_tree` made the tree for its caller to delete, and nobody uses it any more.
+        // SAFETY: `create_tree` made the tree for its caller to delete, and no thread uses it any more.
         let _ = checked(|error| unsafe { leafpress_pibench_destroy(self.address.as_ptr(), error) });
     }
 }

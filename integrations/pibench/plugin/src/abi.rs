@@ -189,7 +189,7 @@ unsafe fn guarded<R>(this: *mut TreeApi, name: &str, failure: R, method: impl Fn
 }
 
 /// # Safety
-/// `this` was made by [`create_tree`]; nobody uses its tree any more.
+/// `this` was made by [`create_tree`]; no thread uses its tree any more.
 unsafe extern "C" fn destroy(this: *mut TreeApi) {
     // SAFETY: `this` came from `create_tree`; a C++ program destroys an object once, when no thread uses it.
     let destroyed = catch_unwind(AssertUnwindSafe(|| unsafe {

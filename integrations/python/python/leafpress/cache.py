@@ -227,7 +227,7 @@ class Cache(CacheBase):
                 event = asyncio.Event()
 
                 def wake(event: asyncio.Event = event) -> None:
-                    # The loop may be closed by now: nobody waits there.
+                    # The loop may be closed by now: no task waits there.
                     with contextlib.suppress(RuntimeError):
                         loop.call_soon_threadsafe(event.set)
 
@@ -327,7 +327,7 @@ class Cache(CacheBase):
 
 
 _alone: contextvars.ContextVar[bool] = contextvars.ContextVar("leafpress_alone", default=False)
-"""A loader runs that shares its load with nobody."""
+"""Whether a loader runs whose load is not shared."""
 
 
 async def _loaded_alone(load: Callable[[], Any]) -> Any:

@@ -49,7 +49,7 @@ const NO_FRACTION: u8 = 255;
 const IS_FRACTION: u8 = 128;
 /// 2^127: ints are kept up to it, and it is one below 0.
 const LIMIT: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
-/// Tuples in tuples. It bounds the stack.
+/// Maximum depth of nested tuples, which bounds the stack.
 const MAX_DEPTH: usize = 32;
 
 /// Returns the bytes of a key.

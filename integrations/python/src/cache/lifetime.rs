@@ -1,4 +1,4 @@
-//! Making a cache, closing it, and what it may hold.
+//! Opening, resizing and closing a cache.
 
 use std::path::PathBuf;
 use std::sync::Arc;

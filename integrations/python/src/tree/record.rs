@@ -1,9 +1,9 @@
 //! A tree's methods for one record.
 //!
-//! Reads of records that are short keep the interpreter's lock: they take a microsecond or a few, wait for nobody, and
-//! make the `bytes` of the tree's bytes without an intermediate copy. Releasing the lock would cost more than that,
-//! much more next to a thread that computes, which keeps it for five milliseconds. Writes release it, since each may
-//! compress a leaf.
+//! Reads of records that are short keep the interpreter's lock: they take a microsecond or a few, do not wait for other
+//! threads, and make the `bytes` of the tree's bytes without an intermediate copy. Releasing the lock would cost more
+//! than that, much more next to a thread that computes, which keeps it for five milliseconds. Writes release it, since
+//! each may compress a leaf.
 
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
