@@ -135,7 +135,10 @@ pub enum CallError {
         buffer_bytes: usize,
     },
     /// More records were requested than the interface can count: a bug of the caller.
-    #[error("a scan of {requested} records is longer than PiBench's interface allows ({})", i32::MAX)]
+    #[error(
+        "a scan of {requested} records is longer than PiBench's interface allows ({})",
+        i32::MAX
+    )]
     ScanTooLong {
         /// The number of records requested.
         requested: usize,
