@@ -10,6 +10,6 @@ use libfuzzer_sys::fuzz_target;
 static COUNTED: peak::Counted = peak::Counted;
 
 fuzz_target!(|bytes: &[u8]| {
-    // An input that ends too early has done what it could.
+    // An input that ends too early ends the run: it is not an error.
     let _ = crash_case::run(&mut Unstructured::new(bytes));
 });

@@ -1,5 +1,5 @@
-//! Any bytes, decoded by any codec with or without a dictionary, are an error or the requested number of bytes; and any
-//! bytes that a codec compresses it gives back.
+//! Decodes any bytes by any codec, with or without a dictionary, to an error or the requested number of bytes; and
+//! checks that a codec decodes what it has compressed.
 #![no_main]
 
 use std::cell::RefCell;
@@ -24,7 +24,7 @@ const CODECS: [&str; 12] = [
 ];
 const HEADER_BYTES: usize = 5;
 
-/// An engine and the dictionaries that it takes.
+/// An engine and the dictionaries that it accepts.
 struct Setup {
     engine: Arc<dyn Engine>,
     dictionaries: Vec<Option<Dictionary>>,
@@ -67,7 +67,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let Setup { engine, dictionaries } = &setups()[usize::from(header[0]) % setups().len()];
     let dictionary = dictionaries[usize::from(header[1]) % dictionaries.len()].as_ref();
-    // 128 KiB and a little: past it zstd has another format.
+    // Slightly more than 128 KiB, from which on Zstandard has another format.
     let raw_len = usize::from(u16::from_le_bytes([header[2], header[3]])) * 2 + usize::from(header[4] & 7);
     let needed = raw_len * usize::from(header[4] >> 3) / 31;
 

@@ -1,4 +1,4 @@
-//! What a closed cache left on disk, damaged: the next one has what is right or nothing, and neither fails nor hangs.
+//! Damages the image of a closed cache: the next cache finds correct records or none, and neither fails nor hangs.
 #![no_main]
 
 use leafpress_fuzz::disk_case;
@@ -6,6 +6,6 @@ use libfuzzer_sys::arbitrary::Unstructured;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    // An input that ends too early has done what it could.
+    // An input that ends too early ends the run: it is not an error.
     let _ = disk_case::run(&mut Unstructured::new(bytes));
 });

@@ -1,4 +1,5 @@
-//! Frames that decode to wrong bytes: every operation answers or reports an error, and no other frame's record is lost.
+//! Frames that decode to wrong bytes: every operation returns a result or an error, and no other frame's record is
+//! lost.
 #![no_main]
 
 use leafpress_fuzz::{hostile, hostile_options, hostile_steps};

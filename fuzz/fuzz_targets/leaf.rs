@@ -1,5 +1,5 @@
-//! A leaf pressed from any records gives them back by every accessor, and damage to what a frame of it decodes to is an
-//! error or a wrong value of that frame.
+//! A leaf that was built from any records returns them by every accessor; damage to the decoded bytes of a frame causes
+//! an error or a wrong value of that frame.
 #![no_main]
 
 use leafpress_fuzz::{leaf, leaf_case};

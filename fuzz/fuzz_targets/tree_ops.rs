@@ -1,4 +1,4 @@
-//! Any operation sequence under any configuration gives the answers of a `BTreeMap` and leaves a whole tree.
+//! Any operation sequence under any configuration returns the results of a `BTreeMap` and leaves a valid tree.
 #![no_main]
 
 use leafpress_fuzz::{config, model, ops};

@@ -1,8 +1,8 @@
 //! The files of a killed cache, its data file and two more, each truncated, damaged or from another moment, and opened
 //! by the next.
 //!
-//! With the checksums that they have, the next finds of each key what was there last, or nothing. With checksums out of
-//! the way it may find anything, but it neither fails nor holds more than it may.
+//! With checksums, the next cache finds the last value of each key, or nothing. With checksums ignored it may find
+//! anything, but it neither fails nor exceeds its memory.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -18,17 +18,17 @@ use crate::peak;
 const NAMES: [&str; 3] = ["cache", "cache.epochs", "cache.runs"];
 const NOTES: usize = 1;
 const RUNS: usize = 2;
-/// After the third the cache was closed, after the others killed.
+/// The moments at which the files were copied. The cache was closed at the third one and killed at the others.
 const MOMENTS: usize = 4;
 const CLOSED: usize = 2;
 /// Memory of the program itself while a cache opens, in addition to twice the cache's memory: threads, buffers of
 /// files.
 const OPENING_BYTES: usize = 2 << 20;
 
-/// The version that each key had last.
+/// The last version of each key.
 type Last = Vec<Option<u64>>;
 
-/// The files as they were when the cache was gone, and what was in it.
+/// The files of an ended cache, and its content.
 struct Moment {
     files: [Vec<u8>; 3],
     last: Last,
@@ -38,13 +38,13 @@ fn open(directory: &Path, codec: Codec) -> Cache {
     let disk = Disk::file(directory.join(NAMES[0]), DISK_BYTES)
         .codec(codec)
         .recover_after_crash(true)
-        // What says whose the file is may be what is damaged.
+        // The header that identifies the file's owner may be damaged.
         .overwrite(true);
     let builder = Cache::builder().memory(MEMORY_BYTES).codec(Codec::None).disk(disk);
     builder.build().expect("damage does not prevent opening")
 }
 
-/// Where files are gone soon, if there is such a place.
+/// Returns a temporary directory, in memory if possible.
 fn directory() -> tempfile::TempDir {
     let shared = Path::new("/dev/shm");
     let at = if shared.is_dir() {
@@ -71,7 +71,7 @@ fn moments(ignores: bool, codec: Codec) -> Vec<Moment> {
         let of = |part, rest| (0..RECORDS).filter(move |n| n % part == rest);
         of(if round == 0 { 1 } else { 7 }, round).for_each(|n| put(n, Some(100 * round + 8)));
         cache.spill().expect("a store that works");
-        // What is noted, and not on disk.
+        // These changes are in the notes, and not on disk.
         of(11, round).for_each(|n| put(n, Some(100 * round + 16)));
         of(13, round).for_each(|n| put(n, None));
         if round as usize == CLOSED {
@@ -98,7 +98,7 @@ fn moments_of(ignores: bool, is_packed: bool) -> (&'static [Moment], Codec) {
     (MADE[index].get_or_init(|| moments(ignores, codec)), codec)
 }
 
-/// Returns a place in a file: where something begins, or anywhere.
+/// Returns an offset in a file: the start of a structure, or any other.
 fn place(u: &mut Unstructured<'_>, file: usize, bytes: &[u8]) -> Result<usize> {
     let most = bytes.len().saturating_sub(1);
     let starts = match file {
@@ -149,7 +149,7 @@ fn spoil(u: &mut Unstructured<'_>, file: usize, bytes: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// One that may be right, where no checksum is looked at.
+/// Applies one damage that may be valid, for a run that ignores checksums.
 fn forge(u: &mut Unstructured<'_>, files: &mut [Vec<u8>; 3], file: usize) -> Result<()> {
     let [_, notes, runs] = files;
     if file == RUNS && u.arbitrary()? {
@@ -172,7 +172,7 @@ fn forge(u: &mut Unstructured<'_>, files: &mut [Vec<u8>; 3], file: usize) -> Res
 struct Left {
     files: [Vec<u8>; 3],
     missing: [bool; 3],
-    /// The latest of the moments that they are of.
+    /// The latest moment of any file.
     latest: usize,
 }
 
@@ -191,7 +191,7 @@ fn left(u: &mut Unstructured<'_>, moments: &[Moment], ignores: bool) -> Result<L
         if ignores && u.arbitrary()? {
             forge(u, &mut files, file)?;
         } else if file != NOTES && u.ratio(1, 5)? {
-            // A word of the notes has a check that knows its place, and no moment.
+            // The check of a word of the notes depends on its offset, but not on its moment.
             let other = u.int_in_range(0..=MOMENTS - 1)?;
             let (bytes, from) = (&mut files[file], &moments[other].files[file]);
             let at = place(u, file, bytes)? / BLOCK_BYTES * BLOCK_BYTES;
@@ -216,7 +216,7 @@ impl Left {
         }
     }
 
-    /// Returns the moment that the first bytes of a file are of, as many as a header has.
+    /// Returns the moment of a file's header.
     fn moment_of(&self, file: usize, moments: &[Moment]) -> Option<usize> {
         let bytes = self.files[file].get(..HEADER_BYTES).filter(|_| !self.missing[file])?;
         moments
@@ -224,10 +224,10 @@ impl Left {
             .position(|moment| moment.files[file].get(..HEADER_BYTES) == Some(bytes))
     }
 
-    /// The earliest moment whose values may be found; [`None`] if nothing may be.
+    /// Returns the earliest moment whose values may be found; [`None`] if nothing may be.
     fn earliest(&self, moments: &[Moment]) -> Option<usize> {
         match self.moment_of(0, moments)? {
-            // What was closed needs the notes only for what they refuse.
+            // The file of a closed cache needs the notes only for the records that they exclude.
             CLOSED => Some(CLOSED),
             killed => self
                 .moment_of(NOTES, moments)
@@ -236,7 +236,7 @@ impl Left {
     }
 }
 
-/// Damages what caches left as the input says, opens it, and looks at what is there.
+/// Damages the files of caches as the input determines, opens them, and checks their content.
 pub fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let (ignores, is_packed) = (u.arbitrary()?, u.arbitrary()?);
     let (moments, codec) = moments_of(ignores, is_packed);

@@ -1,4 +1,4 @@
-//! Entries of a log of runs, changed and made up.
+//! Changes the entries of a log of runs, and makes up others.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use libfuzzer_sys::arbitrary::{Result, Unstructured};
 pub const HEADER_BYTES: usize = 4096;
 /// A length and a checksum.
 const ENTRY_HEADER_BYTES: usize = 12;
-/// Of one entry: more would only make it slow.
+/// Maximum number of copies of one entry; more would only be slow.
 const MAX_COPIES: usize = 4000;
-/// In the log's header: the number of the first entry, and the leaves that it begins with.
+/// The fields of the log's header for the number of the first entry, and for the number of leaves before it.
 const FIRST: Range<usize> = 68..76;
 const LEAVES: Range<usize> = 92..100;
 
-/// Where entries begin; at least the first does.
+/// Returns the offsets of the entries, at least that of the first.
 pub fn entries(log: &[u8]) -> Vec<usize> {
     let mut starts = vec![HEADER_BYTES];
     let mut at = HEADER_BYTES;
@@ -27,7 +27,7 @@ pub fn entries(log: &[u8]) -> Vec<usize> {
     starts
 }
 
-/// Changes which entries there are, and mostly has all of them count.
+/// Adds, removes or repeats entries, and mostly marks all of them as committed.
 pub fn change(u: &mut Unstructured<'_>, log: &mut Vec<u8>, notes: &mut [u8]) -> Result<()> {
     if log.len() <= HEADER_BYTES {
         return Ok(());
@@ -61,13 +61,13 @@ pub fn change(u: &mut Unstructured<'_>, log: &mut Vec<u8>, notes: &mut [u8]) -> 
     Ok(())
 }
 
-/// Entries of one kind, one behind the other.
+/// Returns consecutive entries of one kind.
 fn several(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let count = u.int_in_range(1..=90)?;
     let position = 1_u64 << u.int_in_range(0..=61)?;
     let chunk = u.int_in_range(0..=600)?;
     let (kind, epoch) = (u.int_in_range(1..=4)?, number(u)?);
-    // Mostly the first leaf, which there always is.
+    // This is mostly the first leaf, which always exists.
     let from: &[u8] = if u.ratio(1, 4)? { u.arbitrary()? } else { &[] };
     let (newest, blocks, records) = (
         u.int_in_range(0..=3_u32)?,
@@ -132,7 +132,7 @@ fn run(position: u64, blocks: u32, records: u32, chunk: u32) -> Vec<u8> {
     for values in [pages, starts, (chunk..chunk + blocks.div_ceil(8)).collect()] {
         run.extend(list(values));
     }
-    // All records in the first bucket of some.
+    // All records are in the first bucket.
     run.extend([records + 1, 1].map(u32::to_le_bytes).concat());
     run.extend(((1_u64 << records) - 1).to_le_bytes());
     run.extend(records.to_le_bytes());

@@ -1,4 +1,4 @@
-//! What a closed cache left on disk, damaged, and opened by the next.
+//! The image of a closed cache, damaged, and opened by the next cache.
 //!
 //! With checksums, the next cache finds the last records, or nothing. Without them it may find anything, since wrong
 //! bytes that have the right checksum are valid; but it neither fails nor exceeds its memory.
@@ -20,7 +20,7 @@ pub(crate) fn key(n: u64) -> Vec<u8> {
     format!("key {n:06}").into_bytes()
 }
 
-/// Some are long, some expire in a thousand years; half of the bytes shrink.
+/// Returns a value: some are long, and half of the bytes are compressible.
 pub(crate) fn value(n: u64, version: u64) -> Vec<u8> {
     let len = match n % 50 {
         0 => 9000,
@@ -32,7 +32,7 @@ pub(crate) fn value(n: u64, version: u64) -> Vec<u8> {
 }
 
 fn disk(store: Arc<MemoryStore>, codec: Codec) -> Disk {
-    // What says whose the store is may be what is damaged.
+    // The header that identifies the store's owner may be damaged.
     Disk::store(store, DISK_BYTES).codec(codec).overwrite(true)
 }
 
@@ -44,7 +44,7 @@ fn open(store: Arc<MemoryStore>, codec: Codec) -> Cache {
         .expect("damage does not prevent opening")
 }
 
-/// The blocks of a closed cache, those that were written.
+/// The written blocks of a closed cache.
 type Image = Vec<(u64, Box<[u8]>)>;
 
 fn image_of(store: &MemoryStore) -> Image {
@@ -56,7 +56,7 @@ fn image_of(store: &MemoryStore) -> Image {
     (0..store.len()).filter_map(read).collect()
 }
 
-/// What a cache left, and what the one after it left.
+/// The images of a cache and of its successor.
 struct Images {
     first: Image,
     second: Image,
@@ -88,10 +88,10 @@ fn images_of(ignores: bool, is_packed: bool) -> (&'static Images, Codec) {
     (IMAGES[index].get_or_init(|| images(ignores, codec)), codec)
 }
 
-/// One damage to an image.
+/// Applies one damage to an image.
 fn damage(u: &mut Unstructured<'_>, image: &mut Image, older: &Image) -> Result<()> {
     let last = image.len() - 1;
-    // What the rest is found by is at either end.
+    // The structures that locate all others are at both ends.
     let at = match u.int_in_range(0..=3)? {
         0 => 0,
         1 => last - u.int_in_range(0..=last.min(40))?,
@@ -125,7 +125,7 @@ fn damage(u: &mut Unstructured<'_>, image: &mut Image, older: &Image) -> Result<
     Ok(())
 }
 
-/// Damages what a cache left as the input says, opens it, and looks at what is there.
+/// Damages a cache's image as the input determines, opens it, and checks its content.
 pub fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let (ignores, is_packed, is_older) = (u.arbitrary()?, u.arbitrary()?, u.ratio(1, 8)?);
     let (images, codec) = images_of(ignores, is_packed);

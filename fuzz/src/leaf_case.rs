@@ -8,9 +8,9 @@ use crate::keys::KeyShape;
 use crate::leaf::{Case, Coder, Keys, Round, Run};
 use crate::values::{Fill, Value};
 
-/// Parts of each kind in one input; more would only make it slow.
+/// Maximum number of parts of each kind in one input; more would only be slow.
 const MAX_PARTS: usize = 6;
-/// Frames that are damaged, one after the other.
+/// Maximum number of frames that are damaged.
 const MAX_DAMAGES: usize = 12;
 
 pub fn case(u: &mut Unstructured<'_>) -> Result<Case> {

@@ -1,4 +1,4 @@
-//! What fuzz targets share: the operations and the model of the tree's tests, made from a fuzzer's bytes.
+//! The shared parts of the fuzz targets: operations and the model of the tree's tests, made from a fuzzer's bytes.
 
 #![allow(dead_code)] // The tests use more of these modules than the targets do.
 
@@ -35,7 +35,7 @@ use keys::KeyShape;
 use model::Op;
 use values::{Fill, Value};
 
-/// Operations in one input; more would only make it slow.
+/// Maximum number of operations in one input; more would only be slow.
 const MAX_OPS: usize = 120;
 
 /// Returns a configuration of compiled-in codecs without background threads, so that an input always does the same.
@@ -119,7 +119,7 @@ fn op(u: &mut Unstructured<'_>) -> Result<Op> {
 }
 
 fn number(u: &mut Unstructured<'_>) -> Result<u16> {
-    // Most keys are few, so that operations meet.
+    // Most operations use a few keys, so that they meet.
     if u.ratio(1, 8)? {
         u.int_in_range(0..=2000)
     } else {

@@ -1,4 +1,4 @@
-//! How many bytes of the heap a step holds at most.
+//! The peak of the heap's bytes during a step.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, counted.
+/// The system's allocator, with a count of the bytes held.
 pub struct Counted;
 
 fn add(bytes: usize) {
@@ -14,31 +14,33 @@ fn add(bytes: usize) {
     MOST.fetch_max(held, Ordering::Relaxed);
 }
 
-// SAFETY: all is the system's; what is counted changes nothing of it.
+// SAFETY: every call is passed to the system's allocator unchanged; counting does not touch the blocks.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: as the caller promises.
+        // SAFETY: `layout` has a size other than 0, which `System` requires as well.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: `block` came from `System` with this layout, because every block of this allocator does, and it is
+        // not used again.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: as the caller promises.
+        // SAFETY: `layout` has a size other than 0, which `System` requires as well.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // Both may be there at once.
+        // Both blocks may exist at once.
         add(bytes);
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: `block` came from `System` with this layout, because every block of this allocator does; `bytes` is
+        // not 0, and fits into `isize` when rounded up to the layout's alignment.
         unsafe { System.realloc(block, layout, bytes) }
     }
 }

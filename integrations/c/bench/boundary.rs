@@ -38,7 +38,8 @@ fn main() -> Result<(), leafpress_core::TreeError> {
         for number in 0..RECORDS {
             let visits = number.wrapping_mul(7919) % 1000;
             let value = format!(
-                "{{\"id\":{number},\"name\":\"user {number}\",\"mail\":\"user{number}@example.org\",\"visits\":{visits}}}"
+                "{{\"id\":{number},\"name\":\"user \
+                 {number}\",\"mail\":\"user{number}@example.org\",\"visits\":{visits}}}"
             );
             tree.insert(&format!("user:{number:08}"), &value)?;
         }

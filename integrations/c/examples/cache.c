@@ -28,11 +28,11 @@ static lp_cache *open_cache(const char *path) {
     return cache;
 }
 
-/* The database: it has articles 0 to 199999, and counts how often it is asked. */
+/* The database: it has articles 0 to 199999, and counts its queries. */
 static int load_article(void *context, const void *key, size_t key_len, lp_load *load) {
-    long *asked = context;
+    long *queries = context;
     char id_text[32] = {0}, article[256];
-    ++*asked;
+    ++*queries;
     if (key_len <= 8 || key_len - 8 >= sizeof id_text)
         return LP_NOT_FOUND;
     memcpy(id_text, (const char *)key + 8, key_len - 8);
@@ -58,31 +58,31 @@ static int print(void *context, const void *value, size_t value_len) {
 }
 
 /* Gets many articles; returns how many of them were read from the database. */
-static long ask_for_all(lp_cache *cache) {
+static long request_all(lp_cache *cache) {
     char key[32];
-    long asked = 0;
+    long queries = 0;
     for (int id = 0; id < 200000; id++) {
         int len = snprintf(key, sizeof key, "article:%d", id);
-        must(lp_cache_get_or_load(cache, key, (size_t)len, load_article, &asked, NULL, NULL));
+        must(lp_cache_get_or_load(cache, key, (size_t)len, load_article, &queries, NULL, NULL));
     }
-    return asked;
+    return queries;
 }
 
 int main(int count, char **arguments) {
     const char *path = count > 1 ? arguments[1] : "example.cache";
     lp_cache *cache = open_cache(path);
 
-    /* The first asks the database, the second the cache. Of several threads that miss a key at a time, one asks. */
-    long asked = 0;
-    must(lp_cache_get_or_load(cache, "article:42", 10, load_article, &asked, print, "loaded: "));
-    must(lp_cache_get_or_load(cache, "article:42", 10, load_article, &asked, print, "cached: "));
-    if (lp_cache_get_or_load(cache, "article:999999", 14, load_article, &asked, NULL, NULL) == LP_NOT_FOUND)
-        printf("no such article; the database was asked %ld times\n", asked);
+    /* The first queries the database, the second is a hit. Of several threads that miss a key at a time, one loads it. */
+    long queries = 0;
+    must(lp_cache_get_or_load(cache, "article:42", 10, load_article, &queries, print, "loaded: "));
+    must(lp_cache_get_or_load(cache, "article:42", 10, load_article, &queries, print, "cached: "));
+    if (lp_cache_get_or_load(cache, "article:999999", 14, load_article, &queries, NULL, NULL) == LP_NOT_FOUND)
+        printf("no such article; the database was queried %ld times\n", queries);
 
     /* A record that lives for a minute. */
     must(lp_cache_insert_ttl(cache, "session:7", 9, "open", 4, 60 * 1000));
 
-    printf("filling: the database was asked %ld times\n", ask_for_all(cache));
+    printf("filling: the database was queried %ld times\n", request_all(cache));
     must(lp_cache_settle(cache));
     char text[4096];
     size_t len;
@@ -92,7 +92,7 @@ int main(int count, char **arguments) {
     /* Close, and the next start has what this one had; lp_cache_free() would drop it. */
     must(lp_cache_close(cache));
     cache = open_cache(path);
-    printf("opened again: the database was asked %ld times\n", ask_for_all(cache));
+    printf("opened again: the database was queried %ld times\n", request_all(cache));
     must(lp_cache_close(cache));
     if (count == 1)
         remove(path);

@@ -44,7 +44,7 @@ pub(crate) fn went_on(returned: c_int) -> Result<(), Failure> {
 pub(crate) unsafe fn show_value(function: lp_value_fn, context: *mut c_void, value: &[u8]) -> Result<(), Failure> {
     let Some(function) = function else { return Ok(()) };
     let value = lp_bytes::from(value);
-    // SAFETY: the caller's function, with bytes that are valid until it returns.
+    // SAFETY: the header requires a callable function, and the bytes are valid until it returns.
     went_on(unsafe { function(context, value.data, value.len) })
 }
 
@@ -61,7 +61,7 @@ pub(crate) unsafe fn show_record(
 ) -> Result<(), Failure> {
     let Some(function) = function else { return Ok(()) };
     let (key, value) = (lp_bytes::from(key), lp_bytes::from(value));
-    // SAFETY: the caller's function, with bytes that are valid until it returns.
+    // SAFETY: the header requires a callable function, and the bytes are valid until it returns.
     went_on(unsafe { function(context, key.data, key.len, value.data, value.len) })
 }
 
@@ -88,7 +88,7 @@ impl ShowFound {
             return;
         }
         let (data, len) = value.map_or((std::ptr::null(), 0), |value| (value.as_ptr(), value.len()));
-        // SAFETY: the caller's function, with bytes that are valid until it returns.
+        // SAFETY: the header requires a callable function, and the bytes are valid until it returns.
         self.has_stopped = unsafe { (self.function)(self.context, index, data.cast(), len) } != 0;
     }
 

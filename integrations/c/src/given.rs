@@ -24,7 +24,8 @@ impl<'a> Given<'a> {
     pub unsafe fn new(data: *const c_void, len: usize) -> Self {
         let is_there = !data.is_null() && isize::try_from(len).is_ok();
         Self {
-            // SAFETY: the caller says so.
+            // SAFETY: `data` is not NULL and points to `len` bytes, which fit into `isize`; the caller keeps them
+            // unchanged during the call.
             bytes: is_there.then(|| unsafe { std::slice::from_raw_parts(data.cast(), len) }),
             len,
         }
@@ -82,7 +83,7 @@ pub(crate) unsafe fn text<'a>(string: *const c_char, what: &str) -> Result<&'a s
     if string.is_null() {
         return Err(Failure::argument(format!("the {what} is NULL")));
     }
-    // SAFETY: the caller says so.
+    // SAFETY: `string` is not NULL and ends with a zero byte; the caller keeps it unchanged during the call.
     let text = unsafe { CStr::from_ptr(string) }.to_str();
     text.map_err(|_| Failure::argument(format!("the {what} is not UTF-8")))
 }
@@ -101,7 +102,8 @@ pub(crate) unsafe fn list<'a, T>(items: *const T, count: usize, what: &str) -> R
     if items.is_null() || !fits {
         return Err(Failure::argument(format!("{count} {what} cannot be at {items:p}")));
     }
-    // SAFETY: the caller says so.
+    // SAFETY: `items` is not NULL and points to `count` items, whose bytes fit into `isize`; the caller keeps them
+    // unchanged during the call.
     Ok(unsafe { std::slice::from_raw_parts(items, count) })
 }
 
@@ -114,7 +116,8 @@ pub(crate) unsafe fn each<'a>(items: &[lp_bytes], what: &str) -> Result<Vec<&'a 
     let room = slices.try_reserve_exact(items.len());
     room.map_err(|_| OUT_OF_MEMORY)?;
     for item in items {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller keeps the bytes of each item readable and unchanged during the call, or passes a length of
+        // 0.
         slices.push(unsafe { Given::new(item.data, item.len) }.get(what)?);
     }
     Ok(slices)
@@ -125,7 +128,7 @@ pub(crate) unsafe fn each<'a>(items: &[lp_bytes], what: &str) -> Result<Vec<&'a 
 /// # Safety
 /// As for [`Given::new`].
 pub(crate) unsafe fn optional<'a>(bytes: Option<&lp_bytes>, what: &str) -> Result<Option<&'a [u8]>, Failure> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller keeps the bytes readable and unchanged during the call, or passes a length of 0.
     let given = bytes.map(|bytes| unsafe { Given::new(bytes.data, bytes.len) });
     given.map(|given| given.get(what)).transpose()
 }

@@ -65,7 +65,7 @@ fn boxed<H>(handle: H) -> Result<*mut H, Failure> {
 /// exist there.
 ///
 /// # Safety
-/// [`hand_out`] made it, nobody uses it, and nobody will.
+/// [`hand_out`] made it, and no thread uses it now or later.
 pub(crate) unsafe fn take_back<H: Handle>(handle: *mut H) -> Option<H> {
     if handle.is_null() {
         return None;
@@ -85,7 +85,7 @@ pub(crate) unsafe fn take_back<H: Handle>(handle: *mut H) -> Option<H> {
 /// As for [`take_back`].
 pub(crate) unsafe fn free<H: Handle>(handle: *mut H) {
     call(|| {
-        // SAFETY: the caller says so.
+        // SAFETY: `hand_out` made the handle or it is NULL; the caller gives it back, and no thread uses it any more.
         drop(unsafe { take_back(handle) });
         Ok(())
     });

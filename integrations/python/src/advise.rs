@@ -101,8 +101,8 @@ fn options_of(sample: Vec<PathBuf>, of: &Bound<'_, PyDict>) -> PyResult<Options>
         (None, None, Some(path)) => DeviceSource::Fio(path),
         (None, None, None) => {
             return Err(Class::InvalidOption.error(
-                "device: say what a miss costs: device_us= the microseconds of a read, device= a directory on the device, which is measured, or \
-                 fio_json=",
+                "device: say what a miss costs: device_us= the microseconds of a read, device= a directory on the \
+                 device, which is measured, or fio_json=",
             ));
         }
         _ => return Err(Class::InvalidOption.error("device: give one of device=, device_us= and fio_json=")),
@@ -128,7 +128,7 @@ fn options_of(sample: Vec<PathBuf>, of: &Bound<'_, PyDict>) -> PyResult<Options>
         }
     }
     if let Some(workers) = given("workers")? {
-        let refused = |_| Class::InvalidOption.error("workers: 1 or more ask at a time");
+        let refused = |_| Class::InvalidOption.error("workers: must be 1 or more, the number of requests at a time");
         wanted.workers = match workers.is_instance_of::<PyInt>() {
             true => workers.extract().map_err(refused)?,
             false => workers.extract()?,

@@ -115,7 +115,8 @@ pub fn method<'py>(
 /// What it raises.
 pub fn item<'py>(object: &Bound<'py, PyAny>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let (py, from, key) = (object.py(), object.as_ptr(), key.as_ptr());
-    // SAFETY: as in `with_words`.
+    // SAFETY: the thread is attached, as `py` shows, and both objects are borrowed for the call; a new reference is
+    // returned, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, held(|| raw::object_get_item()(from, key))) }
 }
 
@@ -128,7 +129,8 @@ pub struct Iter<'py>(Bound<'py, PyAny>);
 /// `TypeError` where that cannot be done, and what its `__iter__` raises.
 pub fn iterate<'py>(object: &Bound<'py, PyAny>) -> PyResult<Iter<'py>> {
     let (py, from) = (object.py(), object.as_ptr());
-    // SAFETY: as in `with_words`. What is returned is an iterator.
+    // SAFETY: the thread is attached, as `py` shows, and the object is borrowed for the call; a new reference to an
+    // iterator is returned, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, held(|| raw::object_get_iter()(from))) }.map(Iter)
 }
 

@@ -20,7 +20,7 @@ use crate::input::Input;
 
 /// From this length on the interpreter's lock is released, as hashlib does.
 const LONG_BYTES: usize = 2048;
-/// Codecs that are kept open.
+/// Maximum number of codecs that are kept open.
 const MAX_SEALERS: usize = 64;
 /// The default length of a dictionary.
 const DICTIONARY_BYTES: u64 = 32 << 10;
@@ -182,7 +182,10 @@ fn compress<'py>(
 /// >>> codec.decompress(codec.compress(b"words", "lz4"), max_bytes="1MiB")
 /// b'words'
 #[pyfunction]
-#[pyo3(signature = (block, dictionary=None, max_bytes=None), text_signature = "(block, dictionary=None, max_bytes='1GiB')")]
+#[pyo3(
+    signature = (block, dictionary=None, max_bytes=None),
+    text_signature = "(block, dictionary=None, max_bytes='1GiB')",
+)]
 fn decompress<'py>(
     block: &Bound<'py, PyAny>,
     dictionary: Option<&Bound<'py, PyAny>>,

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use leafpress::{CacheError, CodecError, TreeError};
 use pyo3::PyErrArguments;
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -40,8 +41,21 @@ macro_rules! classes {
 }
 
 classes! {
-    Error, KeyTooLong, ValueTooLong, InvalidOption, OutOfMemory, CorruptBlock, CodecUnavailable, CodecFailed, DiskError, BackgroundFailed, Closed,
-    ForkedProcess, LoadCycle,
+    Error, KeyTooLong, ValueTooLong, InvalidOption, OutOfMemory, CorruptBlock, CodecUnavailable, CodecFailed,
+    DiskError, BackgroundFailed, Closed, ForkedProcess, LoadCycle,
+}
+
+/// Returns the `KeyError` of an absent key, whose argument is the key itself.
+#[cold]
+pub fn missing(key: &Bound<'_, PyAny>) -> PyErr {
+    // In a tuple, which an exception would unpack, the key stays the argument.
+    PyKeyError::new_err((key.clone().unbind(),))
+}
+
+/// Returns the error of a call of a closed cache.
+#[cold]
+pub fn closed() -> PyErr {
+    Class::Closed.error("the cache is closed: make another, which finds what this one left on disk")
 }
 
 /// Converts a codec's error to an exception.

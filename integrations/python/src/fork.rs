@@ -76,8 +76,8 @@ impl<T> OfThisProcess<T> {
     #[cold]
     fn refuse(&self) -> PyErr {
         Class::ForkedProcess.error(format!(
-            "this {} was made before the process forked, and its threads are not in the child: make another in the child, or start \
-             processes by multiprocessing's \"spawn\" or \"forkserver\"",
+            "this {} was made before the process forked, and its threads are not in the child: make another in the \
+             child, or start processes by multiprocessing's \"spawn\" or \"forkserver\"",
             self.what
         ))
     }

@@ -20,7 +20,8 @@ pub fn claim(_py: Python<'_>) -> PyResult<()> {
     let current = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
     match OWNER.compare_exchange(-1, current, Ordering::Relaxed, Ordering::Relaxed) {
         Err(owner) if owner != current => Err(PyImportError::new_err(
-            "leafpress is imported by another interpreter of this process, and only one may have it: use threads or processes",
+            "leafpress is imported by another interpreter of this process, and only one may have it: use threads or \
+             processes",
         )),
         _ => Ok(()),
     }

@@ -64,7 +64,7 @@ ANYTHING = st.recursive(
 METHODS = [
     "get", "set", "add", "pop", "delete", "invalidate", "touch", "incr", "decr", "update_with", "get_many", "set_many", "delete_many", "get_or_set", "irange",
     "prefix", "items", "get_in_memory", "memoize", "stats", "advice", "settle", "volume", "clear", "__getitem__", "__setitem__", "__delitem__",
-    "__contains__", "_ask", "_find_before_load", "invalidate_tag", "setdefault", "update", "keys", "values",
+    "__contains__", "_begin_load", "_find_before_load", "invalidate_tag", "setdefault", "update", "keys", "values",
 ]
 CACHES = [
     Cache("4MiB"),

@@ -474,7 +474,7 @@ def test_a_task_that_a_loader_starts_and_does_not_wait_for_is_not_told(cache):
 
         async def load():
             tasks.extend(map(asyncio.ensure_future, [refresh(), other()]))
-            # Both have asked when they have ended.
+            # When both tasks have ended, both have sent their requests.
             while not all(task.done() for task in tasks):
                 await asyncio.sleep(0.01)
             return "loaded"

@@ -196,7 +196,7 @@ print("ended")
 
 
 def test_daemon_threads_end_with_the_interpreter(run_python):
-    """Each is in Python code that a method has called when the interpreter ends, and asks for its lock after that."""
+    """Each is in Python code that a method has called when the interpreter ends, and requests its lock after that."""
     script = """
 import leafpress, threading, time, sys
 sys.setswitchinterval(1e-4)

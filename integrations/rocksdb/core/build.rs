@@ -35,14 +35,14 @@ fn main() {
         .include(headers())
         .warnings(true)
         .flag_if_supported("-Wno-unused-parameter")
-        // RocksDB is built with and without run-time type information, and only without it do we fit both.
+        // RocksDB is built with and without run-time type information; only code without it links with both.
         .flag("-fno-rtti")
         .files(SOURCES)
         .compile("leafpress_rocksdb_shim");
     test_driver();
 }
 
-/// What the tests of the caches drive RocksDB with; no part of the library.
+/// Compiles the driver with which the tests use RocksDB's caches; it is not part of the library.
 fn test_driver() {
     const SOURCE: &str = "tests/driver/secondary_cache_driver.cc";
     println!("cargo::rerun-if-changed={SOURCE}");
@@ -61,7 +61,7 @@ fn test_driver() {
     println!("cargo::rustc-link-arg-tests={out}/libleafpress_rocksdb_test_driver.a");
 }
 
-/// Where RocksDB's headers are: those of the RocksDB that is linked, or those that the user points to.
+/// Returns the directory of RocksDB's headers: of the linked RocksDB, or the one that the user names.
 fn headers() -> PathBuf {
     if let Some(directory) = env::var_os("DEP_ROCKSDB_CARGO_MANIFEST_DIR") {
         return PathBuf::from(directory).join("rocksdb/include");

@@ -1,5 +1,5 @@
-//! Keys of records: one for each resource with the names of the headers that choose among its variants, and one for each
-//! variant.
+//! Keys of records: one for each resource with the names of the headers that choose among its variants, and one for
+//! each variant.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

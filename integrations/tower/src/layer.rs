@@ -1,9 +1,8 @@
 //! The layer and its settings.
 
-use std::collections::HashSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::HeaderName;
 use leafpress::Cache;
@@ -11,47 +10,7 @@ use leafpress::cache::{Clock, SystemClock};
 use tower_layer::Layer;
 
 use crate::service::CacheService;
-
-/// What all services of a layer share.
-pub(crate) struct Shared {
-    pub cache: Cache,
-    pub clock: Arc<dyn Clock>,
-    pub is_private: bool,
-    pub max_body_bytes: usize,
-    pub keeps_stale: Duration,
-    pub tag_header: Option<HeaderName>,
-    pub namespace: Vec<u8>,
-    /// Keys of the responses that tasks are validating.
-    pub validating: Arc<Mutex<HashSet<Vec<u8>>>>,
-}
-
-impl Shared {
-    pub(crate) fn now(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + self.clock.now()
-    }
-
-    /// Marks a response as being validated until the result is dropped; [`None`] if it is already.
-    pub(crate) fn begin_validation(&self, key: &[u8]) -> Option<Validation> {
-        let mut keys = self.validating.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.insert(key.to_vec()).then(|| Validation {
-            keys: Arc::clone(&self.validating),
-            key: key.to_vec(),
-        })
-    }
-}
-
-/// The validation of a stored response in a task.
-pub(crate) struct Validation {
-    keys: Arc<Mutex<HashSet<Vec<u8>>>>,
-    key: Vec<u8>,
-}
-
-impl Drop for Validation {
-    fn drop(&mut self) {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.remove(&self.key);
-    }
-}
+use crate::shared::Shared;
 
 /// A [tower layer](Layer) that caches HTTP responses in a [`Cache`].
 ///
@@ -96,8 +55,8 @@ impl fmt::Debug for CacheLayer {
 }
 
 impl CacheLayer {
-    /// Returns a layer that stores responses in `cache`: as a shared cache, bodies up to 1 MiB, stale responses that can
-    /// be validated for an hour.
+    /// Returns a layer that stores responses in `cache`: as a shared cache, bodies up to 1 MiB, stale responses that
+    /// can be validated for an hour.
     #[must_use]
     pub fn new(cache: Cache) -> Self {
         Self {
@@ -136,16 +95,16 @@ impl CacheLayer {
     }
 
     /// Names the header of responses that has their tags, separated by commas or spaces, as `Cache-Tag` or
-    /// `Surrogate-Key`: [`Cache::invalidate_tag`] removes all responses with a tag. The first seven are used. The header
-    /// is sent on.
+    /// `Surrogate-Key`: [`Cache::invalidate_tag`] removes all responses with a tag. The first seven are used. The
+    /// header is sent on.
     #[must_use]
     pub fn tag_header(self, name: HeaderName) -> Self {
         self.with(|shared| shared.tag_header = Some(name))
     }
 
-    /// Sets a prefix of the layer's keys, of up to 100 bytes. Layers with one cache need different ones if their services
-    /// answer the same targets differently: each router that is nested in another (`axum::Router::nest`) sees targets
-    /// without the prefix of its routes.
+    /// Sets a prefix of the layer's keys, of up to 100 bytes. Layers with one cache need different ones if their
+    /// services answer the same targets differently: each router that is nested in another (`axum::Router::nest`) sees
+    /// targets without the prefix of its routes.
     #[must_use]
     pub fn namespace(self, name: impl AsRef<[u8]>) -> Self {
         self.with(|shared| shared.namespace = name.as_ref().to_vec())

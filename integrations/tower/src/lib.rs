@@ -17,13 +17,13 @@
 //! ```
 //!
 //! # Limits
-//! Requests other than `GET`, those with a body, `Range`, `If-Match` or `If-Unmodified-Since`, and targets over 900 bytes
-//! pass the layer; so do requests that have passed another one. `max-stale` of a request is ignored. Bodies are collected
-//! before they are sent on, up to [`CacheLayer::max_body_bytes`]; longer ones and those with trailers are passed on and
-//! not stored. Responses that set cookies are stored in a shared cache only if they are `public`. Of a request its target
-//! is stored, and hashes of the headers that choose among responses. With `s-maxage` a shared cache must validate what is
-//! stale, so `stale-while-revalidate` has no effect. Requests that find a stale response without it validate it one by
-//! one.
+//! Requests other than `GET`, those with a body, `Range`, `If-Match` or `If-Unmodified-Since`, and targets over 900
+//! bytes pass the layer; so do requests that have passed another one. `max-stale` of a request is ignored. Bodies are
+//! collected before they are sent on, up to [`CacheLayer::max_body_bytes`]; longer ones and those with trailers are
+//! passed on and not stored. Responses that set cookies are stored in a shared cache only if they are `public`. Of a
+//! request its target is stored, and hashes of the headers that choose among responses. With `s-maxage` a shared cache
+//! must validate what is stale, so `stale-while-revalidate` has no effect. Requests that find a stale response without
+//! it validate it one by one.
 //!
 //! [tower]: https://docs.rs/tower
 
@@ -32,6 +32,7 @@ mod key;
 mod layer;
 mod rules;
 mod service;
+mod shared;
 mod stored;
 
 pub use body::CacheBody;

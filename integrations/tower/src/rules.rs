@@ -98,7 +98,7 @@ pub(crate) fn deciding(request: &request::Parts, names: &[HeaderName]) -> Reques
     deciding
 }
 
-/// Returns true if other requests may get the response that this one gets, without being asked.
+/// Returns true if this request may get the response to another one, and other requests the response to this one.
 pub(crate) fn may_share(headers: &HeaderMap) -> bool {
     !headers.contains_key(AUTHORIZATION) && !has(headers, &["no-store"]) && !wants_validation(headers)
 }

@@ -16,8 +16,8 @@ use tower_service::Service;
 
 use crate::body::{self, CacheBody, Read};
 use crate::key::Target;
-use crate::layer::{Shared, Validation};
 use crate::rules::{self, CACHE_STATUS, MAX_LIFETIME, Plan};
+use crate::shared::{Shared, Validation};
 use crate::stored::{Head, Stored};
 
 /// How long requests for a response that cannot be stored do not wait for one another.
@@ -62,14 +62,14 @@ where
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
         let (head, body) = request.into_parts();
-        let asked = Asked {
+        let exchange = Exchange {
             shared: Arc::clone(&self.shared),
             inner,
             began: self.shared.cache.moment(),
             head,
             body,
         };
-        Box::pin(asked.answer())
+        Box::pin(exchange.answer())
     }
 }
 
@@ -79,13 +79,13 @@ type Answer<Received, Error> = Result<Response<CacheBody<Received>>, Error>;
 #[derive(Clone)]
 struct IsCached;
 
-/// A request, and the service that may be called for it once.
-struct Asked<S, Sent> {
+/// A request that is handled, and the service that may be called for it once.
+struct Exchange<S, Sent> {
     shared: Arc<Shared>,
     inner: S,
     head: request::Parts,
     body: Sent,
-    /// Before anything was asked of the service.
+    /// The moment before the service was called.
     began: Moment,
 }
 
@@ -103,17 +103,17 @@ struct Fetched<Received: Body> {
     stored: Option<(Stored, Plan)>,
 }
 
-/// The loader's answer for those who wait for it, if its response is not for them.
+/// The loader's result for the requests that wait for it, if its response is not for them.
 struct NotShared;
 
 /// The result of a fetch for all requests for a response.
 enum ForAll<Received: Body, S, Sent, Error> {
     Answered(Answer<Received, Error>),
     /// Another request fetched a response that is not for this one.
-    NotForThis(Asked<S, Sent>),
+    NotForThis(Exchange<S, Sent>),
 }
 
-impl<S, Sent, Received> Asked<S, Sent>
+impl<S, Sent, Received> Exchange<S, Sent>
 where
     S: Service<Request<Sent>, Response = Response<Received>> + Clone + Send + 'static,
     S::Future: Send,
@@ -200,7 +200,7 @@ where
         Ok(response)
     }
 
-    /// Asks the service whether a stored response is still valid. `validation` ends with it.
+    /// Validates a stored response with the service. `validation` ends with it.
     async fn validate(
         mut self,
         target: &Target,
@@ -208,29 +208,29 @@ where
         stored: Stored,
         validation: Option<Validation>,
     ) -> Answer<Received, S::Error> {
-        let (asked, began) = (self.head.clone(), self.began);
+        let (original, began) = (self.head.clone(), self.began);
         let is_conditional = rules::make_conditional(&mut self.head.headers, &stored.head.headers);
         let result = self.inner.call(Request::from_parts(self.head, self.body)).await;
         let shared = self.shared;
         let now = shared.now();
         let wanted = Wanted {
             target,
-            head: &asked,
+            head: &original,
             began,
         };
         let serves_stale = rules::may_be_stale(&stored.head, now, "stale-if-error", !shared.is_private);
         let answer = match result {
-            Err(_) if serves_stale => Ok(stored.respond(&asked, now, None)),
+            Err(_) if serves_stale => Ok(stored.respond(&original, now, None)),
             Err(error) => Err(error),
             Ok(response) if serves_stale && response.status().is_server_error() => {
-                Ok(stored.respond(&asked, now, None))
+                Ok(stored.respond(&original, now, None))
             }
             Ok(response) if is_conditional && response.status() == StatusCode::NOT_MODIFIED => {
                 Ok(shared.renewed(&wanted, key, stored, response.into_parts().0, now))
             }
             Ok(response) => {
                 let is_error = response.status().is_server_error();
-                let fetched = shared.read(&asked, response).await;
+                let fetched = shared.read(&original, response).await;
                 if fetched.stored.is_none() && !is_error {
                     // It is replaced by one that may not be stored.
                     let _ = shared.cache.invalidate(key);
@@ -244,47 +244,47 @@ where
 
     /// Calls the service, and stores the response if it may be.
     async fn fetch_alone(mut self, target: &Target, fwd: &str) -> Answer<Received, S::Error> {
-        let (asked, began) = (self.head.clone(), self.began);
+        let (original, began) = (self.head.clone(), self.began);
         let response = self.inner.call(Request::from_parts(self.head, self.body)).await?;
-        let fetched = self.shared.read(&asked, response).await;
+        let fetched = self.shared.read(&original, response).await;
         let wanted = Wanted {
             target,
-            head: &asked,
+            head: &original,
             began,
         };
         Ok(self.shared.keep(&wanted, fetched, fwd))
     }
 
-    /// Like [`Asked::fetch_alone`], for all requests for the response at once.
+    /// Like [`Exchange::fetch_alone`], for all requests for the response at once.
     async fn fetch_for_all(self, target: &Target, mut names: Vec<HeaderName>) -> Answer<Received, S::Error> {
-        let mut asked = self;
+        let mut exchange = self;
         // Once more when the names are known.
         for _ in 0..2 {
-            match asked.try_for_all(target, &names).await {
+            match exchange.try_for_all(target, &names).await {
                 ForAll::Answered(answer) => return answer,
-                ForAll::NotForThis(this) => asked = this,
+                ForAll::NotForThis(this) => exchange = this,
             }
-            // The first response to a target tells by which headers its variants are chosen.
-            let known = asked.shared.names(target).await;
+            // The first response to a target determines the headers by which its variants are chosen.
+            let known = exchange.shared.names(target).await;
             if known == names {
                 break;
             }
             names = known;
         }
-        asked.fetch_alone(target, "fwd=miss").await
+        exchange.fetch_alone(target, "fwd=miss").await
     }
 
     async fn try_for_all(self, target: &Target, names: &[HeaderName]) -> ForAll<Received, S, Sent, S::Error> {
         let key = target.key(names, &self.head.headers);
         let shared = Arc::clone(&self.shared);
         let head = self.head.clone();
-        let (mut asked, mut own) = (Some(self), None);
+        let (mut exchange, mut own) = (Some(self), None);
         let load = async {
             // Another request may have stored the response under other names since.
             if shared.names(target).await != names {
                 return Err(NotShared);
             }
-            let Some(mut this) = asked.take() else {
+            let Some(mut this) = exchange.take() else {
                 return Err(NotShared);
             };
             let (shared, head, began) = (this.shared, this.head.clone(), this.began);
@@ -337,7 +337,7 @@ where
             let before = stored.head.policy.before_request(&rules::deciding(&head, names), now);
             matches!(before, BeforeRequest::Fresh(_))
         });
-        match (stored, asked) {
+        match (stored, exchange) {
             (Some(stored), _) => ForAll::Answered(Ok(stored.respond(&head, now, Some("fwd=miss; collapsed")))),
             (None, Some(this)) => ForAll::NotForThis(this),
             // Does not happen: a loader that has run has left its response.
@@ -411,12 +411,12 @@ impl Shared {
     /// Reads a response if it is to be stored.
     async fn read<Received: Body<Data = Bytes> + Unpin>(
         &self,
-        asked: &request::Parts,
+        request: &request::Parts,
         response: Response<Received>,
     ) -> Fetched<Received> {
         let (mut head, body) = response.into_parts();
         let now = self.now();
-        let Some(plan) = self.plan(asked, &head, now) else {
+        let Some(plan) = self.plan(request, &head, now) else {
             return Fetched {
                 response: Response::from_parts(head, CacheBody::passed(body)),
                 stored: None,
@@ -536,8 +536,8 @@ impl Shared {
 }
 
 impl Stored {
-    /// Returns the stored response, or `304 Not Modified` if the request's sender has it. `did` is what was done for it;
-    /// [`None`] for a hit.
+    /// Returns the stored response, or `304 Not Modified` if the request's sender has it. `did` is what was done for
+    /// it; [`None`] for a hit.
     fn respond<Received: Body<Data = Bytes>>(
         &self,
         request: &request::Parts,

@@ -15,7 +15,7 @@ def used(client):
 
 
 def settle(client, seconds=30):
-    """Until lazy freeing has ended and memory stays where it is: what is due after a load has been tended."""
+    """Until lazy freeing has ended and memory stays where it is: the upkeep that is due after a load is done."""
     until(lambda: info(client, "memory")["lazyfree_pending_objects"] == "0", seconds, "the end of lazy freeing")
     before, end = None, time.monotonic() + seconds
     while time.monotonic() < end:

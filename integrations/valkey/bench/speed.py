@@ -72,20 +72,20 @@ def mixed(table, server, values, options):
         table.add(f"80:20, p99 of {what}s, us", native, ours, ours / native, 1.5,
                   notes=f"rates {median(measured['native'], 'rate'):,.0f} and {median(measured['ours'], 'rate'):,.0f}")
     slowest = {}
-    for which, asked in twins(options.fields, reads=80).items():
-        process = load.start(server, asked, options.stall_seconds, values, seed=77)
+    for which, requests in twins(options.fields, reads=80).items():
+        process = load.start(server, requests, options.stall_seconds, values, seed=77)
         with server.client(timeout=30) as client:
             client("SLOWLOG", "RESET")
             client("CONFIG", "SET", "slowlog-log-slower-than", 5000)
             trainings = 0
             while process.poll() is None:
-                trainings += which == "ours" and not is_error(client.ask("LP.DICT", "TRAIN"))
+                trainings += which == "ours" and not is_error(client.request("LP.DICT", "TRAIN"))
                 try:
                     process.wait(options.stall_seconds / 12)
                 except subprocess.TimeoutExpired:
                     pass
             slow_commands = client("SLOWLOG", "LEN")
-            longest_upkeep = info(client, "leafpress").get("leafpress_tend_longest_us", "?")
+            longest_upkeep = info(client, "leafpress").get("leafpress_upkeep_longest_us", "?")
         figures = load.finish(process)
         slowest[which] = (max(figures["read_max"], figures["write_max"]) / 1000, int(figures["slow"]), slow_commands, trainings)
     table.add(f"80:20, longest wait in {options.stall_seconds} s, ms", slowest["native"][0], slowest["ours"][0], slowest["ours"][0], 10,

@@ -18,7 +18,7 @@ OUT = "leafpress-results/demo-valkey"
 
 
 def stanzas_in_order(client, mine):
-    """The index as `load` asks for it: fields by number."""
+    """The index in the form that `load` requests: fields by number."""
     size, pairs = 0, data.stanzas()
     size = sum(12 + 2 + len(value) for _, value in pairs)
     client.load([shapes.name("HSET", mine), "index", b"f:%012d" % number, value] for number, (_, value) in enumerate(pairs))
@@ -37,7 +37,7 @@ def strings(count):
     return fill
 
 
-def asked(mine, shape, count):
+def requests_of(mine, shape, count):
     """A tenth of the commands write, so that what is read is also what was just written."""
     read, write = {
         "map": (["HGET", "index", "f:{k}"], ["HSET", "index", "f:{k}", "{v}"]),
@@ -57,7 +57,7 @@ def measure(kind, fill, shape, mine, values, options, log):
             size, count = fill(client, mine)
             seconds = time.monotonic() - began
             taken = shapes.settle(client) - before
-        read, write, keys = asked(mine, shape, count)
+        read, write, keys = requests_of(mine, shape, count)
         rates = []
         for clients, pipeline in ((50, 1), (50, 16)):
             figures = load.run(server, load.Load(read, write, keys, reads=90, clients=clients, pipeline=pipeline), options.seconds, values)

@@ -6,7 +6,7 @@ from resp import Client, ReplyError, is_error
 from servers import Server, is_replicated, until
 
 SLOTS = 16_384
-# Answers that ask for patience: the cluster is about to know better.
+# Errors that end by themselves while the cluster changes: the command is sent again.
 LATER = (b"CLUSTERDOWN", b"TRYAGAIN", b"LOADING", b"MASTERDOWN", b"READONLY", b"NOREPLICAS")
 
 
@@ -32,7 +32,7 @@ class Cluster:
               "the nodes' meeting")
         for primary, replica in zip(self.primaries, self.replicas):
             identity = clients[primary]("CLUSTER", "MYID")
-            until(lambda: not is_error(clients[replica].ask("CLUSTER", "REPLICATE", identity)), 20, "a replica's acquaintance")
+            until(lambda: not is_error(clients[replica].request("CLUSTER", "REPLICATE", identity)), 20, "a replica's acquaintance")
         until(lambda: all(b"cluster_state:ok" in clients[server]("CLUSTER", "INFO") for server in self.servers), 30, "cluster_state:ok")
         until(lambda: all(is_replicated(clients[primary], clients[replica]) for primary, replica in zip(self.primaries, self.replicas)), 30,
               "the replicas' first synchronisation")
@@ -111,11 +111,11 @@ class ClusterClient:
                 client = self._client(port)
                 if asking:
                     client("ASKING")
-                reply = client.ask(*command)
+                reply = client.request(*command)
                 if not is_error(reply):
                     if not asking:
                         self.owners[slot] = port
-                    acknowledged = client.ask("WAIT", 1, wait) if wait else 0
+                    acknowledged = client.request("WAIT", 1, wait) if wait else 0
                     return (reply, acknowledged if isinstance(acknowledged, int) else 0) if wait else reply
             except (OSError, ReplyError) as failure:
                 # A write of unknown outcome is not reported as done; it is sent again.

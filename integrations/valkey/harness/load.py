@@ -20,7 +20,7 @@ def program():
 
 @dataclass
 class Load:
-    """What is asked: templates of commands as load.c describes them, words in a list."""
+    """The requests of a load: templates of commands as load.c describes them, words in a list."""
     read: list
     write: list
     keys: int

@@ -38,7 +38,7 @@ def is_error(reply):
 
 def is_compressed(client, key):
     """Whether a key has a value of the module's."""
-    reply = client.ask("LP.INFO", key)
+    reply = client.request("LP.INFO", key)
     return reply is not None and not is_error(reply)
 
 
@@ -58,7 +58,7 @@ def pack(command):
 
 
 class Client:
-    """One connection. Its timeout is for each wait, so that a server that hangs fails the test that asked."""
+    """One connection. Its timeout is for each wait, so that a server that hangs fails the test that waits."""
 
     def __init__(self, port, protocol=2, timeout=20.0, host="127.0.0.1"):
         self.port = port
@@ -82,13 +82,13 @@ class Client:
 
     def __call__(self, *command):
         """The reply; an error is raised."""
-        reply = self.ask(*command)
+        reply = self.request(*command)
         if is_error(reply):
             raise ReplyError(f"{reply.value.decode(errors='replace')} (to {' '.join(map(str, command))[:200]})")
         return reply
 
-    def ask(self, *command):
-        """The reply, be it an error."""
+    def request(self, *command):
+        """The reply, or the error as a reply."""
         self.socket.sendall(pack(command))
         return self.read()
 

@@ -108,7 +108,7 @@ def move_slot(cluster, slot, target):
         here("CLUSTER", "SETSLOT", slot, "NODE", to_id)
         for server in cluster.running():
             with server.client() as other:
-                other.ask("CLUSTER", "SETSLOT", slot, "NODE", to_id)
+                other.request("CLUSTER", "SETSLOT", slot, "NODE", to_id)
     return moved
 
 
@@ -243,5 +243,5 @@ def test_crossing_slots_is_refused(cluster):
     """Commands of several keys name them to the server, which refuses those of two slots."""
     with cluster.primaries[0].client() as client:
         for command in ([ours("MSET"), "a", "1", "b", "2"], [ours("MGET"), "a", "b"]):
-            reply = client.ask(*command)
+            reply = client.request(*command)
             assert is_error(reply) and reply.value.startswith(b"CROSSSLOT"), reply

@@ -162,15 +162,15 @@ def test_wrong_requests(start):
     with primary.client() as client, replica.client() as there:
         for wrong in ([], ["WHAT"], ["STATUS", "x"], ["STOP", "x"], ["IMPORT", "MATCH"], ["IMPORT", "TYPE", "list"], ["IMPORT", "user:*"],
                       ["EXPORT", "MAXFIELDS", "x"], ["EXPORT", "MAXFIELDS", "-1"], ["EXPORT", "MAXBYTES"], ["IMPORT", "ALLDBS", "0"]):
-            assert is_error(client.ask("LP.CONVERT", *wrong)), wrong
+            assert is_error(client.request("LP.CONVERT", *wrong)), wrong
         assert status(client) is None
         there("REPLICAOF", "127.0.0.1", primary.port)
         until(lambda: servers.is_replicated(client, there), 20, "the replica")
-        assert b"replica" in there.ask("LP.CONVERT", "IMPORT").value
+        assert b"replica" in there.request("LP.CONVERT", "IMPORT").value
         client("ACL", "SETUSER", "reader", "on", ">p", "~*", "+@all", "-@admin", "-@dangerous")
     with primary.client() as client:
         client("AUTH", "reader", "p")
-        assert b"NOPERM" in client.ask("LP.CONVERT", "STATUS").value
+        assert b"NOPERM" in client.request("LP.CONVERT", "STATUS").value
 
 
 def test_it_waits_and_is_stopped(start):
@@ -183,7 +183,7 @@ def test_it_waits_and_is_stopped(start):
         until(lambda: status(client)["state"] == b"waiting", 20, "the conversion to wait")
         assert b"memory" in status(client)["reason"] and status(client)["converted"] == 0
         assert info(client, "leafpress")["leafpress_conversions_running"] == "1"
-        assert b"running" in client.ask("LP.CONVERT", "EXPORT").value
+        assert b"running" in client.request("LP.CONVERT", "EXPORT").value
         client("CLIENT", "PAUSE", 100_000, "WRITE")
         client("CONFIG", "SET", "maxmemory", 0)
         until(lambda: b"paused" in status(client)["reason"], 20, "the conversion to notice the pause")

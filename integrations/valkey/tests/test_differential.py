@@ -12,7 +12,7 @@ WAYS = [(2, "plain"), (3, "plain"), (2, "multi"), (3, "multi"), (2, "lua"), (3, 
 
 
 @pytest.fixture(params=WAYS, ids=[f"resp{protocol}-{way}" for protocol, way in WAYS])
-def asked(request, server):
+def pair(request, server):
     protocol, way = request.param
     client = server.client(protocol)
     yield client, way, server.kind
@@ -20,24 +20,24 @@ def asked(request, server):
     server.clients.remove(client)
 
 
-def check(asked, commands):
-    client, way, kind = asked
+def check(pair, commands):
+    client, way, kind = pair
     client.pipe([["FLUSHDB"], ["SELECT", 5], ["FLUSHDB"], ["SELECT", 0]])
     compare(client, known(commands, kind), way)
     # And what is there in the end.
     compare(client, [[read, Key(name)] for name in "abc" for read in ("EXISTS", "HGETALL", "HLEN", "GET", "EXPIRETIME")])
 
 
-def test_maps(asked):
-    given(commands=HASH_SEQUENCES)(lambda commands: check(asked, commands))()
+def test_maps(pair):
+    given(commands=HASH_SEQUENCES)(lambda commands: check(pair, commands))()
 
 
-def test_strings(asked):
-    given(commands=STRING_SEQUENCES)(lambda commands: check(asked, commands))()
+def test_strings(pair):
+    given(commands=STRING_SEQUENCES)(lambda commands: check(pair, commands))()
 
 
-def test_both_on_the_same_keys(asked):
-    given(commands=MIXED_SEQUENCES)(lambda commands: check(asked, commands))()
+def test_both_on_the_same_keys(pair):
+    given(commands=MIXED_SEQUENCES)(lambda commands: check(pair, commands))()
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
@@ -93,7 +93,7 @@ def test_scan_while_the_map_changes(client):
 def test_scan_wants_a_cursor_and_known_options(client):
     client(ours("HSET"), "m", "f", "v")
     for odd in (["x"], ["0", "COUNT"], ["0", "COUNT", "0"], ["0", "COUNT", "x"], ["0", "BOGUS"]):
-        native, mine = client.ask("HSCAN", "none", *odd), client.ask(ours("HSCAN"), "none", *odd)
+        native, mine = client.request("HSCAN", "none", *odd), client.request(ours("HSCAN"), "none", *odd)
         assert is_error(native) == is_error(mine), f"{odd}: {native} and {mine}"
     assert client(ours("HSCAN"), "none", "0") == [b"0", []]
 

@@ -34,13 +34,13 @@ def test_wrong_types_both_ways(client):
     strings = [["LP.GET"], ["LP.STRLEN"], ["LP.GETRANGE", "0", "1"], ["LP.APPEND", "x"], ["LP.SET", "x", "GET"]]
     for name, *rest in maps:
         for key in ("hash", "string", "list", "zset", "s"):
-            assert _wrong(client.ask(name, key, *rest)), (name, key)
+            assert _wrong(client.request(name, key, *rest)), (name, key)
     for name, *rest in strings:
         for key in ("hash", "string", "list", "zset", "m"):
-            assert _wrong(client.ask(name, key, *rest)), (name, key)
+            assert _wrong(client.request(name, key, *rest)), (name, key)
     for key in ("m", "s"):
         for command in (["HGET", key, "f"], ["HSET", key, "f", "v"], ["GET", key], ["APPEND", key, "x"], ["LPUSH", key, "x"], ["ZADD", key, 1, "x"]):
-            assert _wrong(client.ask(*command)), command
+            assert _wrong(client.request(*command)), command
     # Null for a value that is not a string, as in MGET; native strings are read too, for the transparent mode.
     assert client("LP.MGET", "s", "m", "hash", "string", "none") == [b"text", None, None, b"v", None]
     # SET takes any key over, as the native one does; and so does the native one.
@@ -80,7 +80,7 @@ def test_object_freq_and_idletime(start):
 
 @only_ours
 def test_memory_usage(client):
-    """Grows with what a map holds, is near what it takes, and is the same however often it is asked."""
+    """Grows with what a map holds, is near what it takes, and is the same for each request."""
     client("LP.HSET", "few", "f", "v")
     big_map(client, "many", 5000)
     user = sum(map(len, client("LP.HKEYS", "many"))) + sum(map(len, client("LP.HVALS", "many")))
@@ -176,7 +176,7 @@ def test_what_a_write_finds_expired_is_unlinked_elsewhere(start):
 def test_a_string_that_is_too_long_is_refused_as_the_native_one_is(client):
     sample(client)
     for command in (["SETRANGE", "s", 1 << 29, "x"], ["SETRANGE", "none", 1 << 29, "x"], ["SETRANGE", "s", (1 << 63) - 1, "x"]):
-        reply = client.ask(ours(command[0]), *command[1:])
+        reply = client.request(ours(command[0]), *command[1:])
         assert is_error(reply) and reply.value.startswith(b"ERR string exceeds maximum allowed size ("), reply
     assert client(ours("GET"), "s") == b"text" and client("EXISTS", "none") == 0
 
@@ -338,7 +338,7 @@ def test_acl(server, kind):
             with server.client() as client:
                 server.clients.remove(client)
                 client("AUTH", user, "pw")
-                return client.ask(*command)
+                return client.request(*command)
 
         def denied(reply):
             return is_error(reply) and reply.value.startswith(b"NOPERM")
@@ -377,14 +377,14 @@ def test_writes_are_refused_where_they_must_be(start):
     sample(client)
     client("CONFIG", "SET", "maxmemory", "1")
     for command in (["LP.HSET", "m", "f", "v"], ["LP.SET", "s", "v"], ["LP.APPEND", "s", "v"], ["LP.HINCRBY", "m", "a", "1"]):
-        reply = client.ask(*command)
+        reply = client.request(*command)
         assert is_error(reply) and reply.value.startswith(b"OOM"), reply
     assert client("LP.HGET", "m", "a") == b"1"
     assert client("LP.HDEL", "m", "a") == 1
     client("CONFIG", "SET", "maxmemory", "0")
     client("REPLICAOF", "127.0.0.1", 1)
     for command in (["LP.HSET", "m", "f", "v"], ["LP.REMRANGE", "m", "-", "+"]):
-        reply = client.ask(*command)
+        reply = client.request(*command)
         assert is_error(reply) and reply.value.startswith(b"READONLY"), reply
     client("REPLICAOF", "NO", "ONE")
     assert info(client, "memory")["maxmemory"] == "0"

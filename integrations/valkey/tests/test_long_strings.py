@@ -110,5 +110,5 @@ def test_a_string_of_the_longest_length(client):
     most = 64 << 20
     client(ours("SET"), "s", b"x" * (most - 1))
     assert client(ours("APPEND"), "s", "y") == most
-    assert client.ask(ours("APPEND"), "s", "z").value.startswith(b"ERR") and client(ours("STRLEN"), "s") == most
+    assert client.request(ours("APPEND"), "s", "z").value.startswith(b"ERR") and client(ours("STRLEN"), "s") == most
     assert client(ours("GETRANGE"), "s", most - 3, -1) == b"xxy"

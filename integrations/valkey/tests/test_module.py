@@ -46,7 +46,7 @@ def test_info_after_random_writes(client):
     write(client, random_writes(3, 5000))
     records = 0
     for name in client("KEYS", "*"):
-        length = client.ask("LP.HLEN", name)
+        length = client.request("LP.HLEN", name)
         records += 1 if is_error(length) else length
     assert reported(client)["records"] == records and reported(client)["keys"] == client("DBSIZE")
 
@@ -77,7 +77,7 @@ def test_settings(client):
     for name, odd in (("codec", "bogus"), ("codec", "zstd:99"), ("codec", ""), ("dictionary-bytes", "-1"), ("dictionary-bytes", "x"),
                       ("upkeep-budget-us", "x"), ("upkeep-budget-us", "-5"), ("upkeep-budget-us", "999999999999")):
         before = client("CONFIG", "GET", "leafpress." + name)
-        assert is_error(client.ask("CONFIG", "SET", "leafpress." + name, odd)), (name, odd)
+        assert is_error(client.request("CONFIG", "SET", "leafpress." + name, odd)), (name, odd)
         assert client("CONFIG", "GET", "leafpress." + name) == before
     for name, value in kept.items():
         client("CONFIG", "SET", name, value)
@@ -103,7 +103,7 @@ def test_the_module_is_loaded_once(client):
     assert any(b"leafpress" in name.lower() for name in names)
     # A module that has a type of its own cannot be unloaded.
     client("LP.SET", "s", "v")
-    assert is_error(client.ask("MODULE", "UNLOAD", next(name for name in names if b"leafpress" in name.lower())))
+    assert is_error(client.request("MODULE", "UNLOAD", next(name for name in names if b"leafpress" in name.lower())))
     assert client("LP.GET", "s") == b"v"
 
 
@@ -119,9 +119,9 @@ def test_export(client):
     assert client("LP.EXPORT", "big") == OK
     assert client("TYPE", "big") == Reply("status", b"hash") and sorted(as_pairs(client("HGETALL", "big"))) == wanted
     assert client("PTTL", "big") > 9_000_000
-    assert is_error(client.ask("LP.EXPORT", "s", "copy"))
+    assert is_error(client.request("LP.EXPORT", "s", "copy"))
     assert client("LP.EXPORT", "s", "copy", "REPLACE") == OK and client("GET", "copy") == b"\x00text"
-    assert is_error(client.ask("LP.EXPORT", "none")) and is_error(client.ask("LP.EXPORT", "copy"))
+    assert is_error(client.request("LP.EXPORT", "none")) and is_error(client.request("LP.EXPORT", "copy"))
 
 
 def test_import(start, kind):
@@ -141,7 +141,7 @@ def test_import(start, kind):
         client("PEXPIRE", "text", 10_000_000)
         wanted = {name: sorted(as_pairs(client("HGETALL", name))) for name in hashes} | {name: client("GET", name) for name in strings}
         for name in wanted:
-            assert client("LP.IMPORT", name) == OK and not is_error(client.ask("LP.INFO", name)), name
+            assert client("LP.IMPORT", name) == OK and not is_error(client.request("LP.INFO", name)), name
             # Again: it is compressed already.
             assert client("LP.IMPORT", name) == OK
 
@@ -162,7 +162,7 @@ def test_import(start, kind):
             refused.append("expiring")
         mark = client("DEBUG", "DIGEST")
         for name in refused:
-            assert is_error(client.ask("LP.IMPORT", name)), name
+            assert is_error(client.request("LP.IMPORT", name)), name
         assert client("DEBUG", "DIGEST") == mark and client("HGET", "too long", "g") == b"w"
         until(lambda: servers.is_replicated(client, there), 20, "the replica")
         assert there("DEBUG", "DIGEST") == mark
@@ -224,9 +224,9 @@ def test_a_dictionary_of_another_server(start, codec):
             at = rng.randrange(len(payload))
             damaged.append(payload[:at] + bytes([payload[at] ^ (1 << rng.randrange(8))]) + payload[at + 1:])
         for each in damaged:
-            assert is_error(client.ask("LP.DICT", "IMPORT", each))
+            assert is_error(client.request("LP.DICT", "IMPORT", each))
         client("CONFIG", "SET", "leafpress.codec", "deflate:1")
-        assert b"leafpress.codec is deflate:1" in client.ask("LP.DICT", "IMPORT", payload).value
+        assert b"leafpress.codec is deflate:1" in client.request("LP.DICT", "IMPORT", payload).value
         client("LP.SET", "of another codec", "v")
         client("CONFIG", "SET", "leafpress.codec", codec)
         client("LP.SET", "again", session(1))
@@ -235,7 +235,7 @@ def test_a_dictionary_of_another_server(start, codec):
         client("LP.SET", "without", session(2))
         assert dict(as_pairs(client("LP.DICT", "SHOW")[-1]))[b"dictionary"] == 0
         for wrong in (["EXPORT", "x"], ["IMPORT"], ["IMPORT", payload, "x"], ["WHAT"], []):
-            assert is_error(client.ask("LP.DICT", *wrong))
+            assert is_error(client.request("LP.DICT", *wrong))
         # A snapshot has the dictionary that its values need.
         digest = client("DEBUG", "DIGEST")
         client("DEBUG", "RELOAD")
@@ -261,15 +261,15 @@ def test_info_of_a_key_and_compaction(client):
     assert dict(as_pairs(client("LP.INFO", "big")))[b"fields"] == 5000
     trees = [dict(as_pairs(tree)) for tree in client("LP.INFO")]
     assert sum(tree[b"records"] for tree in trees) == 5000
-    assert is_error(client.ask("LP.INFO", "none")) or client("LP.INFO", "none") in (None, Reply("null-array", None))
+    assert is_error(client.request("LP.INFO", "none")) or client("LP.INFO", "none") in (None, Reply("null-array", None))
     client("HSET", "native", "f", "v")
-    assert is_error(client.ask("LP.INFO", "native"))
+    assert is_error(client.request("LP.INFO", "native"))
     before = {field: value for field, value in as_pairs(client("LP.HGETALL", "big"))}
     for how in ([], ["SYNC"]):
         assert client("LP.COMPACT", *how) == OK
         until(lambda: not any(dict(as_pairs(tree))[b"compacting"] for tree in client("LP.INFO")), 30, "the end of the compaction")
         assert dict(as_pairs(client("LP.HGETALL", "big"))) == before
-    assert is_error(client.ask("LP.COMPACT", "ASYNC")) and is_error(client.ask("LP.COMPACT", "SYNC", "x"))
+    assert is_error(client.request("LP.COMPACT", "ASYNC")) and is_error(client.request("LP.COMPACT", "SYNC", "x"))
 
 
 def test_training(start):
@@ -287,7 +287,7 @@ def test_training(start):
     assert dict(as_pairs(client("LP.HGETALL", "m"))) == before
     client("DEBUG", "RELOAD")
     assert dict(as_pairs(client("LP.HGETALL", "m"))) == before
-    assert is_error(client.ask("LP.DICT", "BOGUS"))
+    assert is_error(client.request("LP.DICT", "BOGUS"))
 
 
 def check_that_it_ends(server, command, most_looks):
@@ -320,7 +320,7 @@ def test_counts_that_no_reply_can_have_are_refused(client):
     client("LP.HSET", "m", "a", "x" * 100, "b", "y")
     for count in (-4611686018427387903, -9223372036854775807, -100_000_000):
         for more in ([], ["WITHVALUES"]):
-            assert is_error(client.ask("LP.HRANDFIELD", "m", count, *more)), (count, more)
+            assert is_error(client.request("LP.HRANDFIELD", "m", count, *more)), (count, more)
     assert len(client("LP.HRANDFIELD", "m", -3000)) == 3000
     assert len(client("LP.HRANDFIELD", "m", 9223372036854775807)) == 2
     assert client("EVAL", "return #redis.call('LP.HRANDFIELD', KEYS[1], -100000)", 1, "m") == 100_000
@@ -380,10 +380,10 @@ def test_transparent_mode(start):
     assert {name: is_compressed(client, name) for name in ("h:1", "s:1", "other", "plain")} == {"h:1": True, "s:1": True, "other": False, "plain": False}
     for command in (["HMGET", "h:1", "f", "x"], ["HLEN", "h:1"], ["HEXISTS", "h:1", "g"], ["HDEL", "h:1", "g"], ["HINCRBY", "h:1", "n", "2"],
                     ["HGETALL", "h:1"], ["hget", "h:1", "f"], ["STRLEN", "s:1"], ["GETRANGE", "s:1", "0", "1"]):
-        assert not is_error(client.ask(*command)), command
+        assert not is_error(client.request(*command)), command
     # Keys of both sides in one command: an error or a right answer, but no wrong one.
     client("SET", "plain", "native")
-    mixed = client.ask("MGET", "s:1", "plain")
+    mixed = client.request("MGET", "s:1", "plain")
     assert is_error(mixed) or mixed == [b"text!", b"native"], mixed
     client.pipe([["MULTI"], ["HSET", "h:2", "a", "1"], ["HGET", "h:2", "a"], ["EXEC"]])
     assert is_compressed(client, "h:2")
@@ -422,7 +422,7 @@ def test_a_large_map_goes_without_holding_up_others(start):
         client(*way)
         for _ in range(100):
             client("PING")
-            client.ask("LP.HGET", "other", "f")
+            client.request("LP.HGET", "other", "f")
         slow = client("SLOWLOG", "GET")
         assert not slow, (way, slow)
         client("CONFIG", "SET", "slowlog-log-slower-than", 10_000_000)

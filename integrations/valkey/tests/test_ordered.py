@@ -32,28 +32,28 @@ def test_ranges_beside_a_sorted_set(server, protocol):
             client("LP.HSET", "m", field, b"value of " + field)
             client("ZADD", "z", 0, field)
         options = ([b"REV"] if backwards else []) + limit
-        native = client.ask("ZRANGE", "z", low, high, "BYLEX", *options)
-        mine = client.ask("LP.RANGE", "m", low, high, *options)
-        asked = (fields, low, high, options)
+        native = client.request("ZRANGE", "z", low, high, "BYLEX", *options)
+        mine = client.request("LP.RANGE", "m", low, high, *options)
+        request = (fields, low, high, options)
         if is_error(native) or is_error(mine):
-            assert is_error(native) and is_error(mine), f"{asked}: expected {native}, got {mine}"
+            assert is_error(native) and is_error(mine), f"{request}: expected {native}, got {mine}"
             return
-        assert mine == native, f"{asked}: expected {native}, got {mine}"
+        assert mine == native, f"{request}: expected {native}, got {mine}"
         pairs = client("LP.RANGE", "m", low, high, *options, "WITHVALUES")
         flat = [part for pair in pairs for part in pair] if pairs and isinstance(pairs[0], list) else pairs
-        assert flat == [part for field in native for part in (field, b"value of " + field)], asked
-        whole = client.ask("LP.COUNT", "m", low, high) if not backwards else client.ask("LP.COUNT", "m", high, low)
-        assert whole == (client.ask("ZLEXCOUNT", "z", low, high) if not backwards else client.ask("ZLEXCOUNT", "z", high, low)), asked
+        assert flat == [part for field in native for part in (field, b"value of " + field)], request
+        whole = client.request("LP.COUNT", "m", low, high) if not backwards else client.request("LP.COUNT", "m", high, low)
+        assert whole == (client.request("ZLEXCOUNT", "z", low, high) if not backwards else client.request("ZLEXCOUNT", "z", high, low)), request
         ends = sorted(set(fields))
         for name, wanted in (("LP.FIRST", ends[:1]), ("LP.LAST", ends[-1:])):
             reply = client(name, "m")
             if wanted:
-                assert reply == [wanted[0], b"value of " + wanted[0]], (name, asked, reply)
+                assert reply == [wanted[0], b"value of " + wanted[0]], (name, request, reply)
             else:
                 assert reply in (None, NULL_ARRAY, []), (name, reply)
         if not backwards:
-            assert client("LP.REMRANGE", "m", low, high) == client("ZREMRANGEBYLEX", "z", low, high), asked
-            assert sorted(client("LP.HKEYS", "m")) == client("ZRANGE", "z", "-", "+", "BYLEX"), asked
+            assert client("LP.REMRANGE", "m", low, high) == client("ZREMRANGEBYLEX", "z", low, high), request
+            assert sorted(client("LP.HKEYS", "m")) == client("ZRANGE", "z", "-", "+", "BYLEX"), request
             assert client("EXISTS", "m") == client("EXISTS", "z")
 
     check()
@@ -92,6 +92,6 @@ def test_syntax(client):
     for odd in (["LP.RANGE", "m"], ["LP.RANGE", "m", "-"], ["LP.RANGE", "m", "a", "b"], ["LP.RANGE", "m", "-", "+", "BOGUS"],
                 ["LP.RANGE", "m", "-", "+", "LIMIT", "1"], ["LP.RANGE", "m", "-", "+", "LIMIT", "a", "1"], ["LP.COUNT", "m", "-"], ["LP.FIRST"],
                 ["LP.COUNT", "m", "a", "+"], ["LP.REMRANGE", "m", "-", "b"], ["LP.LAST", "m", "x", "y"]):
-        assert is_error(client.ask(*odd)), odd
+        assert is_error(client.request(*odd)), odd
     assert client("LP.RANGE", "none", "-", "+") == [] and client("LP.COUNT", "none", "-", "+") == 0
     assert client("LP.REMRANGE", "none", "-", "+") == 0

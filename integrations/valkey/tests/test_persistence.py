@@ -162,7 +162,7 @@ def torture(server, cycle, cycles, seconds_each):
         client("UNLINK", "large")
 
     def trains(client):
-        reply = client.ask("LP.DICT", "TRAIN") if ours("X") != "X" else client.ask("PING")
+        reply = client.request("LP.DICT", "TRAIN") if ours("X") != "X" else client.request("PING")
         counts["trainings"] += "error" not in repr(reply)
         ending.wait(0.01)
 

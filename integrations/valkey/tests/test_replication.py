@@ -115,7 +115,7 @@ def test_reads_go_on_while_a_replica_loads(start):
             while time.monotonic() < until_then:
                 reported = info(there, "replication", "persistence")
                 if reported.get("async_loading") == "1":
-                    reply = there.ask(ours("HLEN"), "key:1")
+                    reply = there.request(ours("HLEN"), "key:1")
                     answered += isinstance(reply, int) or reply.value.startswith(b"WRONGTYPE")
                 elif answered or is_replicated(client, there):
                     break

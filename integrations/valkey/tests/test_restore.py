@@ -50,7 +50,7 @@ def test_between_versions(kind, server):
             continue
         there = Client(shared_server(other).port)
         there("FLUSHALL")
-        replies = [there.ask("RESTORE", name, 0, payload) for name, payload in dumped.items()]
+        replies = [there.request("RESTORE", name, 0, payload) for name, payload in dumped.items()]
         if all(is_error(reply) and b"version or checksum" in reply.value for reply in replies):
             assert other.version < kind.version, f"{other} refuses what {kind} wrote: {replies[0]}"
             # Its server refuses a newer one's; it is the version in the payload that it looks at, so ours goes as of
@@ -58,7 +58,7 @@ def test_between_versions(kind, server):
             there("SET", "native", "1")
             own = there("DUMP", "native")[-10:-8]
             there("DEL", "native")
-            replies = [there.ask("RESTORE", name, 0, checked(payload[:-10] + own)) for name, payload in dumped.items()]
+            replies = [there.request("RESTORE", name, 0, checked(payload[:-10] + own)) for name, payload in dumped.items()]
         assert not any(map(is_error, replies)), replies
         assert contents(there) == before
         there.close()
@@ -109,14 +109,14 @@ def test_spoiled_payloads(server):
         if payload is None:
             continue
         began = time.monotonic()
-        reply = client.ask("RESTORE", "spoiled", 0, payload)
+        reply = client.request("RESTORE", "spoiled", 0, payload)
         assert time.monotonic() - began < 5, f"seed {seed}: RESTORE took {time.monotonic() - began:.1f} s"
         if is_error(reply):
             refused += 1
             assert client("EXISTS", "spoiled") == 0
         else:
             taken += 1
-            replies = [client.ask(*command) for command in (["LP.HGETALL", "spoiled"], ["LP.GET", "spoiled"])]
+            replies = [client.request(*command) for command in (["LP.HGETALL", "spoiled"], ["LP.GET", "spoiled"])]
             assert any(not is_error(reply) for reply in replies), f"seed {seed}: {replies}"
             client("DEL", "spoiled")
     assert refused > 100, f"seed {seed}: {refused} refused, {taken} taken"
@@ -136,7 +136,7 @@ def test_every_truncation(server):
         body, version = payload[:-10], payload[-10:-8]
         # Cut by two bytes or less, the server reads its version's bytes in their place, which may be what was there.
         for end in range(0, len(body) - 2, max(1, len(body) // 400)):
-            reply = client.ask("RESTORE", "cut", 0, checked(body[:end] + version))
+            reply = client.request("RESTORE", "cut", 0, checked(body[:end] + version))
             assert is_error(reply), f"{name} cut to {end} of {len(body)} was taken"
             assert b"Bad data format" in reply.value or b"ERR" in reply.value
     assert client("DBSIZE") == 0
@@ -191,5 +191,5 @@ def test_a_payload_of_another_encoding_version(server):
     body = bytearray(payload[:-8])
     assert body[0] in (6, 7) and body[1] == 0x81, "the id is the nine bytes after the type"
     body[9] ^= 1
-    assert is_error(client.ask("RESTORE", "x", 0, checked(bytes(body))))
+    assert is_error(client.request("RESTORE", "x", 0, checked(bytes(body))))
     assert client("DBSIZE") == 0

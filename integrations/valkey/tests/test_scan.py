@@ -66,7 +66,7 @@ def test_an_unknown_cursor_begins_again(client):
     for cursor in (1, 4096, 12_345_678, 1 << 53, (1 << 63) - 1, (1 << 64) - 1):
         assert rest_of(client, "m", cursor, "COUNT", 100) == names
     for cursor in ("-1", 1 << 64, "x", ""):
-        assert is_error(client.ask("LP.HSCAN", "m", cursor))
+        assert is_error(client.request("LP.HSCAN", "m", cursor))
 
 
 @pytest.mark.parametrize("fields", [100, 500, 5000])

@@ -77,11 +77,11 @@ def verdict(reply):
 
 
 def in_transaction(client, command):
-    client.ask("MULTI")
-    queued = client.ask(*command)
-    done = client.ask("EXEC")
+    client.request("MULTI")
+    queued = client.request(*command)
+    done = client.request("EXEC")
     if is_error(queued):
-        client.ask("DISCARD")
+        client.request("DISCARD")
         return queued
     return done[0] if isinstance(done, list) and done else done
 
@@ -117,12 +117,12 @@ def test_a_rewritten_command_is_allowed_where_the_native_one_is(start, kind, def
             with server.client() as client:
                 server.clients.remove(client)
                 client("AUTH", f"user{number}", "pw")
-                for command, way in itertools.product(known_to(kind, COMMANDS + BIT_COMMANDS + TYPE_COMMANDS + MOVING_COMMANDS), (client.ask, "script", "transaction")):
+                for command, way in itertools.product(known_to(kind, COMMANDS + BIT_COMMANDS + TYPE_COMMANDS + MOVING_COMMANDS), (client.request, "script", "transaction")):
                     answers = []
                     for kind_of_key in ("native", "ours"):
                         words = spelled(command, kind_of_key)
                         if way == "script":
-                            reply = client.ask(*in_script(words))
+                            reply = client.request(*in_script(words))
                         elif way == "transaction":
                             reply = in_transaction(client, words)
                         else:
@@ -154,11 +154,11 @@ def test_without_authentication_nothing_is_allowed(start):
         admin("SET", "s:1", "v")
         with server.client() as stranger:
             for command in (["HGET", "h:1", "f"], ["GET", "s:1"], ["SET", "s:1", "w"], ["LP.GET", "s:1"], ["MULTI"]):
-                reply = stranger.ask(*command)
+                reply = stranger.request(*command)
                 assert is_error(reply) and reply.value.startswith(b"NOAUTH"), (command, reply)
             for command in (["LP._GET", "s:1"], ["lp._set", "s:1", "w"], ["LP._HGET", "h:1", "f"]):
-                assert is_error(stranger.ask(*command)), command
-                assert is_error(admin.ask(*command)), command
+                assert is_error(stranger.request(*command)), command
+                assert is_error(admin.request(*command)), command
         assert admin("GET", "s:1") == b"v"
         # The password goes and comes while the server runs.
         admin("CONFIG", "SET", "requirepass", "")
@@ -166,7 +166,7 @@ def test_without_authentication_nothing_is_allowed(start):
             assert anybody("GET", "s:1") == b"v"
         admin("CONFIG", "SET", "requirepass", "other")
         with server.client() as stranger:
-            reply = stranger.ask("GET", "s:1")
+            reply = stranger.request("GET", "s:1")
             assert is_error(reply) and reply.value.startswith(b"NOAUTH"), reply
 
 
@@ -178,7 +178,7 @@ def test_rights_that_are_taken_count_in_a_transaction_that_was_begun(start):
         client("MULTI")
         client("SET", "s:1", "v")
         admin("ACL", "SETUSER", "u", "-set")
-        done = client.ask("EXEC")
+        done = client.request("EXEC")
         assert verdict(done[0] if isinstance(done, list) else done) == "refused", done
         assert admin("EXISTS", "s:1") == 0
 
@@ -188,7 +188,7 @@ def test_refusals_are_in_the_log(start):
     with server.client() as admin, server.client() as client:
         admin("ACL", "SETUSER", "u", "on", ">pw", "+@all", "-hset", "~*")
         client("AUTH", "u", "pw")
-        assert verdict(client.ask("HSET", "h:1", "f", "v")) == "refused"
+        assert verdict(client.request("HSET", "h:1", "f", "v")) == "refused"
         entries = [dict(as_pairs(entry)) for entry in admin("ACL", "LOG")]
         assert [entry[b"object"].lower() for entry in entries] == [b"hset"], entries
 
@@ -315,7 +315,7 @@ def test_commands_that_cannot_be_as_native_ones_are_refused_before_anything_chan
                      ["HEXPIRE", "h:large", 10, "FIELDS", 1, "a"], ["HPEXPIREAT", "h:large", 10, "FIELDS", 1, "a"]]
     mark = client("DEBUG", "DIGEST")
     for number, command in enumerate(commands):
-        reply = client.ask(*command)
+        reply = client.request(*command)
         assert is_error(reply) and b"'" + command[0].lower().encode() + b"'" in reply.value and b"lp._" not in reply.value.lower(), (command, reply)
         assert refused(client) == number + 1
     assert client("DEBUG", "DIGEST") == mark
@@ -340,7 +340,7 @@ def test_a_map_becomes_native_when_a_field_gets_an_expiry(start, kind):
             assert here(*command) == reply
         for command in (["HEXPIRE", "h:1", 10, "FIELDS", 2, "a"], ["HTTL", "h:1", "FIELDS", 0, "a"], ["HTTL", "h:1", "FIELD", 1, "a"],
                         ["HSETEX", "h:1", "EX", 10, "FIELDS", 1, "a"], ["HGETEX", "h:1", "EX", 10, "FIELDS", "x", "a"]):
-            assert is_error(here.ask(*command))
+            assert is_error(here.request(*command))
         assert is_compressed(here, "h:1")
         for name, command, reply in [("h:2", ["HEXPIRE", 1000, "FIELDS", 2, "a", "z"], [1, -2]), ("h:3", ["HGETEX", "EX", 1000, "FIELDS", 1, "a"], [b"1"]),
                                      ("h:4", ["HSETEX", "EX", 1000, "FIELDS", 1, "a", 3], 1), ("h:5", ["HPEXPIREAT", 99999999999999, "FIELDS", 1, "a"], [1])]:
@@ -388,8 +388,8 @@ def test_a_value_whose_new_name_has_no_prefix_is_native(start):
         # Nothing changes where the native command does nothing.
         here("HSET", "h:1", "a", 1)
         assert here("RENAMENX", "h:1", "s:2") == 0 == here("COPY", "h:1", "s:2") and here("RENAME", "h:1", "h:1") == OK
-        assert is_error(here.ask("RENAME", "h:none", "other")) and here("COPY", "h:none", "other") == 0 and is_compressed(here, "h:1")
-        assert is_error(here.ask("COPY", "h:1", "other", "NONSENSE")) and here("EXISTS", "other") == 0
+        assert is_error(here.request("RENAME", "h:none", "other")) and here("COPY", "h:none", "other") == 0 and is_compressed(here, "h:1")
+        assert is_error(here.request("COPY", "h:1", "other", "NONSENSE")) and here("EXISTS", "other") == 0
 
 
 def test_values_that_were_native_before_their_prefix_stay_native(start):
@@ -435,12 +435,12 @@ def test_bits_of_compressed_strings_are_read(start):
                 commands.append(["BITFIELD_RO", *(part for edge in (first, second) for part in ("GET", source.choice(["u1", "i7", "u63", "i64"]), edge)),
                                  "GET", "u13", f"#{last // 13}"])
             for name, *rest in commands:
-                assert client.ask(name, "s:1", *rest) == client.ask(name, "m", *rest), (length, value[:9], name, rest)
+                assert client.request(name, "s:1", *rest) == client.request(name, "m", *rest), (length, value[:9], name, rest)
             assert is_compressed(client, "s:1")
     client("DEL", "s:1")
     client("LP.HSET", "s:1", "f", "v")
     for name, *rest in (["GETBIT", 0], ["BITCOUNT"], ["BITPOS", 1], ["BITFIELD_RO", "GET", "u8", 0]):
-        reply = client.ask(name, "s:1", *rest)
+        reply = client.request(name, "s:1", *rest)
         assert is_error(reply) and reply.value.startswith(b"WRONGTYPE"), reply
 
 
@@ -478,8 +478,8 @@ def test_types_are_those_of_native_values(start):
     assert len(scanned(client, "TYPE", "leafpress")) == 301
     for command in (["SCAN", "x", "TYPE", "hash"], ["SCAN", "0", "TYPE", "hash", "COUNT"], ["SCAN", "0", "TYPE", "hash", "COUNT", "0"],
                     ["SCAN", "0", "TYPE", "hash", "NONSENSE", "1"]):
-        expected = client.ask(*[{"hash": "list"}.get(part, part) for part in command])
-        assert is_error(expected) and client.ask(*command) == expected, command
+        expected = client.request(*[{"hash": "list"}.get(part, part) for part in command])
+        assert is_error(expected) and client.request(*command) == expected, command
     # What native commands do not read has the module's type.
     client("LP.HSET", "elsewhere", "a", 1)
     assert client("TYPE", "elsewhere") == Reply("status", b"leafpress") and b"elsewhere" not in scanned(client, "TYPE", "hash")
@@ -496,7 +496,7 @@ def test_names_for_the_filter_are_not_for_clients(start, kind):
     server = start(**PREFIXES)
     client = server.client()
     for name in ("LP._SETEX", "lp._setbit", "LP._AUTH_SETBIT", "lp._auth_sort"):
-        reply = client.ask(name, "s:1", 1, 1)
+        reply = client.request(name, "s:1", 1, 1)
         assert is_error(reply) and b"is not for clients" in reply.value, (name, reply)
     assert client("EXISTS", "s:1") == 0
     for name in NEWER - FIELD_EXPIRY:
@@ -504,21 +504,21 @@ def test_names_for_the_filter_are_not_for_clients(start, kind):
 
 
 def test_with_a_password_for_everybody_all_is_the_same(start):
-    """The default user, with a password, is whom the filter cannot tell from a client without authentication."""
+    """The filter cannot distinguish the default user with a password from a client without authentication."""
     server = start(**PREFIXES)
     client = server.client()
     client("CONFIG", "SET", "requirepass", "pw")
     with server.client() as stranger:
         server.clients.remove(stranger)
         for command in (["SETBIT", "s:1", 7, 1], ["INCR", "s:1"], ["GETBIT", "s:1", 7], ["MSET", "s:1", 1, "x", 2]):
-            reply = stranger.ask(*command)
+            reply = stranger.request(*command)
             assert is_error(reply) and reply.value.startswith(b"NOAUTH"), (command, reply)
     client("AUTH", "pw")
     assert client("SET", "s:1", "@") == OK and client("SETBIT", "s:1", 7, 1) == 0 and client("GET", "s:1") == b"A"
     assert client("INCR", "s:2") == 1 and is_compressed(client, "s:2")
-    reply = client.ask("HMSET", "h:1", "f", "v", "g")
+    reply = client.request("HMSET", "h:1", "f", "v", "g")
     assert is_error(reply) and reply.value == b"ERR wrong number of arguments for 'hmset' command", reply
-    reply = client.ask("SETEX", "s:1", 0, "v")
+    reply = client.request("SETEX", "s:1", 0, "v")
     assert is_error(reply) and reply.value == b"ERR invalid expire time in 'setex' command", reply
 
 
@@ -535,7 +535,7 @@ def test_rules_by_category_hold_for_our_own_names(server):
             admin("ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", *rules.split())
             with server.client() as client:
                 client("AUTH", "u", "pw")
-                got = [command for command in writes + reads + dangerous if verdict(client.ask(*command)) == "allowed"]
+                got = [command for command in writes + reads + dangerous if verdict(client.request(*command)) == "allowed"]
                 assert sorted(got) == sorted(allowed), rules
                 server.clients.remove(client)
             admin("DEL", "copy")

@@ -63,7 +63,7 @@ def shape(command, reply, transparent=False):
 
 
 def in_hundreds_of_seconds(at):
-    """A time from now on: the twins were asked at different times, between which a second may have begun."""
+    """A time from now on: the requests to the twins were sent at different times, between which a second may have begun."""
     if isinstance(at, int) and 0 < at < 1 << 32:
         return ("expires in hundreds of seconds", round((at - time.time()) / 100))
     return at
@@ -118,7 +118,7 @@ def check_random(command, at, commands, reply, client):
     last."""
     if command[0] != "HRANDFIELD" or at != len(commands) - 1 or not reply or not isinstance(reply, (bytes, list)):
         return
-    held = client.ask(ours("HKEYS"), key(command[1], True))
+    held = client.request(ours("HKEYS"), key(command[1], True))
     if is_error(held):
         return
     parts = reply if isinstance(reply, list) else [reply]

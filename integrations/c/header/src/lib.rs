@@ -40,8 +40,8 @@ pub const SECTIONS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "Caches: maps that forget, within a bound of memory",
-        "Any number of threads may call these with the same cache, but lp_cache_close() and lp_cache_free(), of which one \
-         comes last; and lp_cache_validate() while no other writes.",
+        "Any number of threads may call these with the same cache, but lp_cache_close() and lp_cache_free(), of which \
+         one comes last; and lp_cache_validate() while no other writes.",
         &["cache", "cache_load", "cache_swap"],
     ),
     (

@@ -137,7 +137,7 @@ inline constexpr bool refers = std::is_lvalue_reference_v<decltype(*std::declval
                                std::is_base_of_v<std::forward_iterator_tag,
                                                  typename std::iterator_traits<Iterator>::iterator_category>;
 
-/// Whether the bytes of a value belong to somebody else.
+/// Whether the bytes of a value are borrowed.
 template <class T>
 inline constexpr bool is_view =
     std::is_same_v<T, std::string_view> || std::is_same_v<T, const char *> || std::is_same_v<T, char *>;

@@ -69,7 +69,7 @@ inline std::string unseal(std::string_view sealed, std::size_t most_bytes,
     if (len > most_bytes)
         throw Error(LP_TOO_LONG, "the sealed block is of more bytes than are allowed");
     std::string raw(len, '\0');
-    // NULL would ask for the length alone.
+    // NULL would request only the length.
     char none;
     void *buffer = len == 0 ? &none : raw.data();
     detail::check(

@@ -89,7 +89,7 @@ private:
 
 namespace detail {
 
-/// What is between two iterators over pairs of key and value, as lp_tree_load() asks for it.
+/// The pairs of key and value between two iterators, in the form that lp_tree_load() requires.
 template <class Iterator> struct Source {
     using Pair = std::decay_t<decltype(*std::declval<Iterator &>())>;
 

@@ -73,7 +73,7 @@ pub unsafe extern "C" fn lp_cache_close(cache: *mut lp_cache) -> lp_status {
     call(|| {
         // SAFETY: the caller passes NULL or a handle that it gives back.
         handle::of(unsafe { cache.as_ref() })?;
-        // SAFETY: the caller gives the handle back.
+        // SAFETY: `of` has checked that it is a handle that was handed out; the caller gives it back once.
         let closed = unsafe { handle::take_back(cache) };
         closed.map_or(Ok(()), |closed| Ok(closed.cache.close()?))
     })
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn lp_cache_close(cache: *mut lp_cache) -> lp_status {
 /// lp_cache_close().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_free(cache: *mut lp_cache) {
-    // SAFETY: the caller gives it back.
+    // SAFETY: `free` accepts NULL and handles that were handed out, which the caller gives back once.
     unsafe { handle::free(cache) };
 }
 
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn lp_cache_insert(
     value: *const c_void,
     value_len: usize,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
     call(|| Ok(of(cache)?.insert(key.get("key")?, value.get("value")?)?))
 }
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn lp_cache_insert_ttl(
     value_len: usize,
     ttl_ms: u64,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
     call(|| {
         let entry = InsertOptions::ttl(Duration::from_millis(ttl_ms));
@@ -158,14 +158,15 @@ pub unsafe extern "C" fn lp_cache_insert_entry(
     value_len: usize,
     options: Option<&lp_insert_options>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
     call(|| {
         let mut entry = InsertOptions::default();
         if let Some(options) = options {
             entry.ttl = time_of(options.ttl_ms);
             entry.time_to_idle = time_of(options.time_to_idle_ms);
-            // SAFETY: a list of the caller's, of bytes of the caller's.
+            // SAFETY: the header requires a list of `count` items with bytes that are readable and unchanged during the
+            // call.
             let tags = unsafe { each(list(options.tags, options.tag_count, "tags")?, "tag")? };
             entry = tags.into_iter().fold(entry, InsertOptions::tag);
         }
@@ -173,15 +174,15 @@ pub unsafe extern "C" fn lp_cache_insert_entry(
     })
 }
 
-/// Removes every record that was inserted with the tag, in memory and on disk, in constant time: the records take memory
-/// until they are found or evicted. Records that are inserted from now on stay.
+/// Removes every record that was inserted with the tag, in memory and on disk, in constant time: the records take
+/// memory until they are found or evicted. Records that are inserted from now on stay.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_invalidate_tag(
     cache: Option<&lp_cache>,
     tag: *const c_void,
     tag_len: usize,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let tag = unsafe { Given::new(tag, tag_len) };
     call(|| Ok(of(cache)?.invalidate_tag(tag.get("tag")?)?))
 }
@@ -243,7 +244,7 @@ pub unsafe extern "C" fn lp_cache_invalidate(
     key: *const c_void,
     key_len: usize,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let key = unsafe { Given::new(key, key_len) };
     call(|| Ok(of(cache)?.invalidate(key.get("key")?)?))
 }
@@ -292,7 +293,7 @@ pub unsafe extern "C" fn lp_cache_describe(
     text_len: Option<&mut MaybeUninit<usize>>,
 ) -> lp_status {
     call(|| {
-        // SAFETY: room of the caller's.
+        // SAFETY: the header requires NULL or room that is writable and unused by others during the call.
         let mut room = unsafe { Room::new(buffer.cast(), capacity, text_len)? };
         let mut text = of(cache)?.stats().to_string();
         text.push('\0');

@@ -28,7 +28,7 @@ pub type lp_load_fn =
 /// loader, with the load that it was called with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_load_set(load: Option<&mut lp_load>, value: *const c_void, value_len: usize) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let value = unsafe { Given::new(value, value_len) };
     call(|| {
         let load = load.ok_or_else(|| Failure::argument("the load is NULL"))?;
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn lp_cache_get_or_load(
     read: lp_value_fn,
     read_context: *mut c_void,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let key = unsafe { Given::new(key, key_len) };
     call(|| {
         let (key, load) = (key.get("key")?, given(load, "loader")?);
@@ -83,7 +83,8 @@ pub unsafe extern "C" fn lp_cache_get_or_load(
             };
             // Without memory to note it, a loader that requests its own key waits for ever.
             let _loading = copied(key).map(|key| Loading::begin(place, key));
-            // SAFETY: the caller's function, its context, and bytes and a load that are there until it returns.
+            // SAFETY: the header requires a function that may be called with this context; bytes and load live until it
+            // returns.
             let returned = unsafe { load(load_context, key.as_ptr().cast(), key.len(), &mut taken) };
             match (returned, taken.value) {
                 (0, Some(value)) => Ok((value, taken.entry)),
@@ -94,7 +95,7 @@ pub unsafe extern "C" fn lp_cache_get_or_load(
             LoadError::Cache(error) => Failure::from(error),
             LoadError::Load(returned) => refused(*returned),
         })?;
-        // SAFETY: the caller's function and its context.
+        // SAFETY: the header requires a function that may be called with this context.
         unsafe { show_value(read, read_context, &value) }
     })
 }

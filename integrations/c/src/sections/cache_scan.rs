@@ -19,7 +19,7 @@ unsafe fn show_all(records: CacheRange<'_>, read: lp_record_fn, context: *mut c_
     given(read, "callback")?;
     for record in records {
         let (key, value) = record?;
-        // SAFETY: the caller's function and its context.
+        // SAFETY: the header requires a function that may be called with this context.
         unsafe { show_record(read, context, &key, &value)? };
     }
     Ok(())
@@ -38,11 +38,11 @@ pub unsafe extern "C" fn lp_cache_scan(
     read: lp_record_fn,
     context: *mut c_void,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (from, to) = unsafe { (Given::new(from, from_len), Given::new(to, to_len)) };
     call(|| {
         let records = of(cache)?.range(bounds(from, to)?);
-        // SAFETY: the caller's function and its context.
+        // SAFETY: the header requires a function that may be called with this context.
         unsafe { show_all(records, read, context) }
     })
 }
@@ -56,11 +56,11 @@ pub unsafe extern "C" fn lp_cache_scan_prefix(
     read: lp_record_fn,
     context: *mut c_void,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let prefix = unsafe { Given::new(prefix, prefix_len) };
     call(|| {
         let records = of(cache)?.prefix(prefix.get("prefix")?);
-        // SAFETY: the caller's function and its context.
+        // SAFETY: the header requires a function that may be called with this context.
         unsafe { show_all(records, read, context) }
     })
 }

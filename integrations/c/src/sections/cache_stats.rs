@@ -81,7 +81,7 @@ pub struct lp_cache_stats {
 pub unsafe extern "C" fn lp_cache_get_stats(cache: Option<&lp_cache>, stats: *mut lp_cache_stats) -> lp_status {
     call(|| {
         let cache = of(cache)?;
-        // SAFETY: a struct of the caller's, of the size that it says.
+        // SAFETY: the header requires NULL or a struct with as many writable bytes as its first field says.
         unsafe { fill(stats, |size| lp_cache_stats::of(cache.stats(), size)) }
     })
 }

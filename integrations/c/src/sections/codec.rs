@@ -42,7 +42,7 @@ pub unsafe extern "C" fn lp_codec_open(
 ) -> lp_status {
     call(|| {
         handle::hand_out(codec, || {
-            // SAFETY: a string of the caller's.
+            // SAFETY: the header requires NULL or a string that ends with a zero byte and is unchanged during the call.
             let codec: Codec = unsafe { text(name, "codec's name")? }.parse()?;
             // Formats that other programs read.
             let mut options = EngineOptions::default();
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn lp_codec_open(
 /// Frees a codec; NULL is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_codec_free(codec: *mut lp_codec) {
-    // SAFETY: the caller gives it back.
+    // SAFETY: `free` accepts NULL and handles that were handed out, which the caller gives back once.
     unsafe { handle::free(codec) };
 }
 
@@ -79,7 +79,8 @@ pub unsafe extern "C" fn lp_codec_list(report: lp_codec_fn, context: *mut c_void
             let name = string(found.codec.to_string())?;
             let reason = found.engine.err().map(string).transpose()?;
             let reason = reason.as_ref().map_or(std::ptr::null(), |reason| reason.as_ptr());
-            // SAFETY: the caller's function, with its context and strings that are there until it returns.
+            // SAFETY: the header requires a function that may be called with this context, and the strings live until
+            // it returns.
             went_on(unsafe { report(context, name.as_ptr(), reason) })?;
         }
         Ok(())
@@ -110,10 +111,10 @@ pub unsafe extern "C" fn lp_compress(
     capacity: usize,
     block_len: Option<&mut MaybeUninit<usize>>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let raw = unsafe { Given::new(raw, raw_len) };
     call(|| {
-        // SAFETY: room of the caller's.
+        // SAFETY: the header requires NULL or room that is writable and unused by others during the call.
         let mut room = unsafe { Room::new(block, capacity, block_len)? };
         let (codec, raw) = (handle::of(codec)?, raw.get("input")?);
         let dictionary = lp_dictionary::of(dictionary)?;
@@ -135,11 +136,11 @@ pub unsafe extern "C" fn lp_decompress(
     raw: *mut c_void,
     raw_len: usize,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let block = unsafe { Given::new(block, block_len) };
     call(|| {
         let mut len = MaybeUninit::uninit();
-        // SAFETY: room of the caller's.
+        // SAFETY: the header requires NULL or room that is writable and unused by others during the call.
         let mut room = unsafe { Room::new(raw, raw_len, Some(&mut len))? };
         let (codec, block) = (handle::of(codec)?, block.get("block")?);
         let dictionary = lp_dictionary::of(dictionary)?;

@@ -52,7 +52,7 @@ pub unsafe extern "C" fn lp_dictionary_new(
     bytes_len: usize,
     dictionary: Option<&mut MaybeUninit<*mut lp_dictionary>>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let bytes = unsafe { Given::new(bytes, bytes_len) };
     call(|| {
         handle::hand_out(dictionary, || {
@@ -76,9 +76,10 @@ pub unsafe extern "C" fn lp_dictionary_train(
 ) -> lp_status {
     call(|| {
         handle::hand_out(dictionary, || {
-            // SAFETY: a string of the caller's.
+            // SAFETY: the header requires NULL or a string that ends with a zero byte and is unchanged during the call.
             let codec: Codec = unsafe { text(codec_name, "codec's name")? }.parse()?;
-            // SAFETY: a list of the caller's, of bytes of the caller's.
+            // SAFETY: the header requires a list of `count` items with bytes that are readable and unchanged during the
+            // call.
             let samples = unsafe { each(list(samples, count, "samples")?, "sample")? };
             Ok(Dictionary::train(codec, &samples, max_bytes)?.into())
         })
@@ -104,6 +105,6 @@ pub unsafe extern "C" fn lp_dictionary_content(
 /// Frees a dictionary; NULL is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_dictionary_free(dictionary: *mut lp_dictionary) {
-    // SAFETY: the caller gives it back.
+    // SAFETY: `free` accepts NULL and handles that were handed out, which the caller gives back once.
     unsafe { handle::free(dictionary) };
 }

@@ -135,7 +135,7 @@ pub unsafe extern "C" fn lp_options_set(
 ) -> lp_status {
     call(|| {
         let options = handle::of_mut(options)?;
-        // SAFETY: strings of the caller's.
+        // SAFETY: the header requires NULL or strings that end with a zero byte and are unchanged during the call.
         let (name, value) = unsafe { (text(name, "option's name")?, text(value, "option's value")?) };
         options.settings.set(name, value)
     })
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn lp_options_set_number(
 ) -> lp_status {
     call(|| {
         let options = handle::of_mut(options)?;
-        // SAFETY: a string of the caller's.
+        // SAFETY: the header requires NULL or a string that ends with a zero byte and is unchanged during the call.
         let name = unsafe { text(name, "option's name")? };
         options.settings.set(name, &value.to_string())
     })
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn lp_options_set_listener(
 /// Frees options; NULL is allowed. Trees and caches that were opened with them are unaffected.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_options_free(options: *mut lp_options) {
-    // SAFETY: the caller gives it back.
+    // SAFETY: `free` accepts NULL and handles that were handed out, which the caller gives back once.
     unsafe { handle::free(options) };
 }
 
@@ -239,7 +239,8 @@ impl Listener {
             _ => lp_removal::LP_REMOVAL_EVICTED,
         };
         let (key, value) = (lp_bytes::from(key), lp_bytes::from(value));
-        // SAFETY: the caller's function, with its context and bytes that are there until it returns.
+        // SAFETY: the header requires a function that may be called with this context, and the bytes live until it
+        // returns.
         unsafe { (self.function)(self.context.get(), key.data, key.len, value.data, value.len, cause) };
     }
 }

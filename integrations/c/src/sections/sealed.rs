@@ -31,10 +31,10 @@ pub unsafe extern "C" fn lp_seal(
     capacity: usize,
     sealed_len: Option<&mut MaybeUninit<usize>>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let raw = unsafe { Given::new(raw, raw_len) };
     call(|| {
-        // SAFETY: room of the caller's.
+        // SAFETY: the header requires NULL or room that is writable and unused by others during the call.
         let mut room = unsafe { Room::new(buffer, capacity, sealed_len)? };
         let codec = handle::of(codec)?;
         let sealed = codec.sealer.seal(raw.get("input")?, lp_dictionary::of(dictionary)?)?;
@@ -58,14 +58,14 @@ pub unsafe extern "C" fn lp_unseal(
     capacity: usize,
     raw_len: Option<&mut MaybeUninit<usize>>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let sealed = unsafe { Given::new(sealed, sealed_len) };
     call(|| {
-        // SAFETY: room of the caller's.
+        // SAFETY: the header requires NULL or room that is writable and unused by others during the call.
         let mut room = unsafe { Room::new(buffer, capacity, raw_len)? };
         let sealed = sealed.get("sealed block")?;
         let label = Label::read(sealed)?;
-        // SAFETY: a list of the caller's, of pointers to dictionaries or NULL.
+        // SAFETY: the header requires a list of pointers, each NULL or to a dictionary that lives during the call.
         let dictionaries = known(unsafe { list(dictionaries, count, "dictionaries")? })?;
         if room.take(label.raw_bytes)?.is_some() {
             let raw = room.all().unwrap_or_default();
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn lp_sealed_read_label(
     sealed_len: usize,
     label: *mut lp_sealed_label,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let sealed = unsafe { Given::new(sealed, sealed_len) };
     call(|| {
         let read = Label::read(sealed.get("sealed block")?)?;
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn lp_sealed_read_label(
         for (to, from) in codec[..15].iter_mut().zip(read.family.bytes()) {
             *to = from as std::ffi::c_char;
         }
-        // SAFETY: a struct of the caller's, of the size that it says.
+        // SAFETY: the header requires NULL or a struct with as many writable bytes as its first field says.
         unsafe {
             fill(label, |struct_size| lp_sealed_label {
                 struct_size,

@@ -66,7 +66,7 @@ pub unsafe extern "C" fn lp_tree_open(
 /// last of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_free(tree: *mut lp_tree) {
-    // SAFETY: the caller gives it back.
+    // SAFETY: `free` accepts NULL and handles that were handed out, which the caller gives back once.
     unsafe { handle::free(tree) };
 }
 
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn lp_tree_insert(
     value: *const c_void,
     value_len: usize,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
     call(|| {
         of(tree)?.insert(key.get("key")?, value.get("value")?)?;
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn lp_tree_insert_if_absent(
     value: *const c_void,
     value_len: usize,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
     call(
         || match of(tree)?.insert_if_absent(key.get("key")?, value.get("value")?)? {
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn lp_tree_update_if_present(
     value: *const c_void,
     value_len: usize,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
     call(|| found(of(tree)?.replace(key.get("key")?, value.get("value")?)?))
 }
@@ -172,7 +172,7 @@ fn show_one(
     call(|| {
         given(read, "callback")?;
         let (key, value) = one(of(tree)?)?.ok_or(NOT_FOUND)?;
-        // SAFETY: the caller's function and its context.
+        // SAFETY: the header requires a function that may be called with this context.
         unsafe { show_record(read, context, &key, &value) }
     })
 }

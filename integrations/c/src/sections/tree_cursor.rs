@@ -180,7 +180,7 @@ pub unsafe extern "C" fn lp_tree_cursor_open(
     to_len: usize,
     cursor: Option<&mut MaybeUninit<*mut lp_tree_cursor>>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (from, to) = unsafe { (Given::new(from, from_len), Given::new(to, to_len)) };
     call(|| {
         handle::hand_out(cursor, || {
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn lp_tree_cursor_open(
 /// Frees a cursor; NULL is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_cursor_free(cursor: *mut lp_tree_cursor) {
-    // SAFETY: the caller gives it back.
+    // SAFETY: `free` accepts NULL and handles that were handed out, which the caller gives back once.
     unsafe { handle::free(cursor) };
 }
 
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn lp_tree_cursor_seek(
     key: *const c_void,
     key_len: usize,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let key = unsafe { Given::new(key, key_len) };
     call(|| {
         let cursor = handle::of_mut(cursor)?;
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn lp_tree_cursor_seek_back(
     key: *const c_void,
     key_len: usize,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let key = unsafe { Given::new(key, key_len) };
     call(|| {
         let cursor = handle::of_mut(cursor)?;

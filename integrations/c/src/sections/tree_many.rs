@@ -47,7 +47,8 @@ pub unsafe extern "C" fn lp_tree_load(
         let records = std::iter::from_fn(|| {
             let mut record = [lp_bytes::from(&[][..]); 2];
             let [key, value] = &mut record;
-            // SAFETY: the caller's function, with its context and places for what it gives.
+            // SAFETY: the header requires a function that may be called with this context; the places for its results
+            // are writable.
             let returned = unsafe { next(context, key, value) };
             match returned {
                 0 => return None,
@@ -73,7 +74,7 @@ pub unsafe extern "C" fn lp_tree_load(
 
 /// Copies a record that the caller passed.
 fn owned(key: lp_bytes, value: lp_bytes) -> Result<(Vec<u8>, Vec<u8>), Failure> {
-    // SAFETY: the caller's function keeps them valid until it is called again.
+    // SAFETY: the header requires the function to keep these bytes valid until it is called again.
     let (key, value) = unsafe { (Given::new(key.data, key.len), Given::new(value.data, value.len)) };
     Ok((copied(key.get("key")?)?, copied(value.get("value")?)?))
 }

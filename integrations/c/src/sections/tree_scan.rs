@@ -29,7 +29,7 @@ pub(crate) fn bounds(from: Given<'_>, to: Given<'_>) -> Result<Bounds, Failure> 
 /// The function is the caller's, for this context.
 unsafe fn show_all(mut records: Range<'_>, read: lp_record_fn, context: *mut c_void) -> Result<(), Failure> {
     given(read, "callback")?;
-    // SAFETY: the caller's function and its context.
+    // SAFETY: the header requires a function that may be called with this context.
     while let Some(shown) = records.next_with(|key, value| unsafe { show_record(read, context, key, value) }) {
         shown??;
     }
@@ -52,11 +52,11 @@ pub unsafe extern "C" fn lp_tree_scan(
     read: lp_record_fn,
     context: *mut c_void,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (from, to) = unsafe { (Given::new(from, from_len), Given::new(to, to_len)) };
     call(|| {
         let records = of(tree)?.range(bounds(from, to)?);
-        // SAFETY: the caller's function and its context.
+        // SAFETY: the header requires a function that may be called with this context.
         unsafe { show_all(records, read, context) }
     })
 }
@@ -70,11 +70,11 @@ pub unsafe extern "C" fn lp_tree_scan_prefix(
     read: lp_record_fn,
     context: *mut c_void,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let prefix = unsafe { Given::new(prefix, prefix_len) };
     call(|| {
         let records = of(tree)?.prefix(prefix.get("prefix")?);
-        // SAFETY: the caller's function and its context.
+        // SAFETY: the header requires a function that may be called with this context.
         unsafe { show_all(records, read, context) }
     })
 }
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn lp_tree_count(
     to_len: usize,
     records: Option<&mut MaybeUninit<u64>>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (from, to) = unsafe { (Given::new(from, from_len), Given::new(to, to_len)) };
     call(|| {
         let records = Out::at(records, "where to put the number of records")?;
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn lp_tree_remove_range(
     to_len: usize,
     removed: Option<&mut MaybeUninit<u64>>,
 ) -> lp_status {
-    // SAFETY: bytes of the caller's.
+    // SAFETY: the header requires bytes that are readable and unchanged during the call.
     let (from, to) = unsafe { (Given::new(from, from_len), Given::new(to, to_len)) };
     call(|| {
         let gone = of(tree)?.remove_range(bounds(from, to)?, usize::MAX)?;

@@ -69,7 +69,7 @@ pub struct lp_tree_stats {
 pub unsafe extern "C" fn lp_tree_get_stats(tree: Option<&lp_tree>, stats: *mut lp_tree_stats) -> lp_status {
     call(|| {
         let tree = of(tree)?;
-        // SAFETY: a struct of the caller's, of the size that it says.
+        // SAFETY: the header requires NULL or a struct with as many writable bytes as its first field says.
         unsafe { fill(stats, |size| lp_tree_stats::of(&tree.stats(), size)) }
     })
 }
@@ -114,7 +114,7 @@ pub(crate) unsafe fn fill<S: Copy>(to: *mut S, make: impl FnOnce(usize) -> S) ->
     if to.is_null() {
         return Err(Failure::argument("the struct to fill in is NULL"));
     }
-    // SAFETY: the caller says so.
+    // SAFETY: `to` is not NULL and points to a struct whose first field, of type `size_t`, the caller has initialised.
     let known_bytes = unsafe { to.cast::<usize>().read() };
     let bytes = known_bytes.min(size_of::<S>());
     // The size covers at least the first version's fields; an impossible size is most likely uninitialised.

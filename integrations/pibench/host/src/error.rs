@@ -47,8 +47,8 @@ pub enum LoadError {
     },
     /// What `create_tree` returned has too few virtual methods.
     #[error(
-        "create_tree of {} returned an object that is not a PiBench tree: its class has {methods} virtual methods, and a tree \
-         has at least 7",
+        "create_tree of {} returned an object that is not a PiBench tree: its class has {methods} virtual methods, \
+         and a tree has at least 7",
         .path.display()
     )]
     NotATree {
@@ -59,9 +59,9 @@ pub enum LoadError {
     },
     /// It cannot be determined which of PiBench's interfaces the wrapper was compiled for.
     #[error(
-        "cannot determine which interface {} was compiled for: PiBench's newer branches have bulk_load before find, and the loader \
-         sees no names of the tree's methods; compile it without -fvisibility=hidden, with the tree's class outside of \
-         anonymous namespaces",
+        "cannot determine which interface {} was compiled for: PiBench's newer branches have bulk_load before find, \
+         and the loader sees no names of the tree's methods; compile it without -fvisibility=hidden, with the tree's \
+         class outside of anonymous namespaces",
         .path.display()
     )]
     UnknownInterface {
@@ -70,8 +70,8 @@ pub enum LoadError {
     },
     /// The options of one fork of PiBench were given to a wrapper that was compiled for another branch.
     #[error(
-        "{} was compiled for a branch of PiBench that has bulk_load and no --protocol, --clock and --garbage_collector: leave \
-         these options out",
+        "{} was compiled for a branch of PiBench that has bulk_load and no --protocol, --clock and \
+         --garbage_collector: leave these options out",
         .path.display()
     )]
     ForkOptions {
@@ -80,8 +80,8 @@ pub enum LoadError {
     },
     /// There is no C++ shim in this build.
     #[error(
-        "cannot load {}: this build has no PiBench host, because no working C++20 compiler was found when it was built ({reason}); \
-         install g++ or clang++, run `cargo clean -p leafpress-pibench-host` and build again",
+        "cannot load {}: this build has no PiBench host, because no working C++20 compiler was found when it was \
+         built ({reason}); install g++ or clang++, run `cargo clean -p leafpress-pibench-host` and build again",
         .path.display()
     )]
     NoHost {
@@ -111,12 +111,12 @@ pub enum CallError {
         count: i32,
     },
     /// A scan returned more records than requested.
-    #[error("the wrapper's scan returned {count} records where {asked} were requested")]
+    #[error("the wrapper's scan returned {count} records where {requested} were requested")]
     TooMany {
         /// What it returned.
         count: usize,
         /// The number of records requested.
-        asked: usize,
+        requested: usize,
     },
     /// A scan returned records but not where they are.
     #[error("the wrapper's scan returned {count} records and set values_out to {address:#x}, where there is no memory")]
@@ -135,10 +135,13 @@ pub enum CallError {
         buffer_bytes: usize,
     },
     /// More records were requested than the interface can count: a bug of the caller.
-    #[error("a scan of {asked} records is longer than PiBench's interface allows ({})", i32::MAX)]
+    #[error(
+        "a scan of {requested} records is longer than PiBench's interface allows ({})",
+        i32::MAX
+    )]
     ScanTooLong {
         /// The number of records requested.
-        asked: usize,
+        requested: usize,
     },
     /// There is no memory for the records of a scan.
     #[error("out of memory: {count} records of {record_bytes} bytes")]

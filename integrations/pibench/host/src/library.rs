@@ -147,17 +147,17 @@ impl Library {
     /// the wrapper returned cannot be; [`CallError::ScanTooLong`]; [`CallError::OutOfMemory`].
     pub fn scan(&self, key: &[u8], n: usize, record_bytes: usize, out: &mut Vec<u8>) -> Result<usize, CallError> {
         out.clear();
-        let Ok(asked) = i32::try_from(n) else {
-            return Err(CallError::ScanTooLong { asked: n });
+        let Ok(requested) = i32::try_from(n) else {
+            return Err(CallError::ScanTooLong { requested: n });
         };
-        let (count, values) = self.tree.scan(key, asked)?;
+        let (count, values) = self.tree.scan(key, requested)?;
         let Ok(returned) = usize::try_from(count) else {
             return Err(CallError::NegativeCount { count });
         };
         if returned > n {
             return Err(CallError::TooMany {
                 count: returned,
-                asked: n,
+                requested: n,
             });
         }
         let out_of_memory = CallError::OutOfMemory {

@@ -103,7 +103,7 @@ impl Tree {
     /// # Safety
     /// As [`Library::open`](crate::Library::open).
     pub(crate) unsafe fn create(path: &Path, options: &TreeOptions) -> Result<Self, LoadError> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller of `create` vouches for the library: loading it runs its initialisers.
         let library = unsafe { load(path) }?;
         let pool_path = options.pool_path.as_os_str().as_bytes();
         let options = Options {
@@ -138,7 +138,7 @@ impl Tree {
             key_size: options.key_size,
             value_size: options.value_size,
         })?;
-        // A tree that is refused is not deleted either: nobody knows what its destructor is.
+        // A tree that is refused is not deleted either, since its destructor is unknown.
         let interface = Interface::of(address, library.exports_bulk_load, library.exports_tls_setup)
             .map_err(|reason| reason.of(path))?;
         if has_fork_options && interface.has_bulk_load() {
@@ -163,7 +163,8 @@ impl Tree {
     /// The wrapper may write a value, and as much behind it as PiBench lets it, to `value_out`.
     #[inline]
     pub(crate) unsafe fn find(&self, key: &[u8], value_out: *mut u8) -> Result<bool, CallError> {
-        // SAFETY: the tree lives as long as `self`; the rest is the caller's.
+        // SAFETY: the tree lives as long as `self`; `value_out` has room for a value and for what a wrapper writes
+        // behind it.
         answer("find", |error| unsafe {
             leafpress_pibench_find(
                 self.address.as_ptr(),
@@ -178,8 +179,8 @@ impl Tree {
 
     #[inline]
     pub(crate) fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, CallError> {
-        // SAFETY: the tree lives as long as `self`, and the caller that opened the wrapper vouches for what it reads of
-        // the key and the value.
+        // SAFETY: the tree lives as long as `self`; the key and the value are readable during the call, and the caller
+        // that opened the wrapper vouches that it reads no more of them.
         answer("insert", |error| unsafe {
             leafpress_pibench_insert(
                 self.address.as_ptr(),
@@ -195,7 +196,8 @@ impl Tree {
 
     #[inline]
     pub(crate) fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, CallError> {
-        // SAFETY: as `insert`.
+        // SAFETY: the tree lives as long as `self`; the key and the value are readable during the call, and the caller
+        // that opened the wrapper vouches that it reads no more of them.
         answer("update", |error| unsafe {
             leafpress_pibench_update(
                 self.address.as_ptr(),
@@ -211,7 +213,8 @@ impl Tree {
 
     #[inline]
     pub(crate) fn remove(&self, key: &[u8]) -> Result<bool, CallError> {
-        // SAFETY: as `insert`.
+        // SAFETY: the tree lives as long as `self`; the key is readable during the call, and the caller that opened the
+        // wrapper vouches that it reads no more of it.
         answer("remove", |error| unsafe {
             leafpress_pibench_remove(
                 self.address.as_ptr(),
@@ -227,7 +230,8 @@ impl Tree {
     #[inline]
     pub(crate) fn scan(&self, key: &[u8], count: i32) -> Result<(i32, *const u8), CallError> {
         let (mut scanned, mut values) = (0, std::ptr::null_mut());
-        // SAFETY: as `insert`.
+        // SAFETY: the tree lives as long as `self`; the key is readable, `values` and `scanned` are writable during the
+        // call, and the caller that opened the wrapper vouches that it reads no more of the key.
         answer("scan", |error| unsafe {
             leafpress_pibench_scan(
                 self.address.as_ptr(),
@@ -247,7 +251,7 @@ impl Tree {
 impl Drop for Tree {
     fn drop(&mut self) {
         // A destructor that throws has no one to report to: the tree is gone either way.
-        // SAFETY: `create_tree` made the tree for its caller to delete, and nobody uses it any more.
+        // SAFETY: `create_tree` made the tree for its caller to delete, and no thread uses it any more.
         let _ = checked(|error| unsafe { leafpress_pibench_destroy(self.address.as_ptr(), error) });
     }
 }

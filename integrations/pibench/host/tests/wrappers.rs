@@ -290,7 +290,7 @@ fn calls_that_throw_are_told() {
 fn scans_that_return_nonsense_are_told() {
     for (how, expected) in [
         ("negative", CallError::NegativeCount { count: -7 }),
-        ("too many", CallError::TooMany { count: 4, asked: 3 }),
+        ("too many", CallError::TooMany { count: 4, requested: 3 }),
         ("nowhere", CallError::NoValues { count: 3, address: 0 }),
         (
             "wild",
@@ -308,10 +308,10 @@ fn scans_that_return_nonsense_are_told() {
     let Some(empty) = faulty("empty") else { return };
     let empty = empty.unwrap();
     assert_eq!(empty.scan(b"", 3, 16, &mut Vec::new()), Ok(0));
-    let asked = i32::MAX as usize + 1;
+    let requested = i32::MAX as usize + 1;
     assert_eq!(
-        empty.scan(b"", asked, 16, &mut Vec::new()),
-        Err(CallError::ScanTooLong { asked })
+        empty.scan(b"", requested, 16, &mut Vec::new()),
+        Err(CallError::ScanTooLong { requested })
     );
     let Some(nowhere) = faulty("nowhere") else { return };
     let error = nowhere.unwrap().scan(b"", 3, usize::MAX, &mut Vec::new());

@@ -129,7 +129,8 @@ fn methods(interface: Interface) -> *const c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn create_tree(options: *const TreeOptions) -> *mut TreeApi {
     let created = catch_unwind(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `options` is null or points to a `tree_options_t`, which begins with the two members of
+        // `TreeOptions`.
         let Some(options) = (unsafe { options.as_ref() }) else {
             return Err("create_tree was given no options".to_owned());
         };
@@ -168,7 +169,7 @@ unsafe fn bytes<'a>(start: *const u8, length: usize) -> &'a [u8] {
     if length == 0 {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller provides `length` readable bytes, which do not change while the slice is used.
     unsafe { std::slice::from_raw_parts(start, length) }
 }
 
@@ -178,7 +179,8 @@ unsafe fn bytes<'a>(start: *const u8, length: usize) -> &'a [u8] {
 /// `this` was made by [`create_tree`] and is not destroyed.
 #[inline]
 unsafe fn guarded<R>(this: *mut TreeApi, name: &str, failure: R, method: impl FnOnce(&Index) -> R) -> R {
-    // SAFETY: the caller's promise.
+    // SAFETY: `this` came from `create_tree` and is not destroyed, so that the index lives during the call; methods
+    // only share it.
     let index: &Index = unsafe { &(*this).index };
     catch_unwind(AssertUnwindSafe(|| method(index))).unwrap_or_else(|panic| {
         index.report(name, panicked(&*panic));
@@ -187,9 +189,9 @@ unsafe fn guarded<R>(this: *mut TreeApi, name: &str, failure: R, method: impl Fn
 }
 
 /// # Safety
-/// `this` was made by [`create_tree`]; nobody uses its tree any more.
+/// `this` was made by [`create_tree`]; no thread uses its tree any more.
 unsafe extern "C" fn destroy(this: *mut TreeApi) {
-    // SAFETY: the caller's promise; a C++ program destroys an object once.
+    // SAFETY: `this` came from `create_tree`; a C++ program destroys an object once, when no thread uses it.
     let destroyed = catch_unwind(AssertUnwindSafe(|| unsafe {
         ManuallyDrop::drop(&mut (*this).index);
     }));
@@ -201,7 +203,8 @@ unsafe extern "C" fn destroy(this: *mut TreeApi) {
 /// # Safety
 /// As [`destroy`]; `this` is not used any more either.
 unsafe extern "C" fn destroy_and_free(this: *mut TreeApi) {
-    // SAFETY: the caller's promise; the box is the one of `create_tree`, and does not drop the tree a second time.
+    // SAFETY: `this` is the box of `create_tree`; a C++ program deletes an object once. Freeing the box does not drop
+    // the index a second time, which is in a `ManuallyDrop`.
     unsafe {
         destroy(this);
         drop(Box::from_raw(this));
@@ -213,7 +216,8 @@ unsafe extern "C" fn destroy_and_free(this: *mut TreeApi) {
 /// `value_out` has room for a value.
 #[unsafe(export_name = "_ZN9leafpress5Index4findEPKcmPc")]
 unsafe extern "C" fn find(this: *mut TreeApi, key: *const u8, key_size: usize, value_out: *mut u8) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: `this` came from `create_tree` and is not destroyed, `key` has `key_size` bytes, and `value_out` has room
+    // for a value.
     unsafe {
         guarded(this, "find", false, |index| {
             let value: &mut [MaybeUninit<u8>] = match index.value_size() {
@@ -235,7 +239,8 @@ unsafe extern "C" fn insert(
     value: *const u8,
     value_size: usize,
 ) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: `this` came from `create_tree` and is not destroyed, `key` has `key_size` bytes, and `value` has
+    // `value_size`.
     unsafe {
         guarded(this, "insert", false, |index| {
             index.insert(bytes(key, key_size), bytes(value, value_size))
@@ -253,7 +258,8 @@ unsafe extern "C" fn update(
     value: *const u8,
     value_size: usize,
 ) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: `this` came from `create_tree` and is not destroyed, `key` has `key_size` bytes, and `value` has
+    // `value_size`.
     unsafe {
         guarded(this, "update", false, |index| {
             index.update(bytes(key, key_size), bytes(value, value_size))
@@ -265,7 +271,7 @@ unsafe extern "C" fn update(
 /// As [`find`].
 #[unsafe(export_name = "_ZN9leafpress5Index6removeEPKcm")]
 unsafe extern "C" fn remove(this: *mut TreeApi, key: *const u8, key_size: usize) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: `this` came from `create_tree` and is not destroyed, and `key` has `key_size` bytes.
     unsafe { guarded(this, "remove", false, |index| index.remove(bytes(key, key_size))) }
 }
 
@@ -279,8 +285,8 @@ unsafe extern "C" fn bulk_load(
     key_size: usize,
     value_size: usize,
 ) -> bool {
-    // SAFETY: the caller's promise; what is as long as that is in memory, so that its length is no more than `usize`
-    // holds.
+    // SAFETY: `this` came from `create_tree` and is not destroyed, and `data` has as many bytes as `records` keys and
+    // values have. They are in memory, so that the product does not exceed `usize`.
     unsafe {
         guarded(this, "bulk_load", false, |index| {
             let length = records.saturating_mul(key_size.saturating_add(value_size));
@@ -305,7 +311,8 @@ unsafe extern "C" fn scan(
 ) -> c_int {
     // A scan of fewer than no records is one of none.
     let count = usize::try_from(count).unwrap_or(0);
-    // SAFETY: the caller's promise.
+    // SAFETY: `this` came from `create_tree` and is not destroyed, `key` has `key_size` bytes, and `values_out` points
+    // to a writable pointer.
     unsafe {
         let (scanned, records) = guarded(this, "scan", (0, std::ptr::null_mut()), |index| {
             index.scan(bytes(key, key_size), count)

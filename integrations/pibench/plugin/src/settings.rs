@@ -18,9 +18,9 @@ use crate::program::Interface;
 pub(crate) const VARIABLE: &str = "LEAFPRESS_TREE";
 
 /// What can be set.
-const OPTIONS: &str = "background_codec=FAMILY, background_threads=0..64, codec=NAME, dictionary=auto|off, dictionary_bytes=1024..1048576, \
-     frame_bytes=1..leaf_bytes, landing_compaction_pct=1..100, interface=auto|original|bulk_load, job_cache=thread|none, \
-     landing_bytes=0..16384, layout=ordered|hashed:1..64, \
+const OPTIONS: &str = "background_codec=FAMILY, background_threads=0..64, codec=NAME, dictionary=auto|off, \
+     dictionary_bytes=1024..1048576, frame_bytes=1..leaf_bytes, landing_compaction_pct=1..100, \
+     interface=auto|original|bulk_load, job_cache=thread|none, landing_bytes=0..16384, layout=ordered|hashed:1..64, \
      leaf_bytes=1024..32768, shards=1..1024, stream_cache=thread|none";
 
 /// What is wrong with the variable.
@@ -44,7 +44,7 @@ pub(crate) enum SettingsError {
     Tree(String),
 }
 
-/// What the variable asks for.
+/// The settings of the variable.
 pub(crate) struct Settings {
     /// The tree, whose bounds are checked when it is built.
     pub(crate) tree: TreeBuilder,

@@ -95,11 +95,11 @@ fn the_host_drives_the_plugin_like_a_map() {
                 assert_eq!(found.then_some(&value_out[..40]), model.get(&key).map(Vec::as_slice));
             }
             _ => {
-                let asked = random.usize(..50);
-                let count = tree.scan(&key, asked, 52, &mut records).unwrap();
+                let requested = random.usize(..50);
+                let count = tree.scan(&key, requested, 52, &mut records).unwrap();
                 let expected: Vec<u8> = model
                     .range(key..)
-                    .take(asked)
+                    .take(requested)
                     .flat_map(|(key, value)| [key.as_slice(), value].concat())
                     .collect();
                 assert_eq!((count, &records), (expected.len() / 52, &expected));

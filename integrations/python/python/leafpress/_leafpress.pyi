@@ -13,7 +13,6 @@ from ._stats import TreeStats
 
 __all__ = [
     "AdviceBase",
-    "Ask",
     "CacheAdvice",
     "CacheBase",
     "CacheIterator",
@@ -21,6 +20,7 @@ __all__ = [
     "MAX_KEY_BYTES",
     "MAX_VALUE_BYTES",
     "MIN_MEMORY_BYTES",
+    "TaskLoad",
     "Tree",
     "TreeIterator",
     "TreeRange",
@@ -350,7 +350,7 @@ class CacheBase:
     def close(self) -> None: ...
     @property
     def _keys_are_bytes(self) -> bool: ...
-    def _ask(self, key: Any, task: Any) -> Ask | None: ...
+    def _begin_load(self, key: Any, task: Any) -> TaskLoad | None: ...
     def _find_before_load(self, key: Any, default: Any) -> Any: ...
 
 @final
@@ -372,7 +372,7 @@ class CacheIterator(Iterator[Any]):
     def __next__(self) -> Any: ...
 
 @final
-class Ask:
+class TaskLoad:
     def step(self, wake: Callable[[], object]) -> tuple[str, Any]: ...
     def enter(self) -> Any: ...
     def leave(self, token: Any) -> None: ...

@@ -200,8 +200,8 @@ class Cache(CacheBase):
         """The key's value, or else the one that load() gives, which is inserted: what get_or_set does, for tasks.
 
         load is a coroutine function, or a callable, which is called in another thread; what it returns is awaited if it
-        can be. One loads at a time for a key, among tasks and threads; but where a task asks that the loader itself has
-        started, load() is called for it alone, since the two might wait for each other. If the task that loads is
+        can be. One loads at a time for a key, among tasks and threads; but for a request of a task that the loader itself has
+        started load() is called separately, since the two might wait for each other. If the task that loads is
         cancelled, one of the waiting tasks loads; that one of them is cancelled concerns no other.
 
         >>> import asyncio
@@ -217,8 +217,8 @@ class Cache(CacheBase):
         if found is not _MISSING:
             return found
         task = asyncio.current_task()
-        ask = self._ask(key, task)
-        if ask is None:
+        request = self._begin_load(key, task)
+        if request is None:
             return await _loaded_alone(load)
         loop = asyncio.get_running_loop()
         loaded: Any = _MISSING
@@ -227,34 +227,34 @@ class Cache(CacheBase):
                 event = asyncio.Event()
 
                 def wake(event: asyncio.Event = event) -> None:
-                    # The loop may be closed by now: nobody waits there.
+                    # The loop may be closed by now: no task waits there.
                     with contextlib.suppress(RuntimeError):
                         loop.call_soon_threadsafe(event.set)
 
                 # To look at the disk may take long.
-                state, value = await asyncio.to_thread(ask.step, wake) if self.has_disk else ask.step(wake)
+                state, value = await asyncio.to_thread(request.step, wake) if self.has_disk else request.step(wake)
                 if state == "ready":
                     return value if loaded is _MISSING else loaded
                 if state == "waits":
                     await event.wait()
                     continue
                 if state == "again":
-                    ask.end()
-                    another = self._ask(key, task)
+                    request.end()
+                    another = self._begin_load(key, task)
                     if another is None:
                         return await _loaded_alone(load)
-                    ask = another
+                    request = another
                     continue
-                token = ask.enter()
+                token = request.enter()
                 try:
                     loaded = await _called(load)
-                    ask.give(loaded, ttl, tags, time_to_idle)
+                    request.give(loaded, ttl, tags, time_to_idle)
                 except Exception as error:
-                    ask.fail(error)
+                    request.fail(error)
                 finally:
-                    ask.leave(token)
+                    request.leave(token)
         finally:
-            ask.end()
+            request.end()
 
     @overload
     def memoize(
@@ -327,7 +327,7 @@ class Cache(CacheBase):
 
 
 _alone: contextvars.ContextVar[bool] = contextvars.ContextVar("leafpress_alone", default=False)
-"""A loader runs that shares its load with nobody."""
+"""Whether a loader runs whose load is not shared."""
 
 
 async def _loaded_alone(load: Callable[[], Any]) -> Any:

@@ -27,7 +27,7 @@ _MOST_SHOWN = 20
 class Results(Sequence[dict[str, Cell]]):
     """A table that the command wrote: rows as dicts, whose names say their units, as in bytes_held and read_p99_us.
 
-    Numbers are numbers; what has no meaning in a row is None.
+    Numbers are numbers; a field that does not apply to a row is None.
     """
 
     def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], path: Optional[Path] = None) -> None:

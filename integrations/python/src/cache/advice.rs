@@ -61,8 +61,8 @@ impl CacheAdvice {
 
 #[pymethods]
 impl CacheBase {
-    /// Return the hit ratios that the cache would have with other sizes, as a CacheAdvice, from a sample of its own reads.
-    /// None before there were enough, and without advice=True.
+    /// Return the hit ratios that the cache would have with other sizes, as a CacheAdvice, from a sample of its own
+    /// reads. None before there were enough, and without advice=True.
     ///
     /// >>> cache = Cache("4MiB", encoding="utf-8", advice=True)
     /// >>> for number in range(20_000):

@@ -131,7 +131,8 @@ pub fn forms(
     if serializer.is_some() && of_values != Encoding::Bytes && encoding.is_some_and(|of| of.is_instance_of::<PyTuple>())
     {
         return Err(Class::InvalidOption.error(
-            "encoding: with a serializer, values are made by it: give an encoding for keys alone, as in encoding=\"utf-8\"",
+            "encoding: with a serializer, values are made by it: give an encoding for keys alone, as in \
+             encoding=\"utf-8\"",
         ));
     }
     let keys = match (&serializer, of_keys) {
@@ -185,7 +186,8 @@ impl Serializer {
                 "msgpack" => 4,
                 _ => {
                     return Err(Class::InvalidOption.error(format!(
-                        "serializer: there is no {name:?}: \"pickle\", \"json\", \"msgpack\" and pairs of callables (dumps, loads) are known"
+                        "serializer: there is no {name:?}: \"pickle\", \"json\", \"msgpack\" and pairs of callables \
+                         (dumps, loads) are known"
                     )));
                 }
             };

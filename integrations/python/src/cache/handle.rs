@@ -10,8 +10,8 @@ use arc_swap::ArcSwapOption;
 use leafpress::{Cache, CacheError};
 use pyo3::prelude::*;
 
-use super::ask::Open;
-use crate::errors::Class;
+use super::pending_load::PendingLoad;
+use crate::errors::{self, Class};
 use crate::lock::Mutex;
 
 /// Interval between two checks whether the last user is gone.
@@ -41,17 +41,12 @@ impl Drop for InUse {
 /// A cache, open or closed.
 pub struct Handle {
     cache: ArcSwapOption<Cache>,
-    /// Loads that wait, or lead: they hold the cache for longer than a call.
-    open: Mutex<Vec<std::sync::Weak<Open>>>,
+    /// Loads in progress, which hold the cache for longer than a call.
+    pending: Mutex<Vec<std::sync::Weak<PendingLoad>>>,
     /// The file of the disk tier.
     path: Option<PathBuf>,
     /// A number that is unique in the process.
     pub serial: u64,
-}
-
-#[cold]
-pub fn closed() -> PyErr {
-    Class::Closed.error("the cache is closed: make another, which finds what this one left on disk")
 }
 
 impl Handle {
@@ -59,7 +54,7 @@ impl Handle {
         static SERIALS: AtomicU64 = AtomicU64::new(1);
         Self {
             cache: ArcSwapOption::from_pointee(cache),
-            open: Mutex::default(),
+            pending: Mutex::default(),
             path,
             serial: SERIALS.fetch_add(1, Ordering::Relaxed),
         }
@@ -74,7 +69,7 @@ impl Handle {
         // A thread that closes the cache waits until this is dropped.
         let cache = self.cache.load();
         let _in_use = InUse::begin();
-        work(cache.as_ref().ok_or_else(closed)?)
+        work(cache.as_ref().ok_or_else(errors::closed)?)
     }
 
     pub fn is_closed(&self) -> bool {
@@ -82,12 +77,12 @@ impl Handle {
     }
 
     /// Registers a load, so that it ends when the cache is closed.
-    pub fn remember(&self, load: &Arc<Open>) {
-        let mut open = self.open.lock();
-        if open.len() == open.capacity() {
-            open.retain(|load| load.strong_count() > 0);
+    pub fn remember(&self, load: &Arc<PendingLoad>) {
+        let mut pending = self.pending.lock();
+        if pending.len() == pending.capacity() {
+            pending.retain(|load| load.strong_count() > 0);
         }
-        open.push(Arc::downgrade(load));
+        pending.push(Arc::downgrade(load));
     }
 
     /// Waits for calls in progress, ends loads, and closes the cache: its records are moved to its disk tier, if it has
@@ -102,7 +97,7 @@ impl Handle {
         let Some(cache) = self.cache.swap(None) else {
             return Ok(());
         };
-        for load in self.open.lock().drain(..) {
+        for load in self.pending.lock().drain(..) {
             if let Some(load) = load.upgrade() {
                 load.end();
             }
@@ -111,7 +106,7 @@ impl Handle {
         if keep {
             return cache
                 .close()
-                .map_err(|error: CacheError| crate::errors::of_disk(&error, self.path.as_deref()));
+                .map_err(|error: CacheError| errors::of_disk(&error, self.path.as_deref()));
         }
         drop(cache);
         Ok(())

@@ -10,7 +10,8 @@
 //! 3   str, in UTF-8
 //! 5   tuple: its elements, then 0
 //! 14  number from -2^127 down, infinity included: 64 bits of the float, complemented
-//! 15..31 number below 0: 31 less the number of bytes of its whole part, those bytes, big-endian, and its fraction, all complemented
+//! 15..31 number below 0: 31 less the number of bytes of its whole part, those bytes, big-endian, and its fraction,
+//!     all complemented
 //! 32..48 number from 0 on: 32 and the number of bytes of its whole part, those bytes, big-endian, and its fraction
 //! 49  number from 2^127 on, infinity included: 64 bits of the float
 //! ```
@@ -48,7 +49,7 @@ const NO_FRACTION: u8 = 255;
 const IS_FRACTION: u8 = 128;
 /// 2^127: ints are kept up to it, and it is one below 0.
 const LIMIT: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
-/// Tuples in tuples. It bounds the stack.
+/// Maximum depth of nested tuples, which bounds the stack.
 const MAX_DEPTH: usize = 32;
 
 /// Returns the bytes of a key.

@@ -1,4 +1,4 @@
-//! Making a cache, closing it, and what it may hold.
+//! Opening, resizing and closing a cache.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -98,10 +98,14 @@ impl Options<'_, '_> {
 impl CacheBase {
     #[new]
     #[pyo3(
-        signature = (memory=None, *, disk=None, disk_bytes=None, recover_after_crash=false, overwrite=false, ttl=None, time_to_idle=None,
-            refresh_ahead=None, stale_while_revalidate=None, stale_if_error=None, ttl_jitter=None, codec=None, share=None, miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None, advice=false),
-        text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', recover_after_crash=False, overwrite=False, ttl=None, time_to_idle=None, \
-            refresh_ahead=None, stale_while_revalidate=None, stale_if_error=None, ttl_jitter=0, codec='trial:memory', share='adaptive', miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None, advice=False)"
+        signature = (memory=None, *, disk=None, disk_bytes=None, recover_after_crash=false, overwrite=false, ttl=None,
+            time_to_idle=None, refresh_ahead=None, stale_while_revalidate=None, stale_if_error=None, ttl_jitter=None,
+            codec=None, share=None, miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None,
+            advice=false),
+        text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', recover_after_crash=False, \
+            overwrite=False, ttl=None, time_to_idle=None, refresh_ahead=None, stale_while_revalidate=None, \
+            stale_if_error=None, ttl_jitter=0, codec='trial:memory', share='adaptive', miss_cost=None, \
+            serializer=None, encoding=None, name=None, on_removal=None, advice=False)"
     )]
     #[allow(clippy::too_many_arguments)]
     fn new(

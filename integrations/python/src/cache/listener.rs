@@ -1,6 +1,6 @@
-//! `on_removal`: telling Python which records leave.
+//! `on_removal`: reports removed records to Python.
 //!
-//! The library calls from whatever thread had a record leave, often one of its own, and holds no lock meanwhile. Such a
+//! The library calls from the thread that removes a record, often one of its own, and holds no lock meanwhile. Such a
 //! thread waits for the interpreter's lock, so no thread may wait for it while holding that lock: caches are closed and
 //! released without it. Once the interpreter is about to end nothing is reported any more: waiting for its lock then
 //! would never end.

@@ -12,9 +12,9 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use super::ask::{Open, Step};
 use super::listener::Call;
-use super::waits::{Asking, Cycle, LoadId, Loading, Runner};
+use super::pending_load::{PendingLoad, Step};
+use super::waits::{Cycle, LoadId, Loading, Request, Runner};
 use super::{CacheBase, entry};
 use crate::call;
 use crate::errors::Class;
@@ -47,8 +47,8 @@ fn thread_id(py: Python<'_>) -> PyResult<u64> {
 
 /// Returns whether a thread that loads the requested key waits for this one.
 #[cold]
-fn is_waited_for(py: Python<'_>, asking: &Asking) -> PyResult<bool> {
-    let threads = asking.threads();
+fn is_waited_for(py: Python<'_>, request: &Request) -> PyResult<bool> {
+    let threads = request.threads();
     if threads.is_empty() {
         return Ok(false);
     }
@@ -60,8 +60,8 @@ fn is_waited_for(py: Python<'_>, asking: &Asking) -> PyResult<bool> {
 #[cold]
 fn cycle() -> PyErr {
     Class::LoadCycle.error(
-        "a loader requested a key that cannot be available before it ends: its own, or one that waits for it. Load what both need under a \
-         third key, or outside of the cache",
+        "a loader requested a key that cannot be available before it ends: its own, or one that waits for it. Load \
+         what both need under a third key, or outside of the cache",
     )
 }
 
@@ -131,7 +131,10 @@ impl CacheBase {
     /// >>> cache = Cache(serializer="json")
     /// >>> cache.get_or_set("answer", lambda: 42, ttl=60), cache.get_or_set("answer", lambda: 0)
     /// (42, 42)
-    #[pyo3(signature = (key, load, ttl=None, tags=None, time_to_idle=None), text_signature = "($self, key, load, ttl=None, tags=(), time_to_idle=None)")]
+    #[pyo3(
+        signature = (key, load, ttl=None, tags=None, time_to_idle=None),
+        text_signature = "($self, key, load, ttl=None, tags=(), time_to_idle=None)",
+    )]
     fn get_or_set<'py>(
         &self,
         key: &Bound<'py, PyAny>,
@@ -157,23 +160,27 @@ impl CacheBase {
 
     /// Return a load of a key for a task, which aget_or_set drives. None if it would wait for another load that may
     /// wait for the task: if that loader waits for all tasks that it has started.
-    fn _ask(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>, task: &Bound<'_, PyAny>) -> PyResult<Option<Ask>> {
+    fn _begin_load(
+        this: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        task: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<TaskLoad>> {
         let (py, cache) = (this.py(), this.get());
         let key = cache.keys.input(key)?.as_ref().to_vec();
         let serial = cache.handle.get()?.serial;
         let task = task.as_ptr() as usize;
-        let asking = match Asking::begin(current_load(py)?, serial, &key, Some(task), None) {
-            Ok(asking) => asking,
+        let request = match Request::begin(current_load(py)?, serial, &key, Some(task), None) {
+            Ok(request) => request,
             Err(Cycle::Possible) => return Ok(None),
             Err(Cycle::Certain) => return Err(cycle()),
         };
-        let open = cache.open(&key)?;
-        Ok(Some(Ask {
+        let pending = cache.pending_load(&key)?;
+        Ok(Some(TaskLoad {
             cache: this.clone().unbind(),
             key,
-            open,
+            pending,
             state: Mutex::new(State {
-                asking: Some(asking),
+                request: Some(request),
                 loading: None,
             }),
             task,
@@ -182,12 +189,12 @@ impl CacheBase {
 }
 
 impl CacheBase {
-    fn open(&self, key: &[u8]) -> PyResult<Arc<Open>> {
+    fn pending_load(&self, key: &[u8]) -> PyResult<Arc<PendingLoad>> {
         let handle = self.handle.get()?;
         handle.with(|cache| {
-            let open = Arc::new(Open::new(Arc::clone(cache), key.to_vec()));
-            handle.remember(&open);
-            Ok(open)
+            let pending = Arc::new(PendingLoad::new(Arc::clone(cache), key.to_vec()));
+            handle.remember(&pending);
+            Ok(pending)
         })
     }
 
@@ -202,22 +209,22 @@ impl CacheBase {
         let key = self.keys.input(key)?;
         let (serial, key): (u64, &[u8]) = (self.handle.get()?.serial, key.as_ref());
         let here = Some(thread::current().id());
-        let asking = Asking::begin(current_load(py)?, serial, key, None, here).map_err(|_| cycle())?;
-        let mut open = Ending(self.open(key)?);
+        let request = Request::begin(current_load(py)?, serial, key, None, here).map_err(|_| cycle())?;
+        let mut pending = Ending(self.pending_load(key)?);
         let bell = Arc::new(Bell::default());
         let waker = Waker::from(Arc::clone(&bell));
         let mut loaded = None;
         loop {
-            match py.detach(|| open.0.step(&waker))? {
+            match py.detach(|| pending.0.step(&waker))? {
                 Step::Ready(_) if let Some(loaded) = loaded => return Ok(loaded),
                 Step::Ready(bytes) => match self.answer(py, key, &bytes)? {
                     Some(value) => return Ok(value),
-                    None => open = Ending(self.open(key)?),
+                    None => pending = Ending(self.pending_load(key)?),
                 },
                 Step::Waits => {
                     let has_rung = py.detach(|| bell.wait());
                     py.check_signals()?;
-                    if !has_rung && is_waited_for(py, &asking)? {
+                    if !has_rung && is_waited_for(py, &request)? {
                         return Err(cycle());
                     }
                 }
@@ -229,10 +236,10 @@ impl CacheBase {
                     match result {
                         Ok((value, bytes)) => {
                             loaded = Some(value);
-                            open.0.fill(Ok(bytes));
+                            pending.0.fill(Ok(bytes));
                         }
                         // All waiting threads share an error. What ends this thread ends it alone, and another loads.
-                        Err(error) if error.is_instance_of::<PyException>(py) => open.0.fill(Err(error)),
+                        Err(error) if error.is_instance_of::<PyException>(py) => pending.0.fill(Err(error)),
                         Err(error) => return Err(error),
                     }
                 }
@@ -251,44 +258,44 @@ impl CacheBase {
 }
 
 /// Releases a load without the interpreter's lock: it wakes other threads, which may want it.
-struct Ending(Arc<Open>);
+struct Ending(Arc<PendingLoad>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let open = &self.0;
-        if Python::try_attach(|py| py.detach(|| open.end())).is_none() {
-            open.end();
+        let pending = &self.0;
+        if Python::try_attach(|py| py.detach(|| pending.end())).is_none() {
+            pending.end();
         }
     }
 }
 
 struct State {
-    asking: Option<Asking>,
+    request: Option<Request>,
     loading: Option<Loading>,
 }
 
 /// A load that a task waits for, or leads.
-#[pyclass(name = "Ask", module = "leafpress._leafpress", frozen)]
-pub struct Ask {
+#[pyclass(name = "TaskLoad", module = "leafpress._leafpress", frozen)]
+pub struct TaskLoad {
     cache: Py<CacheBase>,
     key: Vec<u8>,
-    open: Arc<Open>,
+    pending: Arc<PendingLoad>,
     state: Mutex<State>,
     /// The task's identity.
     task: usize,
 }
 
 #[pymethods]
-impl Ask {
+impl TaskLoad {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.cache)
     }
 
     /// Return ("ready", value); ("leads", None) when the loader is to run; ("waits", None): wake() is called when to
-    /// poll again; ("again", None) when another Ask is to be made.
+    /// poll again; ("again", None) when another load is to be begun.
     fn step<'py>(&self, py: Python<'py>, wake: Py<PyAny>) -> PyResult<(&'static str, Option<Bound<'py, PyAny>>)> {
         let waker = Waker::from(Arc::new(Callback(wake)));
-        match py.detach(|| self.open.step(&waker))? {
+        match py.detach(|| self.pending.step(&waker))? {
             Step::Ready(bytes) => {
                 let value = self.cache.bind(py).get().answer(py, &self.key, &bytes)?;
                 Ok((if value.is_some() { "ready" } else { "again" }, value))
@@ -314,7 +321,10 @@ impl Ask {
     }
 
     /// Pass the loader's value.
-    #[pyo3(signature = (value, ttl=None, tags=None, time_to_idle=None), text_signature = "($self, value, ttl=None, tags=(), time_to_idle=None)")]
+    #[pyo3(
+        signature = (value, ttl=None, tags=None, time_to_idle=None),
+        text_signature = "($self, value, ttl=None, tags=(), time_to_idle=None)",
+    )]
     fn give(
         &self,
         value: &Bound<'_, PyAny>,
@@ -326,29 +336,29 @@ impl Ask {
         let entry = entry(ttl, tags, time_to_idle)?;
         let bytes = cache.values.input(value)?.as_ref().to_vec();
         cache.note_length(bytes.len());
-        self.open.fill(Ok((bytes, entry)));
+        self.pending.fill(Ok((bytes, entry)));
         Ok(())
     }
 
     /// Pass the exception that the loader raised.
     fn fail(&self, error: &Bound<'_, PyAny>) {
-        self.open.fill(Err(PyErr::from_value(error.clone())));
+        self.pending.fill(Err(PyErr::from_value(error.clone())));
     }
 
     /// Releases the load. If it led, one of the waiting tasks leads.
     fn end(&self, py: Python<'_>) {
         let state = &self.state;
         py.detach(|| {
-            self.open.end();
+            self.pending.end();
             let mut state = state.lock();
-            (state.asking, state.loading) = (None, None);
+            (state.request, state.loading) = (None, None);
         });
     }
 }
 
-impl Drop for Ask {
+impl Drop for TaskLoad {
     fn drop(&mut self) {
-        drop(Ending(Arc::clone(&self.open)));
+        drop(Ending(Arc::clone(&self.pending)));
     }
 }
 
@@ -357,5 +367,5 @@ impl Drop for Ask {
 /// # Errors
 /// Where it cannot be added.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Ask>()
+    module.add_class::<TaskLoad>()
 }

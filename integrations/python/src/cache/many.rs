@@ -71,7 +71,10 @@ impl CacheBase {
     /// >>> cache.set_many({"apple": "red", "pear": "green"}, ttl=60)
     /// >>> len(cache)
     /// 2
-    #[pyo3(signature = (records, ttl=None, tags=None, time_to_idle=None), text_signature = "($self, records, ttl=None, tags=(), time_to_idle=None)")]
+    #[pyo3(
+        signature = (records, ttl=None, tags=None, time_to_idle=None),
+        text_signature = "($self, records, ttl=None, tags=(), time_to_idle=None)",
+    )]
     fn set_many(
         &self,
         records: &Bound<'_, PyAny>,

@@ -1,11 +1,10 @@
 //! `leafpress.Cache`, except for the part that is written in Python.
 //!
 //! `options`, `keys` and `forms` translate Python's arguments to the library's types; `handle` is a cache that may be
-//! closed while it is used; `ask` and `waits` are loads, `load` their methods; `listener` reports removed records. The
-//! other files are methods by what they do.
+//! closed while it is used; `pending_load` and `waits` are loads, `load` their methods; `listener` reports removed
+//! records. The other files group methods by subject.
 
 mod advice;
-mod ask;
 mod forms;
 mod handle;
 mod keys;
@@ -14,6 +13,7 @@ mod listener;
 mod load;
 mod many;
 pub mod options;
+mod pending_load;
 mod scan;
 mod single;
 mod stats;
@@ -26,7 +26,6 @@ use std::time::Duration;
 
 use leafpress::Cache;
 use leafpress::cache::InsertOptions;
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 
 use self::forms::{KeyForm, ValueForm};
@@ -161,11 +160,6 @@ fn entry(
     entry.ttl = options::time_or_none("ttl", ttl)?;
     entry.time_to_idle = options::time_or_none("time_to_idle", time_to_idle)?;
     Ok(options::tags(tags)?.into_iter().fold(entry, InsertOptions::tag))
-}
-
-/// Returns a `KeyError` with the key, as dict raises it.
-fn missing(key: &Bound<'_, PyAny>) -> PyErr {
-    PyKeyError::new_err((key.clone().unbind(),))
 }
 
 /// Adds the classes of this module.

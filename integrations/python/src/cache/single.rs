@@ -3,8 +3,8 @@
 use leafpress::cache::CacheUpdate;
 use pyo3::{Borrowed, intern, prelude::*};
 
-use super::{CacheBase, entry, missing, options};
-use crate::call;
+use super::{CacheBase, entry, options};
+use crate::{call, errors};
 
 /// An argument for which None is a value.
 enum Default<'py> {
@@ -42,7 +42,7 @@ impl CacheBase {
         // As for dict, a subclass may define the value of absent keys.
         match this.get_type().getattr_opt(intern!(this.py(), "__missing__"))? {
             Some(of_class) => call::with(&of_class, (this, key)),
-            None => Err(missing(key)),
+            None => Err(errors::missing(key)),
         }
     }
 
@@ -63,14 +63,17 @@ impl CacheBase {
     ///
     /// ttl is the record's time to live, in seconds or as a timedelta, from 1 ms to 10 years; None stands for the
     /// cache's own ttl. tags is a str or bytes, or up to eight of them: invalidate_tag removes all records with a tag.
-    /// time_to_idle, from 1 s to 10 years, is how long the record is kept without being read; None stands for the cache's
-    /// own. A value of more than an eighth of the memory is not kept, and the previous value is removed.
+    /// time_to_idle, from 1 s to 10 years, is how long the record is kept without being read; None stands for the
+    /// cache's own. A value of more than an eighth of the memory is not kept, and the previous value is removed.
     ///
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.set("session:7", "open", ttl=60)
     /// >>> cache["session:7"]
     /// 'open'
-    #[pyo3(signature = (key, value, ttl=None, tags=None, time_to_idle=None), text_signature = "($self, key, value, ttl=None, tags=(), time_to_idle=None)")]
+    #[pyo3(
+        signature = (key, value, ttl=None, tags=None, time_to_idle=None),
+        text_signature = "($self, key, value, ttl=None, tags=(), time_to_idle=None)",
+    )]
     fn set(
         &self,
         key: &Bound<'_, PyAny>,
@@ -95,7 +98,10 @@ impl CacheBase {
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.add("lock", "mine"), cache.add("lock", "yours"), cache["lock"]
     /// (True, False, 'mine')
-    #[pyo3(signature = (key, value, ttl=None, tags=None, time_to_idle=None), text_signature = "($self, key, value, ttl=None, tags=(), time_to_idle=None)")]
+    #[pyo3(
+        signature = (key, value, ttl=None, tags=None, time_to_idle=None),
+        text_signature = "($self, key, value, ttl=None, tags=(), time_to_idle=None)",
+    )]
     fn add(
         &self,
         key: &Bound<'_, PyAny>,
@@ -213,7 +219,11 @@ impl CacheBase {
     }
 
     fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
-        if self.delete(key)? { Ok(()) } else { Err(missing(key)) }
+        if self.delete(key)? {
+            Ok(())
+        } else {
+            Err(errors::missing(key))
+        }
     }
 
     /// Remove a key and return its value. Of several threads that take a key, one gets it.
@@ -233,7 +243,7 @@ impl CacheBase {
         match (value, default) {
             (Some(value), _) => Ok(value),
             (None, Default::Given(default)) => Ok(default),
-            (None, Default::Missing) => Err(missing(key)),
+            (None, Default::Missing) => Err(errors::missing(key)),
         }
     }
 

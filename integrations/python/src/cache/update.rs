@@ -5,8 +5,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-use super::{CacheBase, entry, missing};
-use crate::call;
+use super::{CacheBase, entry};
+use crate::{call, errors};
 
 #[pymethods]
 impl CacheBase {
@@ -19,7 +19,10 @@ impl CacheBase {
     /// >>> cache = Cache(encoding="utf-8")
     /// >>> cache.incr("visits"), cache.incr("visits", 5), cache["visits"]
     /// (1, 6, '6')
-    #[pyo3(signature = (key, delta=None, default=Some(0), ttl=None), text_signature = "($self, key, delta=1, default=0, ttl=None)")]
+    #[pyo3(
+        signature = (key, delta=None, default=Some(0), ttl=None),
+        text_signature = "($self, key, delta=1, default=0, ttl=None)",
+    )]
     fn incr<'py>(
         &self,
         key: &Bound<'py, PyAny>,
@@ -35,7 +38,10 @@ impl CacheBase {
     ///
     /// >>> Cache(serializer="json").decr("left", default=10)
     /// 9
-    #[pyo3(signature = (key, delta=None, default=Some(0), ttl=None), text_signature = "($self, key, delta=1, default=0, ttl=None)")]
+    #[pyo3(
+        signature = (key, delta=None, default=Some(0), ttl=None),
+        text_signature = "($self, key, delta=1, default=0, ttl=None)",
+    )]
     fn decr<'py>(
         &self,
         key: &Bound<'py, PyAny>,
@@ -92,7 +98,7 @@ impl CacheBase {
                 (Some(found), _) if is_text => number(&found)?,
                 (Some(found), _) => found,
                 (None, Some(default)) => default.into_pyobject(py)?.into_any(),
-                (None, None) => return Err(missing(key)),
+                (None, None) => return Err(errors::missing(key)),
             };
             let new = step(number)?;
             sum = Some(new.clone());
@@ -109,7 +115,7 @@ impl CacheBase {
                 text.call_method1("encode", ("ascii",))
             }
         })?;
-        sum.ok_or_else(|| missing(key))
+        sum.ok_or_else(|| errors::missing(key))
     }
 
     /// Replaces the value of a key by the result of `change`, and returns it.

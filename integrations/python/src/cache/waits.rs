@@ -36,7 +36,7 @@ pub enum Runner {
 struct Load {
     /// The keys requested inside of it, and whether by the runner itself, which does nothing else until the key is
     /// available.
-    asks: Vec<(Key, bool)>,
+    requested: Vec<(Key, bool)>,
     runner: Runner,
 }
 
@@ -83,19 +83,24 @@ impl Graph {
                     continue;
                 }
                 found.push((id, load));
-                keys.extend(load.asks.iter().filter(|ask| ask.1 || !only_certain).map(|ask| &ask.0));
+                keys.extend(
+                    load.requested
+                        .iter()
+                        .filter(|request| request.1 || !only_certain)
+                        .map(|request| &request.0),
+                );
             }
         }
         found
     }
 
-    /// Returns whether the load of `key` waits, directly or not, for `asker`, or for an event loop that `thread`
+    /// Returns whether the load of `key` waits, directly or not, for `requester`, or for an event loop that `thread`
     /// blocks.
-    fn would_wait(&self, key: &Key, asker: LoadId, is_runner: bool, thread: Option<ThreadId>) -> Option<Cycle> {
+    fn would_wait(&self, key: &Key, requester: LoadId, is_runner: bool, thread: Option<ThreadId>) -> Option<Cycle> {
         let keeps = |load: &Load| matches!(load.runner, Runner::Task(_, needed) if Some(needed) == thread);
         let reaches = |only_certain| {
             let mut loads = self.loads_of(key, only_certain).into_iter();
-            loads.any(|(id, load)| id == asker || keeps(load))
+            loads.any(|(id, load)| id == requester || keeps(load))
         };
         if !reaches(false) {
             return None;
@@ -106,19 +111,19 @@ impl Graph {
 }
 
 /// A request inside of a load, until this is dropped.
-pub struct Asking {
-    asker: LoadId,
+pub struct Request {
+    requester: LoadId,
     key: Key,
 }
 
-impl Asking {
-    /// `asker` is the load inside of which `key` of the cache is requested, `task` the task that asks if it is one, and
-    /// `thread` the thread that would wait without doing anything else.
+impl Request {
+    /// `requester` is the load inside of which `key` of the cache is requested, `task` the task that requests it if it
+    /// is one, and `thread` the thread that would wait without doing anything else.
     ///
     /// # Errors
     /// If it would wait for itself.
     pub fn begin(
-        asker: LoadId,
+        requester: LoadId,
         cache: u64,
         key: &[u8],
         task: Option<usize>,
@@ -126,14 +131,14 @@ impl Asking {
     ) -> Result<Self, Cycle> {
         let key: Key = (cache, key.into());
         let mut graph = graph().lock();
-        let is_runner = graph.loads.get(&asker).is_none_or(|load| load.is_run_by(task));
-        if let Some(cycle) = graph.would_wait(&key, asker, is_runner, thread) {
+        let is_runner = graph.loads.get(&requester).is_none_or(|load| load.is_run_by(task));
+        if let Some(cycle) = graph.would_wait(&key, requester, is_runner, thread) {
             return Err(cycle);
         }
-        if let Some(load) = graph.loads.get_mut(&asker) {
-            load.asks.push((key.clone(), is_runner));
+        if let Some(load) = graph.loads.get_mut(&requester) {
+            load.requested.push((key.clone(), is_runner));
         }
-        Ok(Self { asker, key })
+        Ok(Self { requester, key })
     }
 
     /// Returns the threads whose loads are waited for.
@@ -152,12 +157,12 @@ impl Asking {
     }
 }
 
-impl Drop for Asking {
+impl Drop for Request {
     fn drop(&mut self) {
-        if let Some(load) = graph().lock().loads.get_mut(&self.asker)
-            && let Some(at) = load.asks.iter().position(|ask| ask.0 == self.key)
+        if let Some(load) = graph().lock().loads.get_mut(&self.requester)
+            && let Some(at) = load.requested.iter().position(|request| request.0 == self.key)
         {
-            load.asks.swap_remove(at);
+            load.requested.swap_remove(at);
         }
     }
 }
@@ -175,7 +180,7 @@ impl Loading {
         graph.last += 1;
         let id = graph.last;
         let load = Load {
-            asks: Vec::new(),
+            requested: Vec::new(),
             runner,
         };
         graph.loads.insert(id, load);

@@ -3,6 +3,7 @@
 use std::ops::Bound as End;
 use std::sync::{Mutex, PoisonError};
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -26,6 +27,18 @@ pub enum Part {
     Keys,
     Values,
     Items,
+}
+
+impl Part {
+    /// Returns the part with this name in views.
+    pub fn named(name: &str) -> PyResult<Self> {
+        match name {
+            "keys" => Ok(Self::Keys),
+            "values" => Ok(Self::Values),
+            "items" => Ok(Self::Items),
+            _ => Err(PyTypeError::new_err("a part is keys, values or items")),
+        }
+    }
 }
 
 /// An iterator over keys, values or items of a tree, in the order of the keys, from either end.

@@ -1,9 +1,9 @@
 //! `leafpress.Tree`: the library's tree as a Python mapping.
 //!
-//! `options` has what a tree is built of, `record` the methods about one record, `atomic` those that read and write it
-//! as one, `batch` those about many, `loading` takes records from Python's iterables, `bounds` makes ranges of slices,
-//! `range` is the view of one, `iteration` goes through records, `whole` has what concerns all of a tree, `stats` what
-//! it says of itself, and `pickle` carries it elsewhere.
+//! `options` has the options of a tree, `record` the methods about one record, `atomic` its atomic updates, `batch` the
+//! methods about many records; `loading` reads records from Python's iterables, `bounds` converts slices to ranges,
+//! `range` is the view of a range, `iteration` has the iterators, `collection` the methods about all records, `stats`
+//! the statistics, and `pickle` the pickled form.
 //!
 //! A thread that waits for the library releases the interpreter's lock, except for reads of one short record: see
 //! `record`.
@@ -11,13 +11,13 @@
 mod atomic;
 mod batch;
 mod bounds;
+mod collection;
 mod iteration;
 mod loading;
 mod pickle;
 mod range;
 mod record;
 mod stats;
-mod whole;
 
 mod options;
 
@@ -56,7 +56,7 @@ const LONG_VALUE_BYTES: usize = 64 << 10;
 ///                      "zstd:1" to "zstd:19" (smaller), "deflate:1", "none", "auto" (by how much is read): see
 ///                      `leafpress.codec.available()`
 ///   encoding           None, the name of an encoding, or a pair of these for keys and values
-///   dictionary         "auto" has one trained from the tree's own records, None has none, or bytes, or a leafpress.codec.Dictionary
+///   dictionary         "auto" (trained from the tree's own records), None, bytes, or a leafpress.codec.Dictionary
 ///   dictionary_bytes   the most that a trained one may have, 1,024 to 1,048,576
 ///   frame_bytes        raw bytes that are compressed together, from 1 to leaf_bytes; chosen by the tree if not given
 ///   leaf_bytes         raw bytes of a leaf, 1,024 to 32,768
@@ -81,8 +81,9 @@ impl Tree {
     #[new]
     #[pyo3(
         signature = (records = None, /, **options),
-        text_signature = "(records=(), /, *, codec='trial', encoding=None, dictionary='auto', dictionary_bytes=None, frame_bytes=None, \
-                          leaf_bytes=None, landing_bytes=None, shards=None, background_threads=None, load_threads=None)"
+        text_signature = "(records=(), /, *, codec='trial', encoding=None, dictionary='auto', dictionary_bytes=None, \
+                          frame_bytes=None, leaf_bytes=None, landing_bytes=None, shards=None, \
+                          background_threads=None, load_threads=None)"
     )]
     fn new(py: Python<'_>, records: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let made = Self::of(py, Options::of(py, options)?)?;

@@ -28,7 +28,8 @@ impl DictionaryOption {
             return match text.to_str()? {
                 "auto" => Ok(Self::Auto),
                 other => Err(Class::InvalidOption.error(format!(
-                    "dictionary: {other:?} is unknown: it takes \"auto\", None, a leafpress.codec.Dictionary, or its bytes"
+                    "dictionary: {other:?} is unknown: it takes \"auto\", None, a leafpress.codec.Dictionary, or its \
+                     bytes"
                 ))),
             };
         }

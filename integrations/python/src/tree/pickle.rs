@@ -85,8 +85,8 @@ fn blocks_of(tree: &leafpress::Tree) -> PyResult<Vec<Vec<u8>>> {
         bytes += step.map_err(|error| of_tree(&error))?;
         if bytes > MAX_PICKLED_BYTES {
             return Err(Class::Error.error(
-                "this tree has more than 1 GiB of keys and values, which is not pickled: write its items() to a file in pieces, and give \
-                 put_many() of another tree an iterator of them",
+                "this tree has more than 1 GiB of keys and values, which is not pickled: write its items() to a file \
+                 in pieces, and give put_many() of another tree an iterator of them",
             ));
         }
         if raw.len() >= BLOCK_BYTES {

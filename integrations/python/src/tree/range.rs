@@ -2,16 +2,15 @@
 
 use std::ops::Bound as End;
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
+use crate::errors::missing;
 use crate::tree::Tree;
 use crate::tree::bounds::Bounds;
+use crate::tree::collection::{equals, iterator, represented, view};
 use crate::tree::iteration::{Part, TreeIterator};
-use crate::tree::record::missing;
-use crate::tree::whole::{equals, iterator, represented, view};
 
 /// Records that one call removes from a range between two checks for signals.
 const REMOVED_AT_ONCE: usize = 10_000;
@@ -216,15 +215,5 @@ impl Tree {
             }
             py.check_signals()?;
         }
-    }
-}
-
-/// Returns the part with this name in views.
-pub fn part_of(name: &str) -> PyResult<Part> {
-    match name {
-        "keys" => Ok(Part::Keys),
-        "values" => Ok(Part::Values),
-        "items" => Ok(Part::Items),
-        _ => Err(PyTypeError::new_err("a part is keys, values or items")),
     }
 }

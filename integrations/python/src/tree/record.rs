@@ -1,15 +1,15 @@
 //! A tree's methods for one record.
 //!
-//! Reads of records that are short keep the interpreter's lock: they take a microsecond or a few, wait for nobody, and
-//! make the `bytes` of the tree's bytes without an intermediate copy. Releasing the lock would cost more than that,
-//! much more next to a thread that computes, which keeps it for five milliseconds. Writes release it, since each may
-//! compress a leaf.
+//! Reads of records that are short keep the interpreter's lock: they take a microsecond or a few, do not wait for other
+//! threads, and make the `bytes` of the tree's bytes without an intermediate copy. Releasing the lock would cost more
+//! than that, much more next to a thread that computes, which keeps it for five milliseconds. Writes release it, since
+//! each may compress a leaf.
 
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 
-use crate::errors::of_tree;
+use crate::errors::{missing, of_tree};
 use crate::input::Encoding;
 use crate::tree::Tree;
 use crate::tree::bounds::Bounds;
@@ -218,13 +218,6 @@ impl Tree {
         let value = self.options.values.output(py, value)?;
         PyTuple::new(py, [key, value])
     }
-}
-
-/// Returns the error of an absent key: its argument is the key itself.
-#[cold]
-pub fn missing(key: &Bound<'_, PyAny>) -> PyErr {
-    // In a tuple, which an exception would unpack, the key stays the argument.
-    PyKeyError::new_err((key.clone().unbind(),))
 }
 
 /// Returns an index of the order. An impossible one is out of range.

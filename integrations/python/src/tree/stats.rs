@@ -16,7 +16,8 @@ pub fn named<'py>(py: Python<'py>, stats: &TreeStats) -> PyResult<Bound<'py, PyA
     }
     set! {
         records user_bytes bytes_held
-        leaf_bytes inner_bytes interpolation_bytes landing_bytes large_value_bytes hot_bytes dictionary_bytes retired_bytes free_bytes
+        leaf_bytes inner_bytes interpolation_bytes landing_bytes large_value_bytes hot_bytes dictionary_bytes
+        retired_bytes free_bytes
         thread_bytes fixed_bytes
         leaves frames landing_buffers inner_nodes depth dictionary_id frame_limit_bytes leaf_limit_bytes limits_reason
         hot_records warm_leaves cold_leaves records_heated leaves_warmed leaves_cooled temperature_reason

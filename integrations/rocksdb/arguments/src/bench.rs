@@ -26,11 +26,27 @@ pub struct BenchArgs {
     #[arg(long, value_name = "DIR", help_heading = DB_BENCH)]
     pub db: Option<PathBuf>,
     /// Use the databases that are there
-    #[arg(long = "use_existing_db", alias = "use-existing-db", num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true, help_heading = DB_BENCH)]
+    #[arg(
+        long = "use_existing_db",
+        alias = "use-existing-db",
+        num_args = 0..=1,
+        default_missing_value = "true",
+        default_value = "false",
+        value_parser = BoolishValueParser::new(),
+        require_equals = true,
+        value_name = "BOOL",
+        hide_default_value = true,
+        help_heading = DB_BENCH,
+    )]
     pub use_existing_db: bool,
     /// none, lz4, lz4hc[:LEVEL], zstd[:LEVEL] or leafpress:CODEC[,option=value..]; dict=BYTES gives each file a
     /// dictionary
-    #[arg(long, visible_aliases = ["compression_type", "compression-type"], value_name = "NAME", default_value = "zstd")]
+    #[arg(
+        long,
+        visible_aliases = ["compression_type", "compression-type"],
+        value_name = "NAME",
+        default_value = "zstd",
+    )]
     pub compression: String,
     /// Level of --compression zstd, as db_bench has it
     #[arg(
@@ -107,7 +123,17 @@ pub struct BenchArgs {
     #[arg(long = "seek_nexts", alias = "seek-nexts", value_name = "N", default_value_t = 0, help_heading = DB_BENCH)]
     pub seek_nexts: u64,
     /// Compare every value that is read with what its key can hold, and not only its length
-    #[arg(long, alias = "verify", num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
+    #[arg(
+        long,
+        alias = "verify",
+        num_args = 0..=1,
+        default_missing_value = "true",
+        default_value = "false",
+        value_parser = BoolishValueParser::new(),
+        require_equals = true,
+        value_name = "BOOL",
+        hide_default_value = true,
+    )]
     pub check_values: bool,
     /// What all runs have.
     #[command(flatten)]

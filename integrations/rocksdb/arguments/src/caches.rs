@@ -32,7 +32,12 @@ pub struct CachesArgs {
     #[arg(long, value_name = "CACHE")]
     pub cache: Vec<String>,
     /// How files are compressed
-    #[arg(long, visible_aliases = ["compression_type", "compression-type"], value_name = "NAME", default_value = "none")]
+    #[arg(
+        long,
+        visible_aliases = ["compression_type", "compression-type"],
+        value_name = "NAME",
+        default_value = "none",
+    )]
     pub compression: String,
     /// readrandom, readrandomwriterandom, or one of ycsba..ycsbf
     #[arg(long, value_name = "BENCHMARK", default_value = "readrandom")]
@@ -41,7 +46,16 @@ pub struct CachesArgs {
     #[arg(long, value_name = "DISTRIBUTION", default_value = "zipfian:0.99")]
     pub distribution: String,
     /// Read files through the page cache, which then is memory besides
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
+    #[arg(
+        long,
+        num_args = 0..=1,
+        default_missing_value = "true",
+        default_value = "false",
+        value_parser = BoolishValueParser::new(),
+        require_equals = true,
+        value_name = "BOOL",
+        hide_default_value = true,
+    )]
     pub buffered: bool,
     /// Blocks and values.
     #[command(flatten)]
@@ -63,8 +77,8 @@ pub struct CachesArgs {
     pub run: RunArgs,
 }
 
-const AFTER_HELP: &str = "\
-Files are read around the page cache, so that a miss costs what the device costs; the page cache would be more memory for all.
+const AFTER_HELP: &str = "Files are read around the page cache, so that a miss costs what the device costs; the page \
+cache would be more memory for all.
 
   leafpress-rocksdb caches --quick
   leafpress-rocksdb caches --memory 256M --rounds 5 --out result

@@ -7,7 +7,8 @@ use leafpress_lab::Bytes;
 use crate::shared::{DB_BENCH, RoundsArgs, RunArgs, StudyArgs};
 
 /// Compressions that are compared with zstd by default.
-const COMPRESSIONS: &str = "none,lz4,lz4hc:5,dict=64K,leafpress:lz4,leafpress:zstd:3,leafpress:zstd:1,leafpress:deflate:1,leafpress:lz4:hc=5,dict=64K";
+const COMPRESSIONS: &str = "none,lz4,lz4hc:5,dict=64K,leafpress:lz4,leafpress:zstd:3,leafpress:zstd:1,\
+     leafpress:deflate:1,leafpress:lz4:hc=5,dict=64K";
 
 /// Arguments of `matrix`.
 #[derive(Debug, Args)]
@@ -17,13 +18,33 @@ pub struct MatrixArgs {
     #[arg(long)]
     pub quick: bool,
     /// Compressions, with commas between them
-    #[arg(long, visible_aliases = ["compression_type", "compression-type"], value_name = "LIST", default_value = COMPRESSIONS)]
+    #[arg(
+        long,
+        visible_aliases = ["compression_type", "compression-type"],
+        value_name = "LIST",
+        default_value = COMPRESSIONS,
+    )]
     pub compression: String,
     /// Bytes of a block, with commas between them
-    #[arg(long = "block_size", alias = "block-size", value_name = "LIST", value_delimiter = ',', default_value = "4K,16K", help_heading = DB_BENCH)]
+    #[arg(
+        long = "block_size",
+        alias = "block-size",
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "4K,16K",
+        help_heading = DB_BENCH,
+    )]
     pub block_size: Vec<Bytes>,
     /// Bytes of a value, with commas between them
-    #[arg(long = "value_size", alias = "value-size", value_name = "LIST", value_delimiter = ',', default_value = "32,256", value_parser = Bytes::parse_usize, help_heading = DB_BENCH)]
+    #[arg(
+        long = "value_size",
+        alias = "value-size",
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "32,256",
+        value_parser = Bytes::parse_usize,
+        help_heading = DB_BENCH,
+    )]
     pub value_size: Vec<usize>,
     /// What is compared with what.
     #[command(flatten)]
@@ -45,8 +66,8 @@ pub struct MatrixArgs {
     pub run: RunArgs,
 }
 
-const AFTER_HELP: &str = "\
-Everything is compared with the baseline in pairs of runs directly one after the other. docs/bench.md explains the report.
+const AFTER_HELP: &str = "Everything is compared with the baseline in pairs of runs directly one after the other. \
+docs/bench.md explains the report.
 
   leafpress-rocksdb matrix --quick
   leafpress-rocksdb matrix --data calgary.zip --compression lz4,leafpress:zstd:1 --rounds 5 --out result";

@@ -70,7 +70,14 @@ pub struct StudyArgs {
 #[derive(Debug, Args)]
 pub struct DataArgs {
     /// Bytes of a key
-    #[arg(long = "key_size", alias = "key-size", value_name = "BYTES", default_value = "16", value_parser = Bytes::parse_usize, help_heading = DB_BENCH)]
+    #[arg(
+        long = "key_size",
+        alias = "key-size",
+        value_name = "BYTES",
+        default_value = "16",
+        value_parser = Bytes::parse_usize,
+        help_heading = DB_BENCH,
+    )]
     pub key_size: usize,
     /// Where values come from: pure_random (as db_bench), file_random, file_direct (as RocksDB's pull request 10395)
     #[arg(
@@ -130,7 +137,13 @@ pub struct DataArgs {
 #[command(next_help_heading = DB_BENCH)]
 pub struct TuningArgs {
     /// Which block cache, if there is one: hyper_clock_cache or lru_cache
-    #[arg(long = "cache_type", alias = "cache-type", value_name = "TYPE", default_value = "hyper_clock_cache", value_parser = ["hyper_clock_cache", "lru_cache"])]
+    #[arg(
+        long = "cache_type",
+        alias = "cache-type",
+        value_name = "TYPE",
+        default_value = "hyper_clock_cache",
+        value_parser = ["hyper_clock_cache", "lru_cache"],
+    )]
     pub cache_type: String,
     /// Background jobs of each instance [default: one for each CPU, at least 2]
     #[arg(long = "max_background_jobs", alias = "max-background-jobs", value_name = "N")]
@@ -152,22 +165,80 @@ pub struct TuningArgs {
     )]
     pub max_write_buffer_number: u32,
     /// Read files around the page cache
-    #[arg(long = "use_direct_reads", alias = "use-direct-reads", num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
+    #[arg(
+        long = "use_direct_reads",
+        alias = "use-direct-reads",
+        num_args = 0..=1,
+        default_missing_value = "true",
+        default_value = "false",
+        value_parser = BoolishValueParser::new(),
+        require_equals = true,
+        value_name = "BOOL",
+        hide_default_value = true,
+    )]
     pub use_direct_reads: bool,
     /// Do not log writes [default: true, as the white paper; db_bench logs]
-    #[arg(long = "disable_wal", alias = "disable-wal", num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
+    #[arg(
+        long = "disable_wal",
+        alias = "disable-wal",
+        num_args = 0..=1,
+        default_missing_value = "true",
+        default_value = "true",
+        value_parser = BoolishValueParser::new(),
+        require_equals = true,
+        value_name = "BOOL",
+        hide_default_value = true,
+    )]
     pub disable_wal: bool,
     /// Each write waits for the device
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
+    #[arg(
+        long,
+        num_args = 0..=1,
+        default_missing_value = "true",
+        default_value = "false",
+        value_parser = BoolishValueParser::new(),
+        require_equals = true,
+        value_name = "BOOL",
+        hide_default_value = true,
+    )]
     pub sync: bool,
     /// No compaction of itself
-    #[arg(long = "disable_auto_compactions", alias = "disable-auto-compactions", num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
+    #[arg(
+        long = "disable_auto_compactions",
+        alias = "disable-auto-compactions",
+        num_args = 0..=1,
+        default_missing_value = "true",
+        default_value = "false",
+        value_parser = BoolishValueParser::new(),
+        require_equals = true,
+        value_name = "BOOL",
+        hide_default_value = true,
+    )]
     pub disable_auto_compactions: bool,
     /// Check the checksum of every block that is read [default: true]
-    #[arg(long = "verify_checksum", alias = "verify-checksum", num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
+    #[arg(
+        long = "verify_checksum",
+        alias = "verify-checksum",
+        num_args = 0..=1,
+        default_missing_value = "true",
+        default_value = "true",
+        value_parser = BoolishValueParser::new(),
+        require_equals = true,
+        value_name = "BOOL",
+        hide_default_value = true,
+    )]
     pub verify_checksum: bool,
     /// Let RocksDB count; tickers only, no timers [default: true; db_bench does not]
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
+    #[arg(
+        long,
+        num_args = 0..=1,
+        default_missing_value = "true",
+        default_value = "true",
+        value_parser = BoolishValueParser::new(),
+        require_equals = true,
+        value_name = "BOOL",
+        hide_default_value = true,
+    )]
     pub statistics: bool,
     /// More for RocksDB's options string; it has the last word, as in "target_file_size_base=8388608;num_levels=4"
     #[arg(

@@ -106,10 +106,14 @@ impl FromStr for Cache {
                 });
                 let options = options.collect::<Result<Vec<_>, _>>()?;
                 match name.split_once(':') {
-                    Some(("compressed-secondary", bytes)) if options.is_empty() => Ok(Secondary::Compressed(size(bytes)?)),
+                    Some(("compressed-secondary", bytes)) if options.is_empty() => {
+                        Ok(Secondary::Compressed(size(bytes)?))
+                    }
                     Some(("leafpress-secondary", bytes)) => Ok(Secondary::Leafpress(size(bytes)?, options)),
                     _ => Err(refuse(
-                        "use none, SIZE, SIZE+compressed-secondary:SIZE or SIZE+leafpress-secondary:SIZE[,option=value..]".into(),
+                        "use none, SIZE, SIZE+compressed-secondary:SIZE or \
+                         SIZE+leafpress-secondary:SIZE[,option=value..]"
+                            .into(),
                     )),
                 }
             })

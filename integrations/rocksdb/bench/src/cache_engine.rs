@@ -1,9 +1,9 @@
 //! RocksDB as a cache to compare with others: a database on a disk that drops its oldest files, in bounded memory.
 //!
 //! FIFO compaction is RocksDB's cache mode: the total size of the files is bounded, and the oldest files are dropped
-//! whole. Files are compressed by zstd and read and written around the page cache; there is no log, since what a crash
-//! takes comes from the backend again. Of the memory, two memtables have an eighth, the block cache a quarter of the
-//! rest, and a secondary cache three quarters.
+//! whole. Files are compressed by zstd and read and written around the page cache; there is no log, since
+//! records that a crash loses are loaded from the backend again. Of the memory, two memtables have an eighth, the block
+//! cache a quarter of the rest, and a secondary cache three quarters.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ enum Behind {
     Nothing,
     /// RocksDB's `CompressedSecondaryCache`, with this codec.
     Compressed(&'static str),
-    /// Ours, with its default options.
+    /// Leafpress's, with its default options.
     Leafpress,
 }
 
@@ -49,7 +49,7 @@ pub static ENGINES: [AddedEngine; 4] = [
     }),
 ];
 
-/// Small files that are merged into a large one: else every read asks the filters of hundreds.
+/// Small files that are merged into a large one: otherwise every read looks into the filters of hundreds.
 const MERGED_FILES: u64 = 8;
 /// Bounds of a memtable's bytes.
 const MEMTABLE_BYTES: (u64, u64) = (64 << 10, 64 << 20);
@@ -73,8 +73,8 @@ impl Sizes {
         let memtable = (memory / 16).min(disk / 128).clamp(MEMTABLE_BYTES.0, MEMTABLE_BYTES.1);
         let rest = memory.saturating_sub(2 * memtable);
         let secondary_cache = if behind == Behind::Nothing { 0 } else { rest / 4 * 3 };
-        // Files are dropped after others were written, and not while some are merged: the rest is for a merge and what
-        // is flushed meanwhile.
+        // Files are dropped after others were written, and not during a merge: the rest is for a merge and for flushes
+        // meanwhile.
         Self {
             memtable,
             block_cache: rest - secondary_cache,
@@ -102,7 +102,7 @@ impl Sizes {
 
     /// Returns RocksDB's options string. Filters and indexes are in the block cache, so that its bound includes them.
     fn options_string(&self, cache: &BlockCache, ttl_seconds: Option<u64>) -> String {
-        // Else each file that a merge reads has a buffer of 2 MiB.
+        // Otherwise each file that a merge reads has a buffer of 2 MiB.
         let readahead = (self.memtable / 16).clamp(16 << 10, 2 << 20);
         let ttl = ttl_seconds.map_or_else(String::new, |seconds| format!("ttl={seconds};"));
         format!(
@@ -139,11 +139,11 @@ fn blocks_read() -> u64 {
 /// The database.
 struct RocksDb {
     database: DB,
-    /// It holds the statistics.
+    /// The options, which own the statistics.
     options: Options,
     read_options: ReadOptions,
     write_options: WriteOptions,
-    /// Around values that expire.
+    /// Encodes values that expire.
     envelope: Option<Envelope>,
     /// Reads that found their key, and read a block from a file for that.
     disk_hits: AtomicU64,

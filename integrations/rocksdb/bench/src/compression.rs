@@ -24,7 +24,7 @@ pub enum Engine {
     Lz4Hc(Option<i32>),
     /// RocksDB's own zstd, at a level or at its default, 3.
     Zstd(Option<i32>),
-    /// Ours.
+    /// A codec of Leafpress.
     Leafpress {
         /// The codec's name, as `leafpress codecs` lists them.
         codec: String,
@@ -33,7 +33,7 @@ pub enum Engine {
     },
 }
 
-/// Whose compressions are meant.
+/// The origin of compressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engines {
     /// RocksDB's own.
@@ -56,7 +56,7 @@ pub struct Compression {
 }
 
 impl Compression {
-    /// RocksDB's zstd at its default level: what all others are compared with.
+    /// Returns RocksDB's zstd at its default level, the baseline.
     pub const ZSTD: Self = Self {
         engine: Engine::Zstd(None),
         dictionary_bytes: 0,
@@ -68,7 +68,7 @@ impl Compression {
         dictionary_bytes: 0,
     };
 
-    /// Returns the name whose colour it has in charts: the codec's.
+    /// Returns the codec's name, which determines the colour in charts.
     pub fn codec(&self) -> String {
         match &self.engine {
             Engine::Leafpress { codec, .. } => codec.clone(),
@@ -76,7 +76,7 @@ impl Compression {
         }
     }
 
-    /// Returns whether it is ours.
+    /// Returns whether it is a codec of Leafpress.
     pub fn is_leafpress(&self) -> bool {
         matches!(self.engine, Engine::Leafpress { .. })
     }
@@ -89,7 +89,7 @@ impl Compression {
         }
     }
 
-    /// Options for RocksDB's options string that make it so.
+    /// Returns its options for RocksDB's options string.
     pub fn options_string(&self) -> String {
         let dictionary = match self.dictionary_bytes {
             0 => String::new(),
@@ -235,10 +235,10 @@ impl TryFrom<String> for Compression {
     }
 }
 
-/// Reads a list of compressions with commas between them. A word with `=` belongs to the compression before it.
+/// Parses a list of compressions, separated by commas. A word with `=` belongs to the compression before it.
 ///
 /// # Errors
-/// [`BenchError::Option`] for a word that is none, or one that is there twice.
+/// [`BenchError::Option`] for an unknown compression, or a repeated one.
 pub fn list(text: &str) -> Result<Vec<Compression>, BenchError> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {

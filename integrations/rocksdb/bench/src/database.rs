@@ -10,7 +10,7 @@ use rocksdb::checkpoint::Checkpoint;
 use rocksdb::statistics::{StatsLevel, Ticker};
 use rocksdb::{BlockBasedOptions, CompactOptions, DB, Env, Options, WaitForCompactOptions, properties};
 
-use crate::error::Asked;
+use crate::error::WithOperation;
 use crate::note::{self, Note, check};
 use crate::options::Run;
 use crate::options_string::with_block_cache;
@@ -18,7 +18,7 @@ use crate::{BenchError, Workload};
 
 /// Databases that are open.
 pub(crate) struct Databases {
-    // Closed in this order: the databases before what they use.
+    // The fields are dropped in this order: the databases before the caches and environments that they use.
     pub(crate) instances: Vec<DB>,
     /// Of each instance.
     options: Vec<Options>,
@@ -46,7 +46,7 @@ impl Databases {
         })
     }
 
-    /// Opens the databases of a run: new ones for a workload that fills, else those that are there.
+    /// Opens the databases of a run: new ones for a workload that fills, otherwise existing ones.
     pub(crate) fn open(run: &Run) -> Result<Self, BenchError> {
         let mut databases = Self::unopened(run)?;
         for _ in 0..run.shape.instances {
@@ -66,14 +66,14 @@ impl Databases {
         }
         for (directory, options) in databases.directories.iter().zip(&databases.options) {
             let database = DB::open(options, directory);
-            let database = database.asked(|| format!("cannot open {}", directory.display()))?;
+            let database = database.with_operation(|| format!("cannot open {}", directory.display()))?;
             check_cache(&database, run)?;
             databases.instances.push(database);
         }
         Ok(databases)
     }
 
-    /// Makes the options of an instance and drops them: RocksDB says what it does not take.
+    /// Makes the options of an instance and drops them: RocksDB reports invalid ones.
     fn try_options(run: &Run) -> Result<(), BenchError> {
         let mut databases = Self::unopened(run)?;
         databases.configure(run)
@@ -85,8 +85,8 @@ impl Databases {
         let mut base = Options::default();
         let mut uri = String::new();
         if tuning.cache.bytes == 0 {
-            // By the string alone RocksDB keeps the cache of 32 MiB that a table factory has before it reads its
-            // options; a string changes the factory of the options that it is on top of.
+            // With the string alone RocksDB keeps a table factory's default cache of 32 MiB; a string changes the
+            // factory of the options to which it is applied.
             let mut table = BlockBasedOptions::default();
             table.disable_cache();
             base.set_block_based_table_factory(&table);
@@ -123,13 +123,13 @@ impl Databases {
                 source,
             })
         };
-        // The note goes first: what is half filled is not taken for whole.
+        // The note is removed first, so that a partly filled database does not count as complete.
         note::forget(&run.directory)?;
         for number in 0..run.shape.instances {
             let directory = run.instance_directory(number);
             if directory.join("CURRENT").exists() {
                 DB::destroy(&Options::default(), &directory)
-                    .asked(|| format!("cannot remove {}", directory.display()))?;
+                    .with_operation(|| format!("cannot remove {}", directory.display()))?;
             }
             fs::create_dir_all(&directory).map_err(|e| io(&directory, e))?;
             self.directories.push(directory);
@@ -149,9 +149,9 @@ impl Databases {
             let from = run.instance_directory(number);
             let to = scratch.join(number.to_string());
             let what = || format!("cannot copy {} to {}", from.display(), to.display());
-            let database = DB::open_for_read_only(&self.options[number], &from, false).asked(what)?;
-            let checkpoint = Checkpoint::new(&database).asked(what)?;
-            checkpoint.create_checkpoint(&to).asked(what)?;
+            let database = DB::open_for_read_only(&self.options[number], &from, false).with_operation(what)?;
+            let checkpoint = Checkpoint::new(&database).with_operation(what)?;
+            checkpoint.create_checkpoint(&to).with_operation(what)?;
             self.directories.push(to);
         }
         Ok(())
@@ -160,7 +160,7 @@ impl Databases {
     /// Waits until nothing is left to flush or compact.
     pub(crate) fn settle(&self, workload: Workload) -> Result<(), BenchError> {
         for database in &self.instances {
-            database.flush().asked(|| "flush".into())?;
+            database.flush().with_operation(|| "flush".into())?;
             if workload == Workload::Compact {
                 let mut options = CompactOptions::default();
                 options.set_bottommost_level_compaction(rocksdb::BottommostLevelCompaction::Force);
@@ -169,7 +169,7 @@ impl Databases {
             let options = WaitForCompactOptions::default();
             database
                 .wait_for_compact(&options)
-                .asked(|| "wait for compaction".into())?;
+                .with_operation(|| "wait for compaction".into())?;
         }
         Ok(())
     }
@@ -187,13 +187,13 @@ impl Databases {
     pub(crate) fn sst_bytes(&self) -> Result<u64, BenchError> {
         let mut bytes = 0;
         for database in &self.instances {
-            let files = database.live_files().asked(|| "list of live files".into())?;
+            let files = database.live_files().with_operation(|| "list of live files".into())?;
             bytes += files.iter().map(|file| file.size as u64).sum::<u64>();
         }
         Ok(bytes)
     }
 
-    /// RocksDB's tickers as they stand, without those that are 0.
+    /// Returns RocksDB's current tickers, without those that are 0.
     pub(crate) fn tickers(&self, statistics: bool) -> BTreeMap<String, u64> {
         let mut tickers = BTreeMap::new();
         if !statistics {
@@ -217,7 +217,7 @@ impl Databases {
     }
 }
 
-/// Returns a line of our statistics in RocksDB's words, `NAME COUNT : NUMBER`, where the number is not 0.
+/// Parses a line of Leafpress's statistics, `NAME COUNT : NUMBER`; `None` if the number is 0.
 fn ticker(line: &str) -> Option<(String, u64)> {
     let (name, count) = line.split_once(" COUNT : ")?;
     let count = count.trim().parse().ok().filter(|count| *count > 0)?;
@@ -241,10 +241,12 @@ impl Drop for Databases {
     }
 }
 
-/// Checks that RocksDB took the block cache: its options strings pass over what they cannot make without a word.
+/// Checks that RocksDB uses the block cache: its options strings ignore what they cannot create silently.
 fn check_cache(database: &DB, run: &Run) -> Result<(), BenchError> {
     let capacity = database.property_int_value(properties::BLOCK_CACHE_CAPACITY);
-    let capacity = capacity.asked(|| "capacity of the block cache".into())?.unwrap_or(0);
+    let capacity = capacity
+        .with_operation(|| "capacity of the block cache".into())?
+        .unwrap_or(0);
     match run.tuning.cache.bytes {
         bytes if bytes == capacity => Ok(()),
         bytes => Err(LabError::System(format!(
@@ -254,9 +256,10 @@ fn check_cache(database: &DB, run: &Run) -> Result<(), BenchError> {
     }
 }
 
-/// Instances in one process share its pools of threads; each is to have as many as if it were alone.
+/// Returns an environment whose pools of threads, which all instances share, have as many threads for each instance as
+/// for a single one.
 fn environment(run: &Run) -> Result<Env, BenchError> {
-    let mut env = Env::new().asked(|| "cannot make an environment".into())?;
+    let mut env = Env::new().with_operation(|| "cannot make an environment".into())?;
     let jobs = run.tuning.max_background_jobs;
     let flushes = (jobs / 4).max(1);
     let compactions = (jobs - flushes).max(1);

@@ -17,7 +17,7 @@ pub enum BenchError {
         /// The fault, and the allowed values.
         reason: String,
     },
-    /// A database that was to be there is not there, or is not the one that the options describe.
+    /// A required database does not exist, or differs from the options.
     #[error("{}: {reason}", path.display())]
     Database {
         /// Its directory.
@@ -62,13 +62,13 @@ impl BenchError {
 }
 
 /// Adds the operation to an error of RocksDB.
-pub(crate) trait Asked<T> {
-    /// Names what was asked.
-    fn asked(self, what: impl FnOnce() -> String) -> Result<T, BenchError>;
+pub(crate) trait WithOperation<T> {
+    /// Returns the result with the operation that failed.
+    fn with_operation(self, what: impl FnOnce() -> String) -> Result<T, BenchError>;
 }
 
-impl<T> Asked<T> for Result<T, rocksdb::Error> {
-    fn asked(self, what: impl FnOnce() -> String) -> Result<T, BenchError> {
+impl<T> WithOperation<T> for Result<T, rocksdb::Error> {
+    fn with_operation(self, what: impl FnOnce() -> String) -> Result<T, BenchError> {
         self.map_err(|source| BenchError::RocksDb { what: what(), source })
     }
 }

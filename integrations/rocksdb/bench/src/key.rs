@@ -1,4 +1,4 @@
-//! Keys as db_bench makes them: the number, big-endian in at most 8 bytes, and `0` characters behind it.
+//! Keys in db_bench's format: the number, big-endian in at most 8 bytes, followed by `0` characters.
 
 /// A buffer that turns a number into a key.
 #[derive(Debug, Clone)]

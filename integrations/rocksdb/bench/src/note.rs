@@ -20,7 +20,7 @@ const NOTE: &str = "leafpress-rocksdb.json";
 pub struct Note {
     /// The compression that they were filled with.
     pub shape: Shape,
-    /// Whether every key is there.
+    /// Whether every key was inserted.
     pub complete: bool,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn forget(directory: &Path) -> Result<(), BenchError> {
     }
 }
 
-/// Checks that a run's databases are there and are what its options say; whether every key is in them.
+/// Checks that the databases of a run exist and match its options; returns whether they have every key.
 ///
 /// # Errors
 /// [`BenchError::Database`].
@@ -78,46 +78,51 @@ pub fn check(run: &Run) -> Result<bool, BenchError> {
     let Some(note) = Note::read(&run.directory)? else {
         return compare_with_options_file(run).map(|()| false);
     };
-    let (there, asked) = (&note.shape, &run.shape);
+    let (found, requested) = (&note.shape, &run.shape);
     let differences = [
         (
             "compression",
-            there.compression.to_string(),
-            asked.compression.to_string(),
+            found.compression.to_string(),
+            requested.compression.to_string(),
         ),
-        ("num", there.num.to_string(), asked.num.to_string()),
-        ("instances", there.instances.to_string(), asked.instances.to_string()),
-        ("key_size", there.key_bytes.to_string(), asked.key_bytes.to_string()),
+        ("num", found.num.to_string(), requested.num.to_string()),
+        (
+            "instances",
+            found.instances.to_string(),
+            requested.instances.to_string(),
+        ),
+        ("key_size", found.key_bytes.to_string(), requested.key_bytes.to_string()),
         (
             "value_size",
-            there.value_bytes.to_string(),
-            asked.value_bytes.to_string(),
+            found.value_bytes.to_string(),
+            requested.value_bytes.to_string(),
         ),
         (
             "block_size",
-            there.block_bytes.to_string(),
-            asked.block_bytes.to_string(),
+            found.block_bytes.to_string(),
+            requested.block_bytes.to_string(),
         ),
-        ("seed", there.seed.to_string(), asked.seed.to_string()),
+        ("seed", found.seed.to_string(), requested.seed.to_string()),
         (
             "value_src_data_type",
-            there.values.kind.to_string(),
-            asked.values.kind.to_string(),
+            found.values.kind.to_string(),
+            requested.values.kind.to_string(),
         ),
-        ("data", there.values.data.to_string(), asked.values.data.to_string()),
+        ("data", found.values.data.to_string(), requested.values.data.to_string()),
     ];
-    match differences.iter().find(|(_, there, asked)| there != asked) {
+    match differences.iter().find(|(_, found, requested)| found != requested) {
         None => Ok(note.complete),
-        Some((option, there, asked)) => Err(BenchError::database(
+        Some((option, found, requested)) => Err(BenchError::database(
             &run.directory,
             format!(
-                "was filled with --{option} {there}, not {asked}; give that, or fill it again without --use_existing_db"
+                "was filled with --{option} {found}, not {requested}; give that, or fill it again without \
+                 --use_existing_db"
             ),
         )),
     }
 }
 
-/// What a database was last opened with says how its files are compressed, where we have not filled it ourselves.
+/// Checks the compression of a database without a note, by the options with which it was last opened.
 fn compare_with_options_file(run: &Run) -> Result<(), BenchError> {
     let directory = run.instance_directory(0);
     let entries = fs::read_dir(&directory).map_err(|source| LabError::Io {
@@ -133,24 +138,24 @@ fn compare_with_options_file(run: &Run) -> Result<(), BenchError> {
     let Some(text) = latest.and_then(|name| fs::read_to_string(directory.join(name)).ok()) else {
         return Ok(());
     };
-    let asked = run.shape.compression.options_string();
+    let requested = run.shape.compression.options_string();
     for option in ["compression_manager", "compression"] {
-        let Some(there) = value_of(&text, option) else {
+        let Some(found) = value_of(&text, option) else {
             continue;
         };
-        let wanted = asked
+        let wanted = requested
             .split(';')
             .find_map(|part| part.strip_prefix(option)?.strip_prefix('='));
-        let ours = there.contains("leafpress");
+        let ours = found.contains("leafpress");
         let same = match option {
-            "compression" => run.shape.compression.is_leafpress() || wanted == Some(there),
+            "compression" => run.shape.compression.is_leafpress() || wanted == Some(found),
             _ => ours == run.shape.compression.is_leafpress(),
         };
         if !same {
             return Err(BenchError::database(
                 directory,
                 format!(
-                    "was written with {option}={there}, not with {}; give that with --compression",
+                    "was written with {option}={found}, not with {}; give that with --compression",
                     run.shape.compression
                 ),
             ));

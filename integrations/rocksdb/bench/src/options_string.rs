@@ -31,8 +31,8 @@ pub(crate) fn with_block_cache(shape: &Shape, tuning: &Tuning, cache: &str) -> S
         cache => format!("block_cache={cache};"),
     };
     format!(
-        "create_if_missing=true;max_background_jobs={};write_buffer_size={};max_write_buffer_number={};use_direct_reads={};\
-         disable_auto_compactions={};max_open_files=-1;\
+        "create_if_missing=true;max_background_jobs={};write_buffer_size={};max_write_buffer_number={};\
+         use_direct_reads={};disable_auto_compactions={};max_open_files=-1;\
          block_based_table_factory={{block_size={};filter_policy={filter};{version}{cache}}};{}{}",
         tuning.max_background_jobs,
         tuning.write_buffer_bytes,

@@ -1,4 +1,11 @@
-//! One benchmark: databases, threads in step, a measured time, and its cost.
+//! One benchmark: databases, threads that warm up and are measured together, and the cost of the measured time.
+//!
+//! The stages are driven here although the laboratory has a driver (`crates/leafpress-lab/src/driver`), which could do
+//! it: `Worker` would be its `Target`, `Window` its `Observer`. That needs three changes of the laboratory and of
+//! this crate. The driver is private to the laboratory. Its targets fail with `LabError`, which has no variant for an
+//! error of RocksDB, so that it would have to be generic over the error. `Worker::work` is one loop per workload, which
+//! would have to be split into steps. The results would change too: the driver's threads wait between the warm-up and
+//! the measured time, while these do not stop, so that RocksDB's compactions have no pause to catch up in.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -16,17 +23,16 @@ use crate::values::Values;
 use crate::worker::{Instance, MEASURING, OVER, Shared, Tally, WARMING, Worker};
 use crate::{BenchError, Outcome, Workload};
 
-/// The interval at which the conductor checks the run.
+/// The interval at which the driving thread checks the run.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Runs a benchmark in this process.
 ///
-/// It should have one of its own: RocksDB's background threads, their memory and their CPU time then belong to this
-/// benchmark alone, whatever ran before is gone, and a crash takes nothing else with it.
+/// It should have a process of its own: RocksDB's background threads, their memory and their CPU time then belong to
+/// this benchmark alone, an earlier run leaves no state behind, and a crash ends no other run.
 ///
 /// # Errors
-/// Options out of bounds, databases that are not there or are others, data that cannot be used, and what RocksDB
-/// refuses.
+/// Options out of bounds, missing or different databases, data that cannot be used, and errors of RocksDB.
 pub fn run(run: &Run, cancel: &AtomicBool, progress: &mut dyn FnMut(Phase, f64)) -> Result<Outcome, BenchError> {
     run.validate()?;
     progress(Phase::Corpus, 0.0);
@@ -34,7 +40,7 @@ pub fn run(run: &Run, cancel: &AtomicBool, progress: &mut dyn FnMut(Phase, f64))
     let databases = Databases::open(run)?;
     let mut outcome = match run.workload {
         Workload::Compact => compact(&databases, run)?,
-        _ => conduct(run, &values, &databases, cancel, progress)?,
+        _ => drive(run, &values, &databases, cancel, progress)?,
     };
     if cancel.load(Ordering::Relaxed) && run.workload.is_fresh() {
         return Err(LabError::Cancelled.into());
@@ -68,7 +74,7 @@ fn compact(databases: &Databases, run: &Run) -> Result<Outcome, BenchError> {
     })
 }
 
-fn conduct(
+fn drive(
     run: &Run,
     values: &Values,
     databases: &Databases,
@@ -113,7 +119,7 @@ fn conduct(
     Ok(outcome)
 }
 
-/// Starts the threads, waits for them, and says what each did.
+/// Starts the threads, waits for them, and returns the results of each.
 fn work<'r>(
     shared: &'r Shared<'r>,
     instances: &'r [Instance<'r>],
@@ -168,7 +174,7 @@ fn measured_time(
     progress: &mut dyn FnMut(Phase, f64),
 ) -> Result<Window, BenchError> {
     let work = &shared.run.work;
-    // The stage is over on every way out: the threads are waited for.
+    // The stage ends also when an error is returned: the scope waits for the threads.
     let result = (|| {
         wait(shared, work.warmup_seconds, Phase::WarmUp, progress);
         let mut window = Window::open(databases, shared.run)?;
@@ -187,22 +193,22 @@ fn measured_time(
 /// Waits for `seconds`, or until the run is over.
 fn wait(shared: &Shared<'_>, seconds: f64, phase: Phase, progress: &mut dyn FnMut(Phase, f64)) {
     let start = Instant::now();
-    let mut said = -1.0;
+    let mut reported = -1.0;
     loop {
         let left = seconds - start.elapsed().as_secs_f64();
         if left <= 0.0 || shared.stage.load(Ordering::Relaxed) == OVER || shared.cancel.load(Ordering::Relaxed) {
             return;
         }
         let done = 1.0 - left / seconds;
-        if done - said >= 0.02 {
+        if done - reported >= 0.02 {
             progress(phase, done);
-            said = done;
+            reported = done;
         }
         std::thread::sleep(POLL.min(Duration::from_secs_f64(left)));
     }
 }
 
-/// The measured time and what was used in it.
+/// The measured time, and the CPU time and counts of RocksDB in it.
 struct Window {
     start: Instant,
     user_seconds: f64,
@@ -232,7 +238,7 @@ impl Window {
         self.user_seconds = usage.user_seconds - self.user_seconds;
         self.system_seconds = usage.system_seconds - self.system_seconds;
         let mut tickers = databases.tickers(self.statistics);
-        for (name, count) in tickers.iter_mut().filter(|(name, _)| !is_level(name)) {
+        for (name, count) in tickers.iter_mut().filter(|(name, _)| !is_gauge(name)) {
             *count -= self.tickers.get(name).copied().unwrap_or(0).min(*count);
         }
         tickers.retain(|_, count| *count > 0);
@@ -248,9 +254,9 @@ impl Window {
     }
 }
 
-/// Returns whether a statistic of ours says how things stand, and does not count what happened.
-fn is_level(name: &str) -> bool {
-    const LEVELS: [&str; 8] = [
+/// Returns whether a statistic of Leafpress is a gauge, not a counter.
+fn is_gauge(name: &str) -> bool {
+    const GAUGES: [&str; 8] = [
         ".capacity.bytes",
         ".held.bytes",
         ".entries",
@@ -260,7 +266,7 @@ fn is_level(name: &str) -> bool {
         ".ratio.pct",
         ".dictionary.bytes",
     ];
-    name.starts_with("leafpress.secondary_cache.") && LEVELS.iter().any(|level| name.ends_with(level))
+    name.starts_with("leafpress.secondary_cache.") && GAUGES.iter().any(|gauge| name.ends_with(gauge))
 }
 
 fn sum(tallies: Vec<Tally>) -> Result<Outcome, BenchError> {

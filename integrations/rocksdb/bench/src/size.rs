@@ -19,9 +19,9 @@ const DISK_SHARE: f64 = 0.25;
 ///
 /// # Errors
 /// [`BenchError::Option`] for what is neither.
-pub fn data_bytes(asked: Option<&str>, directory: &Path) -> Result<u64, BenchError> {
+pub fn data_bytes(requested: Option<&str>, directory: &Path) -> Result<u64, BenchError> {
     let free = free_memory_bytes();
-    match asked {
+    match requested {
         None => {
             let disk = free_disk_bytes(directory).map_or(u64::MAX, |disk| (disk as f64 * DISK_SHARE) as u64);
             Ok(((free as f64 * SHARE) as u64).min(MAX_BYTES).min(disk).max(1 << 20))

@@ -10,14 +10,14 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rocksdb::{DB, ReadOptions, WriteBatch, WriteOptions};
 
-use crate::error::Asked;
+use crate::error::WithOperation;
 use crate::key::Key;
 use crate::options::Run;
 use crate::values::Values;
 use crate::workload::{MAX_YCSB_SCAN, Operation};
 use crate::{BenchError, Workload};
 
-/// Operations between two looks at whether the user has cancelled.
+/// Operations between two checks for cancellation.
 const LOOK_EVERY: u64 = 256;
 /// Maximum number of wrong answers that are reported.
 const EXAMPLES: usize = 5;
@@ -140,7 +140,7 @@ impl<'r> Worker<'r> {
         let read_pct = self.shared.run.work.read_pct;
         let mut turn = 0;
         loop {
-            if !self.goes_on(turn)? || limit.is_some_and(|limit| turn >= limit) {
+            if !self.is_running(turn)? || limit.is_some_and(|limit| turn >= limit) {
                 return Ok(());
             }
             let percent = below(self.random.next_u64(), 100);
@@ -171,9 +171,9 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Returns whether the run goes on. The measured time begins for this thread when it first hears of it.
+    /// Returns whether the run continues. The measured time begins for this thread when it first sees the stage.
     #[inline]
-    fn goes_on(&mut self, turn: u64) -> Result<bool, BenchError> {
+    fn is_running(&mut self, turn: u64) -> Result<bool, BenchError> {
         match self.shared.stage.load(Ordering::Relaxed) {
             OVER => return Ok(false),
             MEASURING if self.recorder.is_none() => {
@@ -208,7 +208,7 @@ impl<'r> Worker<'r> {
         let start = self.recorder.as_mut().and_then(Recorder::start);
         let value = self.instance.database.get_pinned_opt(key, &self.read_options);
         self.end(Kind::Read, start);
-        let value = value.asked(|| format!("get of key {number}"))?;
+        let value = value.with_operation(|| format!("get of key {number}"))?;
         let value = value.as_deref();
         let wrong = self.judge(number, value);
         if self.recorder.is_some() {
@@ -261,7 +261,7 @@ impl<'r> Worker<'r> {
         let start = self.recorder.as_mut().and_then(Recorder::start);
         let put = self.instance.database.put_opt(key, value, &self.write_options);
         self.end(Kind::Write, start);
-        put.asked(|| format!("put of key {number}"))?;
+        put.with_operation(|| format!("put of key {number}"))?;
         if self.recorder.is_some() {
             self.tally.operations += 1;
             self.tally.writes += 1;
@@ -298,7 +298,7 @@ impl<'r> Worker<'r> {
         let status = iterator.status();
         drop(iterator);
         self.end(Kind::Scan, start);
-        status.asked(|| format!("seek to key {number}"))?;
+        status.with_operation(|| format!("seek to key {number}"))?;
         if !at_key && self.shared.complete {
             wrong = Some(format!("key {number} is missing"));
         }
@@ -319,7 +319,7 @@ impl<'r> Worker<'r> {
         let shape = &self.shared.run.shape;
         let per_batch = self.shared.run.work.batch;
         let mut number = 0;
-        while number < shape.num && self.goes_on(0)? {
+        while number < shape.num && self.is_running(0)? {
             let mut batch = WriteBatch::default();
             let end = shape.num.min(number + per_batch);
             for number in number..end {
@@ -331,7 +331,7 @@ impl<'r> Worker<'r> {
             let start = self.start();
             let written = self.instance.database.write_opt(batch, &self.write_options);
             self.end(Kind::Write, start);
-            written.asked(|| format!("put of key {number}"))?;
+            written.with_operation(|| format!("put of key {number}"))?;
             let count = end - number;
             number = end;
             self.tally.operations += count;
@@ -356,7 +356,7 @@ impl<'r> Worker<'r> {
         iterator.seek_to_first();
         let mut number = 0;
         while let Some((key, value)) = iterator.item() {
-            if !self.goes_on(number)? {
+            if !self.is_running(number)? {
                 return Ok(());
             }
             let bytes = (key.len() + value.len()) as u64;
@@ -376,7 +376,7 @@ impl<'r> Worker<'r> {
             }
             iterator.next();
         }
-        iterator.status().asked(|| "scan of all keys".into())?;
+        iterator.status().with_operation(|| "scan of all keys".into())?;
         if self.shared.complete && number < self.shared.run.shape.num {
             self.accuse(format!(
                 "the last {} keys are missing",

@@ -21,7 +21,8 @@ const TINY: [&str; 8] = [
 fn all_benchmarks_run_and_the_files_say_so() {
     let directory = TempDir::new().unwrap();
     let (db, out) = (directory.path().join("db"), directory.path().join("out"));
-    let benchmarks = "fillseq,readseq,readrandom,seekrandom,readrandomwriterandom,overwrite,ycsba,ycsbb,ycsbc,ycsbd,ycsbe,ycsbf,compact";
+    let benchmarks = "fillseq,readseq,readrandom,seekrandom,readrandomwriterandom,overwrite,\
+                      ycsba,ycsbb,ycsbc,ycsbd,ycsbe,ycsbf,compact";
     let mut arguments = vec![
         "bench",
         "--benchmarks",

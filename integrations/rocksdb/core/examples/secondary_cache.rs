@@ -1,5 +1,5 @@
 //! Compares block caches of the same total memory on one database: alone, with RocksDB's CompressedSecondaryCache, and
-//! with Leafpress's secondary cache. All run in this process by turns; the figures are medians over the rounds.
+//! with Leafpress's secondary cache. All run alternately in this process; the figures are medians over the rounds.
 //!
 //! ```text
 //! cargo run --release --workspace --example secondary_cache -- --values calgary.zip --memory 32 --seconds 4 --rounds 5
@@ -102,7 +102,7 @@ struct Data {
     text: Vec<u8>,
     value_bytes: usize,
     keys: u64,
-    /// Values are from random places, and not piece after piece.
+    /// Whether values are from random offsets instead of consecutive ones.
     scattered: bool,
 }
 
@@ -130,7 +130,7 @@ struct Arm {
     db: DB,
     cache: BlockCache,
     throughputs: Vec<f64>,
-    /// In all rounds.
+    /// Results of all rounds.
     reads: f64,
     cpu_seconds: f64,
     latencies: Vec<(f64, f64)>,
@@ -190,7 +190,7 @@ fn run(arm: &Arm, data: &Data, chooser: &Chooser, threads: u64, seconds: f64, se
     })
 }
 
-/// What this process has used of the processors, in seconds.
+/// Returns the CPU time of this process, in seconds.
 fn cpu_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();
@@ -290,7 +290,8 @@ fn compare() -> Outcome<()> {
     let plain = format!("block_based_table_factory={{{table}}}");
     let sst_bytes = load(&path, &plain, &compression, &data)?;
     println!(
-        "{keys} keys of {KEY_BYTES} and {value_bytes} bytes, blocks of {block}, {:.0} MiB of files ({compression}), memory {} MiB",
+        "{keys} keys of {KEY_BYTES} and {value_bytes} bytes, blocks of {block}, {:.0} MiB of files ({compression}), \
+         memory {} MiB",
         sst_bytes as f64 / 1048576.0,
         memory >> 20
     );
@@ -391,9 +392,10 @@ fn compare() -> Outcome<()> {
     for each in secondary_cache_statistics() {
         let s = each.stats;
         println!(
-            "leafpress {}: held {:.1} of {:.1} MiB, {} entries ({} compressed), {:.2} raw bytes a byte held, {:.2} a byte stored; {} hits of {} lookups, {} taken, \
-             {} inserted, {} rejected, {} no room, {} evicted, {} corrupt; {} dictionaries, {} KiB; share {:.0}% raw ({} entries, {:.1} MiB), \
-             {} raw hits, {} compressed later, {} restored, {} returned, decode {:.1} us, compress {:.1} us, miss {:.1} us, deciding {:.0} ms",
+            "leafpress {}: held {:.1} of {:.1} MiB, {} entries ({} compressed), {:.2} raw bytes a byte held, {:.2} a \
+             byte stored; {} hits of {} lookups, {} taken, {} inserted, {} rejected, {} no room, {} evicted, {} \
+             corrupt; {} dictionaries, {} KiB; share {:.0}% raw ({} entries, {:.1} MiB), {} raw hits, {} compressed \
+             later, {} restored, {} returned, decode {:.1} us, compress {:.1} us, miss {:.1} us, deciding {:.0} ms",
             each.options,
             s.bytes_held as f64 / 1048576.0,
             s.capacity_bytes as f64 / 1048576.0,

@@ -1,8 +1,8 @@
-//! Turns an existing database over to Leafpress: its options from its own `OPTIONS` file, each column family set to the
-//! codec, every file written again by compaction. The database is open to nobody else meanwhile.
+//! Converts an existing database to Leafpress: it reads the database's `OPTIONS` file, sets the codec of each column
+//! family, and writes every file again by compaction. No other process may have the database open.
 //!
 //! `cargo run --release --workspace --example switch -- DATABASE [OPTIONS]`, as in
-//! `... --example switch -- /srv/db "codec=zstd:3;dictionary_bytes=16K"`; the options `off` turn it back.
+//! `... --example switch -- /srv/db "codec=zstd:3;dictionary_bytes=16K"`; the options `off` convert it back.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ fn switch(path: &Path, text: &str) -> Result<(), Box<dyn std::error::Error>> {
         text => text.parse::<CompressionOptions>()?.to_string(),
     };
     let cache = Cache::new_lru_cache(32 << 20);
-    // What the file says of merge operators and comparators of one's own must be set here again.
+    // The program's own merge operators and comparators are not in the file and must be set here.
     let (options, families) = Options::load_latest(path, Env::new()?, false, cache)?;
     let db = DB::open_cf_descriptors(&options, path, families)?;
     let before = bytes(&db)?;

@@ -1,5 +1,5 @@
-// What crosses between the Rust library and the shim (core/src/abi.rs): bytes that are lent, text that is given away,
-// how a call went. Neither an exception nor a panic crosses with it.
+// The types that the Rust library and the shim exchange (core/src/abi.rs): borrowed bytes, text whose ownership is
+// transferred, and results of calls. Neither exceptions nor panics cross this boundary.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 extern "C" {
 
-// Bytes that stay their owner's.
+// Borrowed bytes.
 struct LeafpressView {
   const char* data;
   size_t len;

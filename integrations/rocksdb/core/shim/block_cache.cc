@@ -35,7 +35,7 @@ Shared& TheShared() {
   return *shared;
 }
 
-// Options by name; each is read once, and an option that nobody read is an error.
+// Options by name; each is read once, and an option that was not read is an error.
 class Reader {
  public:
   explicit Reader(const Options& options) : options_(options) {}
@@ -122,7 +122,7 @@ Status MakeCache(const Options& options, std::shared_ptr<Cache>* out,
     status = Status::InvalidArgument(std::string(kName) + ": capacity is missing", "give capacity=64M");
   }
   if (status.ok() && secondary != nullptr) {
-    // Else a name that nobody knows would be no secondary cache, without a word.
+    // Otherwise RocksDB ignores an unknown name silently, and there is no secondary cache.
     rocks::ConfigOptions config;
     config.ignore_unsupported_options = false;
     status = rocks::SecondaryCache::CreateFromString(config, Unbraced(*secondary), &common.secondary_cache);

@@ -152,7 +152,7 @@ class Manager final : public rocks::CompressionManager {
   std::array<std::string, kOptions> fields_;
   std::mutex mutex_;
   std::shared_ptr<const Prepared> prepared_;
-  // Made with the manager: RocksDB does not ask whether it got one.
+  // Made with the manager: RocksDB does not check for null.
   std::shared_ptr<rocks::Decompressor> plain_decompressor_;
 };
 

@@ -79,7 +79,7 @@ std::unique_ptr<rocks::Compressor> BlockCompressor::Wrap(CompressorHandle handle
   });
 }
 
-// Null has no meaning here and RocksDB would use it; it calls this from its own wrappers of compressors only.
+// RocksDB does not check for null here. It calls this function only from its own wrappers of compressors.
 std::unique_ptr<rocks::Compressor> BlockCompressor::Clone() const noexcept {
   return Wrap(CompressorHandle(leafpress_compressor_copy(handle_.get())));
 }
@@ -96,7 +96,7 @@ LeafpressCompressor* BlockCompressor::Train(const std::string& sample_data,
   return leafpress_compressor_train(handle_.get(), Lend(Slice(sample_data)), sample_lens.data(), sample_lens.size());
 }
 
-// Null has RocksDB go on with this compressor, without a dictionary.
+// On null RocksDB continues with this compressor, without a dictionary.
 #if LEAFPRESS_ROCKSDB_AT_LEAST(11, 0)
 std::unique_ptr<rocks::Compressor> BlockCompressor::MaybeCloneSpecialized(rocks::CacheEntryRole,
                                                                           DictConfigArgs&& dict_config) const noexcept {
@@ -128,7 +128,7 @@ Status BlockCompressor::CompressBlock(Slice uncompressed_data, char* compressed_
     return Status::OK();
   }
   if (written == -2) {
-    // The raw bytes are good, and stored uncompressed: losing a flush over a faulty engine would help nobody.
+    // The raw bytes are valid, and are stored uncompressed: a faulty engine must not fail a flush.
     Attempt([&] {
       rocks::Error(logger_,
                    "leafpress: a block of %zu bytes did not decode to what it was compressed from (%s) and is stored raw; "

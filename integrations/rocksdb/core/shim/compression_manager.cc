@@ -206,10 +206,10 @@ std::unique_ptr<rocks::Compressor> Manager::GetCompressorForSST(const rocks::Fil
                                                                 const rocks::CompressionOptions& opts,
                                                                 CompressionType preferred) noexcept {
   if (context.table_options.block_align) {
-    // RocksDB fails a file that is both aligned and compressed, and has no question to ask of a manager when a database
-    // is opened.
+    // RocksDB fails a file that is both aligned and compressed, and does not consult a manager when a database is
+    // opened.
     Attempt([&] {
-      rocks::Warn(context.info_log, "leafpress: the file is not compressed, because block_align asks for blocks of one length");
+      rocks::Warn(context.info_log, "leafpress: the file is not compressed, because block_align requires blocks of one length");
     });
     return nullptr;
   }

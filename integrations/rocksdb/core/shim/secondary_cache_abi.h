@@ -7,11 +7,11 @@ extern "C" {
 
 struct LeafpressSecondaryCache;
 
-// Takes text that is lent for the time of the call.
+// Receives text that is borrowed for the call.
 using LeafpressSink = void (*)(void* context, const char* data, size_t len);
-// Writes a block's `len` bytes; whether it could.
+// Writes a block's `len` bytes; returns whether it could.
 using LeafpressFill = bool (*)(void* context, char* out, size_t len);
-// Takes a block that was found; whether it could be used. `tag` is what the block was put in with.
+// Receives a block that was found; returns whether it could be used. `tag` is the one of the block's insertion.
 using LeafpressFound = bool (*)(void* context, const char* data, size_t len, uint16_t tag);
 
 // Reads a size in the one syntax that all options have; false for what is none.

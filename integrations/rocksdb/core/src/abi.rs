@@ -1,11 +1,11 @@
-//! What crosses between the library and the C++ shim (`shim/abi.h`): bytes that are lent, text that is given away, how
-//! a call went. No panic leaves a function that the shim calls.
+//! The types that the library and the C++ shim exchange (`shim/abi.h`): borrowed bytes, text whose ownership is
+//! transferred, and results of calls. No panic leaves a function that the shim calls.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
-/// Bytes that stay their owner's.
+/// Borrowed bytes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct View {
@@ -33,14 +33,14 @@ impl View {
         if self.data.is_null() || self.len == 0 {
             return &[];
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: `data` is not null and points to `len` readable bytes, which do not change while the result is used.
         unsafe { slice::from_raw_parts(self.data, self.len) }
     }
 
     /// # Safety
     /// As for [`View::bytes`].
     pub(crate) unsafe fn text<'v>(self) -> Cow<'v, str> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the bytes, if there are any, are readable and do not change while the result is used.
         String::from_utf8_lossy(unsafe { self.bytes() })
     }
 }
@@ -76,7 +76,8 @@ impl Text {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_text_free(text: Text) {
     if !text.data.is_null() {
-        // SAFETY: the caller's; `give` made it from a boxed slice.
+        // SAFETY: `data` and `len` are those of the boxed slice that `Text::give` released, and the shim gives each
+        // text back once.
         drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(text.data, text.len)) });
     }
 }
@@ -96,12 +97,12 @@ pub(crate) enum Code {
 /// The reason why a call failed.
 pub(crate) struct Failure(pub(crate) Code, pub(crate) String);
 
-/// Runs `work`; a panic, which is a bug, gives `failed`.
+/// Runs `work`; returns `failed` after a panic, which is a bug.
 pub(crate) fn guarded<R>(failed: R, work: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(failed)
 }
 
-/// Runs `work` and returns its [`Code`]; why it failed stands in `error`.
+/// Runs `work` and returns its [`Code`]; writes the reason of a failure to `error`.
 ///
 /// # Safety
 /// `error` is writable.
@@ -111,7 +112,7 @@ pub(crate) unsafe fn reported(error: *mut Text, work: impl FnOnce() -> Result<()
     match result {
         Ok(()) => Code::Ok as i32,
         Err(Failure(code, message)) => {
-            // SAFETY: the caller's.
+            // SAFETY: `error` points to a `Text` of the shim that is writable, and no other call writes to it.
             unsafe { error.write(Text::give(message)) };
             code as i32
         }

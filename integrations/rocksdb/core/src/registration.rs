@@ -90,8 +90,8 @@ mod at_load {
     extern "C" fn register() {
         let error: &CStr = super::error();
         let preloaded = || std::env::var_os("LD_PRELOAD").is_some_and(|libraries| !libraries.is_empty());
-        // Nobody else would say why a preloaded library does nothing; a program that loads it by itself asks for the
-        // reason.
+        // Only this line reports why a preloaded library does nothing; a program that loads the library itself requests
+        // the reason.
         if !error.is_empty() && preloaded() {
             let _ = writeln!(std::io::stderr(), "{}", error.to_string_lossy());
         }
@@ -124,7 +124,7 @@ pub extern "C" fn leafpress_rocksdb_statistics() -> *mut c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_rocksdb_free(text: *mut c_char) {
     if !text.is_null() {
-        // SAFETY: the caller's.
+        // SAFETY: `text` came from `CString::into_raw` in `leafpress_rocksdb_statistics`, and its owner frees it once.
         drop(unsafe { CString::from_raw(text) });
     }
 }

@@ -11,8 +11,10 @@ use leafpress_rocksdb::{
 #[test]
 fn every_option_is_taken_and_reported() {
     for options in [
-        "leafpress_secondary_cache://capacity=64MiB;codec=zstd:3;dictionary=8K;share=25;admission=false;exclusive=false;num_shard_bits=2;name=mine",
-        "id=leafpress_secondary_cache;capacity=64M;codec=zstd:3;dictionary=8KiB;share=25%;admission=off;exclusive=0;num_shard_bits=2;name=mine",
+        "leafpress_secondary_cache://capacity=64MiB;codec=zstd:3;dictionary=8K;share=25;\
+         admission=false;exclusive=false;num_shard_bits=2;name=mine",
+        "id=leafpress_secondary_cache;capacity=64M;codec=zstd:3;dictionary=8KiB;share=25%;\
+         admission=off;exclusive=0;num_shard_bits=2;name=mine",
     ] {
         let driver = Driver::new(options, 1 << 20, false).unwrap();
         for (name, value) in [
@@ -107,9 +109,12 @@ fn a_database_names_both_caches_in_its_options() {
     leafpress_rocksdb::register();
     let table = |cache: &str| format!("block_based_table_factory={{block_size=4096;block_cache={cache}}}");
     for cache in [
-        "{id=leafpress_block_cache://;capacity=8M;secondary_cache={leafpress_secondary_cache://capacity=8M;name=in_options}}",
-        "{id=leafpress_block_cache://;capacity=8MiB;estimated_entry_charge=4KB;secondary_cache={leafpress_secondary_cache://capacity=8MB}}",
-        "{id=leafpress_block_cache://;capacity=8M;type=lru;num_shard_bits=2;secondary_cache={id=leafpress_secondary_cache;capacity=8M}}",
+        "{id=leafpress_block_cache://;capacity=8M;\
+         secondary_cache={leafpress_secondary_cache://capacity=8M;name=in_options}}",
+        "{id=leafpress_block_cache://;capacity=8MiB;estimated_entry_charge=4KB;\
+         secondary_cache={leafpress_secondary_cache://capacity=8MB}}",
+        "{id=leafpress_block_cache://;capacity=8M;type=lru;num_shard_bits=2;\
+         secondary_cache={id=leafpress_secondary_cache;capacity=8M}}",
         "{id=leafpress_block_cache://;capacity=8M;secondary_cache={compressed_secondary_cache://capacity=8M}}",
     ] {
         parse_options(&table(cache)).unwrap();

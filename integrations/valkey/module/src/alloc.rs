@@ -93,7 +93,7 @@ unsafe impl GlobalAlloc for ServerAllocator {
             let bytes = at_least(layout, new_size);
             let block: *mut c_void = start.cast();
             let moved: *mut u8 = match loaded() {
-                // SAFETY: the block is of the allocator that is asked, as in `give_back`.
+                // SAFETY: no block is older than the server's table, so that the server's allocator made this one.
                 Some(api) => unsafe { (api.Realloc)(block, bytes) }.cast(),
                 // SAFETY: the block is of the C library's allocator.
                 None => unsafe { libc::realloc(block, bytes) }.cast(),
@@ -119,7 +119,7 @@ unsafe impl GlobalAlloc for ServerAllocator {
     }
 }
 
-/// Returns a block whose start is aligned to more than the server gives.
+/// Returns a block with a larger alignment than the server's.
 ///
 /// # Safety
 /// The layout's alignment is more than [`GIVEN`].

@@ -6,9 +6,9 @@ use leafpress::Codec;
 
 use crate::api::Context;
 use crate::api::config::{NumberOption, TextOption, load_all, register_number, register_text};
-use crate::filter;
 use crate::store::databases::databases;
-use crate::store::settings::{TreeSettings, set_tend_budget_us, tend_budget_us, trees};
+use crate::store::settings::{TreeSettings, set_upkeep_budget_us, trees, upkeep_budget_us};
+use crate::{filter, prefixes};
 
 /// Least and greatest length of a dictionary: the tree's.
 const DICTIONARY_BYTES: std::ops::RangeInclusive<i64> = 1024..=1 << 20;
@@ -24,16 +24,16 @@ static CODEC: TextOption = TextOption {
 static HASH_PREFIXES: TextOption = TextOption {
     name: c"hash-prefixes",
     default: c"",
-    get: || filter::prefixes(filter::Family::Hash),
-    set: |text| filter::set_prefixes(filter::Family::Hash, text),
+    get: || prefixes::text(prefixes::Family::Hash),
+    set: |text| prefixes::set(prefixes::Family::Hash, text),
     given: Mutex::new(None),
 };
 
 static STRING_PREFIXES: TextOption = TextOption {
     name: c"string-prefixes",
     default: c"",
-    get: || filter::prefixes(filter::Family::Text),
-    set: |text| filter::set_prefixes(filter::Family::Text, text),
+    get: || prefixes::text(prefixes::Family::Text),
+    set: |text| prefixes::set(prefixes::Family::Text, text),
     given: Mutex::new(None),
 };
 
@@ -47,15 +47,15 @@ static DICTIONARY: NumberOption = NumberOption {
     set: set_dictionary_bytes,
 };
 
-static TEND_BUDGET: NumberOption = NumberOption {
+static UPKEEP_BUDGET: NumberOption = NumberOption {
     name: c"upkeep-budget-us",
     default: 500,
     least: 50,
     most: 100_000,
     is_memory: false,
-    get: || tend_budget_us() as i64,
+    get: || upkeep_budget_us() as i64,
     set: |budget| {
-        set_tend_budget_us(budget.unsigned_abs());
+        set_upkeep_budget_us(budget.unsigned_abs());
         Ok(())
     },
 };
@@ -67,7 +67,7 @@ pub fn register(context: Context) -> Result<(), String> {
             return Err(format!("the server does not take the option {:?}", option.name));
         }
     }
-    for option in [&DICTIONARY, &TEND_BUDGET] {
+    for option in [&DICTIONARY, &UPKEEP_BUDGET] {
         if !register_number(context, option) {
             return Err(format!("the server does not take the option {:?}", option.name));
         }

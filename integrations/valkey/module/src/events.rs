@@ -1,4 +1,4 @@
-//! What the server's events do to generations.
+//! The effects of the server's events on generations.
 
 use crate::api::context::log_warning;
 use crate::api::{Context, Key, Str};
@@ -7,7 +7,7 @@ use crate::persist::memory::copy;
 use crate::store::databases::databases;
 use crate::store::value::Borrowed;
 
-/// A database is about to be emptied: its trees go as wholes.
+/// A database is about to be emptied: its trees are dropped as wholes.
 pub fn flush(database: i32) {
     databases().flush(database);
 }
@@ -46,7 +46,7 @@ pub fn moved(context: Context, name: Str<'_>) {
         _ => return,
     };
     if let Some(Err(failure)) = copied.map(|copy| key.replace(copy)) {
-        // It stays where it was, and is as good there.
+        // The value stays in its tree, which is equivalent.
         log_warning(&format!("leafpress: a moved key stays in its old tree: {failure:?}"));
     }
 }

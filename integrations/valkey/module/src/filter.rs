@@ -1,146 +1,22 @@
 //! Transparent mode: native commands on keys with configured prefixes become the module's.
 
 use std::collections::BTreeSet;
-use std::ffi::{CStr, c_int};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::acl::{
     DEFAULT_USER, DefaultUser, Runner, default_user, detached, forget_default_user, may_run, runner_of, set_checked,
 };
-use crate::api::command::Twin;
 use crate::api::filter::{Filtered, register};
-use crate::api::raw::{KEYTYPE_HASH, KEYTYPE_STRING};
+use crate::api::twin::Twin;
 use crate::api::{Context, Str, acl};
-use crate::commands::{twins, types};
+use crate::commands::twins::{self, Keys};
+use crate::commands::types;
+use crate::prefixes::{self, Family, Prefixes};
 use crate::store::number::integer;
 use crate::store::removal;
-use crate::store::value::Borrowed;
-
-/// The family of commands that a prefix applies to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
-    /// `HSET` and others.
-    Hash,
-    /// `SET` and others.
-    Text,
-}
-
-impl Family {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Hash, Self::Text];
-
-    /// Returns the family of the commands that read a compressed value.
-    pub const fn of(value: &Borrowed<'_>) -> Self {
-        match value {
-            Borrowed::Map(_) => Self::Hash,
-            Borrowed::Text(_) => Self::Text,
-        }
-    }
-
-    /// Returns the family whose type has this name, in upper or lower case.
-    pub fn named(name: &[u8]) -> Option<Self> {
-        let is_named = |family: &Self| name.eq_ignore_ascii_case(family.type_name().to_bytes());
-        Self::ALL.into_iter().find(is_named)
-    }
-
-    /// Returns the type of its native values.
-    pub const fn key_type(self) -> c_int {
-        match self {
-            Self::Hash => KEYTYPE_HASH,
-            Self::Text => KEYTYPE_STRING,
-        }
-    }
-
-    /// Returns the name of this type, as the server has it.
-    pub const fn type_name(self) -> &'static CStr {
-        match self {
-            Self::Hash => c"hash",
-            Self::Text => c"string",
-        }
-    }
-}
-
-/// The arguments that are keys. A command is changed if any of its keys has a prefix.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Keys {
-    /// The first.
-    First,
-    /// The first two.
-    Two,
-    /// All.
-    All,
-    /// All from the second on.
-    FromSecond,
-    /// All except for the values between them.
-    Pairs,
-    /// As many as the first argument says, with values between them.
-    CountedPairs,
-    /// None: the keys are those that the patterns of `SORT` make.
-    Patterns,
-    /// The first, with a prefix of either family.
-    EitherFamily,
-    /// The first two, if the first has a prefix of a family that the second lacks.
-    Leaving,
-    /// None: the keys are those of the database, and the command is changed if it asks for hashes or strings only.
-    OfType,
-}
-
-struct State {
-    hash: Vec<Vec<u8>>,
-    text: Vec<Vec<u8>>,
-}
-
-static STATE: Mutex<State> = Mutex::new(State {
-    hash: Vec::new(),
-    text: Vec::new(),
-});
-
-/// Whether there is any prefix: without prefixes commands are not inspected.
-static IS_ON: AtomicBool = AtomicBool::new(false);
 
 /// Connections over which slots come from other nodes.
 static IMPORTS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
-
-impl State {
-    fn of(&self, family: Family) -> &Vec<Vec<u8>> {
-        match family {
-            Family::Hash => &self.hash,
-            Family::Text => &self.text,
-        }
-    }
-
-    fn has(&self, family: Family, key: &[u8]) -> bool {
-        self.of(family).iter().any(|prefix| key.starts_with(prefix))
-    }
-}
-
-/// Returns the prefixes, as the operator writes them.
-pub fn prefixes(family: Family) -> String {
-    let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    let prefixes: Vec<_> = state
-        .of(family)
-        .iter()
-        .map(|prefix| String::from_utf8_lossy(prefix))
-        .collect();
-    prefixes.join(" ")
-}
-
-/// Sets the prefixes: words separated by spaces; an empty text turns the mode off.
-pub fn set_prefixes(family: Family, text: &str) -> Result<(), String> {
-    let prefixes: Vec<Vec<u8>> = text
-        .split_ascii_whitespace()
-        .map(|word| word.as_bytes().to_vec())
-        .collect();
-    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    match family {
-        Family::Hash => state.hash = prefixes,
-        Family::Text => state.text = prefixes,
-    }
-    forget_default_user();
-    IS_ON.store(!state.hash.is_empty() || !state.text.is_empty(), Ordering::Relaxed);
-    Ok(())
-}
 
 /// Registers the filter with the server.
 pub fn may_register(context: Context) {
@@ -149,12 +25,12 @@ pub fn may_register(context: Context) {
 }
 
 fn change(command: &mut Filtered) {
-    // Before the server checks whether it has to evict: evicted values may only wait to be removed.
+    // This runs before the server checks whether to evict, since evicted values may only wait to be removed.
     removal::relieve();
     set_checked(0);
     let Some(name) = command.argument(0) else { return };
     note_import(command, name);
-    if !IS_ON.load(Ordering::Relaxed) {
+    if !prefixes::is_any() {
         return;
     }
     let Some(found) = twins::find(name) else {
@@ -174,17 +50,6 @@ fn change(command: &mut Filtered) {
     if let Some(name) = name_for(command, &found.twin) {
         command.rename(name);
     }
-}
-
-/// Returns whether a key has a prefix.
-pub fn has_prefix(family: Family, key: &[u8]) -> bool {
-    let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    state.has(family, key)
-}
-
-/// Returns whether a key has a prefix of either family.
-pub fn has_any_prefix(key: &[u8]) -> bool {
-    has_prefix(Family::Hash, key) || has_prefix(Family::Text, key)
 }
 
 /// Notes the connection of a node that sends slots: it is a client like others, and identifies itself by this command.
@@ -210,7 +75,7 @@ fn imports() -> MutexGuard<'static, BTreeSet<u64>> {
 
 /// Returns whether any of the command's keys has a prefix.
 fn is_ours(command: &Filtered, family: Family, keys: Keys) -> bool {
-    let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let state = prefixes::locked();
     match keys {
         Keys::Patterns => return reads_prefixes(command, &state),
         Keys::OfType => return types::family_sought(|index| command.argument(index)).is_some(),
@@ -254,7 +119,7 @@ fn is_ours(command: &Filtered, family: Family, keys: Keys) -> bool {
 }
 
 /// Returns whether the patterns of a `SORT` may make keys with prefixes: strings, or fields of hashes after `->`.
-fn reads_prefixes(command: &Filtered, state: &State) -> bool {
+fn reads_prefixes(command: &Filtered, state: &Prefixes) -> bool {
     let mut index = 2;
     while let Some(option) = command.argument(index) {
         let is = |name: &[u8]| option.eq_ignore_ascii_case(name);
@@ -276,8 +141,8 @@ fn reads_prefixes(command: &Filtered, state: &State) -> bool {
 }
 
 /// Returns whether a pattern may make a key with a prefix. It is a key up to `->` and a field, with an element of the
-/// list in the place of the first asterisk; without an asterisk, no key is read.
-fn makes_prefix(pattern: &[u8], state: &State) -> bool {
+/// list instead of the first asterisk; without an asterisk, no key is read.
+fn makes_prefix(pattern: &[u8], state: &Prefixes) -> bool {
     let Some(asterisk) = pattern.iter().position(|byte| *byte == b'*') else {
         return false;
     };
@@ -291,7 +156,7 @@ fn makes_prefix(pattern: &[u8], state: &State) -> bool {
     prefixes.any(|prefix| begin.starts_with(prefix) || prefix.starts_with(begin))
 }
 
-/// Returns the name that is put in the place of the native one; `None` if the native command is to run.
+/// Returns the name that replaces the native one; `None` if the native command is to run.
 ///
 /// Commands of a primary were decided there, and so were those that come with a slot: a replica must do what its
 /// primary did. A command that the user may not run stays native, so that the server's own refusal is returned.
@@ -341,7 +206,7 @@ mod tests {
 
     #[test]
     fn patterns_make_keys_with_prefixes() {
-        let state = State {
+        let state = Prefixes {
             hash: vec![b"user:".to_vec()],
             text: vec![b"s:".to_vec()],
         };
@@ -365,14 +230,5 @@ mod tests {
             let said = String::from_utf8_lossy(pattern);
             assert_eq!(makes_prefix(pattern, &state), expected, "{said}");
         }
-    }
-
-    #[test]
-    fn prefixes_are_words() {
-        set_prefixes(Family::Text, "  a:  b: ").unwrap();
-        assert_eq!(prefixes(Family::Text), "a: b:");
-        assert!(IS_ON.load(Ordering::Relaxed));
-        set_prefixes(Family::Text, "").unwrap();
-        assert!(!IS_ON.load(Ordering::Relaxed));
     }
 }

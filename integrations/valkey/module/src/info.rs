@@ -9,7 +9,7 @@ use crate::store::removal;
 use crate::store::settings::trees;
 use crate::upkeep::spent;
 
-/// Fills it. Nothing here takes longer if there is more data.
+/// Fills the section in constant time, whatever the amount of data.
 pub fn fill(section: &mut Section) {
     let (mut training, mut dictionaries, mut dictionary_bytes) = (0, 0, 0);
     let totals = {
@@ -41,8 +41,8 @@ pub fn fill(section: &mut Section) {
     section.number(c"conversion_keys_converted", converted);
     section.number(c"conversion_keys_not_converted", failed);
     let (took, longest, failures) = spent();
-    section.number(c"tend_us", took);
-    section.number(c"tend_longest_us", longest);
-    section.number(c"tend_failures", failures);
+    section.number(c"upkeep_us", took);
+    section.number(c"upkeep_longest_us", longest);
+    section.number(c"upkeep_failures", failures);
     section.number(c"commands_refused", refused());
 }

@@ -22,6 +22,7 @@ mod info;
 #[allow(unsafe_code)]
 mod load;
 mod persist;
+mod prefixes;
 #[allow(unsafe_code)]
 mod store;
 mod upkeep;

@@ -27,11 +27,12 @@ const VERSION: c_int = 100;
 pub unsafe extern "C" fn RedisModule_OnLoad(context: *mut RawContext, _: *mut *mut RawString, count: c_int) -> c_int {
     // Blocks that were allocated before the server is known could not be freed by it later.
     let early = early_blocks();
-    // SAFETY: as the caller says. No block is allocated here.
+    // SAFETY: the server calls this function and passes its context. `table::load` allocates no block.
     if early != 0 || unsafe { table::load(context) }.is_err() {
         return ERR;
     }
-    // SAFETY: as the caller says. No block is allocated here.
+    // SAFETY: the context is the server's, and the table of its functions was loaded. `Context::new` allocates no
+    // block.
     let context = unsafe { Context::new(context) };
     let loaded = guarded("loading the module", Err("a defect".to_owned()), || {
         start(context, count)

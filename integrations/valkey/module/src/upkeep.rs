@@ -10,7 +10,7 @@ use crate::persist::memory::note_held;
 use crate::store::databases::databases;
 use crate::store::generation::Hold;
 use crate::store::removal;
-use crate::store::settings::tend_budget_us;
+use crate::store::settings::upkeep_budget_us;
 
 /// Milliseconds to the next call if more work is due, and if none is.
 const SOON: i64 = 5;
@@ -24,7 +24,7 @@ const LANDING_BYTES_WHILE_FORKED: usize = 8 << 10;
 
 /// Whether a child of the server writes a snapshot: each page that is written meanwhile is held twice.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
-/// The generation that is tended first.
+/// The generation that has its upkeep first.
 static FIRST: AtomicUsize = AtomicUsize::new(0);
 static SPENT_US: AtomicU64 = AtomicU64::new(0);
 static LONGEST_US: AtomicU64 = AtomicU64::new(0);
@@ -48,11 +48,11 @@ pub fn forked(is_there: bool) {
     }
 }
 
-/// Does due work for about the configured time, and a conversion for a multiple of it; returns in how many milliseconds to
-/// call again.
+/// Does due work for about the configured time, and a conversion for a multiple of it; returns in how many milliseconds
+/// to call again.
 pub fn tick(context: Context) -> i64 {
     let begin = Instant::now();
-    let budget = Duration::from_micros(tend_budget_us());
+    let budget = Duration::from_micros(upkeep_budget_us());
     // Half of it, so that the removal of very many values does not keep everything else waiting.
     let mut is_more = noted(removal::step(budget / 2));
     let generations: Vec<Hold> = {

@@ -17,7 +17,8 @@ use crate::{Outcome, Workload};
 
 const NOTES: [&str; 4] = [
     "All caches have the same memory in total; a secondary cache's is taken from the block cache.",
-    "The databases are loaded once; each run is a process of its own that begins with empty caches and warms them up before it is measured.",
+    "The databases are loaded once; each run is a process of its own that begins with empty caches and warms them up \
+     before it is measured.",
     "Every read is looked at: its key must be there and its value of the right length.",
     "A hit of the secondary cache is decompressed; it may be promoted to the block cache.",
 ];
@@ -159,7 +160,8 @@ fn head(comparison: &Comparison) -> Vec<String> {
             size(Some(comparison.sst_bytes as f64))
         ),
         format!(
-            "caches of {} together, data {times:.1} times that · {reads} · keys {} · {} · {} threads each · {} rounds of {} s after {} s of warm-up",
+            "caches of {} together, data {times:.1} times that · {reads} · keys {} · {} · {} threads each · \
+             {} rounds of {} s after {} s of warm-up",
             Bytes(memory),
             plan.work.distribution,
             match plan.workload {
@@ -175,9 +177,9 @@ fn head(comparison: &Comparison) -> Vec<String> {
 }
 
 /// The description of the columns, under the table.
-const CAPTION: &str = "Medians over the rounds; caches take turns within a round, and a ratio is the median of the ratios \
-     within rounds. Hits: data blocks that either cache had; secondary hits: those of them that only the one behind had. \
-     Resident memory is the whole process's at its peak.";
+const CAPTION: &str = "Medians over the rounds; caches take turns within a round, and a ratio is the median of the \
+     ratios within rounds. Hits: data blocks that either cache had; secondary hits: those of them that only the one \
+     behind had. Resident memory is the whole process's at its peak.";
 
 /// Throughput, hits, and latency of the last round.
 fn charts(comparison: &Comparison, hues: &[RGBColor]) -> Result<Markup, LabError> {

@@ -31,7 +31,7 @@ pub struct Plan {
     pub workload: Workload,
     /// The caches; the others are compared with the first.
     pub caches: Vec<Cache>,
-    /// Runs of each, by turns.
+    /// Runs of each, alternately.
     pub rounds: usize,
 }
 
@@ -59,8 +59,8 @@ pub struct Comparison {
     pub cancelled: bool,
 }
 
-/// Loads the databases in `directory`, measures the caches by turns, and removes the databases. A cancelled comparison
-/// keeps what it has.
+/// Loads the databases in `directory`, measures the caches alternately, and removes the databases. A cancelled
+/// comparison keeps what it has.
 ///
 /// # Errors
 /// The errors of the plan, or of a run.
@@ -99,7 +99,7 @@ fn conduct(
     let plan = comparison.plan.clone();
     let mut load = request(&plan, database, Workload::FillSeq, &Cache::default());
     load.work.batch = LOAD_BATCH;
-    // Loaded through the page cache, read as asked.
+    // Loaded through the page cache, read as requested.
     load.tuning.use_direct_reads = false;
     comparison.sst_bytes = one(comparison, &load, session, cancel, events)?.sst_bytes;
     for _ in 0..plan.rounds {

@@ -5,24 +5,24 @@ use std::path::{Path, PathBuf};
 use leafpress_console::failure::Failure;
 use leafpress_console::output::make_directory;
 
-/// A directory for logs, and for databases that nobody wants to keep; it goes when this goes.
+/// A directory for logs and for temporary databases; it is removed when this is dropped.
 pub struct Scratch {
     temporary: tempfile::TempDir,
     databases: PathBuf,
-    /// Within what the user named, so that nothing that is there can be meant.
+    /// A new directory within the one that the user named, so that no existing file can be affected.
     _within: Option<tempfile::TempDir>,
     kept: bool,
 }
 
 impl Scratch {
-    /// Databases that are kept in `given`, or that go with a directory for temporary files.
+    /// Makes the directories of databases that are kept in `given`, or removed with a temporary directory.
     pub fn kept(given: Option<&Path>) -> Result<Self, Failure> {
         let mut scratch = Self::passing(given)?;
         scratch.kept = given.is_some();
         Ok(scratch)
     }
 
-    /// Databases that go, within `given` or a directory for temporary files.
+    /// Makes the directories of databases that are removed, within `given` or a temporary directory.
     pub fn passing(given: Option<&Path>) -> Result<Self, Failure> {
         let temporary = directory_for_temporary_files().tempdir();
         let temporary =
@@ -46,7 +46,7 @@ impl Scratch {
         self.temporary.path()
     }
 
-    /// Makes the directory of the databases, which `--db` named, and tries to write there.
+    /// Makes the directory of the databases, which `--db` names, and checks that it is writable.
     pub fn make(&mut self) -> Result<(), Failure> {
         make_directory("db", &self.databases)?;
         let here = directory_for_temporary_files().tempdir_in(&self.databases);

@@ -26,7 +26,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Makes the directories, after the arguments are known to be good.
+    /// Makes the directories, after the arguments were checked.
     pub fn new(mut scratch: Scratch, args: &OutputArgs, total: usize) -> Result<Self, Failure> {
         scratch.make()?;
         if let Some(out) = &args.out {
@@ -97,7 +97,7 @@ pub struct Ending {
     pub wanted: Option<usize>,
 }
 
-/// Prints the report, writes its files, and judges.
+/// Prints the report, writes its files, and returns the verdict.
 pub fn finish(report: &Document<'_>, ending: Ending, args: &OutputArgs) -> Result<(), Failure> {
     let printed = match ending.runs {
         0 => Ok(()),

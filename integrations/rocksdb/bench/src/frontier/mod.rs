@@ -49,8 +49,8 @@ pub struct Frontier {
     pub study: Study,
 }
 
-/// Returns every codec and level, RocksDB's and ours, that this machine runs; also each with a dictionary of this many
-/// bytes, if its codec supports one and the number is not 0.
+/// Returns every codec and level of RocksDB and Leafpress that this machine supports; also each with a dictionary of
+/// this many bytes, if its codec supports one and the number is not 0.
 pub fn all(dictionary_bytes: u64, engines: Engines) -> Vec<Compression> {
     let mut all = Vec::new();
     if engines != Engines::Ours {
@@ -110,8 +110,8 @@ fn best(study: &Study, access: Access) -> Vec<usize> {
 }
 
 /// The description of the columns, under the tables.
-const CAPTION: &str = "◆ nothing else has as much throughput at as little data: the Pareto line. %: change against the baseline, the \
-     median over pairs of runs made directly one after the other; data as loaded.";
+const CAPTION: &str = "◆ nothing else has as much throughput at as little data: the Pareto line. %: change against \
+     the baseline, the median over pairs of runs made directly one after the other; data as loaded.";
 
 /// Returns the description of the runs, in lines.
 fn head(frontier: &Frontier) -> Vec<String> {

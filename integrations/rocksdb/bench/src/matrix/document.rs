@@ -1,4 +1,4 @@
-//! The report of a matrix: the white paper's summary rows, what saved cores are worth, and a table for each scenario.
+//! The report of a matrix: the white paper's summary rows, the value of saved cores, and a table for each scenario.
 
 use std::fmt::Write;
 
@@ -12,21 +12,23 @@ use crate::study::{Access, Cell, Study, hues, summary};
 
 /// Notes under every page of studies.
 pub(crate) const NOTES: [&str; 6] = [
-    "Each compression's databases are loaded once with <code>fillseq</code>; reads are measured on them as loaded, 80:20 on copies by hard links, so \
-     that every run starts from the same files.",
-    "A pair is a run of the baseline and one of the compression, directly one after the other, in turns first and second. A change is the \
-     median over the pairs of the ratio within a pair: a machine that wanders slows both.",
+    "Each compression's databases are loaded once with <code>fillseq</code>; reads are measured on them as loaded, \
+     80:20 on copies by hard links, so that every run starts from the same files.",
+    "A pair is a run of the baseline and one of the compression, directly one after the other, in turns first and \
+     second. A change is the median over the pairs of the ratio within a pair: a machine that wanders slows both.",
     "Each run is a process of its own, its instances in it.",
     "Every read is looked at: its key must be there and its value of the right length.",
-    "The page cache holds all files, so that the device does not matter, as in the white paper; there is no block cache by default.",
-    "p99 is of gets, over the measured time, in HDR histograms with three significant digits. CPU is the process's, RocksDB's background \
-     threads included.",
+    "The page cache holds all files, so that the device does not matter, as in the white paper; there is no block \
+     cache by default.",
+    "p99 is of gets, over the measured time, in HDR histograms with three significant digits. CPU is the process's, \
+     RocksDB's background threads included.",
 ];
 
 /// The description of the columns, under the tables.
-const CAPTION: &str = "%: change against the baseline, the median over pairs of runs made directly one after the other; data as \
-     loaded. CPU saved: the part of the baseline's CPU that is not needed for the baseline's throughput, found by raising \
-     threads until it is reached; * where it is not reached with all threads, and extrapolated.";
+const CAPTION: &str = "%: change against the baseline, the median over pairs of runs made directly one after the \
+     other; data as loaded. CPU saved: the part of the baseline's CPU that is not needed for the baseline's \
+     throughput, found by raising threads until it is reached; * where it is not reached with all threads, and \
+     extrapolated.";
 
 /// Returns the report.
 pub fn document(matrix: &Matrix) -> Document<'_> {
@@ -64,7 +66,8 @@ fn head(matrix: &Matrix) -> Vec<String> {
             "",
         ));
         lines.push(format!(
-            "{} threads that read, {} that read and write, for each instance · {} pairs of {} s after {} s of warm-up · block cache {}",
+            "{} threads that read, {} that read and write, for each instance · {} pairs of {} s after {} s of warm-up \
+             · block cache {}",
             plan.threads(Access::ReadOnly),
             plan.threads(Access::Mixed),
             plan.rounds,
@@ -142,7 +145,8 @@ fn table(matrix: &Matrix) -> Table {
 fn costs(matrix: &Matrix) -> Vec<String> {
     let prices = &matrix.prices;
     let mut lines = vec![format!(
-        "Cost: compute is {:.1}% of the total cost of ownership over {YEARS} years (`leafpress model --tco` has the arithmetic)",
+        "Cost: compute is {:.1}% of the total cost of ownership over {YEARS} years (`leafpress model --tco` has the \
+         arithmetic)",
         prices.share() * 100.0
     )];
     for compression in matrix.compressions() {

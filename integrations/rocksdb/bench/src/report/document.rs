@@ -16,13 +16,14 @@ use super::{Report, Row, tables};
 use crate::Shape;
 
 const NOTES: [&str; 5] = [
-    "Each benchmark ran in a process of its own, its instances in one: background threads, their memory and their CPU time are that \
-     benchmark's alone.",
+    "Each benchmark ran in a process of its own, its instances in one: background threads, their memory and their CPU \
+     time are that benchmark's alone.",
     "The load is closed-loop, as db_bench's: each thread starts its next operation when the last one ends.",
-    "Every read is looked at: its key must be there, and its value of the right length; with <code>--verify</code> its bytes are compared too. \
-     The cost of choosing keys and looking is in the throughput, not in the latency.",
+    "Every read is looked at: its key must be there, and its value of the right length; with <code>--verify</code> \
+     its bytes are compared too. The cost of choosing keys and looking is in the throughput, not in the latency.",
     "<b>CPU</b> is the process's over the measured time, RocksDB's background threads included.",
-    "<b>SST</b> is all live files, with their indexes and filters, once flushes and compactions that were due are done.",
+    "<b>SST</b> is all live files, with their indexes and filters, once flushes and compactions that were due are \
+     done.",
 ];
 
 /// Tickers that are reported on a terminal; the files have all of them.
@@ -54,8 +55,9 @@ pub fn document(report: &Report) -> Document<'_> {
         ..table(report)
     });
     document.caption(
-        "Latency of point reads where there are any, else of scans or puts. CPU is the process's over the measured time, \
-         background threads included. SST: all live files once flushes and compactions that were due are done.",
+        "Latency of point reads where there are any, else of scans or puts. CPU is the process's over the measured \
+         time, background threads included. SST: all live files once flushes and compactions that were due are \
+         done.",
     );
     for row in &report.rows {
         document.text_only(reported_tickers(row));

@@ -18,9 +18,9 @@ pub(crate) enum Outcome {
     Compressed(usize),
     /// It does not shrink enough.
     Rejected,
-    /// It was not tried: it is empty, or too long, or the engine failed.
+    /// It was not compressed: it is empty, or too long, or the engine failed.
     Bypassed,
-    /// It was compressed and did not decode to what it was made from; it is to be stored raw.
+    /// It was compressed and did not decode to the raw bytes; it is to be stored raw.
     Mismatched,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Compressor {
     dictionary_bytes: usize,
     sample_bytes: usize,
     dictionary: Option<Dictionary>,
-    /// Where files like this one have a dictionary in common; `None` where every file has its own.
+    /// The dictionary that similar files share; `None` if every file has its own.
     line: Option<Arc<Line>>,
     /// RocksDB's `verify_compression` decodes every block. RocksDB prepares a decompressor with the file's dictionary
     /// only where it exchanged samples for it; one that was named before the first block would be missing there, and
@@ -54,7 +54,7 @@ thread_local! {
 impl Compressor {
     /// Returns a compressor for files of an LSM level (below 0: unknown), or `None` when they are not compressed.
     /// RocksDB's own `max_dict_bytes` and `zstd_max_train_bytes`, where they are not 0, determine the size of a
-    /// dictionary. `line` is where the files of a codec share one of this size.
+    /// dictionary. `line` returns the files of a codec that share a dictionary of this size.
     pub(crate) fn new(
         options: &CompressionOptions,
         line: &dyn Fn(Codec, usize) -> Arc<Line>,
@@ -74,7 +74,7 @@ impl Compressor {
         };
         let verifier = match block_type {
             _ if !options.verify() => None,
-            // Another engine than the one that wrote is the better judge.
+            // An engine other than the one that wrote detects more faults.
             BlockType::Deflate => Some(Arc::clone(&engines::built_in()?.deflate)),
             BlockType::Lz4 | BlockType::Zstd => Some(Arc::clone(&engine)),
         };
@@ -142,7 +142,7 @@ impl Compressor {
         self.with_dictionary(dictionary)
     }
 
-    /// Returns the dictionary that files like this one have in common.
+    /// Returns the dictionary that similar files share.
     fn shared_dictionary(&self) -> Option<Dictionary> {
         self.line.as_ref().and_then(|line| line.current())
     }
@@ -155,7 +155,7 @@ impl Compressor {
         self.shared_dictionary()
     }
 
-    /// Returns this compressor with the dictionary that files like this one share, or else with one trained from
+    /// Returns this compressor with the dictionary that similar files share, or else with one trained from
     /// sampled blocks; `None` if none pays.
     pub(crate) fn trained(&self, samples: &[&[u8]]) -> Option<Self> {
         if self.dictionary_bytes == 0 {
@@ -182,7 +182,7 @@ impl Compressor {
         }
     }
 
-    /// Returns the codec, and whether a dictionary is used: what table properties say.
+    /// Returns the codec, and whether a dictionary is used, for table properties.
     pub(crate) fn id(&self) -> String {
         match &self.dictionary {
             Some(dictionary) => format!("leafpress {} dictionary={}", self.codec, dictionary.bytes().len()),
@@ -262,7 +262,7 @@ impl Compressor {
         }
     }
 
-    /// Returns whether a block decodes to the bytes it was made from; not looked at unless `verify` is set.
+    /// Returns whether a block decodes to its raw bytes; without `verify` it is not checked.
     fn decodes(&self, block: &[u8], raw: &[u8]) -> bool {
         let Some(verifier) = &self.verifier else {
             return true;

@@ -55,14 +55,14 @@ impl Decompressor {
                 .map(|known| format!("{:#04x} {}", *known as u8, known.name()))
                 .collect();
             ReadError::UnknownType(format!(
-                "block type {number:#04x} is none that this version reads ({}): the block is damaged, or a later version \
-                 wrote it",
+                "block type {number:#04x} is none that this version reads ({}): the block is damaged, or a later \
+                 version wrote it",
                 known.join(", ")
             ))
         })
     }
 
-    /// Returns the raw size of a block and the length of the prefix that says it.
+    /// Returns the raw size of a block and the length of its prefix.
     pub(crate) fn raw_bytes(number: u8, stored: &[u8]) -> Result<(u64, usize), ReadError> {
         let found = Self::block_type(number)?;
         let (raw_bytes, prefix) =
@@ -80,7 +80,7 @@ impl Decompressor {
         Ok((raw_bytes, prefix))
     }
 
-    /// Decodes a block, without its prefix, into `raw`, whose length the prefix said.
+    /// Decodes a block, without its prefix, into `raw`, whose length is in the prefix.
     pub(crate) fn decompress(
         &self,
         number: u8,
@@ -116,7 +116,7 @@ impl Decompressor {
                 if Arc::ptr_eq(&self.deflate, &built_in.deflate) {
                     return Err(error);
                 }
-                // A device that is busy or gone; and what it calls corrupt deserves a second opinion.
+                // The device may be busy or lost; and a block that it reports as corrupt is checked by another engine.
                 built_in
                     .deflate
                     .decompress(block, None, raw)
@@ -165,7 +165,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever happens to a block, reading it gives an error or some bytes.
+        /// Reading a changed block returns an error or some bytes.
         #[test]
         fn damage_is_survived(
             codec in 0..CODECS.len(),

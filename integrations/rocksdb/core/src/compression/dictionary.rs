@@ -4,9 +4,9 @@ use leafpress::codec::{Codec, Dictionary, Engine};
 
 /// One sampled block in this many is held out of the training, to measure what the dictionary saves on unseen blocks.
 const JUDGED: usize = 8;
-/// Blocks that are looked at for this, at most.
+/// Maximum number of held-out blocks.
 const MAX_JUDGED: usize = 64;
-/// A dictionary that saves less than one part in this many is not worth its place in memory and its time at every read.
+/// A dictionary that saves less than one part in this many does not pay for its memory and its time at every read.
 const MIN_SAVED: usize = 50;
 
 /// Returns whether a codec can make use of a dictionary.
@@ -32,7 +32,7 @@ pub(crate) fn train(engine: &dyn Engine, samples: &[&[u8]], max_bytes: usize) ->
     (with + without / MIN_SAVED < without).then_some(dictionary)
 }
 
-/// Returns the stored length of a block: raw unless it shrinks by an eighth, as is RocksDB's default.
+/// Returns the stored length of a block: raw unless it shrinks by an eighth, RocksDB's default.
 fn stored_bytes(
     engine: &dyn Engine,
     sample: &[u8],

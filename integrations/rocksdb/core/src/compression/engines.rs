@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use leafpress::codec::{Codec, CodecError, Engine, EngineOptions, Lz4Blocks};
 
-/// The level of the decoders and of the engine that takes over: decoding does not depend on it.
+/// The level of the decoders and of the fallback: decoding does not depend on it.
 const DEFLATE: Codec = Codec::Deflate { level: 1 };
 
 static OPENED: Mutex<Vec<Arc<dyn Engine>>> = Mutex::new(Vec::new());
@@ -41,7 +41,7 @@ pub(crate) struct BuiltIn {
 /// Returns the engines that are part of the library, by which every block can be read.
 ///
 /// # Errors
-/// None of them can be unavailable; the error is passed on all the same.
+/// None of them can be unavailable; an error is returned nevertheless.
 pub(crate) fn built_in() -> Result<&'static BuiltIn, CodecError> {
     static BUILT_IN: OnceLock<BuiltIn> = OnceLock::new();
     if let Some(found) = BUILT_IN.get() {
@@ -55,11 +55,11 @@ pub(crate) fn built_in() -> Result<&'static BuiltIn, CodecError> {
     Ok(BUILT_IN.get_or_init(|| new))
 }
 
-/// An engine, and the one that stands in for it.
+/// An engine, and its fallback.
 pub(crate) type Writers = (Arc<dyn Engine>, Option<Arc<dyn Engine>>);
 
-/// Returns a codec's engine, and the one that writes the same blocks when that one fails. `qpl:auto` if there is no QPL
-/// at all is the stand-in: it requested any available engine.
+/// Returns a codec's engine, and its fallback, which writes the same blocks when the engine fails. `qpl:auto` without
+/// QPL is the fallback itself: it requested any available engine.
 pub(crate) fn engine_and_stand_in(codec: Codec) -> Result<Writers, CodecError> {
     use leafpress::codec::QplPath::Auto;
     if !matches!(codec, Codec::Qpl { .. } | Codec::Zlib { .. }) {
@@ -73,7 +73,7 @@ pub(crate) fn engine_and_stand_in(codec: Codec) -> Result<Writers, CodecError> {
     }
 }
 
-/// Whether a codec can write here.
+/// Checks that a codec can write here.
 ///
 /// # Errors
 /// [`CodecError::Unavailable`], with the reason.

@@ -1,4 +1,4 @@
-//! Dictionaries that files are read with: equal ones are one.
+//! Dictionaries of open files: equal ones share memory.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,7 +8,7 @@ use leafpress::codec::{Codec, CodecError, Dictionary};
 
 use super::statistics::{Ticker, count};
 
-/// By the hash of their bytes. Of two that share a hash the later one is the known one.
+/// The dictionaries by the hash of their bytes. Of two with one hash the later one is known.
 static KNOWN: Mutex<Option<HashMap<u64, Weak<Dictionary>>>> = Mutex::new(None);
 
 /// The first bytes of a dictionary that zstd trained (`ZSTD_MAGIC_DICTIONARY`).
@@ -18,14 +18,14 @@ const ZSTD_MAGIC: [u8; 4] = [0x37, 0xA4, 0x30, 0xEC];
 #[derive(Debug)]
 pub(crate) struct Reading {
     dictionary: Arc<Dictionary>,
-    /// Whether this file was the first that brought it, and answers for its memory.
+    /// Whether this file was the first with this dictionary, and reports its memory.
     first: bool,
 }
 
 impl Reading {
-    /// Prepares a dictionary, unless a file that is open has the same. What codec its blocks have they say themselves;
-    /// the tables of zstd are made now where the bytes are zstd's, since RocksDB asks but once, and at once, how much
-    /// memory a dictionary holds.
+    /// Prepares a dictionary, unless an open file has the same one. Each block names its codec. Zstandard's tables are
+    /// made now if the bytes are a Zstandard dictionary, since RocksDB requests a dictionary's memory only once,
+    /// directly after this call.
     ///
     /// # Errors
     /// [`CodecError::Failed`] when zstd's bytes are malformed.
@@ -64,7 +64,7 @@ impl Reading {
         &self.dictionary
     }
 
-    /// Memory that this file answers for, in bytes.
+    /// Returns the memory that this file reports, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         if self.first { self.dictionary.held_bytes() } else { 0 }
     }

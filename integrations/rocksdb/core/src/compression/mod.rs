@@ -1,7 +1,7 @@
 //! Leafpress codecs as a RocksDB `CompressionManager`.
 //!
-//! The C++ shim (`shim/compression*.cc`) implements RocksDB's interfaces and calls [`abi`]. What an option means is in
-//! [`options`], what stands in an SST file in [`wire`] and in `docs/formats.md`.
+//! The C++ shim (`shim/compression*.cc`) implements RocksDB's interfaces and calls [`abi`]. [`options`] defines the
+//! options; [`wire`] and `docs/formats.md` define the format of SST files.
 
 mod abi;
 mod compressor;

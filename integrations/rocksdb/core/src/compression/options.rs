@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::engines;
 
-/// An option, or options together, that cannot be.
+/// An invalid option, or options that exclude each other.
 #[derive(Debug, Clone, Error)]
 #[error("leafpress: {0}")]
 pub struct OptionError(String);
@@ -26,7 +26,7 @@ const SAMPLES_PER_DICTIONARY: usize = 50;
 const MAX_DICTIONARY_BYTES: usize = 1 << 20;
 const MAX_SAMPLE_BYTES: usize = 256 << 20;
 const MAX_PARALLEL_THREADS: u32 = 256;
-/// LSM levels that RocksDB can have (`ColumnFamilyOptions::num_levels` is checked nowhere; nobody has more).
+/// LSM levels that RocksDB can have (RocksDB does not check `ColumnFamilyOptions::num_levels`; more are not in use).
 const MAX_LSM_LEVEL: i32 = 63;
 /// RocksDB's `CompressionOptions::kDefaultCompressionLevel`.
 const ROCKSDB_DEFAULT_LEVEL: i32 = 32_767;
@@ -35,7 +35,7 @@ const MAX_LEVEL: i32 = 12;
 
 /// The compression of databases, as in the options string.
 ///
-/// It is written as RocksDB's options strings want it, so that a program need not put it together by hand:
+/// Its text has the form of RocksDB's options strings:
 ///
 /// ```
 /// use leafpress_rocksdb::CompressionOptions;
@@ -65,7 +65,7 @@ pub struct CompressionOptions {
 enum NamedCodec {
     /// A codec with its settings.
     Whole(Codec),
-    /// `qpl`, whose settings the other options say.
+    /// `qpl`, with the settings of other options.
     Qpl,
 }
 
@@ -94,10 +94,10 @@ const NAMES: [&str; 11] = [
 ];
 
 impl CompressionOptions {
-    /// Sets one option. An empty value takes it back to its default.
+    /// Sets one option. An empty value resets it to its default.
     ///
     /// # Errors
-    /// [`OptionError`], which says what is allowed.
+    /// [`OptionError`], which names the allowed values.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
         let value = value.trim();
         let bad = |allowed: &str| OptionError(format!("{name}={value}: allowed are {allowed}"));
@@ -207,7 +207,7 @@ impl CompressionOptions {
         &NAMES
     }
 
-    /// Turns `execution_path`, `compression_mode` and `level` into the codec that they say.
+    /// Converts `execution_path`, `compression_mode` and `level` to a codec.
     ///
     /// # Errors
     /// [`OptionError`] where options contradict each other.
@@ -224,8 +224,8 @@ impl CompressionOptions {
             Some(NamedCodec::Whole(Codec::Qpl { path, mode })) => (path, mode),
             Some(NamedCodec::Whole(codec)) => {
                 return Err(OptionError(format!(
-                    "codec={codec} cannot be combined with {}: the codec's name already says how it compresses; a level is written \
-                     as in codec=zstd:6",
+                    "codec={codec} cannot be combined with {}: the codec's name already says how it compresses; a \
+                     level is written as in codec=zstd:6",
                     given.join(" and "),
                 )));
             }
@@ -236,8 +236,8 @@ impl CompressionOptions {
             (0 | 1, _) => Codec::Qpl { path, mode },
             (level, QplPath::Hardware) => {
                 return Err(OptionError(format!(
-                    "level={level} cannot be combined with execution_path=hw: the device has one level; allowed are level=0 and \
-                     execution_path=sw"
+                    "level={level} cannot be combined with execution_path=hw: the device has one level; allowed are \
+                     level=0 and execution_path=sw"
                 )));
             }
             (level, _) => Codec::Deflate { level },
@@ -302,19 +302,19 @@ impl CompressionOptions {
         self.parallel_threads.unwrap_or(0)
     }
 
-    /// Returns whether files for which RocksDB's own options say `kNoCompression` are left raw.
+    /// Returns whether files with `kNoCompression` in RocksDB's own options stay uncompressed.
     pub fn honor_no_compression(&self) -> bool {
         self.honor_no_compression.unwrap_or(false)
     }
 
-    /// Returns whether files of a column family are written with the dictionary of one before them, as long as it does
-    /// them good.
+    /// Returns whether files of a column family are written with the dictionary of an earlier file, as long as it saves
+    /// enough.
     pub fn dictionary_sharing(&self) -> bool {
         self.dictionary_sharing.unwrap_or(true)
     }
 
-    /// Returns the largest dictionary and the sampled blocks to train it from, in bytes; RocksDB's own options come
-    /// first.
+    /// Returns the largest dictionary and the sampled blocks to train it from, in bytes; RocksDB's own options
+    /// have priority.
     pub(crate) fn dictionary(&self, max_dict_bytes: usize, zstd_max_train_bytes: usize) -> (usize, usize) {
         let bytes = match max_dict_bytes {
             0 => self.dictionary_bytes.unwrap_or(0),
@@ -396,7 +396,7 @@ fn parse_level_codec(value: &str) -> Result<Vec<(i32, Codec)>, OptionError> {
     Ok(entries)
 }
 
-/// What `parse` reads, `None` for an empty value.
+/// Returns the result of `parse`, `None` for an empty value.
 fn given<T>(value: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, ()> {
     if value.is_empty() {
         return Ok(None);

@@ -1,10 +1,9 @@
 //! One dictionary for many files.
 //!
-//! RocksDB trains a dictionary for each file and reads each file with its own. Files of a column family are much alike,
-//! so here the first file's dictionary serves those that come after it, until a file shrinks clearly less with it than
-//! the first did. Each file still holds the dictionary it was written with. What is gained: files are written without
-//! blocks being held back as samples; and a reader that goes from file to file goes on with the same dictionary, which
-//! stands ready where decoders are quick with it.
+//! RocksDB trains a dictionary for each file and reads each file with its own. Files of a column family are similar, so
+//! here the later files use the first file's dictionary, until one compresses clearly less with it than the first did.
+//! Each file still stores the dictionary that it was written with. The gain: writing needs no blocks as samples, and a
+//! reader of several files keeps using one prepared dictionary.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,7 +15,7 @@ use super::statistics::{Ticker, count};
 
 /// Minimum raw bytes of a file for a measurement of its dictionary's savings.
 const ENOUGH_RAW_BYTES: u64 = 256 << 10;
-/// A file that takes more than this times the bytes of the best one makes the next file train again.
+/// A file whose compression ratio is worse than the best one by more than this factor makes the next file train again.
 const MUCH_MORE: f64 = 1.06;
 
 /// The dictionaries of a manager.
@@ -48,7 +47,7 @@ struct Current {
 }
 
 impl Line {
-    /// Returns the dictionary that the next file is to be written with; `None`: it is to train one.
+    /// Returns the dictionary for the next file; `None` if it is to train one.
     pub(crate) fn current(&self) -> Option<Dictionary> {
         self.lock().as_ref().map(|current| current.dictionary.clone())
     }
@@ -146,7 +145,7 @@ mod tests {
         for stored in [410, 390, 400, 410] {
             assert!(write(&line, stored).bytes() == first.bytes());
         }
-        // A file that was written before another dictionary was trained says nothing of that one.
+        // A file that was written before another dictionary was trained is not a measurement of that one.
         let late = Tally::new(Arc::clone(&line), first.clone());
         late.add(1 << 20, 1 << 20);
         assert!(write(&line, 430).bytes() == first.bytes());

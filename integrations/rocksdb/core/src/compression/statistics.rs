@@ -66,8 +66,8 @@ pub(crate) fn count<const N: usize>(added: [(Ticker, u64); N]) {
     }
 }
 
-/// What compression did in this process since it began, summed over databases: a line `name COUNT : n` for each ticker,
-/// then what each engine did that was used. Names may be added; they do not change.
+/// Returns the counts of this process, summed over databases: a line `name COUNT : n` for each ticker, then the counts
+/// of each engine that was used. Names may be added; they do not change.
 pub fn statistics_text() -> String {
     let mut text = String::new();
     let mut line = |name: &str, n: u64| {

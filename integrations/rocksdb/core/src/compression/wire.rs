@@ -1,4 +1,4 @@
-//! What stands in an SST file: block types and the size prefix. It may be added to and never changes:
+//! The format of SST files: block types and the size prefix. It may be extended, but does not change: see
 //! `docs/formats.md`.
 
 use leafpress::codec::Codec;

@@ -125,7 +125,7 @@ impl fmt::Debug for BlockCache {
 }
 
 unsafe extern "C" fn append(text: *mut c_void, data: *const u8, len: usize) {
-    // SAFETY: the context is the string below, and the text is lent for the call.
+    // SAFETY: the context is the `String` that `BlockCache::new` passes, and the text is readable during the call.
     let (text, data) = unsafe { (&mut *text.cast::<String>(), std::slice::from_raw_parts(data, len)) };
     text.push_str(&String::from_utf8_lossy(data));
 }
@@ -138,14 +138,14 @@ impl BlockCache {
     pub fn new(options: &BlockCacheOptions) -> Result<Self, BlockCacheError> {
         let (text, mut error) = (options.to_string(), String::new());
         let context = (&raw mut error).cast();
-        // SAFETY: the text is lent for the call, and `append` takes the string that is its context.
+        // SAFETY: the text is readable during the call, and the context of `append` is a string.
         let made = unsafe { leafpress_shim_block_cache_new(View::of(&text), append, context) };
         NonNull::new(made).map(Self).ok_or(BlockCacheError(error))
     }
 
     /// Returns the name of this cache in RocksDB's options strings, while it lives: `block_cache=URI`, without braces.
     pub fn uri(&self) -> String {
-        // SAFETY: the cache is one.
+        // SAFETY: `self.0` points to a cache that the shim made and that is freed only by `drop`.
         let number = unsafe { leafpress_shim_block_cache_number(self.0.as_ptr()) };
         format!("leafpress_block_cache://{number}")
     }
@@ -158,19 +158,19 @@ impl BlockCache {
 
     /// Returns the bytes that the block cache holds, without the secondary cache.
     pub fn usage_bytes(&self) -> usize {
-        // SAFETY: the cache is one.
+        // SAFETY: `self.0` points to a cache that the shim made and that is freed only by `drop`.
         unsafe { leafpress_shim_block_cache_usage(self.0.as_ptr()) }
     }
 
     /// Returns the capacity of the block cache in bytes, without the secondary cache.
     pub fn capacity_bytes(&self) -> usize {
-        // SAFETY: the cache is one.
+        // SAFETY: `self.0` points to a cache that the shim made and that is freed only by `drop`.
         unsafe { leafpress_shim_block_cache_capacity(self.0.as_ptr()) }
     }
 
     /// Changes what the block cache may hold.
     pub fn set_capacity(&self, bytes: usize) {
-        // SAFETY: the cache is one.
+        // SAFETY: `self.0` points to a cache that the shim made and that is freed only by `drop`.
         unsafe { leafpress_shim_block_cache_set_capacity(self.0.as_ptr(), bytes) };
     }
 }
@@ -178,14 +178,15 @@ impl BlockCache {
 impl BlockCache {
     /// Changes what the secondary cache may hold, in bytes; false when there is none.
     pub fn set_secondary_capacity(&self, bytes: usize) -> bool {
-        // SAFETY: the cache is one.
+        // SAFETY: `self.0` points to a cache that the shim made and that is freed only by `drop`.
         unsafe { leafpress_shim_block_cache_set_secondary_capacity(self.0.as_ptr(), bytes) }
     }
 }
 
 impl Drop for BlockCache {
     fn drop(&mut self) {
-        // SAFETY: the cache is one, and is not used again.
+        // SAFETY: `self.0` points to a cache that the shim made and that is freed only by `drop`, after which nothing
+        // uses it.
         unsafe { leafpress_shim_block_cache_free(self.0.as_ptr()) };
     }
 }

@@ -1,8 +1,8 @@
 //! Leafpress's victim cache behind RocksDB's block cache.
 //!
-//! A block that the block cache evicts is put in here, compressed; a lookup that misses there looks here before it
-//! reads the file. What RocksDB asks of a `SecondaryCache` is in the shim; this is the cache, its options, and its
-//! statistics.
+//! A block that the block cache evicts is inserted here, compressed; a lookup that misses there looks here before it
+//! reads the file. The shim implements RocksDB's interface `SecondaryCache`; this module has the cache, its options,
+//! and its statistics.
 
 mod abi;
 mod block_cache;

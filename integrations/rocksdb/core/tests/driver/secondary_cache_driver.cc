@@ -108,7 +108,7 @@ int driver_insert(Driver* driver, const char* key, const char* data, size_t len)
   return status.ok() ? 0 : 1;
 }
 
-// The block's length, or -1; `async` asks as MultiGet does.
+// Returns the block's length, or -1; `async` looks it up as MultiGet does.
 long driver_lookup(Driver* driver, const char* key, char* out, size_t capacity, int async) {
   Cache::Handle* handle = nullptr;
   if (async != 0) {

@@ -76,7 +76,10 @@ fn codecs() -> impl Strategy<Value = &'static str> {
 fn sizes() -> impl Strategy<Value = usize> {
     prop_oneof![
         4 => (100.0_f64.log2()..20.0).prop_map(|log| log.exp2() as usize),
-        1 => prop_oneof![Just(4095_usize), Just(4096), Just(4097), Just(65_535), Just(65_536), Just(131_072), Just(131_073), Just(1 << 20)],
+        1 => prop_oneof![
+            Just(4095_usize), Just(4096), Just(4097), Just(65_535),
+            Just(65_536), Just(131_072), Just(131_073), Just(1 << 20)
+        ],
     ]
 }
 

@@ -188,7 +188,8 @@ fn files_of_a_family_have_one_dictionary() {
         let before = names.map(ticker);
         let directory = tempfile::tempdir().unwrap();
         let with = options(&format!(
-            "{SMALL_BLOCKS}compression_manager={{id=leafpress;codec=lz4;dictionary_bytes=8192;dictionary_sharing={sharing}}}"
+            "{SMALL_BLOCKS}compression_manager={{id=leafpress;codec=lz4;dictionary_bytes=8192;\
+             dictionary_sharing={sharing}}}"
         ));
         let db = DB::open(&with, directory.path()).unwrap();
         for file in 0..3 {

@@ -1,9 +1,7 @@
 //! Commands: their registration and their handlers.
 
-use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::null;
-use std::sync::OnceLock;
 
 use super::acl::{may_run_now, may_run_publicly};
 use super::context::{Context, c_text};
@@ -14,8 +12,9 @@ use super::raw::{
     BEGIN_BY_INDEX, BeginSearch, CommandFn, CommandInfo, CommandInfoVersion, FIND_RANGE, KEYTYPE_EMPTY, KeyRange,
     KeySpec, OK, RawContext, RawString, SIZE_OF_ARG, SIZE_OF_HISTORY,
 };
-use super::string::{OwnedStr, Str};
+use super::string::Str;
 use super::table::api;
+use super::twin::{RUNNING, Running, Twin};
 
 /// A command's handler: it replies, or returns an error before any reply.
 pub type Run = fn(Context, &[Str<'_>]) -> Result<(), Failure>;
@@ -53,132 +52,19 @@ pub struct Command<'c> {
     pub categories: &'static str,
 }
 
-/// A native command and the module's commands that stand for it.
-pub struct Twin {
-    /// The native command.
-    pub native: &'static CStr,
-    /// The command that is known to access control by its name. Where clients may send it, it is a command of the same
-    /// function, and is also sent to replicas.
-    pub public: &'static CStr,
-    /// Whether clients may send it.
-    has_public: bool,
-    /// The type of its native values, `KEYTYPE_*` of `raw`.
-    key_type: c_int,
-    /// The command that replaces the native one in the filter. It is not known to access control by name: it is allowed
-    /// where the native command is, which it checks itself.
-    pub rewritten: &'static CStr,
-    /// The names as strings of the server's.
-    names: OnceLock<Names>,
-}
-
-/// A twin's names. Commands that the filter has rewritten are recognized by these very strings, which no client can
-/// send.
-struct Names {
-    native: OwnedStr,
-    public: OwnedStr,
-    rewritten: OwnedStr,
-}
-
-// SAFETY: the strings are made when the module is loaded; from then on only the main thread changes their reference
-// counts.
-unsafe impl Sync for Names {}
-
-impl Twin {
-    /// Returns a twin; its names are made by [`register`].
-    pub const fn new(
-        native: &'static CStr,
-        public: &'static CStr,
-        has_public: bool,
-        rewritten: &'static CStr,
-        key_type: c_int,
-    ) -> Self {
-        Self {
-            native,
-            public,
-            has_public,
-            key_type,
-            rewritten,
-            names: OnceLock::new(),
-        }
-    }
-
-    fn names(&self) -> &Names {
-        self.names.get_or_init(|| Names {
-            native: OwnedStr::new(self.native.to_bytes()),
-            public: OwnedStr::new(self.public.to_bytes()),
-            rewritten: OwnedStr::new(self.rewritten.to_bytes()),
-        })
-    }
-
-    /// Returns the native command's name.
-    pub fn native_name(&self) -> Str<'_> {
-        self.names().native.as_str()
-    }
-
-    /// What the filter puts in its place where access control is to look at our command's name as well.
-    pub fn public_name(&self) -> Str<'_> {
-        self.names().public.as_str()
-    }
-
-    /// What the filter puts in its place otherwise.
-    pub fn rewritten_name(&self) -> Str<'_> {
-        self.names().rewritten.as_str()
-    }
-}
-
-thread_local! {
-    /// The command with a twin that runs; `None` if there is none.
-    static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
-}
-
-/// A command with a twin that runs.
-#[derive(Clone, Copy)]
-struct Running {
-    twin: &'static Twin,
-    /// The arguments behind the name.
-    rest: &'static [Str<'static>],
-    /// Whether the client sent the native command.
-    is_rewritten: bool,
-    /// Whether it has the public name.
-    is_public: bool,
-}
-
-impl Running {
-    /// Returns whether the native command is to run after this failure, which came before any effect: the key has a
-    /// native value of the native command's type.
-    ///
-    /// With other types it is not called: in Valkey 9.1, the error of a `GETDEL` or `GETSET` that a module calls
-    /// becomes part of the reply to the next call.
-    fn is_left_to_server(&self, context: Context, failure: &Failure) -> bool {
-        let has_native_value = || {
-            let mut names = self.rest.iter();
-            names
-                .next()
-                .is_some_and(|name| Key::read(context, *name).has_type(self.twin.key_type))
-        };
-        self.is_rewritten
-            && (*failure == Failure::LeftToServer || *failure == Failure::WRONG_TYPE && has_native_value())
-    }
-}
-
-/// Returns the public name of the command that runs under a name that nobody else knows, and the arguments behind it.
-pub(super) fn renamed<'c>() -> Option<(&'static CStr, &'c [Str<'c>])> {
-    let running = RUNNING.get().filter(|running| !running.is_public)?;
-    Some((running.twin.public, running.rest))
-}
-
-/// Returns the name that errors of the running command with a twin have: that of the command that the client sent.
-pub fn sent_name() -> Option<String> {
-    let Running { twin, is_rewritten, .. } = RUNNING.get()?;
-    Some(match is_rewritten {
-        true => twin.native.to_string_lossy().to_ascii_lowercase(),
-        false => twin.public.to_string_lossy().into_owned(),
-    })
-}
-
-/// Returns whether the command that runs stands for a native one that the client sent.
-pub fn is_rewritten() -> bool {
-    RUNNING.get().is_some_and(|running| running.is_rewritten)
+/// Returns whether the native command is to run after this failure, which came before any effect: the key has a native
+/// value of the native command's type.
+///
+/// With other types it is not called: in Valkey 9.1, the error of a `GETDEL` or `GETSET` that a module calls becomes
+/// part of the reply to the next call.
+fn is_left_to_server(running: &Running, context: Context, failure: &Failure) -> bool {
+    let has_native_value = || {
+        let mut names = running.rest.iter();
+        names
+            .next()
+            .is_some_and(|name| Key::read(context, *name).has_type(running.twin.key_type))
+    };
+    running.is_rewritten && (*failure == Failure::LeftToServer || *failure == Failure::WRONG_TYPE && has_native_value())
 }
 
 /// How a command with twins was sent.
@@ -205,7 +91,7 @@ fn sent(name: Str<'_>, twin: &Twin) -> Sent {
     }
 }
 
-/// Runs a command that stands for native ones.
+/// Runs a command that replaces native ones.
 ///
 /// # Safety
 /// As [`enter`].
@@ -216,8 +102,8 @@ pub unsafe fn enter_twin(
     run: Run,
     twin: &'static Twin,
 ) -> c_int {
-    // SAFETY: as the caller says. The arguments live until the command has run, and what refers to them is forgotten
-    // then.
+    // SAFETY: the server passes its context and `count` strings, which live until the command has run. `RUNNING`, which
+    // refers to them, is replaced before this function returns.
     let (caller, all) = unsafe {
         let count = usize::try_from(count).unwrap_or(0);
         (
@@ -227,7 +113,7 @@ pub unsafe fn enter_twin(
     };
     let mut running = None;
     if let Some((name, rest)) = all.split_first()
-        && !caller.is_asked_for_keys()
+        && !caller.is_key_request()
     {
         let (is_rewritten, is_public) = match sent(*name, twin) {
             Sent::Publicly => {
@@ -264,13 +150,14 @@ pub unsafe fn enter_twin(
         });
     }
     let outer = RUNNING.replace(running);
-    // SAFETY: as the caller says. It does not unwind.
+    // SAFETY: the server passes its context and `count` strings, which live until the command has run. `enter` does not
+    // unwind, so that `RUNNING` is replaced after it.
     let outcome = unsafe { enter(context, arguments, count, run) };
     RUNNING.set(outer);
     outcome
 }
 
-/// Returns whether a command that was sent by its own name may run; where it may not, that is replied.
+/// Returns whether a command that was sent by its own name may run; replies with the error if it may not.
 fn is_allowed_publicly(caller: Context, name: Str<'_>, native: Str<'_>, rest: &[Str<'_>]) -> bool {
     let is_allowed = guarded("access control", false, || may_run_publicly(caller, name, native, rest));
     if !is_allowed {
@@ -307,7 +194,7 @@ pub unsafe fn enter_of_kind(
     run: Run,
     kind: &str,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the server passes its context and `count` strings, which live until the command has run.
     let (caller, all) = unsafe {
         let count = usize::try_from(count).unwrap_or(0);
         (
@@ -316,17 +203,17 @@ pub unsafe fn enter_of_kind(
         )
     };
     if let Some((name, rest)) = all.split_first()
-        && !caller.is_asked_for_keys()
+        && !caller.is_key_request()
         && let Some(native) = native_of(kind)
         && !is_allowed_publicly(caller, *name, native, rest)
     {
         return OK;
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the server passes its context and `count` strings, which live until the command has run.
     unsafe { enter(context, arguments, count, run) }
 }
 
-/// Makes what the server calls of a `Run`, and of the native command that it stands for.
+/// Makes the server's callback of a `Run` and of the native command that it replaces.
 macro_rules! handler {
     ($run:path, $twin:expr) => {{
         #[allow(unsafe_code)]
@@ -376,7 +263,7 @@ unsafe fn enter(context: *mut RawContext, arguments: *mut *mut RawString, count:
         Ok(()) => {}
         Err(failure) => match RUNNING
             .get()
-            .filter(|running| running.is_left_to_server(context, &failure))
+            .filter(|running| is_left_to_server(running, context, &failure))
         {
             Some(running) => context.reply_natively(running.twin.native, running.rest),
             None => context.failure(&failure),
@@ -385,7 +272,7 @@ unsafe fn enter(context: *mut RawContext, arguments: *mut *mut RawString, count:
     OK
 }
 
-/// Registers a command, and says to the server what it is.
+/// Registers a command and its description.
 pub fn register(context: Context, command: &Command<'_>, category: Option<&CStr>) -> Result<(), String> {
     let refused = |what: &str| format!("the server does not take {what} of {}", command.name.to_string_lossy());
     let Keys {

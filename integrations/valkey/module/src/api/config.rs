@@ -11,21 +11,21 @@ use super::table::api;
 
 /// An option with a text.
 pub struct TextOption {
-    /// Its name behind the module's.
+    /// Its name after the module's.
     pub name: &'static CStr,
-    /// What it is if nobody sets it.
+    /// Its default.
     pub default: &'static CStr,
-    /// What it is.
+    /// Returns its value.
     pub get: fn() -> String,
-    /// Sets it, or says why not.
+    /// Sets it, or returns an error text.
     pub set: fn(&str) -> Result<(), String>,
-    /// What was given to the server last: it reads it after the callback.
+    /// The last value that was passed to the server, which reads it after the callback.
     pub given: Mutex<Option<OwnedStr>>,
 }
 
 /// An option with a number.
 pub struct NumberOption {
-    /// Its name behind the module's.
+    /// Its name after the module's.
     pub name: &'static CStr,
     /// Its default.
     pub default: i64,
@@ -149,7 +149,7 @@ unsafe fn answer(outcome: Result<(), String>, error: *mut *mut RawString) -> c_i
     match outcome {
         Ok(()) => OK,
         Err(text) => {
-            // SAFETY: as the caller says.
+            // SAFETY: `error` is the server's writable pointer to the error text; the server owns and frees the string.
             unsafe { *error = OwnedStr::new(text.as_bytes()).into_raw() };
             ERR
         }

@@ -7,8 +7,9 @@ use super::failure::{Failure, WRONG_TYPE_TEXT};
 use super::raw::{CTX_FLAG_LOADING, CTX_FLAG_REPLICA, CTX_FLAG_RESP3, CTX_FLAG_SCRIPT, OK, RawContext, RawString};
 use super::string::Str;
 use super::table::{api, loaded};
+use super::twin;
 
-/// The context of a call of the server's. It must not outlive the call.
+/// The context of a call of the server. It must not outlive the call.
 #[derive(Clone, Copy)]
 pub struct Context {
     raw: *mut RawContext,
@@ -19,7 +20,7 @@ pub fn log_warning(text: &str) {
     log(c"warning", text);
 }
 
-/// Writes what the operator may want to know to the server's log, if there is a server.
+/// Writes a notice to the server's log, if there is a server.
 pub fn log_notice(text: &str) {
     log(c"notice", text);
 }
@@ -37,7 +38,7 @@ pub fn is_memory_short() -> bool {
     loaded().is_some_and(|api| unsafe { (api.GetUsedMemoryRatio)() } > 1.0)
 }
 
-/// `text` without what would end a C string or a line of the protocol.
+/// Returns `text` without characters that end a C string or a line of the protocol.
 pub fn c_text(text: &str) -> CString {
     let clean: Vec<u8> = text
         .bytes()
@@ -62,7 +63,7 @@ pub enum Class {
 
 impl Context {
     /// # Safety
-    /// `raw` is the context of the call of the server's that runs.
+    /// `raw` is the context of the server's running call.
     pub unsafe fn new(raw: *mut RawContext) -> Self {
         Self { raw }
     }
@@ -90,14 +91,14 @@ impl Context {
         api().AvoidReplicaTraffic.is_some_and(|avoid| unsafe { avoid() } != 0)
     }
 
-    /// Returns whether the server only asks which arguments are keys. It does so where a command has the flag
+    /// Returns whether the server only requests the positions of the keys. It does so where a command has the flag
     /// `getkeys-api`: see [`Context::key_at`].
-    pub fn is_asked_for_keys(self) -> bool {
+    pub fn is_key_request(self) -> bool {
         // SAFETY: the context is that of the running call.
         unsafe { (api().IsKeysPositionRequest)(self.raw) != 0 }
     }
 
-    /// Says that an argument is a key, and what is done to it.
+    /// Reports that an argument is a key, and how it is used.
     pub fn key_at(self, index: c_int, flags: u64) {
         // SAFETY: the context is that of the running call. The flags are the low bits of a C integer.
         unsafe { (api().KeyAtPosWithFlags)(self.raw, index, flags as c_int) };
@@ -118,7 +119,7 @@ impl Context {
         self.has_flag(CTX_FLAG_SCRIPT)
     }
 
-    /// Returns whether the server loads its data set, and answers nobody meanwhile.
+    /// Returns whether the server loads its data set, and answers no client meanwhile.
     pub fn is_loading(self) -> bool {
         self.has_flag(CTX_FLAG_LOADING)
     }
@@ -168,11 +169,11 @@ impl Context {
     /// Replies with an error.
     pub fn failure(self, failure: &Failure) {
         let named = |text: &str| {
-            let name = super::command::sent_name().unwrap_or_default();
+            let name = twin::sent_name().unwrap_or_default();
             Cow::Owned(format!("ERR {text} '{name}' command"))
         };
         let text = match failure {
-            Failure::Arity if super::command::sent_name().is_none() => {
+            Failure::Arity if twin::sent_name().is_none() => {
                 // SAFETY: the context is that of the running call.
                 unsafe { (api().WrongArity)(self.raw) };
                 return;
@@ -189,16 +190,16 @@ impl Context {
 
     /// Sends the command to replicas and the append-only file as it came, under its public name.
     pub fn replicate_verbatim(self) {
-        if let Some((name, arguments)) = super::command::renamed() {
+        if let Some((name, arguments)) = twin::renamed() {
             return self.replicate(name, arguments);
         }
         // SAFETY: the context is that of the running call.
         unsafe { (api().ReplicateVerbatim)(self.raw) };
     }
 
-    /// Sends another command in its place.
+    /// Sends another command instead of it.
     pub fn replicate(self, command: &CStr, arguments: &[Str<'_>]) {
-        // A `Str` is a pointer and no more.
+        // A `Str` consists of a pointer.
         let strings: *const Str<'_> = arguments.as_ptr();
         // SAFETY: the context is that of the running call; "v" takes a vector of strings and its length, and the server
         // holds the strings itself.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::store::MAX_BYTES;
 
-/// What a command answers if the key holds another type.
+/// The error of a command whose key holds another type.
 pub const WRONG_TYPE_TEXT: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// An error reply. Texts are those of the native commands, where they have the same error.
@@ -45,7 +45,7 @@ impl From<leafpress::TreeError> for Failure {
     fn from(error: leafpress::TreeError) -> Self {
         match error {
             leafpress::TreeError::OutOfMemory { .. } => Self::said(format!("OOM {error}")),
-            // As the servers say it, with our limit in the place of theirs.
+            // This is the servers' text with the module's limit.
             leafpress::TreeError::ValueTooLong { .. } => {
                 Self::said(format!("ERR string exceeds maximum allowed size ({MAX_BYTES} bytes)"))
             }

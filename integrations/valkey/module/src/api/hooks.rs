@@ -43,9 +43,9 @@ pub struct Hooks {
 }
 
 static HOOKS: OnceLock<Hooks> = OnceLock::new();
-/// Valkey from 8.1 to 9.1.1 calls with the client's own context, and leaves the client in the database that it was called
-/// for, as after `MOVE` and `COPY ... DB`. So the module does not subscribe there, and a moved value holds its old
-/// database's tree. (Valkey 8.0 would not need that.)
+/// Valkey from 8.1 to 9.1.1 calls with the client's own context, and leaves the client in the database that it was
+/// called for, as after `MOVE` and `COPY ... DB`. So the module does not subscribe there, and a moved value holds its
+/// old database's tree. (Valkey 8.0 would not need that.)
 const FORGETFUL: RangeInclusive<c_int> = 0x08_00_00..=0x09_01_01;
 /// Milliseconds until the timer's first call.
 const FIRST_TICK: i64 = 20;

@@ -26,7 +26,7 @@ pub enum Usage {
     IdleMs(i64),
     /// The counter of the policies that evict what is used least.
     Frequency(i64),
-    /// The server does not say.
+    /// The server does not report it.
     Unknown,
 }
 
@@ -68,8 +68,8 @@ impl<'c> Key<'c> {
         Self::open(context, name, READ)
     }
 
-    /// Opens a key to see what it has: it is not accessed, as far as eviction, notifications and statistics go. (Redis
-    /// 7.0 leaves only its time of access unchanged.)
+    /// Opens a key to inspect it: eviction, notifications and statistics do not count it as an access. (Redis 7.0
+    /// leaves only its time of access unchanged.)
     pub fn look(context: Context, name: Str<'c>) -> Self {
         Self::open(context, name, READ | OPEN_NO_TOUCH | OPEN_NO_NOTIFY | OPEN_NO_STATS)
     }
@@ -109,13 +109,13 @@ impl<'c> Key<'c> {
         self.raw.is_null() || self.has_type(KEYTYPE_EMPTY)
     }
 
-    /// Returns whether the key has a value of this type of the server's.
+    /// Returns whether the key has a value of this native type.
     pub fn has_type(&self, key_type: c_int) -> bool {
         // SAFETY: the key is open; the server accepts a null one.
         !self.raw.is_null() && unsafe { (api().KeyType)(self.raw) } == key_type
     }
 
-    /// Returns our value, `None` if there is no key, an error where it is of another type.
+    /// Returns the module's value; `None` without a key, an error if it has another type.
     #[inline]
     fn pointer(&self) -> Result<Option<*mut c_void>, Failure> {
         if self.raw.is_null() {
@@ -144,7 +144,8 @@ impl<'c> Key<'c> {
     /// Returns the key's value, to be changed.
     pub fn value_mut(&mut self) -> Result<Option<BorrowedMut<'_>>, Failure> {
         let pointer = self.pointer()?;
-        // SAFETY: as for `value`; the server runs one command at a time, and this one holds the key.
+        // SAFETY: the pointer is one of `Value::into_raw`, which lives at least until the key is written or closed. The
+        // server runs one command at a time, and `self` is borrowed mutably, so that nothing else refers to the value.
         Ok(pointer.map(|pointer| unsafe { BorrowedMut::of(pointer) }))
     }
 
@@ -176,8 +177,8 @@ impl<'c> Key<'c> {
         Err(Failure::text("ERR the server does not take the value"))
     }
 
-    /// Gives the key's string other bytes; returns whether it has a string of ours. `place` returns the place for a new
-    /// one, which is made if it is long or was.
+    /// Replaces the bytes of the key's string; returns whether it has a string of the module. `place` returns the place
+    /// for a new string, which is made if the new or the old one is long.
     pub fn set_text(
         &mut self,
         value: &[u8],
@@ -208,7 +209,7 @@ impl<'c> Key<'c> {
         unsafe { (api().DeleteKey)(self.raw) };
     }
 
-    /// When the key expires, in milliseconds of the Unix epoch; `None` if never.
+    /// Returns the key's expiry, in milliseconds of the Unix epoch; `None` if it has none.
     pub fn expiry(&self) -> Option<i64> {
         // SAFETY: the key is open.
         let at = unsafe { (api().GetAbsExpire)(self.raw) };

@@ -1,4 +1,4 @@
-//! The server, safely: all that calls into it or is called by it.
+//! The safe interface with the server, in both directions.
 
 pub mod acl;
 pub mod command;
@@ -17,6 +17,7 @@ pub mod output;
 pub mod raw;
 pub mod string;
 pub mod table;
+pub mod twin;
 
 pub use context::Context;
 pub use failure::Failure;

@@ -1,4 +1,4 @@
-//! Native commands that the module runs in a client's place.
+//! Native commands that the module runs for a client.
 
 use std::ffi::{CStr, CString};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -49,7 +49,7 @@ impl Context {
     /// Runs a native command with everything that it does natively: it notifies, and goes to replicas and the
     /// append-only file. The caller has checked that the user may run it.
     fn run(self, command: &CStr, arguments: &[Str<'_>]) -> CallReply {
-        // A `Str` is a pointer and no more.
+        // A `Str` consists of a pointer.
         let strings: *const Str<'_> = arguments.as_ptr();
         // SAFETY: the context is that of the running call. "v" takes a vector of strings and its length; the others are
         // flags: replicate, reply in the client's protocol, errors as replies.
@@ -64,7 +64,7 @@ impl Context {
         })
     }
 
-    /// Runs a native command, and replies what it replies.
+    /// Runs a native command, and forwards its reply.
     pub fn reply_natively(self, command: &CStr, arguments: &[Str<'_>]) {
         self.reply_with(&self.run(command, arguments));
     }
@@ -78,7 +78,7 @@ impl Context {
         unsafe { (api().ReplyWithCallReply)(self.raw(), reply.0) };
     }
 
-    /// Runs a scan of keys, and replies what it replies, as far as `takes` takes the keys.
+    /// Runs a scan of keys, and forwards its reply with the keys that `takes` accepts.
     pub fn reply_scan(self, command: &CStr, arguments: &[Str<'_>], takes: impl Fn(Str<'_>) -> bool) {
         let reply = self.run(command, arguments);
         // SAFETY: the reply lives; the server accepts a null one.

@@ -32,7 +32,7 @@ impl Output {
         self.bytes = self.bytes.saturating_add(bytes).saturating_add(PART);
     }
 
-    /// Returns whether the connection is about to be closed. The server is asked after each mebibyte.
+    /// Returns whether the connection is about to be closed. This is checked after each mebibyte.
     pub fn is_closing(&mut self) -> bool {
         if self.bytes >= LOOK_EVERY {
             self.bytes = 0;

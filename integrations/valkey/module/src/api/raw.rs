@@ -13,7 +13,7 @@ macro_rules! opaque {
 }
 
 opaque! {
-    /// A string of the server's.
+    /// A string of the server.
     RawString;
     /// An open key.
     RawKey;

@@ -1,4 +1,4 @@
-//! Strings of the server's.
+//! The server's strings.
 
 use std::ffi::c_char;
 

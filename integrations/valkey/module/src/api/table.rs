@@ -124,7 +124,9 @@ table! {
         FreeCallReply: unsafe extern "C" fn(*mut RawReply);
 
         CreateCommand:
-            unsafe extern "C" fn(*mut RawContext, *const c_char, CommandFn, *const c_char, c_int, c_int, c_int) -> c_int;
+            unsafe extern "C" fn(
+                *mut RawContext, *const c_char, CommandFn, *const c_char, c_int, c_int, c_int,
+            ) -> c_int;
         GetCommand: unsafe extern "C" fn(*mut RawContext, *const c_char) -> *mut RawCommand;
         SetCommandInfo: unsafe extern "C" fn(*mut RawCommand, *const CommandInfo) -> c_int;
         IsKeysPositionRequest: unsafe extern "C" fn(*mut RawContext) -> c_int;
@@ -196,7 +198,8 @@ table! {
         InfoAddFieldCString: unsafe extern "C" fn(*mut RawInfo, *const c_char, *const c_char) -> c_int;
 
         RegisterStringConfig: unsafe extern "C" fn(
-            *mut RawContext, *const c_char, *const c_char, c_uint, GetStringFn, SetStringFn, Option<ApplyFn>, *mut c_void,
+            *mut RawContext, *const c_char, *const c_char, c_uint, GetStringFn, SetStringFn, Option<ApplyFn>,
+            *mut c_void,
         ) -> c_int;
         RegisterNumericConfig: unsafe extern "C" fn(
             *mut RawContext, *const c_char, c_longlong, c_uint, c_longlong, c_longlong, GetNumberFn, SetNumberFn,

@@ -13,7 +13,7 @@ pub fn all_generations() -> Vec<Hold> {
 
 /// `LP.INFO [key]`: of a key, or of all trees.
 pub fn info(context: Context, arguments: &[Str<'_>]) -> Done {
-    if context.is_asked_for_keys() {
+    if context.is_key_request() {
         if arguments.len() > 1 {
             context.key_at(1, KEY_RO | KEY_ACCESS);
         }
@@ -79,8 +79,8 @@ fn key_info(context: Context, name: Str<'_>) -> Done {
     Ok(())
 }
 
-/// `LP.COMPACT [SYNC]`: compresses everything again, with dictionaries that are trained now: in the background, or while
-/// the server waits for it.
+/// `LP.COMPACT [SYNC]`: compresses everything again, with dictionaries that are trained now: in the background, or
+/// while the server waits for it.
 pub fn compact(context: Context, arguments: &[Str<'_>]) -> Done {
     match *arguments {
         [_] => {

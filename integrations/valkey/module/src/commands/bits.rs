@@ -190,7 +190,7 @@ fn part(text: &Text, bytes: Range<usize>) -> Result<Vec<u8>, Failure> {
     Ok(text.part_with(bytes, <[u8]>::to_vec)?.unwrap_or_default())
 }
 
-/// What arguments say of a range, from the end where negative.
+/// The range that arguments describe, counted from the end where negative.
 struct Span {
     start: i64,
     end: i64,

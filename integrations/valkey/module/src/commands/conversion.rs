@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::convert::{Limits, NO_KEY, TOO_LARGE, export_key, import_key};
 use crate::api::context::{is_memory_short, log_notice, log_warning};
 use crate::api::{Context, Failure, Key, OwnedStr, Str};
-use crate::filter::Family;
+use crate::prefixes::Family;
 
 /// Keys that one step of the scan looks at.
 const SCANNED_AT_ONCE: &[u8] = b"100";
@@ -67,7 +67,7 @@ enum State {
     Stopped(&'static str),
 }
 
-/// What is reported of a conversion.
+/// The report of a conversion.
 pub struct Status {
     /// `running`, `waiting`, `done` or `stopped`.
     pub state: &'static str,
@@ -190,7 +190,7 @@ pub fn wait(reason: &'static str) {
 /// Runs the conversion, if there is one, for about `budget`, and at least for one key; returns whether there is more to
 /// do.
 pub fn step(context: Context, budget: Duration) -> bool {
-    // Taken out meanwhile: what runs here may call back into the module.
+    // It is taken out meanwhile, since the calls here may call back into the module.
     let taken = conversion().take();
     let Some(mut taken) = taken.map(|conversion| Taken(Some(conversion))) else {
         return false;
@@ -234,7 +234,8 @@ impl Conversion {
             failed,
         } = self.counts;
         log_notice(&format!(
-            "leafpress: {} {}: of {scanned} keys {converted} were converted, {too_large} are too large, {failed} failed",
+            "leafpress: {} {}: of {scanned} keys {converted} were converted, {too_large} are too large, {failed} \
+             failed",
             self.direction(),
             self.status().state,
         ));

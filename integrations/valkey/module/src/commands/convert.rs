@@ -50,7 +50,7 @@ impl Limits {
 
 /// `LP.EXPORT key [destination [REPLACE]]`: makes a native hash or string of a key, in its place or at another key.
 pub fn export(context: Context, arguments: &[Str<'_>]) -> Done {
-    if context.is_asked_for_keys() {
+    if context.is_key_request() {
         context.key_at(1, KEY_RW | KEY_ACCESS | KEY_UPDATE);
         if arguments.len() > 2 {
             context.key_at(2, KEY_OW | KEY_UPDATE);

@@ -4,7 +4,7 @@ use super::access::Done;
 use super::conversion::{Direction, Scope, Status, begin, status, stop};
 use super::convert::{Limits, MAX_CONVERTED_BYTES, MAX_CONVERTED_FIELDS};
 use crate::api::{Context, Failure, Str};
-use crate::filter::Family;
+use crate::prefixes::Family;
 use crate::store::number::integer;
 
 const UNKNOWN_TYPE: Failure = Failure::text("ERR the type is hash or string: no other is compressed");
@@ -31,7 +31,8 @@ pub fn convert(context: Context, arguments: &[Str<'_>]) -> Done {
             Ok(())
         }
         _ => Err(Failure::text(
-            "ERR LP.CONVERT takes IMPORT or EXPORT with MATCH, TYPE, MAXFIELDS, MAXBYTES and ALLDBS, or STATUS, or STOP",
+            "ERR LP.CONVERT takes IMPORT or EXPORT with MATCH, TYPE, MAXFIELDS, MAXBYTES and ALLDBS, or STATUS, or \
+             STOP",
         )),
     }
 }

@@ -4,7 +4,7 @@ use super::access::{Done, read_string};
 use crate::api::{Context, Failure, Key, Str};
 use crate::store::number::integer;
 
-/// The server's limit of a string, if it does not say it.
+/// The server's limit of a string, if it does not report it.
 const DEFAULT_LIMIT: usize = 512 << 20;
 
 #[derive(Default)]
@@ -88,7 +88,7 @@ fn options_of(mut rest: &[Str<'_>]) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// Returns how long the server lets a string be, which bounds the table.
+/// Returns the server's limit of a string, which bounds the table.
 fn limit(context: Context) -> usize {
     let reply = context.call(c"CONFIG", &[c"GET", c"proto-max-bulk-len"]);
     let lines = String::from_utf8_lossy(&reply);

@@ -6,12 +6,12 @@ use std::ffi::CStr;
 use super::access::{Done, read_string};
 use super::expiry::{Condition, Expiry, Of, Options};
 use super::set::put;
-use crate::api::command::is_rewritten;
 use crate::api::context::Class;
 use crate::api::output::Output;
 use crate::api::raw::{KEY_OW, KEY_UPDATE};
+use crate::api::twin::is_rewritten;
 use crate::api::{Context, Failure, Key, OwnedStr, Str};
-use crate::filter::{Family, has_prefix};
+use crate::prefixes::{Family, has_prefix};
 use crate::store::MAX_BYTES;
 use crate::store::number::integer;
 
@@ -164,7 +164,7 @@ pub fn msetex(context: Context, arguments: &[Str<'_>]) -> Done {
     };
     let count = integer(count.bytes()).filter(|count| (1..=i64::from(i32::MAX)).contains(count));
     let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
-    if context.is_asked_for_keys() {
+    if context.is_key_request() {
         for index in (2..arguments.len()).step_by(2).take(count) {
             context.key_at(i32::try_from(index).unwrap_or(i32::MAX), KEY_OW | KEY_UPDATE);
         }

@@ -180,8 +180,8 @@ commands! {
     c"LP.DICT" dict::dict, ADMIN, -2, NO_KEYS, "admin slow dangerous", c"O(leaves)", c"Shows dictionaries, has them trained, exports or imports one";
 }
 
-// Commands that the filter puts in the place of native ones that have no twin, where access control is to look at a name.
-// Clients cannot send them.
+// Commands by which the filter replaces native ones without a twin if access control is to check a name. Clients cannot
+// send them.
 commands! {
     FOR_FILTER:
     c"LP._AUTH_SETBIT" native::first_converted => SETBIT, WRITE, 4, one(RW_CHANGE), "write bitmap slow", c"As of the native command", c"Stands for a native command in transparent mode";

@@ -1,16 +1,17 @@
-//! What stands for native commands without a twin in transparent mode.
+//! The replacements of native commands without a twin in transparent mode.
 //!
-//! What these commands make stays native. The module's values are made native for those that write what the module does
-//! not have: bits, and the expiry of fields. What needs no change is answered; for the rest the command is refused.
+//! Values that these commands make stay native. The module's values are made native for commands that write what the
+//! module does not support: bits, and the expiry of fields. Reads without a change are answered; other commands are
+//! refused.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::access::{Done, reply_each, reply_or_null};
 use super::convert::{MAX_CONVERTED_BYTES, MAX_CONVERTED_FIELDS, copy_to, make_native};
-use crate::api::command::sent_name;
 use crate::api::context::Class;
+use crate::api::twin::sent_name;
 use crate::api::{Context, Failure, Key, Str};
-use crate::filter::{Family, has_prefix};
+use crate::prefixes::{Family, has_prefix};
 use crate::store::map::Map;
 use crate::store::number::integer;
 use crate::store::value::Borrowed;
@@ -78,8 +79,8 @@ pub fn all_texts(context: Context, arguments: &[Str<'_>]) -> Done {
     read(context, &arguments[1..])
 }
 
-/// Returns the arguments of the `FIELDS` clause that ends a command, if it is well-formed: those of each field, `each` of
-/// them.
+/// Returns the arguments of the `FIELDS` clause that ends a command, if it is well-formed: those of each field, `each`
+/// of them.
 fn fields_clause<'a, 'c>(arguments: &'a [Str<'c>], each: usize) -> Option<&'a [Str<'c>]> {
     let clause = arguments
         .iter()
@@ -93,8 +94,8 @@ fn is_large(map: &Map) -> bool {
     map.len() > MAX_CONVERTED_FIELDS || map.user_bytes() > MAX_CONVERTED_BYTES
 }
 
-/// Makes a compressed map native, since its fields are about to get an expiry. A command without a well-formed clause is
-/// left to the server, which answers the error.
+/// Makes a compressed map native, since its fields are about to get an expiry. A command without a well-formed clause
+/// is left to the server, which answers the error.
 fn map_converted(context: Context, arguments: &[Str<'_>], each: usize) -> Done {
     let name = arguments[1];
     let key = Key::write(context, name);
@@ -136,7 +137,8 @@ fn for_each_field(
     Ok(())
 }
 
-/// A command that reads or removes an expiry of fields, as `HTTL` and `HPERSIST` do: no field of a compressed map has one.
+/// A command that reads or removes an expiry of fields, as `HTTL` and `HPERSIST` do: no field of a compressed map has
+/// one.
 pub fn fields_without_expiry(context: Context, arguments: &[Str<'_>]) -> Done {
     const NO_FIELD: i64 = -2;
     const NO_EXPIRY: i64 = -1;

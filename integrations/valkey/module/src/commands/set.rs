@@ -111,7 +111,7 @@ pub fn set(context: Context, arguments: &[Str<'_>]) -> Done {
     let [_, name, value, rest @ ..] = arguments else {
         return Err(Failure::Arity);
     };
-    if context.is_asked_for_keys() {
+    if context.is_key_request() {
         let is_get = rest.iter().any(|option| option.bytes().eq_ignore_ascii_case(b"GET"));
         let flags = match is_get {
             true => KEY_RW | KEY_ACCESS | KEY_UPDATE,

@@ -1,15 +1,16 @@
-//! Native commands that others stand for in transparent mode, and these commands.
+//! Native commands that are replaced in transparent mode, and their replacements.
 
 use std::ffi::{CStr, CString, c_int};
 use std::sync::OnceLock;
 
 use super::{COMMANDS, FOR_FILTER, bits, counters, hash, keyed, lcs, many, native, random, scan, set, strings, types};
 use crate::api::Context;
-use crate::api::command::{Command, Twin, handler, register as register_one};
+use crate::api::command::{Command, handler, register as register_one};
 use crate::api::raw::CommandFn;
-use crate::filter::{Family, Keys};
+use crate::api::twin::Twin;
+use crate::prefixes::Family;
 
-/// A native command, and what stands for it.
+/// A native command, and its replacement.
 pub struct Entry {
     /// The commands.
     pub twin: Twin,
@@ -19,6 +20,31 @@ pub struct Entry {
     pub keys: Keys,
     arity: c_int,
     run: CommandFn,
+}
+
+/// The arguments that are keys. A command is changed if any of its keys has a prefix.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Keys {
+    /// The first.
+    First,
+    /// The first two.
+    Two,
+    /// All.
+    All,
+    /// All from the second on.
+    FromSecond,
+    /// All except for the values between them.
+    Pairs,
+    /// As many as the first argument says, with values between them.
+    CountedPairs,
+    /// None: the keys are those that the patterns of `SORT` make.
+    Patterns,
+    /// The first, with a prefix of either family.
+    EitherFamily,
+    /// The first two, if the first has a prefix of a family that the second lacks.
+    Leaving,
+    /// None: the keys are those of the database, and the command is changed if it requests only hashes or strings.
+    OfType,
 }
 
 impl Entry {
@@ -208,7 +234,7 @@ const NEWER: &[&CStr] = &[
 /// Those of them that this server lacks.
 static MISSING: OnceLock<Vec<&'static CStr>> = OnceLock::new();
 
-/// Finds out which of the native commands the server has.
+/// Determines which of the native commands the server has.
 pub fn look_for_natives(context: Context) {
     let newer = ENTRIES
         .iter()

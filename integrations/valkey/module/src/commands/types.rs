@@ -1,8 +1,9 @@
-//! What stands for `TYPE` and `SCAN ... TYPE` in transparent mode: there compressed values have the types of native ones.
+//! The replacements of `TYPE` and `SCAN ... TYPE` in transparent mode: compressed values have the types of native
+//! ones.
 
 use super::access::Done;
 use crate::api::{Context, Failure, Key, Str};
-use crate::filter::{Family, has_any_prefix};
+use crate::prefixes::{Family, has_any_prefix};
 
 /// Returns the family of the commands that read a key's compressed value; `None` if it has none, or no prefix: native
 /// commands do not read it then.
@@ -15,7 +16,7 @@ fn family_of(context: Context, name: Str<'_>) -> Option<Family> {
     Some(Family::of(&value))
 }
 
-/// Returns the family whose type a `SCAN` with these arguments asks for: the last `TYPE` counts.
+/// Returns the family whose type a `SCAN` with these arguments requests: the last `TYPE` counts.
 pub fn family_sought<'a>(argument: impl Fn(usize) -> Option<&'a [u8]>) -> Option<Family> {
     let (mut sought, mut index) = (None, 2);
     while let Some((option, value)) = argument(index).zip(argument(index + 1)) {

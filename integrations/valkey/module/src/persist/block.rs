@@ -1,13 +1,14 @@
 //! Blocks of saved records: conversion between bytes, without a server.
 //!
 //! A block is a byte for the storage format of its content, the content's length if it is compressed, and the content.
-//! The content for a map is records: the lengths of field and value as variable-length numbers, and the two.
+//! The content for a map is records: the lengths of field and value in LEB128, and the two.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use leafpress::codec::{CodecError, Engine, EngineOptions};
 use leafpress::{Codec, Dictionary};
+use leafpress_base::bytes::{Bytes, put_leb128};
 
 /// The longest content that is compressed, and the most that is allocated for a block that claims this length.
 pub const CONTENT_BYTES: usize = 64 << 10;
@@ -43,7 +44,7 @@ pub struct Means {
 }
 
 impl Family {
-    /// Returns the one for values of a tree with this codec, whose dictionary is to serve.
+    /// Returns the family for values of a tree with this codec, whose dictionary is used.
     pub fn of(codec: Codec) -> Self {
         match codec {
             Codec::Zstd { .. } => Self::Zstd,
@@ -73,11 +74,11 @@ impl Family {
 /// The reason why a block is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockError {
-    /// It ends too early.
+    /// It ends within its header.
     Short,
     /// Its storage format is unknown to this version.
     Unknown,
-    /// Its content differs from its header.
+    /// Its content differs from its header, or is not a list of records.
     Corrupt,
     /// The codec cannot run here.
     Codec,
@@ -88,11 +89,11 @@ pub enum BlockError {
 impl std::fmt::Display for BlockError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Short => "a block of records ends too early",
-            Self::Unknown => "a block of records is stored in a way that this version does not know",
-            Self::Corrupt => "a block of records is not what its head says",
+            Self::Short => "a block of records ends within its header",
+            Self::Unknown => "the storage format of a block of records is unknown to this version",
+            Self::Corrupt => "the content of a block of records is corrupt",
             Self::Codec => "the codec of saved blocks cannot run here",
-            Self::Dictionary => "a block of records needs a dictionary that did not come before it",
+            Self::Dictionary => "the dictionary of a block of records was not stored before it",
         })
     }
 }
@@ -161,53 +162,27 @@ fn expand<'b>(
 
 /// Appends a record to a block's content.
 pub fn put_record(content: &mut Vec<u8>, field: &[u8], value: &[u8]) {
-    put_number(content, field.len());
-    put_number(content, value.len());
+    put_leb128(content, field.len());
+    put_leb128(content, value.len());
     content.extend_from_slice(field);
     content.extend_from_slice(value);
 }
 
-fn put_number(content: &mut Vec<u8>, mut number: usize) {
-    while number >= 0x80 {
-        content.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    content.push(number as u8);
-}
-
 /// The records in a block's content.
 pub struct Records<'b> {
-    rest: &'b [u8],
+    rest: Bytes<'b>,
 }
 
 impl<'b> Records<'b> {
     /// Iterates over the records of this content.
     pub fn new(content: &'b [u8]) -> Self {
-        Self { rest: content }
+        Self { rest: Bytes(content) }
     }
 
-    fn number(&mut self) -> Result<usize, BlockError> {
-        let mut number = 0_u64;
-        for shift in (0..35).step_by(7) {
-            let (&byte, rest) = self.rest.split_first().ok_or(BlockError::Short)?;
-            self.rest = rest;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return usize::try_from(number).map_err(|_| BlockError::Corrupt);
-            }
-        }
-        Err(BlockError::Corrupt)
-    }
-
-    fn bytes(&mut self, len: usize) -> Result<&'b [u8], BlockError> {
-        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(BlockError::Short)?;
-        self.rest = rest;
-        Ok(bytes)
-    }
-
-    fn record(&mut self) -> Result<(&'b [u8], &'b [u8]), BlockError> {
-        let (field, value) = (self.number()?, self.number()?);
-        Ok((self.bytes(field)?, self.bytes(value)?))
+    /// Returns [`None`] for content that ends too early or has an overlong number.
+    fn record(&mut self) -> Option<(&'b [u8], &'b [u8])> {
+        let (field, value) = (self.rest.leb128()?, self.rest.leb128()?);
+        Some((self.rest.take(field)?, self.rest.take(value)?))
     }
 }
 
@@ -215,14 +190,14 @@ impl<'b> Iterator for Records<'b> {
     type Item = Result<(&'b [u8], &'b [u8]), BlockError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
+        if self.rest.0.is_empty() {
             return None;
         }
         let record = self.record();
-        if record.is_err() {
-            self.rest = &[];
+        if record.is_none() {
+            self.rest = Bytes(&[]);
         }
-        Some(record)
+        Some(record.ok_or(BlockError::Corrupt))
     }
 }
 
@@ -234,7 +209,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_sealed_opens(family in prop_oneof![Just(Family::Lz4), Just(Family::Zstd)], records in prop::collection::vec((prop::collection::vec(0_u8..4, 0..300), prop::collection::vec(any::<u8>(), 0..300)), 0..60)) {
+        fn what_was_sealed_opens(
+            family in prop_oneof![Just(Family::Lz4), Just(Family::Zstd)],
+            records in prop::collection::vec(
+                (prop::collection::vec(0_u8..4, 0..300), prop::collection::vec(any::<u8>(), 0..300)),
+                0..60,
+            ),
+        ) {
             let (mut content, mut block) = (Vec::new(), Vec::new());
             for (field, value) in &records {
                 put_record(&mut content, field, value);
@@ -242,7 +223,9 @@ mod tests {
             seal(&content, &Means { family, dictionary: None }, &mut block);
             let opened = open(&block, |_| None).unwrap();
             prop_assert_eq!(&*opened, &content[..]);
-            let read: Result<Vec<_>, _> = Records::new(&opened).map(|record| record.map(|(f, v)| (f.to_vec(), v.to_vec()))).collect();
+            let read: Result<Vec<_>, _> = Records::new(&opened)
+                .map(|record| record.map(|(f, v)| (f.to_vec(), v.to_vec())))
+                .collect();
             prop_assert_eq!(read.unwrap(), records);
         }
 
@@ -257,7 +240,11 @@ mod tests {
         }
 
         #[test]
-        fn a_block_with_a_changed_byte_never_gives_more_than_it_may(family in prop_oneof![Just(Family::Lz4), Just(Family::Zstd)], at in any::<prop::sample::Index>(), with in any::<u8>()) {
+        fn a_block_with_a_changed_byte_never_gives_more_than_it_may(
+            family in prop_oneof![Just(Family::Lz4), Just(Family::Zstd)],
+            at in any::<prop::sample::Index>(),
+            with in any::<u8>(),
+        ) {
             let mut block = Vec::new();
             seal(&[b"{\"name\": \"value\"}".as_slice(); 500].concat(), &Means { family, dictionary: None }, &mut block);
             let at = at.index(block.len());

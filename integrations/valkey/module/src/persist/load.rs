@@ -16,7 +16,7 @@ use crate::store::value::Value;
 
 /// The source of saved parts: a snapshot, or a test's buffer.
 pub trait Source {
-    /// Bytes as the source has them.
+    /// The source's type of bytes.
     type Bytes: std::ops::Deref<Target = [u8]>;
     /// Returns the next number.
     fn unsigned(&mut self) -> Option<u64>;

@@ -1,8 +1,8 @@
 //! Values outside of their trees: snapshots and `DUMP`, the append-only file, digests, copies.
 //!
-//! A saved value is its records, in order of the fields: nothing of the tree, and no dictionary, so that each value can
-//! be read individually, by another server, with other settings. Only a snapshot as a whole has dictionaries, which
-//! precede its values.
+//! A saved value consists of its records, in order of the fields, without the tree and without a dictionary, so that
+//! each value can be read individually, by another server, with other settings. Only a snapshot as a whole has
+//! dictionaries, which precede its values.
 
 pub mod block;
 pub mod dictionaries;

@@ -86,7 +86,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn a_map_comes_back(records in prop::collection::btree_map(prop::collection::vec(any::<u8>(), 0..20), prop::collection::vec(any::<u8>(), 0..3000), 1..100)) {
+    fn a_map_comes_back(
+        records in prop::collection::btree_map(
+            prop::collection::vec(any::<u8>(), 0..20),
+            prop::collection::vec(any::<u8>(), 0..3000),
+            1..100,
+        ),
+    ) {
         let mut map = Map::new(place_in(0).unwrap());
         for (field, value) in &records {
             map.set(field, value).unwrap();
@@ -99,7 +105,17 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_value_is_refused_or_another(records in prop::collection::btree_map(prop::collection::vec(0_u8..3, 0..20), prop::collection::vec(any::<u8>(), 0..300), 1..40), which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), with in any::<u8>(), cut in any::<bool>()) {
+    fn a_damaged_value_is_refused_or_another(
+        records in prop::collection::btree_map(
+            prop::collection::vec(0_u8..3, 0..20),
+            prop::collection::vec(any::<u8>(), 0..300),
+            1..40,
+        ),
+        which in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(),
+        with in any::<u8>(),
+        cut in any::<bool>(),
+    ) {
         let mut map = Map::new(place_in(0).unwrap());
         for (field, value) in &records {
             map.set(field, value).unwrap();

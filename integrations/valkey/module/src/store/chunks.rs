@@ -37,7 +37,8 @@ impl<'t> Chunks<'t> {
         Ok(len.and_then(Result::ok).unwrap_or_default() as usize)
     }
 
-    /// Returns a part of the string, which has at least `range.end` bytes; `None` if a chunk is missing, which is a bug.
+    /// Returns a part of the string, which has at least `range.end` bytes; `None` if a chunk is missing, which is a
+    /// bug.
     pub fn read(&self, range: Range<usize>) -> Result<Option<Vec<u8>>, TreeError> {
         let mut bytes = Vec::with_capacity(range.len());
         let mut at = range.start;

@@ -85,8 +85,8 @@ impl Databases {
         Ok((generation, id))
     }
 
-    /// Closes a database's generations, or all if it is negative: their values are about to be freed. A generation stays
-    /// that has values in another database, for new values too; those that are freed are removed in steps.
+    /// Closes a database's generations, or all if it is negative: their values are about to be freed. A generation
+    /// stays that has values in another database, for new values too; those that are freed are removed in steps.
     pub fn flush(&mut self, database: i32) {
         match usize::try_from(database) {
             Ok(index) => {
@@ -125,7 +125,7 @@ impl Databases {
         self.aside = Some(Vec::new());
     }
 
-    /// Ends that: the loaded data replaces the current data, or is dropped.
+    /// Ends the separate load: the loaded data replaces the current data, or is dropped.
     pub fn end_aside(&mut self, is_taken: bool) {
         let Some(aside) = self.aside.take() else { return };
         let gone = match is_taken {

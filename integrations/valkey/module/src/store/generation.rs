@@ -132,7 +132,7 @@ impl Drop for Hold {
         let before = self.state.fetch_sub(1, Ordering::AcqRel);
         if before & !FLAGS == 1 {
             let generation = TABLE[usize::from(self.slot)].swap(std::ptr::null_mut(), Ordering::AcqRel);
-            // SAFETY: this was the last hold, and a generation that nobody holds is never held again.
+            // SAFETY: this was the last hold, and a generation without holds is never held again.
             drop(unsafe { Box::from_raw(generation) });
         }
     }

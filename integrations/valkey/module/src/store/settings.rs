@@ -27,21 +27,21 @@ static TREES: Mutex<TreeSettings> = Mutex::new(TreeSettings {
 });
 
 /// Microseconds of upkeep at a time.
-static TEND_BUDGET_US: AtomicU64 = AtomicU64::new(500);
+static UPKEEP_BUDGET_US: AtomicU64 = AtomicU64::new(500);
 
 /// Returns the settings of trees of new generations. Commands run one at a time, so that nothing waits.
 pub fn trees() -> MutexGuard<'static, TreeSettings> {
     TREES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Microseconds of upkeep at a time.
-pub fn tend_budget_us() -> u64 {
-    TEND_BUDGET_US.load(Ordering::Relaxed)
+/// Returns the microseconds of upkeep at a time.
+pub fn upkeep_budget_us() -> u64 {
+    UPKEEP_BUDGET_US.load(Ordering::Relaxed)
 }
 
-/// Sets it.
-pub fn set_tend_budget_us(budget: u64) {
-    TEND_BUDGET_US.store(budget, Ordering::Relaxed);
+/// Sets the microseconds of upkeep at a time.
+pub fn set_upkeep_budget_us(budget: u64) {
+    UPKEEP_BUDGET_US.store(budget, Ordering::Relaxed);
 }
 
 impl TreeSettings {

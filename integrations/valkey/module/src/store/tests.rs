@@ -205,7 +205,10 @@ proptest! {
     #[test]
     fn a_part_of_a_long_string_is_written_and_read(
         len in CHUNK + 1..3 * CHUNK,
-        writes in prop::collection::vec((0..4 * CHUNK, prop_oneof![1..100_usize, CHUNK - 2..2 * CHUNK + 2], any::<u8>()), 1..8),
+        writes in prop::collection::vec(
+            (0..4 * CHUNK, prop_oneof![1..100_usize, CHUNK - 2..2 * CHUNK + 2], any::<u8>()),
+            1..8,
+        ),
     ) {
         removal::this_is_the_main_thread();
         let generation = generation();

@@ -79,7 +79,8 @@ impl Text {
         }
     }
 
-    /// Calls `read` with a part of its bytes: of a long string, other parts are not read. The range is below its length.
+    /// Calls `read` with a part of its bytes: of a long string, other parts are not read. The range is below its
+    /// length.
     pub fn part_with<R>(&self, range: Range<usize>, read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, TreeError> {
         match self.is_long() {
             true => self.long_with(range, read),

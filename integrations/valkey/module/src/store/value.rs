@@ -60,9 +60,10 @@ impl Value {
     pub unsafe fn from_raw(pointer: *mut c_void) -> Self {
         let bits = pointer.addr() as u64;
         match NonZeroU64::new(bits) {
-            // SAFETY: as the caller says.
+            // SAFETY: the bits are those of `Text::into_bits` in `Value::into_raw`, and only this call takes them back.
             Some(bits) if Text::is_one(bits.get()) => Self::Text(unsafe { Text::from_bits(bits) }),
-            // SAFETY: as the caller says; maps are aligned, so that their pointers differ from strings.
+            // SAFETY: maps are aligned, so that their pointers differ from strings: this one is the box that
+            // `Value::into_raw` released, and only this call takes it back.
             _ => Self::Map(unsafe { Box::from_raw(pointer.cast()) }),
         }
     }
@@ -83,7 +84,8 @@ impl Borrowed<'_> {
     pub unsafe fn of(pointer: *mut c_void) -> Self {
         match borrowed_text(pointer) {
             Some(text) => Self::Text(text),
-            // SAFETY: as the caller says.
+            // SAFETY: a pointer that is not a string's came from `Box::into_raw` of a map, which lives as long as the
+            // result and is not changed meanwhile.
             None => Self::Map(unsafe { &*pointer.cast::<Map>() }),
         }
     }
@@ -95,7 +97,8 @@ impl BorrowedMut<'_> {
     pub unsafe fn of(pointer: *mut c_void) -> Self {
         match borrowed_text(pointer) {
             Some(text) => Self::Text(text),
-            // SAFETY: as the caller says.
+            // SAFETY: a pointer that is not a string's came from `Box::into_raw` of a map, which lives as long as the
+            // result, and nothing else refers to it.
             None => Self::Map(unsafe { &mut *pointer.cast::<Map>() }),
         }
     }

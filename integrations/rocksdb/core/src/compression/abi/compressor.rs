@@ -8,7 +8,7 @@ use super::super::compressor::{Compressor, Outcome};
 use super::invalid;
 use super::options::Prepared;
 
-/// A compressor for files of an LSM level; null in `out` where they are not compressed.
+/// Makes a compressor for files of an LSM level; null in `out` where they are not compressed.
 ///
 /// # Safety
 /// `options` came from `leafpress_options_new`, the results are writable.
@@ -24,7 +24,8 @@ pub unsafe extern "C" fn leafpress_compressor_new(
     error: *mut Text,
 ) -> i32 {
     let work = || {
-        // SAFETY: the caller's.
+        // SAFETY: `options` came from `leafpress_options_new` and is not freed meanwhile, and `family` is readable
+        // during this call.
         let (prepared, family) = unsafe { (&*options, family.bytes()) };
         let line = |codec, dictionary_bytes| {
             let family = String::from_utf8_lossy(family);
@@ -33,11 +34,11 @@ pub unsafe extern "C" fn leafpress_compressor_new(
         let new = Compressor::new(&prepared.options, &line, level, max_dict_bytes, zstd_max_train_bytes)
             .map_err(invalid)?
             .map(|new| new.verified_by_rocksdb(verified));
-        // SAFETY: the caller's.
+        // SAFETY: `out` points to a pointer of the shim that is writable until this function returns.
         unsafe { out.write(boxed(new)) };
         Ok(())
     };
-    // SAFETY: the caller's.
+    // SAFETY: `error` points to a text of the shim that is writable until this function returns.
     unsafe { reported(error, work) }
 }
 
@@ -45,20 +46,20 @@ fn boxed(compressor: Option<Compressor>) -> *mut Compressor {
     compressor.map_or(std::ptr::null_mut(), |new| Box::into_raw(Box::new(new)))
 }
 
-/// A copy of a compressor; null without memory.
+/// Copies a compressor; null without memory.
 ///
 /// # Safety
-/// `compressor` is one.
+/// `compressor` is valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_copy(compressor: *const Compressor) -> *mut Compressor {
-    // SAFETY: the caller's.
+    // SAFETY: `compressor` came from this module, and is not freed before this function returns.
     guarded(std::ptr::null_mut(), || boxed(Some(unsafe { &*compressor }.copied())))
 }
 
-/// A compressor with a dictionary trained from blocks that stand back to back; null when none pays.
+/// Makes a compressor with a dictionary trained from blocks that are stored back to back; null if no dictionary pays.
 ///
 /// # Safety
-/// `compressor` is one; `samples` is as long as the sum of the `count` lengths.
+/// `compressor` is valid; `samples` is as long as the sum of the `count` lengths.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_train(
     compressor: *const Compressor,
@@ -67,7 +68,8 @@ pub unsafe extern "C" fn leafpress_compressor_train(
     count: usize,
 ) -> *mut Compressor {
     guarded(std::ptr::null_mut(), || {
-        // SAFETY: the caller's.
+        // SAFETY: `compressor` came from this module, and is not freed before this function returns; `samples` is
+        // readable, and `lengths` is an array of `count` lengths, during this call.
         let (compressor, mut rest, lengths) =
             unsafe { (&*compressor, samples.bytes(), slice::from_raw_parts(lengths, count)) };
         let mut blocks = Vec::with_capacity(count);
@@ -82,17 +84,18 @@ pub unsafe extern "C" fn leafpress_compressor_train(
     })
 }
 
-/// A compressor with these bytes for a dictionary.
+/// Makes a compressor with these bytes as its dictionary.
 ///
 /// # Safety
-/// `compressor` is one, `bytes` are readable.
+/// `compressor` is valid, `bytes` are readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_with_dictionary(
     compressor: *const Compressor,
     bytes: View,
 ) -> *mut Compressor {
     guarded(std::ptr::null_mut(), || {
-        // SAFETY: the caller's.
+        // SAFETY: `compressor` came from this module, and is not freed before this function returns; `bytes` is
+        // readable during this call.
         let (compressor, bytes) = unsafe { (&*compressor, bytes.bytes()) };
         boxed(Some(compressor.with_given(bytes)))
     })
@@ -101,65 +104,66 @@ pub unsafe extern "C" fn leafpress_compressor_with_dictionary(
 /// Frees a compressor.
 ///
 /// # Safety
-/// It is one, and is freed once.
+/// It came from this module, and is freed once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_free(compressor: *mut Compressor) {
-    // SAFETY: the caller's.
+    // SAFETY: `compressor` is the box that a function of this module released, and the shim frees it once.
     guarded((), || drop(unsafe { Box::from_raw(compressor) }));
 }
 
-/// The dictionary's bytes, which live as long as the compressor; none without a dictionary.
+/// Returns the dictionary's bytes, which live as long as the compressor; none without a dictionary.
 ///
 /// # Safety
-/// `compressor` is one.
+/// `compressor` is valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_dictionary(compressor: *const Compressor) -> View {
-    // SAFETY: the caller's.
+    // SAFETY: `compressor` came from this module, and is not freed before this function returns; RocksDB holds it for
+    // as long as it uses the dictionary's bytes.
     let dictionary = unsafe { &*compressor }.dictionary();
     dictionary.map_or(View::NONE, |dictionary| View::of(dictionary.bytes()))
 }
 
-/// The dictionary of a file before this one, to write this one with, to be given back; none where the file is to train
-/// its own.
+/// Returns the dictionary of an earlier file for this file, which the shim gives back; none if the file is to train its
+/// own.
 ///
 /// # Safety
-/// `compressor` is one.
+/// `compressor` is valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_ready_dictionary(compressor: *const Compressor) -> Text {
     guarded(Text::NONE, || {
-        // SAFETY: the caller's.
+        // SAFETY: `compressor` came from this module, and is not freed before this function returns.
         let ready = unsafe { &*compressor }.ready_dictionary();
         ready.map_or(Text::NONE, |dictionary| Text::give(dictionary.bytes().to_vec()))
     })
 }
 
-/// How many bytes of blocks to sample for a dictionary; 0 for no dictionary.
+/// Returns how many bytes of blocks to sample for a dictionary; 0 for no dictionary.
 ///
 /// # Safety
-/// `compressor` is one.
+/// `compressor` is valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_sample_bytes(compressor: *const Compressor) -> usize {
-    // SAFETY: the caller's.
+    // SAFETY: `compressor` came from this module, and is not freed before this function returns.
     unsafe { &*compressor }.sample_bytes()
 }
 
-/// The codec and whether there is a dictionary, to be given back.
+/// Returns the codec and whether there is a dictionary, which the shim gives back.
 ///
 /// # Safety
-/// `compressor` is one.
+/// `compressor` is valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_id(compressor: *const Compressor) -> Text {
-    // SAFETY: the caller's.
+    // SAFETY: `compressor` came from this module, and is not freed before this function returns.
     guarded(Text::NONE, || Text::give(unsafe { &*compressor }.id()))
 }
 
-/// The type of its blocks.
+/// Returns the type of its blocks.
 ///
 /// # Safety
-/// `compressor` is one.
+/// `compressor` is valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_block_type(compressor: *const Compressor) -> u8 {
-    // SAFETY: the caller's.
+    // SAFETY: `compressor` came from this module, and is not freed before this function returns.
     unsafe { &*compressor }.block_type() as u8
 }
 
@@ -172,7 +176,7 @@ const MISMATCHED: i64 = -2;
 /// fit, -2 when it did not decode to itself.
 ///
 /// # Safety
-/// `compressor` is one, `raw` is readable and `out` writable for `out_len` bytes; they do not overlap.
+/// `compressor` is valid, `raw` is readable and `out` writable for `out_len` bytes; they do not overlap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compress(
     compressor: *const Compressor,
@@ -184,8 +188,9 @@ pub unsafe extern "C" fn leafpress_compress(
         if out_len == 0 {
             return BYPASSED;
         }
-        // SAFETY: the caller's. RocksDB's memory came from its allocator, and nothing of it is read before it is
-        // written.
+        // SAFETY: `compressor` came from this module, and is not freed before this function returns. `raw` is readable,
+        // and `out` points to `out_len` bytes that nothing else uses during this call; they do not overlap, and no byte
+        // of `out` is read before it is written.
         let (compressor, raw, out) = unsafe { (&*compressor, raw.bytes(), slice::from_raw_parts_mut(out, out_len)) };
         match compressor.compress(raw, out) {
             Outcome::Compressed(written) => i64::try_from(written).unwrap_or(BYPASSED),

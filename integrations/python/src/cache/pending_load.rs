@@ -1,8 +1,8 @@
 //! A load in progress, driven from Python: by a thread that runs the loader and waits, or by a task that awaits both.
 //!
-//! [`Cache::get_or_fetch_entry`](leafpress::Cache::get_or_fetch_entry) is a future that needs no runtime. [`Open`]
-//! polls it when Python requests it; its loader is a place ([`Loader`]) that Python fills. So threads and tasks that
-//! request one key share one load, and a write of the key during a load wins, as in the library.
+//! [`Cache::get_or_fetch_entry`](leafpress::Cache::get_or_fetch_entry) is a future that needs no runtime.
+//! [`PendingLoad`] polls it when Python requests it; its loader is a future ([`Loader`]) that Python completes. So
+//! threads and tasks that request one key share one load, and a write of the key during a load wins, as in the library.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +15,6 @@ use leafpress::Cache;
 use leafpress::cache::{InsertOptions, LoadError};
 use pyo3::prelude::*;
 
-use super::handle::closed;
 use crate::errors;
 
 type Loaded = Result<(Vec<u8>, InsertOptions), PyErr>;
@@ -53,21 +52,21 @@ impl Future for Loader {
 pub enum Step {
     /// There is a value.
     Ready(Vec<u8>),
-    /// The loader is to run, and its result is to be passed to [`Open::fill`].
+    /// The loader is to run, and its result is to be passed to [`PendingLoad::fill`].
     Leads,
     /// Another thread or task loads: the waker signals when to poll again.
     Waits,
 }
 
-/// A load that somebody waits for, or leads.
-pub struct Open {
+/// A load that a thread or task waits for, or leads.
+pub struct PendingLoad {
     future: Mutex<Option<Pin<Box<dyn Future<Output = Answer> + Send>>>>,
     loader: Loader,
     waker: Mutex<Option<Waker>>,
     has_ended: AtomicBool,
 }
 
-impl Open {
+impl PendingLoad {
     pub fn new(cache: Arc<Cache>, key: Vec<u8>) -> Self {
         let loader = Loader::default();
         let load = loader.clone();
@@ -96,7 +95,7 @@ impl Open {
         *self.waker.lock() = Some(waker.clone());
         let mut future = self.future.lock();
         let Some(polled) = future.as_mut() else {
-            return Err(closed());
+            return Err(errors::closed());
         };
         match polled.as_mut().poll(&mut Context::from_waker(waker)) {
             Poll::Pending => Ok(match *self.loader.0.lock() {
@@ -115,7 +114,7 @@ impl Open {
         }
     }
 
-    /// Stores the loader's result. [`Open::step`] passes it on.
+    /// Stores the loader's result. [`PendingLoad::step`] passes it on.
     pub fn fill(&self, loaded: Loaded) {
         *self.loader.0.lock() = Place::Filled(loaded);
     }

@@ -1,4 +1,4 @@
-//! The methods that concern the whole tree.
+//! The methods of a tree as a collection: size, comparison, views, copies, upkeep and figures.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -8,7 +8,6 @@ use crate::call;
 use crate::tree::Tree;
 use crate::tree::bounds::Bounds;
 use crate::tree::iteration::{Part, TreeIterator};
-use crate::tree::range::part_of;
 use crate::tree::stats;
 
 #[pymethods]
@@ -278,5 +277,5 @@ pub fn view(mapping: &Bound<'_, PyAny>, part: Part) -> PyResult<Py<PyAny>> {
 
 /// Returns an iterator over the part that a view names.
 pub fn iterator(tree: &Bound<'_, Tree>, bounds: Bounds, part: &str, is_reverse: bool) -> PyResult<TreeIterator> {
-    TreeIterator::new(tree, bounds, part_of(part)?, is_reverse)
+    TreeIterator::new(tree, bounds, Part::named(part)?, is_reverse)
 }
